@@ -1,0 +1,12 @@
+//! What the kernel programs and the daemon agree on: map layouts, packet views, and the one
+//! decision function. No I/O, no allocation, no unsafe code.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+pub mod abi;
+pub mod classify;
+pub mod hop;
+pub mod maps;
+pub mod packet;
+pub mod verdict;
+pub mod wire;

@@ -1,0 +1,50 @@
+//! The observed world: what the compiler may know of the kernel and of the health of ways out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use serde::Serialize;
+
+/// A snapshot of what was observed. Collecting it is the business of the effects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    pub links: BTreeMap<String, Link>,
+    /// Addresses of this host by interface name.
+    pub addresses: BTreeMap<String, BTreeSet<IpNet>>,
+    /// Default routes of the main table.
+    pub default_routes: Vec<DefaultRoute>,
+    /// Neighbours by MAC address: the IP addresses seen behind it on LAN interfaces.
+    pub neighbours: BTreeMap<[u8; 6], BTreeSet<IpAddr>>,
+    /// Health of tunnels by id; a tunnel that is not here is down.
+    pub tunnels: BTreeMap<String, TunnelFact>,
+    /// Names of tunnel endpoints as last resolved.
+    pub endpoints: BTreeMap<String, SocketAddr>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Link {
+    pub index: u32,
+    pub up: bool,
+    pub mac: Option<[u8; 6]>,
+    pub mtu: u32,
+    /// `veth`, `bridge`, `tun`, `wireguard`, ...; empty for plain hardware.
+    pub kind: String,
+    /// For a VLAN link: its parent's name and its id.
+    pub vlan: Option<(String, u16)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DefaultRoute {
+    pub interface: String,
+    pub gateway: Option<IpAddr>,
+    pub metric: u32,
+    pub ipv6: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TunnelFact {
+    pub usable: bool,
+    /// Why it is not usable, in words for people.
+    pub reason: String,
+}

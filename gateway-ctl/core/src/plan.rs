@@ -1,0 +1,180 @@
+//! The plan: everything the gateway wants of the kernel, fully resolved, one map per subsystem.
+//!
+//! Pure values. Effects compare them with what they read from the kernel, over the union of keys.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use gateway_common::wire::{
+    ActionValue, AuthorisedKey, DeviceValue, InterfaceKey, InterfaceValue, LocalValue, PlanValue,
+};
+use ipnet::IpNet;
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// Everything the gateway wants, for one instant.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The policy maps of the dataplane: one generation of them.
+    pub dataplane: Dataplane,
+    /// Which programs stand on which interface.
+    pub attach: BTreeMap<String, Attachment>,
+    /// WireGuard devices by interface name.
+    pub wireguard: BTreeMap<String, WireGuardDevice>,
+    /// Interface settings of links that are ours (tunnels), by name.
+    pub links: BTreeMap<String, LinkSettings>,
+    pub addresses: BTreeMap<AddressKey, ()>,
+    pub routes: BTreeMap<RouteKey, RouteValue>,
+    pub rules: BTreeMap<RuleKey, RuleValue>,
+    pub sysctls: BTreeMap<String, String>,
+    pub nft: NftRuleset,
+    /// The next instant at which the same state would compile to another plan.
+    pub valid_until: Option<Timestamp>,
+}
+
+/// One generation of the policy maps, without the slot that the loader adds to each key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dataplane {
+    pub header: PlanValue,
+    /// Key: interface index and VLAN (0 = untagged).
+    pub interfaces: BTreeMap<InterfaceKey, InterfaceValue>,
+    /// VLAN id (outermost tag) to the rank of its best policy.
+    pub vlans: BTreeMap<u16, u32>,
+    pub devices_by_mac: BTreeMap<[u8; 6], DeviceValue>,
+    pub devices_by_address: BTreeMap<IpAddr, DeviceValue>,
+    /// Source prefixes to ranks, inherited from the prefixes around them.
+    pub sources: BTreeMap<IpNet, u32>,
+    pub destinations: BTreeMap<IpNet, u32>,
+    /// Destination port with prefix.
+    pub destination_ports: BTreeMap<(u16, IpNet), u32>,
+    /// Destinations that are never routed by policy: own addresses, LAN prefixes, multicast.
+    pub locals: BTreeMap<IpNet, LocalValue>,
+    /// Rank to action.
+    pub actions: Vec<ActionValue>,
+    /// Which mark may leave by which interface.
+    pub authorised: BTreeMap<AuthorisedKey, ()>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Attachment {
+    /// LAN interface: the deciding program on ingress.
+    Ingress,
+    /// Uplink, tunnel or any other way out: the guard on egress.
+    Guard,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireGuardDevice {
+    /// The tunnel this device carries.
+    pub tunnel_id: String,
+    pub private_key: SecretKey,
+    pub listen_port: Option<u16>,
+    /// Mark of the outer packets.
+    pub fwmark: u32,
+    pub mtu: u16,
+    pub peers: BTreeMap<[u8; 32], WireGuardPeer>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireGuardPeer {
+    pub preshared_key: Option<SecretKey>,
+    /// Literal address, or the address a name was last resolved to (from the facts).
+    pub endpoint: Option<SocketAddr>,
+    pub allowed_ips: Vec<IpNet>,
+    pub persistent_keepalive: Option<u16>,
+}
+
+/// A 32-byte key whose Debug form shows nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretKey(pub [u8; 32]);
+
+impl std::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretKey(***)")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LinkSettings {
+    pub up: bool,
+    pub mtu: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct AddressKey {
+    pub interface: String,
+    pub address: IpNet,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct RouteKey {
+    pub table: u32,
+    pub destination: IpNet,
+    pub metric: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum RouteValue {
+    Unicast { interface: String, gateway: Option<IpAddr> },
+    Unreachable,
+    Prohibit,
+}
+
+/// An ip rule; the priority orders them and, with the family, names them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct RuleKey {
+    pub family: Family,
+    pub priority: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleValue {
+    pub fwmark: Option<(u32, u32)>,
+    pub input_interface: Option<String>,
+    pub action: RuleAction,
+    /// `suppress_prefixlength`: ignore routes of at most this prefix length (0 = default routes).
+    pub suppress_prefix_length: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleAction {
+    Table(u32),
+    Prohibit,
+    Unreachable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    V4,
+    V6,
+}
+
+/// Our own nftables table `inet gateway`, replaced as a whole in one transaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NftRuleset {
+    pub lan: Vec<String>,
+    /// Ways out whose traffic is masqueraded in both families.
+    pub tunnels: Vec<String>,
+    /// Ways out whose IPv4, and IPv6 from unique local addresses, is masqueraded.
+    pub uplinks: Vec<String>,
+}
+
+/// Numbers that an administrator sees with `ip rule`, `ip route`, `nft`, and what they mean.
+pub mod names {
+    /// Route and rule protocol number of all we install ("G").
+    pub const ROUTE_PROTOCOL: u8 = 71;
+    /// First priority of our ip rules; the last is `RULE_LAST`.
+    pub const RULE_FIRST: u32 = 4700;
+    pub const RULE_LAST: u32 = 4999;
+    /// Table of a leg: base + leg number.
+    pub const TABLE_BASE: u32 = 47000;
+    /// Table whose only routes are `unreachable`.
+    pub const TABLE_REJECT: u32 = 47999;
+    pub const NFT_TABLE: &str = "gateway";
+    /// Metric of the last route of a leg's table.
+    pub const METRIC_LAST: u32 = u32::MAX;
+}
