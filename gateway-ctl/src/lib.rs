@@ -1,1 +1,8 @@
-//! Placeholder.
+//! The engine of the gateway: the store, the effects on the kernel, the loop that reconciles them and the services.
+//! It is not the HTTP side (that is `gateway-api`) and it decides nothing about packets (that is `gateway-core`).
+
+pub mod clock;
+pub mod effects;
+pub mod reconcile;
+pub mod services;
+pub mod store;

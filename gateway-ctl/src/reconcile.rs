@@ -1,0 +1,1 @@
+//! The loop that brings the kernel to the compiled plan.

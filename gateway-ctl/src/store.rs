@@ -1,0 +1,1 @@
+//! The durable state: one write path, one audit trail.
