@@ -1,0 +1,53 @@
+//! Where things lie. Tools and kernel programs live in the workspace's own `target`, whatever
+//! `CARGO_TARGET_DIR` says: they are shared by every target directory somebody builds into.
+
+use std::path::{Path, PathBuf};
+
+pub fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().expect("the package lies in a folder of the workspace").to_path_buf()
+}
+
+fn target() -> PathBuf {
+    root().join("target")
+}
+
+pub fn ebpf_package() -> PathBuf {
+    root().join("gateway-ebpf")
+}
+
+/// The root given to `cargo install --root`.
+pub fn tools() -> PathBuf {
+    target().join("tools")
+}
+
+pub fn tools_bin() -> PathBuf {
+    tools().join("bin")
+}
+
+pub fn bpf_linker() -> PathBuf {
+    tools_bin().join("bpf-linker")
+}
+
+/// The distribution's compiler, unpacked.
+pub fn bpf_toolchain() -> PathBuf {
+    target().join("bpf-toolchain")
+}
+
+/// Cargo's own target directory for the kernel programs.
+pub fn bpf_build() -> PathBuf {
+    target().join("bpf-build")
+}
+
+pub fn bpf_object() -> PathBuf {
+    target().join("bpf").join("gateway.bpf.o")
+}
+
+/// What the object was built from, to skip a build that would change nothing.
+pub fn bpf_stamp() -> PathBuf {
+    target().join("bpf").join("gateway.inputs")
+}
+
+pub fn lock(name: &str) -> PathBuf {
+    target().join(format!(".xtask-{name}.lock"))
+}

@@ -1,0 +1,109 @@
+//! Starting other programs: cargo without the variables of the running xtask, errors that name the
+//! command, the lock that keeps two runs apart.
+
+use std::{
+    env, fs,
+    fs::File,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::paths;
+
+/// The cargo that started us, with an environment as if a person had started it.
+pub fn cargo() -> Command {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = without_package_variables(Command::new(cargo));
+    command.current_dir(paths::root());
+    command
+}
+
+/// `cargo run` describes the package xtask in variables that mean nothing, or the wrong thing, to
+/// another build.
+pub fn without_package_variables(mut command: Command) -> Command {
+    for (name, _) in env::vars_os() {
+        let Some(name) = name.to_str() else { continue };
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|p| name.starts_with(p))
+        {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs to the end, output on the terminal, no input.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot start `{}`", shown(command)))?;
+    if !status.success() {
+        bail!("`{}` failed ({status})", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs to the end and returns what it printed; what it complained about goes into the error.
+pub fn output(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start `{}`", shown(command)))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` failed ({}): {}", shown(command), output.status, complaint.trim());
+    }
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("`{}` printed something else than text", shown(command)))
+}
+
+/// Program and arguments as one would type them.
+pub fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+/// Finds a program as a shell would; administrators' folders count also where PATH omits them.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let administrators = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    env::split_paths(&path)
+        .chain(administrators)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}
+
+pub fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+/// Stops with the line to type if we are not root.
+pub fn require_root(why: &str) -> Result<()> {
+    if is_root() {
+        return Ok(());
+    }
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    bail!(
+        "root is needed: {why}. Run:\n    sudo env \"PATH=$PATH\" \"HOME=$HOME\" cargo xtask {}",
+        arguments.join(" ")
+    );
+}
+
+/// Held until dropped. A second run waits, and says so.
+pub fn lock(name: &str) -> Result<File> {
+    let path = paths::lock(name);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+    if file.try_lock().is_err() {
+        eprintln!("xtask: waiting for another run ({name})");
+        file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    }
+    Ok(file)
+}

@@ -1,0 +1,191 @@
+//! A compiler for the BPF target: core must be built from sources that match the compiler.
+//!
+//! A nightly toolchain with the component rust-src is taken where there is one. Else, on Debian, the
+//! distribution's newest compiler is unpacked beside its own sources; it is never installed, as its
+//! packages and rustup exclude each other.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::packages;
+use crate::{paths, process};
+
+/// bpf-linker reads the compiler's bitcode, so both must be of one LLVM.
+const LLVM: &str = "22";
+
+pub struct Compiler {
+    pub cargo: PathBuf,
+    pub rustc: PathBuf,
+    /// Where the compiler's own libraries lie, LLVM among them
+    pub libraries: PathBuf,
+    /// What `rustc -vV` says: another text, another compiler
+    pub identity: String,
+}
+
+impl Compiler {
+    fn new(cargo: PathBuf, rustc: PathBuf, libraries: PathBuf) -> Result<Self> {
+        let mut compiler = Self { cargo, rustc, libraries, identity: String::new() };
+        compiler.identity =
+            process::output(compiler.with_libraries(Command::new(&compiler.rustc)).arg("-vV"))?;
+        Ok(compiler)
+    }
+
+    /// The libraries also serve bpf-linker, which looks for LLVM in this variable first.
+    pub fn with_libraries<'a>(&self, mut command: Command) -> Command {
+        command.env("LD_LIBRARY_PATH", &self.libraries);
+        command
+    }
+
+    fn llvm(&self) -> Option<&str> {
+        let line = self.identity.lines().find_map(|line| line.strip_prefix("LLVM version: "))?;
+        line.split('.').next()
+    }
+}
+
+pub fn ensure() -> Result<Compiler> {
+    if let Some(nightly) = nightly() {
+        return Ok(nightly);
+    }
+    let folder = paths::bpf_toolchain();
+    if !folder.is_dir() {
+        unpack(&folder)?;
+    }
+    open(&folder).with_context(|| {
+        format!(
+            "the compiler in {0} does not run; remove that folder and run `cargo xtask setup` again",
+            folder.display()
+        )
+    })
+}
+
+/// rustup's nightly, if it is there, has the sources, and is of the linker's LLVM.
+fn nightly() -> Option<Compiler> {
+    process::find("rustup")?;
+    let which = |program| {
+        let path = process::output(Command::new("rustup").args(["which", "--toolchain", "nightly", program]))
+            .ok()?;
+        Some(PathBuf::from(path.trim()))
+    };
+    let rustc = which("rustc")?;
+    let sysroot = rustc.parent()?.parent()?.to_path_buf();
+    if !sysroot.join("lib/rustlib/src/rust/library/core/Cargo.toml").is_file() {
+        return None;
+    }
+    let compiler = Compiler::new(which("cargo")?, rustc, sysroot.join("lib")).ok()?;
+    if compiler.llvm() != Some(LLVM) {
+        eprintln!(
+            "setup: the nightly toolchain is of another LLVM than {LLVM}, which the linker needs: not used"
+        );
+        return None;
+    }
+    Some(compiler)
+}
+
+fn open(folder: &Path) -> Result<Compiler> {
+    let cargo = match process::find("rustup") {
+        // The real one: rustup's stand-in would choose a toolchain and its compiler again.
+        Some(rustup) => process::output(Command::new(rustup).args(["which", "cargo"]))?.trim().into(),
+        None => PathBuf::from(process::cargo().get_program()),
+    };
+    let libraries = libraries(folder)?;
+    let compiler = Compiler::new(cargo, folder.join("usr/bin/rustc"), libraries)?;
+    if compiler.llvm() != Some(LLVM) {
+        bail!("it is of another LLVM than {LLVM}, which the linker needs:\n{}", compiler.identity);
+    }
+    Ok(compiler)
+}
+
+/// `usr/lib/<machine>`, the one that holds LLVM.
+fn libraries(folder: &Path) -> Result<PathBuf> {
+    let parent = folder.join("usr/lib");
+    for entry in fs::read_dir(&parent).with_context(|| format!("cannot read {}", parent.display()))? {
+        let path = entry?.path();
+        if path.join(format!("libLLVM-{LLVM}.so")).exists() {
+            return Ok(path);
+        }
+    }
+    bail!("no libLLVM-{LLVM}.so below {}", parent.display());
+}
+
+/// Downloads and unpacks into a neighbouring folder, tries it, and only then gives it its name: the
+/// folder is whole or absent.
+fn unpack(folder: &Path) -> Result<()> {
+    let (Some(_), Some(_)) = (process::find("apt-get"), process::find("dpkg-deb")) else {
+        bail!(
+            "no compiler for the BPF target. Run:\n    rustup toolchain install nightly --component rust-src\n\
+             (on Debian, its own compiler is unpacked instead)"
+        );
+    };
+    eprintln!("setup: unpacking Debian's Rust compiler and its sources (131 MB to load, 850 MB on disk)");
+    let partial = folder.with_extension("partial");
+    if partial.exists() {
+        fs::remove_dir_all(&partial).with_context(|| format!("cannot remove {}", partial.display()))?;
+    }
+    let archives = partial.join("archives");
+    fs::create_dir_all(&archives).with_context(|| format!("cannot create {}", archives.display()))?;
+    download(&archives).context(
+        "Debian's compiler cannot be loaded; a toolchain of rustup does as well:\n    \
+         rustup toolchain install nightly --component rust-src",
+    )?;
+    for archive in fs::read_dir(&archives)? {
+        process::run(Command::new("dpkg-deb").arg("--extract").arg(archive?.path()).arg(&partial))?;
+    }
+    fs::remove_dir_all(&archives)?;
+    open(&partial).context("Debian's compiler was unpacked, but does not run")?;
+    fs::rename(&partial, folder).with_context(|| format!("cannot rename {}", partial.display()))?;
+    Ok(())
+}
+
+fn download(into: &Path) -> Result<()> {
+    let mut names = package_names();
+    if names.is_err() && process::is_root() {
+        packages::update()?;
+        names = package_names();
+    }
+    let names = names?;
+    let fetch = || process::output(packages::apt().current_dir(into).arg("download").args(&names));
+    match fetch() {
+        Err(_) if process::is_root() => {
+            // Lists older than the archive name versions that are gone.
+            packages::update()?;
+            fetch().map(drop)
+        }
+        Err(error) => Err(error.context("perhaps apt's lists are old: `sudo apt-get update`")),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// The compiler, its libraries and sources in the versions the archive has, and those of LLVM's own
+/// libraries that the machine lacks.
+fn package_names() -> Result<Vec<String>> {
+    let standard = one_dependency("libstd-rust-web-dev", "libstd-rust-web-")?;
+    let llvm = one_dependency(&standard, "libllvm")?;
+    if llvm.strip_prefix("libllvm") != Some(LLVM) {
+        bail!("Debian's compiler wants {llvm}, but the linker is of LLVM {LLVM}");
+    }
+    let mut names: Vec<String> =
+        ["rustc-web", "libstd-rust-web-dev", "rust-web-src"].map(String::from).into();
+    names.extend(dependencies(&llvm)?.into_iter().filter(|name| !is_installed(name)));
+    names.extend([standard, llvm]);
+    Ok(names)
+}
+
+fn one_dependency(package: &str, prefix: &str) -> Result<String> {
+    let found = dependencies(package)?.into_iter().find(|name| name.starts_with(prefix));
+    found.with_context(|| format!("this Debian's {package} depends on no {prefix}*"))
+}
+
+fn dependencies(package: &str) -> Result<Vec<String>> {
+    let said = process::output(Command::new("apt-cache").args(["depends", "--important", package]))?;
+    Ok(said.lines().filter_map(|line| line.trim().strip_prefix("Depends: ")).map(String::from).collect())
+}
+
+fn is_installed(package: &str) -> bool {
+    process::output(Command::new("dpkg-query").args(["-W", "-f", "${Status}", package]))
+        .is_ok_and(|status| status.ends_with(" installed"))
+}

@@ -1,0 +1,39 @@
+//! bpf-linker, in the version whose LLVM is the compiler's.
+
+use std::{fs, process::Command};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{paths, process};
+
+/// The last one whose default features load the LLVM of a Rust toolchain; later ones want a system's.
+const VERSION: &str = "0.10.1";
+
+pub fn ensure() -> Result<()> {
+    if installed().is_some_and(|version| version == VERSION) {
+        return Ok(());
+    }
+    eprintln!("setup: building bpf-linker {VERSION} (about a minute)");
+    let build = paths::tools().join("build");
+    let mut install = process::cargo();
+    install.args(["install", "bpf-linker", "--version", VERSION, "--locked", "--force", "--quiet", "--root"]);
+    install.arg(paths::tools()).arg("--target-dir").arg(&build);
+    // The flags of the project's own build are not the tool's.
+    install.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    // It advises to put the folder on PATH, where nobody needs it: shown only on failure.
+    process::output(&mut install).context(
+        "bpf-linker cannot be installed. It needs the package registry and a C compiler (`cargo install bpf-linker`)",
+    )?;
+    fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))?;
+    match installed() {
+        Some(version) if version == VERSION => Ok(()),
+        Some(version) => bail!("bpf-linker {VERSION} was installed, yet it calls itself {version}"),
+        None => bail!("{} does not run", paths::bpf_linker().display()),
+    }
+}
+
+/// What the linker calls itself; `None` if it is not there or does not run.
+fn installed() -> Option<String> {
+    let said = process::output(Command::new(paths::bpf_linker()).arg("--version")).ok()?;
+    Some(said.trim().rsplit(' ').next()?.to_owned())
+}
