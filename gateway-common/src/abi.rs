@@ -1,0 +1,33 @@
+//! The version of the agreement between kernel programs and daemon, and its size assertions.
+//!
+//! A pinned map written by another version is never read: the pin directory carries the version.
+
+use crate::wire::*;
+
+/// Raise this whenever a wire structure, a map's type or the meaning of a value changes.
+pub const ABI_VERSION: u32 = 1;
+
+const fn same(actual: usize, expected: usize) {
+    assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
+}
+
+const _: () = {
+    same(size_of::<PlanValue>(), 16);
+    same(size_of::<InterfaceKey>(), 12);
+    same(size_of::<InterfaceValue>(), 8);
+    same(size_of::<VlanKey>(), 8);
+    same(size_of::<MacKey>(), 8);
+    same(size_of::<AddressKey>(), 20);
+    same(size_of::<DeviceValue>(), 12);
+    same(size_of::<Prefix4>(), 5);
+    same(size_of::<Prefix6>(), 17);
+    same(size_of::<PortPrefix4>(), 7);
+    same(size_of::<PortPrefix6>(), 19);
+    same(size_of::<LocalValue>(), 4);
+    same(size_of::<ActionValue>(), 48);
+    same(size_of::<AuthorisedKey>(), 8);
+    same(size_of::<FlowKey>(), 52);
+    same(size_of::<FlowValue>(), 32);
+    same(size_of::<CounterValue>(), 16);
+    same(size_of::<EventRecord>(), 72);
+};

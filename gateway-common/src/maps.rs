@@ -1,0 +1,84 @@
+//! Every map once: its name, its size, the types of its keys and values.
+//!
+//! The statics of the kernel programs and the daemon's typed maps both take their types from here.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::wire::*;
+
+/// What may stand in a map: plain bytes without padding.
+pub trait Wire: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + 'static {}
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + 'static> Wire for T {}
+
+/// A map. For prefix tries `Key` is the data behind the prefix length.
+pub trait MapSpec {
+    const NAME: &'static str;
+    const CAPACITY: u32;
+    type Key: Wire;
+    type Value: Wire;
+}
+
+/// How many policies a plan can have.
+pub const POLICIES: u32 = 131_072;
+/// How many devices have counters of their own.
+pub const DEVICES: u32 = 131_072;
+
+macro_rules! maps {
+    ($($(#[$doc:meta])* $name:ident $text:literal [$capacity:expr] $key:ty => $value:ty;)*) => {
+        $($(#[$doc])* #[derive(Clone, Copy, Debug)] pub enum $name {}
+        impl MapSpec for $name {
+            const NAME: &'static str = $text;
+            const CAPACITY: u32 = $capacity;
+            type Key = $key;
+            type Value = $value;
+        })*
+        /// All map names, for pinning and inspection.
+        pub const NAMES: &[&str] = &[$($text),*];
+    };
+}
+
+maps! {
+    /// Array of one: the slot of the live plan. Only its low byte ever changes, so that a packet
+    /// sees the old slot or the new one.
+    Live "gw_live" [1] u32 => u32;
+    /// Array by slot.
+    Plans "gw_plans" [3] u32 => PlanValue;
+    Interfaces "gw_interfaces" [8192] InterfaceKey => InterfaceValue;
+    Vlans "gw_vlans" [8192] VlanKey => u32;
+    DeviceMacs "gw_device_macs" [2 * 2 * DEVICES] MacKey => DeviceValue;
+    DeviceAddresses "gw_device_ips" [2 * 4 * DEVICES] AddressKey => DeviceValue;
+    Sources4 "gw_sources4" [2 * POLICIES] Prefix4 => u32;
+    Sources6 "gw_sources6" [2 * POLICIES] Prefix6 => u32;
+    Destinations4 "gw_dests4" [2 * POLICIES] Prefix4 => u32;
+    Destinations6 "gw_dests6" [2 * POLICIES] Prefix6 => u32;
+    DestinationPorts4 "gw_dports4" [2 * POLICIES] PortPrefix4 => u32;
+    DestinationPorts6 "gw_dports6" [2 * POLICIES] PortPrefix6 => u32;
+    Locals4 "gw_locals4" [8192] Prefix4 => LocalValue;
+    Locals6 "gw_locals6" [8192] Prefix6 => LocalValue;
+    /// Array: slot 1 and slot 2, one after the other, by rank.
+    Actions "gw_actions" [2 * POLICIES] u32 => ActionValue;
+    /// Array by policy number: how many turns its round robin has made.
+    Turns "gw_turns" [POLICIES] u32 => u64;
+    /// Which mark may leave by which interface.
+    Authorised "gw_authorised" [4096] AuthorisedKey => u32;
+    /// Least recently used entries go first.
+    Flows "gw_flows" [262_144] FlowKey => FlowValue;
+    /// Per-CPU array by policy number.
+    PolicyCounters "gw_policy_count" [POLICIES] u32 => CounterValue;
+    /// Per-CPU array by device number.
+    DeviceCounters "gw_device_count" [DEVICES] u32 => CounterValue;
+    /// Per-CPU array by reason.
+    ReasonCounters "gw_reason_count" [32] u32 => CounterValue;
+    /// Per-CPU hash by interface index: leaks the guard prevented.
+    Prevented "gw_prevented" [1024] u32 => CounterValue;
+    /// Ring buffer of event records, in bytes.
+    Events "gw_events" [262_144] u32 => EventRecord;
+}
+
+/// Index of a rank in [`Actions`]; none for the resting slot or a rank beyond the array.
+pub const fn action_index(slot: Slot, rank: u32) -> Option<u32> {
+    if rank >= POLICIES || slot == SLOT_RESTING || slot > 2 {
+        return None;
+    }
+    Some((slot - 1) * POLICIES + rank)
+}

@@ -1,0 +1,399 @@
+//! The decision the dataplane executes, the API explains and the tests compare: one function over
+//! a classified packet and the look-ups its environment offers.
+
+use crate::classify::{Classified, ICMPV6, IpPacket, Malformed, UDP};
+use crate::hop;
+use crate::wire::*;
+
+/// What a decision may look up. The kernel programs answer from BPF maps, userspace from a plan.
+pub trait Environment {
+    /// Slot of the live plan.
+    fn live(&self) -> Slot;
+    fn plan(&self, slot: Slot) -> Option<PlanValue>;
+    fn interface(&self, key: &InterfaceKey) -> Option<InterfaceValue>;
+    fn vlan(&self, key: &VlanKey) -> Option<u32>;
+    fn device_by_mac(&self, key: &MacKey) -> Option<DeviceValue>;
+    fn device_by_address(&self, key: &AddressKey) -> Option<DeviceValue>;
+    /// Longest match.
+    fn source4(&self, key: &Prefix4) -> Option<u32>;
+    fn source6(&self, key: &Prefix6) -> Option<u32>;
+    fn destination4(&self, key: &Prefix4) -> Option<u32>;
+    fn destination6(&self, key: &Prefix6) -> Option<u32>;
+    fn destination_port4(&self, key: &PortPrefix4) -> Option<u32>;
+    fn destination_port6(&self, key: &PortPrefix6) -> Option<u32>;
+    fn local4(&self, key: &Prefix4) -> Option<LocalValue>;
+    fn local6(&self, key: &Prefix6) -> Option<LocalValue>;
+    fn action(&self, slot: Slot, rank: u32) -> Option<ActionValue>;
+    /// Takes the next turn of a policy's round robin.
+    fn turn(&self, policy: u32) -> u64;
+    fn flow(&self, key: &FlowKey) -> Option<FlowValue>;
+    fn remember(&self, key: &FlowKey, value: &FlowValue);
+    /// Boot-time clock in nanoseconds.
+    fn now(&self) -> u64;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub action: Action,
+    pub reason: Reason,
+    /// Mark the packet gets; meaningless when it is dropped or passed untouched.
+    pub mark: u32,
+    /// Rank of the policy that won, [`RANK_NONE`] without one. Not known for known flows.
+    pub rank: u32,
+    /// Number of the policy that won, 0 without one.
+    pub policy: u32,
+    /// Number of the device, 0 without one.
+    pub device: u32,
+    /// Leg the packet takes, 0 without one.
+    pub leg: u8,
+    /// The flow was not known, or known from another generation.
+    pub new: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Action {
+    Drop = 0,
+    /// Goes on with the mark.
+    Mark = 1,
+    /// Goes on untouched: nothing the IP stack would forward.
+    Pass = 2,
+}
+
+/// Why. The numbers stand in flow records, events and counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Reason {
+    NotIp = 0,
+    Malformed = 1,
+    /// No plan is live.
+    Resting = 2,
+    /// To the gateway itself.
+    Own = 3,
+    /// To another LAN network.
+    Lan = 4,
+    /// Multicast, broadcast, link-local.
+    Link = 5,
+    /// To an own address that LAN hosts have no business with.
+    OwnForbidden = 6,
+    /// The device is blocked.
+    DeviceBlocked = 7,
+    /// The device's trust class keeps it off the LAN.
+    TrustLan = 8,
+    /// The device's trust class keeps it off the internet.
+    TrustInternet = 9,
+    /// A policy chose a leg.
+    PolicyLeg = 10,
+    /// A policy sends it the default way.
+    PolicyDirect = 11,
+    /// A policy rejects it: no way of it is usable, or it has none.
+    PolicyReject = 12,
+    /// A policy drops it.
+    PolicyDrop = 13,
+    /// No policy matched: the default way.
+    Unmatched = 14,
+    /// No policy matched, and without one nothing leaves.
+    UnmatchedReject = 15,
+    /// The guard: no mark of ours.
+    GuardUnmarked = 16,
+    /// The guard: the mark does not authorise this interface.
+    GuardUnauthorised = 17,
+}
+
+impl Reason {
+    pub const fn from_wire(value: u8) -> Option<Reason> {
+        use Reason::*;
+        const ALL: [Reason; 18] = [
+            NotIp,
+            Malformed,
+            Resting,
+            Own,
+            Lan,
+            Link,
+            OwnForbidden,
+            DeviceBlocked,
+            TrustLan,
+            TrustInternet,
+            PolicyLeg,
+            PolicyDirect,
+            PolicyReject,
+            PolicyDrop,
+            Unmatched,
+            UnmatchedReject,
+            GuardUnmarked,
+            GuardUnauthorised,
+        ];
+        if (value as usize) < ALL.len() { Some(ALL[value as usize]) } else { None }
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+/// RFC 5382, requirement 5: an established TCP connection may idle for two hours and four minutes.
+const IDLE_TCP: u64 = 7_440 * SECOND;
+const IDLE_OTHER: u64 = 300 * SECOND;
+
+/// Decides one packet that entered from the LAN.
+#[inline(always)]
+pub fn decide<E: Environment>(packet: &Result<Classified, Malformed>, environment: &E) -> Verdict {
+    match packet {
+        Err(Malformed) => verdict(Action::Drop, Reason::Malformed, 0),
+        Ok(Classified::Other) => verdict(Action::Pass, Reason::NotIp, 0),
+        Ok(Classified::Ip(packet)) => decide_ip(packet, environment),
+    }
+}
+
+#[inline(always)]
+fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E) -> Verdict {
+    let slot = environment.live();
+    if slot == SLOT_RESTING {
+        return verdict(Action::Mark, Reason::Resting, Mark::BLOCK.0);
+    }
+    let Some(plan) = environment.plan(slot) else {
+        return verdict(Action::Mark, Reason::Resting, Mark::BLOCK.0);
+    };
+    let key = flow_key(packet);
+    let now = environment.now();
+    let mut previous = 0;
+    if let Some(flow) = environment.flow(&key) {
+        let idle = if packet.protocol == crate::classify::TCP { IDLE_TCP } else { IDLE_OTHER };
+        let age = now.saturating_sub(flow.seen);
+        if age <= idle {
+            if flow.generation == plan.generation {
+                if age > SECOND {
+                    environment.remember(&key, &FlowValue { seen: now, ..flow });
+                }
+                return known(&flow);
+            }
+            previous = flow.leg;
+        }
+    }
+    let verdict = judge(packet, slot, &plan, environment, previous);
+    // Link-scope chatter would only push real flows out of the table.
+    if verdict.reason as u8 != Reason::Link as u8 {
+        environment.remember(
+            &key,
+            &FlowValue {
+                seen: now,
+                generation: plan.generation,
+                mark: verdict.mark,
+                policy: verdict.policy,
+                device: verdict.device,
+                action: verdict.action as u8,
+                reason: verdict.reason as u8,
+                leg: verdict.leg,
+                _pad: [0; 5],
+            },
+        );
+    }
+    verdict
+}
+
+#[inline(always)]
+fn known(flow: &FlowValue) -> Verdict {
+    Verdict {
+        action: match flow.action {
+            1 => Action::Mark,
+            2 => Action::Pass,
+            _ => Action::Drop,
+        },
+        // Only the kernel side writes flows; an unknown number cannot come from there.
+        reason: match Reason::from_wire(flow.reason) {
+            Some(reason) => reason,
+            None => Reason::Malformed,
+        },
+        mark: flow.mark,
+        rank: RANK_NONE,
+        policy: flow.policy,
+        device: flow.device,
+        leg: flow.leg,
+        new: false,
+    }
+}
+
+/// Judges a packet by the plan alone, without the flow table.
+#[inline(always)]
+pub fn judge<E: Environment>(
+    packet: &IpPacket,
+    slot: Slot,
+    plan: &PlanValue,
+    environment: &E,
+    previous: u8,
+) -> Verdict {
+    let device = device(packet, slot, environment);
+    let mut v = verdict(Action::Drop, Reason::DeviceBlocked, 0);
+    v.device = device.number;
+    let local = local(packet, slot, environment);
+    if device.flags & device_flags::BLOCKED != 0 {
+        let near = matches!(local.as_ref().map(LocalValue::kind), Some(LocalKind::Own | LocalKind::Link));
+        if !(near && is_essential(packet)) {
+            return v;
+        }
+    }
+    if let Some(local) = local {
+        (v.action, v.reason, v.mark) = match local.kind() {
+            LocalKind::Own => (Action::Mark, Reason::Own, Mark::LOCAL.0),
+            LocalKind::Link => (Action::Mark, Reason::Link, Mark::LOCAL.0),
+            LocalKind::Lan if device.flags & device_flags::NO_LAN != 0 => (Action::Drop, Reason::TrustLan, 0),
+            LocalKind::Lan => (Action::Mark, Reason::Lan, Mark::LOCAL.0),
+            LocalKind::Forbidden => (Action::Drop, Reason::OwnForbidden, 0),
+        };
+        return v;
+    }
+    if device.flags & device_flags::NO_INTERNET != 0 {
+        (v.action, v.reason, v.mark) = (Action::Mark, Reason::TrustInternet, Mark::REJECT.0);
+        return v;
+    }
+    let rank = best_rank(packet, slot, plan, &device, environment);
+    if rank == RANK_NONE {
+        let strict =
+            plan.flags & plan_flags::UNMATCHED_REJECT != 0 || device.flags & device_flags::POLICY_ONLY != 0;
+        (v.action, v.reason, v.mark) = if strict {
+            (Action::Mark, Reason::UnmatchedReject, Mark::REJECT.0)
+        } else {
+            (Action::Mark, Reason::Unmatched, Mark::DIRECT.0)
+        };
+        return v;
+    }
+    v.rank = rank;
+    // A rank without an action cannot be; if it were, it would block.
+    let Some(action) = environment.action(slot, rank) else {
+        (v.action, v.reason) = (Action::Drop, Reason::PolicyDrop);
+        return v;
+    };
+    v.policy = action.policy;
+    let choice = if packet.ipv6 { &action.v6 } else { &action.v4 };
+    (v.action, v.reason, v.mark) = match choice.kind() {
+        ChoiceKind::Drop => (Action::Drop, Reason::PolicyDrop, 0),
+        ChoiceKind::Reject => (Action::Mark, Reason::PolicyReject, Mark::REJECT.0),
+        ChoiceKind::Direct => (Action::Mark, Reason::PolicyDirect, Mark::DIRECT.0),
+        ChoiceKind::Legs => {
+            let hash = |both: bool| hop::address_hash(&packet.source, both.then_some(&packet.destination));
+            let sticky = Sticky::from_wire(action.sticky);
+            match hop::choose(choice, sticky, hash, previous, || environment.turn(action.policy)) {
+                Some(leg) => {
+                    v.leg = leg;
+                    (Action::Mark, Reason::PolicyLeg, Mark::leg(leg).0)
+                }
+                None => (Action::Drop, Reason::PolicyDrop, 0),
+            }
+        }
+    };
+    v
+}
+
+/// The device a packet comes from: its MAC address decides, else its address.
+#[inline(always)]
+fn device<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> DeviceValue {
+    let none = DeviceValue { rank: RANK_NONE, number: 0, flags: 0 };
+    match environment.device_by_mac(&MacKey { slot: slot as u16, mac: packet.mac }) {
+        Some(device) => device,
+        None => match environment.device_by_address(&AddressKey { slot, address: packet.source }) {
+            Some(device) => device,
+            None => none,
+        },
+    }
+}
+
+/// What a blocked host may still send: DHCP, and neighbour discovery (RFC 4861).
+#[inline(always)]
+fn is_essential(packet: &IpPacket) -> bool {
+    match packet.protocol {
+        UDP => matches!((packet.source_port, packet.destination_port), (68, 67) | (546, 547)),
+        ICMPV6 => matches!(packet.destination_port >> 8, 133..=136),
+        _ => false,
+    }
+}
+
+#[inline(always)]
+fn local<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> Option<LocalValue> {
+    if packet.ipv6 {
+        environment.local6(&Prefix6 { slot: slot as u8, address: packet.destination })
+    } else {
+        environment.local4(&Prefix4 { slot: slot as u8, address: packet.destination4() })
+    }
+}
+
+/// The least of the ranks of all dimensions: the first policy in the list that matches.
+#[inline(always)]
+fn best_rank<E: Environment>(
+    packet: &IpPacket,
+    slot: Slot,
+    plan: &PlanValue,
+    device: &DeviceValue,
+    environment: &E,
+) -> u32 {
+    let mut rank = least(plan.all, Some(device.rank));
+    let mut vlan = packet.vlan;
+    let key = InterfaceKey { slot, index: packet.interface, vlan: packet.vlan, _pad: 0 };
+    if let Some(interface) = environment.interface(&key) {
+        rank = least(rank, Some(interface.rank));
+        if vlan == 0 {
+            vlan = interface.vlan as u16;
+        }
+    }
+    if vlan != 0 {
+        rank = least(rank, environment.vlan(&VlanKey { slot, vlan, _pad: 0 }));
+    }
+    let slot = slot as u8;
+    let ports = packet.has_ports();
+    let port = packet.destination_port.to_be_bytes();
+    if packet.ipv6 {
+        rank = least(rank, environment.source6(&Prefix6 { slot, address: packet.source }));
+        rank = least(rank, environment.destination6(&Prefix6 { slot, address: packet.destination }));
+        if ports {
+            let key = PortPrefix6 { slot, port, address: packet.destination };
+            rank = least(rank, environment.destination_port6(&key));
+        }
+    } else {
+        rank = least(rank, environment.source4(&Prefix4 { slot, address: packet.source4() }));
+        let address = packet.destination4();
+        rank = least(rank, environment.destination4(&Prefix4 { slot, address }));
+        if ports {
+            rank = least(rank, environment.destination_port4(&PortPrefix4 { slot, port, address }));
+        }
+    }
+    rank
+}
+
+#[inline(always)]
+fn least(a: u32, b: Option<u32>) -> u32 {
+    match b {
+        Some(b) if b < a => b,
+        _ => a,
+    }
+}
+
+#[inline(always)]
+fn verdict(action: Action, reason: Reason, mark: u32) -> Verdict {
+    Verdict { action, reason, mark, rank: RANK_NONE, policy: 0, device: 0, leg: 0, new: true }
+}
+
+#[inline(always)]
+pub fn flow_key(packet: &IpPacket) -> FlowKey {
+    FlowKey {
+        source: packet.source,
+        destination: packet.destination,
+        interface: packet.interface,
+        source_port: packet.source_port,
+        destination_port: packet.destination_port,
+        mac: packet.mac,
+        vlan: packet.vlan,
+        protocol: packet.protocol,
+        fragment: packet.fragment as u8,
+        _pad: [0; 2],
+    }
+}
+
+/// The guard's question: may a forwarded packet with this mark leave by this interface?
+/// `Ok` lets it pass.
+#[inline(always)]
+pub fn guard(ingress: u32, mark: u32, authorised: impl FnOnce() -> bool) -> Result<(), Reason> {
+    // The host's own packets never entered anywhere.
+    if ingress == 0 {
+        return Ok(());
+    }
+    if mark & Mark::PREFIX_MASK != Mark::PREFIX {
+        return Err(Reason::GuardUnmarked);
+    }
+    if authorised() { Ok(()) } else { Err(Reason::GuardUnauthorised) }
+}

@@ -1,0 +1,35 @@
+//! Counters and the records of the ring buffer.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct CounterValue {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+/// A verdict that was sampled, or a leak that the guard prevented.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct EventRecord {
+    /// Boot-time clock, nanoseconds.
+    pub time: u64,
+    pub source: [u8; 16],
+    pub destination: [u8; 16],
+    pub interface: u32,
+    pub mark: u32,
+    pub policy: u32,
+    pub device: u32,
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub protocol: u8,
+    /// [`crate::verdict::Reason`] as a number.
+    pub reason: u8,
+    /// [`crate::verdict::Action`] as a number.
+    pub action: u8,
+    /// 1 when the guard wrote it.
+    pub guard: u8,
+    pub length: u32,
+    pub _pad: [u8; 4],
+}

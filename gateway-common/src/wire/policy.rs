@@ -1,0 +1,185 @@
+//! Keys and values of the policy maps: one generation of a plan each.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Header of a plan, at the index of its slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct PlanValue {
+    /// Flows of another generation are judged anew.
+    pub generation: u32,
+    /// Rank of the best policy for all traffic.
+    pub all: u32,
+    /// Bits of [`plan_flags`].
+    pub flags: u32,
+    /// One of so many new flows is reported; 0 reports none.
+    pub sample_every: u32,
+}
+
+/// Bits of [`PlanValue::flags`].
+pub mod plan_flags {
+    /// Traffic that no policy matches is rejected instead of going the default way.
+    pub const UNMATCHED_REJECT: u32 = 1;
+}
+
+/// An interface, or a VLAN on it that has no interface of its own.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct InterfaceKey {
+    pub slot: u32,
+    pub index: u32,
+    /// VLAN id of the outermost tag, 0 without one.
+    pub vlan: u16,
+    pub _pad: u16,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct InterfaceValue {
+    pub rank: u32,
+    /// VLAN id of frames that arrive untagged here because the interface itself is a VLAN.
+    pub vlan: u32,
+}
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct VlanKey {
+    pub slot: u32,
+    pub vlan: u16,
+    pub _pad: u16,
+}
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct MacKey {
+    pub slot: u16,
+    pub mac: [u8; 6],
+}
+
+/// A single address, IPv4 mapped.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct AddressKey {
+    pub slot: u32,
+    pub address: [u8; 16],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct DeviceValue {
+    /// Rank of the best policy for the device or a group of it.
+    pub rank: u32,
+    /// Number of the device: index of its counters. 0 is no device.
+    pub number: u32,
+    /// Bits of [`device_flags`].
+    pub flags: u32,
+}
+
+/// Bits of [`DeviceValue::flags`], from the device's trust class and status.
+pub mod device_flags {
+    /// Nothing leaves the LAN.
+    pub const NO_INTERNET: u32 = 1;
+    /// Only the gateway itself, no other LAN network.
+    pub const NO_LAN: u32 = 2;
+    /// Traffic that no policy matches is rejected.
+    pub const POLICY_ONLY: u32 = 4;
+    /// Nothing at all passes but what a host needs to get an address.
+    pub const BLOCKED: u32 = 8;
+}
+
+/// Key of the IPv4 prefix tries.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Prefix4 {
+    pub slot: u8,
+    pub address: [u8; 4],
+}
+
+/// Key of the IPv6 prefix tries.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Prefix6 {
+    pub slot: u8,
+    pub address: [u8; 16],
+}
+
+/// Key of the IPv4 tries of destination port and prefix. The port is in network order.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct PortPrefix4 {
+    pub slot: u8,
+    pub port: [u8; 2],
+    pub address: [u8; 4],
+}
+
+/// Key of the IPv6 tries of destination port and prefix. The port is in network order.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct PortPrefix6 {
+    pub slot: u8,
+    pub port: [u8; 2],
+    pub address: [u8; 16],
+}
+
+/// A destination that no policy routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct LocalValue {
+    /// [`LocalKind`] as a number.
+    pub kind: u32,
+}
+
+/// Why a destination is not routed by policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum LocalKind {
+    /// Unknown numbers forbid, as this does: an own address that LAN hosts have no business with.
+    Forbidden = 0,
+    /// The gateway itself.
+    Own = 1,
+    /// A network on a LAN interface.
+    Lan = 2,
+    /// Multicast, broadcast and link-local destinations: the kernel does not forward them.
+    Link = 3,
+}
+
+impl LocalValue {
+    pub const fn new(kind: LocalKind) -> LocalValue {
+        LocalValue { kind: kind as u32 }
+    }
+
+    pub const fn kind(&self) -> LocalKind {
+        match self.kind {
+            1 => LocalKind::Own,
+            2 => LocalKind::Lan,
+            3 => LocalKind::Link,
+            _ => LocalKind::Forbidden,
+        }
+    }
+}
+
+/// A mark and an interface it may leave by.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct AuthorisedKey {
+    pub mark: u32,
+    pub index: u32,
+}
