@@ -1,0 +1,56 @@
+//! Several checks in one boot: the guest prints a line for each (`checks.sh`), tests on the host ask for them by name.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gateway_tests::vm::{Opts, Output, Vm};
+
+const PRELUDE: &str = include_str!("checks.sh");
+
+/// What a guest's script reported.
+#[derive(Debug)]
+pub struct Checks {
+    results: BTreeMap<String, Result<(), String>>,
+    output: Output,
+}
+
+impl Checks {
+    /// Boots a guest for `script`, which may use what `checks.sh` defines. Panics unless the script ends with success.
+    pub fn of(script: &str, opts: Opts<'_>) -> Self {
+        let image = Vm::prepare().expect("the virtual machine can be prepared");
+        let output = image.run(&format!("{PRELUDE}\n{script}"), opts).expect("the guest runs its script");
+        assert_eq!(output.exit, 0, "the script failed: {output:#?}");
+        let results = output.stdout.lines().filter_map(Self::result).collect();
+        Self { results, output }
+    }
+
+    fn result(line: &str) -> Option<(String, Result<(), String>)> {
+        if let Some(name) = line.strip_prefix("ok ") {
+            return Some((name.to_owned(), Ok(())));
+        }
+        let (name, said) = line.strip_prefix("failed ")?.split_once(": ")?;
+        Some((name.to_owned(), Err(said.to_owned())))
+    }
+
+    /// Panics unless the guest's `uname -r`, which the script prints behind the word `release`, starts with `prefix`.
+    pub fn assert_release(&self, prefix: &str) {
+        let release = self.output.stdout.lines().find_map(|line| line.strip_prefix("release "));
+        let release = release.expect("the script prints the kernel's release");
+        assert!(release.starts_with(prefix), "the guest runs {release}");
+    }
+
+    /// Panics unless the check `name` was made and went well.
+    pub fn assert_ok(&self, name: &str) {
+        match self.results.get(name) {
+            Some(Ok(())) => {}
+            Some(Err(said)) => panic!("{name} failed in the guest: {said}\n{:#?}", self.output),
+            None => panic!("{name} was not checked in the guest\n{:#?}", self.output),
+        }
+    }
+}
+
+/// This test program, which the guest can run under the same path. Its neighbours one folder up are the workspace's
+/// binaries of the same profile.
+pub fn this_program() -> PathBuf {
+    std::env::current_exe().expect("a running program has a path")
+}

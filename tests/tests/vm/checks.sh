@@ -1,0 +1,22 @@
+# Put in front of a guest's script. Every check prints one line: `ok NAME` or `failed NAME: what it said`.
+
+# check NAME COMMAND...: the command succeeds.
+check() {
+    check_name=$1
+    shift
+    if check_said=$("$@" 2>&1); then
+        echo "ok $check_name"
+    else
+        echo "failed $check_name: $(echo "$check_said" | tr '\n' ' ')"
+    fi
+}
+
+# pings NAMESPACE ADDRESS: an answer comes within ten seconds.
+pings() {
+    nsenter --net="/run/netns/$1" busybox ping -c 1 -W 10 "$2"
+}
+
+# silent NAMESPACE ADDRESS: no answer comes within two seconds.
+silent() {
+    ! nsenter --net="/run/netns/$1" busybox ping -c 1 -W 2 "$2"
+}
