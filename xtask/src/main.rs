@@ -3,10 +3,16 @@
 //! Everything here is plain process calls; nothing of it is part of the gateway, and nothing of the
 //! gateway is linked into it, so that it compiles while the rest does not.
 
+mod bench;
+mod check;
+mod demo;
 mod ebpf;
+mod metadata;
 mod paths;
 mod process;
 mod setup;
+mod test;
+mod tidy;
 
 use std::process::ExitCode;
 
@@ -14,7 +20,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "Set-up, build, test and measure the gateway", version)]
+#[command(name = "cargo xtask", about = "Set-up, build, test and measure the gateway")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -26,11 +32,21 @@ enum Command {
     Setup,
     /// Build the kernel programs into target/bpf
     Ebpf,
+    /// Run the test suites (as root)
+    Test(test::Options),
+    /// Formatting, clippy, tidy and documentation, warnings denied
+    Check,
+    /// The project's own rules: directions between crates, purity, length of files and the like
+    Tidy,
+    /// Build up a small network in namespaces and walk through what the gateway does (as root)
+    Demo(demo::Options),
+    /// Measure against peers, side by side (as root)
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
@@ -38,9 +54,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<()> {
+fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Setup => ebpf::build(&setup::ensure(setup::Need::Everything)?),
-        Command::Ebpf => ebpf::build(&setup::ensure(setup::Need::Build)?),
+        Command::Setup => prepare(setup::Need::Run)?,
+        Command::Ebpf => prepare(setup::Need::Build)?,
+        Command::Test(options) => return test::run(&options),
+        Command::Check => return check::run(),
+        Command::Tidy => return tidy::run(),
+        Command::Demo(options) => demo::run(&options)?,
+        Command::Bench(options) => bench::run(&options)?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Set-up and kernel programs: after this, plain cargo commands work.
+fn prepare(need: setup::Need) -> Result<()> {
+    ebpf::build(&setup::ensure(need)?)
 }

@@ -36,7 +36,7 @@ impl Compiler {
     }
 
     /// The libraries also serve bpf-linker, which looks for LLVM in this variable first.
-    pub fn with_libraries<'a>(&self, mut command: Command) -> Command {
+    pub fn with_libraries(&self, mut command: Command) -> Command {
         command.env("LD_LIBRARY_PATH", &self.libraries);
         command
     }

@@ -1,0 +1,31 @@
+//! `cargo xtask bench`: builds the release daemon and hands over to the measurements.
+
+use anyhow::Result;
+
+use crate::{demo, process};
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Only this measurement; may be given several times
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Write the rows {bench, ours, peer, peer_name, unit, ratio} to this file as well
+    #[arg(long, value_name = "FILE")]
+    json: Option<String>,
+    /// Further arguments of the measurements
+    #[arg(last = true)]
+    rest: Vec<String>,
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    process::require_root("the benches make network namespaces of their own and load kernel programs")?;
+    let mut arguments = Vec::new();
+    for name in &options.only {
+        arguments.extend(["--only".to_owned(), name.clone()]);
+    }
+    if let Some(file) = &options.json {
+        arguments.extend(["--json".to_owned(), file.clone()]);
+    }
+    arguments.extend(options.rest.iter().cloned());
+    demo::hand_over("bench", &arguments)
+}

@@ -1,0 +1,43 @@
+//! `cargo xtask check`: what a change must pass before its tests are worth running.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+
+use crate::{prepare, process, setup, tidy};
+
+/// Runs every step, also after one has failed: one run shows everything.
+pub fn run() -> Result<ExitCode> {
+    // The daemon embeds the kernel programs, so that even clippy needs them.
+    prepare(setup::Need::Build)?;
+    let mut failed = Vec::new();
+    for (name, mut command) in steps() {
+        println!("== {name}");
+        if let Err(error) = process::run(&mut command) {
+            eprintln!("{error:#}");
+            failed.push(name);
+        }
+    }
+    println!("== tidy");
+    if !tidy::check()?.iter().all(tidy::Outcome::passed) {
+        failed.push("tidy");
+    }
+    if failed.is_empty() {
+        println!("check: all passed");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("check: failed: {}", failed.join(", "));
+    Ok(ExitCode::FAILURE)
+}
+
+fn steps() -> Vec<(&'static str, Command)> {
+    let mut fmt = process::cargo();
+    fmt.args(["fmt", "--all", "--check"]);
+    let mut fmt_ebpf = process::cargo();
+    fmt_ebpf.args(["fmt", "--check", "--manifest-path", "gateway-ebpf/Cargo.toml"]);
+    let mut clippy = process::cargo();
+    clippy.args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]);
+    let mut doc = process::cargo();
+    doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny warnings");
+    vec![("fmt", fmt), ("fmt of the kernel programs", fmt_ebpf), ("clippy", clippy), ("doc", doc)]
+}

@@ -1,0 +1,62 @@
+//! `cargo xtask demo`: builds the release daemon and hands over to the demonstration.
+
+use std::{os::unix::process::CommandExt, path::PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::{metadata::Metadata, paths, prepare, process, setup};
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Walk through once, fail if anything is not as told, leave nothing behind
+    #[arg(long)]
+    check: bool,
+    /// Further arguments of the demonstration
+    #[arg(last = true)]
+    rest: Vec<String>,
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    process::require_root("the demo makes network namespaces of its own and loads kernel programs")?;
+    let mut arguments = Vec::new();
+    if options.check {
+        arguments.push("--check".to_owned());
+    }
+    arguments.extend(options.rest.iter().cloned());
+    hand_over("demo", &arguments)
+}
+
+/// Replaces this process by the release build of one of the test package's programs, which finds the
+/// release daemon in `GATEWAYD_BIN`. Returns only if that fails.
+pub fn hand_over(program: &str, arguments: &[String]) -> Result<()> {
+    prepare(setup::Need::Run)?;
+    let daemon = release_daemon()?;
+    // Not through `process::cargo`: a relative path among the arguments means the caller's folder.
+    let mut command =
+        process::without_package_variables(std::process::Command::new(process::cargo().get_program()));
+    command.args([
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "gateway-tests",
+        "--bin",
+        program,
+        "--manifest-path",
+    ]);
+    command.arg(paths::root().join("Cargo.toml")).arg("--").args(arguments).env("GATEWAYD_BIN", daemon);
+    let error = command.exec();
+    Err(error).with_context(|| format!("cannot start `{}`", process::shown(&command)))
+}
+
+fn release_daemon() -> Result<PathBuf> {
+    process::run(process::cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "gateway-api",
+        "--bin",
+        "gatewayd",
+    ]))?;
+    Ok(Metadata::of_workspace()?.target_directory()?.join("release/gatewayd"))
+}

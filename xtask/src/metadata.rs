@@ -1,0 +1,55 @@
+//! What `cargo metadata` tells, read by name: no types of our own for cargo's document.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::{paths, process};
+
+pub struct Metadata(Value);
+
+impl Metadata {
+    /// Packages of the workspace only, without resolving dependencies.
+    pub fn of_workspace() -> Result<Self> {
+        Self::read(&paths::root().join("Cargo.toml"), &["--no-deps"])
+    }
+
+    pub fn of_ebpf_package() -> Result<Self> {
+        Self::read(&paths::ebpf_package().join("Cargo.toml"), &["--no-deps"])
+    }
+
+    /// With the graph of all dependencies.
+    pub fn with_dependencies() -> Result<Self> {
+        Self::read(&paths::root().join("Cargo.toml"), &[])
+    }
+
+    fn read(manifest: &Path, arguments: &[&str]) -> Result<Self> {
+        let mut command = process::cargo();
+        command.args(["metadata", "--format-version", "1", "--manifest-path"]).arg(manifest).args(arguments);
+        let text = process::output(&mut command)?;
+        serde_json::from_str(&text).map(Self).context("cargo metadata printed something else than JSON")
+    }
+
+    pub fn target_directory(&self) -> Result<PathBuf> {
+        let path = self.0["target_directory"].as_str().context("cargo metadata names no target directory")?;
+        Ok(path.into())
+    }
+
+    pub fn packages(&self) -> &[Value] {
+        list(&self.0["packages"])
+    }
+
+    /// Nodes of the dependency graph.
+    pub fn nodes(&self) -> &[Value] {
+        list(&self.0["resolve"]["nodes"])
+    }
+}
+
+pub fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

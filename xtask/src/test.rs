@@ -1,0 +1,157 @@
+//! `cargo xtask test`: every suite in order, one table at the end, one line that sums it up.
+
+mod report;
+mod suites;
+mod supervise;
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, anyhow, bail};
+
+use crate::{metadata::Metadata, prepare, process, setup::Need, tidy};
+use report::{Counts, Report, Row};
+use suites::{Quick, SUITES, Suite, Work};
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Only the fast suites and a few of the end-to-end tests, in under two minutes once built
+    #[arg(long)]
+    quick: bool,
+    /// Only this suite; may be given several times
+    #[arg(long, value_name = "SUITE", conflicts_with = "quick", value_parser = clap::builder::PossibleValuesParser::new(suites::names()))]
+    only: Vec<String>,
+}
+
+impl Options {
+    fn chosen(&self) -> Vec<&'static Suite> {
+        let wanted = |suite: &&Suite| match (self.quick, self.only.is_empty()) {
+            (true, _) => suite.quick != Quick::No,
+            (false, true) => true,
+            (false, false) => self.only.iter().any(|name| name == suite.name),
+        };
+        SUITES.iter().filter(wanted).collect()
+    }
+}
+
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let chosen = options.chosen();
+    announce(&chosen);
+    if chosen.iter().any(|suite| suite.root) {
+        process::require_root("some suites make network namespaces and load kernel programs")?;
+    }
+    let mut report = Report::default();
+    match before(&mut report) {
+        Some((daemon, targets)) => {
+            for suite in chosen {
+                report.add(run_suite(suite, options.quick, &daemon, &targets));
+            }
+        }
+        None => eprintln!("no suite was run"),
+    }
+    print!("{report}");
+    Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn announce(chosen: &[&Suite]) {
+    let names: Vec<&str> = chosen.iter().map(|suite| suite.name).collect();
+    println!("Suites: {}.", names.join(", "));
+    println!(
+        "Needs: Linux, root for the suites that load programs, and the first time the package registries (Debian, Rust)."
+    );
+    println!(
+        "Touches: target/, missing Debian packages, and namespaces of its own. Not: your interfaces, routes, rules or firewall."
+    );
+}
+
+/// The daemon to test, and the test targets there are.
+fn before(report: &mut Report) -> Option<(PathBuf, Vec<String>)> {
+    step(report, "setup", || prepare(Need::Run))?;
+    let daemon = step(report, "build", build_daemon)?;
+    let targets = step(report, "targets", known_targets)?;
+    Some((daemon, targets))
+}
+
+/// Something that must succeed before the suites; its failure is one failed test.
+fn step<T>(report: &mut Report, name: &'static str, work: impl FnOnce() -> Result<T>) -> Option<T> {
+    println!("\n== {name}");
+    let start = Instant::now();
+    let (counts, value, problem) = match work() {
+        Ok(value) => (Counts::default(), Some(value), None),
+        Err(error) => (Counts { failed: 1, ..Counts::default() }, None, Some(format!("{error:#}"))),
+    };
+    report.add(Row { name, counts, time: start.elapsed(), problem });
+    value
+}
+
+fn build_daemon() -> Result<PathBuf> {
+    process::run(process::cargo().args(["build", "--package", "gateway-api", "--bin", "gatewayd"]))?;
+    Ok(Metadata::of_workspace()?.target_directory()?.join("debug/gatewayd"))
+}
+
+/// A test target that no suite runs would look like tests that pass.
+fn known_targets() -> Result<Vec<String>> {
+    let targets = suites::targets()?;
+    let is_run = |target: &str| SUITES.iter().any(|suite| suite.work == Work::Target(target));
+    let unknown: Vec<&str> = targets.iter().map(String::as_str).filter(|target| !is_run(target)).collect();
+    if !unknown.is_empty() {
+        bail!(
+            "no suite of xtask/src/test/suites.rs runs these targets of gateway-tests: {}",
+            unknown.join(", ")
+        );
+    }
+    Ok(targets)
+}
+
+fn run_suite(suite: &Suite, quick: bool, daemon: &Path, targets: &[String]) -> Row {
+    println!("\n== {}: {}", suite.name, suite.what);
+    let start = Instant::now();
+    let outcome = match suite.work {
+        Work::Tidy => run_tidy().map(|counts| (counts, None)),
+        Work::Target(target) if !targets.iter().any(|known| known == target) => {
+            Err(anyhow!("gateway-tests has no test target `{target}`"))
+        }
+        Work::Workspace | Work::Target(_) => {
+            supervise::run(command(suite, quick).env("GATEWAYD_BIN", daemon), suite.limit)
+        }
+    };
+    let (mut counts, mut problem) = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => (Counts::default(), Some(format!("{error:#}"))),
+    };
+    if problem.is_none() && counts.passed + counts.failed == 0 {
+        problem = Some("no test was run".to_owned());
+    }
+    if problem.is_some() && counts.failed == 0 {
+        counts.failed = 1;
+    }
+    Row { name: suite.name, counts, time: start.elapsed(), problem }
+}
+
+fn command(suite: &Suite, quick: bool) -> Command {
+    let mut command = process::cargo();
+    command.args(["test", "--no-fail-fast"]);
+    match suite.work {
+        Work::Target(target) => command.args(["--package", "gateway-tests", "--test", target]),
+        Work::Workspace | Work::Tidy => command.args(["--workspace", "--exclude", "gateway-tests"]),
+    };
+    command.arg("--").args(suite.arguments);
+    if let (true, Quick::Matching(part)) = (quick, suite.quick) {
+        command.arg(part);
+    }
+    command
+}
+
+fn run_tidy() -> Result<Counts> {
+    let outcomes = tidy::check()?;
+    let passed = outcomes.iter().filter(|outcome| outcome.passed()).count();
+    Ok(Counts { passed, failed: outcomes.len() - passed, skipped: 0 })
+}
+
+/// How a duration is shown everywhere in the report.
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}

@@ -1,0 +1,144 @@
+//! The table of suites. What is not here is not run, and `cargo xtask test` fails if gateway-tests has
+//! a test target that is not here.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::metadata::{Metadata, list, text};
+
+#[derive(Debug)]
+pub struct Suite {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub work: Work<'static>,
+    pub quick: Quick,
+    pub root: bool,
+    /// Arguments of the test programs
+    pub arguments: &'static [&'static str],
+    /// After this the suite is ended and has failed. Generous: it includes the build on a slow machine.
+    pub limit: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work<'a> {
+    /// The rules of `cargo xtask tidy`, one test each
+    Tidy,
+    /// Unit and documentation tests of every package but gateway-tests
+    Workspace,
+    /// A test target of gateway-tests
+    Target(&'a str),
+}
+
+/// What `--quick` runs of a suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quick {
+    All,
+    /// Tests whose name contains this
+    Matching(&'static str),
+    No,
+}
+
+const fn minutes(count: u64) -> Duration {
+    Duration::from_secs(60 * count)
+}
+
+pub const SUITES: &[Suite] = &[
+    Suite {
+        name: "tidy",
+        what: "the project's own rules",
+        work: Work::Tidy,
+        quick: Quick::All,
+        root: false,
+        arguments: &[],
+        limit: minutes(2),
+    },
+    Suite {
+        name: "unit",
+        what: "unit and documentation tests of the packages",
+        work: Work::Workspace,
+        quick: Quick::All,
+        root: false,
+        arguments: &[],
+        limit: minutes(30),
+    },
+    Suite {
+        name: "contract",
+        what: "the interface against its specification",
+        work: Work::Target("contract"),
+        quick: Quick::All,
+        root: false,
+        arguments: &[],
+        limit: minutes(20),
+    },
+    Suite {
+        name: "kernel",
+        what: "the programs in the kernel against the same decision in user space",
+        work: Work::Target("kernel"),
+        quick: Quick::No,
+        root: true,
+        arguments: &[],
+        limit: minutes(20),
+    },
+    Suite {
+        name: "e2e",
+        what: "real packets through namespaces",
+        work: Work::Target("e2e"),
+        quick: Quick::Matching("quick"),
+        root: true,
+        // One network at a time: they share the processors, and deadlines are deadlines.
+        arguments: &["--test-threads=1"],
+        limit: minutes(30),
+    },
+    Suite {
+        name: "vm",
+        what: "Debian's own kernel, emulated",
+        work: Work::Target("vm"),
+        quick: Quick::No,
+        root: true,
+        arguments: &[],
+        limit: minutes(30),
+    },
+    Suite {
+        name: "fuzz",
+        what: "replay of the fuzz corpora",
+        work: Work::Target("fuzz"),
+        quick: Quick::No,
+        root: false,
+        arguments: &[],
+        limit: minutes(15),
+    },
+];
+
+pub fn names() -> Vec<&'static str> {
+    SUITES.iter().map(|suite| suite.name).collect()
+}
+
+/// The test targets gateway-tests really has.
+pub fn targets() -> Result<Vec<String>> {
+    let metadata = Metadata::of_workspace()?;
+    let package = metadata.packages().iter().find(|package| text(&package["name"]) == "gateway-tests");
+    let targets = package.map_or(&[][..], |package| list(&package["targets"]));
+    let is_test = |kinds: &[serde_json::Value]| kinds.iter().any(|kind| kind == "test");
+    Ok(targets.iter().filter(|t| is_test(list(&t["kind"]))).map(|t| text(&t["name"]).to_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_targets_are_unique() {
+        for (n, suite) in SUITES.iter().enumerate() {
+            for other in &SUITES[n + 1..] {
+                assert_ne!(suite.name, other.name);
+                assert_ne!(suite.work, other.work);
+            }
+        }
+    }
+
+    #[test]
+    fn the_test_targets_of_the_workspace_are_found() {
+        assert!(targets().unwrap().iter().any(|target| target == "vm"));
+    }
+}

@@ -1,0 +1,207 @@
+//! Runs a test command: shows and counts its output, ends it at its limit, and notices processes that
+//! outlive it.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead, BufReader},
+    process::{Child, ChildStdout, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+
+use super::{report::Counts, seconds};
+use crate::process;
+
+/// How long a killed suite may take to go, and a finished one's output to end.
+const GRACE: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// The counts, and what went wrong beside failed tests.
+pub fn run(command: &mut Command, limit: Duration) -> Result<(Counts, Option<String>)> {
+    let shown = process::shown(command);
+    println!("$ {shown}");
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot start `{shown}`"))?;
+    let output = child.stdout.take().context("the output was asked for")?;
+    let lines = follow(output);
+
+    let deadline = Instant::now() + limit;
+    let mut counts = Counts::default();
+    let status = loop {
+        show(&lines, &mut counts, INTERVAL);
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        if Instant::now() > deadline {
+            end(&mut child)?;
+            break None;
+        }
+    };
+    let ended = drain(&lines, &mut counts);
+    let problem = match status {
+        None => Some(format!("not finished after {}, ended", seconds(limit))),
+        Some(status) if !status.success() && counts.failed == 0 => Some(failure(status)),
+        Some(_) if !ended => {
+            Some("a process that a test started outlived it and holds its output".to_owned())
+        }
+        Some(_) => None,
+    };
+    Ok((counts, problem))
+}
+
+fn failure(status: ExitStatus) -> String {
+    format!("ended with {status}, and no test that failed: it did not build, or a test program died")
+}
+
+/// The output line by line, so that waiting for a line can be given up.
+fn follow(output: ChildStdout) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut reader = BufReader::new(output);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            if sender.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
+                return;
+            }
+            line.clear();
+        }
+    });
+    receiver
+}
+
+/// Shows the lines that are there, waiting a moment for the first.
+fn show(lines: &Receiver<String>, counts: &mut Counts, wait: Duration) {
+    let mut next = lines.recv_timeout(wait);
+    if let Err(mpsc::RecvTimeoutError::Disconnected) = next {
+        // The output has ended before the process: wait for that one without spinning.
+        thread::sleep(wait);
+    }
+    while let Ok(line) = next {
+        println!("{line}");
+        counts.read(&line);
+        next = lines.try_recv().map_err(|_| mpsc::RecvTimeoutError::Timeout);
+    }
+}
+
+/// Shows the rest; false if the output did not end, because somebody still holds it open.
+fn drain(lines: &Receiver<String>, counts: &mut Counts) -> bool {
+    let deadline = Instant::now() + GRACE;
+    loop {
+        match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => {
+                println!("{line}");
+                counts.read(&line);
+            }
+            Err(error) => return error == mpsc::RecvTimeoutError::Disconnected,
+        }
+    }
+}
+
+/// Ends the child and everything it started: politely, then not.
+fn end(child: &mut Child) -> Result<()> {
+    let family = descendants(child.id());
+    signal("TERM", &family);
+    let deadline = Instant::now() + GRACE;
+    while Instant::now() < deadline && child.try_wait()?.is_none() {
+        thread::sleep(INTERVAL);
+    }
+    let now = processes();
+    let left: Vec<Process> = family.into_iter().filter(|p| now.get(&p.id).is_some_and(|q| q == p)).collect();
+    signal("KILL", &left);
+    child.wait().context("the ended test command cannot be waited for")?;
+    Ok(())
+}
+
+/// A process id names another process later; with the time it started it does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    id: u32,
+    parent: u32,
+    started: u64,
+}
+
+fn descendants(root: u32) -> Vec<Process> {
+    let all = processes();
+    let mut found: Vec<Process> = all.get(&root).copied().into_iter().collect();
+    let mut at = 0;
+    while let Some(parent) = found.get(at).map(|process| process.id) {
+        found.extend(all.values().filter(|process| process.parent == parent));
+        at += 1;
+    }
+    found
+}
+
+fn processes() -> BTreeMap<u32, Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return BTreeMap::new() };
+    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    ids.filter_map(|id: u32| {
+        Some((id, parse_stat(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?))
+    })
+    .collect()
+}
+
+/// See proc_pid_stat(5): the name in parentheses may itself hold spaces and parentheses.
+fn parse_stat(id: u32, stat: &str) -> Option<Process> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    Some(Process { id, parent: fields.get(1)?.parse().ok()?, started: fields.get(19)?.parse().ok()? })
+}
+
+fn signal(name: &str, processes: &[Process]) {
+    for process in processes {
+        // It may be gone by now: nothing to complain about.
+        let _ = Command::new("sh").args(["-c", &format!("kill -{name} {} 2>/dev/null", process.id)]).status();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    const FINE: &str = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
+
+    #[test]
+    fn a_fine_run_is_counted() {
+        let (counts, problem) = run(&mut shell(&format!("echo '{FINE}'")), GRACE).unwrap();
+        assert_eq!((counts.passed, problem), (2, None));
+    }
+
+    #[test]
+    fn a_failure_that_no_test_explains_is_a_problem() {
+        let (_, problem) = run(&mut shell(&format!("echo '{FINE}'; exit 101")), GRACE).unwrap();
+        assert!(problem.unwrap().contains("did not build"));
+    }
+
+    #[test]
+    fn a_run_beyond_its_limit_is_ended_with_its_children() {
+        let mut command = shell("sleep 300 & sleep 300");
+        let start = Instant::now();
+        let (_, problem) = run(&mut command, Duration::from_millis(200)).unwrap();
+        assert!(problem.unwrap().contains("not finished"));
+        // The children held the output: had they lived on, waiting for its end would have taken longer.
+        assert!(start.elapsed() < GRACE);
+    }
+
+    #[test]
+    fn a_process_that_outlives_its_test_is_noticed() {
+        // Ends by itself soon after it has been noticed.
+        let (_, problem) = run(&mut shell("sleep 7 & exit 0"), GRACE).unwrap();
+        assert!(problem.unwrap().contains("outlived"));
+    }
+
+    #[test]
+    fn a_name_with_parentheses_does_not_hide_the_parent() {
+        let stat = "7 (a) b (c) S 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 99 1 1";
+        assert_eq!(parse_stat(7, stat), Some(Process { id: 7, parent: 3, started: 99 }));
+    }
+}

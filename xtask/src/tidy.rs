@@ -1,0 +1,67 @@
+//! `cargo xtask tidy`: rules of this project that neither the compiler nor clippy knows.
+//!
+//! Text rules look at text: they are made to catch slips, not to withstand somebody who wants to get
+//! round them.
+
+mod crates;
+mod source;
+mod text;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use source::Source;
+
+/// A rule that has been checked.
+#[derive(Debug)]
+pub struct Outcome {
+    pub rule: &'static str,
+    pub violations: Vec<String>,
+}
+
+impl Outcome {
+    pub fn passed(&self) -> bool {
+        self.violations.is_empty()
+    }
+}
+
+type Rule = (&'static str, fn(&[Source]) -> Result<Vec<String>>);
+
+const RULES: &[Rule] = &[
+    ("packages depend on each other in one direction only", |_| crates::directions()),
+    ("gateway-core reaches nothing that does input or output", |_| crates::purity()),
+    ("lock files are up to date", |_| crates::lock_files()),
+    ("every package takes the workspace's lints", |s| Ok(text::lints(s))),
+    ("no source file is longer than 600 lines", |s| Ok(text::length(s))),
+    ("every module says what it is", |s| Ok(text::module_docs(s))),
+    ("no file is named after nothing in particular", |s| Ok(text::file_names(s))),
+    ("no test is ignored", |s| Ok(text::ignored_tests(s))),
+    ("nothing is left to do without an issue", |s| Ok(text::left_to_do(s))),
+    ("no path of one machine", |s| Ok(text::machine_paths(s))),
+    ("exactly one type is declared plain old data by hand", |s| Ok(text::plain_old_data(s))),
+    ("pure packages use no unsafe code", |s| Ok(text::unsafe_code(s))),
+    ("core and model touch no file, network, process or clock", |s| Ok(text::effects(s))),
+];
+
+/// Checks every rule, and prints each with what breaks it.
+pub fn check() -> Result<Vec<Outcome>> {
+    let sources = source::tracked()?;
+    let mut outcomes = Vec::new();
+    for (rule, find) in RULES {
+        let violations = find(&sources)?;
+        println!("{} {rule}", if violations.is_empty() { "ok  " } else { "FAIL" });
+        for violation in &violations {
+            println!("     {violation}");
+        }
+        outcomes.push(Outcome { rule, violations });
+    }
+    Ok(outcomes)
+}
+
+pub fn run() -> Result<ExitCode> {
+    let outcomes = check()?;
+    let failed: Vec<&str> = outcomes.iter().filter(|o| !o.passed()).map(|o| o.rule).collect();
+    println!("tidy: {} of {} rules hold", outcomes.len() - failed.len(), outcomes.len());
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

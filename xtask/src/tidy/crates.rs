@@ -1,0 +1,170 @@
+//! Rules about packages, from cargo's own description of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::{
+    metadata::{Metadata, list, text},
+    paths, process,
+};
+
+/// Which of our packages each of our packages may use. `common` and `model` know neither each other nor
+/// anything else of ours; only `core` joins them.
+const DIRECTIONS: &[(&str, &[&str])] = &[
+    ("gateway-common", &[]),
+    ("gateway-model", &[]),
+    ("gateway-ebpf", &["gateway-common"]),
+    ("gateway-core", &["gateway-common", "gateway-model"]),
+    ("gateway-ctl", &["gateway-common", "gateway-core", "gateway-model"]),
+    ("gateway-api", &["gateway-common", "gateway-core", "gateway-ctl", "gateway-model"]),
+    ("gateway-cli", &["gateway-model"]),
+    ("gateway-tests", &["gateway-api", "gateway-common", "gateway-core", "gateway-ctl", "gateway-model"]),
+    ("xtask", &[]),
+];
+
+/// What waits, stores, or speaks with a kernel or a peer.
+const IMPURE: &[&str] = &[
+    "aya",
+    "aya-obj",
+    "axum",
+    "boringtun",
+    "hyper",
+    "mio",
+    "nix",
+    "polling",
+    "redb",
+    "reqwest",
+    "rtnetlink",
+    "rustix",
+    "socket2",
+    "tokio",
+    "tun-rs",
+    "ureq",
+];
+
+pub fn directions() -> Result<Vec<String>> {
+    let (workspace, ebpf) = (Metadata::of_workspace()?, Metadata::of_ebpf_package()?);
+    Ok(wrong_directions(&[workspace.packages(), ebpf.packages()].concat()))
+}
+
+fn wrong_directions(packages: &[Value]) -> Vec<String> {
+    let ours: BTreeSet<&str> = packages.iter().map(|package| text(&package["name"])).collect();
+    let mut wrong = Vec::new();
+    for package in packages {
+        let name = text(&package["name"]);
+        let Some((_, allowed)) = DIRECTIONS.iter().find(|(known, _)| *known == name) else {
+            wrong.push(format!("{name} is in no row of the table in xtask/src/tidy/crates.rs"));
+            continue;
+        };
+        let used: BTreeSet<&str> = list(&package["dependencies"]).iter().map(|d| text(&d["name"])).collect();
+        for used in used.intersection(&ours).filter(|used| !allowed.contains(used)) {
+            wrong.push(format!("{name} must not depend on {used}"));
+        }
+    }
+    wrong
+}
+
+pub fn purity() -> Result<Vec<String>> {
+    let metadata = Metadata::with_dependencies()?;
+    impure(metadata.packages(), metadata.nodes()).context("gateway-core is not in cargo's graph")
+}
+
+/// Every impure package below gateway-core, with the way that leads there. Build and test dependencies
+/// do not count: they are not in the program.
+fn impure(packages: &[Value], nodes: &[Value]) -> Option<Vec<String>> {
+    let names: BTreeMap<&str, &str> = packages.iter().map(|p| (text(&p["id"]), text(&p["name"]))).collect();
+    let graph: BTreeMap<&str, &Value> = nodes.iter().map(|node| (text(&node["id"]), node)).collect();
+    let root = names.iter().find(|(_, name)| **name == "gateway-core").map(|(id, _)| *id)?;
+
+    let mut found = Vec::new();
+    let mut ways = BTreeMap::from([(root, "gateway-core".to_owned())]);
+    let mut open = vec![root];
+    while let Some(id) = open.pop() {
+        let dependencies = graph.get(id).map_or(&[][..], |node| list(&node["deps"]));
+        for dependency in dependencies.iter().filter(|dependency| is_normal(dependency)) {
+            let below = text(&dependency["pkg"]);
+            if ways.contains_key(below) {
+                continue;
+            }
+            let name = names.get(below).copied().unwrap_or(below);
+            let way = format!("{} -> {name}", ways.get(id).map_or("", String::as_str));
+            if IMPURE.contains(&name) {
+                found.push(way.clone());
+            }
+            ways.insert(below, way);
+            open.push(below);
+        }
+    }
+    Some(found)
+}
+
+/// A dependency of the program itself, on Linux.
+fn is_normal(dependency: &Value) -> bool {
+    list(&dependency["dep_kinds"]).iter().any(|kind| {
+        let target = text(&kind["target"]);
+        let elsewhere =
+            ["windows", "wasm", "macos", "hermit", "wasi"].iter().any(|other| target.contains(other));
+        kind["kind"].is_null() && (!elsewhere || target.contains("linux") || target.contains("unix"))
+    })
+}
+
+pub fn lock_files() -> Result<Vec<String>> {
+    let manifests = [paths::root().join("Cargo.toml"), paths::ebpf_package().join("Cargo.toml")];
+    let mut stale = Vec::new();
+    for manifest in manifests {
+        let mut command = process::cargo();
+        command.args(["metadata", "--locked", "--format-version", "1", "--manifest-path"]).arg(&manifest);
+        if let Err(error) = process::output(&mut command) {
+            stale.push(format!("{error:#}"));
+        }
+    }
+    Ok(stale)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn package(name: &str, dependencies: &[&str]) -> Value {
+        let dependencies: Vec<Value> = dependencies.iter().map(|name| json!({ "name": name })).collect();
+        json!({ "id": name, "name": name, "dependencies": dependencies })
+    }
+
+    #[test]
+    fn the_model_must_not_know_the_common_crate() {
+        let packages =
+            [package("gateway-common", &["zerocopy"]), package("gateway-model", &["gateway-common"])];
+        assert_eq!(wrong_directions(&packages), ["gateway-model must not depend on gateway-common"]);
+    }
+
+    #[test]
+    fn a_package_without_a_row_is_an_error() {
+        assert_eq!(wrong_directions(&[package("gateway-new", &[])]).len(), 1);
+    }
+
+    fn node(id: &str, dependency: &str, kind: Value) -> Value {
+        json!({ "id": id, "deps": [{ "pkg": dependency, "dep_kinds": [{ "kind": kind, "target": null }] }] })
+    }
+
+    #[test]
+    fn an_impure_package_is_found_behind_another() {
+        let packages = ["gateway-core", "jiff", "tokio"].map(|name| package(name, &[]));
+        let nodes = [node("gateway-core", "jiff", Value::Null), node("jiff", "tokio", Value::Null)];
+        assert_eq!(impure(&packages, &nodes).unwrap(), ["gateway-core -> jiff -> tokio"]);
+    }
+
+    #[test]
+    fn test_dependencies_do_not_make_impure() {
+        let packages = ["gateway-core", "tokio"].map(|name| package(name, &[]));
+        assert_eq!(impure(&packages, &[node("gateway-core", "tokio", json!("dev"))]).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_graph_without_core_proves_nothing() {
+        assert!(impure(&[], &[]).is_none());
+    }
+}

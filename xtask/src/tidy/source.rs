@@ -1,0 +1,107 @@
+//! The files the rules look at.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use crate::{paths, process};
+
+/// A text file of the repository.
+#[derive(Debug)]
+pub struct Source {
+    /// Relative to the root of the repository
+    pub path: String,
+    pub text: String,
+}
+
+/// Every text file that is tracked, or would be by the next commit.
+pub fn tracked() -> Result<Vec<Source>> {
+    let root = paths::root();
+    let mut git = std::process::Command::new("git");
+    // Run as root in somebody else's clone, git refuses unless told that the folder is fine.
+    git.arg("-c").arg(format!("safe.directory={}", root.display())).current_dir(&root);
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let list = process::output(&mut git).context("tidy needs git, and a clone")?;
+    let mut sources = Vec::new();
+    for path in list.split('\0').filter(|path| !path.is_empty()) {
+        let file = root.join(path);
+        if !file.is_file() {
+            continue; // deleted, and not yet committed
+        }
+        let content = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        if let Ok(text) = String::from_utf8(content) {
+            sources.push(Source { path: path.to_owned(), text });
+        }
+    }
+    Ok(sources)
+}
+
+impl Source {
+    pub fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    /// Integration tests and unit tests in a file of their own.
+    pub fn is_test(&self) -> bool {
+        self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
+    }
+
+    pub fn is_below(&self, folder: &str) -> bool {
+        self.path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Lines with their numbers, without those of the test module that ends a file, and without comments.
+    pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines: Vec<&str> = self.text.lines().collect();
+        let tests = lines
+            .windows(2)
+            .position(|pair| pair[0].trim() == "#[cfg(test)]" && pair[1].trim_start().starts_with("mod "))
+            .unwrap_or(lines.len());
+        lines.into_iter().take(tests).map(without_comment).enumerate().map(|(n, line)| (n + 1, line))
+    }
+
+    pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.lines().enumerate().map(|(n, line)| (n + 1, line))
+    }
+
+    pub fn at(&self, line: usize, what: &str) -> String {
+        format!("{}:{line}: {what}", self.path)
+    }
+}
+
+/// Good enough for our sources: `//` inside a string is a URL, and nothing of interest follows it.
+fn without_comment(line: &str) -> &str {
+    line.split_once("//").map_or(line, |(code, _)| code)
+}
+
+/// Whether `word` stands in `line` by itself, not as a part of a longer name.
+pub fn has_word(line: &str, word: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word)
+        .any(|(at, _)| !line[..at].ends_with(is_name) && !line[at + word.len()..].starts_with(is_name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_ends_where_the_test_module_begins() {
+        let text = "fn a() {} // why\n#[cfg(test)]\nmod tests {\n    fs::read();\n}\n".to_owned();
+        let source = Source { path: "a.rs".to_owned(), text };
+        assert_eq!(source.code().collect::<Vec<_>>(), [(1, "fn a() {} ")]);
+    }
+
+    #[test]
+    fn a_word_is_not_a_part_of_another() {
+        assert!(has_word("an unsafe { block", "unsafe"));
+        assert!(!has_word("unsafe_code", "unsafe"));
+    }
+
+    #[test]
+    fn a_folder_is_not_a_prefix_of_another() {
+        let source = Source { path: "gateway-ctl/core/src/lib.rs".to_owned(), text: String::new() };
+        assert!(source.is_below("gateway-ctl/core"));
+        assert!(!source.is_below("gateway-ctl/co"));
+    }
+}
