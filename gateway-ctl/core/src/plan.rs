@@ -129,7 +129,7 @@ pub struct RuleKey {
     pub priority: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct RuleValue {
     pub fwmark: Option<(u32, u32)>,
     pub input_interface: Option<String>,
@@ -138,7 +138,7 @@ pub struct RuleValue {
     pub suppress_prefix_length: Option<u32>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleAction {
     Table(u32),
@@ -161,6 +161,8 @@ pub struct NftRuleset {
     pub tunnels: Vec<String>,
     /// Ways out whose IPv4, and IPv6 from unique local addresses, is masqueraded.
     pub uplinks: Vec<String>,
+    /// UDP ports that the outside may reach on this host by an uplink: those our WireGuard devices listen on.
+    pub open_udp: Vec<u16>,
 }
 
 /// Numbers that an administrator sees with `ip rule`, `ip route`, `nft`, and what they mean.
