@@ -1,0 +1,250 @@
+//! The userspace engine: boringtun's protocol machines between a TUN device and two UDP sockets.
+//!
+//! Each device has four tasks: TUN to UDP, UDP to TUN per address family, and the clock. They share a table of
+//! peers that is replaced as a whole, so a change never stops them; only another port or MTU restarts them.
+//! Nothing here is persistent: the TUN device goes when its last descriptor does.
+
+mod peer;
+mod receive;
+mod sockets;
+mod table;
+mod transmit;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tun_rs::{AsyncDevice, DeviceBuilder};
+
+use self::sockets::Sockets;
+use self::table::Table;
+use super::{DeviceConfig, DeviceStatus, Drops, Engine, Error};
+
+/// How long a removed link may take to vanish.
+const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
+const REMOVAL_POLL: Duration = Duration::from_millis(5);
+/// Datagrams taken per wake-up, and packets handed to the TUN device at once.
+const BATCH: usize = 64;
+/// The longest UDP payload, and more than the longest inner packet.
+const MAX_DATAGRAM: usize = 65535;
+
+/// The devices of this process.
+#[derive(Debug, Default)]
+pub(super) struct Userspace {
+    devices: Mutex<BTreeMap<String, Device>>,
+}
+
+struct Device {
+    config: DeviceConfig,
+    shared: Arc<Shared>,
+    sockets: Arc<Sockets>,
+    tasks: JoinSet<()>,
+    /// The MTU that the running tasks sized their buffers for.
+    running_mtu: u16,
+}
+
+/// What the tasks of one device share.
+struct Shared {
+    tun: AsyncDevice,
+    table: ArcSwap<Table>,
+    drops: Counters,
+}
+
+/// Packets that went nowhere, by reason.
+#[derive(Default)]
+struct Counters {
+    malformed: AtomicU64,
+    rejected: AtomicU64,
+    no_peer: AtomicU64,
+    wrong_source: AtomicU64,
+    send_failed: AtomicU64,
+    device_failed: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Userspace {
+    pub(super) async fn apply(&self, config: &DeviceConfig) -> Result<(), Error> {
+        let mut devices = self.living().await;
+        match devices.get_mut(&config.name) {
+            Some(device) => device.change(config).await,
+            None => {
+                let device = Device::create(config)?;
+                devices.insert(config.name.clone(), device);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
+        // Held to the end: nobody may make the device anew while its link is still going.
+        let mut devices = self.living().await;
+        match devices.remove(name) {
+            Some(device) => device.close(name).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn status(&self, name: &str) -> Option<DeviceStatus> {
+        self.living().await.get(name).map(Device::status)
+    }
+
+    pub(super) async fn drops(&self, name: &str) -> Option<Drops> {
+        self.living().await.get(name).map(|device| device.shared.drops.read())
+    }
+
+    pub(super) async fn list(&self) -> Vec<String> {
+        self.living().await.keys().cloned().collect()
+    }
+
+    /// The devices, without those that died because someone else removed their link.
+    async fn living(&self) -> tokio::sync::MutexGuard<'_, BTreeMap<String, Device>> {
+        let mut devices = self.devices.lock().await;
+        devices.retain(|name, device| {
+            // The tasks run until they are aborted, unless the TUN device fails them.
+            let lives = device.tasks.try_join_next().is_none();
+            if !lives {
+                tracing::warn!(device = %name, "a tunnel device was lost");
+            }
+            lives
+        });
+        devices
+    }
+}
+
+impl Device {
+    fn create(config: &DeviceConfig) -> Result<Self, Error> {
+        let name = &config.name;
+        if link_exists(name) {
+            return Err(Error::NameTaken(name.clone()));
+        }
+        let failed = |source| Error::Create { name: name.clone(), source };
+        let sockets = Arc::new(bind(config)?);
+        let table = Table::build(config, None).map_err(|error| failed(error.into()))?;
+        let tun = DeviceBuilder::new()
+            .name(name)
+            .mtu(config.mtu)
+            .with(|builder| {
+                builder.offload(true);
+            })
+            // Whether the link is up is for the module that tends links.
+            .inherit_enable_state()
+            .build_async()
+            .map_err(failed)?;
+        silence_ipv6_autoconfiguration(name);
+        let shared =
+            Arc::new(Shared { tun, table: ArcSwap::from_pointee(table), drops: Counters::default() });
+        let tasks = run(&shared, &sockets, config.mtu);
+        Ok(Self { config: config.clone(), shared, sockets, tasks, running_mtu: config.mtu })
+    }
+
+    /// Everything that can fail comes first; the new table takes effect in one store.
+    async fn change(&mut self, config: &DeviceConfig) -> Result<(), Error> {
+        let name = &config.name;
+        let failed = |source| Error::Link { action: "change", name: name.clone(), source };
+        let other_port = config.listen_port.is_some_and(|port| port != self.sockets.port());
+        let sockets = if other_port { Arc::new(bind(config)?) } else { Arc::clone(&self.sockets) };
+        sockets.set_fwmark(config.fwmark).map_err(failed)?;
+        let old = self.shared.table.load_full();
+        let table =
+            Table::build(config, Some((&old, &self.config))).map_err(|error| failed(error.into()))?;
+        self.shared.tun.set_mtu(config.mtu).map_err(failed)?;
+        self.shared.table.store(Arc::new(table));
+        if other_port || config.mtu != self.running_mtu {
+            self.tasks.shutdown().await;
+            self.sockets = sockets;
+            self.tasks = run(&self.shared, &self.sockets, config.mtu);
+            self.running_mtu = config.mtu;
+        }
+        self.config = config.clone();
+        Ok(())
+    }
+
+    fn status(&self) -> DeviceStatus {
+        let table = self.shared.table.load();
+        DeviceStatus {
+            engine: Engine::Userspace,
+            public_key: table.identity.public.to_bytes(),
+            listen_port: self.sockets.port(),
+            peers: table.peers().map(|peer| peer.status()).collect(),
+        }
+    }
+
+    async fn close(mut self, name: &str) -> Result<(), Error> {
+        self.tasks.shutdown().await;
+        let failed = |source| Error::Link { action: "close", name: name.to_owned(), source };
+        // Closing the descriptor takes the link down with it, which waits for the kernel's grace periods.
+        tokio::task::spawn_blocking(move || drop(self)).await.map_err(|error| failed(error.into()))?;
+        let deadline = Instant::now() + REMOVAL_DEADLINE;
+        while link_exists(name) {
+            if Instant::now() >= deadline {
+                return Err(Error::StillThere(name.to_owned()));
+            }
+            tokio::time::sleep(REMOVAL_POLL).await;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Counters {
+    fn read(&self) -> Drops {
+        let Self { malformed, rejected, no_peer, wrong_source, send_failed, device_failed } = self;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Drops {
+            malformed: read(malformed),
+            rejected: read(rejected),
+            no_peer: read(no_peer),
+            wrong_source: read(wrong_source),
+            send_failed: read(send_failed),
+            device_failed: read(device_failed),
+        }
+    }
+}
+
+fn run(shared: &Arc<Shared>, sockets: &Arc<Sockets>, mtu: u16) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(transmit::packets(Arc::clone(shared), Arc::clone(sockets), mtu));
+    tasks.spawn(transmit::timers(Arc::clone(shared), Arc::clone(sockets)));
+    for family in sockets.families() {
+        tasks.spawn(receive::datagrams(Arc::clone(shared), Arc::clone(sockets), family));
+    }
+    tasks
+}
+
+fn bind(config: &DeviceConfig) -> Result<Sockets, Error> {
+    Sockets::bind(config.listen_port, config.fwmark).map_err(|source| Error::Socket {
+        name: config.name.clone(),
+        port: config.listen_port.unwrap_or(0),
+        source,
+    })
+}
+
+fn link_exists(name: &str) -> bool {
+    nix::net::if_::if_nametoindex(name).is_ok()
+}
+
+/// A kernel WireGuard device gets no link-local address and sends no router solicitations; a TUN device would.
+fn silence_ipv6_autoconfiguration(name: &str) {
+    const NONE: &str = "1";
+    let path = format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode");
+    match std::fs::write(path, NONE) {
+        Ok(()) => {}
+        // A kernel without IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(device = %name, %error, "cannot turn IPv6 autoconfiguration off"),
+    }
+}

@@ -1,0 +1,3 @@
+//! Two protocol machines face to face, without sockets.
+
+use super::*;

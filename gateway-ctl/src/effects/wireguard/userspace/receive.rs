@@ -1,0 +1,119 @@
+//! From the network to the TUN device.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use boringtun::noise::{Packet, TunnResult};
+use tokio::task::coop::consume_budget;
+use tokio::time::Instant;
+use tun_rs::{GROTable, VIRTIO_NET_HDR_LEN};
+
+use super::peer::{Kind, Received};
+use super::sockets::{Family, Sockets};
+use super::table::Table;
+use super::{BATCH, MAX_DATAGRAM, Shared, count};
+
+/// The least room that the protocol machine gets for its answers.
+const MIN_ROOM: usize = 2048;
+const COOKIE_REPLY: usize = 64;
+/// Patience with a socket that keeps failing without reason.
+const BACK_OFF: Duration = Duration::from_millis(10);
+
+/// Decrypts what one socket yields and writes it to the TUN device.
+pub(super) async fn datagrams(shared: Arc<Shared>, sockets: Arc<Sockets>, family: Family) {
+    let mut datagram = vec![0; MAX_DATAGRAM];
+    // Room for the header that the device wants before each packet, and for packets that get merged.
+    let slot = || Vec::with_capacity(2 * VIRTIO_NET_HDR_LEN + MAX_DATAGRAM);
+    let mut packets: Vec<Vec<u8>> = std::iter::repeat_with(slot).take(BATCH).collect();
+    let mut merge = GROTable::default();
+    loop {
+        let mut ready = sockets.readable(family).await;
+        let mut n = 0;
+        let (now, table) = (Instant::now(), shared.table.load_full());
+        while ready.is_ok() && n < BATCH {
+            match sockets.try_recv(family, &mut datagram) {
+                Ok((len, from)) => {
+                    let receiver = Receiver { shared: &shared, sockets: &sockets, table: &table, now };
+                    if receiver.receive(&datagram[..len], from, &mut packets[n]) {
+                        n += 1;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => ready = Err(error),
+            }
+        }
+        if n > 0 && shared.tun.send_multiple(&mut merge, &mut packets[..n], VIRTIO_NET_HDR_LEN).await.is_err() {
+            count(&shared.drops.device_failed);
+        }
+        if let Err(error) = ready {
+            tracing::debug!(%error, "receiving failed");
+            tokio::time::sleep(BACK_OFF).await;
+        }
+        consume_budget().await;
+    }
+}
+
+struct Receiver<'a> {
+    shared: &'a Shared,
+    sockets: &'a Sockets,
+    table: &'a Table,
+    now: Instant,
+}
+
+impl Receiver<'_> {
+    /// Whether `slot` now holds a packet for the device, behind room for the device's header.
+    fn receive(&self, datagram: &[u8], from: SocketAddr, slot: &mut Vec<u8>) -> bool {
+        let drops = &self.shared.drops;
+        let mut cookie = [0; COOKIE_REPLY];
+        let packet = match self.table.identity.gate.verify_packet(Some(from.ip()), datagram, &mut cookie) {
+            Ok(packet) => packet,
+            Err(TunnResult::WriteToNetwork(reply)) => {
+                count(&drops.rejected);
+                self.reply(reply, from);
+                return false;
+            }
+            Err(_) => {
+                count(&drops.malformed);
+                return false;
+            }
+        };
+        let kind = match &packet {
+            Packet::HandshakeInit(_) => Kind::Initiation,
+            Packet::HandshakeResponse(_) => Kind::Response,
+            Packet::PacketCookieReply(_) => Kind::Cookie,
+            Packet::PacketData(data) => Kind::Data { session: data.receiver_idx },
+        };
+        let Some(peer) = self.table.by_packet(&packet) else {
+            count(&drops.no_peer);
+            return false;
+        };
+        slot.resize(VIRTIO_NET_HDR_LEN + datagram.len().max(MIN_ROOM), 0);
+        let out = &mut slot[VIRTIO_NET_HDR_LEN..];
+        match peer.receive(self.now, from, kind, datagram, out, |reply, to| self.reply(reply, to)) {
+            Received::Packet { len, source } => {
+                let allowed = self.table.by_address(source).is_some_and(|owner| Arc::ptr_eq(owner, peer));
+                if !allowed {
+                    count(&drops.wrong_source);
+                    return false;
+                }
+                slot.truncate(VIRTIO_NET_HDR_LEN + len);
+                true
+            }
+            Received::Consumed => false,
+            Received::Rejected => {
+                count(&drops.rejected);
+                false
+            }
+        }
+    }
+
+    /// Answers are sent if there is room now: whoever waits for one asks again.
+    fn reply(&self, datagram: &[u8], to: SocketAddr) {
+        if let Err(error) = self.sockets.try_send(datagram, to) {
+            tracing::trace!(%to, %error, "cannot answer");
+            count(&self.shared.drops.send_failed);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! From the TUN device to the network, and the protocol's clock.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use boringtun::noise::Tunn;
+use tokio::task::coop::consume_budget;
+use tokio::time::{Instant, MissedTickBehavior};
+use tun_rs::{IDEAL_BATCH_SIZE, VIRTIO_NET_HDR_LEN};
+
+use super::peer::NoEndpoint;
+use super::sockets::Sockets;
+use super::{MAX_DATAGRAM, Shared, count};
+
+const TICK: Duration = Duration::from_millis(250);
+/// The plaintext of a data message is padded to a multiple of this, to blur the packet's length.
+const PADDING: usize = 16;
+/// What a data message adds to its plaintext.
+const OVERHEAD: usize = 32;
+/// The least room for a segment, whatever the MTU: devices may hand over packets of the MTU before.
+const MIN_ROOM: usize = 2048;
+/// The longest message of the protocol that carries no packet.
+const HANDSHAKE_ROOM: usize = 148;
+
+/// Encrypts and sends what the TUN device yields, until the device fails.
+pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16) {
+    let mtu = usize::from(mtu);
+    let room = mtu.max(MIN_ROOM).next_multiple_of(PADDING);
+    let mut segmented = vec![0; VIRTIO_NET_HDR_LEN + MAX_DATAGRAM];
+    let mut packets = vec![vec![0; room]; IDEAL_BATCH_SIZE];
+    let mut sizes = vec![0; IDEAL_BATCH_SIZE];
+    let mut datagram = vec![0; room + OVERHEAD];
+    loop {
+        let received = shared.tun.recv_multiple(&mut segmented, &mut packets, &mut sizes, 0).await;
+        let n = match received {
+            Ok(n) => n,
+            // Only the kernel's errors have a number; the others concern one packet that cannot be split.
+            Err(error) if error.raw_os_error().is_none() => {
+                count(&shared.drops.device_failed);
+                continue;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "reading a TUN device failed");
+                return;
+            }
+        };
+        let (now, table) = (Instant::now(), shared.table.load_full());
+        for (packet, size) in packets.iter_mut().zip(&sizes).take(n) {
+            let Some(peer) = Tunn::dst_address(&packet[..*size]).and_then(|to| table.by_address(to)) else {
+                count(&shared.drops.no_peer);
+                continue;
+            };
+            let padded = size.next_multiple_of(PADDING).min(mtu.max(*size));
+            packet[*size..padded].fill(0);
+            match peer.encapsulate(now, &packet[..padded], &mut datagram) {
+                Ok(Some((len, to))) => send(&shared, &sockets, &datagram[..len], to).await,
+                Ok(None) => {}
+                Err(NoEndpoint) => count(&shared.drops.no_peer),
+            }
+        }
+        consume_budget().await;
+    }
+}
+
+/// Keeps time for the peers: handshakes again, keepalives, sessions that end.
+pub(super) async fn timers(shared: Arc<Shared>, sockets: Arc<Sockets>) {
+    let mut datagram = [0; HANDSHAKE_ROOM];
+    let mut interval = tokio::time::interval(TICK);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let (now, table) = (Instant::now(), shared.table.load_full());
+        table.identity.gate.reset_count();
+        for peer in table.peers() {
+            if let Some((len, to)) = peer.tick(now, &mut datagram) {
+                send(&shared, &sockets, &datagram[..len], to).await;
+            }
+        }
+    }
+}
+
+/// A datagram that cannot be sent is lost, as on any network.
+async fn send(shared: &Shared, sockets: &Sockets, datagram: &[u8], to: SocketAddr) {
+    let result: io::Result<()> = sockets.send(datagram, to).await;
+    if let Err(error) = result {
+        tracing::trace!(%to, %error, "cannot send");
+        count(&shared.drops.send_failed);
+    }
+}
