@@ -1,1 +1,18 @@
-//! Placeholder.
+//! The REST API of the gateway: a table of rows, one dispatcher, and the documents made from the table. It is also the
+//! home of the daemon's binary, because whatever composes the service must see all of it.
+//!
+//! It decides nothing about traffic and touches no kernel interface; that is the engine's, in `gateway-ctl`.
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod areas;
+pub mod context;
+pub mod dispatch;
+pub mod error;
+pub mod gateway;
+pub mod openapi;
+pub mod pages;
+pub mod platform;
+pub mod reply;
+pub mod request;
+pub mod table;

@@ -1,0 +1,49 @@
+//! The rows of the API, one file per area of the contract. Each file declares its rows and holds the small functions
+//! behind them; what a row means is decided in the crates below.
+
+use crate::table::Table;
+
+mod ai;
+mod alerts;
+mod auth;
+mod backup;
+mod bluetooth;
+mod devices;
+mod dhcp;
+mod diagnostics;
+mod dns;
+mod federation;
+mod health;
+mod mesh;
+mod privacy;
+mod routing;
+mod security;
+mod service;
+mod splitting;
+mod tunnels;
+mod wan;
+
+/// The whole API.
+pub fn table() -> Table {
+    let mut table = Table::default();
+    table.area("auth", auth::rows);
+    table.area("health", health::rows);
+    table.area("wan", wan::rows);
+    table.area("dhcp", dhcp::rows);
+    table.area("devices", devices::rows);
+    table.area("tunnels", tunnels::rows);
+    table.area("dns", dns::rows);
+    table.area("routing", routing::rows);
+    table.area("privacy", privacy::rows);
+    table.area("splitting", splitting::rows);
+    table.area("mesh", mesh::rows);
+    table.area("federation", federation::rows);
+    table.area("alerts", alerts::rows);
+    table.area("backup", backup::rows);
+    table.area("diagnostics", diagnostics::rows);
+    table.area("security", security::rows);
+    table.area("bluetooth", bluetooth::rows);
+    table.area("ai", ai::rows);
+    table.area("service", service::rows);
+    table
+}

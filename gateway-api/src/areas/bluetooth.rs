@@ -1,0 +1,31 @@
+//! Bluetooth adapter, personal area network, its watch.
+
+use crate::table::Method::{Delete, Get, Post, Put};
+use crate::table::Table;
+
+pub fn rows(t: &mut Table) {
+    t.unsupported(
+        "the Bluetooth service, which this version does not have",
+        &[
+            (Get, "/bluetooth/status"),
+            (Get, "/bluetooth/devices"),
+            (Get, "/bluetooth/nearby"),
+            (Get, "/bluetooth/ids"),
+            (Get, "/bluetooth/rssi/{mac}"),
+            (Post, "/bluetooth/enable"),
+            (Post, "/bluetooth/disable"),
+            (Post, "/bluetooth/scan"),
+            (Post, "/bluetooth/pair"),
+            (Post, "/bluetooth/pan/connect"),
+            (Post, "/bluetooth/pan/disconnect"),
+            (Post, "/bluetooth/nap/start"),
+            (Post, "/bluetooth/nap/stop"),
+            (Delete, "/bluetooth/devices/{mac}"),
+            (Get, "/bluetooth/settings"),
+            (Put, "/bluetooth/settings"),
+            (Get, "/bluetooth/failover"),
+            (Put, "/bluetooth/failover"),
+            (Put, "/bluetooth/name"),
+        ],
+    );
+}

@@ -1,0 +1,22 @@
+//! The mesh layer.
+
+use crate::table::Method::{Delete, Get, Post};
+use crate::table::Table;
+
+pub fn rows(t: &mut Table) {
+    t.unsupported(
+        "the mesh layer, which this version does not have",
+        &[
+            (Get, "/mesh/status"),
+            (Get, "/mesh/config"),
+            (Get, "/mesh/derp-mode"),
+            (Get, "/mesh/peers"),
+            (Get, "/mesh/peers/{id}"),
+            (Delete, "/mesh/peers/{id}"),
+            (Post, "/mesh/up"),
+            (Post, "/mesh/down"),
+            (Post, "/mesh/register"),
+            (Post, "/mesh/create-key"),
+        ],
+    );
+}

@@ -1,0 +1,43 @@
+//! The service about itself: its version, its documentation, its inventory.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::access::Access;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::pages;
+use crate::reply::{Content, Reply};
+use crate::request::Req;
+use crate::table::Method::Get;
+use crate::table::Table;
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Version {
+    /// Of the daemon.
+    pub version: &'static str,
+    /// Of the REST API.
+    pub api: &'static str,
+}
+
+pub fn rows(t: &mut Table) {
+    t.view("/version", "get_version", version).summary("Version of the daemon and of the API").always();
+    t.document("/openapi.json", "get_openapi", "application/json", |cx: &Cx| Reply::content(Content::Bytes {
+        content_type: "application/json",
+        bytes: cx.api.openapi.clone(),
+    }))
+    .summary("This API as an OpenAPI 3.1 document")
+    .access(Access::Open);
+    for (path, operation, media, text) in pages::PAGES {
+        t.document(path, operation, media, move |_: &Cx| pages::page(media, text))
+            .summary("A page for people")
+            .access(Access::Open)
+            .outside();
+    }
+    t.unsupported("the list of services, which this version does not have", &[(Get, "/services")]);
+    t.unsupported_outside("metrics, which this version does not have", &[(Get, "/metrics")]);
+}
+
+async fn version(_: Cx, _: Req<()>) -> Result<Version, ApiError> {
+    Ok(Version { version: env!("CARGO_PKG_VERSION"), api: "v1" })
+}

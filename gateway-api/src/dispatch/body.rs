@@ -1,0 +1,122 @@
+//! Reading the body: size, media type, JSON with the place of the mistake.
+
+use std::time::Duration;
+
+use axum::body::Body as HttpBody;
+use bytes::BytesMut;
+use http::header;
+use http::request::Parts;
+use http_body_util::BodyExt;
+use serde_json::{Map, Value};
+
+use crate::error::{ApiError, Code};
+use crate::request::{Body, Query};
+use crate::table::{Method, Row};
+
+/// How long a client may take to send its body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Reads what the row takes. A body that a row does not take is not looked at.
+pub async fn read(
+    row: &Row,
+    parts: &Parts,
+    body: HttpBody,
+    query: &Query,
+    limit: usize,
+) -> Result<Body, ApiError> {
+    if row.method == Method::Get {
+        return Ok(Body::Absent);
+    }
+    let bytes = tokio::time::timeout(BODY_TIMEOUT, collect(body, limit))
+        .await
+        .map_err(|_| ApiError::bad_request("The body did not arrive within 30 seconds."))??;
+    if row.input.is_none() {
+        return Ok(Body::Absent);
+    }
+    if bytes.is_empty() {
+        if row.input_required {
+            return Err(ApiError::bad_request("This operation needs a JSON object as its body."));
+        }
+        return Ok(Body::Absent);
+    }
+    let media = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let media = media.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    match row.text_field {
+        Some(field) if media == "text/plain" => text(field, &bytes, query),
+        _ if media == "application/json" || media.ends_with("+json") => json(&bytes),
+        text_field => {
+            let allowed = match text_field {
+                Some(_) => vec!["application/json", "text/plain"],
+                None => vec!["application/json"],
+            };
+            let message = format!("The body must be sent with Content-Type: {}.", allowed.join(" or "));
+            Err(ApiError::new(Code::UnsupportedMediaType, message)
+                .detail("content_type", media)
+                .detail("allowed", allowed))
+        }
+    }
+}
+
+fn json(bytes: &[u8]) -> Result<Body, ApiError> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
+        ApiError::bad_request(format!("The body is not JSON: {error}."))
+            .detail("line", error.line())
+            .detail("column", error.column())
+    })?;
+    if value.is_object() {
+        return Ok(Body::Json(value));
+    }
+    // Line and column of the value that should have been an object.
+    let (line, column) = first_character(bytes);
+    Err(ApiError::bad_request("The body must be a JSON object.").detail("line", line).detail("column", column))
+}
+
+fn first_character(bytes: &[u8]) -> (usize, usize) {
+    let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let before = &bytes[..blank];
+    let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
+    (1 + before.iter().filter(|byte| **byte == b'\n').count(), 1 + blank - line_start)
+}
+
+fn text(field: &str, bytes: &[u8], query: &Query) -> Result<Body, ApiError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ApiError::bad_request("The body is not UTF-8."))?;
+    let mut object: Map<String, Value> =
+        query.0.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
+    object.insert(field.to_owned(), Value::from(text));
+    Ok(Body::Json(Value::Object(object)))
+}
+
+async fn collect(mut body: HttpBody, limit: usize) -> Result<BytesMut, ApiError> {
+    let too_large = || {
+        ApiError::new(Code::PayloadTooLarge, format!("The body is larger than {limit} bytes."))
+            .detail("limit_bytes", limit)
+    };
+    if axum::body::HttpBody::size_hint(&body).lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| ApiError::bad_request("The body broke off."))?;
+        if let Ok(data) = frame.into_data() {
+            if bytes.len() + data.len() > limit {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broken_json_is_reported_with_line_and_column() {
+        let error = json(b"{\n  \"a\": ,\n}").expect_err("broken");
+        assert_eq!((&error.details["line"], &error.details["column"]), (&Value::from(2), &Value::from(8)));
+        let error = json(b"\n  [1]").expect_err("array");
+        assert_eq!(error.code, Code::BadRequest);
+        assert_eq!((&error.details["line"], &error.details["column"]), (&Value::from(2), &Value::from(3)));
+    }
+}

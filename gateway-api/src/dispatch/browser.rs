@@ -1,0 +1,112 @@
+//! What keeps other people's web pages from using the gateway through the browser of its owner.
+//!
+//! A page on the web can make a browser send requests here (cross-site request forgery) or can give its own name our
+//! address (DNS rebinding). Neither can choose the `Host`, `Origin` and `Sec-Fetch-Site` that the browser writes.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use http::header::{self, HeaderMap, HeaderName};
+use http::request::Parts;
+
+use crate::error::{ApiError, Code};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The host must be an address, `localhost` or a configured name.
+pub fn check_host(parts: &Parts, names: &[String]) -> Result<(), ApiError> {
+    let host = parts
+        .headers
+        .get(header::HOST)
+        .map(|value| value.to_str().unwrap_or("?"))
+        .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
+    let Some(host) = host else {
+        return Err(ApiError::new(Code::OriginNotAllowed, "The request names no host."));
+    };
+    let name = host_name(host);
+    let known = name.parse::<IpAddr>().is_ok()
+        || name.eq_ignore_ascii_case("localhost")
+        || names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    if known {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        Code::OriginNotAllowed,
+        "This host name is not one of the gateway's; use its address, or name it in the configuration.",
+    )
+    .detail("host", host))
+}
+
+/// A change must not come from the page of another site.
+pub fn check_origin(parts: &Parts) -> Result<(), ApiError> {
+    let refuse = |header: &str, value: &str| {
+        Err(ApiError::new(Code::OriginNotAllowed, "Changes are not taken from pages of other sites.")
+            .detail(header, value))
+    };
+    if let Some(site) = text(&parts.headers, &SEC_FETCH_SITE)
+        && site.eq_ignore_ascii_case("cross-site")
+    {
+        return refuse("sec_fetch_site", site);
+    }
+    let Some(origin) = text(&parts.headers, &header::ORIGIN) else { return Ok(()) };
+    let own = text(&parts.headers, &header::HOST)
+        .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str))
+        .unwrap_or_default();
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    match authority {
+        Some(authority) if authority.eq_ignore_ascii_case(own) => Ok(()),
+        _ => refuse("origin", origin),
+    }
+}
+
+/// A header that is not text counts as a foreign one.
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("?"))
+}
+
+/// `[::1]:8080` to `::1`, `localhost:8080` to `localhost`.
+fn host_name(host: &str) -> &str {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or_default();
+    }
+    if host.parse::<Ipv6Addr>().is_ok() {
+        return host;
+    }
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(headers: &[(&str, &str)]) -> Parts {
+        let mut request = http::Request::builder().uri("/");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).expect("request").into_parts().0
+    }
+
+    #[test]
+    fn addresses_localhost_and_configured_names_are_hosts_of_ours() {
+        let names = ["gateway.lan".to_owned()];
+        for good in ["127.0.0.1:8080", "[::1]:8080", "[fd00::1]", "localhost", "LOCALHOST:1", "Gateway.lan:8080"] {
+            assert!(check_host(&parts(&[("host", good)]), &names).is_ok(), "{good}");
+        }
+        for bad in ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.nip.io", ""] {
+            assert!(check_host(&parts(&[("host", bad)]), &names).is_err(), "{bad}");
+        }
+        assert!(check_host(&parts(&[]), &names).is_err());
+    }
+
+    #[test]
+    fn changes_from_foreign_pages_are_refused_and_plain_clients_pass() {
+        let host = ("host", "127.0.0.1:8080");
+        assert!(check_origin(&parts(&[host])).is_ok());
+        assert!(check_origin(&parts(&[host, ("origin", "http://127.0.0.1:8080")])).is_ok());
+        assert!(check_origin(&parts(&[host, ("sec-fetch-site", "same-origin")])).is_ok());
+        for bad in ["http://evil.example", "null", "http://127.0.0.1:9090", "http://127.0.0.1:8080.evil.example"] {
+            assert!(check_origin(&parts(&[host, ("origin", bad)])).is_err(), "{bad}");
+        }
+        assert!(check_origin(&parts(&[host, ("sec-fetch-site", "cross-site")])).is_err());
+    }
+}

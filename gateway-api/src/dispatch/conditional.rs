@@ -1,0 +1,71 @@
+//! Entity tags: `If-Match` for changes, `If-None-Match` for polling (RFC 9110, section 13).
+//!
+//! The tag of a stored object is its revision. Where the answer also shows observed values, a dot and a digest of them
+//! follow, so that a poller sees them change; a precondition looks at the revision alone.
+
+use std::hash::{DefaultHasher, Hasher};
+
+use http::header::{HeaderMap, HeaderName};
+
+use crate::error::ApiError;
+
+/// The header as text; one that is not text is a mistake, not an absence.
+pub fn header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, ApiError> {
+    match headers.get(name) {
+        None => Ok(None),
+        Some(value) => match value.to_str() {
+            Ok(text) => Ok(Some(text.to_owned())),
+            Err(_) => Err(ApiError::invalid_parameter(name.as_str(), format!("{name} is not text."))),
+        },
+    }
+}
+
+/// Does the list of tags name this one (quotes included)? Weak tags count.
+pub fn names_tag(list: &str, tag: &str) -> bool {
+    tags(list).any(|known| known == "*" || known == tag)
+}
+
+/// Is the precondition `list` true of an object at `revision`?
+pub fn matches_revision(list: &str, revision: &str) -> bool {
+    tags(list).any(|known| {
+        let bare = known.trim_matches('"');
+        known == "*" || bare.split('.').next() == Some(revision)
+    })
+}
+
+fn tags(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(|tag| tag.trim()).map(|tag| tag.strip_prefix("W/").unwrap_or(tag))
+}
+
+/// A tag for an answer that has no revision.
+pub fn weak_tag(bytes: &[u8]) -> String {
+    format!("W/\"{}\"", digest(bytes))
+}
+
+/// A short digest that tells two answers of one daemon apart.
+pub fn digest(bytes: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    format!("{:016x}", hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_precondition_looks_at_the_revision_alone() {
+        assert!(matches_revision("\"7\"", "7"));
+        assert!(matches_revision("\"7.0123abcd\"", "7"));
+        assert!(matches_revision("\"6\", W/\"7\"", "7"));
+        assert!(matches_revision("*", "7"));
+        assert!(!matches_revision("\"70\"", "7"));
+        assert!(!matches_revision("", "7"));
+    }
+
+    #[test]
+    fn a_poller_sees_observed_values_change() {
+        assert!(names_tag("\"7.a\"", "\"7.a\""));
+        assert!(!names_tag("\"7.a\"", "\"7.b\""));
+    }
+}

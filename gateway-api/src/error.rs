@@ -1,0 +1,295 @@
+//! What the API says when it does not do what was asked: one code, one status, one sentence, one object.
+//!
+//! This is the only place that turns the errors of the layers below into codes and statuses.
+
+use std::fmt;
+
+use gateway_model::Problems;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+/// The error codes of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    BadRequest,
+    InvalidParameter,
+    Unauthenticated,
+    InvalidCredentials,
+    SessionExpired,
+    Forbidden,
+    OriginNotAllowed,
+    SetupCodeRequired,
+    NotFound,
+    RouteNotFound,
+    MethodNotAllowed,
+    PolicyConflict,
+    Conflict,
+    InUse,
+    InvalidState,
+    AlreadyConfigured,
+    LastAdmin,
+    InterfaceProtected,
+    LimitReached,
+    ApplyInProgress,
+    PreconditionFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    ValidationFailed,
+    UnknownReference,
+    DecryptFailed,
+    RateLimited,
+    LoginThrottled,
+    Internal,
+    SecretsRotationFailed,
+    ApplyFailed,
+    NotSupported,
+    UpstreamFailed,
+    DependencyFailed,
+    UpstreamTimeout,
+    NotReady,
+    StorageFull,
+}
+
+impl Code {
+    /// Every code, for the documentation.
+    pub const ALL: [Code; 37] = [
+        Code::BadRequest,
+        Code::InvalidParameter,
+        Code::Unauthenticated,
+        Code::InvalidCredentials,
+        Code::SessionExpired,
+        Code::Forbidden,
+        Code::OriginNotAllowed,
+        Code::SetupCodeRequired,
+        Code::NotFound,
+        Code::RouteNotFound,
+        Code::MethodNotAllowed,
+        Code::PolicyConflict,
+        Code::Conflict,
+        Code::InUse,
+        Code::InvalidState,
+        Code::AlreadyConfigured,
+        Code::LastAdmin,
+        Code::InterfaceProtected,
+        Code::LimitReached,
+        Code::ApplyInProgress,
+        Code::PreconditionFailed,
+        Code::PayloadTooLarge,
+        Code::UnsupportedMediaType,
+        Code::ValidationFailed,
+        Code::UnknownReference,
+        Code::DecryptFailed,
+        Code::RateLimited,
+        Code::LoginThrottled,
+        Code::Internal,
+        Code::SecretsRotationFailed,
+        Code::ApplyFailed,
+        Code::NotSupported,
+        Code::UpstreamFailed,
+        Code::DependencyFailed,
+        Code::UpstreamTimeout,
+        Code::NotReady,
+        Code::StorageFull,
+    ];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::BadRequest => "bad_request",
+            Code::InvalidParameter => "invalid_parameter",
+            Code::Unauthenticated => "unauthenticated",
+            Code::InvalidCredentials => "invalid_credentials",
+            Code::SessionExpired => "session_expired",
+            Code::Forbidden => "forbidden",
+            Code::OriginNotAllowed => "origin_not_allowed",
+            Code::SetupCodeRequired => "setup_code_required",
+            Code::NotFound => "not_found",
+            Code::RouteNotFound => "route_not_found",
+            Code::MethodNotAllowed => "method_not_allowed",
+            Code::PolicyConflict => "policy_conflict",
+            Code::Conflict => "conflict",
+            Code::InUse => "in_use",
+            Code::InvalidState => "invalid_state",
+            Code::AlreadyConfigured => "already_configured",
+            Code::LastAdmin => "last_admin",
+            Code::InterfaceProtected => "interface_protected",
+            Code::LimitReached => "limit_reached",
+            Code::ApplyInProgress => "apply_in_progress",
+            Code::PreconditionFailed => "precondition_failed",
+            Code::PayloadTooLarge => "payload_too_large",
+            Code::UnsupportedMediaType => "unsupported_media_type",
+            Code::ValidationFailed => "validation_failed",
+            Code::UnknownReference => "unknown_reference",
+            Code::DecryptFailed => "decrypt_failed",
+            Code::RateLimited => "rate_limited",
+            Code::LoginThrottled => "login_throttled",
+            Code::Internal => "internal",
+            Code::SecretsRotationFailed => "secrets_rotation_failed",
+            Code::ApplyFailed => "apply_failed",
+            Code::NotSupported => "not_supported",
+            Code::UpstreamFailed => "upstream_failed",
+            Code::DependencyFailed => "dependency_failed",
+            Code::UpstreamTimeout => "upstream_timeout",
+            Code::NotReady => "not_ready",
+            Code::StorageFull => "storage_full",
+        }
+    }
+
+    pub fn status(self) -> StatusCode {
+        match self {
+            Code::BadRequest | Code::InvalidParameter => StatusCode::BAD_REQUEST,
+            Code::Unauthenticated | Code::InvalidCredentials | Code::SessionExpired => {
+                StatusCode::UNAUTHORIZED
+            }
+            Code::Forbidden | Code::OriginNotAllowed | Code::SetupCodeRequired => StatusCode::FORBIDDEN,
+            Code::NotFound | Code::RouteNotFound => StatusCode::NOT_FOUND,
+            Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Code::PolicyConflict
+            | Code::Conflict
+            | Code::InUse
+            | Code::InvalidState
+            | Code::AlreadyConfigured
+            | Code::LastAdmin
+            | Code::InterfaceProtected
+            | Code::LimitReached
+            | Code::ApplyInProgress => StatusCode::CONFLICT,
+            Code::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Code::ValidationFailed | Code::UnknownReference | Code::DecryptFailed => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            Code::RateLimited | Code::LoginThrottled => StatusCode::TOO_MANY_REQUESTS,
+            Code::Internal | Code::SecretsRotationFailed | Code::ApplyFailed => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+            Code::NotSupported => StatusCode::NOT_IMPLEMENTED,
+            Code::UpstreamFailed | Code::DependencyFailed => StatusCode::BAD_GATEWAY,
+            Code::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Code::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+            Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
+        }
+    }
+}
+
+/// An answer that is not the one asked for. The dispatcher adds the request id and the headers.
+#[derive(Clone, Debug)]
+pub struct ApiError {
+    pub code: Code,
+    /// A sentence for people.
+    pub message: String,
+    pub details: Map<String, Value>,
+    /// Seconds for `Retry-After`.
+    pub retry_after: Option<u32>,
+    /// For `Allow`.
+    pub allow: Option<String>,
+}
+
+impl ApiError {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: Map::new(), retry_after: None, allow: None }
+    }
+
+    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(Code::BadRequest, message)
+    }
+
+    pub fn invalid_parameter(name: &str, message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidParameter, message).detail("parameter", name)
+    }
+
+    pub fn not_found(resource_type: &str, id: &str) -> Self {
+        Self::new(Code::NotFound, format!("There is no {} {id:?}.", resource_type.replace('_', " ")))
+            .detail("resource_type", resource_type)
+            .detail("id", id)
+    }
+
+    pub fn not_supported(needs: &str) -> Self {
+        Self::new(Code::NotSupported, format!("This operation is not supported: it needs {needs}."))
+            .detail("needs", needs)
+    }
+
+    pub fn not_ready(message: impl Into<String>) -> Self {
+        let mut error = Self::new(Code::NotReady, message);
+        error.retry_after = Some(5);
+        error
+    }
+
+    /// Something of ours failed. The cause goes to the log under the request id, not to the client.
+    pub fn internal(cause: &(dyn std::error::Error + 'static)) -> Self {
+        tracing::error!(error = %chain(cause), "request failed");
+        Self::new(Code::Internal, "The gateway could not do this; its log says why, under the request id.")
+    }
+
+    pub fn precondition_failed(current_etag: &str) -> Self {
+        Self::new(Code::PreconditionFailed, "The object has changed since it was read.")
+            .detail("current_etag", current_etag)
+    }
+
+    /// Wrong fields, all of them. If all of them only name what does not exist, that is the code.
+    pub fn validation(problems: &Problems) -> Self {
+        let message = match problems.list() {
+            [one] if one.path.is_empty() => one.message.clone(),
+            [one] => format!("{}: {}", one.path, one.message),
+            many => format!("{} fields are not valid.", many.len()),
+        };
+        let code = if problems.all_are(gateway_model::problem::code::UNKNOWN_REFERENCE) {
+            Code::UnknownReference
+        } else {
+            Code::ValidationFailed
+        };
+        Self::new(code, message).detail("fields", json!(problems.list()))
+    }
+
+    /// The body of the error envelope.
+    pub fn to_json(&self, request_id: &str) -> Value {
+        let mut details = self.details.clone();
+        details.insert("request_id".to_owned(), Value::from(request_id));
+        json!({"error": {"code": self.code.as_str(), "message": self.message, "details": details}})
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code.as_str(), self.message)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+/// An error with its sources, for the log.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_always_carry_the_request_id() {
+        let body = ApiError::not_found("device", "x").to_json("r-1");
+        assert_eq!(body["error"]["details"]["request_id"], "r-1");
+        assert_eq!(body["error"]["details"]["resource_type"], "device");
+        assert_eq!(body["error"]["code"], "not_found");
+    }
+
+    #[test]
+    fn codes_are_unique_and_all_are_errors() {
+        let names: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(names.len(), Code::ALL.len());
+        assert!(Code::ALL.iter().all(|code| code.status().as_u16() >= 400));
+    }
+}

@@ -1,0 +1,274 @@
+//! The OpenAPI 3.1 document, made from the row table and the types behind it, so that it cannot disagree with either.
+
+use std::collections::BTreeMap;
+
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use crate::error::Code;
+use crate::table::{API_ROOT, Effect, Method, Placeholder, Row, SchemaFn, Table};
+
+/// Inputs and outputs of one type differ (secrets are written, never shown), so each has its own generator; the
+/// schemas of inputs carry this suffix.
+const INPUT: &str = "Input";
+
+/// The whole document.
+pub fn document(table: &Table) -> Value {
+    let mut generators = Generators::new();
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for row in table.rows() {
+        let item = paths.entry(row.path.to_owned()).or_default();
+        if row.outside {
+            item.insert("servers".to_owned(), json!([{"url": "/"}]));
+        }
+        item.insert(row.method.as_str().to_ascii_lowercase(), operation(row, &mut generators));
+    }
+    let mut schemas = generators.finish();
+    schemas.insert("Error".to_owned(), error_schema());
+    schemas.insert("Warning".to_owned(), warning_schema());
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Network gateway",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Every operation of the gateway. Successful bodies are {\"data\": ..}, with warnings beside \
+                it where there are any; errors are {\"error\": {code, message, details}} on every path. Operations \
+                marked x-not-supported are part of the contract and answer 501 in this version.",
+        },
+        "servers": [{"url": API_ROOT}],
+        "tags": areas(table).into_iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
+        "paths": paths,
+        "components": {"schemas": schemas},
+        "x-error-codes": Code::ALL
+            .iter()
+            .map(|code| json!({"code": code.as_str(), "status": code.status().as_u16()}))
+            .collect::<Vec<_>>(),
+    })
+}
+
+/// The document as it is committed.
+pub fn text(table: &Table) -> String {
+    let mut text = serde_json::to_string_pretty(&document(table)).expect("a JSON value is always printable");
+    text.push('\n');
+    text
+}
+
+fn areas(table: &Table) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for row in table.rows() {
+        if !names.contains(&row.area) {
+            names.push(row.area);
+        }
+    }
+    names
+}
+
+fn operation(row: &Row, generators: &mut Generators) -> Value {
+    let mut operation = json!({
+        "operationId": row.operation,
+        "tags": [row.area],
+        "summary": row.summary,
+        "x-required-role": row.access.required_role().as_str(),
+        "parameters": parameters(row, generators),
+        "responses": responses(row, generators),
+    });
+    if !row.doc.is_empty() {
+        operation["description"] = json!(row.doc);
+    }
+    if let Some(needs) = row.needs() {
+        operation["x-not-supported"] = json!(needs);
+        operation["description"] = json!(format!("Answers 501 not_supported: it needs {needs}."));
+    }
+    if let Effect::Stores(audit) | Effect::Acts(audit) = row.effect {
+        operation["x-audit-action"] = json!(audit.action);
+    }
+    if let Some(input) = row.input {
+        let schema = generators.input(input);
+        let mut content = json!({"application/json": {"schema": schema}});
+        if let Some(field) = row.text_field {
+            content["text/plain"] = json!({
+                "schema": {"type": "string", "description": format!("Taken as {field}; the other fields go in the query.")},
+            });
+        }
+        operation["requestBody"] = json!({"required": row.input_required, "content": content});
+    }
+    operation
+}
+
+fn parameters(row: &Row, generators: &mut Generators) -> Vec<Value> {
+    let mut parameters: Vec<Value> = crate::table::placeholders(row.path)
+        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+        .collect();
+    for parameter in &row.parameters {
+        let kind = match parameter.kind {
+            Placeholder::Text => "string",
+            Placeholder::Integer => "integer",
+            Placeholder::Boolean => "boolean",
+        };
+        parameters.push(json!({
+            "name": parameter.name, "in": "query", "description": parameter.doc, "schema": {"type": kind},
+        }));
+    }
+    for name in filter_names(row, generators) {
+        parameters.push(json!({
+            "name": name, "in": "query", "description": "Only objects with this value.", "schema": {"type": "string"},
+        }));
+    }
+    if row.tagged && row.method != Method::Get {
+        parameters.push(json!({
+            "name": "If-Match", "in": "header", "schema": {"type": "string"},
+            "description": "The ETag the change is based on; 412 if the object has changed since.",
+        }));
+    }
+    parameters
+}
+
+fn responses(row: &Row, generators: &mut Generators) -> Value {
+    let error = json!({
+        "description": "Error",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    });
+    if row.needs().is_some() {
+        let mut error = error;
+        error["description"] = json!("Not supported by this version");
+        return json!({"501": error});
+    }
+    let mut success = json!({"description": "Success"});
+    match (row.media, row.output) {
+        (Some(media), _) => success["content"] = json!({media: {}}),
+        (None, Some(output)) => {
+            let mut data = generators.output(output);
+            if row.list {
+                data = json!({"type": "array", "items": data});
+            }
+            success["content"] = json!({"application/json": {"schema": {
+                "type": "object",
+                "required": ["data"],
+                "properties": {
+                    "data": data,
+                    "warnings": {"type": "array", "items": {"$ref": "#/components/schemas/Warning"}},
+                },
+            }}});
+        }
+        (None, None) => {}
+    }
+    let mut headers = Map::new();
+    headers.insert("X-Request-Id".to_owned(), json!({"schema": {"type": "string"}}));
+    if row.tagged {
+        headers.insert("ETag".to_owned(), json!({"schema": {"type": "string"}}));
+    }
+    if row.list {
+        headers.insert("X-Total-Count".to_owned(), json!({"schema": {"type": "integer"}}));
+    }
+    if row.status == 201 {
+        headers.insert("Location".to_owned(), json!({"schema": {"type": "string"}}));
+    }
+    success["headers"] = Value::Object(headers);
+    json!({row.status.to_string(): success, "default": error})
+}
+
+/// The fields a list can be filtered by: those of its objects that are plain values or lists of such.
+pub fn filters(table: &Table) -> BTreeMap<String, Vec<String>> {
+    let mut generators = Generators::new();
+    table
+        .rows()
+        .iter()
+        .map(|row| (row.operation.clone(), filter_names(row, &mut generators)))
+        .filter(|(_, names)| !names.is_empty())
+        .collect()
+}
+
+fn filter_names(row: &Row, generators: &mut Generators) -> Vec<String> {
+    if !row.filters {
+        return Vec::new();
+    }
+    let Some(output) = row.output else { return Vec::new() };
+    let schema = generators.output(output);
+    let resolved = match schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
+        Some(name) => generators.output.definitions().get(name).cloned().unwrap_or_default(),
+        None => schema,
+    };
+    resolved["properties"].as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+}
+
+struct Generators {
+    input: SchemaGenerator,
+    output: SchemaGenerator,
+}
+
+impl Generators {
+    fn new() -> Self {
+        let settings = || {
+            SchemaSettings::draft2020_12().with(|settings| {
+                settings.definitions_path = "/components/schemas".into();
+                settings.meta_schema = None;
+            })
+        };
+        Self {
+            input: settings().for_deserialize().into_generator(),
+            output: settings().for_serialize().into_generator(),
+        }
+    }
+
+    fn input(&mut self, schema: SchemaFn) -> Value {
+        let mut value = schema(&mut self.input).to_value();
+        suffix_references(&mut value);
+        value
+    }
+
+    fn output(&mut self, schema: SchemaFn) -> Value {
+        schema(&mut self.output).to_value()
+    }
+
+    fn finish(mut self) -> Map<String, Value> {
+        let mut schemas: BTreeMap<String, Value> = self.output.take_definitions(true).into_iter().collect();
+        for (name, mut schema) in self.input.take_definitions(true) {
+            suffix_references(&mut schema);
+            schemas.insert(format!("{name}{INPUT}"), schema);
+        }
+        schemas.into_iter().collect()
+    }
+}
+
+fn suffix_references(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object.iter_mut() {
+                match value {
+                    Value::String(target) if key == "$ref" => target.push_str(INPUT),
+                    other => suffix_references(other),
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(suffix_references),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn error_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {
+            "type": "object",
+            "required": ["code", "message", "details"],
+            "properties": {
+                "code": {"type": "string", "enum": Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>()},
+                "message": {"type": "string", "description": "A sentence for people; code is the contract."},
+                "details": {
+                    "type": "object",
+                    "required": ["request_id"],
+                    "properties": {"request_id": {"type": "string"}},
+                },
+            },
+        }},
+    })
+}
+
+fn warning_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["path", "message"],
+        "properties": {"path": {"type": "string"}, "message": {"type": "string"}},
+    })
+}

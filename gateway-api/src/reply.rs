@@ -1,0 +1,123 @@
+//! What a handler answers, before it becomes HTTP.
+
+use gateway_model::Warning;
+use http::StatusCode;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+
+/// A successful answer.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub content: Content,
+    pub warnings: Vec<Warning>,
+    /// Without the quotes.
+    pub etag: Option<String>,
+    /// `X-Total-Count`
+    pub total: Option<usize>,
+    /// Path below the API root.
+    pub location: Option<String>,
+    /// Which object an action was about, where the path does not say it.
+    pub subject: Option<String>,
+}
+
+#[derive(Debug)]
+pub enum Content {
+    /// Goes into `{"data": ..}`.
+    Data(Value),
+    /// Sent as it is.
+    Bytes {
+        content_type: &'static str,
+        bytes: bytes::Bytes,
+    },
+    /// Sent as it comes.
+    Stream {
+        content_type: &'static str,
+        body: axum::body::Body,
+    },
+}
+
+impl Reply {
+    pub fn data(value: Value) -> Self {
+        Self::content(Content::Data(value))
+    }
+
+    pub fn content(content: Content) -> Self {
+        Self {
+            status: StatusCode::OK,
+            content,
+            warnings: Vec::new(),
+            etag: None,
+            total: None,
+            location: None,
+            subject: None,
+        }
+    }
+
+    /// The JSON body of the envelope.
+    pub fn envelope(data: &Value, warnings: &[Warning]) -> Value {
+        if warnings.is_empty() { json!({"data": data}) } else { json!({"data": data, "warnings": warnings}) }
+    }
+}
+
+/// What handlers may return: any serialisable value, or one with headers ([`With`]).
+pub trait Answer {
+    fn schema(generator: &mut SchemaGenerator) -> Schema;
+    fn reply(self) -> Result<Reply, ApiError>;
+}
+
+impl<O: Serialize + JsonSchema> Answer for O {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<O>()
+    }
+
+    fn reply(self) -> Result<Reply, ApiError> {
+        serde_json::to_value(&self).map(Reply::data).map_err(|error| ApiError::internal(&error))
+    }
+}
+
+/// A value with what goes beside it.
+#[derive(Debug)]
+pub struct With<O> {
+    pub data: O,
+    pub status: StatusCode,
+    pub warnings: Vec<Warning>,
+    pub etag: Option<String>,
+    pub total: Option<usize>,
+    pub location: Option<String>,
+    pub subject: Option<String>,
+}
+
+impl<O> With<O> {
+    pub fn new(data: O) -> Self {
+        Self {
+            data,
+            status: StatusCode::OK,
+            warnings: Vec::new(),
+            etag: None,
+            total: None,
+            location: None,
+            subject: None,
+        }
+    }
+}
+
+impl<O: Serialize + JsonSchema> Answer for With<O> {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<O>()
+    }
+
+    fn reply(self) -> Result<Reply, ApiError> {
+        let mut reply = self.data.reply()?;
+        reply.status = self.status;
+        reply.warnings = self.warnings;
+        reply.etag = self.etag;
+        reply.total = self.total;
+        reply.location = self.location;
+        reply.subject = self.subject;
+        Ok(reply)
+    }
+}

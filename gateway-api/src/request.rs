@@ -1,0 +1,182 @@
+//! What a handler sees of a request: path and query parameters, the body as JSON, who asks.
+//! It is not HTTP: headers that matter were read by the dispatcher.
+
+use std::collections::BTreeMap;
+
+use gateway_model::{Problems, Warning};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::{ApiError, Code};
+
+/// A routed, authorised request whose body has been read.
+#[derive(Debug, Default)]
+pub struct Request {
+    pub params: Params,
+    pub query: Query,
+    pub body: Body,
+    pub if_match: Option<String>,
+}
+
+/// The body as it came.
+#[derive(Debug, Default)]
+pub enum Body {
+    #[default]
+    Absent,
+    Json(Value),
+    /// Only for rows that accept text.
+    Text(String),
+}
+
+/// A request with its decoded input.
+#[derive(Debug)]
+pub struct Req<I> {
+    pub input: I,
+    pub params: Params,
+    pub query: Query,
+    pub if_match: Option<String>,
+}
+
+/// The values of the `{placeholders}` of a path.
+#[derive(Clone, Debug, Default)]
+pub struct Params(pub BTreeMap<&'static str, String>);
+
+impl Params {
+    /// The value of a placeholder of this row's own path.
+    pub fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+}
+
+/// Query parameters in the order given.
+#[derive(Clone, Debug, Default)]
+pub struct Query(pub Vec<(String, String)>);
+
+impl Query {
+    pub fn parse(raw: Option<&str>) -> Result<Self, ApiError> {
+        let mut pairs = Vec::new();
+        for pair in raw.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let decode = |text: &str| {
+                percent_decode(&text.replace('+', " ")).ok_or_else(|| {
+                    ApiError::new(Code::InvalidParameter, "The query is not percent-encoded UTF-8.")
+                })
+            };
+            pairs.push((decode(name)?, decode(value)?));
+        }
+        Ok(Self(pairs))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        match self.get(name) {
+            None | Some("false" | "0") => Ok(false),
+            Some("" | "true" | "1") => Ok(true),
+            Some(_) => Err(ApiError::invalid_parameter(name, format!("{name} is true or false."))),
+        }
+    }
+
+    /// `limit`: at least 1, larger than `max` is clamped.
+    pub fn limit(&self, default: usize, max: usize) -> Result<usize, ApiError> {
+        match self.get("limit") {
+            None => Ok(default),
+            Some(text) => match text.parse::<u64>() {
+                Ok(0) | Err(_) => Err(ApiError::invalid_parameter(
+                    "limit",
+                    format!("limit is a whole number from 1 to {max}; {text:?} is not."),
+                )),
+                Ok(value) => Ok(usize::try_from(value).unwrap_or(max).min(max)),
+            },
+        }
+    }
+}
+
+/// `%41` to `A`; nothing if the escapes are broken or the result is not UTF-8.
+pub fn percent_decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let high = char::from(rest.next()?).to_digit(16)?;
+            let low = char::from(rest.next()?).to_digit(16)?;
+            bytes.push(u8::try_from(high * 16 + low).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Decodes an input; keys nobody reads become warnings.
+pub fn decode<I: DeserializeOwned>(value: Value) -> Result<(I, Vec<Warning>), ApiError> {
+    let mut problems = Problems::new();
+    let decoded = gateway_model::decode::decode::<I>(value, &[], &mut problems);
+    match decoded {
+        Some(decoded) if problems.is_empty() => {
+            let warnings =
+                decoded.unknown.into_iter().map(|path| Warning::new(path, "unknown key, ignored")).collect();
+            Ok((decoded.value, warnings))
+        }
+        _ => Err(ApiError::validation(&problems)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Outer {
+        #[serde(default)]
+        list: Vec<Inner>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Inner {
+        n: u8,
+    }
+
+    #[test]
+    fn unknown_keys_are_warnings_with_their_path() {
+        let (outer, warnings) =
+            decode::<Outer>(json!({"list": [{"n": 1, "m": 2}], "lst": []})).expect("decodes");
+        assert_eq!(outer.list[0].n, 1);
+        let paths: Vec<_> = warnings.iter().map(|warning| warning.path.as_str()).collect();
+        assert_eq!(paths, ["list[0].m", "lst"]);
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_path_and_a_missing_field_its_own_name() {
+        let error = decode::<Outer>(json!({"list": [{"n": "x"}]})).expect_err("wrong type");
+        assert_eq!(error.details["fields"][0]["path"], "list[0].n");
+        assert_eq!(error.details["fields"][0]["pointer"], "/list/0/n");
+        let error = decode::<Outer>(json!({"list": [{}]})).expect_err("missing");
+        assert_eq!(error.details["fields"][0]["path"], "list[0].n");
+        assert_eq!(error.details["fields"][0]["rule"], "required");
+    }
+
+    #[test]
+    fn limits_are_clamped_and_nonsense_is_refused() {
+        let query = |raw| Query::parse(Some(raw)).expect("parses");
+        assert_eq!(query("limit=7").limit(50, 500).expect("ok"), 7);
+        assert_eq!(query("limit=9999").limit(50, 500).expect("ok"), 500);
+        assert_eq!(query("").limit(50, 500).expect("ok"), 50);
+        for bad in ["limit=0", "limit=-1", "limit=x", "limit=1.5", "limit="] {
+            assert_eq!(query(bad).limit(50, 500).expect_err(bad).code, Code::InvalidParameter);
+        }
+    }
+
+    #[test]
+    fn broken_escapes_are_refused() {
+        assert_eq!(percent_decode("a%20b"), Some("a b".to_owned()));
+        for bad in ["%", "%4", "%zz", "%ff"] {
+            assert_eq!(percent_decode(bad), None, "{bad}");
+        }
+    }
+}

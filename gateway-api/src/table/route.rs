@@ -1,0 +1,153 @@
+//! From a path to its rows: a tree of segments in which a fixed segment beats a placeholder.
+
+use std::collections::BTreeMap;
+
+use super::{Method, Row};
+use crate::request::{Params, percent_decode};
+
+/// The routing tree over a table.
+#[derive(Debug, Default)]
+pub struct Routes {
+    root: Node,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    fixed: BTreeMap<String, Node>,
+    placeholder: Option<Box<Node>>,
+    /// Positions in the table.
+    rows: BTreeMap<Method, usize>,
+}
+
+/// What stands at a path.
+#[derive(Debug)]
+pub struct Found<'a> {
+    pub rows: &'a BTreeMap<Method, usize>,
+    values: Vec<String>,
+}
+
+impl Found<'_> {
+    /// The placeholder values under the names this row gives them.
+    pub fn params(&self, row: &Row) -> Params {
+        Params(placeholders(row.path).zip(self.values.iter().cloned()).collect())
+    }
+
+    /// For `Allow`.
+    pub fn allow(&self) -> String {
+        let mut names = Vec::new();
+        for method in self.rows.keys() {
+            names.push(method.as_str());
+            if *method == Method::Get {
+                names.push("HEAD");
+            }
+        }
+        names.push("OPTIONS");
+        names.join(", ")
+    }
+}
+
+/// The names between braces, in order.
+pub fn placeholders(path: &'static str) -> impl Iterator<Item = &'static str> {
+    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+}
+
+impl Routes {
+    /// Builds the tree. Two rows for one method and path are a mistake in the declarations.
+    pub fn new(rows: &[Row]) -> Result<Self, String> {
+        let mut routes = Self::default();
+        for (position, row) in rows.iter().enumerate() {
+            let full = row.full_path();
+            let mut node = &mut routes.root;
+            for segment in segments(&full) {
+                node = if segment.starts_with('{') {
+                    &mut **node.placeholder.get_or_insert_default()
+                } else {
+                    node.fixed.entry(segment.to_owned()).or_default()
+                };
+            }
+            if node.rows.insert(row.method, position).is_some() {
+                return Err(format!("{} {full} is declared twice", row.method.as_str()));
+            }
+        }
+        Ok(routes)
+    }
+
+    /// Nothing if no row has this path.
+    pub fn find(&self, path: &str) -> Option<Found<'_>> {
+        let segments: Option<Vec<String>> = segments(path).map(percent_decode).collect();
+        let mut values = Vec::new();
+        let node = descend(&self.root, &segments?, &mut values)?;
+        Some(Found { rows: &node.rows, values })
+    }
+}
+
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    path.strip_prefix('/').unwrap_or(path).split('/')
+}
+
+fn descend<'a>(node: &'a Node, segments: &[String], values: &mut Vec<String>) -> Option<&'a Node> {
+    let Some((first, rest)) = segments.split_first() else {
+        return (!node.rows.is_empty()).then_some(node);
+    };
+    if let Some(found) = node.fixed.get(first).and_then(|next| descend(next, rest, values)) {
+        return Some(found);
+    }
+    let next = node.placeholder.as_deref()?;
+    if first.is_empty() {
+        return None;
+    }
+    values.push(first.clone());
+    let found = descend(next, rest, values);
+    if found.is_none() {
+        values.pop();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Table;
+    use super::*;
+
+    fn table(rows: &[(Method, &'static str)]) -> Table {
+        let mut table = Table::default();
+        table.unsupported("nothing", rows);
+        table
+    }
+
+    #[test]
+    fn a_fixed_segment_beats_a_placeholder_and_falls_back_to_it() {
+        let table = table(&[
+            (Method::Get, "/tunnels/{id}"),
+            (Method::Get, "/tunnels/egress"),
+            (Method::Get, "/tunnels/{name}/config"),
+        ]);
+        let routes = Routes::new(table.rows()).expect("no duplicates");
+        let path_of = |path: &str| {
+            let found = routes.find(path)?;
+            let row = &table.rows()[*found.rows.get(&Method::Get)?];
+            Some((row.path, found.params(row)))
+        };
+        assert_eq!(path_of("/api/v1/tunnels/egress").expect("found").0, "/tunnels/egress");
+        let (path, params) = path_of("/api/v1/tunnels/a%2Fb").expect("found");
+        assert_eq!((path, params.get("id")), ("/tunnels/{id}", "a/b"));
+        let (path, params) = path_of("/api/v1/tunnels/egress/config").expect("found");
+        assert_eq!((path, params.get("name")), ("/tunnels/{name}/config", "egress"));
+        for unknown in ["/api/v1/tunnels", "/api/v1/tunnels/", "/tunnels/egress", "/api/v1/tunnels/%ff"] {
+            assert!(path_of(unknown).is_none(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn one_method_and_path_is_one_row() {
+        let table = table(&[(Method::Get, "/a/{x}"), (Method::Get, "/a/{y}")]);
+        assert!(Routes::new(table.rows()).expect_err("duplicate").contains("declared twice"));
+    }
+
+    #[test]
+    fn allow_names_what_is_answered() {
+        let table = table(&[(Method::Get, "/a"), (Method::Post, "/a")]);
+        let routes = Routes::new(table.rows()).expect("no duplicates");
+        assert_eq!(routes.find("/api/v1/a").expect("found").allow(), "GET, HEAD, POST, OPTIONS");
+    }
+}
