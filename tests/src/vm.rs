@@ -52,7 +52,7 @@ pub struct Opts<'a> {
 
 impl Default for Opts<'_> {
     fn default() -> Self {
-        Self { memory_mb: 1024, timeout: Duration::from_secs(120), modules: &[] }
+        Self { memory_mb: 1024, timeout: Duration::from_secs(240), modules: &[] }
     }
 }
 
