@@ -19,10 +19,10 @@ const _: () = {
     same(size_of::<MacKey>(), 8);
     same(size_of::<AddressKey>(), 20);
     same(size_of::<DeviceValue>(), 12);
-    same(size_of::<Prefix4>(), 5);
-    same(size_of::<Prefix6>(), 17);
-    same(size_of::<PortPrefix4>(), 7);
-    same(size_of::<PortPrefix6>(), 19);
+    same(size_of::<Prefix4>(), 8);
+    same(size_of::<Prefix6>(), 20);
+    same(size_of::<PortPrefix4>(), 8);
+    same(size_of::<PortPrefix6>(), 20);
     same(size_of::<LocalValue>(), 4);
     same(size_of::<ActionValue>(), 48);
     same(size_of::<AuthorisedKey>(), 8);

@@ -4,7 +4,7 @@
 //! (RFC 8200, section 4), TCP (RFC 9293), UDP (RFC 768), ICMP (RFC 792), ICMPv6 (RFC 4443).
 
 use crate::packet::Packet;
-use crate::wire::{Fragment, mapped};
+use crate::wire::{Address, Fragment, Mac};
 
 pub const ETHERTYPE_IPV4: u16 = 0x0800;
 pub const ETHERTYPE_IPV6: u16 = 0x86dd;
@@ -42,24 +42,22 @@ pub enum Classified {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpPacket {
-    pub ipv6: bool,
-    /// IPv4 mapped.
-    pub source: [u8; 16],
-    /// IPv4 mapped.
-    pub destination: [u8; 16],
-    pub protocol: u8,
-    pub fragment: Fragment,
+    pub source: Address,
+    pub destination: Address,
+    pub interface: u32,
+    pub length: u32,
     /// Transport ports; for ICMP echo the identifier, for other ICMP zero.
     pub source_port: u16,
     /// Transport port; for ICMP the type and code.
     pub destination_port: u16,
-    pub mac: [u8; 6],
+    pub mac: Mac,
     /// Id of the outermost VLAN tag, 0 without one.
     pub vlan: u16,
-    pub interface: u32,
-    pub length: u32,
+    pub protocol: u8,
+    pub fragment: Fragment,
+    pub ipv6: bool,
 }
 
 impl IpPacket {
@@ -68,200 +66,163 @@ impl IpPacket {
         matches!(self.protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
             && !matches!(self.fragment, Fragment::Later)
     }
-
-    /// The destination as IPv4, when it is.
-    pub const fn destination4(&self) -> [u8; 4] {
-        last4(&self.destination)
-    }
-
-    pub const fn source4(&self) -> [u8; 4] {
-        last4(&self.source)
-    }
 }
 
-const fn last4(a: &[u8; 16]) -> [u8; 4] {
-    [a[12], a[13], a[14], a[15]]
+/// What [`read_headers`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Headers {
+    /// Not IP.
+    Other = 0,
+    Ip = 1,
+    Malformed = 2,
 }
 
 /// Reads the headers of a packet that entered by `interface`.
-#[inline(always)]
 pub fn classify<P: Packet + ?Sized>(packet: &P, interface: u32) -> Result<Classified, Malformed> {
-    let Some(ethernet) = packet.bytes::<14>(0) else { return Ok(Classified::Other) };
-    let mac = [ethernet[6], ethernet[7], ethernet[8], ethernet[9], ethernet[10], ethernet[11]];
-    let mut ethertype = u16::from_be_bytes([ethernet[12], ethernet[13]]);
+    let mut ip = IpPacket::default();
+    match read_headers(packet, interface, &mut ip) {
+        Headers::Other => Ok(Classified::Other),
+        Headers::Ip => Ok(Classified::Ip(ip)),
+        Headers::Malformed => Err(Malformed),
+    }
+}
+
+/// As [`classify`], into a place of the caller's; what stood there is overwritten.
+// A function of its own in the kernel program too, whose stack is small; there it can return
+// nothing larger than a number.
+#[inline(never)]
+pub fn read_headers<P: Packet + ?Sized>(packet: &P, interface: u32, ip: &mut IpPacket) -> Headers {
+    *ip = IpPacket { interface, length: packet.length(), ..IpPacket::default() };
+    let Some(ethernet) = packet.read::<[u16; 7]>(0) else { return Headers::Other };
+    ip.mac = Mac([ethernet[3], ethernet[4], ethernet[5]]);
+    let mut ethertype = u16::from_be(ethernet[6]);
     let mut offset = 14usize;
-    let mut vlan = 0u16;
     let mut tagged = false;
     if let Some(tci) = packet.stripped_vlan() {
-        vlan = tci & 0x0fff;
-        tagged = true;
+        ip.vlan = tci & 0x0fff;
+        tagged = ip.vlan != 0;
     }
     for _ in 0..MAX_VLAN_TAGS {
-        if !matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ | ETHERTYPE_QINQ_OLD) {
+        if !is_vlan(ethertype) {
             break;
         }
-        let Some(tag) = packet.bytes::<4>(offset) else { return Err(Malformed) };
+        let Some(tag) = packet.read::<[u16; 2]>(offset) else { return Headers::Malformed };
         // Priority tags (id 0) are no VLAN.
         if !tagged {
-            vlan = u16::from_be_bytes([tag[0], tag[1]]) & 0x0fff;
-            tagged = vlan != 0;
+            ip.vlan = u16::from_be(tag[0]) & 0x0fff;
+            tagged = ip.vlan != 0;
         }
-        ethertype = u16::from_be_bytes([tag[2], tag[3]]);
+        ethertype = u16::from_be(tag[1]);
         offset += 4;
     }
-    let base = Base { mac, vlan, interface, length: packet.length() };
     match ethertype {
-        ETHERTYPE_IPV4 => ipv4(packet, offset, base),
-        ETHERTYPE_IPV6 => ipv6(packet, offset, base),
+        ETHERTYPE_IPV4 => ipv4(packet, offset, ip),
+        ETHERTYPE_IPV6 => ipv6(packet, offset, ip),
         // A tag too many hides what follows: not for us to forward.
-        ETHERTYPE_VLAN | ETHERTYPE_QINQ | ETHERTYPE_QINQ_OLD => Err(Malformed),
-        _ => Ok(Classified::Other),
+        _ if is_vlan(ethertype) => Headers::Malformed,
+        _ => Headers::Other,
     }
-}
-
-#[derive(Clone, Copy)]
-struct Base {
-    mac: [u8; 6],
-    vlan: u16,
-    interface: u32,
-    length: u32,
 }
 
 #[inline(always)]
-fn ipv4<P: Packet + ?Sized>(packet: &P, offset: usize, base: Base) -> Result<Classified, Malformed> {
-    let Some(header) = packet.bytes::<20>(offset) else { return Err(Malformed) };
-    let header_length = ((header[0] & 0x0f) as usize) * 4;
-    if header[0] >> 4 != 4 || header_length < 20 {
-        return Err(Malformed);
+const fn is_vlan(ethertype: u16) -> bool {
+    matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ | ETHERTYPE_QINQ_OLD)
+}
+
+#[inline(always)]
+fn ipv4<P: Packet + ?Sized>(packet: &P, offset: usize, ip: &mut IpPacket) -> Headers {
+    let Some(header) = packet.read::<[u32; 5]>(offset) else { return Headers::Malformed };
+    let first = u32::from_be(header[0]);
+    let header_length = ((first >> 24) & 0x0f) as usize * 4;
+    if first >> 28 != 4 || header_length < 20 {
+        return Headers::Malformed;
     }
-    let fragment_field = u16::from_be_bytes([header[6], header[7]]);
-    let fragment = match (fragment_field & 0x2000 != 0, fragment_field & 0x1fff) {
+    let fragment = u32::from_be(header[1]);
+    ip.fragment = match (fragment & 0x2000 != 0, fragment & 0x1fff) {
         (false, 0) => Fragment::Whole,
         (true, 0) => Fragment::First,
         _ => Fragment::Later,
     };
-    let protocol = header[9];
-    let ports = ports(packet, offset + header_length, protocol, fragment)?;
-    Ok(Classified::Ip(IpPacket {
-        ipv6: false,
-        source: mapped([header[12], header[13], header[14], header[15]]),
-        destination: mapped([header[16], header[17], header[18], header[19]]),
-        protocol,
-        fragment,
-        source_port: ports.0,
-        destination_port: ports.1,
-        mac: base.mac,
-        vlan: base.vlan,
-        interface: base.interface,
-        length: base.length,
-    }))
+    ip.protocol = (u32::from_be(header[2]) >> 16) as u8;
+    ip.source = Address::v4_word(header[3]);
+    ip.destination = Address::v4_word(header[4]);
+    ports(packet, offset + header_length, ip)
 }
 
 #[inline(always)]
-fn ipv6<P: Packet + ?Sized>(packet: &P, offset: usize, base: Base) -> Result<Classified, Malformed> {
-    let Some(header) = packet.bytes::<8>(offset) else { return Err(Malformed) };
-    if header[0] >> 4 != 6 {
-        return Err(Malformed);
+fn ipv6<P: Packet + ?Sized>(packet: &P, offset: usize, ip: &mut IpPacket) -> Headers {
+    let Some(header) = packet.read::<[u32; 2]>(offset) else { return Headers::Malformed };
+    if u32::from_be(header[0]) >> 28 != 6 {
+        return Headers::Malformed;
     }
-    let Some(source) = packet.bytes::<16>(offset + 8) else { return Err(Malformed) };
-    let Some(destination) = packet.bytes::<16>(offset + 24) else { return Err(Malformed) };
-    // An IPv4-mapped address on the wire (RFC 4291, 2.5.5.2; RFC 6052) would pass for IPv4.
-    if is_mapped(&source) || is_mapped(&destination) {
-        return Err(Malformed);
+    let Some(source) = packet.read::<Address>(offset + 8) else { return Headers::Malformed };
+    let Some(destination) = packet.read::<Address>(offset + 24) else { return Headers::Malformed };
+    // An IPv4-mapped address on the wire would pass for IPv4.
+    if source.is_mapped() || destination.is_mapped() {
+        return Headers::Malformed;
     }
-    let mut protocol = header[6];
-    let mut fragment = Fragment::Whole;
+    ip.ipv6 = true;
+    ip.source = source;
+    ip.destination = destination;
+    let mut protocol = (u32::from_be(header[1]) >> 8) as u8;
     let mut at = offset + 40;
-    let mut finished = false;
     for _ in 0..MAX_EXTENSION_HEADERS {
         match protocol {
-            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY => {
-                let Some(extension) = packet.bytes::<2>(at) else { return Err(Malformed) };
+            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | AUTHENTICATION => {
+                let Some(extension) = packet.read::<[u8; 2]>(at) else { return Headers::Malformed };
+                at += if protocol == AUTHENTICATION {
+                    (extension[1] as usize + 2) * 4
+                } else {
+                    (extension[1] as usize + 1) * 8
+                };
                 protocol = extension[0];
-                at += (extension[1] as usize + 1) * 8;
-            }
-            AUTHENTICATION => {
-                let Some(extension) = packet.bytes::<2>(at) else { return Err(Malformed) };
-                protocol = extension[0];
-                at += (extension[1] as usize + 2) * 4;
             }
             FRAGMENT => {
-                let Some(extension) = packet.bytes::<8>(at) else { return Err(Malformed) };
-                let field = u16::from_be_bytes([extension[2], extension[3]]);
-                protocol = extension[0];
+                let Some(extension) = packet.read::<[u16; 2]>(at) else { return Headers::Malformed };
+                let field = u16::from_be(extension[1]);
+                protocol = (u16::from_be(extension[0]) >> 8) as u8;
                 at += 8;
                 if field & 0xfff8 != 0 {
-                    fragment = Fragment::Later;
-                    finished = true;
-                    break;
+                    ip.fragment = Fragment::Later;
+                    ip.protocol = protocol;
+                    return Headers::Ip;
                 }
                 // An atomic fragment (RFC 6946) is a whole packet.
                 if field & 1 != 0 {
-                    fragment = Fragment::First;
+                    ip.fragment = Fragment::First;
                 }
             }
             _ => {
-                finished = true;
-                break;
+                ip.protocol = protocol;
+                return ports(packet, at, ip);
             }
         }
     }
-    if !finished {
-        return Err(Malformed);
-    }
-    let ports = ports(packet, at, protocol, fragment)?;
-    Ok(Classified::Ip(IpPacket {
-        ipv6: true,
-        source,
-        destination,
-        protocol,
-        fragment,
-        source_port: ports.0,
-        destination_port: ports.1,
-        mac: base.mac,
-        vlan: base.vlan,
-        interface: base.interface,
-        length: base.length,
-    }))
+    Headers::Malformed
 }
 
 #[inline(always)]
-fn is_mapped(address: &[u8; 16]) -> bool {
-    let mut i = 0;
-    while i < 10 {
-        if address[i] != 0 {
-            return false;
-        }
-        i += 1;
+fn ports<P: Packet + ?Sized>(packet: &P, offset: usize, ip: &mut IpPacket) -> Headers {
+    if matches!(ip.fragment, Fragment::Later) {
+        return Headers::Ip;
     }
-    address[10] == 0xff && address[11] == 0xff
-}
-
-#[inline(always)]
-fn ports<P: Packet + ?Sized>(
-    packet: &P,
-    offset: usize,
-    protocol: u8,
-    fragment: Fragment,
-) -> Result<(u16, u16), Malformed> {
-    if fragment == Fragment::Later {
-        return Ok((0, 0));
-    }
-    match protocol {
+    match ip.protocol {
         TCP | UDP | DCCP | SCTP | UDP_LITE => {
-            let Some(b) = packet.bytes::<4>(offset) else { return Err(Malformed) };
-            Ok((u16::from_be_bytes([b[0], b[1]]), u16::from_be_bytes([b[2], b[3]])))
+            let Some(ports) = packet.read::<[u16; 2]>(offset) else { return Headers::Malformed };
+            ip.source_port = u16::from_be(ports[0]);
+            ip.destination_port = u16::from_be(ports[1]);
         }
         ICMP | ICMPV6 => {
-            let Some(b) = packet.bytes::<4>(offset) else { return Err(Malformed) };
-            let kind = u16::from_be_bytes([b[0], b[1]]);
-            let echo = matches!((protocol, b[0]), (ICMP, 0 | 8) | (ICMPV6, 128 | 129));
-            if !echo {
-                return Ok((0, kind));
+            let Some(kind) = packet.read::<u16>(offset) else { return Headers::Malformed };
+            ip.destination_port = u16::from_be(kind);
+            let echo = matches!((ip.protocol, ip.destination_port >> 8), (ICMP, 0 | 8) | (ICMPV6, 128 | 129));
+            if echo {
+                let Some(id) = packet.read::<u16>(offset + 4) else { return Headers::Malformed };
+                ip.source_port = u16::from_be(id);
             }
-            let Some(id) = packet.bytes::<2>(offset + 4) else { return Err(Malformed) };
-            Ok((u16::from_be_bytes(id), kind))
         }
-        _ => Ok((0, 0)),
+        _ => {}
     }
+    Headers::Ip
 }

@@ -1,6 +1,6 @@
 //! Which leg a flow takes: round robin, sticky, and loyal to the leg it already has.
 
-use crate::wire::{CHOICE_SLOTS, Choice, Sticky};
+use crate::wire::{Address, CHOICE_SLOTS, Choice, Sticky};
 
 /// Chooses a leg. `turn` is taken only when a new flow draws one; `hash` stands for the source (and
 /// destination) of sticky policies; `previous` is the leg of a flow that is judged anew.
@@ -24,8 +24,17 @@ pub fn choose(
         Sticky::Source => hash(false) % count,
         Sticky::SourceDestination => hash(true) % count,
     };
-    // The mask says to the verifier what the modulo already guarantees.
-    Some(choice.legs[(place as usize) & (CHOICE_SLOTS - 1)])
+    Some(leg_at(choice, place))
+}
+
+/// The leg at a place, by shifting: the verifier does not follow a modulo into an array index.
+#[inline(always)]
+fn leg_at(choice: &Choice, place: u32) -> u8 {
+    let l = &choice.legs;
+    let low = u64::from_le_bytes([l[0], l[1], l[2], l[3], l[4], l[5], l[6], l[7]]);
+    let high = u64::from_le_bytes([l[8], l[9], l[10], l[11], l[12], l[13], l[14], l[15]]);
+    let word = if place < 8 { low } else { high };
+    (word >> ((place & 7) * 8)) as u8
 }
 
 #[inline(always)]
@@ -40,24 +49,28 @@ fn has(choice: &Choice, count: u32, leg: u8) -> bool {
     false
 }
 
-/// FNV-1a over an address or two.
+/// A hash of an address or two (the finaliser of MurmurHash3 after each word).
 #[inline(always)]
-pub fn address_hash(source: &[u8; 16], destination: Option<&[u8; 16]>) -> u32 {
-    let mut hash = 0x811c_9dc5u32;
-    let mut i = 0;
-    while i < 16 {
-        hash = (hash ^ source[i] as u32).wrapping_mul(0x0100_0193);
-        i += 1;
-    }
+pub fn address_hash(source: &Address, destination: Option<&Address>) -> u32 {
+    let mut hash = mix(0, source);
     if let Some(destination) = destination {
-        let mut i = 0;
-        while i < 16 {
-            hash = (hash ^ destination[i] as u32).wrapping_mul(0x0100_0193);
-            i += 1;
-        }
+        hash = mix(hash, destination);
     }
-    // The low bits of FNV depend on the low bits of the input only.
-    hash ^ (hash >> 15)
+    hash
+}
+
+#[inline(always)]
+fn mix(mut hash: u32, address: &Address) -> u32 {
+    let words = address.0;
+    for word in words {
+        hash ^= word;
+        hash ^= hash >> 16;
+        hash = hash.wrapping_mul(0x85eb_ca6b);
+        hash ^= hash >> 13;
+        hash = hash.wrapping_mul(0xc2b2_ae35);
+        hash ^= hash >> 16;
+    }
+    hash
 }
 
 /// Spreads weighted legs over at most [`CHOICE_SLOTS`] places, evenly interleaved. Equal weights

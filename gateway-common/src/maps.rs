@@ -32,7 +32,7 @@ macro_rules! maps {
             type Key = $key;
             type Value = $value;
         })*
-        /// All map names, for pinning and inspection.
+        /// The names of all maps that outlive a program, for pinning and inspection.
         pub const NAMES: &[&str] = &[$($text),*];
     };
 }

@@ -1,9 +1,14 @@
 //! Access to the bytes of a packet, bounds-checked, for kernel contexts and byte slices alike.
 
+use crate::maps::Wire;
+
+/// Headers must end within so many bytes: kernel and userspace look at no more.
+pub const HEADER_WINDOW: usize = 256;
+
 /// A packet that starts with its link-layer header.
 pub trait Packet {
-    /// The `N` bytes at `offset`, if the packet has them.
-    fn bytes<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
+    /// The bytes at `offset` as a value, if the packet has them within [`HEADER_WINDOW`].
+    fn read<T: Wire>(&self, offset: usize) -> Option<T>;
 
     /// Length of the whole packet.
     fn length(&self) -> u32;
@@ -15,9 +20,9 @@ pub trait Packet {
 }
 
 impl Packet for [u8] {
-    fn bytes<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        let end = offset.checked_add(N)?;
-        self.get(offset..end)?.try_into().ok()
+    fn read<T: Wire>(&self, offset: usize) -> Option<T> {
+        let end = offset.checked_add(size_of::<T>()).filter(|end| *end <= HEADER_WINDOW)?;
+        T::read_from_bytes(self.get(offset..end)?).ok()
     }
 
     fn length(&self) -> u32 {

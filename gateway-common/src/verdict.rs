@@ -1,7 +1,7 @@
 //! The decision the dataplane executes, the API explains and the tests compare: one function over
 //! a classified packet and the look-ups its environment offers.
 
-use crate::classify::{Classified, ICMPV6, IpPacket, Malformed, UDP};
+use crate::classify::{Classified, ICMPV6, IpPacket, Malformed, TCP, UDP};
 use crate::hop;
 use crate::wire::*;
 
@@ -23,7 +23,7 @@ pub trait Environment {
     fn destination_port6(&self, key: &PortPrefix6) -> Option<u32>;
     fn local4(&self, key: &Prefix4) -> Option<LocalValue>;
     fn local6(&self, key: &Prefix6) -> Option<LocalValue>;
-    fn action(&self, slot: Slot, rank: u32) -> Option<ActionValue>;
+    fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue>;
     /// Takes the next turn of a policy's round robin.
     fn turn(&self, policy: u32) -> u64;
     fn flow(&self, key: &FlowKey) -> Option<FlowValue>;
@@ -48,6 +48,26 @@ pub struct Verdict {
     pub leg: u8,
     /// The flow was not known, or known from another generation.
     pub new: bool,
+}
+
+impl Verdict {
+    pub const DROP: Verdict = Verdict {
+        action: Action::Drop,
+        reason: Reason::PolicyDrop,
+        mark: 0,
+        rank: RANK_NONE,
+        policy: 0,
+        device: 0,
+        leg: 0,
+        new: true,
+    };
+
+    #[inline(always)]
+    pub fn set(&mut self, action: Action, reason: Reason, mark: u32) {
+        self.action = action;
+        self.reason = reason;
+        self.mark = mark;
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,152 +153,170 @@ const IDLE_TCP: u64 = 7_440 * SECOND;
 const IDLE_OTHER: u64 = 300 * SECOND;
 
 /// Decides one packet that entered from the LAN.
-#[inline(always)]
 pub fn decide<E: Environment>(packet: &Result<Classified, Malformed>, environment: &E) -> Verdict {
+    let mut verdict = Verdict::DROP;
     match packet {
-        Err(Malformed) => verdict(Action::Drop, Reason::Malformed, 0),
-        Ok(Classified::Other) => verdict(Action::Pass, Reason::NotIp, 0),
-        Ok(Classified::Ip(packet)) => decide_ip(packet, environment),
+        Err(Malformed) => verdict.set(Action::Drop, Reason::Malformed, 0),
+        Ok(Classified::Other) => verdict.set(Action::Pass, Reason::NotIp, 0),
+        Ok(Classified::Ip(packet)) => decide_ip(packet, environment, &mut verdict),
     }
+    verdict
 }
 
+/// Decides an IP packet, into a place of the caller's.
 #[inline(always)]
-fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E) -> Verdict {
+pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &mut Verdict) {
+    *verdict = Verdict::DROP;
     let slot = environment.live();
-    if slot == SLOT_RESTING {
-        return verdict(Action::Mark, Reason::Resting, Mark::BLOCK.0);
-    }
-    let Some(plan) = environment.plan(slot) else {
-        return verdict(Action::Mark, Reason::Resting, Mark::BLOCK.0);
+    let plan = if slot == SLOT_RESTING { None } else { environment.plan(slot) };
+    let Some(plan) = plan else {
+        verdict.set(Action::Mark, Reason::Resting, Mark::BLOCK.0);
+        return;
     };
     let key = flow_key(packet);
     let now = environment.now();
     let mut previous = 0;
     if let Some(flow) = environment.flow(&key) {
-        let idle = if packet.protocol == crate::classify::TCP { IDLE_TCP } else { IDLE_OTHER };
+        let idle = if packet.protocol == TCP { IDLE_TCP } else { IDLE_OTHER };
         let age = now.saturating_sub(flow.seen);
         if age <= idle {
             if flow.generation == plan.generation {
                 if age > SECOND {
                     environment.remember(&key, &FlowValue { seen: now, ..flow });
                 }
-                return known(&flow);
+                known(&flow, verdict);
+                return;
             }
             previous = flow.leg;
         }
     }
-    let verdict = judge(packet, slot, &plan, environment, previous);
+    judge(&Question { packet, slot, plan, previous }, environment, verdict);
     // Link-scope chatter would only push real flows out of the table.
-    if verdict.reason as u8 != Reason::Link as u8 {
-        environment.remember(
-            &key,
-            &FlowValue {
-                seen: now,
-                generation: plan.generation,
-                mark: verdict.mark,
-                policy: verdict.policy,
-                device: verdict.device,
-                action: verdict.action as u8,
-                reason: verdict.reason as u8,
-                leg: verdict.leg,
-                _pad: [0; 5],
-            },
-        );
+    if verdict.reason as u8 == Reason::Link as u8 {
+        return;
     }
-    verdict
+    environment.remember(
+        &key,
+        &FlowValue {
+            seen: now,
+            generation: plan.generation,
+            mark: verdict.mark,
+            policy: verdict.policy,
+            device: verdict.device,
+            action: verdict.action as u8,
+            reason: verdict.reason as u8,
+            leg: verdict.leg,
+            _pad: [0; 5],
+        },
+    );
 }
 
 #[inline(always)]
-fn known(flow: &FlowValue) -> Verdict {
-    Verdict {
-        action: match flow.action {
-            1 => Action::Mark,
-            2 => Action::Pass,
-            _ => Action::Drop,
-        },
-        // Only the kernel side writes flows; an unknown number cannot come from there.
-        reason: match Reason::from_wire(flow.reason) {
-            Some(reason) => reason,
-            None => Reason::Malformed,
-        },
-        mark: flow.mark,
-        rank: RANK_NONE,
-        policy: flow.policy,
-        device: flow.device,
-        leg: flow.leg,
-        new: false,
-    }
+fn known(flow: &FlowValue, verdict: &mut Verdict) {
+    let action = match flow.action {
+        1 => Action::Mark,
+        2 => Action::Pass,
+        _ => Action::Drop,
+    };
+    // Only the dataplane writes flows; an unknown number cannot come from there.
+    let reason = match Reason::from_wire(flow.reason) {
+        Some(reason) => reason,
+        None => Reason::Malformed,
+    };
+    verdict.set(action, reason, flow.mark);
+    verdict.policy = flow.policy;
+    verdict.device = flow.device;
+    verdict.leg = flow.leg;
+    verdict.new = false;
+}
+
+/// What is judged: a packet, by the plan in a slot.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub packet: &'a IpPacket,
+    pub slot: Slot,
+    pub plan: PlanValue,
+    /// Leg the flow had under another generation, 0 without one.
+    pub previous: u8,
 }
 
 /// Judges a packet by the plan alone, without the flow table.
-#[inline(always)]
-pub fn judge<E: Environment>(
-    packet: &IpPacket,
-    slot: Slot,
-    plan: &PlanValue,
-    environment: &E,
-    previous: u8,
-) -> Verdict {
+// A function of its own in the kernel program too, whose stack is small; there a function without
+// a number to return is refused.
+#[inline(never)]
+pub fn judge<E: Environment>(question: &Question<'_>, environment: &E, v: &mut Verdict) -> u32 {
+    let Question { packet, slot, plan, previous } = *question;
     let device = device(packet, slot, environment);
-    let mut v = verdict(Action::Drop, Reason::DeviceBlocked, 0);
     v.device = device.number;
     let local = local(packet, slot, environment);
     if device.flags & device_flags::BLOCKED != 0 {
         let near = matches!(local.as_ref().map(LocalValue::kind), Some(LocalKind::Own | LocalKind::Link));
         if !(near && is_essential(packet)) {
-            return v;
+            v.set(Action::Drop, Reason::DeviceBlocked, 0);
+            return 0;
         }
     }
     if let Some(local) = local {
-        (v.action, v.reason, v.mark) = match local.kind() {
-            LocalKind::Own => (Action::Mark, Reason::Own, Mark::LOCAL.0),
-            LocalKind::Link => (Action::Mark, Reason::Link, Mark::LOCAL.0),
-            LocalKind::Lan if device.flags & device_flags::NO_LAN != 0 => (Action::Drop, Reason::TrustLan, 0),
-            LocalKind::Lan => (Action::Mark, Reason::Lan, Mark::LOCAL.0),
-            LocalKind::Forbidden => (Action::Drop, Reason::OwnForbidden, 0),
-        };
-        return v;
+        match local.kind() {
+            LocalKind::Own => v.set(Action::Mark, Reason::Own, Mark::LOCAL.0),
+            LocalKind::Link => v.set(Action::Mark, Reason::Link, Mark::LOCAL.0),
+            LocalKind::Lan if device.flags & device_flags::NO_LAN != 0 => {
+                v.set(Action::Drop, Reason::TrustLan, 0);
+            }
+            LocalKind::Lan => v.set(Action::Mark, Reason::Lan, Mark::LOCAL.0),
+            LocalKind::Forbidden => v.set(Action::Drop, Reason::OwnForbidden, 0),
+        }
+        return 0;
     }
     if device.flags & device_flags::NO_INTERNET != 0 {
-        (v.action, v.reason, v.mark) = (Action::Mark, Reason::TrustInternet, Mark::REJECT.0);
-        return v;
+        v.set(Action::Mark, Reason::TrustInternet, Mark::REJECT.0);
+        return 0;
     }
-    let rank = best_rank(packet, slot, plan, &device, environment);
+    let rank = best_rank(packet, slot, &plan, &device, environment);
     if rank == RANK_NONE {
         let strict =
             plan.flags & plan_flags::UNMATCHED_REJECT != 0 || device.flags & device_flags::POLICY_ONLY != 0;
-        (v.action, v.reason, v.mark) = if strict {
-            (Action::Mark, Reason::UnmatchedReject, Mark::REJECT.0)
+        if strict {
+            v.set(Action::Mark, Reason::UnmatchedReject, Mark::REJECT.0);
         } else {
-            (Action::Mark, Reason::Unmatched, Mark::DIRECT.0)
-        };
-        return v;
+            v.set(Action::Mark, Reason::Unmatched, Mark::DIRECT.0);
+        }
+        return 0;
     }
     v.rank = rank;
+    v.set(Action::Drop, Reason::PolicyDrop, 0);
     // A rank without an action cannot be; if it were, it would block.
-    let Some(action) = environment.action(slot, rank) else {
-        (v.action, v.reason) = (Action::Drop, Reason::PolicyDrop);
-        return v;
-    };
+    if let Some(action) = environment.action(slot, rank) {
+        carry_out(action, packet, previous, environment, v);
+    }
+    0
+}
+
+/// What the policy that won does with the packet.
+#[inline(always)]
+fn carry_out<E: Environment>(
+    action: &ActionValue,
+    packet: &IpPacket,
+    previous: u8,
+    environment: &E,
+    v: &mut Verdict,
+) {
     v.policy = action.policy;
     let choice = if packet.ipv6 { &action.v6 } else { &action.v4 };
-    (v.action, v.reason, v.mark) = match choice.kind() {
-        ChoiceKind::Drop => (Action::Drop, Reason::PolicyDrop, 0),
-        ChoiceKind::Reject => (Action::Mark, Reason::PolicyReject, Mark::REJECT.0),
-        ChoiceKind::Direct => (Action::Mark, Reason::PolicyDirect, Mark::DIRECT.0),
+    match choice.kind() {
+        ChoiceKind::Drop => {}
+        ChoiceKind::Reject => v.set(Action::Mark, Reason::PolicyReject, Mark::REJECT.0),
+        ChoiceKind::Direct => v.set(Action::Mark, Reason::PolicyDirect, Mark::DIRECT.0),
         ChoiceKind::Legs => {
             let hash = |both: bool| hop::address_hash(&packet.source, both.then_some(&packet.destination));
             let sticky = Sticky::from_wire(action.sticky);
-            match hop::choose(choice, sticky, hash, previous, || environment.turn(action.policy)) {
-                Some(leg) => {
-                    v.leg = leg;
-                    (Action::Mark, Reason::PolicyLeg, Mark::leg(leg).0)
-                }
-                None => (Action::Drop, Reason::PolicyDrop, 0),
+            if let Some(leg) = hop::choose(choice, sticky, hash, previous, || environment.turn(action.policy))
+            {
+                v.leg = leg;
+                v.set(Action::Mark, Reason::PolicyLeg, Mark::leg(leg).0);
             }
         }
-    };
-    v
+    }
 }
 
 /// The device a packet comes from: its MAC address decides, else its address.
@@ -307,9 +345,9 @@ fn is_essential(packet: &IpPacket) -> bool {
 #[inline(always)]
 fn local<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> Option<LocalValue> {
     if packet.ipv6 {
-        environment.local6(&Prefix6 { slot: slot as u8, address: packet.destination })
+        environment.local6(&Prefix6 { slot, address: packet.destination })
     } else {
-        environment.local4(&Prefix4 { slot: slot as u8, address: packet.destination4() })
+        environment.local4(&Prefix4 { slot, address: packet.destination.last() })
     }
 }
 
@@ -334,22 +372,21 @@ fn best_rank<E: Environment>(
     if vlan != 0 {
         rank = least(rank, environment.vlan(&VlanKey { slot, vlan, _pad: 0 }));
     }
-    let slot = slot as u8;
-    let ports = packet.has_ports();
-    let port = packet.destination_port.to_be_bytes();
+    let port = packet.destination_port;
     if packet.ipv6 {
         rank = least(rank, environment.source6(&Prefix6 { slot, address: packet.source }));
         rank = least(rank, environment.destination6(&Prefix6 { slot, address: packet.destination }));
-        if ports {
-            let key = PortPrefix6 { slot, port, address: packet.destination };
+        if packet.has_ports() {
+            let key = PortPrefix6 { slot: slot as u16, port, address: packet.destination };
             rank = least(rank, environment.destination_port6(&key));
         }
     } else {
-        rank = least(rank, environment.source4(&Prefix4 { slot, address: packet.source4() }));
-        let address = packet.destination4();
+        rank = least(rank, environment.source4(&Prefix4 { slot, address: packet.source.last() }));
+        let address = packet.destination.last();
         rank = least(rank, environment.destination4(&Prefix4 { slot, address }));
-        if ports {
-            rank = least(rank, environment.destination_port4(&PortPrefix4 { slot, port, address }));
+        if packet.has_ports() {
+            let key = PortPrefix4 { slot: slot as u16, port, address };
+            rank = least(rank, environment.destination_port4(&key));
         }
     }
     rank
@@ -361,11 +398,6 @@ fn least(a: u32, b: Option<u32>) -> u32 {
         Some(b) if b < a => b,
         _ => a,
     }
-}
-
-#[inline(always)]
-fn verdict(action: Action, reason: Reason, mark: u32) -> Verdict {
-    Verdict { action, reason, mark, rank: RANK_NONE, policy: 0, device: 0, leg: 0, new: true }
 }
 
 #[inline(always)]

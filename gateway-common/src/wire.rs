@@ -2,18 +2,20 @@
 //! belongs to, so that two plans lie side by side in one map and one word says which is live.
 
 mod action;
+mod address;
 mod event;
 mod flow;
 mod mark;
 mod policy;
 
 pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, Sticky};
+pub use address::{Address, Mac};
 pub use event::{CounterValue, EventRecord};
 pub use flow::{FlowKey, FlowValue, Fragment};
 pub use mark::Mark;
 pub use policy::{
     AddressKey, AuthorisedKey, DeviceValue, InterfaceKey, InterfaceValue, LocalKind, LocalValue, MacKey,
-    PlanValue, PortPrefix4, PortPrefix6, Prefix4, Prefix6, VlanKey, device_flags, plan_flags,
+    PREFIX_BASE, PlanValue, PortPrefix4, PortPrefix6, Prefix4, Prefix6, VlanKey, device_flags, plan_flags,
 };
 
 /// Number of a plan slot: 0 is the resting state (no plan), 1 and 2 are the two plans.
@@ -24,8 +26,3 @@ pub const SLOT_RESTING: Slot = 0;
 
 /// "No policy": worse than every rank.
 pub const RANK_NONE: u32 = u32::MAX;
-
-/// An address in the form the maps hold: IPv4 mapped into IPv6.
-pub const fn mapped(v4: [u8; 4]) -> [u8; 16] {
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, v4[0], v4[1], v4[2], v4[3]]
-}

@@ -1,14 +1,30 @@
-//! A classifier that lets everything pass, until the programs are here.
+//! The kernel programs. They carry no decision of their own: `gateway_common::verdict` decides,
+//! these programs give it the packet and the maps and carry out what it says.
 #![no_std]
 #![no_main]
+#![allow(internal_features)]
+#![feature(core_intrinsics)]
 
-use aya_ebpf::bindings::TC_ACT_UNSPEC;
+mod context;
+mod environment;
+mod events;
+mod guard;
+mod ingress;
+mod maps;
+
 use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
 
+/// LAN interfaces, ingress: decides, stamps, drops.
 #[classifier]
-pub fn ingress(_context: TcContext) -> i32 {
-    TC_ACT_UNSPEC
+pub fn gw_ingress(context: TcContext) -> i32 {
+    ingress::run(&context)
+}
+
+/// Uplinks and tunnels, egress: what was forwarded passes only with the stamp for this interface.
+#[classifier]
+pub fn gw_guard(context: TcContext) -> i32 {
+    guard::run(&context)
 }
 
 #[cfg(not(test))]

@@ -2,6 +2,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::Address;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct CounterValue {
@@ -15,8 +17,8 @@ pub struct CounterValue {
 pub struct EventRecord {
     /// Boot-time clock, nanoseconds.
     pub time: u64,
-    pub source: [u8; 16],
-    pub destination: [u8; 16],
+    pub source: Address,
+    pub destination: Address,
     pub interface: u32,
     pub mark: u32,
     pub policy: u32,

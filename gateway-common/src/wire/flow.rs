@@ -2,6 +2,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::{Address, Mac};
+
 /// One direction of a conversation as it enters from the LAN. The sender's MAC address is part of
 /// it, so that no other host can ride on a flow.
 #[derive(
@@ -9,12 +11,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 )]
 #[repr(C)]
 pub struct FlowKey {
-    pub source: [u8; 16],
-    pub destination: [u8; 16],
+    pub source: Address,
+    pub destination: Address,
     pub interface: u32,
     pub source_port: u16,
     pub destination_port: u16,
-    pub mac: [u8; 6],
+    pub mac: Mac,
     pub vlan: u16,
     pub protocol: u8,
     /// [`Fragment`] as a number.

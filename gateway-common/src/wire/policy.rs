@@ -2,6 +2,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::{Address, Mac};
+
 /// Header of a plan, at the index of its slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -59,7 +61,7 @@ pub struct VlanKey {
 #[repr(C)]
 pub struct MacKey {
     pub slot: u16,
-    pub mac: [u8; 6],
+    pub mac: Mac,
 }
 
 /// A single address, IPv4 mapped.
@@ -69,7 +71,7 @@ pub struct MacKey {
 #[repr(C)]
 pub struct AddressKey {
     pub slot: u32,
-    pub address: [u8; 16],
+    pub address: Address,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -95,14 +97,18 @@ pub mod device_flags {
     pub const BLOCKED: u32 = 8;
 }
 
+/// Bits of slot, or of slot and port, before the address in the keys of the prefix tries.
+pub const PREFIX_BASE: u32 = 32;
+
 /// Key of the IPv4 prefix tries.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Prefix4 {
-    pub slot: u8,
-    pub address: [u8; 4],
+    pub slot: u32,
+    /// In memory order.
+    pub address: u32,
 }
 
 /// Key of the IPv6 prefix tries.
@@ -111,30 +117,31 @@ pub struct Prefix4 {
 )]
 #[repr(C)]
 pub struct Prefix6 {
-    pub slot: u8,
-    pub address: [u8; 16],
+    pub slot: u32,
+    pub address: Address,
 }
 
-/// Key of the IPv4 tries of destination port and prefix. The port is in network order.
+/// Key of the IPv4 tries of destination port and prefix: slot and port are matched whole.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct PortPrefix4 {
-    pub slot: u8,
-    pub port: [u8; 2],
-    pub address: [u8; 4],
+    pub slot: u16,
+    pub port: u16,
+    /// In memory order.
+    pub address: u32,
 }
 
-/// Key of the IPv6 tries of destination port and prefix. The port is in network order.
+/// Key of the IPv6 tries of destination port and prefix: slot and port are matched whole.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct PortPrefix6 {
-    pub slot: u8,
-    pub port: [u8; 2],
-    pub address: [u8; 16],
+    pub slot: u16,
+    pub port: u16,
+    pub address: Address,
 }
 
 /// A destination that no policy routes.

@@ -1,0 +1,51 @@
+//! Reading what the programs counted.
+
+use std::collections::BTreeMap;
+
+use gateway_common::verdict::Reason;
+use gateway_common::wire::CounterValue;
+use serde::Serialize;
+
+use super::{Error, Programs};
+
+/// Packets and bytes over all processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Counters {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+fn sum(values: &[CounterValue]) -> Counters {
+    values.iter().fold(Counters::default(), |all, one| Counters {
+        packets: all.packets + one.packets,
+        bytes: all.bytes + one.bytes,
+    })
+}
+
+impl Programs {
+    pub fn policy_counters(&self, number: u32) -> Result<Counters, Error> {
+        self.maps.policy_counters.get(number).map(|values| sum(&values))
+    }
+
+    pub fn device_counters(&self, number: u32) -> Result<Counters, Error> {
+        self.maps.device_counters.get(number).map(|values| sum(&values))
+    }
+
+    /// Verdicts by reason; reasons that never occurred are left out.
+    pub fn reason_counters(&self) -> Result<BTreeMap<Reason, Counters>, Error> {
+        let mut all = BTreeMap::new();
+        for number in 0..=u8::MAX {
+            let Some(reason) = Reason::from_wire(number) else { break };
+            let counters = sum(&self.maps.reason_counters.get(u32::from(number))?);
+            if counters.packets > 0 {
+                all.insert(reason, counters);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Leaks the guard prevented, by interface index.
+    pub fn prevented(&self) -> Result<BTreeMap<u32, Counters>, Error> {
+        Ok(self.maps.prevented.read()?.into_iter().map(|(index, values)| (index, sum(&values))).collect())
+    }
+}

@@ -1,0 +1,63 @@
+//! Loading the object over pinned maps: the first load creates and pins them, later ones adopt them.
+
+use std::path::{Path, PathBuf};
+
+use aya::programs::SchedClassifier;
+use aya::{Ebpf, EbpfLoader};
+use gateway_common::abi::ABI_VERSION;
+use gateway_common::maps::NAMES;
+
+use super::maps::Maps;
+use super::{Error, OBJECT, mount_bpffs};
+
+/// The loaded programs and their maps.
+pub struct Programs {
+    pub(super) ebpf: Ebpf,
+    pub maps: Maps,
+    pub(super) links: PathBuf,
+    root: PathBuf,
+}
+
+pub(super) const INGRESS: &str = "gw_ingress";
+pub(super) const GUARD: &str = "gw_guard";
+
+impl Programs {
+    /// Loads the programs; maps live below `pin_dir` in a folder of their ABI version.
+    pub fn load(pin_dir: &Path) -> Result<Programs, Error> {
+        mount_bpffs(pin_dir)?;
+        let root = pin_dir.join(format!("v{ABI_VERSION}"));
+        let (maps_dir, links) = (root.join("maps"), root.join("links"));
+        for path in [&maps_dir, &links] {
+            std::fs::create_dir_all(path)
+                .map_err(|source| Error::PinDirectory { path: path.clone(), source })?;
+        }
+        let mut loader = EbpfLoader::new();
+        for name in NAMES {
+            loader.map_pin_path(name, maps_dir.join(name));
+        }
+        let mut ebpf = loader.load(OBJECT).map_err(|e| Error::Load(Box::new(e)))?;
+        for name in [INGRESS, GUARD] {
+            program(&mut ebpf, name)?.load().map_err(|e| Error::Program { name, source: Box::new(e) })?;
+        }
+        let maps = Maps::take(&mut ebpf)?;
+        Ok(Programs { ebpf, maps, links, root })
+    }
+
+    /// A program by name, for test runs.
+    pub fn program(&mut self, name: &'static str) -> Result<&mut SchedClassifier, Error> {
+        program(&mut self.ebpf, name)
+    }
+
+    /// Pin folders of other ABI versions: what they hold still enforces an older plan.
+    pub fn other_versions(&self) -> Vec<PathBuf> {
+        let Some(parent) = self.root.parent() else { return Vec::new() };
+        let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
+        entries.flatten().map(|entry| entry.path()).filter(|path| *path != self.root).collect()
+    }
+}
+
+fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut SchedClassifier, Error> {
+    let program =
+        ebpf.program_mut(name).ok_or_else(|| Error::Missing { what: "program", name: name.to_owned() })?;
+    program.try_into().map_err(|e| Error::Program { name, source: Box::new(e) })
+}

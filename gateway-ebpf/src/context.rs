@@ -1,0 +1,68 @@
+//! Packets of the tc hook: the only code here that touches the context.
+
+use aya_ebpf::programs::TcContext;
+use gateway_common::maps::Wire;
+use gateway_common::packet::{HEADER_WINDOW, Packet};
+
+/// A socket buffer as the decision sees it.
+pub struct Buffer<'a>(pub &'a TcContext);
+
+impl Packet for Buffer<'_> {
+    #[inline(always)]
+    fn read<T: Wire>(&self, offset: usize) -> Option<T> {
+        // Bounded for the verifier before it is added to a packet pointer.
+        if offset > HEADER_WINDOW - size_of::<T>() {
+            return None;
+        }
+        let start = self.0.data() + offset;
+        if start + size_of::<T>() > self.0.data_end() {
+            return None;
+        }
+        // SAFETY: the comparison above keeps the read inside the packet, and every bit pattern is a
+        // T. The address may be unaligned for T: BPF loads of packets are exempt from alignment where
+        // the kernel has efficient unaligned access, and elsewhere the verifier refuses the program.
+        Some(unsafe { *(start as *const T) })
+    }
+
+    #[inline(always)]
+    fn length(&self) -> u32 {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn stripped_vlan(&self) -> Option<u16> {
+        // SAFETY: the context pointer is valid for the run of the program.
+        let skb = unsafe { &*self.0.skb.skb };
+        if skb.vlan_present != 0 { Some(skb.vlan_tci as u16) } else { None }
+    }
+}
+
+/// Makes the headers readable in place. Usually they are.
+#[inline(always)]
+pub fn pull_headers(context: &TcContext) {
+    let window = if context.len() < HEADER_WINDOW as u32 { context.len() } else { HEADER_WINDOW as u32 };
+    if context.data_end() - context.data() < window as usize {
+        // What cannot be pulled reads as malformed.
+        let _ = context.pull_data(window);
+    }
+}
+
+/// Interface the packet is at.
+#[inline(always)]
+pub fn interface(context: &TcContext) -> u32 {
+    // SAFETY: the context pointer is valid for the run of the program.
+    unsafe { (*context.skb.skb).ifindex }
+}
+
+/// Interface the packet entered by; 0 for the host's own.
+#[inline(always)]
+pub fn ingress_interface(context: &TcContext) -> u32 {
+    // SAFETY: as above.
+    unsafe { (*context.skb.skb).ingress_ifindex }
+}
+
+#[inline(always)]
+pub fn mark(context: &TcContext) -> u32 {
+    // SAFETY: as above.
+    unsafe { (*context.skb.skb).mark }
+}

@@ -1,0 +1,62 @@
+//! Records for the daemon: sampled verdicts and prevented leaks. A full ring loses records, never
+//! packets.
+
+use aya_ebpf::programs::TcContext;
+use gateway_common::classify::IpPacket;
+use gateway_common::verdict::{Action, Environment, Reason, Verdict};
+use gateway_common::wire::EventRecord;
+
+use crate::context::{ingress_interface, mark};
+use crate::environment::Kernel;
+use crate::maps;
+
+#[inline(always)]
+pub fn sample(packet: &IpPacket, verdict: &Verdict) {
+    let Some(plan) = Kernel.plan(Kernel.live()) else { return };
+    if plan.sample_every == 0 {
+        return;
+    }
+    // SAFETY: the helper has no preconditions.
+    let chance = unsafe { aya_ebpf::helpers::generated::bpf_get_prandom_u32() };
+    if chance % plan.sample_every != 0 {
+        return;
+    }
+    write(EventRecord {
+        time: Kernel.now(),
+        source: packet.source,
+        destination: packet.destination,
+        interface: packet.interface,
+        mark: verdict.mark,
+        policy: verdict.policy,
+        device: verdict.device,
+        source_port: packet.source_port,
+        destination_port: packet.destination_port,
+        protocol: packet.protocol,
+        reason: verdict.reason as u8,
+        action: verdict.action as u8,
+        length: packet.length,
+        ..EventRecord::default()
+    });
+}
+
+#[inline(always)]
+pub fn prevented(context: &TcContext, reason: Reason) {
+    write(EventRecord {
+        time: Kernel.now(),
+        interface: ingress_interface(context),
+        mark: mark(context),
+        reason: reason as u8,
+        action: Action::Drop as u8,
+        guard: 1,
+        length: context.len(),
+        ..EventRecord::default()
+    });
+}
+
+#[inline(always)]
+fn write(record: EventRecord) {
+    if let Some(mut entry) = maps::EVENTS.reserve::<EventRecord>(0) {
+        entry.write(record);
+        entry.submit(0);
+    }
+}

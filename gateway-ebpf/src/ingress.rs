@@ -1,0 +1,74 @@
+//! LAN ingress: classify, decide, count, carry out.
+
+use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::PerCpuArray;
+use aya_ebpf::programs::TcContext;
+use gateway_common::classify::{Headers, IpPacket, read_headers};
+use gateway_common::verdict::{Action, Reason, Verdict, decide_ip};
+use gateway_common::wire::CounterValue;
+
+use crate::context::{Buffer, interface, pull_headers};
+use crate::environment::Kernel;
+use crate::{events, maps};
+
+/// What would not fit on the stack. In a map it also keeps verification short: the verifier does
+/// not track what stands there, so that paths meet again after each step.
+pub struct Scratch {
+    packet: IpPacket,
+    verdict: Verdict,
+}
+
+#[map(name = "gw_scratch")]
+static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
+
+#[inline(always)]
+pub fn run(context: &TcContext) -> i32 {
+    // A program is not interrupted by itself on one processor, so the place is its own.
+    let Some(scratch) = SCRATCH.get_ptr_mut(0) else { return TC_ACT_SHOT };
+    // SAFETY: the pointer is to a value of the map, valid while the program runs; all zeroes are valid.
+    let Scratch { packet, verdict } = unsafe { &mut *scratch };
+    pull_headers(context);
+    let length = context.len();
+    match read_headers(&Buffer(context), interface(context), packet) {
+        Headers::Ip => {}
+        Headers::Other => {
+            count(&maps::REASON_COUNTERS, Reason::NotIp as u32, length);
+            return TC_ACT_UNSPEC;
+        }
+        Headers::Malformed => {
+            count(&maps::REASON_COUNTERS, Reason::Malformed as u32, length);
+            return TC_ACT_SHOT;
+        }
+    }
+    decide_ip(packet, &Kernel, verdict);
+    count(&maps::REASON_COUNTERS, verdict.reason as u32, length);
+    if verdict.policy != 0 {
+        count(&maps::POLICY_COUNTERS, verdict.policy, length);
+    }
+    if verdict.device != 0 {
+        count(&maps::DEVICE_COUNTERS, verdict.device, length);
+    }
+    if verdict.new {
+        events::sample(packet, verdict);
+    }
+    match verdict.action {
+        Action::Drop => TC_ACT_SHOT,
+        Action::Pass => TC_ACT_UNSPEC,
+        Action::Mark => {
+            context.set_mark(verdict.mark);
+            TC_ACT_UNSPEC
+        }
+    }
+}
+
+#[inline(always)]
+fn count(counters: &PerCpuArray<CounterValue>, index: u32, length: u32) {
+    if let Some(counter) = counters.get_ptr_mut(index) {
+        // SAFETY: a per-CPU value is this processor's own while the program runs.
+        unsafe {
+            (*counter).packets += 1;
+            (*counter).bytes += length as u64;
+        }
+    }
+}

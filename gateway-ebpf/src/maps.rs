@@ -1,0 +1,79 @@
+//! The maps, typed and sized by `gateway_common::maps`. A test compares their names with it.
+
+use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::lpm_trie::LpmTrie;
+use aya_ebpf::maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
+use gateway_common::maps::{self as spec, MapSpec};
+
+type Key<M> = <M as MapSpec>::Key;
+type Value<M> = <M as MapSpec>::Value;
+
+const fn size<M: MapSpec>() -> u32 {
+    M::CAPACITY
+}
+
+#[map(name = "gw_live")]
+pub static LIVE: Array<Value<spec::Live>> = Array::with_max_entries(size::<spec::Live>(), 0);
+#[map(name = "gw_plans")]
+pub static PLANS: Array<Value<spec::Plans>> = Array::with_max_entries(size::<spec::Plans>(), 0);
+#[map(name = "gw_interfaces")]
+pub static INTERFACES: HashMap<Key<spec::Interfaces>, Value<spec::Interfaces>> =
+    HashMap::with_max_entries(size::<spec::Interfaces>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_vlans")]
+pub static VLANS: HashMap<Key<spec::Vlans>, Value<spec::Vlans>> =
+    HashMap::with_max_entries(size::<spec::Vlans>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_device_macs")]
+pub static DEVICE_MACS: HashMap<Key<spec::DeviceMacs>, Value<spec::DeviceMacs>> =
+    HashMap::with_max_entries(size::<spec::DeviceMacs>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_device_ips")]
+pub static DEVICE_ADDRESSES: HashMap<Key<spec::DeviceAddresses>, Value<spec::DeviceAddresses>> =
+    HashMap::with_max_entries(size::<spec::DeviceAddresses>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_sources4")]
+pub static SOURCES4: LpmTrie<Key<spec::Sources4>, Value<spec::Sources4>> =
+    LpmTrie::with_max_entries(size::<spec::Sources4>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_sources6")]
+pub static SOURCES6: LpmTrie<Key<spec::Sources6>, Value<spec::Sources6>> =
+    LpmTrie::with_max_entries(size::<spec::Sources6>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_dests4")]
+pub static DESTINATIONS4: LpmTrie<Key<spec::Destinations4>, Value<spec::Destinations4>> =
+    LpmTrie::with_max_entries(size::<spec::Destinations4>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_dests6")]
+pub static DESTINATIONS6: LpmTrie<Key<spec::Destinations6>, Value<spec::Destinations6>> =
+    LpmTrie::with_max_entries(size::<spec::Destinations6>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_dports4")]
+pub static DESTINATION_PORTS4: LpmTrie<Key<spec::DestinationPorts4>, Value<spec::DestinationPorts4>> =
+    LpmTrie::with_max_entries(size::<spec::DestinationPorts4>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_dports6")]
+pub static DESTINATION_PORTS6: LpmTrie<Key<spec::DestinationPorts6>, Value<spec::DestinationPorts6>> =
+    LpmTrie::with_max_entries(size::<spec::DestinationPorts6>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_locals4")]
+pub static LOCALS4: LpmTrie<Key<spec::Locals4>, Value<spec::Locals4>> =
+    LpmTrie::with_max_entries(size::<spec::Locals4>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_locals6")]
+pub static LOCALS6: LpmTrie<Key<spec::Locals6>, Value<spec::Locals6>> =
+    LpmTrie::with_max_entries(size::<spec::Locals6>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_actions")]
+pub static ACTIONS: Array<Value<spec::Actions>> = Array::with_max_entries(size::<spec::Actions>(), 0);
+#[map(name = "gw_turns")]
+pub static TURNS: Array<Value<spec::Turns>> = Array::with_max_entries(size::<spec::Turns>(), 0);
+#[map(name = "gw_authorised")]
+pub static AUTHORISED: HashMap<Key<spec::Authorised>, Value<spec::Authorised>> =
+    HashMap::with_max_entries(size::<spec::Authorised>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_flows")]
+pub static FLOWS: LruHashMap<Key<spec::Flows>, Value<spec::Flows>> =
+    LruHashMap::with_max_entries(size::<spec::Flows>(), 0);
+#[map(name = "gw_policy_count")]
+pub static POLICY_COUNTERS: PerCpuArray<Value<spec::PolicyCounters>> =
+    PerCpuArray::with_max_entries(size::<spec::PolicyCounters>(), 0);
+#[map(name = "gw_device_count")]
+pub static DEVICE_COUNTERS: PerCpuArray<Value<spec::DeviceCounters>> =
+    PerCpuArray::with_max_entries(size::<spec::DeviceCounters>(), 0);
+#[map(name = "gw_reason_count")]
+pub static REASON_COUNTERS: PerCpuArray<Value<spec::ReasonCounters>> =
+    PerCpuArray::with_max_entries(size::<spec::ReasonCounters>(), 0);
+#[map(name = "gw_prevented")]
+pub static PREVENTED: PerCpuHashMap<Key<spec::Prevented>, Value<spec::Prevented>> =
+    PerCpuHashMap::with_max_entries(size::<spec::Prevented>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_events")]
+pub static EVENTS: RingBuf = RingBuf::with_byte_size(size::<spec::Events>(), 0);
