@@ -1,1 +1,34 @@
-//! Placeholder.
+//! The types of the service: resources, their rules, and the state that holds them.
+//!
+//! Pure values: nothing here reads a file, a clock or the kernel. The store writes these values down,
+//! the compiler lowers them to a plan, the API shows them.
+#![forbid(unsafe_code)]
+
+pub mod cow;
+pub mod decode;
+pub mod edit;
+pub mod filter;
+pub mod id;
+pub mod kinds;
+pub mod problem;
+pub mod references;
+pub mod registry;
+pub mod resource;
+pub mod role;
+pub mod secret;
+pub mod settings;
+pub mod state;
+pub mod table;
+pub mod text;
+pub mod wgconf;
+
+pub use edit::{Deleted, EditError, Written};
+pub use id::{Id, IfName, MacAddr, Revision};
+pub use kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
+pub use problem::{Problem, Problems, Warning};
+pub use registry::{KINDS, Kind};
+pub use resource::{Meta, Resource};
+pub use role::Role;
+pub use secret::Secret;
+pub use state::State;
+pub use table::Table;

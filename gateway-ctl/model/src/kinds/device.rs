@@ -1,0 +1,265 @@
+//! Devices of the LAN.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::device_group::DeviceGroup;
+use super::trust_class::{TrustClass, check_class};
+use crate::edit::EditError;
+use crate::id::{Id, MacAddr};
+use crate::problem::{Problems, code};
+use crate::references::{Hold, Ref};
+use crate::resource::{Keys, Meta, Resource};
+use crate::state::State;
+use crate::table::Table;
+use crate::text::{check_free_text, check_name, check_tags, is_host_name, text_enum};
+
+text_enum! {
+    /// How far a device is admitted.
+    pub enum DeviceStatus {
+        Known = "known",
+        /// Seen, but nobody has decided on it.
+        New = "new",
+        /// Treated as of the trust class `quarantine`, whatever its own class.
+        Quarantined = "quarantined",
+        /// Nothing of it passes.
+        Blocked = "blocked",
+    }
+}
+
+/// A device, known by the addresses of its network cards.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Device {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    pub name: String,
+    pub mac: Option<MacAddr>,
+    /// Further addresses of the same device: another card, a randomised address.
+    pub macs: Vec<MacAddr>,
+    pub hostname: Option<String>,
+    /// Name of a trust class. Without one that of its groups counts, without those `standard`.
+    pub trust_class: Option<String>,
+    /// Not supported by this version.
+    pub privacy_class: Option<String>,
+    /// Not supported by this version.
+    pub profile: Option<String>,
+    pub status: DeviceStatus,
+    /// Ids of the groups the device is a member of. Given in input it sets the memberships, left out it leaves them
+    /// alone. The groups keep the memberships: see [`State::groups_of`].
+    #[serde(skip_serializing)]
+    pub groups: Option<Vec<Id>>,
+    pub tags: Vec<String>,
+    pub notes: String,
+}
+
+impl Default for Device {
+    fn default() -> Device {
+        Device {
+            meta: Meta::default(),
+            name: String::new(),
+            mac: None,
+            macs: Vec::new(),
+            hostname: None,
+            trust_class: None,
+            privacy_class: None,
+            profile: None,
+            status: DeviceStatus::Known,
+            groups: None,
+            tags: Vec::new(),
+            notes: String::new(),
+        }
+    }
+}
+
+/// What is observed of a device; shown beside what is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DeviceLive {
+    /// Addresses seen in use by it.
+    pub ips: Vec<IpAddr>,
+    pub online: Option<bool>,
+    pub first_seen: Option<Timestamp>,
+    pub last_seen: Option<Timestamp>,
+    pub vendor: Option<String>,
+}
+
+/// Fields of a shown device that follow from other rows or fields.
+#[derive(JsonSchema)]
+#[allow(dead_code)]
+struct DeviceShown {
+    #[serde(flatten)]
+    live: DeviceLive,
+    /// Ids of the groups the device is a member of.
+    groups: Vec<Id>,
+    /// The address was made up by software and may change.
+    randomized_mac: bool,
+}
+
+impl Device {
+    /// All addresses of the device, each once.
+    pub fn all_macs(&self) -> BTreeSet<MacAddr> {
+        self.mac.iter().chain(&self.macs).copied().collect()
+    }
+}
+
+impl Resource for Device {
+    const NOUN: &'static str = "device";
+    const COLLECTION: &'static str = "devices";
+    const READ_ONLY: &'static [&'static str] =
+        &["ips", "vendor", "first_seen", "last_seen", "online", "randomized_mac"];
+    const REQUIRED: &'static [&'static str] = &["name"];
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.meta
+    }
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    fn table(state: &State) -> &Table<Self> {
+        &state.devices
+    }
+
+    fn table_mut(state: &mut State) -> &mut Table<Self> {
+        &mut state.devices
+    }
+
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        check_name("name", &self.name, problems);
+        if let Some(mac) = self.mac {
+            check_mac("mac", mac, problems);
+        }
+        if self.macs.len() > 32 {
+            problems.add(code::RANGE, "macs", "At most 32 addresses.");
+        }
+        for (index, mac) in self.macs.iter().enumerate() {
+            let path = format!("macs[{index}]");
+            check_mac(&path, *mac, problems);
+            if self.macs[..index].contains(mac) {
+                problems.add(code::DUPLICATE, path, format!("{mac} is given twice."));
+            }
+        }
+        if let Some(hostname) = &self.hostname
+            && !is_host_name(hostname)
+        {
+            problems.add(
+                code::FORMAT,
+                "hostname",
+                "Expected a host name: letters, digits and hyphens, parts separated by dots.",
+            );
+        }
+        check_class("trust_class", &self.trust_class, state, problems);
+        if self.privacy_class.is_some() {
+            problems.not_supported("privacy_class", "A privacy class");
+        }
+        if self.profile.is_some() {
+            problems.not_supported("profile", "A profile");
+        }
+        for (index, group) in self.groups.iter().flatten().enumerate() {
+            if !state.device_groups.contains(*group) {
+                problems.add(
+                    code::UNKNOWN_REFERENCE,
+                    format!("groups[{index}]"),
+                    format!("There is no device group {group}."),
+                );
+            }
+        }
+        check_tags("tags", &self.tags, problems);
+        check_free_text("notes", &self.notes, 4000, problems);
+    }
+
+    fn settle(mut self, state: &mut State) -> Result<(), EditError> {
+        let Some(want) = self.groups.take() else { return Ok(()) };
+        let id = self.meta.id;
+        state.put(self)?;
+        let have: Vec<Id> = state.groups_of(id).map(|group| group.meta.id).collect();
+        for group in have.iter().filter(|group| !want.contains(group)) {
+            state.edit_group(*group, |members| members.retain(|member| *member != id))?;
+        }
+        for (index, group) in want.iter().enumerate() {
+            if !have.contains(group) && !want[..index].contains(group) {
+                state.edit_group(*group, |members| members.push(id))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn release(&self, state: &mut State) -> Result<(), EditError> {
+        let id = self.meta.id;
+        let groups: Vec<Id> = state.groups_of(id).map(|group| group.meta.id).collect();
+        groups
+            .into_iter()
+            .try_for_each(|group| state.edit_group(group, |members| members.retain(|member| *member != id)))
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        let class = self.trust_class.iter();
+        class.map(|name| Ref::new(TrustClass::NOUN, name, "trust_class", Hold::Firm)).collect()
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        for mac in self.all_macs() {
+            let field = if self.mac == Some(mac) {
+                "mac".to_owned()
+            } else {
+                let index = self.macs.iter().position(|have| *have == mac).unwrap_or_default();
+                format!("macs[{index}]")
+            };
+            keys.unique(field, mac.to_string());
+        }
+    }
+
+    fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
+        let groups: Vec<Value> =
+            state.groups_of(self.meta.id).map(|group| group.meta.id.to_string().into()).collect();
+        shown.insert("groups".into(), groups.into());
+        shown.insert("randomized_mac".into(), self.mac.is_some_and(MacAddr::is_local).into());
+    }
+
+    fn shown_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(DeviceShown::json_schema(generator))
+    }
+}
+
+impl State {
+    /// The class that governs a device: `quarantine` by status, else its own, else the one of least trust
+    /// among its groups, else `standard`.
+    pub fn trust_class_of(&self, device: &Device) -> Option<&Arc<TrustClass>> {
+        let own = || device.trust_class.as_deref().and_then(|name| self.trust_class_by_name(name));
+        let of_groups = || {
+            let classes = self.groups_of(device.meta.id).filter_map(|group| group.trust_class.as_deref());
+            classes.filter_map(|name| self.trust_class_by_name(name)).min_by_key(|class| class.level)
+        };
+        match device.status {
+            DeviceStatus::Quarantined => self.trust_class_by_name(TrustClass::QUARANTINE),
+            DeviceStatus::Known | DeviceStatus::New | DeviceStatus::Blocked => {
+                own().or_else(of_groups).or_else(|| self.trust_class_by_name(TrustClass::DEFAULT))
+            }
+        }
+    }
+
+    fn edit_group(&mut self, id: Id, edit: impl FnOnce(&mut Vec<Id>)) -> Result<(), EditError> {
+        let mut group: DeviceGroup = self.expect::<DeviceGroup>(id, None)?.as_ref().clone();
+        edit(&mut group.members);
+        self.put(group)
+    }
+}
+
+fn check_mac(path: &str, mac: MacAddr, problems: &mut Problems) {
+    if mac.is_multicast() {
+        problems.add(code::RANGE, path, "This is a group address; a device has an individual one.");
+    } else if mac.0 == [0; 6] {
+        problems.add(code::RANGE, path, "The address of all zeroes belongs to no device.");
+    }
+}

@@ -1,0 +1,114 @@
+//! Groups of devices. A group keeps its members; a device shows its groups from here.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::device::Device;
+use super::trust_class::{TrustClass, check_class};
+use crate::id::Id;
+use crate::problem::{Problems, code};
+use crate::references::{Hold, Ref};
+use crate::resource::{Keys, Meta, Resource};
+use crate::state::State;
+use crate::table::Table;
+use crate::text::{check_free_text, check_name};
+
+/// A group of devices that policies can name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DeviceGroup {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    pub name: String,
+    pub description: String,
+    /// Ids of devices.
+    pub members: Vec<Id>,
+    /// For members that have no trust class of their own.
+    pub trust_class: Option<String>,
+    /// Not supported by this version.
+    pub privacy_class: Option<String>,
+    /// Not supported by this version.
+    pub profile: Option<String>,
+    /// `#rrggbb`, for display.
+    pub color: Option<String>,
+}
+
+impl Resource for DeviceGroup {
+    const NOUN: &'static str = "device_group";
+    const COLLECTION: &'static str = "device_groups";
+    const REQUIRED: &'static [&'static str] = &["name"];
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.meta
+    }
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    fn alias(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn table(state: &State) -> &Table<Self> {
+        &state.device_groups
+    }
+
+    fn table_mut(state: &mut State) -> &mut Table<Self> {
+        &mut state.device_groups
+    }
+
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        check_name("name", &self.name, problems);
+        check_free_text("description", &self.description, 1000, problems);
+        let mut seen = BTreeSet::new();
+        for (index, member) in self.members.iter().enumerate() {
+            if !seen.insert(*member) {
+                problems.add(
+                    code::DUPLICATE,
+                    format!("members[{index}]"),
+                    format!("{member} is given twice."),
+                );
+            } else if !state.devices.contains(*member) {
+                problems.add(
+                    code::UNKNOWN_REFERENCE,
+                    format!("members[{index}]"),
+                    format!("There is no device {member}."),
+                );
+            }
+        }
+        check_class("trust_class", &self.trust_class, state, problems);
+        if self.privacy_class.is_some() {
+            problems.not_supported("privacy_class", "A privacy class");
+        }
+        if self.profile.is_some() {
+            problems.not_supported("profile", "A profile");
+        }
+        if let Some(color) = &self.color {
+            let fine = color.len() == 7
+                && color.starts_with('#')
+                && color[1..].bytes().all(|b| b.is_ascii_hexdigit());
+            if !fine {
+                problems.add(code::FORMAT, "color", "Expected a colour such as #2f6d1b.");
+            }
+        }
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        let class = self.trust_class.iter();
+        let class = class.map(|name| Ref::new(TrustClass::NOUN, name, "trust_class", Hold::Firm));
+        class
+            .chain(self.members.iter().map(|id| Ref::new(Device::NOUN, id, "members", Hold::Member)))
+            .collect()
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", self.name.as_str());
+    }
+}

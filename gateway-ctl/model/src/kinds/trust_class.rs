@@ -1,0 +1,241 @@
+//! Trust classes: how much a device may do on the LAN and beyond.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::edit::EditError;
+use crate::id::{Id, Revision};
+use crate::problem::{Problems, code};
+use crate::resource::{Keys, Meta, Resource};
+use crate::state::State;
+use crate::table::Table;
+use crate::text::{check_free_text, check_name, text_enum};
+
+text_enum! {
+    /// Which part of the local networks a device reaches.
+    pub enum LanAccess {
+        None = "none",
+        /// Only the network it is in.
+        Segment = "segment",
+        Full = "full",
+    }
+}
+
+text_enum! {
+    /// How a device reaches the internet.
+    pub enum Internet {
+        None = "none",
+        /// Only where a policy says how; traffic that no policy matches is rejected.
+        Policy = "policy",
+        /// Traffic that no policy matches takes the default way.
+        Direct = "direct",
+    }
+}
+
+/// A trust class. Devices and groups name it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TrustClass {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    pub name: String,
+    pub description: String,
+    /// 0 (none) to 100 (full).
+    pub level: u8,
+    pub lan_access: LanAccess,
+    pub internet: Internet,
+    /// May open the pages and the API of the gateway.
+    pub admin_access: bool,
+    /// May resolve local names.
+    pub dns_local: bool,
+    /// May see and offer services by mDNS.
+    pub mdns: bool,
+    /// Not supported by this version.
+    pub default_profile: Option<String>,
+    /// Not supported by this version.
+    pub privacy_class: Option<String>,
+    /// Came with the service: cannot be deleted or renamed.
+    #[schemars(extend("readOnly" = true))]
+    pub builtin: bool,
+}
+
+impl Default for TrustClass {
+    fn default() -> TrustClass {
+        TrustClass {
+            meta: Meta::default(),
+            name: String::new(),
+            description: String::new(),
+            level: 50,
+            lan_access: LanAccess::Full,
+            internet: Internet::Direct,
+            admin_access: false,
+            dns_local: true,
+            mdns: true,
+            default_profile: None,
+            privacy_class: None,
+            builtin: false,
+        }
+    }
+}
+
+impl TrustClass {
+    /// Class of devices that name none.
+    pub const DEFAULT: &'static str = "standard";
+    pub const QUARANTINE: &'static str = "quarantine";
+}
+
+/// The classes every installation has.
+pub fn builtin(now: Timestamp) -> Vec<TrustClass> {
+    let class =
+        |slot: u32, name: &str, description: &str, level: u8, lan_access: LanAccess, internet: Internet| {
+            let local = lan_access == LanAccess::Full;
+            TrustClass {
+                meta: Meta {
+                    id: Id::from_u128(0x67617465_7761_4000_8000_000000000000 | u128::from(slot)),
+                    created_at: now,
+                    updated_at: now,
+                    revision: Revision(0),
+                    slot,
+                },
+                name: name.to_owned(),
+                description: description.to_owned(),
+                level,
+                lan_access,
+                internet,
+                admin_access: level >= 80,
+                dns_local: level > 0,
+                mdns: local,
+                default_profile: None,
+                privacy_class: None,
+                builtin: true,
+            }
+        };
+    vec![
+        class(
+            1,
+            "trusted",
+            "Devices of the household or the staff that manage the gateway.",
+            80,
+            LanAccess::Full,
+            Internet::Direct,
+        ),
+        class(
+            2,
+            TrustClass::DEFAULT,
+            "Devices nothing else is known of.",
+            50,
+            LanAccess::Full,
+            Internet::Direct,
+        ),
+        class(
+            3,
+            "iot",
+            "Appliances: the internet, but no other device.",
+            30,
+            LanAccess::None,
+            Internet::Direct,
+        ),
+        class(
+            4,
+            "guest",
+            "Visitors: the internet, but no other device.",
+            20,
+            LanAccess::None,
+            Internet::Direct,
+        ),
+        class(5, TrustClass::QUARANTINE, "Nothing passes.", 0, LanAccess::None, Internet::None),
+    ]
+}
+
+impl Resource for TrustClass {
+    const NOUN: &'static str = "trust_class";
+    const COLLECTION: &'static str = "trust_classes";
+    const READ_ONLY: &'static [&'static str] = &["builtin"];
+    const REQUIRED: &'static [&'static str] = &["name"];
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.meta
+    }
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    fn alias(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn table(state: &State) -> &Table<Self> {
+        &state.trust_classes
+    }
+
+    fn table_mut(state: &mut State) -> &mut Table<Self> {
+        &mut state.trust_classes
+    }
+
+    fn validate(&self, _state: &State, problems: &mut Problems) {
+        check_name("name", &self.name, problems);
+        check_free_text("description", &self.description, 1000, problems);
+        if self.level > 100 {
+            problems.add(code::RANGE, "level", "Must be from 0 to 100.");
+        }
+        if self.default_profile.is_some() {
+            problems.not_supported("default_profile", "A default profile");
+        }
+        if self.privacy_class.is_some() {
+            problems.not_supported("privacy_class", "A privacy class");
+        }
+    }
+
+    fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
+        let Some(before) = before.filter(|before| before.name != self.name) else { return Ok(()) };
+        if before.builtin {
+            return Err(EditError::Protected {
+                resource_type: Self::NOUN,
+                id: before.meta.id,
+                message: format!("The built-in trust class {} cannot be renamed.", before.name),
+            });
+        }
+        let references = state.references_of(before);
+        if references.total > 0 {
+            return Err(EditError::InUse { resource_type: Self::NOUN, id: before.meta.id, references });
+        }
+        Ok(())
+    }
+
+    fn admit_delete(&self, _state: &State) -> Result<(), EditError> {
+        if self.builtin {
+            return Err(EditError::Protected {
+                resource_type: Self::NOUN,
+                id: self.meta.id,
+                message: format!("The built-in trust class {} cannot be deleted.", self.name),
+            });
+        }
+        Ok(())
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", self.name.as_str());
+    }
+
+    fn carry_over(input: &mut Map<String, Value>, before: &Self) {
+        input.insert("builtin".into(), before.builtin.into());
+    }
+}
+
+/// Reports a class name that no trust class has.
+pub(crate) fn check_class(path: &str, name: &Option<String>, state: &State, problems: &mut Problems) {
+    if let Some(name) = name
+        && state.trust_class_by_name(name).is_none()
+    {
+        let known = state.trust_classes.iter().map(|class| class.name.clone()).collect();
+        problems.add(code::UNKNOWN_REFERENCE, path, format!("There is no trust class {name:?}.")).allowed =
+            Some(known);
+    }
+}

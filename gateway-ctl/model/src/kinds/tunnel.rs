@@ -1,0 +1,398 @@
+//! Tunnels: encrypted ways out. WireGuard; OpenVPN has its fields and is refused until it is built.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::tunnel_health::{HealthCheck, LIVE_KEYS, TunnelLive};
+use crate::edit::EditError;
+use crate::id::{FormatError, IfName, text_serde};
+use crate::problem::{Problems, code};
+use crate::resource::{Keys, Meta, Resource, ref_key};
+use crate::secret::Secret;
+use crate::state::State;
+use crate::table::Table;
+use crate::text::{
+    Cidr, Endpoint, PublicKey, check_free_text, check_slug, check_tags, is_host_name, text_enum,
+};
+
+text_enum! {
+    #[derive(Default)]
+    pub enum TunnelType {
+        #[default]
+        Wireguard = "wireguard",
+        Openvpn = "openvpn",
+    }
+}
+
+text_enum! {
+    /// What the user wants of the tunnel at the moment, set by up and down.
+    #[derive(Default)]
+    pub enum AdminState {
+        #[default]
+        Up = "up",
+        Down = "down",
+    }
+}
+
+/// By which uplink the outer packets leave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Uplink {
+    /// The default way.
+    #[default]
+    Auto,
+    Interface(IfName),
+}
+
+impl std::fmt::Display for Uplink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Uplink::Auto => f.write_str("auto"),
+            Uplink::Interface(name) => name.fmt(f),
+        }
+    }
+}
+
+impl std::str::FromStr for Uplink {
+    type Err = FormatError;
+
+    fn from_str(text: &str) -> Result<Uplink, FormatError> {
+        if text == "auto" { Ok(Uplink::Auto) } else { text.parse().map(Uplink::Interface) }
+    }
+}
+
+text_serde!(Uplink, ({ "type": "string", "description": "`auto` or the name of an interface." }));
+
+/// A tunnel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Tunnel {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    /// Unique; policies name the tunnel by it.
+    #[schemars(regex(pattern = "^[a-z0-9_-]{1,32}$"))]
+    pub name: String,
+    /// Only `wireguard` is supported by this version.
+    pub r#type: TunnelType,
+    /// A disabled tunnel is down and cannot be brought up.
+    pub enabled: bool,
+    /// Brought up when it is created and when the service starts.
+    pub autostart: bool,
+    #[schemars(extend("readOnly" = true))]
+    pub admin_state: AdminState,
+    /// Bytes of an inner packet; without it, it follows from the uplink.
+    pub mtu: Option<u16>,
+    /// Name servers inside the tunnel.
+    pub dns: Vec<String>,
+    pub uplink: Uplink,
+    /// For information: policies decide what happens when the tunnel is down.
+    pub kill_switch: bool,
+    /// Seconds between keepalives to peers that set none of their own; 0 sends none.
+    pub keepalive: u16,
+    pub health_check: HealthCheck,
+    /// Hide the LAN's addresses behind the tunnel's.
+    pub masquerade: bool,
+    /// Share of new connections in a pool: 1 to 16.
+    pub weight: u8,
+    /// Not supported by this version.
+    pub bridge: Option<String>,
+    pub notes: String,
+    pub tags: Vec<String>,
+
+    #[serde(rename(serialize = "has_private_key", deserialize = "private_key"))]
+    pub private_key: Secret,
+    /// Follows from the private key.
+    #[schemars(extend("readOnly" = true))]
+    pub public_key: Option<PublicKey>,
+    /// Addresses of this end, with prefix length.
+    pub addresses: Vec<Cidr>,
+    pub listen_port: Option<u16>,
+    pub peers: Vec<Peer>,
+
+    /// OpenVPN: the configuration file.
+    #[serde(rename(serialize = "has_config", deserialize = "config"))]
+    pub config: Secret,
+    pub username: Option<String>,
+    #[serde(rename(serialize = "has_password", deserialize = "password"))]
+    pub password: Secret,
+}
+
+/// The other end of a WireGuard tunnel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Peer {
+    pub public_key: PublicKey,
+    #[serde(default, rename(serialize = "has_preshared_key", deserialize = "preshared_key"))]
+    pub preshared_key: Secret,
+    #[serde(default)]
+    pub endpoint: Option<Endpoint>,
+    /// Inner destinations behind this peer; `0.0.0.0/0` and `::/0` for a way out.
+    #[serde(default)]
+    pub allowed_ips: Vec<Cidr>,
+    #[serde(default)]
+    pub persistent_keepalive: Option<u16>,
+}
+
+impl Default for Tunnel {
+    fn default() -> Tunnel {
+        Tunnel {
+            meta: Meta::default(),
+            name: String::new(),
+            r#type: TunnelType::Wireguard,
+            enabled: true,
+            autostart: true,
+            admin_state: AdminState::Up,
+            mtu: None,
+            dns: Vec::new(),
+            uplink: Uplink::Auto,
+            kill_switch: true,
+            keepalive: 25,
+            health_check: HealthCheck::default(),
+            masquerade: true,
+            weight: 1,
+            bridge: None,
+            notes: String::new(),
+            tags: Vec::new(),
+            private_key: Secret::default(),
+            public_key: None,
+            addresses: Vec::new(),
+            listen_port: None,
+            peers: Vec::new(),
+            config: Secret::default(),
+            username: None,
+            password: Secret::default(),
+        }
+    }
+}
+
+/// The public key that belongs to a WireGuard private key.
+pub fn public_key(private_key: &Secret) -> Option<PublicKey> {
+    let secret = x25519_dalek::StaticSecret::from(*private_key.key()?);
+    Some(PublicKey(x25519_dalek::PublicKey::from(&secret).to_bytes()))
+}
+
+impl Tunnel {
+    /// Whether it should be up as far as its own settings go.
+    pub fn wanted_up(&self) -> bool {
+        self.enabled && self.admin_state == AdminState::Up
+    }
+
+    fn validate_wireguard(&self, problems: &mut Problems) {
+        match (self.private_key.is_set(), &self.public_key) {
+            (false, _) => problems.required("private_key"),
+            (true, None) => {
+                problems.add(
+                    code::FORMAT,
+                    "private_key",
+                    "Expected a WireGuard key: 32 bytes in base64, 44 characters.",
+                );
+            }
+            (true, Some(_)) => {}
+        }
+        if self.addresses.is_empty() {
+            problems
+                .warn("addresses", "Without an address of its own nothing can be sent through the tunnel.");
+        }
+        if self.addresses.len() > 32 {
+            problems.add(code::RANGE, "addresses", "At most 32 addresses.");
+        }
+        for (index, address) in self.addresses.iter().enumerate() {
+            let ip = address.net().addr();
+            if ip.is_multicast() || ip.is_unspecified() || ip.is_loopback() {
+                problems.add(
+                    code::RANGE,
+                    format!("addresses[{index}]"),
+                    format!("{ip} cannot be the address of an interface."),
+                );
+            }
+            if self.addresses[..index].contains(address) {
+                problems.add(
+                    code::DUPLICATE,
+                    format!("addresses[{index}]"),
+                    format!("{address} is given twice."),
+                );
+            }
+        }
+        if self.listen_port == Some(0) {
+            problems.add(code::RANGE, "listen_port", "Must be from 1 to 65535.");
+        }
+        if self.peers.is_empty() {
+            problems.warn("peers", "Without a peer the tunnel leads nowhere.");
+        }
+        self.validate_peers(problems);
+    }
+
+    fn validate_peers(&self, problems: &mut Problems) {
+        if self.peers.len() > 256 {
+            problems.add(code::RANGE, "peers", "At most 256 peers.");
+        }
+        let mut keys = BTreeSet::new();
+        let mut networks = BTreeSet::new();
+        for (index, peer) in self.peers.iter().enumerate() {
+            let path = format!("peers[{index}]");
+            if !keys.insert(peer.public_key) {
+                problems.add(code::DUPLICATE, format!("{path}.public_key"), "Another peer has this key.");
+            }
+            if Some(peer.public_key) == self.public_key {
+                problems.add(code::CONFLICT, format!("{path}.public_key"), "This is the tunnel's own key.");
+            }
+            if peer.preshared_key.is_set() && peer.preshared_key.key().is_none() {
+                let message = "Expected a WireGuard key: 32 bytes in base64, 44 characters.";
+                problems.add(code::FORMAT, format!("{path}.preshared_key"), message);
+            }
+            for (place, net) in peer.allowed_ips.iter().enumerate() {
+                if !networks.insert(net.net().trunc()) {
+                    let message = format!("{net} is given twice: a network belongs to one peer.");
+                    problems.add(code::DUPLICATE, format!("{path}.allowed_ips[{place}]"), message);
+                }
+            }
+            if peer.allowed_ips.is_empty() {
+                problems.warn(format!("{path}.allowed_ips"), "Nothing is sent to a peer without networks.");
+            }
+        }
+    }
+
+    fn validate_openvpn(&self, problems: &mut Problems) {
+        problems.not_supported("type", "The type openvpn");
+        if !self.config.is_set() {
+            problems.required("config");
+        }
+    }
+}
+
+impl Resource for Tunnel {
+    const NOUN: &'static str = "tunnel";
+    const COLLECTION: &'static str = "tunnels";
+    const SECRETS: &'static [&'static str] = &["private_key", "peers[].preshared_key", "config", "password"];
+    const READ_ONLY: &'static [&'static str] = LIVE_KEYS;
+    const REQUIRED: &'static [&'static str] = &["name", "type"];
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.meta
+    }
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    fn alias(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn table(state: &State) -> &Table<Self> {
+        &state.tunnels
+    }
+
+    fn table_mut(state: &mut State) -> &mut Table<Self> {
+        &mut state.tunnels
+    }
+
+    fn prepare(&mut self) {
+        self.public_key = public_key(&self.private_key);
+    }
+
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        check_slug("name", &self.name, problems);
+        if let Some(mtu) = self.mtu
+            && !(576..=9000).contains(&mtu)
+        {
+            problems.add(code::RANGE, "mtu", "Must be from 576 to 9000; IPv6 needs at least 1280.");
+        }
+        if self.dns.len() > 16 {
+            problems.add(code::RANGE, "dns", "At most 16 name servers.");
+        }
+        for (index, server) in self.dns.iter().enumerate() {
+            if server.parse::<std::net::IpAddr>().is_err() && !is_host_name(server) {
+                problems.add(code::FORMAT, format!("dns[{index}]"), "Expected an address or a domain.");
+            }
+        }
+        if !self.dns.is_empty() {
+            problems.warn("dns", "Stored, but this version does not resolve names through tunnels.");
+        }
+        if !(1..=16).contains(&self.weight) {
+            problems.add(code::RANGE, "weight", "Must be from 1 to 16.");
+        }
+        if self.bridge.is_some() {
+            problems.not_supported("bridge", "A bridge");
+        }
+        self.health_check.validate("health_check", problems);
+        check_free_text("notes", &self.notes, 4000, problems);
+        check_tags("tags", &self.tags, problems);
+        match self.r#type {
+            TunnelType::Wireguard => self.validate_wireguard(problems),
+            TunnelType::Openvpn => self.validate_openvpn(problems),
+        }
+        let before = state.tunnels.get(self.meta.id).filter(|before| before.name != self.name);
+        if let Some(before) = before {
+            let bound = state.routing_policies.with_key(&ref_key(Self::NOUN, &before.name)).count();
+            if bound > 0 {
+                let message = format!(
+                    "{bound} policies name it {:?}; for them it is unavailable until they are edited.",
+                    before.name
+                );
+                problems.warn("name", message);
+            }
+        }
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", self.name.as_str());
+        if let Some(port) = self.listen_port {
+            keys.shared(format!("listen:{port}"));
+        }
+    }
+
+    fn admit(&self, _before: Option<&Self>, state: &State) -> Result<(), EditError> {
+        let Some(port) = self.listen_port else { return Ok(()) };
+        let mut others = state.tunnels.with_key(&format!("listen:{port}"));
+        match others.find(|other| other.meta.id != self.meta.id) {
+            None => Ok(()),
+            Some(other) => Err(EditError::Conflict {
+                resource_type: Self::NOUN,
+                field: "listen_port".into(),
+                existing_id: other.meta.id,
+                message: format!("The tunnel {} listens on port {port} already.", other.name),
+            }),
+        }
+    }
+
+    fn secrets(&mut self) -> Vec<(String, &mut Secret)> {
+        let mut secrets = vec![("/private_key".to_owned(), &mut self.private_key)];
+        for (index, peer) in self.peers.iter_mut().enumerate() {
+            secrets.push((format!("/peers/{index}/preshared_key"), &mut peer.preshared_key));
+        }
+        secrets.push(("/config".to_owned(), &mut self.config));
+        secrets.push(("/password".to_owned(), &mut self.password));
+        secrets
+    }
+
+    fn carry_over(input: &mut Map<String, Value>, before: &Self) {
+        let keep = |map: &mut Map<String, Value>, key: &str, secret: &Secret| {
+            if secret.is_set() && !map.contains_key(key) {
+                map.insert(key.to_owned(), secret.expose().into());
+            }
+        };
+        keep(input, "private_key", &before.private_key);
+        keep(input, "config", &before.config);
+        keep(input, "password", &before.password);
+        input.insert("admin_state".into(), before.admin_state.as_str().into());
+        for peer in input.get_mut("peers").and_then(Value::as_array_mut).into_iter().flatten() {
+            let Value::Object(peer) = peer else { continue };
+            let key: Option<PublicKey> =
+                peer.get("public_key").and_then(Value::as_str).and_then(|key| key.parse().ok());
+            if let Some(old) = before.peers.iter().find(|old| Some(old.public_key) == key) {
+                keep(peer, "preshared_key", &old.preshared_key);
+            }
+        }
+    }
+
+    fn shown_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(TunnelLive::json_schema(generator))
+    }
+}

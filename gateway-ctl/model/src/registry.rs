@@ -1,0 +1,432 @@
+//! Every kind once, and what works on all of them: lists, edits, references, rows of the store, schemas.
+
+use std::sync::Arc;
+
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+use crate::decode::{self, Decoded};
+use crate::edit::{Deleted, EditError, Written};
+use crate::filter::Filter;
+use crate::id::{Id, Revision};
+use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
+use crate::problem::{Problems, Warning, code};
+use crate::references::References;
+use crate::resource::{self, Resource};
+use crate::state::State;
+use crate::table::Table;
+
+/// All kinds, in an order in which each comes after those it refers to.
+pub const KINDS: &[Kind] = &[
+    Kind::of::<TrustClass>(),
+    Kind::of::<Device>(),
+    Kind::of::<DeviceGroup>(),
+    Kind::of::<Tunnel>(),
+    Kind::of::<RoutingPolicy>(),
+];
+
+/// The kind with this noun or collection name; `-` counts as `_`.
+pub fn kind(name: &str) -> Option<&'static Kind> {
+    let name = name.replace('-', "_");
+    KINDS.iter().find(|kind| kind.noun == name || kind.collection == name)
+}
+
+/// A row as the store sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRow {
+    pub id: Id,
+    /// JSON with secrets in clear; `None` when the row was removed.
+    pub json: Option<Vec<u8>>,
+}
+
+/// What an edit did to a row, for the audit trail. Never carries values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub noun: &'static str,
+    pub id: Id,
+    pub label: String,
+    pub op: ChangeOp,
+    /// Top-level fields that differ, for replaced rows.
+    pub fields: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeOp {
+    Create,
+    Replace,
+    Delete,
+}
+
+impl ChangeOp {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ChangeOp::Create => "create",
+            ChangeOp::Replace => "replace",
+            ChangeOp::Delete => "delete",
+        }
+    }
+}
+
+/// A kind of resource as a table of functions.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// `routing_policy`
+    pub noun: &'static str,
+    /// `routing_policies`
+    pub collection: &'static str,
+    pub secrets: &'static [&'static str],
+    pub read_only: &'static [&'static str],
+    pub required: &'static [&'static str],
+    list: fn(&State, &Filter) -> Vec<Value>,
+    get: fn(&State, Id) -> Option<(Value, Revision)>,
+    find: fn(&State, &str) -> Option<Id>,
+    create: fn(&mut State, Value) -> Result<Written, EditError>,
+    replace: fn(&mut State, Id, Option<Revision>, Value) -> Result<Written, EditError>,
+    delete: fn(&mut State, Id, Option<Revision>, bool) -> Result<(), EditError>,
+    references: fn(&State, Id) -> Option<References>,
+    begin: fn(&mut State),
+    changed_rows: fn(&State) -> Vec<StoredRow>,
+    changes: fn(&State, &State, usize) -> Vec<Change>,
+    load: fn(&mut State, &[u8]) -> Result<(), LoadError>,
+    resume: fn(&mut State, u32, Revision),
+    marks: fn(&State) -> (u32, Revision, usize),
+    input_schema: fn(&mut SchemaGenerator) -> Schema,
+    output_schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+/// A stored row that cannot be read back.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("a stored {noun} cannot be read")]
+    Json {
+        noun: &'static str,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("two stored objects of type {noun} have the same {field}")]
+    Clash { noun: &'static str, field: String },
+}
+
+impl Kind {
+    pub const fn of<R: Resource>() -> Kind {
+        Kind {
+            noun: R::NOUN,
+            collection: R::COLLECTION,
+            secrets: R::SECRETS,
+            read_only: R::READ_ONLY,
+            required: R::REQUIRED,
+            list: list::<R>,
+            get: |state, id| {
+                R::table(state)
+                    .get(id)
+                    .map(|row| (resource::to_shown(row.as_ref(), state), row.meta().revision))
+            },
+            find: find::<R>,
+            create: create::<R>,
+            replace: replace::<R>,
+            delete: |state, id, expected, force| state.remove::<R>(id, expected, force).map(drop),
+            references: |state, id| R::table(state).get(id).map(|row| state.references_of(row.as_ref())),
+            begin: |state| R::table_mut(state).begin(),
+            changed_rows: |state| changed_rows(R::table(state)),
+            changes: changes::<R>,
+            load: load::<R>,
+            resume: |state, next_slot, revision| R::table_mut(state).resume(next_slot, revision),
+            marks: |state| {
+                let table = R::table(state);
+                (table.next_slot(), table.revision(), table.len())
+            },
+            input_schema: input_schema::<R>,
+            output_schema: output_schema::<R>,
+        }
+    }
+
+    /// As the API shows them, in the order of creation.
+    pub fn list(&self, state: &State, filter: &Filter) -> Vec<Value> {
+        (self.list)(state, filter)
+    }
+
+    /// As the API shows it, with the revision for the ETag.
+    pub fn get(&self, state: &State, id: &str) -> Result<(Value, Revision), EditError> {
+        let found = id.parse().ok().and_then(|id| (self.get)(state, id));
+        found.ok_or_else(|| self.not_found(id))
+    }
+
+    /// The id of the row with this id or, for kinds with unique names, this name.
+    pub fn find(&self, state: &State, id_or_name: &str) -> Option<Id> {
+        (self.find)(state, id_or_name)
+    }
+
+    pub fn create(&self, draft: &mut State, input: Value) -> Result<Written, EditError> {
+        (self.create)(draft, input)
+    }
+
+    /// Replaces the whole object; secrets that the input leaves out are kept.
+    pub fn replace(
+        &self,
+        draft: &mut State,
+        id: &str,
+        expected: Option<Revision>,
+        input: Value,
+    ) -> Result<Written, EditError> {
+        let parsed = id.parse().map_err(|_| self.not_found(id))?;
+        (self.replace)(draft, parsed, expected, input)
+    }
+
+    pub fn delete(
+        &self,
+        draft: &mut State,
+        id: &str,
+        expected: Option<Revision>,
+        force: bool,
+    ) -> Result<Deleted, EditError> {
+        let parsed = id.parse().map_err(|_| self.not_found(id))?;
+        (self.delete)(draft, parsed, expected, force)?;
+        Ok(Deleted { id: id.to_owned(), deleted: true })
+    }
+
+    /// Who refers to the object with this id or name.
+    pub fn references(&self, state: &State, id_or_name: &str) -> Result<References, EditError> {
+        let found = self.find(state, id_or_name).and_then(|id| (self.references)(state, id));
+        found.ok_or_else(|| self.not_found(id_or_name))
+    }
+
+    /// Of the last change to any object of the kind.
+    pub fn revision(&self, state: &State) -> Revision {
+        (self.marks)(state).1
+    }
+
+    pub fn len(&self, state: &State) -> usize {
+        (self.marks)(state).2
+    }
+
+    /// What a body of POST and PUT may have.
+    pub fn input_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        (self.input_schema)(generator)
+    }
+
+    /// What answers have.
+    pub fn output_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        (self.output_schema)(generator)
+    }
+
+    /// Both, self-contained: input and output.
+    pub fn schema(&self) -> (Schema, Schema) {
+        let settings = || schemars::generate::SchemaSettings::draft2020_12();
+        let mut input = settings().for_deserialize().into_generator();
+        let mut output = settings().for_serialize().into_generator();
+        (self.input_schema(&mut input), self.output_schema(&mut output))
+    }
+
+    /// For the store: the rows that the draft changed.
+    pub fn changed_rows(&self, draft: &State) -> Vec<StoredRow> {
+        (self.changed_rows)(draft)
+    }
+
+    /// For the audit trail: what the draft changed against `before`, at most `limit` entries.
+    pub fn changes(&self, before: &State, draft: &State, limit: usize) -> Vec<Change> {
+        (self.changes)(before, draft, limit)
+    }
+
+    /// For the store: takes over a stored row.
+    pub fn load(&self, state: &mut State, json: &[u8]) -> Result<(), LoadError> {
+        (self.load)(state, json)
+    }
+
+    /// For the store: the next slot and the revision of the collection, to be kept beside the rows.
+    pub fn marks(&self, state: &State) -> (u32, Revision) {
+        let (next_slot, revision, _) = (self.marks)(state);
+        (next_slot, revision)
+    }
+
+    pub fn resume(&self, state: &mut State, next_slot: u32, revision: Revision) {
+        (self.resume)(state, next_slot, revision);
+    }
+
+    pub(crate) fn begin(&self, state: &mut State) {
+        (self.begin)(state);
+    }
+
+    fn not_found(&self, id: &str) -> EditError {
+        EditError::NotFound { resource_type: self.noun, id: id.to_owned() }
+    }
+}
+
+/// Decodes a body of POST or PUT. On success there may be warnings; the value is not validated yet.
+pub fn decode_input<R: Resource>(
+    input: Value,
+    before: Option<&R>,
+    state: &State,
+) -> Result<(R, Vec<Warning>), Problems> {
+    let mut problems = Problems::new();
+    let mut map = match input {
+        Value::Object(map) => map,
+        _ => {
+            problems.add(code::TYPE, "", "Expected a JSON object.");
+            return Err(problems);
+        }
+    };
+    resource::strip_read_only::<R>(&mut map);
+    if let Some(before) = before {
+        R::carry_over(&mut map, before);
+    }
+    require::<R>(&mut map, &mut problems);
+    let Some(mut decoded) = decode::decode::<R>(Value::Object(map), R::SECRETS, &mut problems) else {
+        return Err(problems);
+    };
+    if problems.is_empty() {
+        let warnings =
+            decoded.unknown.iter().map(|path| Warning::new(path.as_str(), "Unknown field, ignored."));
+        return Ok((decoded.value, warnings.collect()));
+    }
+    // Report what else is wrong, so that everything can be mended at once.
+    if let Some(before) = before {
+        *decoded.value.meta_mut() = before.meta().clone();
+    }
+    decoded.value.prepare();
+    let mut found = Problems::new();
+    decoded.value.validate(state, &mut found);
+    Decoded::merge(&decoded, &mut problems, found);
+    Err(problems)
+}
+
+fn require<R: Resource>(map: &mut Map<String, Value>, problems: &mut Problems) {
+    for key in R::REQUIRED {
+        if map.get(*key).is_none_or(Value::is_null) {
+            map.shift_remove(*key);
+            problems.required(*key);
+        }
+    }
+}
+
+fn list<R: Resource>(state: &State, filter: &Filter) -> Vec<Value> {
+    let shown = R::table(state).iter().map(|row| resource::to_shown(row, state));
+    if filter.is_empty() { shown.collect() } else { shown.filter(|value| filter.matches(value)).collect() }
+}
+
+fn find<R: Resource>(state: &State, id_or_name: &str) -> Option<Id> {
+    let table = R::table(state);
+    if let Some(id) = id_or_name.parse().ok().filter(|id| table.contains(*id)) {
+        return Some(id);
+    }
+    let row = table.by_key(id_or_name)?;
+    (row.alias() == Some(id_or_name)).then(|| row.meta().id)
+}
+
+fn create<R: Resource>(state: &mut State, input: Value) -> Result<Written, EditError> {
+    let (row, mut warnings) = decode_input::<R>(input, None, state).map_err(EditError::Invalid)?;
+    let (row, more) = state.create(row)?;
+    warnings.extend(more);
+    Ok(written(&row, state, warnings))
+}
+
+fn replace<R: Resource>(
+    state: &mut State,
+    id: Id,
+    expected: Option<Revision>,
+    input: Value,
+) -> Result<Written, EditError> {
+    let before = state.expect::<R>(id, expected)?;
+    let (row, mut warnings) =
+        decode_input(input, Some(before.as_ref()), state).map_err(EditError::Invalid)?;
+    let (row, more) = state.replace(id, expected, row)?;
+    warnings.extend(more);
+    Ok(written(&row, state, warnings))
+}
+
+fn written<R: Resource>(row: &Arc<R>, state: &State, warnings: Vec<Warning>) -> Written {
+    let meta = row.meta();
+    Written { id: meta.id, revision: meta.revision, value: resource::to_shown(row.as_ref(), state), warnings }
+}
+
+fn changed_rows<R: Resource>(table: &Table<R>) -> Vec<StoredRow> {
+    table
+        .dirty()
+        .iter()
+        .map(|id| StoredRow { id: *id, json: table.get(*id).map(|row| stored_json(row.as_ref())) })
+        .collect()
+}
+
+/// The bytes the store keeps for a row.
+pub fn stored_json<R: Resource>(row: &R) -> Vec<u8> {
+    let json = if R::SECRETS.is_empty() {
+        serde_json::to_vec(row)
+    } else {
+        serde_json::to_vec(&resource::to_stored(row))
+    };
+    json.expect("resources are structs with string keys")
+}
+
+/// Reads a row from the bytes the store keeps.
+pub fn read_stored<R: Resource>(json: &[u8]) -> Result<R, LoadError> {
+    let value: Value =
+        serde_json::from_slice(json).map_err(|source| LoadError::Json { noun: R::NOUN, source })?;
+    resource::from_stored(&value).map_err(|source| LoadError::Json { noun: R::NOUN, source })
+}
+
+fn load<R: Resource>(state: &mut State, json: &[u8]) -> Result<(), LoadError> {
+    let row = read_stored::<R>(json)?;
+    R::table_mut(state).put(row).map_err(|clash| LoadError::Clash { noun: R::NOUN, field: clash.field })
+}
+
+fn changes<R: Resource>(before: &State, draft: &State, limit: usize) -> Vec<Change> {
+    let (old, new) = (R::table(before), R::table(draft));
+    let change = |id: &Id| {
+        let (had, has) = (old.get(*id), new.get(*id));
+        let (op, label) = match (had, has) {
+            (None, None) => return None,
+            (None, Some(has)) => (ChangeOp::Create, has.label()),
+            (Some(_), Some(has)) => (ChangeOp::Replace, has.label()),
+            (Some(had), None) => (ChangeOp::Delete, had.label()),
+        };
+        let fields = match (had, has) {
+            (Some(had), Some(has)) => changed_fields(had.as_ref(), has.as_ref()),
+            _ => Vec::new(),
+        };
+        Some(Change { noun: R::NOUN, id: *id, label: label.to_owned(), op, fields })
+    };
+    new.dirty().iter().filter_map(change).take(limit).collect()
+}
+
+/// Names of the fields that differ, secrets included, the metadata apart.
+fn changed_fields<R: Resource>(had: &R, has: &R) -> Vec<String> {
+    let (had, has) = (resource::to_stored(had), resource::to_stored(has));
+    let (Value::Object(had), Value::Object(has)) = (had, has) else { return Vec::new() };
+    let mut fields: Vec<String> = has
+        .iter()
+        .filter(|(key, value)| !resource::META_KEYS.contains(&key.as_str()) && had.get(*key) != Some(value))
+        .map(|(key, _)| key.clone())
+        .collect();
+    fields.extend(had.keys().filter(|key| !has.contains_key(*key)).cloned());
+    fields
+}
+
+fn input_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = R::json_schema(generator);
+    if let Some(map) = schema.as_object_mut() {
+        if let Some(Value::Object(properties)) = map.get_mut("properties") {
+            for key in resource::META_KEYS {
+                properties.shift_remove(*key);
+            }
+        }
+        let required: Vec<Value> = R::REQUIRED.iter().map(|key| Value::from(*key)).collect();
+        map.shift_remove("required");
+        if !required.is_empty() {
+            map.insert("required".into(), required.into());
+        }
+    }
+    schema
+}
+
+fn output_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = R::json_schema(generator);
+    let shown = R::shown_schema(generator);
+    let more = shown.as_ref().and_then(|schema| schema.get("properties")).and_then(Value::as_object).cloned();
+    if let (Some(map), Some(more)) = (schema.as_object_mut(), more)
+        && let Some(Value::Object(properties)) = map.get_mut("properties")
+    {
+        for (key, value) in more {
+            properties.entry(key).or_insert(value);
+        }
+    }
+    schema
+}

@@ -1,0 +1,225 @@
+//! What a type must say to be a resource of the service, and its three JSON forms.
+//!
+//! - *input*: what users send; read-only keys are dropped, unknown ones reported.
+//! - *shown*: what the API answers; plain `Serialize`, secrets as `has_<field>`, plus derived fields.
+//! - *stored*: what the store keeps; the shown form with the secrets in clear.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::edit::EditError;
+use crate::id::{Id, Revision};
+use crate::problem::Problems;
+use crate::references::Ref;
+use crate::secret::Secret;
+use crate::state::State;
+use crate::table::Table;
+
+/// What the service itself knows of every row. Set by the store, read-only for users.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Meta {
+    pub id: Id,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// Revision of the store at the last change of this object.
+    pub revision: Revision,
+    /// Small stable number of this object among its kind; index of its counters in the kernel.
+    pub slot: u32,
+}
+
+/// Keys of [`Meta`] in JSON.
+pub const META_KEYS: &[&str] = &["id", "created_at", "updated_at", "revision", "slot"];
+
+/// A kind of object that is stored and served.
+///
+/// Declared with `#[serde(default)]` on the type and `#[serde(flatten, skip_deserializing)]` on the metadata.
+pub trait Resource: Clone + Send + Sync + Serialize + DeserializeOwned + JsonSchema + 'static {
+    /// `routing_policy`: in audit entries and errors.
+    const NOUN: &'static str;
+    /// `routing_policies`: key of plans and exports, name of the store's table.
+    const COLLECTION: &'static str;
+    /// Paths of secrets: `private_key`, `peers[].preshared_key`.
+    const SECRETS: &'static [&'static str] = &[];
+    /// Paths that are shown and ignored in input, besides the metadata and `has_<secret>`.
+    const READ_ONLY: &'static [&'static str] = &[];
+    /// Keys that an input must have.
+    const REQUIRED: &'static [&'static str] = &[];
+
+    fn meta(&self) -> &Meta;
+    fn meta_mut(&mut self) -> &mut Meta;
+    /// The name for people.
+    fn label(&self) -> &str;
+    fn table(state: &State) -> &Table<Self>;
+    fn table_mut(state: &mut State) -> &mut Table<Self>;
+
+    /// Fills and normalises what follows from other fields. Comes before `validate`.
+    fn prepare(&mut self) {}
+
+    /// Reports every wrong field. `state` is the draft without this edit.
+    fn validate(&self, state: &State, problems: &mut Problems);
+
+    /// Refuses what is valid by itself but not beside the rest. `before` is the row to be replaced.
+    fn admit(&self, _before: Option<&Self>, _state: &State) -> Result<(), EditError> {
+        Ok(())
+    }
+
+    /// Takes its consequences for other rows, after the row was written. To change the row itself, put it again.
+    fn settle(self, _state: &mut State) -> Result<(), EditError> {
+        Ok(())
+    }
+
+    /// Whether it may be deleted, references apart.
+    fn admit_delete(&self, _state: &State) -> Result<(), EditError> {
+        Ok(())
+    }
+
+    /// Ends memberships of a deleted row.
+    fn release(&self, _state: &mut State) -> Result<(), EditError> {
+        Ok(())
+    }
+
+    /// References to other resources.
+    fn refs(&self) -> Vec<Ref> {
+        Vec::new()
+    }
+
+    /// Names by which others may refer to this row, besides its id.
+    fn alias(&self) -> Option<&str> {
+        None
+    }
+
+    /// Index entries.
+    fn keys(&self, _keys: &mut Keys) {}
+
+    /// The secrets, each with its JSON pointer, in the order of [`Resource::SECRETS`].
+    fn secrets(&mut self) -> Vec<(String, &mut Secret)> {
+        Vec::new()
+    }
+
+    /// Gives an input what it keeps of the row it replaces: secrets that the input does not mention, and
+    /// read-only fields that are stored.
+    fn carry_over(_input: &mut Map<String, Value>, _before: &Self) {}
+
+    /// Adds fields that are derived from other rows to the shown form.
+    fn adorn(&self, _state: &State, _shown: &mut Map<String, Value>) {}
+
+    /// Schema of the fields that exist only when shown: live state, derived fields.
+    fn shown_schema(_generator: &mut SchemaGenerator) -> Option<Schema> {
+        None
+    }
+}
+
+/// Index entries of one row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// Field (for the error) and key: no two rows of the kind share one.
+    pub(crate) unique: Vec<(String, Arc<str>)>,
+    pub(crate) shared: BTreeSet<Arc<str>>,
+}
+
+impl Keys {
+    pub(crate) fn of<R: Resource>(row: &R) -> Keys {
+        let mut keys = Keys::default();
+        row.keys(&mut keys);
+        for reference in row.refs() {
+            keys.shared(ref_key(reference.kind, &reference.target));
+        }
+        keys
+    }
+
+    pub fn unique(&mut self, field: impl Into<String>, key: impl Into<Arc<str>>) {
+        self.unique.push((field.into(), key.into()));
+    }
+
+    pub fn shared(&mut self, key: impl Into<Arc<str>>) {
+        self.shared.insert(key.into());
+    }
+}
+
+/// Shared key under which the rows that refer to a target are found.
+pub(crate) fn ref_key(kind: &str, target: &str) -> String {
+    format!("ref:{kind}:{target}")
+}
+
+/// The row as the API shows it.
+pub fn to_shown<R: Resource>(row: &R, state: &State) -> Value {
+    let mut shown = plain(row);
+    if let Value::Object(map) = &mut shown {
+        row.adorn(state, map);
+    }
+    shown
+}
+
+/// The row as the store keeps it: secrets in clear.
+pub fn to_stored<R: Resource>(row: &R) -> Value {
+    let mut stored = plain(row);
+    if R::SECRETS.is_empty() {
+        return stored;
+    }
+    let mut row = row.clone();
+    for (pointer, secret) in row.secrets() {
+        let (parent, field) = pointer.rsplit_once('/').expect("a pointer begins with a slash");
+        let Some(Value::Object(map)) = stored.pointer_mut(parent) else { continue };
+        map.shift_remove(&format!("has_{field}"));
+        if secret.is_set() {
+            map.insert(field.to_owned(), Value::String(secret.expose().to_owned()));
+        }
+    }
+    stored
+}
+
+/// The row back from its stored form. Strict: unknown keys are ignored, anything else is an error.
+pub fn from_stored<R: Resource>(stored: &Value) -> Result<R, serde_json::Error> {
+    let meta = Meta::deserialize(stored)?;
+    let mut row = R::deserialize(stored)?;
+    *row.meta_mut() = meta;
+    Ok(row)
+}
+
+fn plain<R: Resource>(row: &R) -> Value {
+    serde_json::to_value(row).expect("resources are structs with string keys")
+}
+
+/// Takes what users cannot set out of an input, so that a shown object can be sent back.
+pub(crate) fn strip_read_only<R: Resource>(input: &mut Map<String, Value>) {
+    for key in META_KEYS {
+        input.shift_remove(*key);
+    }
+    for path in R::READ_ONLY {
+        strip(input, path);
+    }
+    for path in R::SECRETS {
+        match path.rsplit_once('.') {
+            Some((parent, field)) => strip(input, &format!("{parent}.has_{field}")),
+            None => strip(input, &format!("has_{path}")),
+        }
+    }
+}
+
+fn strip(map: &mut Map<String, Value>, path: &str) {
+    let Some((head, rest)) = path.split_once('.') else {
+        map.shift_remove(path);
+        return;
+    };
+    match (head.strip_suffix("[]"), rest) {
+        (Some(list), rest) => {
+            for element in map.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Value::Object(element) = element {
+                    strip(element, rest);
+                }
+            }
+        }
+        (None, rest) => {
+            if let Some(Value::Object(inner)) = map.get_mut(head) {
+                strip(inner, rest);
+            }
+        }
+    }
+}

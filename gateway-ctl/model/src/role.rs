@@ -1,0 +1,17 @@
+//! Who may do what: the four roles.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::text::text_enum;
+
+text_enum! {
+    /// Role of a user or an API key.
+    pub enum Role {
+        Admin = "admin",
+        Operator = "operator",
+        Viewer = "viewer",
+        /// For API keys only: reads, and the diagnostic actions.
+        Diagnostics = "diagnostics",
+    }
+}

@@ -1,0 +1,3 @@
+//! Settings that are not resources: the bootstrap configuration.
+
+pub mod bootstrap;

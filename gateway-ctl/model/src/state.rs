@@ -1,0 +1,253 @@
+//! All that is configured, as one value that is cheap to clone.
+//!
+//! A published state is never changed. An edit works on a clone (the draft, from [`State::begin`]) that
+//! the store writes down and publishes as a whole, or drops.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::edit::EditError;
+use crate::id::{Id, MacAddr, Revision};
+use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel, trust_class};
+use crate::problem::{Problems, Warning};
+use crate::references::{Hold, References};
+use crate::registry::KINDS;
+use crate::resource::{Resource, ref_key};
+use crate::table::Table;
+
+/// Everything stored.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub devices: Table<Device>,
+    pub device_groups: Table<DeviceGroup>,
+    pub trust_classes: Table<TrustClass>,
+    pub tunnels: Table<Tunnel>,
+    pub routing_policies: Table<RoutingPolicy>,
+    /// The policies that steer traffic: those at the time of the last apply.
+    pub applied: Applied,
+    pub revision: Revision,
+    now: Timestamp,
+    minted: u32,
+}
+
+/// The frozen policies.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// Revision of the apply; 0 before the first.
+    pub revision: Revision,
+    pub at: Option<Timestamp>,
+    pub policies: Table<RoutingPolicy>,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State::new(Timestamp::UNIX_EPOCH)
+    }
+}
+
+impl State {
+    /// The state of a new installation: only the built-in objects.
+    pub fn new(now: Timestamp) -> State {
+        let mut state = State::empty();
+        state.now = now;
+        for class in trust_class::builtin(now) {
+            state.trust_classes.put(class).expect("the built-in classes have different names");
+        }
+        state
+    }
+
+    /// Without even the built-in objects: what the store fills with rows.
+    pub fn empty() -> State {
+        State {
+            devices: Table::default(),
+            device_groups: Table::default(),
+            trust_classes: Table::default(),
+            tunnels: Table::default(),
+            routing_policies: Table::default(),
+            applied: Applied::default(),
+            revision: Revision(0),
+            now: Timestamp::UNIX_EPOCH,
+            minted: 0,
+        }
+    }
+
+    /// A draft of the next state.
+    pub fn begin(&self, now: Timestamp) -> State {
+        let mut draft = self.clone();
+        draft.revision = self.revision.next();
+        draft.now = now;
+        draft.minted = 0;
+        for kind in KINDS {
+            kind.begin(&mut draft);
+        }
+        draft
+    }
+
+    /// The time of the draft.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Makes the present policies, enabled or not, those that steer traffic.
+    pub fn freeze_applied(&mut self) {
+        self.applied =
+            Applied { revision: self.revision, at: Some(self.now), policies: self.routing_policies.clone() };
+    }
+
+    /// Stores a new row; its metadata is assigned here.
+    pub fn create<R: Resource>(&mut self, mut row: R) -> Result<(Arc<R>, Vec<Warning>), EditError> {
+        let slot = R::table(self).free_slot();
+        let meta = row.meta_mut();
+        meta.id = Id::mint(self.now, self.minted);
+        meta.created_at = self.now;
+        meta.slot = slot.unwrap_or_default();
+        if slot.is_none() {
+            return Err(EditError::LimitReached { resource_type: R::NOUN, limit: crate::table::SLOTS - 1 });
+        }
+        self.minted += 1;
+        self.write(row, None)
+    }
+
+    /// Replaces the row with the same id. `expected` is the revision the caller has seen.
+    pub fn replace<R: Resource>(
+        &mut self,
+        id: Id,
+        expected: Option<Revision>,
+        mut row: R,
+    ) -> Result<(Arc<R>, Vec<Warning>), EditError> {
+        let before = self.expect::<R>(id, expected)?;
+        *row.meta_mut() = before.meta().clone();
+        self.write(row, Some(before))
+    }
+
+    /// Changes a row in place.
+    pub fn update<R: Resource>(
+        &mut self,
+        id: Id,
+        expected: Option<Revision>,
+        change: impl FnOnce(&mut R),
+    ) -> Result<(Arc<R>, Vec<Warning>), EditError> {
+        let mut row = self.expect::<R>(id, expected)?.as_ref().clone();
+        change(&mut row);
+        self.replace(id, expected, row)
+    }
+
+    /// Deletes a row. Loose references yield to `force`, firm ones do not.
+    pub fn remove<R: Resource>(
+        &mut self,
+        id: Id,
+        expected: Option<Revision>,
+        force: bool,
+    ) -> Result<Arc<R>, EditError> {
+        let row = self.expect::<R>(id, expected)?;
+        row.admit_delete(self)?;
+        let references = self.references_of(row.as_ref());
+        if references.firm > 0 || (references.loose > 0 && !force) {
+            return Err(EditError::InUse { resource_type: R::NOUN, id, references });
+        }
+        row.release(self)?;
+        let revision = self.revision;
+        R::table_mut(self).take(id, revision);
+        Ok(row)
+    }
+
+    /// The row, at the revision the caller expects.
+    pub fn expect<R: Resource>(&self, id: Id, expected: Option<Revision>) -> Result<Arc<R>, EditError> {
+        let row = R::table(self)
+            .get(id)
+            .ok_or_else(|| EditError::NotFound { resource_type: R::NOUN, id: id.to_string() })?;
+        let current = row.meta().revision;
+        match expected {
+            Some(expected) if expected != current => {
+                Err(EditError::Stale { resource_type: R::NOUN, expected, current })
+            }
+            _ => Ok(row.clone()),
+        }
+    }
+
+    /// Who refers to the row, in the current and in the applied policies; each object counts once.
+    pub fn references_of<R: Resource>(&self, row: &R) -> References {
+        let id = row.meta().id;
+        let mut targets = vec![id.to_string()];
+        targets.extend(row.alias().map(str::to_owned));
+        let mut found: BTreeMap<(&'static str, Id), BTreeSet<Hold>> = BTreeMap::new();
+        for target in &targets {
+            collect_references(&self.devices, R::NOUN, target, &mut found);
+            collect_references(&self.device_groups, R::NOUN, target, &mut found);
+            collect_references(&self.trust_classes, R::NOUN, target, &mut found);
+            collect_references(&self.tunnels, R::NOUN, target, &mut found);
+            collect_references(&self.routing_policies, R::NOUN, target, &mut found);
+        }
+        let current = found.len();
+        for target in &targets {
+            collect_references(&self.applied.policies, R::NOUN, target, &mut found);
+        }
+        References::count(R::NOUN, id, &found, found.len() > current)
+    }
+
+    pub fn device_by_mac(&self, mac: MacAddr) -> Option<&Arc<Device>> {
+        self.devices.by_key(&mac.to_string())
+    }
+
+    pub fn tunnel_by_name(&self, name: &str) -> Option<&Arc<Tunnel>> {
+        self.tunnels.by_key(name)
+    }
+
+    pub fn trust_class_by_name(&self, name: &str) -> Option<&Arc<TrustClass>> {
+        self.trust_classes.by_key(name)
+    }
+
+    /// The groups that a device is a member of.
+    pub fn groups_of(&self, device: Id) -> impl Iterator<Item = &Arc<DeviceGroup>> {
+        self.device_groups.with_key(&ref_key(Device::NOUN, &device.to_string()))
+    }
+
+    fn write<R: Resource>(
+        &mut self,
+        mut row: R,
+        before: Option<Arc<R>>,
+    ) -> Result<(Arc<R>, Vec<Warning>), EditError> {
+        row.prepare();
+        let mut problems = Problems::new();
+        row.validate(self, &mut problems);
+        if !problems.is_empty() {
+            return Err(EditError::Invalid(problems));
+        }
+        let (_, warnings) = problems.into_parts();
+        row.admit(before.as_deref(), self)?;
+        let id = row.meta().id;
+        self.put(row)?;
+        // Consequences work on a copy of the written row, which may change by them.
+        let written = R::table(self).get(id).expect("it was just put there").as_ref().clone();
+        written.settle(self)?;
+        let written = R::table(self).get(id).expect("settling removes nothing").clone();
+        Ok((written, warnings))
+    }
+
+    /// Writes without the checks of [`Resource::validate`]: for rows that are valid already.
+    pub(crate) fn put<R: Resource>(&mut self, mut row: R) -> Result<(), EditError> {
+        let meta = row.meta_mut();
+        meta.updated_at = self.now;
+        meta.revision = self.revision;
+        R::table_mut(self).put(row).map_err(|clash| EditError::Conflict {
+            resource_type: R::NOUN,
+            message: format!("another {} has this {} already", R::NOUN.replace('_', " "), clash.field),
+            field: clash.field,
+            existing_id: clash.existing,
+        })
+    }
+}
+
+fn collect_references<R: Resource>(
+    table: &Table<R>,
+    noun: &'static str,
+    target: &str,
+    found: &mut BTreeMap<(&'static str, Id), BTreeSet<Hold>>,
+) {
+    for row in table.with_key(&ref_key(noun, target)) {
+        let holds = found.entry((R::COLLECTION, row.meta().id)).or_default();
+        holds.extend(row.refs().iter().filter(|r| r.kind == noun && r.target == target).map(|r| r.hold));
+    }
+}

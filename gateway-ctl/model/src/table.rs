@@ -1,0 +1,191 @@
+//! One kind's rows: by id, by unique and shared keys, by slot; cheap to clone, with a record of what changed.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::cow::CowMap;
+use crate::id::{Id, Revision};
+use crate::resource::{Keys, Resource};
+
+/// Slots are indices of per-CPU counters in the kernel: 1 up to this, exclusive. 0 means "none" there.
+pub const SLOTS: u32 = 131_072;
+
+/// Rows of one kind.
+#[derive(Clone, Debug)]
+pub struct Table<R> {
+    rows: CowMap<Id, Arc<R>>,
+    unique: CowMap<Arc<str>, Id>,
+    shared: CowMap<(Arc<str>, Id), ()>,
+    slots: CowMap<u32, Id>,
+    next_slot: u32,
+    revision: Revision,
+    dirty: BTreeSet<Id>,
+}
+
+impl<R> Default for Table<R> {
+    fn default() -> Self {
+        Table {
+            rows: CowMap::default(),
+            unique: CowMap::default(),
+            shared: CowMap::default(),
+            slots: CowMap::default(),
+            next_slot: 1,
+            revision: Revision(0),
+            dirty: BTreeSet::new(),
+        }
+    }
+}
+
+/// A unique key that another row has already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyClash {
+    pub field: String,
+    pub existing: Id,
+}
+
+impl<R: Resource> Table<R> {
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// In the order of the ids, which is the order of creation.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &R> {
+        self.rows.iter().map(|(_, row)| row.as_ref())
+    }
+
+    pub fn arcs(&self) -> impl DoubleEndedIterator<Item = &Arc<R>> {
+        self.rows.iter().map(|(_, row)| row)
+    }
+
+    pub fn get(&self, id: Id) -> Option<&Arc<R>> {
+        self.rows.get(&id)
+    }
+
+    pub fn contains(&self, id: Id) -> bool {
+        self.rows.contains_key(&id)
+    }
+
+    /// By a unique key as [`Resource::keys`] gives it.
+    pub fn by_key(&self, key: &str) -> Option<&Arc<R>> {
+        self.get(*self.unique.get(key)?)
+    }
+
+    /// All rows with this shared key, in the order of the ids.
+    pub fn with_key<'a>(&'a self, key: &str) -> impl Iterator<Item = &'a Arc<R>> + use<'a, R> {
+        let key: Arc<str> = key.into();
+        let from = (key.clone(), Id::NIL);
+        self.shared
+            .range_from(Bound::Included(&from))
+            .take_while(move |((have, _), ())| *have == key)
+            .filter_map(|((_, id), ())| self.get(*id))
+    }
+
+    pub fn by_slot(&self, slot: u32) -> Option<&Arc<R>> {
+        self.get(*self.slots.get(&slot)?)
+    }
+
+    /// Of the last change of any row: the version of the collection.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Ids of the rows that were written or removed in this draft.
+    pub fn dirty(&self) -> &BTreeSet<Id> {
+        &self.dirty
+    }
+
+    pub fn next_slot(&self) -> u32 {
+        self.next_slot
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.dirty.clear();
+    }
+
+    /// The next free slot, without taking it.
+    pub(crate) fn free_slot(&self) -> Option<u32> {
+        if self.rows.len() + 1 >= SLOTS as usize {
+            return None;
+        }
+        let from_cursor = self.next_slot.max(1)..SLOTS;
+        from_cursor.chain(1..self.next_slot.min(SLOTS)).find(|slot| !self.slots.contains_key(slot))
+    }
+
+    /// Which unique key of `row` another row has.
+    pub(crate) fn clash(&self, row: &R) -> Option<KeyClash> {
+        let id = row.meta().id;
+        let keys = Keys::of(row);
+        keys.unique.iter().find_map(|(field, key)| {
+            let existing = *self.unique.get(key.as_ref())?;
+            (existing != id).then(|| KeyClash { field: field.clone(), existing })
+        })
+    }
+
+    /// Writes the row, which must not clash, at the revision of its metadata.
+    pub(crate) fn put(&mut self, row: R) -> Result<(), KeyClash> {
+        if let Some(clash) = self.clash(&row) {
+            return Err(clash);
+        }
+        let id = row.meta().id;
+        if let Some(old) = self.rows.get(&id).cloned() {
+            self.unindex(&old);
+        }
+        let keys = Keys::of(&row);
+        for (_, key) in keys.unique {
+            self.unique.insert(key, id);
+        }
+        for key in keys.shared {
+            self.shared.insert((key, id), ());
+        }
+        self.slots.insert(row.meta().slot, id);
+        if row.meta().slot >= self.next_slot {
+            self.next_slot = row.meta().slot + 1;
+        }
+        self.revision = self.revision.max(row.meta().revision);
+        self.rows.insert(id, Arc::new(row));
+        self.dirty.insert(id);
+        Ok(())
+    }
+
+    pub(crate) fn take(&mut self, id: Id, revision: Revision) -> Option<Arc<R>> {
+        let row = self.rows.remove(&id)?;
+        self.unindex(&row);
+        self.slots.remove(&row.meta().slot);
+        self.revision = self.revision.max(revision);
+        self.dirty.insert(id);
+        Some(row)
+    }
+
+    /// For the store, when it reads back what it wrote: where the search for slots goes on, and the
+    /// version of the collection (deletions leave no row that would tell).
+    pub fn resume(&mut self, next_slot: u32, revision: Revision) {
+        self.next_slot = self.next_slot.max(next_slot);
+        self.revision = self.revision.max(revision);
+        self.dirty.clear();
+    }
+
+    fn unindex(&mut self, row: &R) {
+        let id = row.meta().id;
+        let keys = Keys::of(row);
+        for (_, key) in keys.unique {
+            self.unique.remove(key.as_ref());
+        }
+        for key in keys.shared {
+            self.shared.remove(&(key, id));
+        }
+    }
+}
+
+impl<'a, R: Resource> IntoIterator for &'a Table<R> {
+    type Item = &'a R;
+    type IntoIter = Box<dyn Iterator<Item = &'a R> + 'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.iter())
+    }
+}
