@@ -1,1 +1,18 @@
-//! Placeholder.
+//! The harness of the tests that need root: networks of namespaces, the daemon in one of them, traffic through it,
+//! and a tap that counts what should not be there.
+//!
+//! It knows the daemon only as its users do: by its configuration file, its REST API, its process and its packets.
+//! Nothing here links against the daemon's own code.
+
+pub mod daemon;
+pub mod http;
+pub mod netns;
+pub mod process;
+pub mod scene;
+pub mod services;
+pub mod tap;
+pub mod topology;
+pub mod traffic;
+pub mod vm;
+pub mod wait;
+pub mod wireguard;

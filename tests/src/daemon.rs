@@ -1,0 +1,249 @@
+//! The daemon under test, in the gateway's namespace: its configuration, its process, its REST API.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::http::exchange;
+use crate::netns::{Entrance, remove_pins};
+use crate::process::{Process, describe};
+use crate::topology::Topology;
+use crate::wait::wait_until;
+
+pub const API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
+const START: Duration = Duration::from_secs(30);
+const STOP: Duration = Duration::from_secs(15);
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// A daemon with its state; it can be killed, stopped and started again on the same state.
+#[derive(Debug)]
+pub struct Daemon {
+    process: Option<Process>,
+    program: PathBuf,
+    entrance: Entrance,
+    directory: TempDir,
+    pins: PathBuf,
+    api: Api,
+}
+
+impl Daemon {
+    /// Writes the configuration; nothing runs after this.
+    pub fn prepare(network: &Topology) -> Result<Self> {
+        let program = find_program()?;
+        let directory = tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
+        let pins = network.prefix.pin_directory();
+        let api = Api { entrance: network.gateway.entrance() };
+        let daemon =
+            Self { process: None, program, entrance: network.gateway.entrance(), directory, pins, api };
+        let configuration = json!({
+            "state_dir": daemon.state_directory(),
+            "runtime_dir": daemon.directory.path().join("run"),
+            "bpf": {"pin_dir": daemon.pins},
+            "listen": {"api_addr": API.to_string()},
+            "log": {"level": "debug"},
+            "network": {"wan_iface": "eth0", "lan_iface": "eth1"},
+        });
+        let text = serde_yaml::to_string(&configuration).context("configuration")?;
+        fs::write(daemon.configuration_file(), text).context("write the configuration")?;
+        Ok(daemon)
+    }
+
+    /// Starts the daemon and waits until it says that it is well.
+    pub fn start(&mut self) -> Result<()> {
+        self.spawn()?;
+        self.wait_until_well()
+    }
+
+    /// Starts the daemon without waiting.
+    pub fn spawn(&mut self) -> Result<()> {
+        ensure!(self.process.is_none(), "the daemon runs already");
+        let log = File::options().create(true).append(true).open(self.log_file()).context("log file")?;
+        let mut command = self.command(&[]);
+        command.stdin(Stdio::null()).stderr(log.try_clone().context("log file")?).stdout(log);
+        self.process = Some(Process::spawn(command)?);
+        Ok(())
+    }
+
+    pub fn wait_until_well(&mut self) -> Result<()> {
+        let health = wait_until(START, "/health to answer or the daemon to end", || {
+            if let Some(status) = self.ended() {
+                return Some(Err(status));
+            }
+            self.api.get("/health").ok().filter(|health| health["status"] == "ok").map(Ok)
+        });
+        match health {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(status)) => {
+                bail!("the daemon ended at its start ({})\n{}", describe(status), self.last_words())
+            }
+            Err(error) => Err(error.context(self.last_words())),
+        }
+    }
+
+    /// A command of the daemon's binary on this configuration, such as `guard`; none runs the daemon itself.
+    pub fn command(&self, subcommand: &[&str]) -> Command {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new(&self.program);
+        command.args(subcommand).arg("--config").arg(self.configuration_file());
+        let entrance = self.entrance.clone();
+        // SAFETY: the closure makes one async-signal-safe system call.
+        unsafe { command.pre_exec(move || entrance.enter()) };
+        command
+    }
+
+    /// Runs a subcommand to its successful end.
+    pub fn run(&self, subcommand: &[&str]) -> Result<String> {
+        let output = self.command(subcommand).output().with_context(|| format!("gatewayd {subcommand:?}"))?;
+        let said =
+            [String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)].concat();
+        ensure!(output.status.success(), "gatewayd {subcommand:?}: {}: {said}", describe(output.status));
+        Ok(said)
+    }
+
+    pub fn kill9(&mut self) -> Result<()> {
+        self.process.take().context("the daemon does not run")?.kill9()
+    }
+
+    pub fn terminate(&mut self) -> Result<ExitStatus> {
+        let mut process = self.process.take().context("the daemon does not run")?;
+        process.terminate(STOP).with_context(|| self.last_words())
+    }
+
+    /// The exit status if the daemon was started and has ended.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.as_mut().and_then(Process::ended)
+    }
+
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::pid)
+    }
+
+    pub fn state_directory(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    pub fn pin_directory(&self) -> &Path {
+        &self.pins
+    }
+
+    pub fn configuration_file(&self) -> PathBuf {
+        self.directory.path().join("config.yaml")
+    }
+
+    pub fn log_file(&self) -> PathBuf {
+        self.directory.path().join("gatewayd.log")
+    }
+
+    /// The end of the log, for messages.
+    pub fn last_words(&self) -> String {
+        let log = fs::read(self.log_file()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<_> = log.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(60)..];
+        format!("--- the daemon's log ends ---\n{}\n---", tail.join("\n"))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.process = None;
+        remove_pins(&self.pins);
+        if std::thread::panicking() {
+            eprintln!("{}", self.last_words());
+            if let Ok(keep) = std::env::var("GATEWAY_TEST_LOGS") {
+                let kept = Path::new(&keep).join(format!("gatewayd-{}.log", std::process::id()));
+                // Only a convenience for whoever looks into a failure.
+                let _ = fs::copy(self.log_file(), kept);
+            }
+        }
+    }
+}
+
+/// `GATEWAYD_BIN`, or the `gatewayd` that was built beside the program that asks.
+fn find_program() -> Result<PathBuf> {
+    if let Some(told) = std::env::var_os("GATEWAYD_BIN") {
+        let told = PathBuf::from(told);
+        ensure!(told.is_file(), "GATEWAYD_BIN names {}, which is no file", told.display());
+        return Ok(told);
+    }
+    let here = std::env::current_exe().context("path of this program")?;
+    let beside = here.ancestors().skip(1).take(2).map(|directory| directory.join("gatewayd"));
+    let found = beside.clone().find(|candidate| candidate.is_file());
+    found.with_context(|| {
+        let looked: Vec<_> = beside.map(|candidate| candidate.display().to_string()).collect();
+        format!(
+            "no gatewayd at {}: build it (cargo build -p gateway-api) or set GATEWAYD_BIN",
+            looked.join(" or ")
+        )
+    })
+}
+
+/// The REST API of the daemon, spoken from within its namespace.
+#[derive(Clone, Debug)]
+pub struct Api {
+    entrance: Entrance,
+}
+
+/// An answer of the API.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub body: Value,
+}
+
+impl Api {
+    pub fn get(&self, path: &str) -> Result<Value> {
+        self.call("GET", path, None)
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        self.call("POST", path, Some(body))
+    }
+
+    /// POST without a body.
+    pub fn act(&self, path: &str) -> Result<Value> {
+        self.call("POST", path, None)
+    }
+
+    pub fn put(&self, path: &str, body: &Value) -> Result<Value> {
+        self.call("PUT", path, Some(body))
+    }
+
+    pub fn delete(&self, path: &str) -> Result<Value> {
+        self.call("DELETE", path, None)
+    }
+
+    /// `data` of a successful answer; anything else is an error that tells what came.
+    pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+        let mut reply = self.send(method, path, body)?;
+        ensure!((200..300).contains(&reply.status), "{method} {path}: {} {}", reply.status, reply.body);
+        Ok(reply.body["data"].take())
+    }
+
+    /// The answer as it is.
+    pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply> {
+        let connect = || TcpStream::connect_timeout(&API, ANSWER);
+        let connection = self.entrance.within(connect).context("connect to the API")?;
+        connection.set_read_timeout(Some(ANSWER)).context("connection")?;
+        let body = body.map(|body| body.to_string().into_bytes());
+        let headers = if body.is_some() { [("Content-Type", "application/json")].as_slice() } else { &[] };
+        let full = format!("/api/v1{path}");
+        let response = exchange(&connection, method, &API.to_string(), &full, headers, body.as_deref())
+            .with_context(|| format!("{method} {path}"))?;
+        let body = serde_json::from_slice(&response.body).with_context(|| {
+            format!("{method} {path}: not JSON: {}", String::from_utf8_lossy(&response.body))
+        })?;
+        Ok(Reply { status: response.status, body })
+    }
+}

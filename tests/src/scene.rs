@@ -1,0 +1,122 @@
+//! The network with the daemon in it, and the objects that tests speak of, made through the REST API.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::daemon::{Api, Daemon};
+use crate::topology::{Host, Topology};
+use crate::wait::wait_ok;
+use crate::wireguard::Exit;
+
+/// How long a tunnel may take from "up" to its first handshake.
+const HANDSHAKE: Duration = Duration::from_secs(20);
+
+/// A network with its daemon.
+#[derive(Debug)]
+pub struct Scene {
+    // The daemon goes first, then the network it works in.
+    pub daemon: Daemon,
+    pub network: Topology,
+}
+
+impl Scene {
+    /// A daemon that runs on a fresh network.
+    pub fn start() -> Result<Self> {
+        let mut scene = Self::prepare()?;
+        scene.daemon.start()?;
+        Ok(scene)
+    }
+
+    /// A daemon that is configured and not started.
+    pub fn prepare() -> Result<Self> {
+        let network = Topology::build()?;
+        let daemon = Daemon::prepare(&network)?;
+        Ok(Self { daemon, network })
+    }
+
+    pub fn api(&self) -> &Api {
+        self.daemon.api()
+    }
+
+    /// Makes a device record of a host; its id.
+    pub fn device(&self, host: &Host) -> Result<String> {
+        create(self.api(), "/devices", &json!({"name": host.name, "mac": host.mac}))
+    }
+
+    /// Makes the tunnel to an exit and brings it up; its id, once the tunnel is healthy.
+    pub fn tunnel(&self, name: &str, exit: &Exit) -> Result<String> {
+        let id = create(self.api(), "/tunnels", &exit.tunnel(name))?;
+        self.bring_up(&id)?;
+        Ok(id)
+    }
+
+    pub fn bring_up(&self, tunnel: &str) -> Result<()> {
+        self.api().act(&format!("/tunnels/{tunnel}/up"))?;
+        wait_ok(HANDSHAKE, "the tunnel to be up and healthy", || {
+            let object = self.api().get(&format!("/tunnels/{tunnel}"))?;
+            let well = object["status"] == "up" && object["healthy"] == true;
+            ensure!(well, "status {}, healthy {}", object["status"], object["healthy"]);
+            Ok(())
+        })
+    }
+
+    pub fn bring_down(&self, tunnel: &str) -> Result<Value> {
+        self.api().act(&format!("/tunnels/{tunnel}/down"))
+    }
+
+    /// The network interface of a tunnel.
+    pub fn interface(&self, tunnel: &str) -> Result<String> {
+        let object = self.api().get(&format!("/tunnels/{tunnel}"))?;
+        object["interface"].as_str().map(str::to_owned).with_context(|| format!("no interface in {object}"))
+    }
+
+    /// Stores a policy, which does nothing before it is applied; its id.
+    pub fn store_policy(&self, policy: &Value) -> Result<String> {
+        create(self.api(), "/routing/policies", policy)
+    }
+
+    /// Stores a policy and applies all; its id.
+    pub fn policy(&self, policy: &Value) -> Result<String> {
+        let id = self.store_policy(policy)?;
+        self.apply()?;
+        Ok(id)
+    }
+
+    /// Replaces a policy and applies all.
+    pub fn replace_policy(&self, id: &str, policy: &Value) -> Result<()> {
+        self.api().put(&format!("/routing/policies/{id}"), policy)?;
+        self.apply().map(drop)
+    }
+
+    pub fn apply(&self) -> Result<Value> {
+        self.api().act("/routing/policies/apply")
+    }
+
+    /// What the gateway says about a device.
+    pub fn evaluate(&self, device: &str) -> Result<Value> {
+        self.api().post("/policy/evaluate", &json!({"device_id": device}))
+    }
+}
+
+/// A policy with VPN hops, fail-closed; the caller changes what it wants otherwise.
+pub fn policy(name: &str, priority: u32, source: (&str, &str), tunnels: &[&str]) -> Value {
+    let hops: Vec<_> = tunnels.iter().map(|tunnel| json!({"type": "vpn", "target": tunnel})).collect();
+    json!({
+        "name": name,
+        "priority": priority,
+        "enabled": true,
+        "source_type": source.0,
+        "source_value": source.1,
+        "hops": hops,
+        "splitting": false,
+        "fail_policy": "fail-closed",
+    })
+}
+
+/// Creates an object; its id.
+pub fn create(api: &Api, collection: &str, object: &Value) -> Result<String> {
+    let made = api.post(collection, object)?;
+    made["id"].as_str().map(str::to_owned).with_context(|| format!("POST {collection}: no id in {made}"))
+}

@@ -1,0 +1,184 @@
+//! What answers in the internet of the tests: servers that tell their clients the address they see.
+//!
+//! | service | port | answer |
+//! |---|---|---|
+//! | HTTP | TCP 80, 8080 | `GET /ip`: the client's address |
+//! | ident | TCP 7007 | for each line: the client's address; the connection stays |
+//! | ident | UDP 7007 | the client's address, a space, the datagram |
+//! | sink | UDP 53 | a refusal in the form of DNS |
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::netns::Namespace;
+
+pub const HTTP: u16 = 80;
+pub const HTTP_OTHER: u16 = 8080;
+pub const IDENT: u16 = 7007;
+pub const DNS: u16 = 53;
+
+/// How soon a service notices that it should end.
+const ATTENTION: Duration = Duration::from_millis(100);
+const CLIENT_PATIENCE: Duration = Duration::from_secs(120);
+
+type Seen = Arc<Mutex<BTreeMap<(u16, IpAddr), u64>>>;
+
+/// The servers; dropping ends them.
+#[derive(Debug)]
+pub struct Services {
+    seen: Seen,
+    ending: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Services {
+    /// Serves on every one of the addresses, so that an answer comes from the address that was asked.
+    pub fn start(namespace: &Namespace, addresses: &[IpAddr]) -> Result<Self> {
+        let mut services = Self { seen: Seen::default(), ending: Arc::default(), threads: Vec::new() };
+        for &address in addresses {
+            services.listen(namespace, (address, HTTP).into(), answer_http)?;
+            services.listen(namespace, (address, HTTP_OTHER).into(), answer_http)?;
+            services.listen(namespace, (address, IDENT).into(), answer_lines)?;
+            services.receive(namespace, (address, IDENT).into(), |from, datagram| {
+                [format!("{} ", from.ip()).as_bytes(), datagram].concat()
+            })?;
+            services.receive(namespace, (address, DNS).into(), |_, query| refuse(query))?;
+        }
+        Ok(services)
+    }
+
+    /// How many connections and datagrams reached a port from an address.
+    pub fn seen(&self, port: u16, from: IpAddr) -> u64 {
+        lock(&self.seen).get(&(port, from)).copied().unwrap_or(0)
+    }
+
+    /// Everything that reached the servers, by port and source.
+    pub fn seen_at_all(&self) -> BTreeMap<(u16, IpAddr), u64> {
+        lock(&self.seen).clone()
+    }
+
+    fn listen(
+        &mut self,
+        namespace: &Namespace,
+        at: SocketAddr,
+        serve: fn(TcpStream, SocketAddr) -> io::Result<()>,
+    ) -> Result<()> {
+        let listener =
+            namespace.within(|| TcpListener::bind(at)).with_context(|| format!("listen on {at}"))?;
+        listener.set_nonblocking(true).context("listener")?;
+        let (seen, ending) = (self.seen.clone(), self.ending.clone());
+        self.threads.push(std::thread::spawn(move || {
+            while !ending.load(Ordering::Relaxed) {
+                let Ok((stream, from)) = listener.accept() else {
+                    wait_readable(&listener);
+                    continue;
+                };
+                count(&seen, at.port(), from.ip());
+                std::thread::spawn(move || {
+                    // A client that goes away mid-answer is the client's business.
+                    let _ = serve(stream, from);
+                });
+            }
+        }));
+        Ok(())
+    }
+
+    fn receive(
+        &mut self,
+        namespace: &Namespace,
+        at: SocketAddr,
+        answer: fn(SocketAddr, &[u8]) -> Vec<u8>,
+    ) -> Result<()> {
+        let socket = namespace.within(|| UdpSocket::bind(at)).with_context(|| format!("receive on {at}"))?;
+        socket.set_read_timeout(Some(ATTENTION)).context("socket")?;
+        let (seen, ending) = (self.seen.clone(), self.ending.clone());
+        self.threads.push(std::thread::spawn(move || {
+            let mut buffer = [0; 2048];
+            while !ending.load(Ordering::Relaxed) {
+                let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
+                count(&seen, at.port(), from.ip());
+                // An answer that cannot be sent is seen by the one who waits for it.
+                let _ = socket.send_to(&answer(from, &buffer[..length]), from);
+            }
+        }));
+        Ok(())
+    }
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // Its panic was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn wait_readable(listener: &TcpListener) {
+    use std::os::fd::AsFd;
+    let mut waiting = [nix::poll::PollFd::new(listener.as_fd(), nix::poll::PollFlags::POLLIN)];
+    // A failure means the next accept fails as well.
+    let _ = nix::poll::poll(&mut waiting, u16::try_from(ATTENTION.as_millis()).unwrap_or(u16::MAX));
+}
+
+fn answer_http(stream: TcpStream, from: SocketAddr) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(CLIENT_PATIENCE))?;
+    let mut reader = BufReader::new(&stream);
+    let mut request = String::new();
+    reader.read_line(&mut request)?;
+    let mut header = String::new();
+    while reader.read_line(&mut header)? > 2 {
+        header.clear();
+    }
+    let (status, body) = match request.split_whitespace().nth(1) {
+        Some("/ip") => ("200 OK", format!("{}\n", from.ip())),
+        _ => ("404 Not Found", "ask for /ip\n".to_owned()),
+    };
+    write!(
+        &stream,
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn answer_lines(stream: TcpStream, from: SocketAddr) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(CLIENT_PATIENCE))?;
+    let mut byte = [0];
+    loop {
+        if (&stream).read(&mut byte)? == 0 {
+            return Ok(());
+        }
+        if byte[0] == b'\n' {
+            (&stream).write_all(format!("{}\n", from.ip()).as_bytes())?;
+        }
+    }
+}
+
+/// The query with the response bit and the code REFUSED set.
+fn refuse(query: &[u8]) -> Vec<u8> {
+    let mut answer = query.to_vec();
+    if let [_, _, flags, code, ..] = answer.as_mut_slice() {
+        *flags |= 0x80;
+        *code = (*code & 0xf0) | 5;
+    }
+    answer
+}
+
+fn count(seen: &Seen, port: u16, from: IpAddr) {
+    *lock(seen).entry((port, from)).or_default() += 1;
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

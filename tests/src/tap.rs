@@ -1,0 +1,319 @@
+//! The leak counter: sees every packet that arrives at the far end of the gateway's uplink and says what it is.
+//!
+//! A leaked packet bears the gateway's own address once it is masqueraded, so the source tells little. The tests
+//! therefore mark their traffic: it goes to addresses that nothing else has business with, or carries [`MARK`]. Outside
+//! of a tunnel such a packet is a leak, and so is any packet with a LAN address. It reads packets with a parser of its
+//! own: the proof must not share its eyes with what it proves.
+
+mod frame;
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result};
+use nix::poll::{PollFd, PollFlags, poll};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::netns::Namespace;
+use crate::topology::{WAN_V4, WAN_V6};
+use crate::wireguard::{PORT, Place};
+use frame::{Frame, Packet};
+
+/// What the payload of marked packets begins with.
+pub const MARK: &[u8] = b"leak-me-not";
+
+const BUFFER: usize = 32 << 20;
+const SAMPLES: usize = 12;
+
+/// What belongs where.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The gateway's own addresses on the uplink.
+    own: [IpAddr; 2],
+    endpoints: Vec<SocketAddr>,
+}
+
+impl Rules {
+    pub fn of_the_topology(exits: [Place; 2]) -> Self {
+        let endpoints = exits
+            .iter()
+            .flat_map(|exit| [SocketAddr::from((exit.v4, PORT)), SocketAddr::from((exit.v6, PORT))])
+            .collect();
+        Self { own: [WAN_V4.into(), WAN_V6.into()], endpoints }
+    }
+
+    fn judge(&self, frame: &Frame<'_>) -> Class {
+        let packet = match frame {
+            Frame::Arp => return Class::Housekeeping,
+            Frame::Other(_) => return Class::Unknown,
+            Frame::Ip(packet) => packet,
+        };
+        if of_the_lan(packet.source) || of_the_tests(packet.destination) || carries_the_mark(packet.payload) {
+            return Class::Leak;
+        }
+        if self.own.contains(&packet.source) && self.to_an_endpoint(packet) {
+            return Class::Tunnel;
+        }
+        if packet.keeps_house() { Class::Housekeeping } else { Class::Unknown }
+    }
+
+    fn to_an_endpoint(&self, packet: &Packet<'_>) -> bool {
+        packet.is_udp()
+            && self.endpoints.iter().any(|endpoint| {
+                endpoint.ip() == packet.destination
+                    && (packet.later_fragment || packet.ports.is_some_and(|(_, to)| to == endpoint.port()))
+            })
+    }
+}
+
+fn of_the_lan(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.octets()[..3] == [192, 168, 10],
+        IpAddr::V6(address) => address.segments()[..4] == [0xfd00, 0x10, 0, 0],
+    }
+}
+
+/// The networks of the servers: 198.18.0.0/15 and 2001:db8:18::/48.
+fn of_the_tests(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => u32::from(address) >> 17 == u32::from(Ipv4Addr::new(198, 18, 0, 0)) >> 17,
+        IpAddr::V6(address) => {
+            u128::from(address) >> 80 == u128::from(Ipv6Addr::new(0x2001, 0xdb8, 0x18, 0, 0, 0, 0, 0)) >> 80
+        }
+    }
+}
+
+fn carries_the_mark(payload: &[u8]) -> bool {
+    payload.windows(MARK.len()).any(|window| window == MARK)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Tunnel,
+    Housekeeping,
+    Leak,
+    Unknown,
+}
+
+/// How many packets, by family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByFamily {
+    pub v4: u64,
+    pub v6: u64,
+}
+
+impl ByFamily {
+    pub fn total(self) -> u64 {
+        self.v4 + self.v6
+    }
+
+    fn add(&mut self, frame: &Frame<'_>) {
+        match frame {
+            Frame::Ip(Packet { source: IpAddr::V6(_), .. }) => self.v6 += 1,
+            _ => self.v4 += 1,
+        }
+    }
+}
+
+/// What the tap has seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets of a tunnel to one of the exits.
+    pub tunnel: ByFamily,
+    /// ARP, neighbour discovery, group membership.
+    pub housekeeping: ByFamily,
+    /// Traffic of the tests, or of a LAN address, outside of a tunnel.
+    pub leaked: ByFamily,
+    /// Those of the leaked packets that were DNS queries.
+    pub leaked_dns: u64,
+    /// Nothing that the rules expect; not traffic of the tests either.
+    pub unknown: ByFamily,
+    /// Packets that the tap itself lost: with any, a zero above proves nothing.
+    pub missed: u64,
+    /// The first leaked and unknown packets, in words.
+    pub samples: Vec<String>,
+}
+
+impl Counts {
+    /// Nothing outside of the tunnels, and nothing overlooked.
+    pub fn is_clean(&self) -> bool {
+        self.leaked.total() == 0 && self.unknown.total() == 0 && self.missed == 0
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "leaked {} (IPv4) + {} (IPv6), unknown {}, in tunnels {}, missed by the tap {}",
+            self.leaked.v4,
+            self.leaked.v6,
+            self.unknown.total(),
+            self.tunnel.total(),
+            self.missed
+        )?;
+        self.samples.iter().try_for_each(|sample| write!(f, "\n  {sample}"))
+    }
+}
+
+/// An open tap. It counts from the moment it is opened; dropping closes it.
+#[derive(Debug)]
+pub struct Tap {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    socket: Socket,
+    rules: Rules,
+    counts: Mutex<Counts>,
+    ending: AtomicBool,
+}
+
+impl Tap {
+    pub fn open(namespace: &Namespace, interface: &str, rules: Rules) -> Result<Self> {
+        let socket = namespace.within(|| listen(interface)).with_context(|| format!("tap {interface}"))?;
+        let shared =
+            Arc::new(Shared { socket, rules, counts: Mutex::default(), ending: AtomicBool::new(false) });
+        let reader = shared.clone();
+        let thread = std::thread::spawn(move || reader.read_until_the_end());
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Everything seen since the tap was opened or reset, including what arrived this very moment.
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.shared.counts();
+        self.shared.drain(&mut counts);
+        counts.clone()
+    }
+
+    /// Starts anew; what was seen so far is returned.
+    pub fn reset(&self) -> Counts {
+        let mut counts = self.shared.counts();
+        self.shared.drain(&mut counts);
+        std::mem::take(&mut *counts)
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.shared.ending.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Its panic was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn read_until_the_end(&self) {
+        while !self.ending.load(Ordering::Relaxed) {
+            let mut waiting = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+            // A failed wait only means that the next look comes early.
+            let _ = poll(&mut waiting, 100_u16);
+            self.drain(&mut self.counts());
+        }
+    }
+
+    fn drain(&self, counts: &mut Counts) {
+        let mut buffer = vec![MaybeUninit::uninit(); 1 << 16];
+        loop {
+            match self.socket.recv_from(&mut buffer) {
+                Ok((length, from)) => {
+                    if !sent_by_us(&from) {
+                        // SAFETY: the kernel has written this many bytes.
+                        let bytes = unsafe { buffer[..length].assume_init_ref() };
+                        self.count(&Frame::read(bytes), counts);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    // The interface went down or away: what it might have carried is unseen.
+                    counts.missed += 1;
+                    break;
+                }
+            }
+        }
+        counts.missed += lost_packets(&self.socket);
+    }
+
+    fn count(&self, frame: &Frame<'_>, counts: &mut Counts) {
+        let class = self.rules.judge(frame);
+        match class {
+            Class::Tunnel => counts.tunnel.add(frame),
+            Class::Housekeeping => counts.housekeeping.add(frame),
+            Class::Leak => {
+                counts.leaked.add(frame);
+                counts.leaked_dns += u64::from(frame.is_dns());
+            }
+            Class::Unknown => counts.unknown.add(frame),
+        }
+        if matches!(class, Class::Leak | Class::Unknown) && counts.samples.len() < SAMPLES {
+            counts.samples.push(format!("{class:?}: {frame}"));
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn listen(interface: &str) -> Result<Socket> {
+    // Without a protocol the socket hears nothing until it is bound to the one interface.
+    let socket = Socket::new(Domain::PACKET, Type::RAW, None).context("packet socket")?;
+    let index = nix::net::if_::if_nametoindex(interface).context("interface")?;
+    let everything = u16::try_from(libc::ETH_P_ALL).context("protocol")?.to_be();
+    // SAFETY: the storage is large enough for a sockaddr_ll, which the closure fills and measures.
+    let ((), address) = unsafe {
+        SockAddr::try_init(|storage, length| {
+            let address = storage.cast::<libc::sockaddr_ll>();
+            (*address).sll_family = libc::AF_PACKET as libc::sa_family_t;
+            (*address).sll_protocol = everything;
+            (*address).sll_ifindex = i32::try_from(index).map_err(std::io::Error::other)?;
+            *length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+            Ok(())
+        })
+    }
+    .context("address")?;
+    enlarge_buffer(&socket)?;
+    socket.bind(&address).context("bind")?;
+    socket.set_nonblocking(true).context("nonblocking")?;
+    Ok(socket)
+}
+
+/// Beyond the limit of ordinary sockets: a burst must not be lost.
+fn enlarge_buffer(socket: &Socket) -> Result<()> {
+    nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::RcvBufForce, &BUFFER)
+        .context("receive buffer")
+}
+
+fn sent_by_us(from: &SockAddr) -> bool {
+    // SAFETY: packet sockets report a sockaddr_ll, and the storage is zeroed beyond what was reported.
+    let address = unsafe { &*from.as_ptr().cast::<libc::sockaddr_ll>() };
+    address.sll_pkttype == libc::PACKET_OUTGOING
+}
+
+/// Packets that found the buffer full since the last question.
+fn lost_packets(socket: &Socket) -> u64 {
+    let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    // SAFETY: the pointers are to a structure of the length given.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut statistics).cast(),
+            &raw mut length,
+        )
+    };
+    if answer == 0 { u64::from(statistics.tp_drops) } else { 1 }
+}

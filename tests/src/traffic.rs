@@ -1,0 +1,178 @@
+//! Traffic of LAN hosts: single questions, flows that live on, and a load that never stops.
+
+mod load;
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::http::exchange;
+use crate::services::{HTTP, IDENT};
+use crate::tap::MARK;
+use crate::topology::Host;
+use crate::wait::wait_for;
+
+pub use load::{Load, Sent};
+
+/// How long a question waits that should be answered.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What became of a question to a server in the internet.
+#[derive(Debug)]
+pub enum Answer {
+    /// The address under which the server saw the host.
+    Seen(IpAddr),
+    /// The network or the server said no.
+    Rejected { error: io::Error, after: Duration },
+    /// Nothing came back in time.
+    Silence,
+}
+
+impl Answer {
+    pub fn seen(&self) -> Option<IpAddr> {
+        match self {
+            Self::Seen(address) => Some(*address),
+            Self::Rejected { .. } | Self::Silence => None,
+        }
+    }
+
+    fn of(outcome: io::Result<IpAddr>, started: Instant) -> Self {
+        match outcome {
+            Ok(address) => Self::Seen(address),
+            Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => Self::Silence,
+            Err(error) => Self::Rejected { error, after: started.elapsed() },
+        }
+    }
+}
+
+impl std::fmt::Display for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Seen(address) => write!(f, "{address}"),
+            Self::Rejected { error, after } => write!(f, "rejected after {} ms ({error})", after.as_millis()),
+            Self::Silence => write!(f, "timeout"),
+        }
+    }
+}
+
+/// Asks a server over a new TCP connection (`GET /ip`) for the address it sees.
+pub fn ask(host: &Host, to: SocketAddr, patience: Duration) -> Answer {
+    let started = Instant::now();
+    Answer::of(fetch(host, to, patience), started)
+}
+
+/// [`ask`] on the usual port, with the patience for a question that should be answered.
+pub fn ask_server(host: &Host, server: IpAddr) -> Answer {
+    ask(host, (server, HTTP).into(), PATIENCE)
+}
+
+/// The addresses under which the server saw a number of new connections, one after the other.
+pub fn connections(host: &Host, server: IpAddr, number: usize) -> Result<Vec<IpAddr>> {
+    (0..number)
+        .map(|n| match ask_server(host, server) {
+            Answer::Seen(address) => Ok(address),
+            answer => bail!("connection {} of {number} from {} to {server}: {answer}", n + 1, host.name),
+        })
+        .collect()
+}
+
+/// Asks a server with one UDP datagram from a new port.
+pub fn ask_udp(host: &Host, to: SocketAddr, patience: Duration) -> Answer {
+    let started = Instant::now();
+    Answer::of(UdpFlow::open(host, to).and_then(|flow| flow.ask(patience)), started)
+}
+
+fn fetch(host: &Host, to: SocketAddr, patience: Duration) -> io::Result<IpAddr> {
+    let connection = host.namespace.within(|| TcpStream::connect_timeout(&to, patience))?;
+    connection.set_read_timeout(Some(patience))?;
+    connection.set_write_timeout(Some(patience))?;
+    let response = exchange(&connection, "GET", &to.to_string(), "/ip", &[], None).map_err(|error| {
+        let kind = error.downcast_ref::<io::Error>().map_or(ErrorKind::Other, io::Error::kind);
+        io::Error::new(kind, format!("{error:#}"))
+    })?;
+    address(&String::from_utf8_lossy(&response.body))
+}
+
+fn address(text: &str) -> io::Result<IpAddr> {
+    text.trim().parse().map_err(|_| io::Error::other(format!("not an address: {text:?}")))
+}
+
+/// A TCP connection that stays open and can be asked again and again.
+#[derive(Debug)]
+pub struct TcpFlow(BufReader<TcpStream>);
+
+impl TcpFlow {
+    pub fn open(host: &Host, server: IpAddr) -> Result<Self> {
+        let to = SocketAddr::from((server, IDENT));
+        let connect = || TcpStream::connect_timeout(&to, PATIENCE);
+        let connection = host.namespace.within(connect).with_context(|| format!("connect to {to}"))?;
+        connection.set_nodelay(true)?;
+        Ok(Self(BufReader::new(connection)))
+    }
+
+    pub fn ask(&mut self, patience: Duration) -> Answer {
+        let started = Instant::now();
+        let mut line = String::new();
+        let mut talk = || {
+            self.0.get_ref().set_read_timeout(Some(patience))?;
+            self.0.get_mut().write_all(&[MARK, b"\n"].concat())?;
+            match self.0.read_line(&mut line)? {
+                0 => Err(io::Error::from(ErrorKind::UnexpectedEof)),
+                _ => address(&line),
+            }
+        };
+        Answer::of(talk(), started)
+    }
+}
+
+/// A UDP flow: one local port, one server.
+#[derive(Debug)]
+pub struct UdpFlow {
+    socket: UdpSocket,
+    to: SocketAddr,
+}
+
+impl UdpFlow {
+    pub fn open(host: &Host, to: SocketAddr) -> io::Result<Self> {
+        let socket = host.namespace.within(|| UdpSocket::bind(any(to.is_ipv6())))?;
+        Ok(Self { socket, to })
+    }
+
+    pub fn ask(&self, patience: Duration) -> io::Result<IpAddr> {
+        self.socket.set_read_timeout(Some(patience))?;
+        self.socket.send_to(MARK, self.to)?;
+        let mut buffer = [0; 512];
+        loop {
+            let (length, from) = self.socket.recv_from(&mut buffer)?;
+            if from == self.to {
+                return seen_in(&buffer[..length]);
+            }
+        }
+    }
+}
+
+/// The address at the beginning of an answer of the UDP ident service.
+fn seen_in(answer: &[u8]) -> io::Result<IpAddr> {
+    address(String::from_utf8_lossy(answer).split(' ').next().unwrap_or_default())
+}
+
+fn any(ipv6: bool) -> SocketAddr {
+    let address: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    (address, 0).into()
+}
+
+/// Whether an address answers to echo requests.
+pub fn ping(host: &Host, to: IpAddr) -> bool {
+    host.namespace.run("ping", &["-n", "-c", "1", "-W", "1", &to.to_string()]).is_ok()
+}
+
+/// Returns once everything the host has sent so far has passed the gateway's LAN side: an echo to the gateway itself
+/// queues up behind it.
+pub fn settle(host: &Host) -> Result<()> {
+    for gateway in [IpAddr::V4(crate::topology::LAN_V4), IpAddr::V6(crate::topology::LAN_V6)] {
+        wait_for(PATIENCE, &format!("the gateway ({gateway}) to answer {}", host.name), || ping(host, gateway))?;
+    }
+    Ok(())
+}
