@@ -1,0 +1,144 @@
+//! The one rtnetlink connection that the backends share, and what they all need of it.
+//!
+//! It belongs to the network namespace of the thread that opened it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::{Stream, StreamExt, pin_mut};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
+use rtnetlink::{Handle, new_connection};
+use tokio::task::JoinHandle;
+
+/// Cheap to clone; all clones use one socket.
+#[derive(Clone, Debug)]
+pub struct Netlink {
+    connection: Arc<Mutex<Connection>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    handle: Handle,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot open a netlink socket")]
+    Open(#[source] io::Error),
+    #[error("cannot list the {what}")]
+    List { what: &'static str, source: Cause },
+    #[error("cannot {action}")]
+    Change { action: &'static str, source: Cause },
+    #[error("there is no interface {0}")]
+    NoInterface(String),
+    #[error("{0}")]
+    Unsupported(&'static str),
+}
+
+/// What the kernel or the connection said.
+#[derive(Debug, thiserror::Error)]
+pub enum Cause {
+    #[error(transparent)]
+    Kernel(io::Error),
+    #[error("the netlink connection broke")]
+    Connection,
+    #[error("the netlink answer was not understood")]
+    Answer(#[source] rtnetlink::Error),
+}
+
+impl From<rtnetlink::Error> for Cause {
+    fn from(error: rtnetlink::Error) -> Self {
+        match error {
+            rtnetlink::Error::NetlinkError(message) => Self::Kernel(message.to_io()),
+            rtnetlink::Error::RequestFailed => Self::Connection,
+            error => Self::Answer(error),
+        }
+    }
+}
+
+impl Cause {
+    pub fn is(&self, errno: i32) -> bool {
+        matches!(self, Self::Kernel(error) if error.raw_os_error() == Some(errno))
+    }
+}
+
+impl Netlink {
+    /// Needs a tokio runtime, on which the connection is served.
+    pub fn open() -> Result<Self, Error> {
+        Ok(Self { connection: Arc::new(Mutex::new(Connection::open()?)) })
+    }
+
+    /// A handle to send requests with. A connection that broke (an answer that could not be parsed ends it) is
+    /// replaced.
+    pub(super) fn handle(&self) -> Result<Handle, Error> {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if connection.task.is_finished() {
+            *connection = Connection::open()?;
+        }
+        Ok(connection.handle.clone())
+    }
+
+    pub(super) async fn links(&self) -> Result<Vec<LinkMessage>, Error> {
+        collect("interfaces", self.handle()?.link().get().execute()).await
+    }
+
+    /// Interface names by index.
+    pub(super) async fn names(&self) -> Result<BTreeMap<u32, String>, Error> {
+        let links = self.links().await?;
+        Ok(links.iter().filter_map(|link| Some((link.header.index, name(link)?.to_owned()))).collect())
+    }
+
+    pub(super) async fn index(&self, interface: &str) -> Result<u32, Error> {
+        let found = self.handle()?.link().get().match_name(interface).execute();
+        pin_mut!(found);
+        match found.next().await {
+            Some(Ok(link)) => Ok(link.header.index),
+            Some(Err(error)) => match Cause::from(error) {
+                cause if cause.is(libc::ENODEV) => Err(Error::NoInterface(interface.to_owned())),
+                source => Err(Error::List { what: "interfaces", source }),
+            },
+            None => Err(Error::NoInterface(interface.to_owned())),
+        }
+    }
+}
+
+impl Connection {
+    fn open() -> Result<Self, Error> {
+        let (connection, handle, _) = new_connection().map_err(Error::Open)?;
+        Ok(Self { handle, task: tokio::spawn(connection) })
+    }
+}
+
+pub(super) fn name(link: &LinkMessage) -> Option<&str> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::IfName(name) => Some(name.as_str()),
+        _ => None,
+    })
+}
+
+/// The whole answer to a dump.
+pub(super) async fn collect<T>(
+    what: &'static str,
+    answer: impl Stream<Item = Result<T, rtnetlink::Error>>,
+) -> Result<Vec<T>, Error> {
+    pin_mut!(answer);
+    let mut items = Vec::new();
+    while let Some(item) = answer.next().await {
+        items.push(item.map_err(|error| Error::List { what, source: error.into() })?);
+    }
+    Ok(items)
+}
+
+/// The result of a change, where some errors mean that all is as it should be.
+pub(super) fn settled(
+    action: &'static str,
+    result: Result<(), rtnetlink::Error>,
+    fine: &[i32],
+) -> Result<(), Error> {
+    match result.map_err(Cause::from) {
+        Err(source) if !fine.iter().any(|errno| source.is(*errno)) => Err(Error::Change { action, source }),
+        _ => Ok(()),
+    }
+}
