@@ -1,1 +1,97 @@
-//! The only caller of the system clock.
+//! The only caller of the system clocks. Everything else is handed a time or a [`Clock`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// Wall clock; may jump.
+    fn now(&self) -> Timestamp;
+    /// Since boot, sleep included; never goes back. The dataplane measures with the same clock.
+    fn boot(&self) -> Duration;
+}
+
+pub type SharedClock = Arc<dyn Clock>;
+
+/// The clocks of the kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl SystemClock {
+    pub fn shared() -> SharedClock {
+        Arc::new(SystemClock)
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn boot(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    }
+}
+
+/// A clock that moves only when told: for tests.
+#[derive(Debug)]
+pub struct ManualClock {
+    wall_micros: AtomicI64,
+    boot_micros: AtomicU64,
+}
+
+impl ManualClock {
+    pub fn at(now: Timestamp) -> Arc<ManualClock> {
+        Arc::new(ManualClock {
+            wall_micros: AtomicI64::new(now.as_microsecond()),
+            boot_micros: AtomicU64::new(1_000_000),
+        })
+    }
+
+    pub fn advance(&self, by: Duration) {
+        let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
+        self.boot_micros.fetch_add(micros, Ordering::SeqCst);
+        self.wall_micros.fetch_add(i64::try_from(micros).unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
+
+    /// Sets the wall clock, as an administrator or NTP would.
+    pub fn set(&self, now: Timestamp) {
+        self.wall_micros.store(now.as_microsecond(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_microsecond(self.wall_micros.load(Ordering::SeqCst)).unwrap_or(Timestamp::MAX)
+    }
+
+    fn boot(&self) -> Duration {
+        Duration::from_micros(self.boot_micros.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_boot_clock_does_not_go_back() {
+        let first = SystemClock.boot();
+        assert!(SystemClock.boot() >= first && first > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_manual_clock_moves_only_when_told() {
+        let start: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        let clock = ManualClock::at(start);
+        assert_eq!(clock.now(), start);
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(clock.now().to_string(), "2026-11-20T12:01:00Z");
+        clock.set(start);
+        assert_eq!((clock.now(), clock.boot()), (start, Duration::from_secs(61)));
+    }
+}

@@ -1,1 +1,83 @@
-//! The durable state: one write path, one audit trail.
+//! The durable state: one file, one write path, one audit trail.
+//!
+//! Reads come from [`Store::current`], a value in memory; only the audit trail is read from the file. All changes go
+//! through [`Store::commit`], which writes rows, audit entry and revision in one transaction, flushed to the disk,
+//! and then publishes the new state. The file is locked against other processes while the store is open.
+
+mod audit;
+mod commit;
+mod error;
+mod load;
+mod migrate;
+mod schema;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use gateway_model::State;
+use redb::Database;
+use tokio::sync::watch;
+
+use crate::clock::SharedClock;
+
+pub use audit::{
+    AuditAuth, AuditEntry, AuditFault, AuditFilter, AuditReport, AuditResult, AuditTicket, Before,
+};
+pub use commit::CommitError;
+pub use error::Error;
+pub use migrate::SCHEMA;
+
+/// The store. Shared as `Arc<Store>`. Writing blocks on the disk: call it from a blocking task.
+pub struct Store {
+    path: PathBuf,
+    clock: SharedClock,
+    db: Database,
+    current: ArcSwap<State>,
+    revisions: watch::Sender<u64>,
+    writer: Mutex<audit::Head>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens the file, or makes a new one with the built-in objects. The folder is made if it is missing.
+    pub fn open(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
+        let path = path.as_ref().to_owned();
+        let (db, state, head) = load::open(&path, clock.as_ref())?;
+        let (revisions, _) = watch::channel(state.revision.0);
+        Ok(Store {
+            path,
+            clock,
+            db,
+            current: ArcSwap::from_pointee(state),
+            revisions,
+            writer: Mutex::new(head),
+        })
+    }
+
+    /// The state as last committed. Costs no lock.
+    pub fn current(&self) -> Arc<State> {
+        self.current.load_full()
+    }
+
+    /// Wakes at each commit that changed the state, with its revision.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.revisions.subscribe()
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -86,6 +86,7 @@ pub struct Kind {
     references: fn(&State, Id) -> Option<References>,
     begin: fn(&mut State),
     changed_rows: fn(&State) -> Vec<StoredRow>,
+    changed_count: fn(&State) -> usize,
     changes: fn(&State, &State, usize) -> Vec<Change>,
     load: fn(&mut State, &[u8]) -> Result<(), LoadError>,
     resume: fn(&mut State, u32, Revision),
@@ -128,6 +129,7 @@ impl Kind {
             references: |state, id| R::table(state).get(id).map(|row| state.references_of(row.as_ref())),
             begin: |state| R::table_mut(state).begin(),
             changed_rows: |state| changed_rows(R::table(state)),
+            changed_count: |state| R::table(state).dirty().len(),
             changes: changes::<R>,
             load: load::<R>,
             resume: |state, next_slot, revision| R::table_mut(state).resume(next_slot, revision),
@@ -215,6 +217,15 @@ impl Kind {
         let mut input = settings().for_deserialize().into_generator();
         let mut output = settings().for_serialize().into_generator();
         (self.input_schema(&mut input), self.output_schema(&mut output))
+    }
+
+    /// Whether the draft wrote or removed a row of the kind.
+    pub fn is_changed(&self, draft: &State) -> bool {
+        self.changed_count(draft) > 0
+    }
+
+    pub fn changed_count(&self, draft: &State) -> usize {
+        (self.changed_count)(draft)
     }
 
     /// For the store: the rows that the draft changed.

@@ -13,9 +13,9 @@ use crate::id::{Id, MacAddr, Revision};
 use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel, trust_class};
 use crate::problem::{Problems, Warning};
 use crate::references::{Hold, References};
-use crate::registry::KINDS;
+use crate::registry::{KINDS, LoadError};
 use crate::resource::{Resource, ref_key};
-use crate::table::Table;
+use crate::table::{KeyClash, Table};
 
 /// Everything stored.
 #[derive(Clone, Debug)]
@@ -39,6 +39,14 @@ pub struct Applied {
     pub revision: Revision,
     pub at: Option<Timestamp>,
     pub policies: Table<RoutingPolicy>,
+}
+
+impl Applied {
+    /// For the store: takes over a frozen policy that it read back.
+    pub fn load(&mut self, policy: RoutingPolicy) -> Result<(), LoadError> {
+        let clash = |clash: KeyClash| LoadError::Clash { noun: RoutingPolicy::NOUN, field: clash.field };
+        self.policies.put(policy).map_err(clash)
+    }
 }
 
 impl Default for State {

@@ -1,0 +1,337 @@
+//! The audit trail: one entry per mutation, each with the hash of the one before it.
+//!
+//! The hash of an entry is SHA-256 over the previous hash and the bytes of the entry as stored, so that neither an
+//! edited nor a removed entry goes unnoticed by [`Store::verify_audit`]. The number and the hash of the last entry
+//! stand apart, which shows a cut-off end.
+
+use std::net::IpAddr;
+
+use gateway_model::Id;
+use jiff::{SignedDuration, Timestamp};
+use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, WriteTransaction};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::Store;
+use super::error::Error;
+use super::load;
+use super::schema::{AUDIT, META, META_TEXT, meta};
+
+type Hash = [u8; 32];
+
+/// Who wants to do what. Consumed by the write path: no mutation without an entry.
+#[derive(Debug)]
+#[must_use = "a ticket is recorded by commit or record"]
+pub struct AuditTicket {
+    /// User name, key name, or `system`.
+    pub actor: String,
+    pub auth: AuditAuth,
+    pub ip: Option<IpAddr>,
+    pub request_id: String,
+    /// Verb and noun: `create_routing_policy`.
+    pub action: String,
+    /// The noun: `routing_policy`.
+    pub resource_type: String,
+    pub resource_id: Option<String>,
+    /// An object; never with secrets in it.
+    pub details: Value,
+}
+
+impl AuditTicket {
+    /// For what the service does by itself.
+    pub fn system(action: impl Into<String>, resource_type: impl Into<String>) -> AuditTicket {
+        AuditTicket {
+            actor: "system".into(),
+            auth: AuditAuth::System,
+            ip: None,
+            request_id: String::new(),
+            action: action.into(),
+            resource_type: resource_type.into(),
+            resource_id: None,
+            details: Value::Null,
+        }
+    }
+
+    pub fn on(mut self, id: Id) -> AuditTicket {
+        self.resource_id = Some(id.to_string());
+        self
+    }
+}
+
+/// How the actor was recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AuditAuth {
+    Session,
+    Key,
+    Localnet,
+    /// Authentication is disabled.
+    Open,
+    System,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AuditResult {
+    Success,
+    Denied,
+    Failed,
+}
+
+/// An entry as the API shows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditEntry {
+    pub id: u64,
+    pub timestamp: Timestamp,
+    pub actor: String,
+    pub action: String,
+    pub resource_type: String,
+    pub resource_id: Option<String>,
+    pub details: Value,
+    pub result: AuditResult,
+    pub ip: Option<IpAddr>,
+    pub auth: AuditAuth,
+    pub request_id: String,
+    pub prev_hash: String,
+    /// Of this entry; not part of what is hashed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hash: String,
+}
+
+/// End of a page: entries older than this, exclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    Id(u64),
+    Time(Timestamp),
+}
+
+/// Conditions that all must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    pub actor: Option<String>,
+    pub action: Option<String>,
+    pub resource_type: Option<String>,
+    pub resource_id: Option<String>,
+    pub request_id: Option<String>,
+    pub result: Option<AuditResult>,
+}
+
+impl AuditFilter {
+    fn is_empty(&self) -> bool {
+        *self == AuditFilter::default()
+    }
+
+    fn matches(&self, entry: &AuditEntry) -> bool {
+        let text = |want: &Option<String>, have: &str| want.as_deref().is_none_or(|want| want == have);
+        text(&self.actor, &entry.actor)
+            && text(&self.action, &entry.action)
+            && text(&self.resource_type, &entry.resource_type)
+            && text(&self.request_id, &entry.request_id)
+            && (self.resource_id.is_none() || self.resource_id == entry.resource_id)
+            && self.result.is_none_or(|want| want == entry.result)
+    }
+}
+
+/// Result of a check of the whole trail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AuditReport {
+    pub entries: u64,
+    pub intact: bool,
+    /// The first fault, in the order of the entries.
+    pub fault: Option<AuditFault>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AuditFault {
+    pub id: u64,
+    pub what: String,
+}
+
+/// The end of the chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    id: u64,
+    hash: Hash,
+    at: Timestamp,
+}
+
+/// An entry about to be written.
+pub(super) struct Entry {
+    id: u64,
+    at: Timestamp,
+    hash: Hash,
+    json: Vec<u8>,
+}
+
+impl Entry {
+    pub(super) fn new(head: &Head, ticket: AuditTicket, result: AuditResult, now: Timestamp) -> Entry {
+        let AuditTicket { actor, auth, ip, request_id, action, resource_type, resource_id, details } = ticket;
+        let (id, at) = (head.id + 1, stamp(now, head.at));
+        let details = if details.is_null() { Value::Object(Default::default()) } else { details };
+        let entry = AuditEntry {
+            id,
+            timestamp: at,
+            actor,
+            action,
+            resource_type,
+            resource_id,
+            details,
+            result,
+            ip,
+            auth,
+            request_id,
+            prev_hash: hex(&head.hash),
+            hash: String::new(),
+        };
+        let json = serde_json::to_vec(&entry).expect("an entry is a struct with string keys");
+        Entry { id, at, hash: chain(&head.hash, &json), json }
+    }
+
+    pub(super) fn head(&self) -> Head {
+        Head { id: self.id, hash: self.hash, at: self.at }
+    }
+}
+
+/// The time of an entry: whole microseconds and later than the last one, unless the clock was set back by more
+/// than a second, which the trail then shows.
+fn stamp(now: Timestamp, last: Timestamp) -> Timestamp {
+    let now = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
+    if now <= last && last.duration_since(now) < SignedDuration::from_secs(1) {
+        last.checked_add(SignedDuration::from_micros(1)).unwrap_or(last)
+    } else {
+        now
+    }
+}
+
+fn chain(previous: &Hash, json: &[u8]) -> Hash {
+    let mut hasher = Sha256::new();
+    hasher.update(previous);
+    hasher.update(json);
+    hasher.finalize().into()
+}
+
+fn hex(hash: &Hash) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn append(txn: &WriteTransaction, entry: &Entry) -> Result<(), Error> {
+    let failed = || Error::at("write the audit entry");
+    let value = [entry.hash.as_slice(), entry.json.as_slice()].concat();
+    let mut table = txn.open_table(AUDIT).map_err(Error::at("write the audit entry"))?;
+    table.insert(entry.id, value.as_slice()).map_err(failed())?;
+    let mut numbers = txn.open_table(META).map_err(Error::at("write the audit entry"))?;
+    numbers.insert(meta::AUDIT_LAST, entry.id).map_err(failed())?;
+    let mut texts = txn.open_table(META_TEXT).map_err(Error::at("write the audit entry"))?;
+    texts.insert(meta::AUDIT_HASH, hex(&entry.hash).as_str()).map_err(failed())?;
+    Ok(())
+}
+
+pub(super) fn read_head(txn: &ReadTransaction) -> Result<Head, Error> {
+    let table = txn.open_table(AUDIT).map_err(Error::at("read the audit trail"))?;
+    let last = table.last().map_err(Error::at("read the audit trail"))?;
+    let Some((id, value)) = last else {
+        // An emptied trail goes on behind the number it had, so that the gap stays visible.
+        let id = load::number(txn, meta::AUDIT_LAST)?;
+        return Ok(Head { id, hash: [0; 32], at: Timestamp::UNIX_EPOCH });
+    };
+    let (hash, json) = split(value.value())?;
+    Ok(Head { id: id.value().max(load::number(txn, meta::AUDIT_LAST)?), hash, at: parse(json)?.timestamp })
+}
+
+fn split(value: &[u8]) -> Result<(Hash, &[u8]), Error> {
+    match value.split_first_chunk::<32>() {
+        Some((hash, json)) => Ok((*hash, json)),
+        None => Err(Error::Damaged { what: "an audit entry is cut off".into() }),
+    }
+}
+
+fn parse(json: &[u8]) -> Result<AuditEntry, Error> {
+    serde_json::from_slice(json)
+        .map_err(|error| Error::Damaged { what: format!("an audit entry cannot be read: {error}") })
+}
+
+fn show(value: &[u8]) -> Result<AuditEntry, Error> {
+    let (hash, json) = split(value)?;
+    let mut entry = parse(json)?;
+    entry.hash = hex(&hash);
+    Ok(entry)
+}
+
+impl Store {
+    /// A page of the trail, newest first, and the number of all entries that match the filter, `before` apart.
+    pub fn audit(
+        &self,
+        limit: usize,
+        before: Option<Before>,
+        filter: &AuditFilter,
+    ) -> Result<(Vec<AuditEntry>, u64), Error> {
+        let txn = self.db.begin_read().map_err(Error::at("read the audit trail"))?;
+        let table = txn.open_table(AUDIT).map_err(Error::at("read the audit trail"))?;
+        let all = table.len().map_err(Error::at("read the audit trail"))?;
+        let (mut page, mut total) = (Vec::new(), 0);
+        for row in table.iter().map_err(Error::at("read the audit trail"))?.rev() {
+            // Without a filter the total is known, and the walk ends with the page.
+            if filter.is_empty() && page.len() >= limit {
+                break;
+            }
+            let (id, value) = row.map_err(Error::at("read the audit trail"))?;
+            if filter.is_empty() && matches!(before, Some(Before::Id(end)) if id.value() >= end) {
+                continue;
+            }
+            let entry = show(value.value())?;
+            if !filter.matches(&entry) {
+                continue;
+            }
+            total += 1;
+            let older = match before {
+                None => true,
+                Some(Before::Id(end)) => entry.id < end,
+                Some(Before::Time(end)) => entry.timestamp < end,
+            };
+            if older && page.len() < limit {
+                page.push(entry);
+            }
+        }
+        Ok((page, if filter.is_empty() { all } else { total }))
+    }
+
+    /// Checks the whole chain.
+    pub fn verify_audit(&self) -> Result<AuditReport, Error> {
+        let txn = self.db.begin_read().map_err(Error::at("read the audit trail"))?;
+        let table = txn.open_table(AUDIT).map_err(Error::at("read the audit trail"))?;
+        let entries = table.len().map_err(Error::at("read the audit trail"))?;
+        let broken = |id: u64, what: &str| AuditReport {
+            entries,
+            intact: false,
+            fault: Some(AuditFault { id, what: what.into() }),
+        };
+        let (mut last, mut hash) = (0, [0; 32]);
+        for row in table.iter().map_err(Error::at("read the audit trail"))? {
+            let (id, value) = row.map_err(Error::at("read the audit trail"))?;
+            let id = id.value();
+            if id != last + 1 {
+                return Ok(broken(last + 1, "the entry is missing"));
+            }
+            let Ok((stored, json)) = split(value.value()) else {
+                return Ok(broken(id, "the entry is cut off"));
+            };
+            if chain(&hash, json) != stored {
+                return Ok(broken(id, "the entry, or the one before it, was altered"));
+            }
+            match parse(json) {
+                Ok(entry) if entry.id == id && entry.prev_hash == hex(&hash) => {}
+                _ => return Ok(broken(id, "the entry does not belong here")),
+            }
+            (last, hash) = (id, stored);
+        }
+        if load::number(&txn, meta::AUDIT_LAST)? != last {
+            return Ok(broken(last + 1, "entries at the end are missing"));
+        }
+        if last > 0 && load::text(&txn, meta::AUDIT_HASH)? != Some(hex(&hash)) {
+            return Ok(broken(last, "the last entry was exchanged"));
+        }
+        Ok(AuditReport { entries, intact: true, fault: None })
+    }
+}

@@ -1,0 +1,184 @@
+//! The one write path.
+
+use std::sync::{Arc, PoisonError};
+
+use gateway_model::State;
+use gateway_model::registry::{Change, KINDS, stored_json};
+use redb::WriteTransaction;
+use serde_json::{Value, json};
+
+use super::Store;
+use super::audit::{self, AuditResult, AuditTicket};
+use super::error::Error;
+use super::schema::{APPLIED, META, META_TEXT, meta, rows};
+
+/// Most row changes that an audit entry lists; it counts the rest.
+const LISTED_CHANGES: usize = 20;
+
+/// Why a commit changed nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError<E> {
+    /// The edit itself refused. Record the ticket with [`Store::record`].
+    #[error("the edit was refused")]
+    Refused { error: E, ticket: AuditTicket },
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl Store {
+    /// Runs the edit on a draft of the state and, if it agrees, makes the draft the state: rows, audit entry and
+    /// revision in one transaction. Blocks on the disk and on other writers.
+    ///
+    /// The ticket's resource id is filled in when the edit touched a single object of its resource type.
+    pub fn commit<T, E>(
+        &self,
+        ticket: AuditTicket,
+        edit: impl FnOnce(&mut State) -> Result<T, E>,
+    ) -> Result<T, CommitError<E>> {
+        self.commit_noted(ticket, |draft, _| edit(draft))
+    }
+
+    /// As [`Store::commit`], for edits that add to the audit entry.
+    pub fn commit_noted<T, E>(
+        &self,
+        mut ticket: AuditTicket,
+        edit: impl FnOnce(&mut State, &mut AuditTicket) -> Result<T, E>,
+    ) -> Result<T, CommitError<E>> {
+        // A writer that panicked left nothing half done: the head moves only after its transaction.
+        let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.current();
+        let now = self.clock.now();
+        let mut draft = before.begin(now);
+        let answer = match edit(&mut draft, &mut ticket) {
+            Ok(answer) => answer,
+            Err(error) => return Err(CommitError::Refused { error, ticket }),
+        };
+        let changed = has_changed(&before, &draft);
+        note_changes(&mut ticket, &before, &draft);
+        let entry = audit::Entry::new(&head, ticket, AuditResult::Success, now);
+        let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
+        if changed {
+            write_state(&txn, &before, &draft)?;
+        }
+        audit::append(&txn, &entry)?;
+        txn.commit().map_err(|error| CommitError::Store(Error::at("commit")(error)))?;
+        *head = entry.head();
+        if changed {
+            let revision = draft.revision.0;
+            self.current.store(Arc::new(draft));
+            self.revisions.send_replace(revision);
+        }
+        Ok(answer)
+    }
+
+    /// Makes the present policies those that steer traffic.
+    pub fn apply_policies(&self, ticket: AuditTicket) -> Result<(), Error> {
+        let frozen = self.commit(ticket, |draft| {
+            draft.freeze_applied();
+            Ok::<(), std::convert::Infallible>(())
+        });
+        match frozen {
+            Ok(()) => Ok(()),
+            Err(CommitError::Store(error)) => Err(error),
+            Err(CommitError::Refused { error, .. }) => match error {},
+        }
+    }
+
+    /// Records an attempt that changed nothing in the store: refused, failed, or an action outside of it.
+    pub fn record(&self, ticket: AuditTicket, result: AuditResult) -> Result<(), Error> {
+        let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = audit::Entry::new(&head, ticket, result, self.clock.now());
+        let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
+        audit::append(&txn, &entry)?;
+        txn.commit().map_err(Error::at("commit"))?;
+        *head = entry.head();
+        Ok(())
+    }
+}
+
+fn has_changed(before: &State, draft: &State) -> bool {
+    draft.applied.revision != before.applied.revision || KINDS.iter().any(|kind| kind.is_changed(draft))
+}
+
+/// Writes what differs between the states.
+pub(super) fn write_state(txn: &WriteTransaction, before: &State, draft: &State) -> Result<(), Error> {
+    let failed = || Error::at("write");
+    let mut numbers = txn.open_table(META).map_err(Error::at("write"))?;
+    numbers.insert(meta::REVISION, draft.revision.0).map_err(failed())?;
+    for kind in KINDS.iter().filter(|kind| kind.is_changed(draft)) {
+        let mut table = txn.open_table(rows(kind.collection)).map_err(Error::at("write"))?;
+        for row in kind.changed_rows(draft) {
+            match row.json {
+                Some(json) => drop(table.insert(row.id.as_bytes(), json.as_slice()).map_err(failed())?),
+                None => drop(table.remove(row.id.as_bytes()).map_err(failed())?),
+            }
+        }
+        let (next_slot, revision) = kind.marks(draft);
+        numbers.insert(meta::next_slot(kind.collection).as_str(), u64::from(next_slot)).map_err(failed())?;
+        numbers.insert(meta::collection_revision(kind.collection).as_str(), revision.0).map_err(failed())?;
+    }
+    if draft.applied.revision != before.applied.revision {
+        numbers.insert(meta::APPLIED_REVISION, draft.applied.revision.0).map_err(failed())?;
+        drop(numbers);
+        write_applied(txn, before, draft)?;
+    }
+    Ok(())
+}
+
+/// Writes the policies whose frozen copy is another one than before. Both sets are in the order of the ids.
+fn write_applied(txn: &WriteTransaction, before: &State, draft: &State) -> Result<(), Error> {
+    let failed = || Error::at("write");
+    let mut table = txn.open_table(APPLIED).map_err(Error::at("write"))?;
+    let (old, new) = (&before.applied.policies, &draft.applied.policies);
+    for policy in new.arcs() {
+        if !old.get(policy.meta.id).is_some_and(|had| Arc::ptr_eq(had, policy)) {
+            table
+                .insert(policy.meta.id.as_bytes(), stored_json(policy.as_ref()).as_slice())
+                .map_err(failed())?;
+        }
+    }
+    for policy in old.iter().filter(|policy| !new.contains(policy.meta.id)) {
+        table.remove(policy.meta.id.as_bytes()).map_err(failed())?;
+    }
+    let mut texts = txn.open_table(META_TEXT).map_err(Error::at("write"))?;
+    match draft.applied.at {
+        Some(at) => drop(texts.insert(meta::APPLIED_AT, at.to_string().as_str()).map_err(failed())?),
+        None => drop(texts.remove(meta::APPLIED_AT).map_err(failed())?),
+    }
+    Ok(())
+}
+
+/// Adds to the ticket which rows changed: names of objects and fields, never values.
+fn note_changes(ticket: &mut AuditTicket, before: &State, draft: &State) {
+    let total: usize = KINDS.iter().map(|kind| kind.changed_count(draft)).sum();
+    let mut changes: Vec<Change> = Vec::new();
+    for kind in KINDS {
+        changes.extend(kind.changes(before, draft, LISTED_CHANGES - changes.len()));
+    }
+    if ticket.resource_id.is_none() {
+        let mut of_type = changes.iter().filter(|change| change.noun == ticket.resource_type);
+        if let (Some(only), None, true) = (of_type.next(), of_type.next(), total <= LISTED_CHANGES) {
+            ticket.resource_id = Some(only.id.to_string());
+        }
+    }
+    if changes.is_empty() {
+        return;
+    }
+    if !ticket.details.is_object() {
+        let given = ticket.details.take();
+        ticket.details = if given.is_null() { json!({}) } else { json!({ "note": given }) };
+    }
+    let Value::Object(details) = &mut ticket.details else { return };
+    let shown = changes.iter().map(|change| {
+        let mut shown =
+            json!({ "op": change.op.as_str(), "type": change.noun, "id": change.id, "name": change.label });
+        if !change.fields.is_empty() {
+            shown["fields"] = json!(change.fields);
+        }
+        shown
+    });
+    details.insert("changes".into(), shown.collect());
+    if total > changes.len() {
+        details.insert("changes_total".into(), total.into());
+    }
+}

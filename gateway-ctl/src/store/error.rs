@@ -1,0 +1,80 @@
+//! What can go wrong with the file. A caller that cannot open the store falls back to blocking.
+
+use std::io;
+use std::path::PathBuf;
+
+use gateway_model::registry::LoadError;
+
+/// The operation that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot create the folder {path}")]
+    Folder {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot open the store {path}")]
+    Open {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the store {path} is in use by another process")]
+    Locked { path: PathBuf },
+    /// The file is whole but written by a newer version of the service.
+    #[error(
+        "the store has schema {found}, this version knows schemas up to {known}: start the version that wrote it, or a newer one"
+    )]
+    NewerSchema { found: u64, known: u64 },
+    /// The file cannot be read back as what was written.
+    #[error("the store is damaged: {what}")]
+    Damaged { what: String },
+    #[error("cannot {operation} in the store")]
+    Database {
+        operation: &'static str,
+        #[source]
+        source: Box<redb::Error>,
+    },
+}
+
+impl Error {
+    /// For `map_err`: names the operation, and tells damage from other failures.
+    pub(super) fn at<E: Into<redb::Error>>(operation: &'static str) -> impl Fn(E) -> Error {
+        move |error| match error.into() {
+            redb::Error::Corrupted(what) => Error::Damaged { what },
+            redb::Error::Io(source) if source.kind() == io::ErrorKind::InvalidData => {
+                Error::Damaged { what: source.to_string() }
+            }
+            error @ (redb::Error::TableTypeMismatch { .. }
+            | redb::Error::TableIsMultimap(_)
+            | redb::Error::TableIsNotMultimap(_)
+            | redb::Error::TypeDefinitionChanged { .. }
+            | redb::Error::TableDoesNotExist(_)) => Error::Damaged { what: error.to_string() },
+            source => Error::Database { operation, source: Box::new(source) },
+        }
+    }
+
+    /// Whether there is no room left on the disk.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Error::Database { source, .. } => {
+                matches!(source.as_ref(), redb::Error::Io(error) if error.kind() == io::ErrorKind::StorageFull)
+            }
+            Error::Folder { source, .. } | Error::Open { source, .. } => {
+                source.kind() == io::ErrorKind::StorageFull
+            }
+            Error::Locked { .. } | Error::NewerSchema { .. } | Error::Damaged { .. } => false,
+        }
+    }
+}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Error {
+        let what = match std::error::Error::source(&error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        };
+        Error::Damaged { what }
+    }
+}

@@ -1,0 +1,156 @@
+//! Opening the file: lock, migrate, read everything back.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use gateway_model::kinds::RoutingPolicy;
+use gateway_model::registry::{KINDS, read_stored};
+use gateway_model::{Revision, State};
+use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable};
+
+use super::audit::Head;
+use super::commit::write_state;
+use super::error::Error;
+use super::schema::{APPLIED, META, META_TEXT, meta, rows};
+use super::{audit, migrate};
+use crate::clock::Clock;
+
+type Opened = (Database, State, Head);
+
+pub(super) fn open(path: &Path, clock: &dyn Clock) -> Result<Opened, Error> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+    let exists = path.try_exists().map_err(|source| Error::Open { path: path.to_owned(), source })?;
+    if !exists {
+        create(path, folder, clock)?;
+    }
+    let file = open_file(path, false)?;
+    // The database library panics on some kinds of damage instead of reporting them.
+    catch_unwind(AssertUnwindSafe(|| {
+        let db = open_database(file, path)?;
+        migrate::run(&db)?;
+        let (state, head) = read(&db)?;
+        Ok((db, state, head))
+    }))
+    .unwrap_or_else(|panic| Err(Error::Damaged { what: panic_text(panic.as_ref()) }))
+}
+
+/// Makes a new store beside its place and moves it there when it is whole. An interrupted attempt is started over.
+fn create(path: &Path, folder: &Path, clock: &dyn Clock) -> Result<(), Error> {
+    let draft = draft_path(path);
+    let failed = |source| Error::Open { path: draft.clone(), source };
+    {
+        let file = open_file(&draft, true)?;
+        let db = open_database(file, &draft)?;
+        migrate::run(&db)?;
+        let state = State::new(clock.now());
+        let txn = db.begin_write().map_err(Error::at("begin to write"))?;
+        write_state(&txn, &State::empty(), &state)?;
+        txn.commit().map_err(Error::at("commit"))?;
+    }
+    std::fs::rename(&draft, path).map_err(failed)?;
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+}
+
+fn draft_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    path.with_file_name(name)
+}
+
+fn open_file(path: &Path, fresh: bool) -> Result<File, Error> {
+    let failed = |source| Error::Open { path: path.to_owned(), source };
+    if fresh {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+    }
+    let file =
+        OpenOptions::new().read(true).write(true).create_new(fresh).mode(0o600).open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
+    }
+    if !fresh && metadata.len() == 0 {
+        return Err(Error::Damaged { what: "the file is empty".into() });
+    }
+    Ok(file)
+}
+
+fn open_database(file: File, path: &Path) -> Result<Database, Error> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(16 << 20);
+    builder.create_file(file).map_err(|error| match error {
+        DatabaseError::DatabaseAlreadyOpen => Error::Locked { path: path.to_owned() },
+        DatabaseError::UpgradeRequired(version) => {
+            Error::Damaged { what: format!("its file format {version} is not known") }
+        }
+        error => Error::at("open the database")(error),
+    })
+}
+
+fn read(db: &Database) -> Result<(State, Head), Error> {
+    let txn = db.begin_read().map_err(Error::at("begin to read"))?;
+    let mut state = State::empty();
+    state.revision = Revision(number(&txn, meta::REVISION)?);
+    for kind in KINDS {
+        let table = txn.open_table(rows(kind.collection)).map_err(Error::at("read"))?;
+        for row in table.iter().map_err(Error::at("read"))? {
+            let (_, json) = row.map_err(Error::at("read"))?;
+            kind.load(&mut state, json.value())?;
+        }
+        let next_slot = number(&txn, &meta::next_slot(kind.collection))?;
+        let next_slot = u32::try_from(next_slot)
+            .map_err(|_| Error::Damaged { what: "a counter is out of range".into() })?;
+        kind.resume(
+            &mut state,
+            next_slot,
+            Revision(number(&txn, &meta::collection_revision(kind.collection))?),
+        );
+    }
+    read_applied(&txn, &mut state)?;
+    let head = audit::read_head(&txn)?;
+    Ok((state, head))
+}
+
+fn read_applied(txn: &ReadTransaction, state: &mut State) -> Result<(), Error> {
+    state.applied.revision = Revision(number(txn, meta::APPLIED_REVISION)?);
+    state.applied.at = match text(txn, meta::APPLIED_AT)? {
+        Some(at) => Some(
+            at.parse()
+                .map_err(|_| Error::Damaged { what: "the time of the last apply cannot be read".into() })?,
+        ),
+        None => None,
+    };
+    let table = txn.open_table(APPLIED).map_err(Error::at("read"))?;
+    for row in table.iter().map_err(Error::at("read"))? {
+        let (_, json) = row.map_err(Error::at("read"))?;
+        let policy: RoutingPolicy = read_stored(json.value())?;
+        state.applied.load(policy)?;
+    }
+    Ok(())
+}
+
+/// A number of the table `meta`, 0 when it is missing.
+pub(super) fn number(txn: &ReadTransaction, key: &str) -> Result<u64, Error> {
+    let table = txn.open_table(META).map_err(Error::at("read"))?;
+    Ok(table.get(key).map_err(Error::at("read"))?.map_or(0, |value| value.value()))
+}
+
+pub(super) fn text(txn: &ReadTransaction, key: &str) -> Result<Option<String>, Error> {
+    let table = txn.open_table(META_TEXT).map_err(Error::at("read"))?;
+    Ok(table.get(key).map_err(Error::at("read"))?.map(|value| value.value().to_owned()))
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it cannot be read".to_owned())
+}

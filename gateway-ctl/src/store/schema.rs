@@ -1,0 +1,47 @@
+//! Tables of the file.
+//!
+//! One table per kind, named by its collection: id to JSON with the secrets in clear. `applied` holds the frozen
+//! policies in the same form. The definitions of closed migrations are their own, not these.
+
+use redb::TableDefinition;
+
+/// Rows of one kind.
+pub type Rows<'a> = TableDefinition<'a, &'static [u8; 16], &'static [u8]>;
+
+pub const fn rows(collection: &str) -> Rows<'_> {
+    TableDefinition::new(collection)
+}
+
+pub const APPLIED: Rows<'static> = rows("applied");
+
+/// Entry number to the SHA-256 of the chain (32 bytes) and the JSON of the entry.
+pub const AUDIT: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new("audit");
+
+/// Numbers: see [`meta`].
+pub const META: TableDefinition<'static, &'static str, u64> = TableDefinition::new("meta");
+
+/// Texts: see [`meta`].
+pub const META_TEXT: TableDefinition<'static, &'static str, &'static str> = TableDefinition::new("meta_text");
+
+/// Keys of the tables `meta` and `meta_text`.
+pub mod meta {
+    pub const SCHEMA: &str = "schema";
+    pub const REVISION: &str = "revision";
+    pub const APPLIED_REVISION: &str = "applied_revision";
+    /// Text: RFC 3339.
+    pub const APPLIED_AT: &str = "applied_at";
+    /// Number of the last audit entry.
+    pub const AUDIT_LAST: &str = "audit_last";
+    /// Text: hash of the last audit entry.
+    pub const AUDIT_HASH: &str = "audit_hash";
+
+    /// Next counter slot of a collection.
+    pub fn next_slot(collection: &str) -> String {
+        format!("next_slot:{collection}")
+    }
+
+    /// Revision of the last change to a collection.
+    pub fn collection_revision(collection: &str) -> String {
+        format!("revision:{collection}")
+    }
+}
