@@ -81,6 +81,15 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(20),
     },
     Suite {
+        name: "harness",
+        what: "the networks and taps of the tests prove themselves",
+        work: Work::Target("harness"),
+        quick: Quick::No,
+        root: true,
+        arguments: &["--test-threads=1"],
+        limit: minutes(15),
+    },
+    Suite {
         name: "e2e",
         what: "real packets through namespaces",
         work: Work::Target("e2e"),
