@@ -37,7 +37,8 @@ impl Daemon {
     /// Writes the configuration; nothing runs after this.
     pub fn prepare(network: &Topology) -> Result<Self> {
         let program = find_program()?;
-        let directory = tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
+        let directory =
+            tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
         let pins = network.prefix.pin_directory();
         let api = Api { entrance: network.gateway.entrance() };
         let daemon =

@@ -70,7 +70,8 @@ fn parse(answer: &[u8]) -> Result<Response> {
 fn unchunk(mut rest: &[u8]) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
-        let end = rest.windows(2).position(|window| window == b"\r\n").context("no end of a chunk's length")?;
+        let end =
+            rest.windows(2).position(|window| window == b"\r\n").context("no end of a chunk's length")?;
         let length = std::str::from_utf8(&rest[..end]).context("a chunk's length")?;
         let length = length.split(';').next().unwrap_or_default().trim();
         let length = usize::from_str_radix(length, 16).context("a chunk's length")?;
@@ -88,7 +89,8 @@ mod tests {
 
     #[test]
     fn an_answer_of_known_length_is_read() {
-        let response = parse(b"HTTP/1.1 201 Created\r\nLocation: /x\r\nContent-Length: 2\r\n\r\nok").expect("answer");
+        let response =
+            parse(b"HTTP/1.1 201 Created\r\nLocation: /x\r\nContent-Length: 2\r\n\r\nok").expect("answer");
         assert_eq!((response.status, response.body.as_slice()), (201, b"ok".as_slice()));
         assert_eq!(response.header("location"), Some("/x"));
     }

@@ -190,10 +190,12 @@ impl Drop for Namespace {
 
 /// Removes pinned programs and maps below a directory of ours.
 pub fn remove_pins(directory: &Path) {
-    if directory.starts_with(BPF_DIRECTORY) && directory != Path::new(BPF_DIRECTORY) && directory.exists() {
-        if let Err(error) = fs::remove_dir_all(directory) {
-            eprintln!("{} stays behind: {error}", directory.display());
-        }
+    let ours = directory.starts_with(BPF_DIRECTORY) && directory != Path::new(BPF_DIRECTORY);
+    if ours
+        && directory.exists()
+        && let Err(error) = fs::remove_dir_all(directory)
+    {
+        eprintln!("{} stays behind: {error}", directory.display());
     }
 }
 

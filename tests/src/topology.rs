@@ -11,12 +11,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
 use crate::netns::{Namespace, Prefix};
 use crate::services::Services;
 use crate::tap::{Rules, Tap};
+use crate::wait::wait_for;
 use crate::wireguard::{Exit, Place};
 
 pub const LAN_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 10, 1);
@@ -43,6 +45,9 @@ const EXIT_B: Place = Place {
     inner_v4: Ipv4Addr::new(10, 66, 2, 1),
     inner_v6: Ipv6Addr::new(0xfd66, 2, 0, 0, 0, 0, 0, 1),
 };
+
+/// Long enough for a packet to pass a busy processor, shorter than the second after which hosts repeat themselves.
+const SILENCE: Duration = Duration::from_millis(150);
 
 /// The address of the server of one family.
 pub fn server(ipv6: bool) -> IpAddr {
@@ -101,19 +106,7 @@ impl Topology {
         let services = Services::start(&internet, &servers)?;
         let exit_a = build_exit(&prefix, &internet, EXIT_A, Ipv4Addr::new(198, 51, 100, 6))?;
         let exit_b = build_exit(&prefix, &internet, EXIT_B, Ipv4Addr::new(198, 51, 100, 9))?;
-        Ok(Self {
-            prefix,
-            tap,
-            services,
-            exit_a,
-            exit_b,
-            laptop,
-            tv,
-            gateway,
-            lan,
-            internet,
-            _room: room,
-        })
+        Ok(Self { prefix, tap, services, exit_a, exit_b, laptop, tv, gateway, lan, internet, _room: room })
     }
 
     /// Makes the gateway an ordinary router with masquerade, as it would be without the daemon: everything leaks.
@@ -124,6 +117,27 @@ impl Topology {
              oifname \"eth0\" masquerade\n }\n}\n",
         )
     }
+
+    /// Returns once the gateway receives nothing from its LAN any more: what was sent before has been dealt with.
+    pub fn settle(&self) -> Result<()> {
+        let mut last = (received(&self.gateway, "eth1")?, Instant::now());
+        wait_for(Duration::from_secs(10), "the LAN to fall silent", || {
+            let now = received(&self.gateway, "eth1").unwrap_or(u64::MAX);
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+            last.1.elapsed() > SILENCE
+        })
+    }
+}
+
+/// Packets that an interface has received.
+fn received(namespace: &Namespace, interface: &str) -> Result<u64> {
+    let table = namespace.within(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
+    let table = table.context("interface counters")?;
+    let row = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
+    let packets = row.and_then(|row| row.split_whitespace().nth(1)).context("no such interface")?;
+    packets.parse().context("packets")
 }
 
 fn build_gateway(lan: &Namespace, gateway: &Namespace, internet: &Namespace) -> Result<()> {

@@ -12,7 +12,6 @@ use crate::http::exchange;
 use crate::services::{HTTP, IDENT};
 use crate::tap::MARK;
 use crate::topology::Host;
-use crate::wait::wait_for;
 
 pub use load::{Load, Sent};
 
@@ -41,7 +40,9 @@ impl Answer {
     fn of(outcome: io::Result<IpAddr>, started: Instant) -> Self {
         match outcome {
             Ok(address) => Self::Seen(address),
-            Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => Self::Silence,
+            Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {
+                Self::Silence
+            }
             Err(error) => Self::Rejected { error, after: started.elapsed() },
         }
     }
@@ -166,13 +167,4 @@ fn any(ipv6: bool) -> SocketAddr {
 /// Whether an address answers to echo requests.
 pub fn ping(host: &Host, to: IpAddr) -> bool {
     host.namespace.run("ping", &["-n", "-c", "1", "-W", "1", &to.to_string()]).is_ok()
-}
-
-/// Returns once everything the host has sent so far has passed the gateway's LAN side: an echo to the gateway itself
-/// queues up behind it.
-pub fn settle(host: &Host) -> Result<()> {
-    for gateway in [IpAddr::V4(crate::topology::LAN_V4), IpAddr::V6(crate::topology::LAN_V6)] {
-        wait_for(PATIENCE, &format!("the gateway ({gateway}) to answer {}", host.name), || ping(host, gateway))?;
-    }
-    Ok(())
 }

@@ -9,7 +9,7 @@ use gateway_tests::process::Process;
 use gateway_tests::services::{DNS, HTTP, HTTP_OTHER, IDENT};
 use gateway_tests::topology::{Topology, other_server, server, wan};
 use gateway_tests::traffic::{
-    self, Answer, Load, PATIENCE, TcpFlow, UdpFlow, ask, ask_server, ask_udp, connections, ping, settle,
+    self, Answer, Load, PATIENCE, TcpFlow, UdpFlow, ask, ask_server, ask_udp, connections, ping,
 };
 use gateway_tests::wait::wait_for;
 
@@ -22,7 +22,7 @@ fn without_forwarding_nothing_of_the_lan_reaches_the_uplink() {
         let answer = ask(&network.laptop, (server(ipv6), HTTP).into(), Duration::from_millis(300));
         assert_eq!(answer.seen(), None, "{answer}");
     }
-    settle(&network.laptop).expect("the gateway answers on the LAN");
+    network.settle().expect("silence");
     let counts = network.tap.counts();
     assert!(counts.is_clean(), "{counts}");
     assert!(network.services.seen_at_all().is_empty());
@@ -107,7 +107,7 @@ fn the_load_leaks_every_packet_through_a_plain_router_and_the_tap_misses_none() 
         load.wait_for_answer_to(wan(ipv6), PATIENCE).expect("answers");
     }
     let sent = load.stop();
-    settle(&network.laptop).expect("settled");
+    network.settle().expect("silence");
     let counts = network.tap.counts();
     // Connections take more packets than the one that is counted as sent.
     assert!(counts.leaked.v4 >= sent.v4 && counts.leaked.v6 >= sent.v6, "sent {sent:?}, {counts}");
@@ -118,16 +118,23 @@ fn the_load_leaks_every_packet_through_a_plain_router_and_the_tap_misses_none() 
 fn a_tunnel_to_an_exit_is_no_leak_and_the_server_sees_the_exit() {
     let network = Topology::build().expect("network");
     for exit in [&network.exit_a, &network.exit_b] {
-        let interface = network.prefix.interface(if exit.place.label == "exit-a" { "client-c" } else { "client-d" });
+        let interface =
+            network.prefix.interface(if exit.place.label == "exit-a" { "client-c" } else { "client-d" });
         let mut engine = network.gateway.command("wireguard-go");
         engine.args(["--foreground", &interface]).stdout(Stdio::null()).stderr(Stdio::null());
         let engine = Process::spawn(engine).expect("wireguard-go");
         let configuration = exit.configuration_file();
-        let without_address: String =
-            configuration.lines().filter(|line| !line.starts_with("Address")).map(|l| format!("{l}\n")).collect();
+        let without_address: String = configuration
+            .lines()
+            .filter(|line| !line.starts_with("Address"))
+            .map(|l| format!("{l}\n"))
+            .collect();
         let socket = format!("/var/run/wireguard/{interface}.sock");
         wait_for(PATIENCE, "control socket", || std::path::Path::new(&socket).exists()).expect("engine");
-        network.gateway.feed("wg", &["setconf", &interface, "/dev/stdin"], &without_address).expect("setconf");
+        network
+            .gateway
+            .feed("wg", &["setconf", &interface, "/dev/stdin"], &without_address)
+            .expect("setconf");
         network
             .gateway
             .ip(&format!(
@@ -187,12 +194,12 @@ fn a_refused_connection_and_a_silent_one_are_told_apart() {
 #[test]
 fn a_network_leaves_nothing_behind() {
     let network = Topology::build().expect("network");
-    let paths: Vec<_> = [&network.gateway, &network.internet, &network.laptop.namespace, &network.exit_a.namespace]
-        .into_iter()
-        .map(|namespace| namespace.path())
-        .collect();
-    let socket =
-        format!("/var/run/wireguard/{}.sock", network.prefix.interface(network.exit_a.place.label));
+    let paths: Vec<_> =
+        [&network.gateway, &network.internet, &network.laptop.namespace, &network.exit_a.namespace]
+            .into_iter()
+            .map(|namespace| namespace.path())
+            .collect();
+    let socket = format!("/var/run/wireguard/{}.sock", network.prefix.interface(network.exit_a.place.label));
     assert!(paths.iter().all(|path| path.exists()) && std::path::Path::new(&socket).exists());
     drop(network);
     assert!(!paths.iter().any(|path| path.exists()) && !std::path::Path::new(&socket).exists());

@@ -100,7 +100,13 @@ impl<'a> Packet<'a> {
         Some(Self::new(source, destination, next, later_fragment, rest))
     }
 
-    fn new(source: IpAddr, destination: IpAddr, protocol: u8, later_fragment: bool, payload: &'a [u8]) -> Self {
+    fn new(
+        source: IpAddr,
+        destination: IpAddr,
+        protocol: u8,
+        later_fragment: bool,
+        payload: &'a [u8],
+    ) -> Self {
         let ports = if later_fragment || !matches!(protocol, TCP | UDP) {
             None
         } else {

@@ -60,7 +60,11 @@ impl Load {
 
     pub fn sent(&self) -> Sent {
         let answers = self.shared.answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Sent { v4: self.shared.v4.load(Ordering::Relaxed), v6: self.shared.v6.load(Ordering::Relaxed), answers }
+        Sent {
+            v4: self.shared.v4.load(Ordering::Relaxed),
+            v6: self.shared.v6.load(Ordering::Relaxed),
+            answers,
+        }
     }
 
     /// Returns once this many more packets have been sent in each family.

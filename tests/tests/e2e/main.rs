@@ -1,0 +1,82 @@
+//! The daemon end to end: real packets through namespaces, told what to do through the REST API only.
+//!
+//! Every test has a network and a daemon of its own. Needs root, and `gatewayd` beside the test program or in
+//! `GATEWAYD_BIN`.
+
+mod drift;
+mod fail_closed;
+mod restart;
+mod routing;
+mod sources;
+mod splitting;
+mod swap;
+mod tunnels;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use gateway_tests::scene::Scene;
+use gateway_tests::services::HTTP;
+use gateway_tests::tap::Counts;
+use gateway_tests::topology::{Host, server, wan};
+use gateway_tests::traffic::{ask, ask_server};
+use gateway_tests::wait::wait_ok;
+use gateway_tests::wireguard::Exit;
+
+const FAMILIES: [bool; 2] = [false, true];
+/// How long a blocked connection is given: far longer than a way that works would need.
+const BLOCKED: Duration = Duration::from_millis(700);
+/// How long the daemon may take to carry out what it was told or to notice what happened.
+const SOON: Duration = Duration::from_secs(15);
+
+fn assert_seen_as(host: &Host, expected: impl Fn(bool) -> IpAddr) {
+    for ipv6 in FAMILIES {
+        let answer = ask_server(host, server(ipv6));
+        assert_eq!(answer.seen(), Some(expected(ipv6)), "{} at the server: {answer}", host.name);
+    }
+}
+
+fn assert_through(host: &Host, exit: &Exit) {
+    assert_seen_as(host, |ipv6| exit.address(ipv6));
+}
+
+fn assert_direct(host: &Host) {
+    assert_seen_as(host, wan);
+}
+
+fn assert_blocked(host: &Host) {
+    for ipv6 in FAMILIES {
+        let answer = ask(host, (server(ipv6), HTTP).into(), BLOCKED);
+        assert_eq!(answer.seen(), None, "{} reached the server and was seen as {answer}", host.name);
+    }
+}
+
+/// Waits for the exit to carry a host's traffic again.
+fn wait_until_through(host: &Host, exit: &Exit) {
+    for ipv6 in FAMILIES {
+        wait_ok(SOON, &format!("{} to get through {}", host.name, exit.place.label), || {
+            let answer = ask(host, (server(ipv6), HTTP).into(), BLOCKED);
+            anyhow::ensure!(answer.seen() == Some(exit.address(ipv6)), "{answer}");
+            Ok(())
+        })
+        .expect("way restored");
+    }
+}
+
+/// Nothing was on the uplink outside of the tunnels since the tap was opened or reset.
+fn assert_nothing_leaked(scene: &Scene) -> Counts {
+    scene.network.settle().expect("silence on the LAN");
+    let counts = scene.network.tap.counts();
+    assert!(counts.is_clean(), "{counts}");
+    counts
+}
+
+/// The tap of this very network counts what goes out directly; without this a clean count would prove nothing.
+fn assert_the_tap_sees(scene: &Scene, host: &Host) {
+    scene.network.tap.reset();
+    assert_direct(host);
+    let counts = scene.network.tap.counts();
+    assert!(counts.leaked.v4 > 0 && counts.leaked.v6 > 0, "{counts}");
+    scene.network.settle().expect("silence on the LAN");
+    scene.network.tap.reset();
+}

@@ -1,0 +1,164 @@
+//! Every way to say whose traffic a policy is about. VLANs need a kernel with VLAN devices and have their tests there.
+
+use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::services::{DNS, HTTP, HTTP_OTHER, IDENT};
+use gateway_tests::topology::{other_server, server, wan};
+use gateway_tests::traffic::{PATIENCE, ask, ask_udp};
+use serde_json::json;
+
+use crate::{
+    FAMILIES, assert_blocked, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through,
+};
+
+/// A daemon with a tunnel to exit A.
+fn scene_with_exit_a() -> Scene {
+    let scene = Scene::start().expect("scene");
+    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
+    scene
+}
+
+#[test]
+fn all_means_every_host_of_the_lan() {
+    let scene = scene_with_exit_a();
+    scene.policy(&policy("all", 10, ("all", ""), &["wg-a"])).expect("policy");
+    scene.network.tap.reset();
+    assert_through(&scene.network.laptop, &scene.network.exit_a);
+    assert_through(&scene.network.tv, &scene.network.exit_a);
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn an_interface_means_what_comes_in_by_it() {
+    let scene = scene_with_exit_a();
+    scene.policy(&policy("lan", 10, ("interface", "eth1"), &["wg-a"])).expect("policy");
+    scene.network.tap.reset();
+    assert_through(&scene.network.laptop, &scene.network.exit_a);
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn a_subnet_means_the_addresses_in_it_and_no_others() {
+    let scene = scene_with_exit_a();
+    let subnets = "192.168.10.0/28,fd00:10::10/124";
+    scene.policy(&policy("half", 10, ("subnet", subnets), &["wg-a"])).expect("policy");
+    assert_the_tap_sees(&scene, &scene.network.tv);
+    assert_through(&scene.network.laptop, &scene.network.exit_a);
+    assert_nothing_leaked(&scene);
+    assert_direct(&scene.network.tv);
+}
+
+#[test]
+fn the_innermost_subnet_is_not_what_counts_but_the_lowest_number() {
+    let scene = scene_with_exit_a();
+    let outer = "192.168.10.0/24,fd00:10::/64";
+    let inner = "192.168.10.10/32,fd00:10::10/128";
+    scene.store_policy(&policy("outer", 10, ("subnet", outer), &["wg-a"])).expect("policy");
+    scene.policy(&policy("inner", 20, ("subnet", inner), &[])).expect("policy");
+    scene.network.tap.reset();
+    assert_through(&scene.network.laptop, &scene.network.exit_a);
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn a_device_is_known_by_its_hardware_address_whatever_its_address() {
+    let scene = scene_with_exit_a();
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    scene.policy(&policy("laptop", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    assert_the_tap_sees(&scene, &network.tv);
+    assert_through(&network.laptop, &network.exit_a);
+    network
+        .laptop
+        .namespace
+        .ip("address add 192.168.10.99/24 dev eth0\naddress del 192.168.10.10/24 dev eth0\n\
+             route add default via 192.168.10.1\naddress add fd00:10::99/64 dev eth0 nodad\n\
+             address del fd00:10::10/64 dev eth0")
+        .expect("another address");
+    assert_through(&network.laptop, &network.exit_a);
+    assert_nothing_leaked(&scene);
+    assert_direct(&network.tv);
+}
+
+#[test]
+fn a_group_means_its_members() {
+    let scene = scene_with_exit_a();
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    scene.device(&network.tv).expect("device");
+    let group =
+        create(scene.api(), "/device-groups", &json!({"name": "work", "members": [laptop]})).expect("group");
+    scene.policy(&policy("work", 10, ("device_group", &group), &["wg-a"])).expect("policy");
+    assert_the_tap_sees(&scene, &network.tv);
+    assert_through(&network.laptop, &network.exit_a);
+    assert_nothing_leaked(&scene);
+    assert_direct(&network.tv);
+}
+
+#[test]
+fn a_destination_means_traffic_to_it_and_to_nothing_else() {
+    let scene = scene_with_exit_a();
+    let network = &scene.network;
+    let other = format!("{}/32,{}/128", other_server(false), other_server(true));
+    scene.policy(&policy("there", 10, ("destination", &other), &["wg-a"])).expect("policy");
+    for ipv6 in FAMILIES {
+        let there = ask(&network.laptop, (other_server(ipv6), HTTP).into(), PATIENCE);
+        assert_eq!(there.seen(), Some(network.exit_a.address(ipv6)), "{there}");
+        let elsewhere = ask(&network.laptop, (server(ipv6), HTTP).into(), PATIENCE);
+        assert_eq!(elsewhere.seen(), Some(wan(ipv6)), "{elsewhere}");
+    }
+}
+
+#[test]
+fn a_destination_with_a_port_means_that_port_of_tcp_and_udp() {
+    let scene = scene_with_exit_a();
+    let network = &scene.network;
+    let ports = FAMILIES.map(|ipv6| {
+        let length = if ipv6 { 128 } else { 32 };
+        let (open, close) = if ipv6 { ("[", "]") } else { ("", "") };
+        format!("{open}{0}/{length}{close}:{HTTP_OTHER},{open}{0}/{length}{close}:{IDENT}", server(ipv6))
+    });
+    scene.policy(&policy("ports", 10, ("destination", &ports.join(",")), &["wg-a"])).expect("policy");
+    for ipv6 in FAMILIES {
+        let exit = Some(network.exit_a.address(ipv6));
+        let tcp = ask(&network.laptop, (server(ipv6), HTTP_OTHER).into(), PATIENCE);
+        assert_eq!(tcp.seen(), exit, "{tcp}");
+        let udp = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), PATIENCE);
+        assert_eq!(udp.seen(), exit, "{udp}");
+        let other_port = ask(&network.laptop, (server(ipv6), HTTP).into(), PATIENCE);
+        assert_eq!(other_port.seen(), Some(wan(ipv6)), "{other_port}");
+        let other_host = ask(&network.laptop, (other_server(ipv6), HTTP_OTHER).into(), PATIENCE);
+        assert_eq!(other_host.seen(), Some(wan(ipv6)), "{other_host}");
+    }
+}
+
+#[test]
+fn a_blocked_port_is_blocked_for_everyone_and_dns_with_it() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let everywhere = format!("0.0.0.0/0:{DNS},[::/0]:{DNS}");
+    scene.policy(&policy("no dns", 10, ("destination", &everywhere), &[])).expect("policy");
+    assert_the_tap_sees(&scene, &network.laptop);
+    for ipv6 in FAMILIES {
+        for host in [&network.laptop, &network.tv] {
+            let answer = ask_udp(host, (server(ipv6), DNS).into(), crate::BLOCKED);
+            assert_eq!(answer.seen(), None, "{answer}");
+            assert_eq!(network.services.seen(DNS, wan(ipv6)), 0);
+        }
+    }
+    assert_nothing_leaked(&scene);
+    assert_direct(&network.laptop);
+}
+
+#[test]
+fn a_domain_is_blocked_until_names_are_known_and_says_so() {
+    let scene = Scene::start().expect("scene");
+    let laptop = scene.device(&scene.network.laptop).expect("device");
+    scene.store_policy(&policy("name", 10, ("domain", "example.org"), &[])).expect("policy");
+    scene.policy(&policy("rest", 20, ("device", &laptop), &[])).expect("policy");
+    scene.network.tap.reset();
+    assert_blocked(&scene.network.laptop);
+    assert_nothing_leaked(&scene);
+    let policies = scene.api().get("/routing/policies").expect("policies");
+    let named = policies.as_array().expect("list").iter().find(|policy| policy["name"] == "name");
+    assert_eq!(named.expect("the policy")["status"], "error", "{policies}");
+}
