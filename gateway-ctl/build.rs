@@ -13,7 +13,10 @@ fn main() {
     let object = env::var_os(VARIABLE).map_or_else(default_object, PathBuf::from);
     println!("cargo:rerun-if-changed={}", object.display());
     if !object.is_file() {
-        eprintln!("The kernel programs are not built ({} is missing): run `cargo xtask setup`.", object.display());
+        eprintln!(
+            "The kernel programs are not built ({} is missing): run `cargo xtask setup`.",
+            object.display()
+        );
         std::process::exit(1);
     }
     println!("cargo:rustc-env={VARIABLE}={}", object.display());

@@ -36,8 +36,8 @@ fn steps() -> Vec<(&'static str, Command)> {
     let mut fmt_ebpf = process::cargo();
     fmt_ebpf.args(["fmt", "--check", "--manifest-path", "gateway-ebpf/Cargo.toml"]);
     let mut clippy = process::cargo();
-    clippy.args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]);
+    clippy.args(["clippy", "--workspace", "--all-targets", "--keep-going", "--", "--deny", "warnings"]);
     let mut doc = process::cargo();
-    doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny warnings");
+    doc.args(["doc", "--workspace", "--no-deps", "--keep-going"]).env("RUSTDOCFLAGS", "--deny warnings");
     vec![("fmt", fmt), ("fmt of the kernel programs", fmt_ebpf), ("clippy", clippy), ("doc", doc)]
 }
