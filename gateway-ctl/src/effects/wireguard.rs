@@ -63,6 +63,7 @@ pub struct DeviceStatus {
     pub public_key: [u8; 32],
     /// 0 while the kernel has not chosen one (it does when the link goes up).
     pub listen_port: u16,
+    /// In the order of their public keys.
     pub peers: Vec<PeerStatus>,
 }
 

@@ -291,7 +291,8 @@ fn keepalive(value: &str) -> Result<Option<u16>, Problem> {
 fn endpoint(value: &str) -> Result<String, Problem> {
     let bad = Problem::Value { key: "Endpoint", wanted: "host:port, an IPv6 address in brackets" };
     let (host, port) = value.rsplit_once(':').ok_or_else(|| bad.clone())?;
-    let port_fits = port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0);
+    let port_fits =
+        port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0);
     let host_fits = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         Some(host) => host.parse::<Ipv6Addr>().is_ok(),
         None => is_host_name(host),

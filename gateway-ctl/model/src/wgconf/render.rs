@@ -16,7 +16,8 @@ pub fn render(conf: &WgConf, reveal: bool) -> String {
     optional(&mut out, "MTU", mtu.as_ref());
     optional(&mut out, "ListenPort", listen_port.as_ref());
     for peer in peers {
-        let super::WgConfPeer { public_key, preshared_key, endpoint, allowed_ips, persistent_keepalive } = peer;
+        let super::WgConfPeer { public_key, preshared_key, endpoint, allowed_ips, persistent_keepalive } =
+            peer;
         out.push_str("\n[Peer]\n");
         line(&mut out, "PublicKey", encode_key(public_key));
         if let Some(key) = preshared_key {

@@ -113,7 +113,11 @@ fn keys_are_hidden_unless_revealed_and_never_in_debug() {
     assert!(!hidden.contains(PRIVATE) && !hidden.contains(SHARED));
     let bytes = format!("{:?}", conf.private_key.expose());
     let debug = format!("{conf:?}");
-    assert!(!debug.contains(PRIVATE) && !debug.contains(SHARED) && !debug.contains(bytes.trim_matches(['[', ']'])));
+    assert!(
+        !debug.contains(PRIVATE)
+            && !debug.contains(SHARED)
+            && !debug.contains(bytes.trim_matches(['[', ']']))
+    );
     assert!(render(&conf, true).contains(PRIVATE));
 }
 

@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_wins_in_both_families() {
-        let table = table(&["10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32", "0.0.0.0/0", "fd00::/8", "fd00::5/128"]);
+        let table =
+            table(&["10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32", "0.0.0.0/0", "fd00::/8", "fd00::5/128"]);
         assert_eq!(find(&table, "10.1.2.3"), Some(2));
         assert_eq!(find(&table, "10.1.2.4"), Some(1));
         assert_eq!(find(&table, "10.2.0.1"), Some(0));

@@ -10,8 +10,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
 use futures_util::StreamExt;
+use futures_util::TryStreamExt;
 use genetlink::{GenetlinkError, GenetlinkHandle};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_generic::GenlMessage;
@@ -72,7 +72,8 @@ impl Kernel {
         let link = self.link(name).await.map_err(failed("look up"))?;
         let have = match &link {
             Some(link) => {
-                let have = if link.is_wireguard { self.device(name).await.map_err(failed("read"))? } else { None };
+                let have =
+                    if link.is_wireguard { self.device(name).await.map_err(failed("read"))? } else { None };
                 // A link of ours whose maker died before it could set the alias has no peers yet.
                 let half_made = link.alias.is_none() && have.as_ref().is_some_and(|d| d.peers.is_empty());
                 if !(link.is_ours() || half_made) {

@@ -77,7 +77,7 @@ impl Userspace {
         match devices.get_mut(&config.name) {
             Some(device) => device.change(config).await,
             None => {
-                let device = Device::create(config)?;
+                let device = Device::create(config).await?;
                 devices.insert(config.name.clone(), device);
                 Ok(())
             }
@@ -108,26 +108,25 @@ impl Userspace {
     /// The devices, without those that died because someone else removed their link.
     async fn living(&self) -> tokio::sync::MutexGuard<'_, BTreeMap<String, Device>> {
         let mut devices = self.devices.lock().await;
-        devices.retain(|name, device| {
-            // The tasks run until they are aborted, unless the TUN device fails them.
-            let lives = device.tasks.try_join_next().is_none();
-            if !lives {
-                tracing::warn!(device = %name, "a tunnel device was lost");
-            }
-            lives
-        });
+        // The tasks run until they are aborted, unless the TUN device fails them.
+        let lost = devices.extract_if(.., |_, device| device.tasks.try_join_next().is_some());
+        for (name, mut device) in lost.collect::<Vec<_>>() {
+            tracing::warn!(device = %name, "a tunnel device was lost");
+            // Until the last task has ended, the port is taken.
+            device.tasks.shutdown().await;
+        }
         devices
     }
 }
 
 impl Device {
-    fn create(config: &DeviceConfig) -> Result<Self, Error> {
+    async fn create(config: &DeviceConfig) -> Result<Self, Error> {
         let name = &config.name;
         if link_exists(name) {
             return Err(Error::NameTaken(name.clone()));
         }
         let failed = |source| Error::Create { name: name.clone(), source };
-        let sockets = Arc::new(bind(config)?);
+        let sockets = Arc::new(bind(config).await?);
         let table = Table::build(config, None).map_err(|error| failed(error.into()))?;
         let tun = DeviceBuilder::new()
             .name(name)
@@ -151,11 +150,10 @@ impl Device {
         let name = &config.name;
         let failed = |source| Error::Link { action: "change", name: name.clone(), source };
         let other_port = config.listen_port.is_some_and(|port| port != self.sockets.port());
-        let sockets = if other_port { Arc::new(bind(config)?) } else { Arc::clone(&self.sockets) };
+        let sockets = if other_port { Arc::new(bind(config).await?) } else { Arc::clone(&self.sockets) };
         sockets.set_fwmark(config.fwmark).map_err(failed)?;
         let old = self.shared.table.load_full();
-        let table =
-            Table::build(config, Some((&old, &self.config))).map_err(|error| failed(error.into()))?;
+        let table = Table::build(config, Some((&old, &self.config))).map_err(|error| failed(error.into()))?;
         self.shared.tun.set_mtu(config.mtu).map_err(failed)?;
         self.shared.table.store(Arc::new(table));
         if other_port || config.mtu != self.running_mtu {
@@ -225,8 +223,8 @@ fn run(shared: &Arc<Shared>, sockets: &Arc<Sockets>, mtu: u16) -> JoinSet<()> {
     tasks
 }
 
-fn bind(config: &DeviceConfig) -> Result<Sockets, Error> {
-    Sockets::bind(config.listen_port, config.fwmark).map_err(|source| Error::Socket {
+async fn bind(config: &DeviceConfig) -> Result<Sockets, Error> {
+    Sockets::bind(config.listen_port, config.fwmark).await.map_err(|source| Error::Socket {
         name: config.name.clone(),
         port: config.listen_port.unwrap_or(0),
         source,

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 use netlink_packet_wireguard::{
-    WireguardAddressFamily as Family, WireguardAllowedIp, WireguardAllowedIpAttr, WireguardAttribute as Attribute,
-    WireguardMessage, WireguardPeer, WireguardPeerAttribute as PeerAttribute, WireguardPeerFlags as Flags,
-    WireguardTimeSpec,
+    WireguardAddressFamily as Family, WireguardAllowedIp, WireguardAllowedIpAttr,
+    WireguardAttribute as Attribute, WireguardMessage, WireguardPeer,
+    WireguardPeerAttribute as PeerAttribute, WireguardPeerFlags as Flags, WireguardTimeSpec,
 };
 
 use super::super::{DeviceConfig, Key, PeerConfig, PeerStatus};
@@ -95,7 +95,11 @@ impl Peer {
 
 /// The messages that turn `have` into `config`, in order; none if there is nothing to change. `applied` are the
 /// endpoints that were configured before: the kernel's own may be where a peer roamed to.
-pub(super) fn changes(config: &DeviceConfig, have: &Device, applied: Option<&Endpoints>) -> Vec<Vec<Attribute>> {
+pub(super) fn changes(
+    config: &DeviceConfig,
+    have: &Device,
+    applied: Option<&Endpoints>,
+) -> Vec<Vec<Attribute>> {
     let mut device = Vec::new();
     if have.private_key.as_ref() != Some(&config.private_key) {
         device.push(Attribute::PrivateKey(*config.private_key.expose()));
@@ -164,13 +168,11 @@ fn peer_changes(
     std::iter::once(entry).chain(rest).collect()
 }
 
-fn into_messages(
-    name: &str,
-    device: Vec<Attribute>,
-    peers: Vec<Vec<PeerAttribute>>,
-) -> Vec<Vec<Attribute>> {
+fn into_messages(name: &str, device: Vec<Attribute>, peers: Vec<Vec<PeerAttribute>>) -> Vec<Vec<Attribute>> {
     let networks = |peer: &[PeerAttribute]| {
-        peer.iter().map(|a| if let PeerAttribute::AllowedIps(nets) = a { nets.len() } else { 0 }).sum::<usize>()
+        peer.iter()
+            .map(|a| if let PeerAttribute::AllowedIps(nets) = a { nets.len() } else { 0 })
+            .sum::<usize>()
     };
     let mut batches: Vec<Vec<WireguardPeer>> = Vec::new();
     let mut carried = 0;

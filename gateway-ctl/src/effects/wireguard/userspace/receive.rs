@@ -44,7 +44,8 @@ pub(super) async fn datagrams(shared: Arc<Shared>, sockets: Arc<Sockets>, family
                 Err(error) => ready = Err(error),
             }
         }
-        if n > 0 && shared.tun.send_multiple(&mut merge, &mut packets[..n], VIRTIO_NET_HDR_LEN).await.is_err() {
+        if n > 0 && shared.tun.send_multiple(&mut merge, &mut packets[..n], VIRTIO_NET_HDR_LEN).await.is_err()
+        {
             count(&shared.drops.device_failed);
         }
         if let Err(error) = ready {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -9,8 +10,10 @@ use tokio::net::UdpSocket;
 
 /// Bursts of a tunnel fill the default buffers within a scheduler's tick.
 const BUFFER: usize = 4 << 20;
-/// Chances that a port which is free in one family is free in the other, too.
+/// A port that was just given back stays taken while a child process has not come from its fork to its exec;
+/// and any free port of one family may be taken in the other.
 const ATTEMPTS: usize = 16;
+const PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
@@ -28,14 +31,13 @@ pub(super) struct Sockets {
 
 impl Sockets {
     /// Binds to the port in both families, or to any port that is free in both.
-    pub(super) fn bind(port: Option<u16>, fwmark: u32) -> io::Result<Self> {
+    pub(super) async fn bind(port: Option<u16>, fwmark: u32) -> io::Result<Self> {
         let mut attempt = 1;
         loop {
             match Self::bind_once(port.unwrap_or(0), fwmark) {
-                Err(error)
-                    if port.is_none() && attempt < ATTEMPTS && error.kind() == io::ErrorKind::AddrInUse =>
-                {
+                Err(error) if attempt < ATTEMPTS && error.kind() == io::ErrorKind::AddrInUse => {
                     attempt += 1;
+                    tokio::time::sleep(PAUSE).await;
                 }
                 result => return result,
             }

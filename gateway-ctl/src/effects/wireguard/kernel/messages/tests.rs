@@ -159,7 +159,10 @@ fn any_port_leaves_the_kernels_choice_alone() {
 #[test]
 fn many_networks_and_peers_are_spread_over_messages() {
     let many: Vec<IpNet> = (0..2000u32)
-        .map(|i| IpNet::new(std::net::Ipv6Addr::from_bits(0xfd << 120 | u128::from(i) << 64).into(), 64).expect("64"))
+        .map(|i| {
+            IpNet::new(std::net::Ipv6Addr::from_bits(0xfd << 120 | u128::from(i) << 64).into(), 64)
+                .expect("64")
+        })
         .collect();
     let mut peers: Vec<_> = (3..=150).map(|key| peer(key, &[])).collect();
     peers.push(PeerConfig { allowed_ips: many, ..peer(2, &[]) });

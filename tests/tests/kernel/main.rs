@@ -1,0 +1,3 @@
+//! Tests of the daemon's parts against this machine's kernel. They need root, and fail without it.
+
+mod wireguard;

@@ -1,0 +1,184 @@
+//! Two namespaces joined by a cable, each with its own WireGuard engine, as two hosts would have.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use gateway_ctl::effects::wireguard::{
+    DeviceConfig, DeviceStatus, Drops, Engine, Error, Key, KeyPair, PeerConfig, WireGuard, generate_keypair,
+};
+use gateway_tests::netns::{Namespace, Prefix};
+use tokio::runtime::Runtime;
+
+pub const DEVICE: &str = "wg0";
+pub const OUTER_PORT: u16 = 51820;
+
+/// One host.
+pub struct Site {
+    number: u8,
+    pub keys: KeyPair,
+    wireguard: WireGuard,
+    runtime: Runtime,
+    pub namespace: Namespace,
+}
+
+pub struct Pair {
+    pub a: Site,
+    pub b: Site,
+}
+
+impl Pair {
+    /// Two hosts with a cable between them, and no tunnel yet.
+    pub fn unconnected(outer_ipv6: bool) -> Self {
+        let prefix = Prefix::unique().expect("root");
+        let (a, b) = (Site::new(&prefix, 1), Site::new(&prefix, 2));
+        a.namespace
+            .ip(&format!("link add eth0 type veth peer name eth0 netns {}", b.namespace.name()))
+            .expect("a cable");
+        for site in [&a, &b] {
+            let address = site.outer(outer_ipv6).ip();
+            let length = if outer_ipv6 { 64 } else { 24 };
+            site.namespace
+                .ip(&format!("address add {address}/{length} dev eth0\nlink set eth0 up"))
+                .expect("ip");
+        }
+        Self { a, b }
+    }
+
+    /// The same with a tunnel, addressed and up.
+    pub fn connected(outer_ipv6: bool) -> Self {
+        let pair = Self::unconnected(outer_ipv6);
+        pair.a.apply(&pair.a.config(&pair.b.keys, pair.b.outer(outer_ipv6)));
+        pair.b.apply(&pair.b.config(&pair.a.keys, pair.a.outer(outer_ipv6)));
+        pair.address();
+        pair
+    }
+
+    /// How A is configured towards B over IPv4.
+    pub fn a_config(&self) -> DeviceConfig {
+        self.a.config(&self.b.keys, self.b.outer(false))
+    }
+
+    pub fn b_config(&self) -> DeviceConfig {
+        self.b.config(&self.a.keys, self.a.outer(false))
+    }
+
+    pub fn address(&self) {
+        self.a.address();
+        self.b.address();
+    }
+}
+
+impl Site {
+    /// A host without a cable.
+    pub fn lone() -> Self {
+        Self::new(&Prefix::unique().expect("root"), 1)
+    }
+
+    fn new(prefix: &Prefix, number: u8) -> Self {
+        let namespace = Namespace::create(prefix, &format!("wg{number}")).expect("a namespace");
+        // The worker is started by a thread inside, and so is inside itself.
+        let (runtime, wireguard) = namespace.within(|| {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            let wireguard =
+                runtime.block_on(WireGuard::with_engine(Engine::Userspace)).expect("always there");
+            (runtime, wireguard)
+        });
+        Self { number, keys: generate_keypair().expect("random"), wireguard, runtime, namespace }
+    }
+
+    pub fn outer(&self, ipv6: bool) -> SocketAddr {
+        let text =
+            if ipv6 { format!("2001:db8::{}", self.number) } else { format!("192.0.2.{}", self.number) };
+        SocketAddr::new(text.parse().expect("an address"), OUTER_PORT)
+    }
+
+    pub fn inner(&self, ipv6: bool) -> IpAddr {
+        let text = if ipv6 { format!("fd09::{}", self.number) } else { format!("10.9.0.{}", self.number) };
+        text.parse().expect("an address")
+    }
+
+    pub fn config(&self, other: &KeyPair, endpoint: SocketAddr) -> DeviceConfig {
+        let other_number = 3 - self.number;
+        let net = |text: String| text.parse().expect("a network");
+        DeviceConfig {
+            name: DEVICE.to_owned(),
+            private_key: self.keys.private.clone(),
+            listen_port: Some(OUTER_PORT),
+            fwmark: 0,
+            mtu: 1420,
+            peers: vec![PeerConfig {
+                public_key: other.public,
+                preshared_key: Some(Key::new([42; 32])),
+                endpoint: Some(endpoint),
+                allowed_ips: vec![
+                    net(format!("10.9.0.{other_number}/32")),
+                    net(format!("fd09::{other_number}/128")),
+                ],
+                persistent_keepalive: Some(25),
+            }],
+        }
+    }
+
+    /// Gives the device its addresses and sets it up, as the module that tends links would.
+    pub fn address(&self) {
+        let lines = format!(
+            "address add {}/24 dev {DEVICE}\naddress add {}/64 dev {DEVICE}\nlink set {DEVICE} up",
+            self.inner(false),
+            self.inner(true)
+        );
+        self.namespace.ip(&lines).expect("ip");
+    }
+
+    pub fn block_on<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
+        self.namespace.within(|| self.runtime.block_on(future))
+    }
+
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.namespace.within(work)
+    }
+
+    pub fn try_apply(&self, config: &DeviceConfig) -> Result<(), Error> {
+        self.block_on(self.wireguard.apply(config))
+    }
+
+    pub fn apply(&self, config: &DeviceConfig) {
+        self.try_apply(config).expect("the device");
+    }
+
+    pub fn remove(&self) {
+        self.block_on(self.wireguard.remove(DEVICE)).expect("removed");
+    }
+
+    pub fn status(&self) -> Option<DeviceStatus> {
+        self.block_on(self.wireguard.status(DEVICE)).expect("a status")
+    }
+
+    pub fn drops(&self) -> Drops {
+        self.block_on(self.wireguard.drops(DEVICE)).expect("a device")
+    }
+
+    pub fn list(&self) -> Vec<String> {
+        self.block_on(self.wireguard.list()).expect("a list")
+    }
+
+    pub fn has_link(&self, name: &str) -> bool {
+        self.namespace.run("ip", &["link", "show", name]).is_ok()
+    }
+
+    /// A socket in here that does not wait for long.
+    pub fn udp(&self, address: SocketAddr) -> UdpSocket {
+        let socket = self.within(|| UdpSocket::bind(address).expect("bind"));
+        super::blinking(socket)
+    }
+
+    /// Ends the engine as the end of its process would.
+    pub fn stop(self) -> Namespace {
+        let Self { namespace, runtime, wireguard, .. } = self;
+        drop(wireguard);
+        drop(runtime);
+        namespace
+    }
+}
