@@ -2,6 +2,12 @@
 //!
 //! Time, randomness and what was observed are arguments. Nothing here fails, waits or touches the
 //! world: what is wrong with the input comes back as findings.
+#![forbid(unsafe_code)]
 
+pub mod compile;
+pub mod environment;
 pub mod facts;
+pub mod network;
 pub mod plan;
+
+pub use compile::{Compiled, Finding, Input, compile};

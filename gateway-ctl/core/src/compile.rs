@@ -1,0 +1,125 @@
+//! State and facts to a plan: total, synchronous, deterministic.
+//!
+//! Routing follows the *applied* policies; devices, groups, classes and tunnels count as they are.
+
+mod devices;
+mod legs;
+mod policies;
+mod prefixes;
+mod system;
+
+use std::collections::BTreeSet;
+
+use gateway_common::wire::{Choice, PlanValue, RANK_NONE};
+use gateway_model::State;
+use gateway_model::id::Id;
+use gateway_model::kinds::routing_policy::{FailPolicy, Hop, PolicyStatus};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::facts::Facts;
+use crate::network::Network;
+use crate::plan::Plan;
+
+pub use legs::{Leg, LegKind, Legs, tunnel_interface};
+
+/// What is compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    pub state: &'a State,
+    pub network: &'a Network,
+    pub facts: &'a Facts,
+    pub now: Timestamp,
+}
+
+/// A plan and what explains it.
+#[derive(Clone, Debug, Default)]
+pub struct Compiled {
+    pub plan: Plan,
+    /// The policies in force, by rank.
+    pub policies: Vec<CompiledPolicy>,
+    pub legs: Legs,
+    pub findings: Vec<Finding>,
+}
+
+/// A policy as it is at work.
+#[derive(Clone, Debug)]
+pub struct CompiledPolicy {
+    pub id: Id,
+    pub name: String,
+    pub priority: i64,
+    pub rank: u32,
+    /// Index of its counters.
+    pub number: u32,
+    pub fail_policy: FailPolicy,
+    pub hops: Vec<HopState>,
+    pub v4: Choice,
+    pub v6: Choice,
+    pub status: PolicyStatus,
+    /// The hop that decides where traffic leaves now.
+    pub active_hop: Option<Hop>,
+}
+
+/// A hop and whether it can be used.
+#[derive(Clone, Debug, Serialize)]
+pub struct HopState {
+    pub hop: Hop,
+    /// Number of the leg it is, 0 if it is none.
+    pub leg: u8,
+    pub usable: bool,
+    /// Why it is not usable, in words for people; empty when it is.
+    pub reason: String,
+}
+
+/// Something about the input that a person should know. Never an error: the plan holds without.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub code: &'static str,
+    pub policy: Option<Id>,
+    pub message: String,
+}
+
+/// Compiles.
+pub fn compile(input: &Input<'_>) -> Compiled {
+    let mut compiled = Compiled { legs: Legs::of(input), ..Compiled::default() };
+    let mut ranks = policies::lower(input, &mut compiled);
+    let dataplane = &mut compiled.plan.dataplane;
+    dataplane.header =
+        PlanValue { generation: 0, all: ranks.all, flags: 0, sample_every: input.network.sample_every };
+    devices::lower(input, &ranks, dataplane);
+    dataplane.interfaces = std::mem::take(&mut ranks.interfaces);
+    dataplane.vlans = std::mem::take(&mut ranks.vlans);
+    dataplane.sources = prefixes::inherit(&ranks.sources);
+    dataplane.destinations = prefixes::inherit(&ranks.destinations);
+    for (port, prefixes) in &ranks.destination_ports {
+        let inherited = prefixes::inherit(prefixes);
+        dataplane.destination_ports.extend(inherited.into_iter().map(|(net, rank)| ((*port, net), rank)));
+    }
+    system::lower(input, &mut compiled);
+    compiled.plan.valid_until = input
+        .state
+        .applied
+        .policies
+        .iter()
+        .filter(|policy| policy.enabled)
+        .filter_map(|policy| policy.expires_at)
+        .filter(|end| *end > input.now)
+        .min();
+    compiled
+}
+
+impl Compiled {
+    /// The policy that has a rank.
+    pub fn policy(&self, rank: u32) -> Option<&CompiledPolicy> {
+        if rank == RANK_NONE {
+            return None;
+        }
+        self.policies.get(usize::try_from(rank).ok()?)
+    }
+
+    /// The legs that the plan may send traffic to.
+    pub fn legs_in_use(&self) -> BTreeSet<u8> {
+        let choices = self.policies.iter().flat_map(|policy| [&policy.v4, &policy.v6]);
+        choices.flat_map(|choice| choice.legs.iter().take(usize::from(choice.count))).copied().collect()
+    }
+}

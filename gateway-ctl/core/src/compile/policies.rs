@@ -1,0 +1,233 @@
+//! The ordered list of policies to winners per key of each dimension, and to one action per rank.
+
+use std::collections::BTreeMap;
+
+use gateway_common::hop::spread;
+use gateway_common::wire::{ActionValue, Choice, InterfaceKey, InterfaceValue, RANK_NONE};
+use gateway_model::RoutingPolicy;
+use gateway_model::id::Id;
+use gateway_model::kinds::policy_source::Source;
+use gateway_model::kinds::routing_policy::{
+    FailPolicy, Hop, HopMode, HopType, PolicyStatus, Reject, Sticky, precedence,
+};
+use ipnet::IpNet;
+
+use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, Legs};
+
+/// The best rank for every key that a policy names.
+pub struct Ranks {
+    pub all: u32,
+    pub interfaces: BTreeMap<InterfaceKey, InterfaceValue>,
+    pub vlans: BTreeMap<u16, u32>,
+    pub devices: BTreeMap<Id, u32>,
+    pub sources: BTreeMap<IpNet, u32>,
+    pub destinations: BTreeMap<IpNet, u32>,
+    pub destination_ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,
+}
+
+pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
+    let mut ranks = Ranks {
+        all: RANK_NONE,
+        interfaces: interfaces(input),
+        vlans: BTreeMap::new(),
+        devices: BTreeMap::new(),
+        sources: BTreeMap::new(),
+        destinations: BTreeMap::new(),
+        destination_ports: BTreeMap::new(),
+    };
+    let mut order: Vec<&RoutingPolicy> =
+        input.state.applied.policies.iter().filter(|policy| policy.in_force(input.now)).collect();
+    order.sort_by_key(|policy| precedence(policy));
+    for (rank, policy) in order.into_iter().enumerate() {
+        let Ok(rank) = u32::try_from(rank) else { break };
+        for source in policy.sources() {
+            ranks.note(input, policy, &source, rank, &mut compiled.findings);
+        }
+        let (policy, action) = policy_at_work(policy, rank, &compiled.legs);
+        compiled.policies.push(policy);
+        compiled.plan.dataplane.actions.push(action);
+    }
+    ranks
+}
+
+/// The LAN interfaces; those of VLANs whose parent is a LAN interface too are judged at the parent.
+fn interfaces(input: &Input<'_>) -> BTreeMap<InterfaceKey, InterfaceValue> {
+    let mut keys = BTreeMap::new();
+    for name in &input.network.lan {
+        if let Some((key, value)) = interface_key(input, name) {
+            keys.insert(key, value);
+        }
+    }
+    keys
+}
+
+fn interface_key(input: &Input<'_>, name: &str) -> Option<(InterfaceKey, InterfaceValue)> {
+    let link = input.facts.links.get(name)?;
+    let none = InterfaceValue { rank: RANK_NONE, vlan: 0 };
+    if let Some((parent, vlan)) = &link.vlan {
+        if let Some(parent) = input.facts.links.get(parent).filter(|_| input.network.lan.contains(parent)) {
+            return Some((InterfaceKey { slot: 0, index: parent.index, vlan: *vlan, _pad: 0 }, none));
+        }
+        let key = InterfaceKey { slot: 0, index: link.index, vlan: 0, _pad: 0 };
+        return Some((key, InterfaceValue { vlan: u32::from(*vlan), ..none }));
+    }
+    Some((InterfaceKey { slot: 0, index: link.index, vlan: 0, _pad: 0 }, none))
+}
+
+impl Ranks {
+    fn note(
+        &mut self,
+        input: &Input<'_>,
+        policy: &RoutingPolicy,
+        source: &Source,
+        rank: u32,
+        findings: &mut Vec<Finding>,
+    ) {
+        let mut find = |code, message| findings.push(Finding { code, policy: Some(policy.meta.id), message });
+        match source {
+            Source::All => self.all = self.all.min(rank),
+            Source::Interface(name) => match interface_key(input, name.as_str()) {
+                Some((key, _)) if self.interfaces.contains_key(&key) => {
+                    if let Some(value) = self.interfaces.get_mut(&key) {
+                        value.rank = value.rank.min(rank);
+                    }
+                }
+                Some(_) => {
+                    find("not_a_lan_interface", format!("{name} is not a LAN interface: the policy matches nothing there."));
+                }
+                None => {
+                    find("interface_missing", format!("The interface {name} does not exist: the policy matches nothing there until it does."));
+                }
+            },
+            Source::Vlan(id) => better(self.vlans.entry(*id), rank),
+            Source::Subnet(net) => better(self.sources.entry(*net), rank),
+            Source::Device(id) => better(self.devices.entry(*id), rank),
+            Source::DeviceGroup(id) => match input.state.device_groups.get(*id) {
+                Some(group) => {
+                    for member in &group.members {
+                        better(self.devices.entry(*member), rank);
+                    }
+                }
+                None => find("group_missing", format!("The device group {id} does not exist any more.")),
+            },
+            Source::Destination { net, port: None } => better(self.destinations.entry(*net), rank),
+            Source::Destination { net, port: Some(port) } => {
+                better(self.destination_ports.entry(*port).or_default().entry(*net), rank);
+            }
+            Source::Domain(_) => find(
+                "domain_needs_resolver",
+                "Domain policies need the resolver, which this version does not have: the policy matches nothing and stays in its failure state.".to_owned(),
+            ),
+        }
+    }
+}
+
+fn better<K: Ord>(entry: std::collections::btree_map::Entry<'_, K, u32>, rank: u32) {
+    let best = entry.or_insert(rank);
+    *best = rank.min(*best);
+}
+
+fn policy_at_work(policy: &RoutingPolicy, rank: u32, legs: &Legs) -> (CompiledPolicy, ActionValue) {
+    let hops: Vec<HopState> = policy.hops.iter().map(|hop| hop_state(hop, legs)).collect();
+    let way = if policy.sources().iter().all(|source| matches!(source, Source::Domain(_))) {
+        Way::default()
+    } else {
+        way(policy, &hops, legs)
+    };
+    let choose = |has: fn(&Leg) -> bool| {
+        let able: Vec<(u8, u32)> = way
+            .legs
+            .iter()
+            .filter_map(|number| legs.get(*number).filter(|leg| has(leg)).map(|leg| (*number, leg.weight)))
+            .collect();
+        if able.is_empty() { failed(policy) } else { spread(&able) }
+    };
+    let v4 = choose(|leg| leg.ipv4);
+    let v6 = choose(|leg| leg.ipv6);
+    let active_hop =
+        way.legs.first().and_then(|leg| hops.iter().find(|hop| hop.leg == *leg)).map(|s| s.hop.clone());
+    let status = match (way.legs.is_empty(), policy.fail_policy) {
+        (true, FailPolicy::Open) => PolicyStatus::Fallback,
+        (true, FailPolicy::Closed | FailPolicy::Degraded) => PolicyStatus::Blocked,
+        (false, _) if hops.iter().any(|hop| !hop.usable) => PolicyStatus::Degraded,
+        (false, _) => PolicyStatus::Active,
+    };
+    let sticky = match policy.sticky {
+        Sticky::Flow => gateway_common::wire::Sticky::Flow,
+        Sticky::Source => gateway_common::wire::Sticky::Source,
+        Sticky::SourceDest => gateway_common::wire::Sticky::SourceDestination,
+    };
+    let action = ActionValue { v4, v6, policy: policy.meta.slot, sticky: sticky as u8, _pad: [0; 3] };
+    let compiled = CompiledPolicy {
+        id: policy.meta.id,
+        name: policy.name.clone(),
+        priority: policy.priority,
+        rank,
+        number: policy.meta.slot,
+        fail_policy: policy.fail_policy,
+        hops,
+        v4,
+        v6,
+        status,
+        active_hop,
+    };
+    (compiled, action)
+}
+
+fn hop_state(hop: &Hop, legs: &Legs) -> HopState {
+    let leg = match hop.r#type {
+        HopType::Vpn => legs.tunnel(&hop.target),
+        HopType::Interface => legs.uplink(&hop.target),
+        HopType::Proxy | HopType::MeshPeer => None,
+    };
+    let missing = match hop.r#type {
+        HopType::Vpn => "there is no tunnel of this name",
+        HopType::Interface => "it is no configured uplink",
+        HopType::Proxy => "proxies are not supported yet",
+        HopType::MeshPeer => "mesh peers are not supported yet",
+    };
+    HopState {
+        hop: hop.clone(),
+        leg: leg.map_or(0, |leg| leg.number),
+        usable: leg.is_some_and(|leg| leg.usable),
+        reason: leg.map_or_else(|| missing.to_owned(), |leg| leg.reason.clone()),
+    }
+}
+
+/// The legs that a policy's traffic may take now; none means that its failure policy applies.
+#[derive(Default)]
+struct Way {
+    legs: Vec<u8>,
+}
+
+fn way(policy: &RoutingPolicy, hops: &[HopState], legs: &Legs) -> Way {
+    let usable = |hop: &&HopState| hop.usable;
+    if policy.hop_mode == HopMode::Failover {
+        return Way { legs: hops.iter().find(usable).map(|hop| hop.leg).into_iter().collect() };
+    }
+    if policy.is_pool() {
+        // A proxy behind the pool cannot be reached by this version: the hop is never usable.
+        let blocked = hops.iter().any(|hop| !hop.usable && hop.hop.r#type != HopType::Vpn)
+            && policy.fail_policy != FailPolicy::Degraded;
+        let pool = hops.iter().filter(|hop| hop.hop.r#type == HopType::Vpn).filter(usable);
+        return Way { legs: if blocked { Vec::new() } else { pool.map(|hop| hop.leg).collect() } };
+    }
+    // A path: traffic leaves by its last hop, which is carried by those before.
+    if policy.fail_policy == FailPolicy::Degraded {
+        let is_uplink = |number: u8| legs.get(number).is_some_and(|leg| leg.kind == super::LegKind::Uplink);
+        let only_uplinks = hops.iter().all(|hop| hop.hop.r#type == HopType::Interface);
+        let last = hops.iter().rev().filter(usable).find(|hop| only_uplinks || !is_uplink(hop.leg));
+        return Way { legs: last.map(|hop| hop.leg).into_iter().collect() };
+    }
+    let whole = hops.iter().all(|hop| hop.usable);
+    Way { legs: hops.last().filter(|_| whole).map(|hop| hop.leg).into_iter().collect() }
+}
+
+/// What happens when no way is usable.
+fn failed(policy: &RoutingPolicy) -> Choice {
+    match (policy.fail_policy, policy.reject) {
+        (FailPolicy::Open, _) => Choice::DIRECT,
+        (FailPolicy::Closed | FailPolicy::Degraded, Reject::Unreachable) => Choice::REJECT,
+        (FailPolicy::Closed | FailPolicy::Degraded, Reject::Drop) => Choice::DROP,
+    }
+}

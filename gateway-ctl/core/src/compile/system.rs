@@ -1,0 +1,268 @@
+//! What the kernel needs beside the policy maps: links, addresses, routes, rules, sysctls, NAT.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use gateway_common::wire::{AuthorisedKey, LocalKind, LocalValue, Mark};
+use gateway_model::Tunnel;
+use gateway_model::kinds::tunnel::TunnelType;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+use super::{Compiled, Input, Leg, LegKind};
+use crate::plan::{
+    AddressKey, Attachment, Family, LinkSettings, NftRuleset, Plan, RouteKey, RouteValue, RuleAction,
+    RuleKey, RuleValue, SecretKey, WireGuardDevice, WireGuardPeer, names,
+};
+
+/// Main routing table (rtnetlink(7)).
+const TABLE_MAIN: u32 = 254;
+const RULE_DIRECT: u32 = names::RULE_FIRST;
+const RULE_LOCAL: u32 = names::RULE_FIRST + 1;
+const RULE_REJECT: u32 = names::RULE_FIRST + 2;
+const RULE_LEGS: u32 = names::RULE_FIRST + 10;
+const RULE_PROHIBIT: u32 = names::RULE_LAST - 31;
+/// A leg's mark on LAN traffic and on the outer packets that the leg carries differ in this bit only.
+const LEG_MASK: u32 = !(Mark::OWN.0 ^ Mark::PREFIX);
+const METRIC_LEG: u32 = 100;
+
+pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
+    let legs: Vec<Leg> = compiled.legs.by_number.values().cloned().collect();
+    let mut needed = compiled.legs_in_use();
+    needed.extend(legs.iter().filter_map(|leg| leg.carrier));
+    let plan = &mut compiled.plan;
+    wireguard(input, &legs, plan);
+    attach(input, &legs, plan);
+    locals(input, &legs, plan);
+    authorise(input, &legs, plan);
+    for leg in &legs {
+        leg_routes(input, leg, plan);
+    }
+    rules(input, &needed, plan);
+    sysctls(input, &legs, plan);
+    plan.nft = NftRuleset {
+        lan: input.network.lan.clone(),
+        tunnels: names_of(&legs, |kind| matches!(kind, LegKind::Tunnel(_))),
+        uplinks: names_of(&legs, |kind| *kind == LegKind::Uplink),
+        open_udp: open_ports(input),
+    };
+}
+
+fn names_of(legs: &[Leg], wanted: impl Fn(&LegKind) -> bool) -> Vec<String> {
+    legs.iter().filter(|leg| wanted(&leg.kind)).map(|leg| leg.interface.clone()).collect()
+}
+
+fn up<'a>(input: &Input<'a>) -> impl Iterator<Item = &'a Tunnel> {
+    input.state.tunnels.iter().filter(|t| t.wanted_up() && t.r#type == TunnelType::Wireguard)
+}
+
+fn open_ports(input: &Input<'_>) -> Vec<u16> {
+    up(input).filter_map(|tunnel| tunnel.listen_port).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn wireguard(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    for tunnel in up(input) {
+        let Some(leg) = legs.iter().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)) else { continue };
+        let Some(key) = tunnel.private_key.key() else { continue };
+        let peers = tunnel.peers.iter().map(|peer| {
+            let endpoint = peer.endpoint.as_ref().map(ToString::to_string);
+            let address = endpoint
+                .as_deref()
+                .and_then(|text| text.parse().ok().or_else(|| input.facts.endpoints.get(text).copied()));
+            let keepalive = peer.persistent_keepalive.unwrap_or(tunnel.keepalive);
+            let value = WireGuardPeer {
+                preshared_key: peer.preshared_key.key().map(|key| SecretKey(*key)),
+                endpoint: address,
+                allowed_ips: peer.allowed_ips.iter().map(|net| net.net().trunc()).collect(),
+                persistent_keepalive: (keepalive > 0).then_some(keepalive),
+            };
+            (peer.public_key.0, value)
+        });
+        let device = WireGuardDevice {
+            tunnel_id: tunnel.meta.id.to_string(),
+            private_key: SecretKey(*key),
+            listen_port: tunnel.listen_port,
+            fwmark: Mark::OWN.0 | u32::from(leg.carrier.unwrap_or(0)),
+            mtu: leg.mtu,
+            peers: peers.collect(),
+        };
+        plan.wireguard.insert(leg.interface.clone(), device);
+        plan.links.insert(leg.interface.clone(), LinkSettings { up: true, mtu: u32::from(leg.mtu) });
+        for address in &tunnel.addresses {
+            // The host address alone: a wide prefix in a file from elsewhere must not become a route.
+            let address = IpNet::from(address.net().addr());
+            plan.addresses.insert(AddressKey { interface: leg.interface.clone(), address }, ());
+        }
+    }
+}
+
+fn attach(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    for name in &input.network.lan {
+        // Frames of a VLAN whose parent is a LAN interface are judged once, at the parent.
+        let parent = input.facts.links.get(name).and_then(|link| link.vlan.as_ref());
+        if !parent.is_some_and(|(parent, _)| input.network.lan.contains(parent)) {
+            plan.attach.insert(name.clone(), Attachment::Ingress);
+        }
+    }
+    for leg in legs {
+        plan.attach.entry(leg.interface.clone()).or_insert(Attachment::Guard);
+    }
+}
+
+fn locals(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    let locals = &mut plan.dataplane.locals;
+    let mut note = |net: IpNet, kind| locals.insert(net.trunc(), LocalValue::new(kind));
+    let link_scope = [
+        net4(Ipv4Addr::new(224, 0, 0, 0), 4),
+        net4(Ipv4Addr::BROADCAST, 32),
+        net4(Ipv4Addr::new(169, 254, 0, 0), 16),
+        net6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8),
+        net6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10),
+    ];
+    for net in link_scope {
+        note(net, LocalKind::Link);
+    }
+    let lan = |name: &String| input.network.lan.contains(name);
+    for (_, addresses) in input.facts.addresses.iter().filter(|(name, _)| lan(name)) {
+        for net in addresses.iter().filter(|net| !is_link_local(net.addr())) {
+            note(*net, LocalKind::Lan);
+            if let IpNet::V4(four) = net
+                && four.prefix_len() < 31
+            {
+                note(IpNet::from(IpAddr::from(four.broadcast())), LocalKind::Link);
+            }
+        }
+    }
+    let tunnel = |name: &String| legs.iter().any(|leg| leg.interface == *name && leg.kind != LegKind::Uplink);
+    for (name, addresses) in &input.facts.addresses {
+        let kind = if tunnel(name) { LocalKind::Forbidden } else { LocalKind::Own };
+        for net in addresses {
+            note(IpNet::from(net.addr()), kind);
+        }
+    }
+}
+
+fn authorise(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    for leg in legs {
+        let Some(link) = input.facts.links.get(&leg.interface) else { continue };
+        let authorised = &mut plan.dataplane.authorised;
+        authorised.insert(AuthorisedKey { mark: Mark::leg(leg.number).0, index: link.index }, ());
+        if leg.kind == LegKind::Uplink {
+            authorised.insert(AuthorisedKey { mark: Mark::DIRECT.0, index: link.index }, ());
+        }
+    }
+}
+
+fn leg_routes(input: &Input<'_>, leg: &Leg, plan: &mut Plan) {
+    let table = names::TABLE_BASE + u32::from(leg.number);
+    for (default, able) in [(default4(), leg.ipv4), (default6(), leg.ipv6)] {
+        // Last, so that a leg whose interface goes away leads nowhere instead of to the main table.
+        let last = RouteKey { table, destination: default, metric: names::METRIC_LAST };
+        plan.routes.insert(last, RouteValue::Unreachable);
+        let ipv6 = matches!(default, IpNet::V6(_));
+        let there = input.facts.links.get(&leg.interface).is_some_and(|link| link.up);
+        // A tunnel's link comes up by this plan; its route can only follow it.
+        if !able || !there {
+            continue;
+        }
+        let gateway = match leg.kind {
+            LegKind::Tunnel(_) => None,
+            LegKind::Uplink => gateway(input, leg, ipv6),
+        };
+        let key = RouteKey { table, destination: default, metric: METRIC_LEG };
+        plan.routes.insert(key, RouteValue::Unicast { interface: leg.interface.clone(), gateway });
+    }
+}
+
+fn gateway(input: &Input<'_>, leg: &Leg, ipv6: bool) -> Option<IpAddr> {
+    let settings = input.network.uplinks.iter().find(|uplink| uplink.interface == leg.interface);
+    let given = settings.and_then(|uplink| uplink.gateway).filter(|gateway| gateway.is_ipv6() == ipv6);
+    let mut routes: Vec<_> = input
+        .facts
+        .default_routes
+        .iter()
+        .filter(|r| r.interface == leg.interface && r.ipv6 == ipv6)
+        .collect();
+    routes.sort_by_key(|route| route.metric);
+    given.or_else(|| routes.first().and_then(|route| route.gateway))
+}
+
+fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
+    for (family, default) in [(Family::V4, default4()), (Family::V6, default6())] {
+        let reject =
+            RouteKey { table: names::TABLE_REJECT, destination: default, metric: names::METRIC_LAST };
+        plan.routes.insert(reject, RouteValue::Unreachable);
+        let mut rule = |priority, fwmark, action, suppress_prefix_length| {
+            let value =
+                RuleValue { fwmark: Some(fwmark), input_interface: None, action, suppress_prefix_length };
+            plan.rules.insert(RuleKey { family, priority }, value);
+        };
+        rule(RULE_DIRECT, (Mark::DIRECT.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
+        // Local networks are in the main table; its default routes are not for this mark.
+        rule(RULE_LOCAL, (Mark::LOCAL.0, u32::MAX), RuleAction::Table(TABLE_MAIN), Some(0));
+        rule(RULE_REJECT, (Mark::REJECT.0, u32::MAX), RuleAction::Table(names::TABLE_REJECT), None);
+        for leg in needed {
+            let table = RuleAction::Table(names::TABLE_BASE + u32::from(*leg));
+            rule(RULE_LEGS + u32::from(*leg), (Mark::leg(*leg).0, LEG_MASK), table, None);
+        }
+        for (index, lan) in input.network.lan.iter().take(32).enumerate() {
+            let priority = RULE_PROHIBIT + u32::try_from(index).unwrap_or(31);
+            let value = RuleValue {
+                fwmark: None,
+                input_interface: Some(lan.clone()),
+                action: RuleAction::Prohibit,
+                suppress_prefix_length: None,
+            };
+            plan.rules.insert(RuleKey { family, priority }, value);
+        }
+    }
+}
+
+fn sysctls(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    let mut set = |key: String, value: &str| plan.sysctls.insert(key, value.to_owned());
+    set("net.ipv4.ip_forward".into(), "1");
+    set("net.ipv6.conf.all.forwarding".into(), "1");
+    // Replies come in by the leg, while the main table would answer by another interface.
+    set("net.ipv4.conf.all.rp_filter".into(), "0");
+    set("net.ipv4.conf.all.send_redirects".into(), "0");
+    for lan in input.network.lan.iter().filter(|lan| input.facts.links.contains_key(*lan)) {
+        set(format!("net.ipv4.conf.{}.send_redirects", path_name(lan)), "0");
+        // Answer for an address only on its own interface: neighbours must not find tunnel addresses.
+        set(format!("net.ipv4.conf.{}.arp_ignore", path_name(lan)), "1");
+    }
+    for leg in legs.iter().filter(|leg| input.facts.links.contains_key(&leg.interface)) {
+        let name = path_name(&leg.interface);
+        match leg.kind {
+            LegKind::Tunnel(_) => set(format!("net.ipv4.conf.{name}.rp_filter"), "0"),
+            // A forwarding host ignores router advertisements otherwise.
+            LegKind::Uplink => set(format!("net.ipv6.conf.{name}.accept_ra"), "2"),
+        };
+    }
+}
+
+/// In a sysctl key a dot of an interface's name is written as a slash (sysctl(8)).
+fn path_name(interface: &str) -> String {
+    interface.replace('.', "/")
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(four) => four.is_link_local(),
+        IpAddr::V6(six) => six.is_unicast_link_local(),
+    }
+}
+
+fn net4(address: Ipv4Addr, length: u8) -> IpNet {
+    IpNet::V4(Ipv4Net::new(address, length).expect("a length of at most 32"))
+}
+
+fn net6(address: Ipv6Addr, length: u8) -> IpNet {
+    IpNet::V6(Ipv6Net::new(address, length).expect("a length of at most 128"))
+}
+
+fn default4() -> IpNet {
+    net4(Ipv4Addr::UNSPECIFIED, 0)
+}
+
+fn default6() -> IpNet {
+    net6(Ipv6Addr::UNSPECIFIED, 0)
+}

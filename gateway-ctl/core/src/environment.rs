@@ -1,0 +1,138 @@
+//! A plan as the environment of the decision: what the kernel program finds in maps, found in the
+//! plan. This is what `/policy/evaluate` runs and what the kernel is compared with.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use gateway_common::verdict::Environment;
+use gateway_common::wire::*;
+use ipnet::IpNet;
+
+use crate::plan::Dataplane;
+
+/// One live plan with flows and round robins of its own.
+#[derive(Debug, Default)]
+pub struct PlanEnvironment<'a> {
+    /// None is the resting state.
+    pub plan: Option<&'a Dataplane>,
+    pub generation: Cell<u32>,
+    pub now: Cell<u64>,
+    pub flows: RefCell<BTreeMap<FlowKey, FlowValue>>,
+    pub turns: RefCell<BTreeMap<u32, u64>>,
+}
+
+const SLOT: Slot = 1;
+
+impl<'a> PlanEnvironment<'a> {
+    pub fn new(plan: Option<&'a Dataplane>) -> PlanEnvironment<'a> {
+        PlanEnvironment { plan, generation: Cell::new(1), ..PlanEnvironment::default() }
+    }
+
+    fn at<T: Copy>(&self, find: impl FnOnce(&'a Dataplane) -> Option<T>) -> Option<T> {
+        self.plan.and_then(find)
+    }
+}
+
+/// The longest stored prefix of an address.
+pub fn longest<V: Copy>(prefixes: &BTreeMap<IpNet, V>, address: IpAddr) -> Option<V> {
+    longest_with(address, |net| prefixes.get(net).copied())
+}
+
+fn longest_with<V>(address: IpAddr, find: impl Fn(&IpNet) -> Option<V>) -> Option<V> {
+    let longest = IpNet::from(address).prefix_len();
+    (0..=longest).rev().find_map(|length| find(&IpNet::new(address, length).ok()?.trunc()))
+}
+
+fn four(word: u32) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from(word.to_ne_bytes()))
+}
+
+fn six(address: Address) -> IpAddr {
+    // Not canonical: an address of the IPv6 tries stays one.
+    IpAddr::V6(address.octets().into())
+}
+
+impl Environment for PlanEnvironment<'_> {
+    fn live(&self) -> Slot {
+        if self.plan.is_some() { SLOT } else { SLOT_RESTING }
+    }
+
+    fn plan(&self, _slot: Slot) -> Option<PlanValue> {
+        self.at(|plan| Some(PlanValue { generation: self.generation.get(), ..plan.header }))
+    }
+
+    fn interface(&self, key: &InterfaceKey) -> Option<InterfaceValue> {
+        self.at(|plan| plan.interfaces.get(&InterfaceKey { slot: 0, ..*key }).copied())
+    }
+
+    fn vlan(&self, key: &VlanKey) -> Option<u32> {
+        self.at(|plan| plan.vlans.get(&key.vlan).copied())
+    }
+
+    fn device_by_mac(&self, key: &MacKey) -> Option<DeviceValue> {
+        self.at(|plan| plan.devices_by_mac.get(&key.mac.octets()).copied())
+    }
+
+    fn device_by_address(&self, key: &AddressKey) -> Option<DeviceValue> {
+        self.at(|plan| plan.devices_by_address.get(&key.address.into()).copied())
+    }
+
+    fn source4(&self, key: &Prefix4) -> Option<u32> {
+        self.at(|plan| longest(&plan.sources, four(key.address)))
+    }
+
+    fn source6(&self, key: &Prefix6) -> Option<u32> {
+        self.at(|plan| longest(&plan.sources, six(key.address)))
+    }
+
+    fn destination4(&self, key: &Prefix4) -> Option<u32> {
+        self.at(|plan| longest(&plan.destinations, four(key.address)))
+    }
+
+    fn destination6(&self, key: &Prefix6) -> Option<u32> {
+        self.at(|plan| longest(&plan.destinations, six(key.address)))
+    }
+
+    fn destination_port4(&self, key: &PortPrefix4) -> Option<u32> {
+        let find = |plan: &Dataplane, net: &IpNet| plan.destination_ports.get(&(key.port, *net)).copied();
+        self.at(|plan| longest_with(four(key.address), |net| find(plan, net)))
+    }
+
+    fn destination_port6(&self, key: &PortPrefix6) -> Option<u32> {
+        let find = |plan: &Dataplane, net: &IpNet| plan.destination_ports.get(&(key.port, *net)).copied();
+        self.at(|plan| longest_with(six(key.address), |net| find(plan, net)))
+    }
+
+    fn local4(&self, key: &Prefix4) -> Option<LocalValue> {
+        self.at(|plan| longest(&plan.locals, four(key.address)))
+    }
+
+    fn local6(&self, key: &Prefix6) -> Option<LocalValue> {
+        self.at(|plan| longest(&plan.locals, six(key.address)))
+    }
+
+    fn action(&self, _slot: Slot, rank: u32) -> Option<&ActionValue> {
+        self.plan.and_then(|plan| plan.actions.get(usize::try_from(rank).ok()?))
+    }
+
+    fn turn(&self, policy: u32) -> u64 {
+        let mut turns = self.turns.borrow_mut();
+        let turn = turns.entry(policy).or_default();
+        let now = *turn;
+        *turn = turn.wrapping_add(1);
+        now
+    }
+
+    fn flow(&self, key: &FlowKey) -> Option<FlowValue> {
+        self.flows.borrow().get(key).copied()
+    }
+
+    fn remember(&self, key: &FlowKey, value: &FlowValue) {
+        self.flows.borrow_mut().insert(*key, *value);
+    }
+
+    fn now(&self) -> u64 {
+        self.now.get()
+    }
+}
