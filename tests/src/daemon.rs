@@ -72,6 +72,13 @@ impl Daemon {
         Ok(())
     }
 
+    /// Starts the daemon anew after it has ended by itself or by somebody else's hand.
+    pub fn start_again(&mut self) -> Result<()> {
+        ensure!(self.ended().is_some(), "the daemon runs still");
+        self.process = None;
+        self.start()
+    }
+
     pub fn wait_until_well(&mut self) -> Result<()> {
         let health = wait_until(START, "/health to answer or the daemon to end", || {
             if let Some(status) = self.ended() {

@@ -31,6 +31,8 @@ impl Process {
         let name = command.get_program().to_string_lossy().into_owned();
         // SAFETY: the closure makes one async-signal-safe system call.
         unsafe { command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?)) };
+        // A Ctrl-C at the terminal is for the parent, which then ends its children in order.
+        command.process_group(0);
         let child = fork_on_the_lasting_thread(command).with_context(|| format!("start {name}"))?;
         Ok(Self { child, name })
     }

@@ -1,0 +1,46 @@
+//! A door to the daemon in its namespace: what connects to a port of the host talks to the API inside.
+
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+
+use anyhow::{Context, Result};
+use gateway_tests::daemon::API;
+use gateway_tests::netns::Entrance;
+
+/// Ports that are tried, the usual one first.
+const PORTS: std::ops::Range<u16> = 8080..8100;
+
+/// Opens the door on the first free port; it closes with the process.
+pub fn open(entrance: Entrance) -> Result<SocketAddr> {
+    let listener = PORTS
+        .map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)))
+        .find_map(io::Result::ok)
+        .with_context(|| format!("ports {} to {} of the host are all busy", PORTS.start, PORTS.end - 1))?;
+    let address = listener.local_addr().context("address of the relay")?;
+    std::thread::spawn(move || {
+        for outside in listener.incoming().flatten() {
+            let entrance = entrance.clone();
+            std::thread::spawn(move || {
+                // While the daemon is down there is nobody to talk to: the connection closes, as it would without a relay.
+                if let Ok(inside) = entrance.within(|| TcpStream::connect(API)) {
+                    join(&outside, &inside);
+                }
+            });
+        }
+    });
+    Ok(address)
+}
+
+fn join(one: &TcpStream, other: &TcpStream) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| pour(one, other));
+        pour(other, one);
+    });
+}
+
+/// Copies until the end of one direction, and passes the end on.
+fn pour(mut from: &TcpStream, mut to: &TcpStream) {
+    // Either side may go away at any time; the other then learns it by the shutdown.
+    let _ = io::copy(&mut from, &mut to);
+    let _ = to.shutdown(Shutdown::Write);
+}
