@@ -119,8 +119,12 @@ impl Problems {
         self.list.last_mut().expect("one was just pushed")
     }
 
+    /// A missing field; once per field, and not where something else is wrong with it.
     pub fn required(&mut self, path: impl Into<String>) {
-        self.add(code::REQUIRED, path, "This field is required.");
+        let path = path.into();
+        if !self.has(&path) {
+            self.add(code::REQUIRED, path, "This field is required.");
+        }
     }
 
     pub fn not_supported(&mut self, path: impl Into<String>, what: impl fmt::Display) {

@@ -1,1 +1,537 @@
-//! The bootstrap configuration.
+//! The bootstrap configuration: a YAML file that is read at start, before there is a store.
+//!
+//! Strict, unlike the API: an unknown key is an error, and so is a setting that this version cannot obey.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::positions::Positions;
+use super::yaml;
+use crate::decode;
+use crate::id::IfName;
+use crate::kinds::Tunnel;
+use crate::problem::{Problems, code};
+use crate::registry::decode_input;
+use crate::resource::Resource;
+use crate::role::Role;
+use crate::secret::Secret;
+use crate::state::State;
+use crate::text::{Cidr, is_host_name, text_enum};
+
+/// A file with every key, its default and what it means.
+pub const EXAMPLE: &str = include_str!("example.yaml");
+
+/// Something wrong with the file, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConfigError {
+    /// `network.wans[0].weight`; empty for the whole file.
+    pub path: String,
+    /// From 1.
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: ", self.line, self.column)?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+text_enum! {
+    #[derive(Default)]
+    pub enum LogLevel {
+        Debug = "debug",
+        #[default]
+        Info = "info",
+        Warn = "warn",
+        Error = "error",
+    }
+}
+
+text_enum! {
+    /// How the gateway stands in the network.
+    #[derive(Default)]
+    pub enum NetworkMode {
+        #[default]
+        Primary = "primary",
+        Embedded = "embedded",
+        Portable = "portable",
+    }
+}
+
+text_enum! {
+    #[derive(Default)]
+    pub enum FailoverMode {
+        Manual = "manual",
+        #[default]
+        Auto = "auto",
+    }
+}
+
+text_enum! {
+    #[derive(Default)]
+    pub enum UpstreamMode {
+        #[default]
+        Plain = "plain",
+        Doh = "doh",
+        Dot = "dot",
+    }
+}
+
+text_enum! {
+    #[derive(Default)]
+    pub enum DnsBackend {
+        #[default]
+        Integrated = "integrated",
+        Extfilter = "extfilter",
+    }
+}
+
+/// The whole file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bootstrap {
+    /// The store, lists, fallback secrets.
+    pub state_dir: PathBuf,
+    /// Sockets and other things that may vanish at a restart of the host.
+    pub runtime_dir: PathBuf,
+    pub listen: Listen,
+    pub log: Log,
+    pub network: Network,
+    pub dns: Dns,
+    pub auth: Auth,
+    pub reconcile: Reconcile,
+    pub tls: Tls,
+    pub bpf: Bpf,
+    /// Created at the first start, when the store has no tunnel of the name.
+    #[serde(skip_deserializing)]
+    pub tunnels: Vec<Tunnel>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Listen {
+    /// REST API and web UI.
+    pub api_addr: SocketAddr,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Log {
+    pub level: LogLevel,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Network {
+    pub mode: NetworkMode,
+    pub wan_iface: IfName,
+    pub lan_iface: Interfaces,
+    /// Derived from `wan_iface` when empty.
+    pub wans: Vec<Wan>,
+    pub wan_failover_mode: FailoverMode,
+    pub wan_balance: bool,
+}
+
+/// One interface name or a list of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Interfaces(pub Vec<IfName>);
+
+impl<'de> Deserialize<'de> for Interfaces {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Interfaces, D::Error> {
+        match Value::deserialize(deserializer)? {
+            list @ Value::Array(_) => Vec::deserialize(list).map(Interfaces),
+            one => IfName::deserialize(one).map(|name| Interfaces(vec![name])),
+        }
+        .map_err(serde::de::Error::custom)
+    }
+}
+
+/// An uplink.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wan {
+    #[serde(default)]
+    pub name: String,
+    pub interface: IfName,
+    /// `dhcp` or an address.
+    #[serde(default = "dhcp")]
+    pub gateway: String,
+    #[serde(default = "hundred")]
+    pub priority: u32,
+    #[serde(default = "one")]
+    pub weight: u16,
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    #[serde(default = "yes")]
+    pub balance: bool,
+}
+
+fn dhcp() -> String {
+    "dhcp".into()
+}
+
+fn hundred() -> u32 {
+    100
+}
+
+fn one() -> u16 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dns {
+    pub listen_addr: SocketAddr,
+    pub upstream_servers: Vec<IpAddr>,
+    pub upstream_mode: UpstreamMode,
+    /// Names by which upstream servers that are not well known prove themselves.
+    pub upstream_tls_names: BTreeMap<IpAddr, String>,
+    pub backend: DnsBackend,
+    pub filtering_enabled: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Auth {
+    /// While false, every request is admin.
+    pub enabled: bool,
+    pub local_net: Cidr,
+    pub api_keys: Vec<ApiKey>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiKey {
+    #[serde(default)]
+    pub name: String,
+    #[serde(rename(serialize = "has_key", deserialize = "key"))]
+    pub key: Secret,
+    #[serde(default = "admin")]
+    pub role: Role,
+}
+
+fn admin() -> Role {
+    Role::Admin
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reconcile {
+    pub enabled: bool,
+    pub interval_sec: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tls {
+    pub enabled: bool,
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bpf {
+    /// Folder on a bpf file system; links and maps are kept there.
+    pub pin_dir: PathBuf,
+}
+
+impl Default for Bootstrap {
+    fn default() -> Bootstrap {
+        Bootstrap {
+            state_dir: "/var/lib/gatewayd".into(),
+            runtime_dir: "/run/gatewayd".into(),
+            listen: Listen::default(),
+            log: Log::default(),
+            network: Network::default(),
+            dns: Dns::default(),
+            auth: Auth::default(),
+            reconcile: Reconcile::default(),
+            tls: Tls::default(),
+            bpf: Bpf::default(),
+            tunnels: Vec::new(),
+        }
+    }
+}
+
+impl Default for Listen {
+    fn default() -> Listen {
+        Listen { api_addr: SocketAddr::from(([127, 0, 0, 1], 8080)) }
+    }
+}
+
+impl Default for Network {
+    fn default() -> Network {
+        let name = |text: &str| text.parse().expect("a valid interface name");
+        Network {
+            mode: NetworkMode::Primary,
+            wan_iface: name("eth0"),
+            lan_iface: Interfaces(vec![name("eth1")]),
+            wans: Vec::new(),
+            wan_failover_mode: FailoverMode::Auto,
+            wan_balance: false,
+        }
+    }
+}
+
+impl Default for Dns {
+    fn default() -> Dns {
+        Dns {
+            listen_addr: SocketAddr::from(([0, 0, 0, 0], 53)),
+            upstream_servers: Vec::new(),
+            upstream_mode: UpstreamMode::Plain,
+            upstream_tls_names: BTreeMap::new(),
+            backend: DnsBackend::Integrated,
+            filtering_enabled: true,
+        }
+    }
+}
+
+impl Default for Auth {
+    fn default() -> Auth {
+        let local_net = "127.0.0.0/8".parse().expect("a valid network");
+        Auth { enabled: false, local_net, api_keys: Vec::new() }
+    }
+}
+
+impl Default for Reconcile {
+    fn default() -> Reconcile {
+        Reconcile { enabled: true, interval_sec: 60 }
+    }
+}
+
+impl Default for Bpf {
+    fn default() -> Bpf {
+        Bpf { pin_dir: "/sys/fs/bpf/gatewayd".into() }
+    }
+}
+
+impl Bootstrap {
+    /// Interfaces to the internet: the enabled entries of `wans`, else `wan_iface`.
+    pub fn uplinks(&self) -> Vec<IfName> {
+        if self.network.wans.is_empty() {
+            return vec![self.network.wan_iface.clone()];
+        }
+        self.network.wans.iter().filter(|wan| wan.enabled).map(|wan| wan.interface.clone()).collect()
+    }
+
+    /// Interfaces of the LAN.
+    pub fn lans(&self) -> &[IfName] {
+        &self.network.lan_iface.0
+    }
+
+    /// Settings that are accepted and have no effect yet, in words for people.
+    pub fn without_effect(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.dns != Dns::default() {
+            notes.push("dns: this version has no resolver yet".to_owned());
+        }
+        if !self.auth.api_keys.is_empty() || self.auth.local_net != Auth::default().local_net {
+            notes.push(
+                "auth.local_net and auth.api_keys: nobody is asked while auth.enabled is false".to_owned(),
+            );
+        }
+        if self.tls.cert.is_some() || self.tls.key.is_some() {
+            notes.push("tls.cert and tls.key: not used while tls.enabled is false".to_owned());
+        }
+        notes
+    }
+
+    fn validate(&self, problems: &mut Problems) {
+        for (path, folder) in [
+            ("state_dir", &self.state_dir),
+            ("runtime_dir", &self.runtime_dir),
+            ("bpf.pin_dir", &self.bpf.pin_dir),
+        ] {
+            if !folder.is_absolute() {
+                problems.add(code::FORMAT, path, "Expected an absolute path.");
+            }
+        }
+        if self.bpf.pin_dir.components().skip(1).any(|part| Path::new(&part).to_string_lossy().contains('.'))
+        {
+            problems.add(
+                code::FORMAT,
+                "bpf.pin_dir",
+                "The kernel does not allow dots in names of a bpf file system.",
+            );
+        }
+        if self.listen.api_addr.port() == 0 {
+            problems.add(code::RANGE, "listen.api_addr", "The port must be from 1 to 65535.");
+        }
+        if self.reconcile.interval_sec < 5 {
+            problems.add(code::RANGE, "reconcile.interval_sec", "Must be at least 5.");
+        }
+        self.validate_network(problems);
+        self.validate_auth(problems);
+        if self.dns.backend != DnsBackend::Integrated {
+            problems.not_supported("dns.backend", "The backend extfilter");
+        }
+        for (address, name) in &self.dns.upstream_tls_names {
+            if !is_host_name(name) {
+                problems.add(code::FORMAT, format!("dns.upstream_tls_names.{address}"), "Expected a domain.");
+            }
+        }
+        if self.tls.enabled {
+            problems.not_supported("tls.enabled", "TLS inside the daemon");
+        }
+    }
+
+    fn validate_network(&self, problems: &mut Problems) {
+        let network = &self.network;
+        if network.mode != NetworkMode::Primary {
+            problems.not_supported("network.mode", format!("The mode {}", network.mode));
+        }
+        if network.wan_balance {
+            problems.not_supported("network.wan_balance", "Balancing over uplinks");
+        }
+        if network.wans.len() > 1 {
+            problems.not_supported("network.wans[1]", "More than one uplink");
+        }
+        for (index, wan) in network.wans.iter().enumerate() {
+            let path = format!("network.wans[{index}]");
+            if wan.gateway != "dhcp" {
+                problems.not_supported(format!("{path}.gateway"), "A gateway per uplink");
+            }
+            if !(1..=256).contains(&wan.weight) {
+                problems.add(code::RANGE, format!("{path}.weight"), "Must be from 1 to 256.");
+            }
+            if !wan.enabled {
+                problems.not_supported(format!("{path}.enabled"), "A disabled uplink");
+            }
+        }
+        let (lans, uplinks) = (self.lans(), self.uplinks());
+        if lans.is_empty() {
+            problems.required("network.lan_iface");
+        }
+        for (index, lan) in lans.iter().enumerate() {
+            let path = if lans.len() == 1 {
+                "network.lan_iface".to_owned()
+            } else {
+                format!("network.lan_iface[{index}]")
+            };
+            if uplinks.contains(lan) {
+                problems.add(code::CONFLICT, path, format!("{lan} is the uplink already."));
+            } else if lans[..index].contains(lan) {
+                problems.add(code::DUPLICATE, path, format!("{lan} is given twice."));
+            }
+        }
+    }
+
+    fn validate_auth(&self, problems: &mut Problems) {
+        if self.auth.enabled {
+            problems.not_supported("auth.enabled", "Authentication");
+        }
+        for (index, key) in self.auth.api_keys.iter().enumerate() {
+            let path = format!("auth.api_keys[{index}].key");
+            if key.key.expose().len() < 16 {
+                problems.add(code::RANGE, path, "A key has at least 16 characters.");
+            } else if self.auth.api_keys[..index].iter().any(|other| other.key == key.key) {
+                problems.add(code::DUPLICATE, path, "This key is given twice.");
+            }
+        }
+    }
+}
+
+/// Reads the file. All errors at once, each with its place.
+pub fn parse(text: &str) -> Result<Bootstrap, Vec<ConfigError>> {
+    let positions = Positions::of(text);
+    let at = |path: &str, message: String| {
+        let (line, column) = positions.find(path);
+        ConfigError { path: path.to_owned(), line, column, message }
+    };
+    let tree: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| {
+        let (line, column) = error.location().map_or((1, 1), |location| (location.line(), location.column()));
+        vec![ConfigError { path: String::new(), line, column, message: format!("Not valid YAML: {error}.") }]
+    })?;
+    let tree =
+        yaml::to_json(tree, "").map_err(|foreign| vec![at(&foreign.path, foreign.message.to_owned())])?;
+    let mut map = match tree {
+        Value::Object(map) => map,
+        Value::Null => Default::default(),
+        _ => return Err(vec![at("", "Expected keys and values, such as `log: { level: info }`.".into())]),
+    };
+    let mut problems = Problems::new();
+    let tunnels = map.shift_remove("tunnels");
+    let decoded = decode::decode::<Bootstrap>(Value::Object(map), &["auth.api_keys[].key"], &mut problems);
+    let mut bootstrap = None;
+    if let Some(mut decoded) = decoded {
+        for path in &decoded.unknown {
+            problems.add(code::UNKNOWN_KEY, path, "Unknown key.");
+        }
+        let mut found = Problems::new();
+        decoded.value.validate(&mut found);
+        decoded.merge(&mut problems, found);
+        decoded.value.tunnels = read_tunnels(tunnels, &mut problems);
+        bootstrap = Some(decoded.value);
+    }
+    match bootstrap {
+        Some(bootstrap) if problems.is_empty() => Ok(bootstrap),
+        _ => {
+            let mut errors: Vec<ConfigError> =
+                problems.iter().map(|problem| at(&problem.path, problem.message.clone())).collect();
+            errors.sort_by_key(|error| (error.line, error.column));
+            Err(errors)
+        }
+    }
+}
+
+/// The initial tunnels, by the rules of the API but with unknown keys refused.
+fn read_tunnels(given: Option<Value>, problems: &mut Problems) -> Vec<Tunnel> {
+    let list = match given {
+        None => return Vec::new(),
+        Some(Value::Array(list)) => list,
+        Some(_) => {
+            problems.add(code::TYPE, "tunnels", "Expected a list.");
+            return Vec::new();
+        }
+    };
+    let state = State::default();
+    let mut tunnels: Vec<Tunnel> = Vec::new();
+    for (index, value) in list.into_iter().enumerate() {
+        let path = |inner: &str| match inner {
+            "" => format!("tunnels[{index}]"),
+            inner => format!("tunnels[{index}].{inner}"),
+        };
+        let (mut tunnel, unknown) = match decode_input::<Tunnel>(value, None, &state) {
+            Ok(decoded) => decoded,
+            Err(found) => {
+                for problem in found.list() {
+                    problems.add(problem.code, path(&problem.path), problem.message.clone());
+                }
+                continue;
+            }
+        };
+        for warning in unknown {
+            problems.add(code::UNKNOWN_KEY, path(&warning.path), "Unknown key.");
+        }
+        tunnel.prepare();
+        let mut found = Problems::new();
+        tunnel.validate(&state, &mut found);
+        for problem in found.list() {
+            problems.add(problem.code, path(&problem.path), problem.message.clone());
+        }
+        if tunnels.iter().any(|other| other.name == tunnel.name) {
+            problems.add(code::DUPLICATE, path("name"), format!("The name {} is given twice.", tunnel.name));
+        }
+        tunnels.push(tunnel);
+    }
+    tunnels
+}
+
+#[cfg(test)]
+mod tests;
