@@ -3,6 +3,9 @@
 //! Sign-in is not part of this version: the configuration refuses `auth.enabled: true`, and every caller is an
 //! administrator. Rows carry their class all the same, and nothing but [`authorise`] looks at it.
 
+use std::net::IpAddr;
+
+use gateway_ctl::store::AuditAuth;
 use gateway_model::Role;
 
 use crate::error::{ApiError, Code};
@@ -59,9 +62,9 @@ pub enum Proof {
 
 impl Proof {
     /// The `auth` of an audit entry.
-    pub fn as_str(self) -> &'static str {
+    pub fn audit(self) -> AuditAuth {
         match self {
-            Proof::Open => "open",
+            Proof::Open => AuditAuth::Open,
         }
     }
 }
@@ -72,28 +75,31 @@ pub struct Actor {
     pub name: String,
     pub role: Role,
     pub proof: Proof,
-    /// Empty for the local socket.
-    pub ip: String,
+    /// None for the local socket.
+    pub ip: Option<IpAddr>,
 }
 
 impl Actor {
     /// The caller while sign-in is off.
-    pub fn open(ip: String) -> Self {
+    pub fn open(ip: Option<IpAddr>) -> Self {
         Self { name: "admin".to_owned(), role: Role::Admin, proof: Proof::Open, ip }
     }
 }
 
 /// May this caller use this row?
 pub fn authorise(actor: &Actor, row: &Row) -> Result<(), ApiError> {
-    if row.access.allows(actor.role) {
+    check(actor, row.access).map_err(|denied| denied.detail("method", row.method.as_str()).detail("path", row.full_path()))
+}
+
+/// Has this caller that capability?
+pub fn check(actor: &Actor, access: Access) -> Result<(), ApiError> {
+    if access.allows(actor.role) {
         return Ok(());
     }
-    let required = row.access.required_role();
-    Err(ApiError::new(Code::Forbidden, format!("This needs the role {}.", required.as_str()))
+    let required = access.required_role();
+    Err(ApiError::new(Code::Forbidden, format!("This needs the role {required}."))
         .detail("required_role", required.as_str())
-        .detail("role", actor.role.as_str())
-        .detail("method", row.method.as_str())
-        .detail("path", row.full_path()))
+        .detail("role", actor.role.as_str()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! The rows of the API, one file per area of the contract. Each file declares its rows and holds the small functions
 //! behind them; what a row means is decided in the crates below.
 
+use gateway_model::{EditError, Resource};
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use crate::table::Table;
 
 mod ai;
@@ -46,4 +50,30 @@ pub fn table() -> Table {
     table.area("ai", ai::rows);
     table.area("service", service::rows);
     table
+}
+
+/// Adds what `observe` knows to the shown form of each object.
+fn add_observed<R: Resource, L: Serialize>(
+    shown: &mut [Value],
+    table: &gateway_model::Table<R>,
+    observe: impl Fn(&R) -> L,
+) {
+    for value in shown {
+        let id = value["id"].as_str().and_then(|id| id.parse().ok());
+        if let Some(row) = id.and_then(|id| table.get(id)) {
+            merge(value, &json!(observe(row)));
+        }
+    }
+}
+
+/// Puts the fields of one object into another.
+fn merge(into: &mut Value, fields: &Value) {
+    if let (Value::Object(into), Value::Object(fields)) = (into, fields) {
+        into.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+}
+
+/// There is no such object.
+fn not_found<R: Resource>(id: &str) -> EditError {
+    EditError::NotFound { resource_type: R::NOUN, id: id.to_owned() }
 }

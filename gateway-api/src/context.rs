@@ -1,21 +1,23 @@
 //! What every handler is given: the running service and the request's identity.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::IncomingStream;
 use bytes::Bytes;
+use gateway_ctl::store::CommitError;
+use gateway_model::{EditError, State};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::access::Actor;
+use crate::access::{Access, Actor, check};
 use crate::error::ApiError;
-use crate::gateway::{Attempt, Gateway};
+use crate::gateway::{Attempt, Gateway, Open, blocking};
 use crate::openapi;
 use crate::request::Params;
-use crate::table::{Effect, Routes, Row, Table};
+use crate::table::{Audit, Effect, Routes, Row, Table};
 
 /// What the HTTP side needs to know of the configuration.
 #[derive(Clone, Debug)]
@@ -24,11 +26,13 @@ pub struct Settings {
     pub host_names: Vec<String>,
     /// Bytes.
     pub body_limit: usize,
+    /// `network.mode` of the configuration.
+    pub mode: String,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { host_names: Vec::new(), body_limit: 2 * 1024 * 1024 }
+        Self { host_names: Vec::new(), body_limit: 2 * 1024 * 1024, mode: "primary".to_owned() }
     }
 }
 
@@ -53,10 +57,10 @@ impl Api {
         Ok(Arc::new(Self { table, routes, filter_names, settings, gateway, openapi, started: Instant::now() }))
     }
 
-    /// Refuses while the store cannot be used.
-    pub fn ready(&self) -> Result<(), ApiError> {
+    /// The store and the engine; refuses while the store cannot be used.
+    pub fn open(&self) -> Result<&Open, ApiError> {
         match &self.gateway {
-            Gateway::Open(_) => Ok(()),
+            Gateway::Open(open) => Ok(open),
             Gateway::Blocked { reason } => {
                 Err(ApiError::not_ready(format!("All traffic is blocked: {reason}")).detail("state", "blocked"))
             }
@@ -73,11 +77,10 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// Empty for the local socket.
-    pub fn ip(&self) -> String {
+    pub fn ip(&self) -> Option<IpAddr> {
         match self {
-            Peer::Remote(address) => address.ip().to_canonical().to_string(),
-            Peer::Local => String::new(),
+            Peer::Remote(address) => Some(address.ip().to_canonical()),
+            Peer::Local => None,
         }
     }
 }
@@ -111,8 +114,54 @@ impl Cx {
         Self { api, actor, request_id: request_id.to_owned(), effect: row.effect, subject }
     }
 
+    /// The store and the engine.
+    pub fn open(&self) -> Result<&Open, ApiError> {
+        self.api.open()
+    }
+
+    /// Refuses a caller that has not this capability, for what a row allows only some of its callers.
+    pub fn require(&self, access: Access) -> Result<(), ApiError> {
+        check(&self.actor, access)
+    }
+
+    /// Changes the store, with the audit entry of this row in the same transaction. Waits for the disk.
+    pub fn commit_blocking<T>(
+        &self,
+        edit: impl FnOnce(&mut State) -> Result<T, EditError>,
+    ) -> Result<T, ApiError> {
+        let Effect::Stores(audit) = self.effect else {
+            // A declaration that does not fit its handler must not change anything unrecorded.
+            let error = std::io::Error::other("this row is not declared as one that changes the store");
+            return Err(ApiError::internal(&error));
+        };
+        match self.open()?.store.commit(self.ticket(audit), edit) {
+            Ok(value) => Ok(value),
+            // The dispatcher records all failures of handlers, this one too.
+            Err(CommitError::Refused { error, ticket: _ }) => Err(error.into()),
+            Err(CommitError::Store(error)) => Err(error.into()),
+        }
+    }
+
+    /// The same for async handlers.
+    pub async fn commit<T: Send + 'static>(
+        &self,
+        edit: impl FnOnce(&mut State) -> Result<T, EditError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let cx = self.clone();
+        blocking(move || cx.commit_blocking(edit)).await?
+    }
+
+    /// Writes an audit entry for something that was read and should be known to have been.
+    pub async fn record_reading(&self, audit: Audit) -> Result<(), ApiError> {
+        let attempt = Attempt { audit, subject: self.subject.clone(), denied: false, error: None };
+        self.api.gateway.record(self, attempt).await
+    }
+
     /// Writes the audit entry of a change that was refused or failed. Rows that change nothing leave none.
     pub async fn record_failure(&self, error: &ApiError) {
+        if error.recorded {
+            return;
+        }
         let Some(audit) = self.effect.audit() else { return };
         let attempt = Attempt {
             audit,

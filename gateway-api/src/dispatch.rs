@@ -84,7 +84,7 @@ async fn process(
     if row.method != Method::Get {
         browser::check_origin(parts)?;
     }
-    let actor = Actor::open(peer.map(|peer| peer.ip()).unwrap_or_default());
+    let actor = Actor::open(peer.and_then(|peer| peer.ip()));
     let params = found.params(row);
     let cx = Cx::new(api.clone(), row, actor, request_id, &params);
     if let Err(denied) = authorise(&cx.actor, row) {
@@ -96,7 +96,7 @@ async fn process(
         crate::table::Work::Unsupported { needs } => return Err(ApiError::not_supported(needs)),
     };
     if !row.always {
-        api.ready()?;
+        api.open()?;
     }
     let query = Query::parse(parts.uri.query())?;
     check_query(row, &query, &api.filter_names)?;

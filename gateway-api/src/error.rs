@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use gateway_model::Problems;
+use gateway_model::{EditError, Problems};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -183,11 +183,13 @@ pub struct ApiError {
     pub retry_after: Option<u32>,
     /// For `Allow`.
     pub allow: Option<String>,
+    /// The audit log has its entry already.
+    pub recorded: bool,
 }
 
 impl ApiError {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: Map::new(), retry_after: None, allow: None }
+        Self { code, message: message.into(), details: Map::new(), retry_after: None, allow: None, recorded: false }
     }
 
     pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -252,6 +254,65 @@ impl ApiError {
         details.insert("request_id".to_owned(), Value::from(request_id));
         json!({"error": {"code": self.code.as_str(), "message": self.message, "details": details}})
     }
+}
+
+impl From<EditError> for ApiError {
+    fn from(error: EditError) -> Self {
+        match error {
+            EditError::Invalid(problems) => Self::validation(&problems),
+            EditError::NotFound { resource_type, id } => Self::not_found(resource_type, &id),
+            EditError::Conflict { resource_type, field, existing_id, message } => {
+                Self::new(Code::Conflict, sentence(&message))
+                    .detail("resource_type", resource_type)
+                    .detail("field", field)
+                    .detail("existing_id", existing_id.to_string())
+            }
+            EditError::PolicyConflict { policies, reason } => {
+                let ids: Vec<String> = policies.iter().map(ToString::to_string).collect();
+                Self::new(Code::PolicyConflict, sentence(&reason)).detail("policies", ids).detail("reason", reason)
+            }
+            EditError::InUse { resource_type, id, references } => {
+                let message = if references.firm == 0 {
+                    "Policies send traffic through it; with force=true it goes all the same, and they block or fall \
+                     back as their failure policy says."
+                } else if references.only_applied {
+                    "The applied policies still refer to it; apply the stored ones first."
+                } else {
+                    "Other objects refer to it."
+                };
+                Self::new(Code::InUse, message)
+                    .detail("resource_type", resource_type)
+                    .detail("id", id.to_string())
+                    .detail("references", json!(references))
+            }
+            EditError::Protected { resource_type, id, message } => {
+                Self::new(Code::InvalidState, sentence(&message))
+                    .detail("resource_type", resource_type)
+                    .detail("id", id.to_string())
+                    .detail("state", "built_in")
+                    .detail("allowed", Vec::<String>::new())
+            }
+            EditError::LimitReached { resource_type, limit } => {
+                Self::new(Code::LimitReached, format!("There can be at most {limit} of them."))
+                    .detail("resource_type", resource_type)
+                    .detail("limit", limit)
+            }
+            EditError::Stale { resource_type, expected: _, current } => {
+                Self::precondition_failed(&format!("\"{current}\"")).detail("resource_type", resource_type)
+            }
+        }
+    }
+}
+
+/// A message as a sentence.
+fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let mut text: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    text.push_str(letters.as_str());
+    if !text.ends_with(['.', '!', '?']) {
+        text.push('.');
+    }
+    text
 }
 
 impl fmt::Display for ApiError {

@@ -16,10 +16,10 @@ use crate::error::ApiError;
 use crate::reply::{Answer, Content, Reply};
 use crate::request::{Body, Req, Request, decode};
 
-mod collection;
+pub mod collection;
 mod route;
 
-pub use collection::{Ops, live};
+pub use collection::{Collection, Live, Ops, output_schema};
 pub use route::{Found, Routes, placeholders};
 
 /// Methods of the contract. HEAD is answered as GET, OPTIONS from the set of rows.

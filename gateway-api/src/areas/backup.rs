@@ -1,10 +1,18 @@
 //! References between objects, and the backups, snapshots and settings that this version does not have.
 
+use gateway_model::references::References;
+use gateway_model::registry;
+
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::request::Req;
 use crate::table::Method::{Delete, Get, Post, Put};
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
-    t.unsupported("the model, which is being wired", &[(Get, "/references/{type}/{id}")]);
+    t.view("/references/{type}/{id}", "get_references", references)
+        .summary("How many objects refer to this one, by id or name")
+        .doc("type is a noun such as tunnel or trust_class; - and _ are alike.");
     t.unsupported(
         "backups, snapshots and export, which this version does not have",
         &[
@@ -31,4 +39,22 @@ pub fn rows(t: &mut Table) {
             (Delete, "/settings/{key}"),
         ],
     );
+}
+
+/// Kinds of the contract that this version does not have.
+const UNBUILT: [&str; 3] = ["profile", "privacy_class", "proxy"];
+
+async fn references(cx: Cx, request: Req<()>) -> Result<References, ApiError> {
+    let (kind, id) = (request.params.get("type"), request.params.get("id"));
+    let state = cx.open()?.store.current();
+    let Some(found) = registry::kind(kind) else {
+        let noun = kind.replace('-', "_");
+        if UNBUILT.contains(&noun.as_str()) {
+            return Err(ApiError::not_supported(&format!("objects of type {noun}, which this version does not have")));
+        }
+        let allowed: Vec<&str> = registry::KINDS.iter().map(|kind| kind.noun).chain(UNBUILT).collect();
+        return Err(ApiError::invalid_parameter("type", format!("There are no objects of type {kind:?}."))
+            .detail("allowed", allowed));
+    };
+    Ok(found.references(&state, id)?)
 }

@@ -1,27 +1,37 @@
 //! Devices, their groups and their classes of trust.
 
-use crate::table::Method::{Delete, Get, Post, Put};
-use crate::table::Table;
+use gateway_model::{Device, DeviceGroup, State, TrustClass};
+use serde_json::Value;
+
+use crate::gateway::Open;
+use crate::table::{Collection, Ops, Table};
 
 pub fn rows(t: &mut Table) {
-    t.unsupported(
-        "the model, which is being wired",
-        &[
-            (Get, "/devices"),
-            (Post, "/devices"),
-            (Get, "/devices/{id}"),
-            (Put, "/devices/{id}"),
-            (Delete, "/devices/{id}"),
-            (Get, "/device-groups"),
-            (Post, "/device-groups"),
-            (Get, "/device-groups/{id}"),
-            (Put, "/device-groups/{id}"),
-            (Delete, "/device-groups/{id}"),
-            (Get, "/trust-classes"),
-            (Post, "/trust-classes"),
-            (Get, "/trust-classes/{id}"),
-            (Put, "/trust-classes/{id}"),
-            (Delete, "/trust-classes/{id}"),
-        ],
-    );
+    t.collection::<Device>(Collection {
+        path: "/devices",
+        item: "/devices/{id}",
+        actions: ["create_device", "replace_device", "delete_device"],
+        ops: Ops::ALL,
+        live: Some(observe_devices),
+    });
+    t.collection::<DeviceGroup>(Collection {
+        path: "/device-groups",
+        item: "/device-groups/{id}",
+        actions: ["create_device_group", "replace_device_group", "delete_device_group"],
+        ops: Ops::ALL,
+        live: None,
+    });
+    t.collection::<TrustClass>(Collection {
+        path: "/trust-classes",
+        item: "/trust-classes/{id}",
+        actions: ["create_trust_class", "replace_trust_class", "delete_trust_class"],
+        ops: Ops::ALL,
+        live: None,
+    });
+}
+
+/// Addresses seen behind the devices' cards.
+fn observe_devices(open: &Open, state: &State, shown: &mut [Value]) {
+    let observed = open.observed();
+    super::add_observed(shown, &state.devices, |device| observed.device(device));
 }

@@ -1,11 +1,206 @@
 //! Is it alive, what is it doing, what has an outsider changed, what machine is it.
 
-use crate::table::Method::Get;
-use crate::table::Table;
+use gateway_ctl::reconcile::{DriftItem, Severity, Status};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::access::Access;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::gateway::{Gateway, Open, blocking};
+use crate::platform::{self, Platform};
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
-    t.unsupported(
-        "the engine, which is being wired",
-        &[(Get, "/health"), (Get, "/status"), (Get, "/observer"), (Get, "/drift"), (Get, "/platform")],
-    );
+    t.view("/health", "get_health", health)
+        .summary("Whether the daemon answers, and whether it enforces")
+        .doc("blocked: the store cannot be used, so nothing is forwarded; reason says why.")
+        .access(Access::Open)
+        .always();
+    t.view("/status", "get_status", status).summary("Version, readiness, age of the snapshot, revisions");
+    t.view("/observer", "list_observer", observer).summary("How each subsystem came out of the last run");
+    t.view("/drift", "list_drift", drift)
+        .summary("What somebody else changed in the kernel lately, newest first")
+        .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000.");
+    t.view("/platform", "get_platform", platform).summary("The machine").always();
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Health {
+    /// `ok`, or `blocked` while the store cannot be used.
+    pub status: &'static str,
+    /// Why it is not ok.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+async fn health(cx: Cx, _: Req<()>) -> Result<Health, ApiError> {
+    Ok(match &cx.api.gateway {
+        Gateway::Open(_) => Health { status: "ok", reason: None },
+        Gateway::Blocked { reason } => Health { status: "blocked", reason: Some(reason.clone()) },
+    })
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ServiceStatus {
+    pub version: &'static str,
+    /// A plan is live and every subsystem stands as wanted.
+    pub ready: bool,
+    pub uptime_sec: u64,
+    /// Seconds since the kernel was last compared with the plan; null before the first time.
+    pub snapshot_age_sec: Option<u64>,
+    /// `network.mode` of the configuration.
+    pub mode: String,
+    /// `ebpf`; `degraded` while the programs do not stand as wanted; `detached` without a kernel behind the API.
+    pub dataplane: &'static str,
+    pub node_id: Option<String>,
+    /// Revision of the store.
+    pub revision: u64,
+    /// Revision of the last change of a stored policy.
+    pub stored_revision: u64,
+    /// Revision of the last apply; 0 before the first.
+    pub applied_revision: u64,
+    pub applied_at: Option<Timestamp>,
+    /// Stored policies differ from those that steer traffic.
+    pub pending_changes: bool,
+}
+
+async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
+    let open = cx.open()?;
+    let state = open.store.current();
+    let last = open.enforcement.status().borrow().clone();
+    let stored = state.routing_policies.revision();
+    Ok(ServiceStatus {
+        version: env!("CARGO_PKG_VERSION"),
+        ready: last.run > 0 && last.is_ok(),
+        uptime_sec: cx.api.started.elapsed().as_secs(),
+        snapshot_age_sec: age(&last, open.now()),
+        mode: cx.api.settings.mode.clone(),
+        dataplane: dataplane(open, &last),
+        node_id: None,
+        revision: state.revision.0,
+        stored_revision: stored.0,
+        applied_revision: state.applied.revision.0,
+        applied_at: state.applied.at,
+        pending_changes: stored > state.applied.revision,
+    })
+}
+
+fn age(last: &Status, now: Timestamp) -> Option<u64> {
+    (last.run > 0).then(|| u64::try_from(now.duration_since(last.started).as_secs()).unwrap_or(0))
+}
+
+fn dataplane(open: &Open, last: &Status) -> &'static str {
+    let stands = last.subsystems.get("dataplane").is_some_and(|subsystem| subsystem.outcome.is_ok());
+    match (open.enforcement.attached(), stands) {
+        (None, _) => "detached",
+        (Some(_), true) => "ebpf",
+        (Some(_), false) => "degraded",
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Observation {
+    pub subsystem: String,
+    /// `ok`, `degraded` (some entries failed), `failed` (nothing is known to stand), `disabled`.
+    pub state: &'static str,
+    pub message: String,
+    /// Since when it is as well, or as badly, as it is.
+    pub since: Option<Timestamp>,
+    pub checks: u64,
+}
+
+async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError> {
+    let open = cx.open()?;
+    let last = open.enforcement.status().borrow().clone();
+    let mut list: Vec<Observation> = last
+        .subsystems
+        .iter()
+        .map(|(name, subsystem)| {
+            let outcome = &subsystem.outcome;
+            let messages: Vec<String> =
+                outcome.failed.iter().map(|failure| format!("{}: {}", failure.resource, failure.error)).collect();
+            // A backend that could not be read reports itself as the resource.
+            let unreadable = outcome.failed.iter().any(|failure| failure.resource == *name);
+            let state = match (outcome.is_ok(), unreadable) {
+                (true, _) => "ok",
+                (false, true) => "failed",
+                (false, false) => "degraded",
+            };
+            Observation {
+                subsystem: (*name).to_owned(),
+                state,
+                message: messages.join("; "),
+                since: Some(subsystem.since),
+                checks: subsystem.checks,
+            }
+        })
+        .collect();
+    if open.enforcement.attached().is_none() {
+        list.push(Observation {
+            subsystem: "dataplane".to_owned(),
+            state: "disabled",
+            message: "This gateway is not attached to a kernel; it enforces nothing.".to_owned(),
+            since: None,
+            checks: 0,
+        });
+    }
+    Ok(counted(list))
+}
+
+fn counted<T>(list: Vec<T>) -> With<Vec<T>> {
+    let mut answer = With::new(list);
+    answer.total = Some(answer.data.len());
+    answer
+}
+
+/// A field of an object in the kernel that somebody else had changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Drift {
+    /// Subsystem.
+    pub r#type: String,
+    pub resource: String,
+    pub field: String,
+    pub expected: String,
+    pub actual: String,
+    /// `warning`, or `critical` where it guards against leaks or could not be repaired.
+    pub severity: &'static str,
+    pub detected_at: Timestamp,
+    pub repaired: bool,
+}
+
+impl From<&DriftItem> for Drift {
+    fn from(item: &DriftItem) -> Self {
+        let DriftItem { subsystem, resource, field, expected, actual, severity, detected_at, repaired } = item;
+        Self {
+            r#type: subsystem.clone(),
+            resource: resource.clone(),
+            field: field.clone(),
+            expected: expected.clone(),
+            actual: actual.clone(),
+            severity: match severity {
+                Severity::Warning => "warning",
+                Severity::Critical => "critical",
+            },
+            detected_at: *detected_at,
+            repaired: *repaired,
+        }
+    }
+}
+
+async fn drift(cx: Cx, request: Req<()>) -> Result<With<Vec<Drift>>, ApiError> {
+    let open = cx.open()?;
+    let limit = request.query.limit(1000, 1000)?;
+    let last = open.enforcement.status().borrow().clone();
+    let mut answer = With::new(last.drift.iter().rev().take(limit).map(Drift::from).collect::<Vec<_>>());
+    answer.total = Some(last.drift.len());
+    Ok(answer)
+}
+
+async fn platform(cx: Cx, _: Req<()>) -> Result<Platform, ApiError> {
+    let attached = cx.open().ok().and_then(|open| open.enforcement.attached()).unwrap_or("none");
+    blocking(move || platform::read(attached)).await
 }

@@ -6,11 +6,11 @@ use serde::Serialize;
 use crate::access::Access;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::pages;
 use crate::reply::{Content, Reply};
 use crate::request::Req;
 use crate::table::Method::Get;
 use crate::table::Table;
+use crate::{events, pages};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {
@@ -34,6 +34,9 @@ pub fn rows(t: &mut Table) {
             .access(Access::Open)
             .outside();
     }
+    t.stream("/events", "get_events", events::MEDIA, |cx: Cx, _| async move { Ok(events::body(cx.open()?)) })
+        .summary("That something changed, as server-sent events")
+        .doc("revision: the store was changed. status: the kernel was compared with the plan.");
     t.unsupported("the list of services, which this version does not have", &[(Get, "/services")]);
     t.unsupported_outside("metrics, which this version does not have", &[(Get, "/metrics")]);
 }

@@ -33,6 +33,11 @@ pub fn matches_revision(list: &str, revision: &str) -> bool {
     })
 }
 
+/// The revision that the first tag of the list stands for.
+pub fn first_revision(list: &str) -> Option<u64> {
+    tags(list).next()?.trim_matches('"').split('.').next()?.parse().ok()
+}
+
 fn tags(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(|tag| tag.trim()).map(|tag| tag.strip_prefix("W/").unwrap_or(tag))
 }

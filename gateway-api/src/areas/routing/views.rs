@@ -1,0 +1,133 @@
+//! What the gateway makes of the policies: applying them, explaining them, showing the plan.
+
+use std::sync::Arc;
+
+use gateway_ctl::reconcile::{Reason, Status};
+use gateway_model::Warning;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::Method::{Get, Post};
+use crate::table::{Audit, Effect, Table};
+
+pub fn rows(t: &mut Table) {
+    t.command(
+        "/enforce/reconcile",
+        "reconcile_enforcement",
+        Effect::Acts(Audit { action: "reconcile_enforcement", resource_type: "enforcement" }),
+        reconcile,
+    )
+    .summary("Compare the kernel with the plan now, and repair what differs");
+    t.unsupported(
+        "the engine, which is being wired",
+        &[
+            (Post, "/policy/evaluate"),
+            (Post, "/policy/conflicts"),
+            (Get, "/policy/leak-matrix"),
+            (Get, "/policy/fail-matrix"),
+            (Get, "/render"),
+            (Get, "/enforce"),
+        ],
+    );
+}
+
+/// How a run of the reconciler came out.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Run {
+    /// False: this gateway is not attached to a kernel, so nothing was done.
+    pub enforced: bool,
+    /// Every subsystem stands as wanted.
+    pub ok: bool,
+    /// Counts the runs; 0 without one.
+    pub run: u64,
+    /// Revision that was compiled.
+    pub revision: u64,
+    pub duration_ms: u64,
+    /// Entries made, changed and removed in the kernel.
+    pub changed: usize,
+    /// What somebody else had changed.
+    pub drift: usize,
+}
+
+impl Run {
+    fn of(status: Option<&Status>) -> Self {
+        let Some(status) = status else {
+            return Self { enforced: false, ok: false, run: 0, revision: 0, duration_ms: 0, changed: 0, drift: 0 };
+        };
+        let outcomes = || status.subsystems.values().map(|subsystem| &subsystem.outcome);
+        Self {
+            enforced: true,
+            ok: status.is_ok(),
+            run: status.run,
+            revision: status.revision,
+            duration_ms: status.duration_ms,
+            changed: outcomes().map(|outcome| outcome.put + outcome.removed).sum(),
+            drift: outcomes().map(|outcome| outcome.drift.len()).sum(),
+        }
+    }
+}
+
+/// What did not come out as wanted, as warnings.
+fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
+    let subsystems = status.into_iter().flat_map(|status| &status.subsystems);
+    subsystems
+        .flat_map(|(name, subsystem)| {
+            subsystem.outcome.failed.iter().map(move |failure| {
+                Warning::new(format!("subsystems.{name}"), format!("{}: {}", failure.resource, failure.error))
+            })
+        })
+        .collect()
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Applied {
+    /// Revision of the policies that steer traffic from now on.
+    pub applied_revision: u64,
+    /// How many of them are enabled.
+    pub policies: usize,
+    #[serde(flatten)]
+    pub run: Run,
+}
+
+pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
+    cx.commit(|draft| {
+        draft.freeze_applied();
+        Ok(())
+    })
+    .await?;
+    let open = cx.open()?;
+    let status = open.reconcile(Reason::Apply).await;
+    let dataplane = status.as_ref().and_then(|status| status.subsystems.get("dataplane"));
+    if let Some(failure) = dataplane.and_then(|dataplane| dataplane.outcome.failed.first()) {
+        let mut error = ApiError::new(
+            Code::ApplyFailed,
+            "The policies are stored as applied, but the kernel did not take the plan; the one before goes on holding.",
+        )
+        .detail("stage", "dataplane")
+        .detail("kernel_message", format!("{}: {}", failure.resource, failure.error))
+        .detail("kept_previous", true);
+        // The commit has its entry; what the kernel did with it is told by the observer.
+        error.recorded = true;
+        return Err(error);
+    }
+    let state = open.store.current();
+    let now = open.now();
+    let mut answer = With::new(Applied {
+        applied_revision: state.applied.revision.0,
+        policies: state.applied.policies.iter().filter(|policy| policy.in_force(now)).count(),
+        run: Run::of(status.as_deref()),
+    });
+    answer.warnings = failures(status.as_ref());
+    Ok(answer)
+}
+
+async fn reconcile(cx: Cx, _: Req<()>) -> Result<With<Run>, ApiError> {
+    let status = cx.open()?.reconcile(Reason::Manual).await;
+    let mut answer = With::new(Run::of(status.as_deref()));
+    answer.warnings = failures(status.as_ref());
+    Ok(answer)
+}

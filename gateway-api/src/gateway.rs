@@ -1,0 +1,279 @@
+//! What stands behind the API: the store, and whatever enforces its contents.
+//!
+//! The engine is behind a trait so that the API can be had without a kernel. [`Detached`] is such a gateway: it
+//! compiles, explains and stores, enforces nothing, and says so.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::IpAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use gateway_core::compile::{Compiled, CompiledPolicy, Input, compile};
+use gateway_core::facts::Facts;
+use gateway_core::network::{Network, UplinkSettings};
+use gateway_ctl::clock::SystemClock;
+use gateway_ctl::reconcile::{Reason, Status};
+use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
+use gateway_model::kinds::device::DeviceLive;
+use gateway_model::kinds::routing_policy::{Hits, Hop, PolicyLive, PolicyStatus};
+use gateway_model::kinds::tunnel_health::{PeerLive, TunnelLive};
+use gateway_model::text::PublicKey;
+use gateway_model::{Device, Id, RoutingPolicy, Tunnel};
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::context::Cx;
+use crate::error::{ApiError, Code, chain};
+use crate::table::Audit;
+
+/// A running gateway, or one that blocks because it cannot read what it should do.
+pub enum Gateway {
+    Open(Open),
+    Blocked { reason: String },
+}
+
+/// The store and what enforces it.
+pub struct Open {
+    pub store: Arc<Store>,
+    pub enforcement: Arc<dyn Enforcement>,
+}
+
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What the API asks of an engine.
+pub trait Enforcement: Send + Sync {
+    /// How the programs are attached (`tcx`, `clsact`); nothing if this gateway enforces nothing.
+    fn attached(&self) -> Option<&'static str>;
+
+    /// How the last run came out; wakes after each.
+    fn status(&self) -> watch::Receiver<Arc<Status>>;
+
+    /// The world as last observed.
+    fn facts(&self) -> Arc<Facts>;
+
+    /// Which interface is what.
+    fn network(&self) -> &Network;
+
+    /// What the last run compiled; where nothing runs, what would be compiled now.
+    fn compiled(&self) -> Arc<Compiled>;
+
+    /// Tunnels as last looked at.
+    fn tunnels(&self) -> TunnelsSeen;
+
+    /// Packets and bytes by the number of the policy.
+    fn hits(&self) -> BTreeMap<u32, Hits>;
+
+    /// Brings the kernel to the state now; nothing if this gateway enforces nothing.
+    fn reconcile(&self, reason: Reason) -> Pending<'_, Option<Arc<Status>>>;
+}
+
+/// Tunnels as last looked at; of what is missing here nothing is known.
+#[derive(Clone, Debug, Default)]
+pub struct TunnelsSeen {
+    pub tunnels: BTreeMap<Id, TunnelLive>,
+    pub peers: BTreeMap<(Id, [u8; 32]), PeerLive>,
+}
+
+/// Objects at work, as the API shows them.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    facts: Arc<Facts>,
+    seen: TunnelsSeen,
+    policies: BTreeMap<Id, PolicyLive>,
+}
+
+impl Observed {
+    fn of(enforcement: &dyn Enforcement) -> Self {
+        let compiled = enforcement.compiled();
+        let status = enforcement.status().borrow().clone();
+        let hits = enforcement.hits();
+        // A plan that is not in the kernel steers nothing.
+        let installed = enforcement.attached().is_some()
+            && status.subsystems.get("dataplane").is_some_and(|dataplane| dataplane.outcome.is_ok());
+        let live = |policy: &CompiledPolicy| PolicyLive {
+            routing: installed,
+            status: if installed { policy.status } else { PolicyStatus::Error },
+            compiled_at: (status.run > 0).then_some(status.started),
+            hits: hits.get(&policy.number).copied().unwrap_or_default(),
+            active_hop: policy.active_hop.clone().filter(|_| installed),
+        };
+        let policies = compiled.policies.iter().map(|policy| (policy.id, live(policy))).collect();
+        Self { facts: enforcement.facts(), seen: enforcement.tunnels(), policies }
+    }
+
+    pub fn device(&self, device: &Device) -> DeviceLive {
+        let mut ips: Vec<IpAddr> = device
+            .all_macs()
+            .iter()
+            .filter_map(|mac| self.facts.neighbours.get(&mac.octets()))
+            .flatten()
+            .copied()
+            .collect();
+        ips.sort_unstable();
+        ips.dedup();
+        DeviceLive { ips, ..DeviceLive::default() }
+    }
+
+    pub fn tunnel(&self, tunnel: &Tunnel) -> TunnelLive {
+        self.seen.tunnels.get(&tunnel.meta.id).cloned().unwrap_or_default()
+    }
+
+    pub fn peer(&self, tunnel: &Tunnel, key: &PublicKey) -> PeerLive {
+        self.seen.peers.get(&(tunnel.meta.id, *key.bytes())).cloned().unwrap_or_default()
+    }
+
+    /// A policy that is not in force is `disabled`.
+    pub fn policy(&self, policy: &RoutingPolicy) -> PolicyLive {
+        self.policies.get(&policy.meta.id).cloned().unwrap_or_default()
+    }
+
+    /// Whether new flows of the policy take this hop.
+    pub fn is_active(&self, policy: &RoutingPolicy, hop: &Hop) -> bool {
+        let live = self.policy(policy);
+        live.routing && (policy.is_pool() || live.active_hop.as_ref() == Some(hop))
+    }
+}
+
+/// An attempt that the store's write path does not record by itself.
+pub struct Attempt {
+    pub audit: Audit,
+    pub subject: String,
+    pub denied: bool,
+    /// Code and message, if it failed.
+    pub error: Option<(&'static str, String)>,
+}
+
+impl Open {
+    pub fn now(&self) -> Timestamp {
+        self.store.clock().now()
+    }
+
+    pub fn observed(&self) -> Observed {
+        Observed::of(self.enforcement.as_ref())
+    }
+
+    /// Brings the kernel to the state now.
+    pub async fn reconcile(&self, reason: Reason) -> Option<Arc<Status>> {
+        self.enforcement.reconcile(reason).await
+    }
+}
+
+impl Gateway {
+    /// A gateway with its store in this folder and no kernel behind it.
+    pub fn detached(folder: &Path) -> Result<Self, store::Error> {
+        let store = Arc::new(Store::open(folder.join("store.redb"), SystemClock::shared())?);
+        let network = Network {
+            lan: vec!["eth1".to_owned()],
+            uplinks: vec![UplinkSettings { interface: "eth0".to_owned(), gateway: None }],
+            sample_every: 0,
+        };
+        let enforcement = Arc::new(Detached::new(store.clone(), network));
+        Ok(Gateway::Open(Open { store, enforcement }))
+    }
+
+    /// Writes an audit entry for an attempt.
+    pub async fn record(&self, cx: &Cx, attempt: Attempt) -> Result<(), ApiError> {
+        let Gateway::Open(open) = self else { return Ok(()) };
+        let Attempt { audit, subject, denied, error } = attempt;
+        let mut ticket = cx.ticket(audit);
+        ticket.resource_id = Some(subject).filter(|subject| !subject.is_empty());
+        let result = match (&error, denied) {
+            (None, _) => AuditResult::Success,
+            (Some(_), true) => AuditResult::Denied,
+            (Some(_), false) => AuditResult::Failed,
+        };
+        if let Some((code, message)) = error {
+            ticket.details = serde_json::json!({"error": code, "message": message});
+        }
+        let store = open.store.clone();
+        blocking(move || store.record(ticket, result)).await?.map_err(ApiError::from)
+    }
+}
+
+/// Runs what waits for the disk where waiting is allowed.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => Ok(value),
+        // The dispatcher answers for panics.
+        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
+        Err(join) => Err(ApiError::internal(&join)),
+    }
+}
+
+impl From<store::Error> for ApiError {
+    fn from(error: store::Error) -> Self {
+        if error.is_full() {
+            tracing::error!(error = %chain(&error), "no room for the store");
+            return Self::new(Code::StorageFull, "There is no room left on the disk of the store.");
+        }
+        Self::internal(&error)
+    }
+}
+
+impl Cx {
+    /// The entry that a change of this request will leave.
+    pub fn ticket(&self, audit: Audit) -> AuditTicket {
+        AuditTicket {
+            actor: self.actor.name.clone(),
+            auth: self.actor.proof.audit(),
+            ip: self.actor.ip,
+            request_id: self.request_id.clone(),
+            action: audit.action.to_owned(),
+            resource_type: audit.resource_type.to_owned(),
+            resource_id: None,
+            details: serde_json::Value::Null,
+        }
+    }
+}
+
+/// A gateway without a kernel behind it.
+pub struct Detached {
+    store: Arc<Store>,
+    network: Network,
+    status: watch::Sender<Arc<Status>>,
+}
+
+impl Detached {
+    pub fn new(store: Arc<Store>, network: Network) -> Self {
+        Self { store, network, status: watch::channel(Arc::default()).0 }
+    }
+}
+
+impl Enforcement for Detached {
+    fn attached(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn status(&self) -> watch::Receiver<Arc<Status>> {
+        self.status.subscribe()
+    }
+
+    fn facts(&self) -> Arc<Facts> {
+        Arc::default()
+    }
+
+    fn network(&self) -> &Network {
+        &self.network
+    }
+
+    fn compiled(&self) -> Arc<Compiled> {
+        let (state, now) = (self.store.current(), self.store.clock().now());
+        Arc::new(compile(&Input { state: &state, network: &self.network, facts: &Facts::default(), now }))
+    }
+
+    fn tunnels(&self) -> TunnelsSeen {
+        TunnelsSeen::default()
+    }
+
+    fn hits(&self) -> BTreeMap<u32, Hits> {
+        BTreeMap::new()
+    }
+
+    fn reconcile(&self, _: Reason) -> Pending<'_, Option<Arc<Status>>> {
+        Box::pin(std::future::ready(None))
+    }
+}

@@ -1,0 +1,308 @@
+//! What must hold on a machine before the gateway can work on it, checked without changing anything.
+
+use std::fmt::Write;
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::platform;
+
+/// What is asked about.
+#[derive(Debug)]
+pub struct Subject {
+    pub api_addr: SocketAddr,
+    /// Interface names from the configuration with the key that names them.
+    pub interfaces: Vec<(&'static str, String)>,
+    pub state_dir: PathBuf,
+    pub runtime_dir: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Ok,
+    /// Works, but somebody should know.
+    Note,
+    Failed,
+}
+
+/// One line of the table.
+#[derive(Debug)]
+pub struct Check {
+    pub name: String,
+    pub verdict: Verdict,
+    pub result: String,
+    /// What to do about it; empty if nothing.
+    pub fix: String,
+}
+
+impl Check {
+    fn ok(name: impl Into<String>, result: impl Into<String>) -> Self {
+        Self { name: name.into(), verdict: Verdict::Ok, result: result.into(), fix: String::new() }
+    }
+
+    fn note(name: impl Into<String>, result: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name: name.into(), verdict: Verdict::Note, result: result.into(), fix: fix.into() }
+    }
+
+    fn failed(name: impl Into<String>, result: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name: name.into(), verdict: Verdict::Failed, result: result.into(), fix: fix.into() }
+    }
+}
+
+/// Runs every check.
+pub fn run(subject: &Subject) -> Vec<Check> {
+    let mut checks = vec![privileges()];
+    for (key, name) in &subject.interfaces {
+        checks.push(interface(key, name));
+    }
+    checks.push(port(subject.api_addr));
+    for (program, package) in [("nft", "nftables"), ("ip", "iproute2")] {
+        checks.push(program_present(program, package));
+    }
+    checks.extend(kernel());
+    checks.push(tun());
+    checks.push(wireguard());
+    for family in ["ipv4", "ipv6"] {
+        checks.push(forwarding(family));
+    }
+    for (key, dir) in [("state_dir", &subject.state_dir), ("runtime_dir", &subject.runtime_dir)] {
+        checks.push(directory(key, dir));
+    }
+    checks.push(other_firewalls());
+    checks
+}
+
+/// True unless something failed.
+pub fn passed(checks: &[Check]) -> bool {
+    checks.iter().all(|check| check.verdict != Verdict::Failed)
+}
+
+/// The table for people.
+pub fn table(checks: &[Check]) -> String {
+    let rows: Vec<[String; 3]> = checks
+        .iter()
+        .map(|check| {
+            let mark = match check.verdict {
+                Verdict::Ok => "ok",
+                Verdict::Note => "note",
+                Verdict::Failed => "FAILED",
+            };
+            [check.name.clone(), format!("{mark}: {}", check.result), check.fix.clone()]
+        })
+        .collect();
+    let heads = ["CHECK", "RESULT", "FIX"];
+    let width = |column: usize| {
+        rows.iter().map(|row| row[column].chars().count()).chain([heads[column].len()]).max().unwrap_or(0)
+    };
+    let (first, second) = (width(0), width(1));
+    let mut text = String::new();
+    let mut line = |row: [&str; 3]| {
+        let filled = format!("{:first$}  {:second$}  {}", row[0], row[1], row[2]);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{}", filled.trim_end());
+    };
+    line(heads);
+    for row in &rows {
+        line([&row[0], &row[1], &row[2]]);
+    }
+    text
+}
+
+fn privileges() -> Check {
+    let name = "privileges";
+    if rustix::process::geteuid().is_root() {
+        Check::ok(name, "root")
+    } else {
+        Check::failed(name, "not root", "run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON")
+    }
+}
+
+fn interface(key: &str, name: &str) -> Check {
+    let label = format!("interface {name}");
+    let base = Path::new("/sys/class/net").join(name);
+    if !base.exists() {
+        let present: Vec<String> = fs::read_dir("/sys/class/net")
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|present| present != "lo")
+            .collect();
+        return Check::failed(
+            label,
+            "does not exist",
+            format!("set {key} to one of: {}", if present.is_empty() { "(none here)".to_owned() } else { present.join(", ") }),
+        );
+    }
+    match fs::read_to_string(base.join("operstate")).map(|state| state.trim().to_owned()) {
+        Ok(state) if state == "down" => Check::note(label, "is down", format!("ip link set {name} up, or plug it in")),
+        Ok(state) => Check::ok(label, state),
+        Err(error) => Check::note(label, format!("state cannot be read: {error}"), ""),
+    }
+}
+
+fn port(address: SocketAddr) -> Check {
+    let name = format!("listen.api_addr {address}");
+    match TcpListener::bind(address) {
+        Ok(_) => Check::ok(name, "free"),
+        Err(error) => Check::failed(
+            name,
+            error.to_string(),
+            format!("stop what listens there (ss -ltnp 'sport = :{}'), or choose another address", address.port()),
+        ),
+    }
+}
+
+fn program_present(program: &str, package: &str) -> Check {
+    let label = format!("program {program}");
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&paths).collect();
+    folders.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    match folders.iter().map(|folder| folder.join(program)).find(|path| path.is_file()) {
+        Some(path) => Check::ok(label, path.display().to_string()),
+        None => Check::failed(label, "not found", format!("apt-get install {package}")),
+    }
+}
+
+fn kernel() -> Vec<Check> {
+    let features = platform::kernel_features();
+    let has = |name: &str| features.contains(&name);
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let btf = if has("btf") {
+        Check::ok("kernel BTF", "/sys/kernel/btf/vmlinux")
+    } else {
+        Check::failed("kernel BTF", "missing", "use a kernel with CONFIG_DEBUG_INFO_BTF=y (Debian's has it)")
+    };
+    let mounted = fs::read_to_string("/proc/self/mounts")
+        .is_ok_and(|mounts| mounts.lines().any(|line| line.split(' ').nth(2) == Some("bpf")));
+    let bpffs = match (has("bpffs"), mounted) {
+        (false, _) => {
+            Check::failed("bpf file system", "unknown to the kernel", "use a kernel with CONFIG_BPF_SYSCALL=y")
+        }
+        (true, true) => Check::ok("bpf file system", "mounted"),
+        (true, false) => Check::note("bpf file system", "not mounted", "nothing: the gateway mounts it"),
+    };
+    let attach = if has("tcx") {
+        Check::ok("program attachment", format!("tcx (kernel {release})"))
+    } else if platform::kernel_version(&release).is_some_and(|version| version >= (5, 15)) {
+        Check::ok("program attachment", format!("clsact (kernel {release} is older than 6.6)"))
+    } else {
+        Check::failed("program attachment", format!("kernel {release}"), "use a kernel of at least 5.15")
+    };
+    vec![btf, bpffs, attach]
+}
+
+fn tun() -> Check {
+    if Path::new("/dev/net/tun").exists() {
+        Check::ok("/dev/net/tun", "present")
+    } else {
+        Check::note("/dev/net/tun", "missing", "modprobe tun (needed where the kernel has no WireGuard)")
+    }
+}
+
+fn wireguard() -> Check {
+    let name = "WireGuard";
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let modules = Path::new("/lib/modules").join(release);
+    let listed = |file: &str| {
+        fs::read_to_string(modules.join(file))
+            .is_ok_and(|text| text.lines().any(|line| line.contains("/wireguard.ko")))
+    };
+    if Path::new("/sys/module/wireguard").exists() || listed("modules.builtin") || listed("modules.dep") {
+        return Check::ok(name, "in the kernel");
+    }
+    if Path::new("/dev/net/tun").exists() {
+        return Check::note(name, "not in the kernel; runs inside the daemon, slower", "use a kernel with WireGuard");
+    }
+    Check::failed(name, "neither in the kernel nor possible in the daemon", "modprobe wireguard, or modprobe tun")
+}
+
+fn forwarding(family: &str) -> Check {
+    let (path, name) = match family {
+        "ipv4" => ("/proc/sys/net/ipv4/ip_forward", "IPv4 forwarding"),
+        _ => ("/proc/sys/net/ipv6/conf/all/forwarding", "IPv6 forwarding"),
+    };
+    match fs::read_to_string(path).as_deref().map(str::trim) {
+        Ok("0") => Check::note(name, "off", "nothing: the gateway turns it on"),
+        Ok(_) => Check::ok(name, "on"),
+        Err(error) => Check::note(name, format!("cannot be read: {error}"), "nothing, if the machine has no such family"),
+    }
+}
+
+fn directory(key: &str, dir: &Path) -> Check {
+    let name = format!("{key} {}", dir.display());
+    let existing = dir.ancestors().find(|path| path.exists());
+    match existing {
+        Some(path) if !path.is_dir() => {
+            Check::failed(name, format!("{} is not a directory", path.display()), format!("move it, or set {key}"))
+        }
+        Some(path) => match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
+            Ok(()) if path == dir => Check::ok(name, "writable"),
+            Ok(()) => Check::ok(name, "will be made"),
+            Err(error) => {
+                Check::failed(name, format!("{}: {error}", path.display()), format!("make it writable, or set {key}"))
+            }
+        },
+        None => Check::failed(name, "no such path", format!("set {key}")),
+    }
+}
+
+/// Rules of others that could drop or steer what the gateway forwards.
+fn other_firewalls() -> Check {
+    let name = "other firewalls";
+    let mut found = Vec::new();
+    for (file, program) in [("/proc/net/ip_tables_names", "iptables"), ("/proc/net/ip6_tables_names", "ip6tables")] {
+        if let Ok(tables) = fs::read_to_string(file) {
+            found.extend(tables.split_whitespace().map(|table| format!("{program} {table}")));
+        }
+    }
+    match Command::new("nft").args(["list", "tables"]).output() {
+        Ok(output) if output.status.success() => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let others = text.lines().filter_map(|line| line.strip_prefix("table ")).filter(|table| {
+                !table.ends_with(&format!(" {}", gateway_core::plan::names::NFT_TABLE))
+            });
+            found.extend(others.map(|table| format!("nft {table}")));
+        }
+        Ok(output) => {
+            let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Check::note(name, format!("nft list tables: {why}"), "run as root to see them");
+        }
+        Err(error) => return Check::note(name, format!("nft cannot be run: {error}"), ""),
+    }
+    if found.is_empty() {
+        return Check::ok(name, "none");
+    }
+    Check::note(name, found.join(", "), "see that they let forwarded traffic pass")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_interface_fails_and_says_which_key_to_set() {
+        let check = interface("network.wan_iface", "nosuch0");
+        assert_eq!(check.verdict, Verdict::Failed);
+        assert!(check.fix.contains("network.wan_iface"), "{}", check.fix);
+        assert!(!passed(&[check]));
+    }
+
+    #[test]
+    fn a_taken_port_fails_and_a_free_one_does_not() {
+        let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = taken.local_addr().expect("bound");
+        assert_eq!(port(address).verdict, Verdict::Failed);
+        drop(taken);
+        assert_eq!(port(address).verdict, Verdict::Ok);
+    }
+
+    #[test]
+    fn the_table_has_three_aligned_columns() {
+        let text = table(&[Check::ok("a", "b"), Check::failed("longer", "c", "do it")]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "CHECK   RESULT     FIX");
+        assert_eq!(lines[1], "a       ok: b");
+        assert_eq!(lines[2], "longer  FAILED: c  do it");
+    }
+}

@@ -1,0 +1,283 @@
+//! The five rows of a collection of stored objects, written once over [`Kind`].
+
+use std::marker::PhantomData;
+use std::ops::BitOr;
+use std::sync::Arc;
+
+use gateway_model::filter::Filter;
+use gateway_model::{Deleted, EditError, Kind, Resource, Revision, State, Written};
+use http::StatusCode;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::Value;
+
+use super::{Audit, Effect, Method, Placeholder, Row, Table, Work};
+use crate::access::Access;
+use crate::context::Cx;
+use crate::dispatch::conditional;
+use crate::error::{ApiError, Code};
+use crate::gateway::{Open, blocking};
+use crate::reply::{Answer, Reply};
+use crate::request::{Body, Request};
+
+/// Which rows a collection has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ops(u8);
+
+impl Ops {
+    pub const LIST: Ops = Ops(1);
+    pub const CREATE: Ops = Ops(2);
+    pub const GET: Ops = Ops(4);
+    pub const REPLACE: Ops = Ops(8);
+    pub const DELETE: Ops = Ops(16);
+    pub const ALL: Ops = Ops(31);
+
+    fn has(self, other: Ops) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for Ops {
+    type Output = Ops;
+
+    fn bitor(self, other: Ops) -> Ops {
+        Ops(self.0 | other.0)
+    }
+}
+
+/// What a collection is beyond its kind.
+#[derive(Clone, Copy)]
+pub struct Collection {
+    /// `/devices`
+    pub path: &'static str,
+    /// `/devices/{id}`
+    pub item: &'static str,
+    /// Audit actions of create, replace and delete; also the operation ids.
+    pub actions: [&'static str; 3],
+    pub ops: Ops,
+    /// Writes what is observed of the objects into their shown forms; nothing where nothing is.
+    pub live: Option<Live>,
+}
+
+/// Adds observed values to shown objects.
+pub type Live = fn(&Open, &State, &mut [Value]);
+
+impl Table {
+    /// The rows of a kind.
+    pub fn collection<R: Resource>(&mut self, collection: Collection) {
+        let kind = const { &Kind::of::<R>() };
+        let Collection { path, item, actions, ops, live } = collection;
+        let audited = |action| Effect::Stores(Audit { action, resource_type: R::NOUN });
+        let tagged = |row: &mut Row| {
+            row.output = Some(output_schema::<R>);
+            row.tagged = true;
+        };
+        if ops.has(Ops::LIST) {
+            let operation = format!("list_{}", R::COLLECTION);
+            let row = self.row(Method::Get, path, &operation, Effect::Reads, Access::Read);
+            tagged(row);
+            row.list = true;
+            row.filters = true;
+            row.summary = "All of them, in the order of their making";
+            row.parameter("limit", Placeholder::Integer, "At most so many; without it all, at most 1000 with it.");
+            row.work = handler(move |cx, request| list(kind, live, &cx, &request));
+        }
+        if ops.has(Ops::CREATE) {
+            let row = self.row(Method::Post, path, actions[0], audited(actions[0]), Access::Operate);
+            tagged(row);
+            row.input = Some(input_schema::<R>);
+            row.input_required = true;
+            row.status = 201;
+            row.summary = "Create one";
+            row.work = handler(move |cx, request| create(kind, item, live, &cx, request));
+        }
+        if ops.has(Ops::GET) {
+            let operation = format!("get_{}", R::NOUN);
+            let row = self.row(Method::Get, item, &operation, Effect::Reads, Access::Read);
+            tagged(row);
+            row.summary = "One of them";
+            row.work = handler(move |cx, request| get(kind, live, &cx, &request));
+        }
+        if ops.has(Ops::REPLACE) {
+            let row = self.row(Method::Put, item, actions[1], audited(actions[1]), Access::Operate);
+            tagged(row);
+            row.input = Some(input_schema::<R>);
+            row.input_required = true;
+            row.summary = "Replace one as a whole";
+            row.doc = "Read-only fields are ignored; secrets that are left out are kept.";
+            row.work = handler(move |cx, request| replace(kind, live, &cx, request));
+        }
+        if ops.has(Ops::DELETE) {
+            let row = self.row(Method::Delete, item, actions[2], audited(actions[2]), Access::Operate);
+            row.output = Some(<Deleted as Answer>::schema);
+            row.tagged = true;
+            row.summary = "Delete one";
+            row.parameter("force", Placeholder::Boolean, "Also where policies still name it; for them it is unavailable then.");
+            row.work = handler(move |cx, request| delete(kind, &cx, &request));
+        }
+    }
+}
+
+/// Store operations wait for the disk, so they run where waiting is allowed.
+fn handler(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
+    let run = Arc::new(run);
+    Work::Handler(Arc::new(move |cx, request| {
+        let run = run.clone();
+        Box::pin(async move { blocking(move || run(cx, request)).await? })
+    }))
+}
+
+fn list(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
+    let open = cx.open()?;
+    let state = open.store.current();
+    let conditions = request.query.0.iter().filter(|(name, _)| name != "limit").cloned();
+    let filter = Filter::new(conditions);
+    // Observed values can be asked for too, so they are there before the filter looks.
+    let mut values = kind.list(&state, &Filter::default());
+    if let Some(live) = live {
+        live(open, &state, &mut values);
+    }
+    values.retain(|value| filter.matches(value));
+    let total = values.len();
+    if request.query.get("limit").is_some() {
+        values.truncate(request.query.limit(100, 1000)?);
+    }
+    let data = Value::Array(values);
+    let etag = tag(kind.revision(&state), live, &data);
+    let mut reply = Reply::data(data);
+    reply.total = Some(total);
+    reply.etag = Some(etag);
+    Ok(reply)
+}
+
+fn get(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
+    let open = cx.open()?;
+    let state = open.store.current();
+    let (value, revision) = kind.get(&state, request.params.get("id"))?;
+    Ok(shown(open, &state, live, value, revision))
+}
+
+fn create(kind: &Kind, item: &'static str, live: Option<Live>, cx: &Cx, request: Request) -> Result<Reply, ApiError> {
+    let open = cx.open()?;
+    let input = input(request.body)?;
+    let written: Written = cx.commit_blocking(|draft| kind.create(draft, input))?;
+    let state = open.store.current();
+    let mut reply = shown(open, &state, live, written.value, written.revision);
+    reply.status = StatusCode::CREATED;
+    reply.location = Some(item.replace("{id}", &written.id.to_string()));
+    reply.warnings = written.warnings;
+    Ok(reply)
+}
+
+fn replace(kind: &Kind, live: Option<Live>, cx: &Cx, request: Request) -> Result<Reply, ApiError> {
+    let open = cx.open()?;
+    let input = input(request.body)?;
+    let id = request.params.get("id");
+    let written: Written = cx.commit_blocking(|draft| {
+        let expected = expected(kind, draft, id, request.if_match.as_deref())?;
+        kind.replace(draft, id, expected, input)
+    })?;
+    let state = open.store.current();
+    let mut reply = shown(open, &state, live, written.value, written.revision);
+    reply.warnings = written.warnings;
+    Ok(reply)
+}
+
+fn delete(kind: &Kind, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
+    let id = request.params.get("id");
+    let force = request.query.flag("force")?;
+    let deleted = cx.commit_blocking(|draft| {
+        let expected = expected(kind, draft, id, request.if_match.as_deref())?;
+        kind.delete(draft, id, expected, force)
+    })?;
+    deleted.reply()
+}
+
+/// The revision that `If-Match` allows: the current one if it names it, else a refusal.
+pub fn expected(
+    kind: &Kind,
+    draft: &State,
+    id: &str,
+    if_match: Option<&str>,
+) -> Result<Option<Revision>, EditError> {
+    let Some(list) = if_match else { return Ok(None) };
+    let (_, current) = kind.get(draft, id)?;
+    if conditional::matches_revision(list, &current.to_string()) {
+        return Ok(Some(current));
+    }
+    let expected = Revision(conditional::first_revision(list).unwrap_or(0));
+    Err(EditError::Stale { resource_type: kind.noun, expected, current })
+}
+
+/// A single object with what is observed of it.
+pub fn shown(open: &Open, state: &State, live: Option<Live>, value: Value, revision: Revision) -> Reply {
+    let mut values = [value];
+    if let Some(live) = live {
+        live(open, state, &mut values);
+    }
+    let [value] = values;
+    let etag = tag(revision, live, &value);
+    let mut reply = Reply::data(value);
+    reply.etag = Some(etag);
+    reply
+}
+
+/// The revision; with a digest where observed values can change without it.
+fn tag(revision: Revision, live: Option<Live>, shown: &Value) -> String {
+    match live {
+        None => revision.to_string(),
+        Some(_) => format!("{revision}.{}", conditional::digest(shown.to_string().as_bytes())),
+    }
+}
+
+/// A stored object as the answer of an action.
+pub struct Object<R> {
+    pub reply: Reply,
+    kind: PhantomData<R>,
+}
+
+impl<R> Object<R> {
+    pub fn new(reply: Reply) -> Self {
+        Self { reply, kind: PhantomData }
+    }
+}
+
+impl<R: Resource> Answer for Object<R> {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        output_schema::<R>(generator)
+    }
+
+    fn reply(self) -> Result<Reply, ApiError> {
+        Ok(self.reply)
+    }
+}
+
+fn input(body: Body) -> Result<Value, ApiError> {
+    match body {
+        Body::Json(value) => Ok(value),
+        Body::Absent | Body::Text(_) => {
+            Err(ApiError::new(Code::BadRequest, "This operation needs a JSON object as its body."))
+        }
+    }
+}
+
+fn input_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
+    component(generator, &R::schema_name(), |generator| Kind::of::<R>().input_schema(generator))
+}
+
+/// The schema of a shown object, for rows outside the collection as well.
+pub fn output_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
+    component(generator, &R::schema_name(), |generator| Kind::of::<R>().output_schema(generator))
+}
+
+/// Puts a schema among the named ones and refers to it.
+fn component(
+    generator: &mut SchemaGenerator,
+    name: &str,
+    make: impl FnOnce(&mut SchemaGenerator) -> Schema,
+) -> Schema {
+    if !generator.definitions().contains_key(name) {
+        let schema = make(generator);
+        generator.definitions_mut().insert(name.to_owned(), schema.to_value());
+    }
+    Schema::new_ref(format!("#/components/schemas/{name}"))
+}
