@@ -121,6 +121,30 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Its name in counters and explanations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::NotIp => "not_ip",
+            Reason::Malformed => "malformed",
+            Reason::Resting => "resting",
+            Reason::Own => "own",
+            Reason::Lan => "lan",
+            Reason::Link => "link",
+            Reason::OwnForbidden => "own_forbidden",
+            Reason::DeviceBlocked => "device_blocked",
+            Reason::TrustLan => "trust_lan",
+            Reason::TrustInternet => "trust_internet",
+            Reason::PolicyLeg => "policy_leg",
+            Reason::PolicyDirect => "policy_direct",
+            Reason::PolicyReject => "policy_reject",
+            Reason::PolicyDrop => "policy_drop",
+            Reason::Unmatched => "unmatched",
+            Reason::UnmatchedReject => "unmatched_reject",
+            Reason::GuardUnmarked => "guard_unmarked",
+            Reason::GuardUnauthorised => "guard_unauthorised",
+        }
+    }
+
     pub const fn from_wire(value: u8) -> Option<Reason> {
         use Reason::*;
         const ALL: [Reason; 18] = [

@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod effects;
+pub mod engine;
 pub mod reconcile;
 pub mod services;
 pub mod store;

@@ -1,1 +1,3 @@
-//! Long-running parts of the daemon that own a socket or a clock.
+//! What runs beside the reconcile loop and watches or serves something.
+
+pub mod tunnels;

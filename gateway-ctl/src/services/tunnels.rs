@@ -1,0 +1,166 @@
+//! Watches the tunnels: by their handshakes it tells which of them can be used, resolves the names of
+//! their endpoints, and makes a tunnel that has been silent for too long anew.
+
+mod health;
+mod resolve;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use gateway_core::compile::tunnel_interface;
+use gateway_core::facts::{Facts, TunnelFact};
+use gateway_model::kinds::tunnel::TunnelType;
+use gateway_model::kinds::tunnel_health::{PeerLive, TunnelLive};
+use gateway_model::{Id, State, Tunnel};
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::effects::wireguard::{DeviceStatus, WireGuard};
+use crate::reconcile::{Handle, Reason};
+use crate::store::Store;
+
+pub use health::Judgement;
+
+/// Tunnels as last looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    pub tunnels: BTreeMap<Id, TunnelLive>,
+    pub peers: BTreeMap<(Id, [u8; 32]), PeerLive>,
+    facts: BTreeMap<String, TunnelFact>,
+    endpoints: BTreeMap<String, std::net::SocketAddr>,
+}
+
+impl Seen {
+    /// Adds what is known of the tunnels to facts.
+    pub fn enrich(&self, facts: &mut Facts) {
+        facts.tunnels.clone_from(&self.facts);
+        facts.endpoints.clone_from(&self.endpoints);
+    }
+}
+
+const LOOK: Duration = Duration::from_secs(1);
+/// A tunnel is made anew at most so often.
+const RECONNECT: Duration = Duration::from_secs(60);
+
+/// The watcher. It ends with the last receiver of what it sees.
+pub struct Tunnels {
+    store: Arc<Store>,
+    engine: Arc<WireGuard>,
+    seen: watch::Sender<Arc<Seen>>,
+    resolver: resolve::Resolver,
+    /// When a tunnel was last made anew.
+    reconnected: BTreeMap<Id, tokio::time::Instant>,
+}
+
+impl Tunnels {
+    pub fn new(store: Arc<Store>, engine: Arc<WireGuard>) -> (Tunnels, watch::Receiver<Arc<Seen>>) {
+        let (seen, receiver) = watch::channel(Arc::default());
+        let resolver = resolve::Resolver::default();
+        (Tunnels { store, engine, seen, resolver, reconnected: BTreeMap::new() }, receiver)
+    }
+
+    /// Looks once a second, and wakes the loop when something it acts on has changed.
+    pub async fn run(mut self, handle: Handle) {
+        let mut ticks = tokio::time::interval(LOOK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut changes = self.store.watch();
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                changed = changes.changed() => if changed.is_err() { return },
+                () = self.seen.closed() => return,
+            }
+            let state = self.store.current();
+            let seen = self.look(&state).await;
+            let before = self.seen.borrow().clone();
+            let acts = before.facts != seen.facts || before.endpoints != seen.endpoints;
+            let stale: Vec<Id> = seen
+                .tunnels
+                .iter()
+                .filter(|(_, live)| live.status == gateway_model::kinds::tunnel_health::TunnelStatus::Error)
+                .map(|(id, _)| *id)
+                .collect();
+            self.seen.send_replace(Arc::new(seen));
+            if acts {
+                handle.wake(Reason::Facts);
+            }
+            for id in stale {
+                self.reconnect(&state, id, &handle).await;
+            }
+        }
+    }
+
+    async fn look(&mut self, state: &State) -> Seen {
+        let before = self.seen.borrow().clone();
+        let now = self.store.clock().now();
+        let mut seen = Seen { endpoints: self.resolver.look(state, &before).await, ..Seen::default() };
+        for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard) {
+            let id = tunnel.meta.id;
+            let status = match self.engine.status(&tunnel_interface(tunnel)).await {
+                Ok(status) => status,
+                Err(error) => {
+                    tracing::warn!(tunnel = %tunnel.name, %error, "cannot look at the tunnel");
+                    None
+                }
+            };
+            let judgement = health::judge(tunnel, status.as_ref(), SystemTime::now());
+            for peer in status.iter().flat_map(|status| &status.peers) {
+                let handshake = peer.last_handshake.and_then(|at| Timestamp::try_from(at).ok());
+                let live = PeerLive { last_handshake: handshake, rx: peer.rx_bytes, tx: peer.tx_bytes };
+                seen.peers.insert((id, peer.public_key), live);
+            }
+            let fact = TunnelFact { usable: judgement.usable, reason: judgement.reason.clone() };
+            seen.facts.insert(id.to_string(), fact);
+            let live = live(tunnel, status.as_ref(), &judgement, before.tunnels.get(&id), now);
+            seen.tunnels.insert(id, live);
+        }
+        seen
+    }
+
+    async fn reconnect(&mut self, state: &State, id: Id, handle: &Handle) {
+        let now = tokio::time::Instant::now();
+        if self.reconnected.get(&id).is_some_and(|last| now.duration_since(*last) < RECONNECT) {
+            return;
+        }
+        let Some(tunnel) = state.tunnels.get(id) else { return };
+        self.reconnected.insert(id, now);
+        tracing::info!(tunnel = %tunnel.name, "no handshake for too long: the tunnel is made anew");
+        if let Err(error) = self.engine.remove(&tunnel_interface(tunnel)).await {
+            tracing::warn!(tunnel = %tunnel.name, %error, "cannot remove the silent tunnel");
+        }
+        self.seen.send_modify(|seen| {
+            if let Some(live) = Arc::make_mut(seen).tunnels.get_mut(&id) {
+                live.restarts += 1;
+            }
+        });
+        handle.wake(Reason::Facts);
+    }
+}
+
+fn live(
+    tunnel: &Tunnel,
+    status: Option<&DeviceStatus>,
+    judgement: &Judgement,
+    before: Option<&TunnelLive>,
+    now: Timestamp,
+) -> TunnelLive {
+    let peers = || status.into_iter().flat_map(|status| &status.peers);
+    let same = before.filter(|before| before.status == judgement.status);
+    let last_change = same.and_then(|before| before.last_change).unwrap_or(now);
+    let up = matches!(judgement.status, gateway_model::kinds::tunnel_health::TunnelStatus::Up);
+    TunnelLive {
+        status: judgement.status,
+        health: judgement.health,
+        healthy: judgement.usable,
+        interface: status.map(|_| tunnel_interface(tunnel)),
+        last_error: (!judgement.reason.is_empty()).then(|| judgement.reason.clone()),
+        last_change: Some(last_change),
+        uptime_sec: up.then(|| u64::try_from(now.duration_since(last_change).as_secs()).unwrap_or_default()),
+        rx_bytes: peers().map(|peer| peer.rx_bytes).sum(),
+        tx_bytes: peers().map(|peer| peer.tx_bytes).sum(),
+        endpoint_ip: peers().find_map(|peer| peer.endpoint).map(|endpoint| endpoint.ip()),
+        restarts: before.map_or(0, |before| before.restarts),
+        ..TunnelLive::default()
+    }
+}
