@@ -1,1 +1,69 @@
 //! The loop that brings the kernel to the compiled plan.
+//!
+//! It owns when to run, in which order, and what came of it. What to want is the compiler's, how to get it the
+//! effects'. The dataplane and the compiler are plugged in.
+
+mod base_block;
+mod dataplane;
+mod host;
+mod looping;
+mod order;
+mod status;
+mod wake;
+mod wireguard;
+
+use std::future::Future;
+
+use gateway_core::facts::Facts;
+use gateway_core::plan::Plan;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+pub use base_block::{Existing, base_block};
+pub use dataplane::KernelDataplane;
+pub use host::{Host, Kernel};
+pub use looping::{Handle, Settings, Stopped, start};
+pub use order::Subsystems;
+pub use status::{DriftItem, Severity, Status, Subsystem};
+pub use wake::Reason;
+pub use wireguard::{Tunnels, WireGuardState};
+
+use crate::effects::observe::Seen;
+use crate::effects::{Outcome, netlink};
+
+/// The programs and maps in the kernel.
+pub trait Dataplane: Send + Sync + 'static {
+    /// Attaches what has to be attached and makes the plan live. New authorisations stand before the plan is live,
+    /// stale ones go after it.
+    fn apply(&self, plan: &Plan) -> impl Future<Output = Outcome> + Send;
+}
+
+/// Where facts come from.
+pub trait Observe: Send + Sync + 'static {
+    fn facts(&self) -> impl Future<Output = Result<Facts, netlink::Error>> + Send;
+
+    /// Tells that something was seen to change.
+    fn changes(&self) -> watch::Receiver<Seen>;
+}
+
+/// What the compiler made of the current state and the facts.
+#[derive(Clone, Debug, Default)]
+pub struct Compiled {
+    /// Of the state that was compiled.
+    pub revision: u64,
+    pub plan: Plan,
+}
+
+/// The compiler over the state it knows.
+pub trait Compile: Send + Sync + 'static {
+    fn compile(&self, facts: &Facts, now: Timestamp) -> Compiled;
+}
+
+impl<F: Fn(&Facts, Timestamp) -> Compiled + Send + Sync + 'static> Compile for F {
+    fn compile(&self, facts: &Facts, now: Timestamp) -> Compiled {
+        self(facts, now)
+    }
+}
+
+#[cfg(test)]
+mod tests;

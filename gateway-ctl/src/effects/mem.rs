@@ -11,6 +11,22 @@ use super::backend::Backend;
 #[derive(Debug)]
 pub struct Mem<K, V> {
     inside: Arc<Mutex<Inside<K, V>>>,
+    journal: Option<(&'static str, Journal)>,
+}
+
+/// What was done to several backends, in order, as text.
+#[derive(Clone, Debug, Default)]
+pub struct Journal(Arc<Mutex<Vec<String>>>);
+
+impl Journal {
+    pub fn write(&self, line: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+
+    /// What was written since the last call.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 #[derive(Debug)]
@@ -38,7 +54,7 @@ pub enum Error {
 
 impl<K, V> Clone for Mem<K, V> {
     fn clone(&self) -> Self {
-        Self { inside: Arc::clone(&self.inside) }
+        Self { inside: Arc::clone(&self.inside), journal: self.journal.clone() }
     }
 }
 
@@ -51,7 +67,12 @@ impl<K: Ord + Clone, V: Clone> Default for Mem<K, V> {
 impl<K: Ord + Clone, V: Clone> Mem<K, V> {
     pub fn holding(entries: BTreeMap<K, V>) -> Self {
         let inside = Inside { entries, failing: BTreeSet::new(), unreadable: false, log: Vec::new() };
-        Self { inside: Arc::new(Mutex::new(inside)) }
+        Self { inside: Arc::new(Mutex::new(inside)), journal: None }
+    }
+
+    /// Writes what is done to it into a journal, too, under a name.
+    pub fn journaling(name: &'static str, journal: &Journal) -> Self {
+        Self { journal: Some((name, journal.clone())), ..Self::default() }
     }
 
     /// Putting and removing these entries fails from here on; of all others it succeeds.
@@ -106,6 +127,9 @@ where
             return Err(Error::Entry);
         }
         inside.log.push(Operation::Put(key.clone()));
+        if let Some((name, journal)) = &self.journal {
+            journal.write(format!("{name} put {key:?}"));
+        }
         inside.entries.insert(key.clone(), want.clone());
         Ok(())
     }
@@ -116,6 +140,9 @@ where
             return Err(Error::Entry);
         }
         inside.log.push(Operation::Remove(key.clone()));
+        if let Some((name, journal)) = &self.journal {
+            journal.write(format!("{name} remove {key:?}"));
+        }
         inside.entries.remove(key);
         Ok(())
     }

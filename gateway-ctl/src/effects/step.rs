@@ -78,16 +78,19 @@ impl<'a, B: Backend> Pass<'a, B> {
             removed: 0,
         };
         match backend.read().await {
-            Ok(have) => pass.compare(have, memory),
+            Ok(have) => {
+                if let Some(applied) = &memory.applied {
+                    pass.drift = drift::<B>(want, &have, applied, &memory.unsettled);
+                }
+                pass.compare(have);
+            }
             Err(error) => pass.unreadable = Some(Failure::new(B::NAME, &error)),
         }
         pass
     }
 
-    fn compare(&mut self, mut have: BTreeMap<B::Key, B::Value>, memory: &Memory<B::Key, B::Value>) {
-        if let Some(applied) = &memory.applied {
-            self.drift = drift::<B>(self.want, &have, applied, &memory.unsettled);
-        }
+    fn compare(&mut self, mut have: BTreeMap<B::Key, B::Value>) {
+        self.puts.clear();
         for (key, want) in self.want {
             let present = have.remove(key);
             if present.as_ref() != Some(want) {
@@ -95,6 +98,15 @@ impl<'a, B: Backend> Pass<'a, B> {
             }
         }
         self.removals = have;
+    }
+
+    /// Reads and compares again, for when other steps have changed what this backend shows. Drift stays as it was
+    /// found at first.
+    pub async fn reread(&mut self) {
+        match self.backend.read().await {
+            Ok(have) => self.compare(have),
+            Err(error) => self.unreadable = Some(Failure::new(B::NAME, &error)),
+        }
     }
 
     /// Whether the backend is already as wanted.
@@ -115,7 +127,10 @@ impl<'a, B: Backend> Pass<'a, B> {
                 continue;
             }
             match self.backend.put(&key, want, have.as_ref()).await {
-                Ok(()) => self.put += 1,
+                Ok(()) => {
+                    self.put += 1;
+                    self.failed.remove(&key);
+                }
                 Err(error) => self.fail(key, &error),
             }
         }

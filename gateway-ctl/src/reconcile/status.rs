@@ -1,0 +1,167 @@
+//! What came of the runs: the last outcome of each subsystem and the recent drift.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::wake::Reason;
+use crate::effects::Outcome;
+
+/// How many drift items are kept.
+const DRIFT_KEPT: usize = 256;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// Counts the runs; 0 before the first.
+    pub run: u64,
+    /// Revision of the state that was compiled.
+    pub revision: u64,
+    pub reason: Reason,
+    pub started: Timestamp,
+    pub duration_ms: u64,
+    pub subsystems: BTreeMap<&'static str, Subsystem>,
+    /// Newest last.
+    pub drift: VecDeque<DriftItem>,
+    /// When the plan has to be compiled again at the latest.
+    pub valid_until: Option<Timestamp>,
+}
+
+/// One subsystem as the last run left it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Subsystem {
+    pub outcome: Outcome,
+    /// Since when it is as well (or as badly) as it is.
+    pub since: Timestamp,
+    pub checks: u64,
+}
+
+/// Something that somebody else had changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DriftItem {
+    #[serde(rename = "type")]
+    pub subsystem: String,
+    pub resource: String,
+    pub field: String,
+    pub expected: String,
+    pub actual: String,
+    pub severity: Severity,
+    pub detected_at: Timestamp,
+    pub repaired: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Warning,
+    /// It guards against leaks, or it could not be repaired.
+    Critical,
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self {
+            run: 0,
+            revision: 0,
+            reason: Reason::Start,
+            started: Timestamp::UNIX_EPOCH,
+            duration_ms: 0,
+            subsystems: BTreeMap::new(),
+            drift: VecDeque::new(),
+            valid_until: None,
+        }
+    }
+}
+
+impl Status {
+    /// Whether every subsystem stands as wanted.
+    pub fn is_ok(&self) -> bool {
+        self.subsystems.values().all(|subsystem| subsystem.outcome.is_ok())
+    }
+
+    pub(super) fn record(&mut self, now: Timestamp, outcomes: BTreeMap<&'static str, Outcome>) {
+        for (name, outcome) in outcomes {
+            self.record_drift(name, now, &outcome);
+            let before = self.subsystems.get(name);
+            let same = before.is_some_and(|before| before.outcome.is_ok() == outcome.is_ok());
+            let since = before.filter(|_| same).map_or(now, |before| before.since);
+            let checks = before.map_or(0, |before| before.checks) + 1;
+            self.subsystems.insert(name, Subsystem { outcome, since, checks });
+        }
+    }
+
+    fn record_drift(&mut self, name: &'static str, now: Timestamp, outcome: &Outcome) {
+        for entry in &outcome.drift {
+            let guards = matches!(name, "nft" | "rules" | "routes" | "dataplane");
+            let severity = if guards || !entry.repaired { Severity::Critical } else { Severity::Warning };
+            if self.drift.len() == DRIFT_KEPT {
+                self.drift.pop_front();
+            }
+            self.drift.push_back(DriftItem {
+                subsystem: name.to_owned(),
+                resource: entry.resource.clone(),
+                field: entry.field.clone(),
+                expected: entry.expected.clone(),
+                actual: entry.actual.clone(),
+                severity,
+                detected_at: now,
+                repaired: entry.repaired,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effects::{DriftEntry, Failure};
+
+    fn drifting(repaired: bool) -> Outcome {
+        let entry = DriftEntry {
+            resource: "r".into(),
+            field: "f".into(),
+            expected: "e".into(),
+            actual: "a".into(),
+            repaired,
+        };
+        Outcome { drift: vec![entry], ..Outcome::default() }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn the_ring_of_drift_keeps_the_newest() {
+        let mut status = Status::default();
+        for second in 0..300 {
+            status.record(at(second), BTreeMap::from([("links", drifting(true))]));
+        }
+        assert_eq!(status.drift.len(), DRIFT_KEPT);
+        assert_eq!(status.drift.back().unwrap().detected_at, at(299));
+    }
+
+    #[test]
+    fn drift_of_a_guard_or_without_repair_is_critical() {
+        let mut status = Status::default();
+        let outcomes = [("links", drifting(true)), ("nft", drifting(true)), ("sysctl", drifting(false))];
+        status.record(at(0), BTreeMap::from(outcomes));
+        let severities: Vec<_> = status.drift.iter().map(|item| item.severity).collect();
+        assert_eq!(severities, [Severity::Warning, Severity::Critical, Severity::Critical]);
+    }
+
+    #[test]
+    fn since_tells_when_it_began() {
+        let mut status = Status::default();
+        let failing = Outcome {
+            failed: vec![Failure { resource: "r".into(), error: "e".into() }],
+            ..Outcome::default()
+        };
+        for (second, outcome) in [(1, Outcome::default()), (2, failing.clone()), (3, failing)] {
+            status.record(at(second), BTreeMap::from([("links", outcome)]));
+        }
+        let links = &status.subsystems["links"];
+        assert_eq!((links.since, links.checks), (at(2), 3));
+        assert!(!status.is_ok());
+    }
+}
