@@ -1,0 +1,146 @@
+//! Every change leaves exactly one entry, and so does every attempt that failed.
+
+use std::collections::BTreeSet;
+
+use gateway_api::table::Row;
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client};
+use crate::examples::{self, COLLECTIONS};
+
+fn name(row: &Row) -> String {
+    format!("{} {}", row.method.as_str(), row.path)
+}
+
+/// Uses a row so that it succeeds, after making what it needs. Nothing if no way is known here.
+async fn succeed(client: &Client, row: &Row) -> Option<(usize, Answer)> {
+    let collection = COLLECTIONS.iter().find(|example| row.path.starts_with(example.path));
+    let made = match collection {
+        Some(example) if row.path.contains("{id}") => client.create(example.path, (example.body)(200)).await,
+        _ => Value::Null,
+    };
+    let path = row.path.replace("{id}", made["id"].as_str().unwrap_or_default());
+    let body = match (row.method.as_str(), row.path) {
+        (_, "/tunnels/import-wireguard") => {
+            Some(json!({"name": "imported", "config": examples::WIREGUARD_CONF}))
+        }
+        (_, "/routing/policies/apply" | "/enforce/reconcile") => None,
+        ("POST", path) if path.contains("{id}") => None,
+        ("POST", _) => Some((collection?.body)(201)),
+        ("PUT", _) => Some((collection?.body)(202)),
+        ("DELETE", _) => None,
+        _ => return None,
+    };
+    let before = client.audit_count().await;
+    Some((before, client.send(row.method.as_str(), &path, body, &[]).await))
+}
+
+#[tokio::test]
+async fn every_change_that_is_built_leaves_exactly_one_entry() {
+    let rows = gateway_api::areas::table();
+    let changes = rows.rows().iter().filter(|row| row.needs().is_none() && row.effect.audit().is_some());
+    let mut tried = BTreeSet::new();
+    for row in changes {
+        let client = Client::new();
+        let Some((before, answer)) = succeed(&client, row).await else {
+            panic!("{}: this test does not know how to use it", name(row));
+        };
+        assert!(answer.status < 300, "{}: {}", name(row), answer.text);
+        assert_eq!(client.audit_count().await, before + 1, "{}", name(row));
+        let entry = client.last_audit().await;
+        let audit = row.effect.audit().expect("a change");
+        assert_eq!(entry["action"], audit.action, "{}: {entry}", name(row));
+        assert_eq!(entry["resource_type"], audit.resource_type, "{}", name(row));
+        assert_eq!(entry["result"], "success", "{}", name(row));
+        assert_eq!((&entry["actor"], &entry["auth"]), (&json!("admin"), &json!("open")), "{entry}");
+        assert_eq!(entry["request_id"], answer.header("x-request-id"), "{}", name(row));
+        for field in ["timestamp", "resource_id", "details", "id", "prev_hash", "hash"] {
+            assert!(entry.get(field).is_some(), "no {field}: {entry}");
+        }
+        tried.insert(name(row));
+    }
+    assert!(tried.len() >= 15, "{tried:?}");
+}
+
+#[tokio::test]
+async fn every_failed_change_leaves_exactly_one_entry_that_says_so() {
+    let client = Client::new();
+    let missing = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
+    for (method, path, body) in [
+        ("POST", "/devices".to_owned(), Some(json!({"name": ""}))),
+        ("PUT", format!("/devices/{missing}"), Some(examples::device(1))),
+        ("DELETE", format!("/tunnels/{missing}"), None),
+        ("POST", format!("/tunnels/{missing}/up"), None),
+        ("POST", format!("/routing/policies/{missing}/toggle"), None),
+    ] {
+        let before = client.audit_count().await;
+        let answer = client.send(method, &path, body, &[]).await;
+        assert!(answer.status >= 400, "{method} {path}");
+        assert_eq!(client.audit_count().await, before + 1, "{method} {path}");
+        let entry = client.last_audit().await;
+        assert_eq!(entry["result"], "failed", "{entry}");
+        assert_eq!(entry["details"]["error"], answer.json()["error"]["code"], "{entry}");
+        if path.contains(missing) {
+            assert_eq!(entry["resource_id"], missing, "{entry}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn reading_leaves_no_entry_except_where_secrets_were_read() {
+    let client = Client::new();
+    let tunnel = client.create("/tunnels", examples::tunnel(1)).await;
+    let config = format!("/tunnels/{}/config", tunnel["id"].as_str().expect("an id"));
+    let before = client.audit_count().await;
+    for path in ["/devices", "/status", "/policy/leak-matrix", "/render", &config] {
+        assert_eq!(client.get(path).await.status, 200, "{path}");
+    }
+    client.post("/policy/conflicts", json!({})).await;
+    client.send("POST", "/tunnels/generate-keys", None, &[]).await;
+    assert_eq!(client.audit_count().await, before);
+    assert_eq!(client.get(&format!("{config}?reveal=true")).await.status, 200);
+    assert_eq!(client.audit_count().await, before + 1);
+    let entry = client.last_audit().await;
+    assert_eq!((&entry["action"], &entry["resource_id"]), (&json!("reveal_tunnel_config"), &tunnel["id"]));
+}
+
+#[tokio::test]
+async fn the_log_is_newest_first_and_paged_by_entry_or_time() {
+    let client = Client::new();
+    for n in 1..=5 {
+        client.create("/devices", examples::device(n)).await;
+    }
+    let all = client.get("/audit").await;
+    let entries = all.data();
+    let entries = entries.as_array().expect("a list");
+    assert_eq!(all.header("x-total-count"), entries.len().to_string());
+    let times: Vec<_> = entries.iter().map(|entry| entry["timestamp"].as_str().expect("a time")).collect();
+    assert!(times.windows(2).all(|pair| pair[0] >= pair[1]), "{times:?}");
+    let mut paged = Vec::new();
+    let mut query = "/audit?limit=2".to_owned();
+    loop {
+        let page = client.get(&query).await.data();
+        let page = page.as_array().expect("a list").clone();
+        assert!(page.len() <= 2);
+        let Some(last) = page.last() else { break };
+        query = format!("/audit?limit=2&before={}", last["id"].to_string().trim_matches('"'));
+        paged.extend(page);
+    }
+    assert_eq!(&paged, entries);
+    let before_time = client.get(&format!("/audit?before={}", times[2].replace('+', "%2B"))).await.data();
+    assert!(before_time.as_array().is_some_and(|list| list.len() < entries.len()));
+    assert_eq!(client.get("/audit?limit=100000").await.status, 200);
+}
+
+#[tokio::test]
+async fn each_entry_names_the_hash_of_the_one_before() {
+    let client = Client::new();
+    for n in 1..=3 {
+        client.create("/devices", examples::device(n)).await;
+    }
+    let entries = client.get("/audit").await.data();
+    let entries = entries.as_array().expect("a list");
+    for pair in entries.windows(2) {
+        assert_eq!(pair[0]["prev_hash"], pair[1]["hash"]);
+    }
+}

@@ -1,0 +1,146 @@
+//! A client that calls the API in process: no socket, no root, a store in a temporary folder and no kernel behind it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use gateway_api::context::{Api, Settings};
+use gateway_api::gateway::Gateway;
+use gateway_api::table::Table;
+use gateway_api::{areas, dispatch};
+use http::{HeaderMap, Request};
+use http_body_util::BodyExt;
+use serde_json::Value;
+
+/// The API over a fresh store.
+pub struct Client {
+    pub api: Arc<Api>,
+    _folder: tempfile::TempDir,
+}
+
+/// A response, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Client {
+    pub fn new() -> Client {
+        Client::with(areas::table(), Settings::default())
+    }
+
+    pub fn with(table: Table, settings: Settings) -> Client {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
+        let api = Api::new(table, gateway, settings).expect("the table has no duplicates");
+        Client { api, _folder: folder }
+    }
+
+    /// The API of a daemon that could not open its store.
+    pub fn blocked(reason: &str) -> Client {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let gateway = Gateway::Blocked { reason: reason.to_owned() };
+        let api = Api::new(areas::table(), gateway, Settings::default()).expect("the table has no duplicates");
+        Client { api, _folder: folder }
+    }
+
+    /// Sends a request below the API root. A body goes as JSON.
+    pub async fn send(&self, method: &str, path: &str, body: Option<Value>, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("/api/v1{path}"));
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            request = request.header("host", "127.0.0.1:8080");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = match body {
+            None => Body::empty(),
+            Some(body) => {
+                request = request.header("content-type", "application/json");
+                Body::from(body.to_string())
+            }
+        };
+        self.raw(request.body(body).expect("a well-formed request")).await
+    }
+
+    /// Sends any request.
+    pub async fn raw(&self, request: Request<Body>) -> Answer {
+        let response = dispatch::answer(self.api.clone(), request).await;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.expect("the body of an answer ends").to_bytes();
+        Answer {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).expect("answers are UTF-8"),
+        }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, None, &[]).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send("POST", path, Some(body), &[]).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.send("PUT", path, Some(body), &[]).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, None, &[]).await
+    }
+
+    /// Creates an object and gives it back as answered.
+    pub async fn create(&self, path: &str, body: Value) -> Value {
+        let answer = self.post(path, body).await;
+        assert_eq!(answer.status, 201, "POST {path}: {}", answer.text);
+        answer.data()
+    }
+
+    /// How many audit entries there are.
+    pub async fn audit_count(&self) -> usize {
+        let answer = self.get("/audit?limit=1").await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.header("x-total-count").parse().expect("a count")
+    }
+
+    /// The newest audit entry.
+    pub async fn last_audit(&self) -> Value {
+        self.get("/audit?limit=1").await.data()[0].clone()
+    }
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("not JSON ({error}): {:?}", self.text))
+    }
+
+    pub fn data(&self) -> Value {
+        let body = self.json();
+        assert!(body.get("data").is_some(), "no data: {body}");
+        body["data"].clone()
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .unwrap_or_else(|| panic!("no header {name} in {:?}", self.headers))
+            .to_str()
+            .expect("text")
+    }
+
+    /// Asserts that this is an error in the envelope and gives its details.
+    pub fn error(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        assert_eq!(self.header("content-type"), "application/json");
+        let body = self.json();
+        let error = &body["error"];
+        assert_eq!(error["code"], code, "{body}");
+        assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "no message: {body}");
+        assert_eq!(error["details"]["request_id"], self.header("x-request-id"), "{body}");
+        assert!(body.get("data").is_none(), "{body}");
+        error["details"].clone()
+    }
+}

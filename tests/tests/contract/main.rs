@@ -1,0 +1,9 @@
+//! The contract of the REST API, checked in process: which rows there are, what every answer looks like, and that
+//! every change leaves its trace. Needs neither root nor network.
+
+mod audit;
+mod client;
+mod envelope;
+mod examples;
+mod objects;
+mod table;

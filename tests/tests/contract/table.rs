@@ -1,0 +1,163 @@
+//! The rows against the contract, and the OpenAPI document against the rows.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gateway_api::table::{API_ROOT, Row, Table};
+use gateway_api::{areas, openapi};
+use serde_json::Value;
+
+fn file(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn read(path: &str) -> String {
+    let path = file(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// `GET /devices`, one per line of a table whose last two columns are method and path.
+fn contract_lines(path: &str) -> BTreeSet<String> {
+    read(path)
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let columns: Vec<&str> = line.split('\t').collect();
+            format!("{} {}", columns[columns.len() - 2], columns[columns.len() - 1])
+        })
+        .collect()
+}
+
+fn name(row: &Row) -> String {
+    let path = if row.outside { row.full_path() } else { row.path.to_owned() };
+    format!("{} {path}", row.method.as_str())
+}
+
+/// Placeholders may have another name in the contract than in the table.
+fn shape(name: &str) -> String {
+    name.split('/').map(|part| if part.starts_with('{') { "{}" } else { part }).collect::<Vec<_>>().join("/")
+}
+
+#[test]
+fn the_rows_are_those_of_the_contract_and_the_named_additions() {
+    let contract = contract_lines("contract/endpoints.tsv");
+    let additions = contract_lines("contract/additions.tsv");
+    assert_eq!(contract.len(), 249, "lines of the contract");
+    assert!(contract.is_disjoint(&additions), "an addition is in the contract already");
+    let rows: BTreeSet<String> = areas::table().rows().iter().map(name).collect();
+    let wanted: BTreeSet<String> = contract.union(&additions).cloned().collect();
+    let missing: Vec<_> = wanted.difference(&rows).collect();
+    let unknown: Vec<_> = rows.difference(&wanted).collect();
+    assert!(missing.is_empty() && unknown.is_empty(), "missing: {missing:#?}\nunknown: {unknown:#?}");
+}
+
+#[test]
+fn rows_stand_in_the_area_that_the_contract_names() {
+    let areas_of: std::collections::BTreeMap<String, String> = read("contract/endpoints.tsv")
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let columns: Vec<&str> = line.split('\t').collect();
+            (format!("{} {}", columns[1], columns[2]), columns[0].to_owned())
+        })
+        .collect();
+    for row in areas::table().rows() {
+        if let Some(area) = areas_of.get(&name(row)) {
+            assert_eq!(row.area, area, "{}", name(row));
+        }
+    }
+}
+
+/// The list may only shrink. `UPDATE=1` takes off what was built; a row is put on it by hand, and the reviewer asks why.
+#[test]
+fn the_rows_that_are_not_built_are_exactly_the_listed_ones() {
+    let listed: BTreeSet<String> =
+        read("contract/unimplemented.txt").lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    let unbuilt: BTreeSet<String> =
+        areas::table().rows().iter().filter(|row| row.needs().is_some()).map(name).collect();
+    let forgotten: Vec<_> = unbuilt.difference(&listed).collect();
+    let built: Vec<_> = listed.difference(&unbuilt).collect();
+    if std::env::var_os("UPDATE").is_some() && forgotten.is_empty() {
+        let text: String = unbuilt.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(file("contract/unimplemented.txt"), text).expect("the list can be written");
+        return;
+    }
+    assert!(forgotten.is_empty(), "not built and not listed: {forgotten:#?}");
+    assert!(built.is_empty(), "listed but built (take them off the list): {built:#?}");
+}
+
+#[test]
+fn rows_have_unique_operation_names_and_a_summary() {
+    let table = areas::table();
+    let mut names = BTreeSet::new();
+    for row in table.rows() {
+        assert!(names.insert(row.operation.clone()), "{} names another row already", row.operation);
+        assert!(!row.summary.is_empty(), "{} has no summary", name(row));
+    }
+}
+
+#[test]
+fn every_change_that_is_built_has_an_audit_action() {
+    // POSTs that answer a question and change nothing.
+    let questions = ["POST /policy/evaluate", "POST /policy/conflicts", "POST /tunnels/generate-keys"];
+    for row in areas::table().rows().iter().filter(|row| row.needs().is_none()) {
+        let reads = row.method.as_str() == "GET" || questions.contains(&name(row).as_str());
+        assert_eq!(row.effect.audit().is_none(), reads, "{}", name(row));
+    }
+}
+
+/// `UPDATE=1` rewrites the committed document.
+#[test]
+fn the_committed_openapi_document_is_fresh() {
+    let path = file("../gateway-api/openapi.json");
+    let made = openapi::text(&areas::table());
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &made).expect("the document can be written");
+    }
+    let committed = std::fs::read_to_string(&path).expect("gateway-api/openapi.json is committed");
+    assert!(committed == made, "gateway-api/openapi.json is stale: run this test with UPDATE=1");
+}
+
+#[test]
+fn the_openapi_document_has_the_rows_and_nothing_else() {
+    let table: Table = areas::table();
+    let document = openapi::document(&table);
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["servers"][0]["url"], API_ROOT);
+    let mut described = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("operations") {
+            if method != "servers" {
+                assert!(operation["responses"].as_object().is_some_and(|responses| !responses.is_empty()), "{path}");
+                described.insert(format!("{} {path}", method.to_uppercase()));
+            }
+        }
+    }
+    let rows: BTreeSet<String> = table.rows().iter().map(name).collect();
+    assert_eq!(described, rows);
+    // One path, one set of placeholder names: the shapes are as many as the paths.
+    let paths: BTreeSet<&str> = table.rows().iter().map(|row| row.path).collect();
+    let shapes: BTreeSet<String> = paths.iter().map(|path| shape(path)).collect();
+    assert_eq!(paths.len(), shapes.len(), "two rows name the placeholder of one path differently");
+}
+
+#[test]
+fn every_reference_in_the_openapi_document_leads_somewhere() {
+    fn walk(value: &Value, document: &Value) {
+        match value {
+            Value::Object(object) => {
+                for (key, value) in object {
+                    if let (true, Some(target)) = (key == "$ref", value.as_str()) {
+                        let pointer = target.strip_prefix('#').expect("a local reference");
+                        assert!(document.pointer(pointer).is_some(), "{target} leads nowhere");
+                    }
+                    walk(value, document);
+                }
+            }
+            Value::Array(list) => list.iter().for_each(|value| walk(value, document)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let document = openapi::document(&areas::table());
+    walk(&document, &document);
+}
