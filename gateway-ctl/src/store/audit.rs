@@ -236,8 +236,12 @@ pub(super) fn read_head(txn: &ReadTransaction) -> Result<Head, Error> {
         let id = load::number(txn, meta::AUDIT_LAST)?;
         return Ok(Head { id, hash: [0; 32], at: Timestamp::UNIX_EPOCH });
     };
-    let (hash, json) = split(value.value())?;
-    Ok(Head { id: id.value().max(load::number(txn, meta::AUDIT_LAST)?), hash, at: parse(json)?.timestamp })
+    let number = id.value().max(load::number(txn, meta::AUDIT_LAST)?);
+    // A last entry that cannot be read is for `verify_audit` to tell; it must not keep the gateway from starting.
+    Ok(match show(value.value()) {
+        Ok((entry, hash)) => Head { id: number, hash, at: entry.timestamp },
+        Err(_) => Head { id: number, hash: [0; 32], at: Timestamp::UNIX_EPOCH },
+    })
 }
 
 fn split(value: &[u8]) -> Result<(Hash, &[u8]), Error> {
@@ -252,11 +256,11 @@ fn parse(json: &[u8]) -> Result<AuditEntry, Error> {
         .map_err(|error| Error::Damaged { what: format!("an audit entry cannot be read: {error}") })
 }
 
-fn show(value: &[u8]) -> Result<AuditEntry, Error> {
+fn show(value: &[u8]) -> Result<(AuditEntry, Hash), Error> {
     let (hash, json) = split(value)?;
     let mut entry = parse(json)?;
     entry.hash = hex(&hash);
-    Ok(entry)
+    Ok((entry, hash))
 }
 
 impl Store {
@@ -280,7 +284,13 @@ impl Store {
             if filter.is_empty() && matches!(before, Some(Before::Id(end)) if id.value() >= end) {
                 continue;
             }
-            let entry = show(value.value())?;
+            let entry = match show(value.value()) {
+                Ok((entry, _)) => entry,
+                Err(error) => {
+                    tracing::warn!(id = id.value(), %error, "an entry of the audit trail is left out");
+                    continue;
+                }
+            };
             if !filter.matches(&entry) {
                 continue;
             }

@@ -76,6 +76,9 @@ fn open_file(path: &Path, fresh: bool) -> Result<File, Error> {
     let file =
         OpenOptions::new().read(true).write(true).create_new(fresh).mode(0o600).open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(Error::Damaged { what: "it is not a regular file".into() });
+    }
     if metadata.permissions().mode() & 0o077 != 0 {
         file.set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
     }
