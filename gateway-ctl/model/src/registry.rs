@@ -441,3 +441,6 @@ fn output_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
     }
     schema
 }
+
+#[cfg(test)]
+mod tests;

@@ -259,3 +259,6 @@ fn collect_references<R: Resource>(
         holds.extend(row.refs().iter().filter(|r| r.kind == noun && r.target == target).map(|r| r.hold));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! What holds for every kind, and the generic edits as the API uses them.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::*;
+use crate::Secret;
+use crate::resource::{META_KEYS, from_stored, to_stored};
+
+const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
+const PEER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
+const PSK: &str = "UFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFM=";
+
+fn draft() -> State {
+    State::new("2026-11-20T12:00:00Z".parse().unwrap()).begin("2026-11-20T12:00:01Z".parse().unwrap())
+}
+
+fn of(name: &str) -> &'static Kind {
+    kind(name).unwrap()
+}
+
+fn tunnel(name: &str) -> Value {
+    json!({
+        "name": name, "type": "wireguard", "private_key": KEY, "addresses": ["10.64.0.2/32"],
+        "peers": [{"public_key": PEER, "preshared_key": PSK, "endpoint": "vpn.example.net:51820", "allowed_ips": ["0.0.0.0/0", "::/0"]}],
+    })
+}
+
+/// A minimal input of each kind.
+fn sample(kind: &Kind) -> Value {
+    match kind.noun {
+        "trust_class" => json!({"name": "lab"}),
+        "device" => json!({"name": "laptop", "mac": "02:42:ac:11:00:02"}),
+        "device_group" => json!({"name": "team"}),
+        "tunnel" => tunnel("home"),
+        "routing_policy" => json!({"name": "p", "source_type": "all"}),
+        other => panic!("no sample of {other}"),
+    }
+}
+
+fn problems(result: Result<Written, EditError>) -> Vec<(String, &'static str)> {
+    match result {
+        Err(EditError::Invalid(problems)) => problems.iter().map(|p| (p.path.clone(), p.code)).collect(),
+        other => panic!("expected problems, got {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_shown_can_be_sent_back_without_a_warning() {
+    for kind in KINDS {
+        let mut state = draft();
+        let created = kind.create(&mut state, sample(kind)).unwrap();
+        let again = kind
+            .replace(&mut state, &created.id.to_string(), Some(created.revision), created.value.clone())
+            .unwrap();
+        assert_eq!(again.warnings, [], "{}", kind.noun);
+        assert_eq!(again.value, created.value, "{}", kind.noun);
+        assert_eq!(kind.get(&state, &created.id.to_string()).unwrap().0, created.value);
+        assert!(kind.list(&state, &Filter::default()).contains(&created.value));
+    }
+}
+
+#[test]
+fn the_metadata_is_assigned_and_not_taken_from_the_input() {
+    for kind in KINDS {
+        let mut state = draft();
+        let mut input = sample(kind);
+        input["id"] = "00000000-0000-4000-8000-000000000000".into();
+        input["slot"] = 77.into();
+        input["revision"] = 9.into();
+        input["created_at"] = "1999-01-01T00:00:00Z".into();
+        let created = kind.create(&mut state, input).unwrap();
+        assert_eq!(created.warnings, [], "{}", kind.noun);
+        assert_eq!(created.value["id"], created.id.to_string());
+        assert_ne!(created.value["id"], "00000000-0000-4000-8000-000000000000");
+        assert_eq!(created.value["revision"], 1);
+        assert_eq!(created.value["created_at"], "2026-11-20T12:00:01Z");
+        assert_ne!(created.value["slot"], 77);
+    }
+}
+
+#[test]
+fn a_stored_row_is_read_back_as_it_was() {
+    fn check<R: Resource + PartialEq + std::fmt::Debug>(state: &State) {
+        for row in R::table(state).iter() {
+            let stored = to_stored(row);
+            assert_eq!(&from_stored::<R>(&stored).unwrap(), row);
+            let shown: BTreeSet<String> = stored.as_object().unwrap().keys().cloned().collect();
+            assert!(META_KEYS.iter().all(|key| shown.contains(*key)));
+        }
+    }
+    let mut state = draft();
+    for kind in KINDS {
+        kind.create(&mut state, sample(kind)).unwrap();
+    }
+    check::<TrustClass>(&state);
+    check::<Device>(&state);
+    check::<DeviceGroup>(&state);
+    check::<Tunnel>(&state);
+    check::<RoutingPolicy>(&state);
+}
+
+#[test]
+fn secrets_are_stored_and_never_shown() {
+    let mut state = draft();
+    let created = of("tunnels").create(&mut state, tunnel("home")).unwrap();
+    let text = created.value.to_string();
+    assert!(!text.contains(KEY) && !text.contains(PSK), "{text}");
+    assert_eq!(created.value["has_private_key"], true);
+    assert_eq!(created.value["has_password"], false);
+    assert_eq!(created.value["peers"][0]["has_preshared_key"], true);
+    assert!(created.value.get("private_key").is_none());
+    let rows = of("tunnels").changed_rows(&state);
+    let stored: Value = serde_json::from_slice(rows[0].json.as_ref().unwrap()).unwrap();
+    assert_eq!(stored["private_key"], KEY);
+    assert_eq!(stored["peers"][0]["preshared_key"], PSK);
+    assert!(stored.get("has_private_key").is_none() && stored.get("password").is_none());
+    assert!(!format!("{state:?}").contains(KEY));
+}
+
+#[test]
+fn the_declared_secrets_are_those_of_the_type() {
+    fn check<R: Resource>(mut row: R) {
+        let patterns: BTreeSet<String> = row
+            .secrets()
+            .into_iter()
+            .map(|(pointer, _)| pointer[1..].replace("/0/", "[]/").replace('/', "."))
+            .collect();
+        assert_eq!(patterns, R::SECRETS.iter().map(|path| (*path).to_owned()).collect(), "{}", R::NOUN);
+    }
+    let mut tunnel = Tunnel::default();
+    tunnel.peers.push(serde_json::from_value(json!({"public_key": PEER})).unwrap());
+    check(tunnel);
+    check(Device::default());
+    check(DeviceGroup::default());
+    check(TrustClass::default());
+    check(RoutingPolicy::default());
+}
+
+#[test]
+fn secrets_left_out_are_kept_and_null_clears_them() {
+    let mut state = draft();
+    let tunnels = of("tunnels");
+    let created = tunnels.create(&mut state, tunnel("home")).unwrap();
+    let id = created.id.to_string();
+    let mut input = created.value.clone();
+    input["keepalive"] = 10.into();
+    tunnels.replace(&mut state, &id, None, input.clone()).unwrap();
+    let row = state.tunnel_by_name("home").unwrap().clone();
+    assert_eq!(
+        (row.keepalive, row.private_key.expose(), row.peers[0].preshared_key.expose()),
+        (10, KEY, PSK)
+    );
+    input["peers"][0]["preshared_key"] = Value::Null;
+    tunnels.replace(&mut state, &id, None, input.clone()).unwrap();
+    assert_eq!(state.tunnel_by_name("home").unwrap().peers[0].preshared_key, Secret::default());
+    input["private_key"] = Value::Null;
+    assert_eq!(problems(tunnels.replace(&mut state, &id, None, input)), [("private_key".into(), "required")]);
+}
+
+#[test]
+fn a_preshared_key_follows_its_peer_and_not_its_place() {
+    let mut state = draft();
+    let created = of("tunnels").create(&mut state, tunnel("home")).unwrap();
+    let mut input = created.value.clone();
+    let other =
+        json!({"public_key": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI=", "allowed_ips": ["10.0.0.0/8"]});
+    input["peers"].as_array_mut().unwrap().insert(0, other);
+    of("tunnels").replace(&mut state, &created.id.to_string(), None, input).unwrap();
+    let peers = &state.tunnel_by_name("home").unwrap().peers;
+    assert_eq!((peers[0].preshared_key.is_set(), peers[1].preshared_key.expose()), (false, PSK));
+}
+
+#[test]
+fn unknown_keys_are_warnings_and_everything_wrong_is_told_at_once() {
+    let mut state = draft();
+    let policies = of("routing-policies");
+    let created = policies.create(&mut state, json!({"source_type": "all", "fail_polcy": "fail-open", "hops": [{"type": "vpn", "target": "x", "colour": 1}]})).unwrap();
+    let paths: Vec<&str> = created.warnings.iter().map(|warning| warning.path.as_str()).collect();
+    assert_eq!(paths, ["fail_polcy", "hops[0].colour", "hops[0].target"]);
+
+    let found = problems(policies.create(&mut state, json!({
+        "name": 7, "priority": "high", "source_type": "vlan", "source_value": "5000", "fail_policy": "open",
+        "hops": [{"type": "interface", "target": "eth0"}, {"type": "tunnel", "target": "a"}, {"target": "b"}],
+        "sticky": "mac", "chain": "c",
+    })));
+    let found: BTreeSet<(String, &str)> = found.into_iter().collect();
+    let want = [
+        ("name", "type"),
+        ("priority", "type"),
+        ("source_value", "format"),
+        ("fail_policy", "enum"),
+        ("hops[1].type", "enum"),
+        ("hops[2].type", "required"),
+        ("sticky", "enum"),
+        ("chain", "not_supported"),
+    ];
+    assert_eq!(found, want.map(|(path, code)| (path.to_owned(), code)).into());
+}
+
+#[test]
+fn required_keys_must_be_there() {
+    for kind in KINDS {
+        let found = problems(kind.create(&mut draft(), json!({})));
+        for key in kind.required {
+            assert!(found.contains(&((*key).to_owned(), "required")), "{} {key}", kind.noun);
+        }
+        assert_eq!(problems(kind.create(&mut draft(), json!([])))[0].1, "type");
+        for key in kind.required {
+            let mut input = sample(kind);
+            input[*key] = Value::Null;
+            assert_eq!(problems(kind.create(&mut draft(), input))[0], ((*key).to_owned(), "required"));
+        }
+    }
+}
+
+#[test]
+fn stale_and_missing_rows_are_told_apart() {
+    for kind in KINDS {
+        let mut state = draft();
+        let created = kind.create(&mut state, sample(kind)).unwrap();
+        let id = created.id.to_string();
+        let mut next = state.begin("2026-11-20T12:00:02Z".parse().unwrap());
+        let again = kind.replace(&mut next, &id, Some(created.revision), created.value.clone()).unwrap();
+        assert_eq!(again.revision, Revision(2));
+        let stale = kind.replace(&mut next, &id, Some(created.revision), created.value.clone());
+        assert!(matches!(stale, Err(EditError::Stale { current: Revision(2), .. })), "{stale:?}");
+        assert!(matches!(
+            kind.delete(&mut next, &id, Some(created.revision), false),
+            Err(EditError::Stale { .. })
+        ));
+        assert_eq!(
+            kind.delete(&mut next, &id, Some(Revision(2)), false).unwrap(),
+            Deleted { id: id.clone(), deleted: true }
+        );
+        for id in [id.as_str(), "no-uuid"] {
+            assert!(matches!(kind.get(&next, id), Err(EditError::NotFound { .. })));
+            assert!(matches!(kind.delete(&mut next, id, None, false), Err(EditError::NotFound { .. })));
+            assert!(matches!(kind.replace(&mut next, id, None, json!({})), Err(EditError::NotFound { .. })));
+        }
+    }
+}
+
+#[test]
+fn a_draft_knows_which_rows_it_touched() {
+    for kind in KINDS {
+        let mut state = draft();
+        let created = kind.create(&mut state, sample(kind)).unwrap();
+        assert_eq!(kind.changed_rows(&state).len(), 1);
+        let next = state.begin(state.now());
+        assert!(!kind.is_changed(&next));
+        let mut next = next;
+        kind.delete(&mut next, &created.id.to_string(), None, false).unwrap();
+        assert_eq!(kind.changed_rows(&next), [StoredRow { id: created.id, json: None }]);
+        let changes = kind.changes(&state, &next, 10);
+        assert_eq!((changes.len(), changes[0].op), (1, ChangeOp::Delete));
+    }
+}
+
+#[test]
+fn the_fields_of_a_change_are_named_and_the_values_are_not() {
+    let mut before = draft();
+    let created = of("tunnels").create(&mut before, tunnel("home")).unwrap();
+    let mut after = before.begin(before.now());
+    let mut input = created.value;
+    input["keepalive"] = 9.into();
+    input["private_key"] = PSK.into();
+    of("tunnels").replace(&mut after, &created.id.to_string(), None, input).unwrap();
+    let mut fields = of("tunnels").changes(&before, &after, 10).remove(0).fields;
+    fields.sort();
+    assert_eq!(fields, ["keepalive", "private_key", "public_key"]);
+}
+
+#[test]
+fn names_of_kinds_come_in_every_spelling() {
+    for name in ["routing-policy", "routing_policies", "trust-class", "trust_classes", "device-groups"] {
+        assert!(kind(name).is_some(), "{name}");
+    }
+    assert!(kind("colour").is_none());
+}
+
+#[test]
+fn schemas_show_the_difference_between_input_and_output() {
+    for kind in KINDS {
+        let (input, output) = kind.schema();
+        let keys = |schema: &Schema| -> BTreeSet<String> {
+            schema
+                .get("properties")
+                .and_then(Value::as_object)
+                .map(|map| map.keys().cloned().collect())
+                .unwrap_or_default()
+        };
+        let (input_keys, output_keys) = (keys(&input), keys(&output));
+        assert!(
+            META_KEYS.iter().all(|key| !input_keys.contains(*key) && output_keys.contains(*key)),
+            "{}",
+            kind.noun
+        );
+        let required: Vec<&str> = input
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        assert_eq!(required, kind.required, "{}", kind.noun);
+        for secret in kind.secrets.iter().filter(|path| !path.contains('.')) {
+            assert!(input_keys.contains(*secret) && !output_keys.contains(*secret), "{secret}");
+            assert!(
+                output_keys.contains(&format!("has_{secret}"))
+                    && !input_keys.contains(&format!("has_{secret}"))
+            );
+        }
+    }
+    let (_, output) = of("tunnels").schema();
+    assert!(output.get("properties").unwrap().get("status").is_some());
+    let (_, output) = of("devices").schema();
+    assert!(output.get("properties").unwrap().get("groups").is_some());
+}
+
+#[test]
+fn the_shown_form_has_the_fields_of_its_schema() {
+    let mut state = draft();
+    for kind in KINDS {
+        let created = kind.create(&mut state, sample(kind)).unwrap();
+        let (_, output) = kind.schema();
+        let properties = output.get("properties").and_then(Value::as_object).unwrap().clone();
+        for key in created.value.as_object().unwrap().keys() {
+            assert!(properties.contains_key(key), "{}.{key}", kind.noun);
+        }
+    }
+}
