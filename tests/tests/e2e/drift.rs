@@ -1,5 +1,7 @@
 //! What an outsider changes is shown and repaired, and opens nothing meanwhile.
 
+use std::collections::BTreeSet;
+
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::traffic::Load;
 use serde_json::Value;
@@ -23,7 +25,8 @@ fn destroy_and_repair(listing: &[&str], ours: impl Fn(&str) -> bool, destroy: im
     let gateway = &scene.network.gateway;
     let list = || {
         let text = gateway.run(listing[0], &listing[1..]).unwrap_or_default();
-        text.lines().filter(|line| ours(line)).map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+        let lines = text.lines().filter(|line| ours(line)).map(|line| line.trim().to_owned());
+        lines.collect::<BTreeSet<_>>()
     };
     let before = list();
     assert!(!before.is_empty(), "nothing of ours in {listing:?}");
