@@ -2,8 +2,9 @@
 //! and a tap that counts what should not be there.
 //!
 //! It knows the daemon only as its users do: by its configuration file, its REST API, its process and its packets.
-//! Nothing here links against the daemon's own code.
+//! Only `bpf_run` links against the daemon's code: it runs the kernel programs without a daemon.
 
+pub mod bpf_run;
 pub mod daemon;
 pub mod http;
 pub mod netns;

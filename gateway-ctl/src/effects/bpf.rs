@@ -5,6 +5,7 @@
 
 mod attach;
 mod counters;
+mod flows;
 mod load;
 mod maps;
 mod swap;

@@ -1,3 +1,5 @@
 //! Tests of the daemon's parts against this machine's kernel. They need root, and fail without it.
 
+mod differential;
+mod effects;
 mod wireguard;

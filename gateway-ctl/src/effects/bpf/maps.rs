@@ -123,6 +123,12 @@ fn gone<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
     }
 }
 
+impl<M: MapSpec> HashTable<M> {
+    pub fn get(&self, key: &M::Key) -> Result<Option<M::Value>, Error> {
+        gone(self.0.get(&Raw(*key), 0)).map(|value| value.map(|v| v.0)).map_err(failed::<M>("read"))
+    }
+}
+
 impl<M: MapSpec> Entries for HashTable<M>
 where
     M::Key: Ord,

@@ -1,0 +1,195 @@
+//! The differential proof: generated packets under generated plans, decided by `verdict` in
+//! userspace over the plan and by the loaded program over the maps, must agree on every case.
+
+mod packets;
+mod plans;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
+use gateway_common::verdict::{self, Action, decide};
+use gateway_common::wire::{AuthorisedKey, FlowKey, FlowValue};
+use gateway_core::environment::PlanEnvironment;
+use gateway_core::plan::Dataplane;
+use gateway_ctl::effects::bpf::Programs;
+use gateway_tests::bpf_run::{Arrival, Run, run};
+use gateway_tests::netns::{self, Prefix};
+use proptest::strategy::{Strategy, ValueTree as _};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+/// Plans times packets: more than 100 000 cases.
+const PLANS: usize = 700;
+const PACKETS: usize = 150;
+/// The flow tables are emptied on both sides so often, long before the kernel's would forget by itself.
+const FLUSH: usize = 50;
+
+const DROPPED: i32 = 2;
+const GOES_ON: i32 = -1;
+
+/// Flows and turns that live on from plan to plan.
+#[derive(Default)]
+struct Memory {
+    flows: BTreeMap<FlowKey, FlowValue>,
+    turns: BTreeMap<u32, u64>,
+}
+
+struct Pins(std::path::PathBuf);
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        netns::remove_pins(&self.0);
+    }
+}
+
+#[test]
+fn the_program_decides_as_the_function_does() {
+    netns::require_root().expect("root");
+    let prefix = Prefix::unique().expect("a prefix");
+    let pins = Pins(prefix.pin_directory());
+    let mut programs = Programs::load(&pins.0).expect("the programs load");
+    let seed: [u8; 32] = match std::env::var("DIFFERENTIAL_SEED") {
+        Ok(text) => std::array::from_fn(|i| text.as_bytes().get(i).copied().unwrap_or(0)),
+        Err(_) => *b"every packet gets one verdict...",
+    };
+    println!("seed {:?} (DIFFERENTIAL_SEED overrides it)", String::from_utf8_lossy(&seed));
+    let mut runner =
+        TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
+    let mut memory = Memory::default();
+    let mut seen = BTreeMap::<&'static str, usize>::new();
+    let mut cases = 0;
+    for round in 0..PLANS {
+        let plan = plans::plan().new_tree(&mut runner).expect("a plan").current();
+        let swap = programs.apply(&plan).expect("the plan goes live");
+        if round % FLUSH == 0 {
+            programs.forget_flows().expect("flows are forgotten");
+            memory.flows.clear();
+        }
+        for number in plan.actions.iter().map(|action| action.policy) {
+            memory.turns.insert(number, programs.turns(number).expect("turns"));
+        }
+        let environment = PlanEnvironment::new(Some(&plan));
+        environment.generation.set(swap.generation);
+        *environment.flows.borrow_mut() = std::mem::take(&mut memory.flows);
+        *environment.turns.borrow_mut() = std::mem::take(&mut memory.turns);
+        for _ in 0..PACKETS {
+            let packet = packets::packet().new_tree(&mut runner).expect("a packet").current();
+            let reason = compare(&mut programs, &environment, &packet, round);
+            *seen.entry(reason).or_default() += 1;
+            cases += 1;
+        }
+        for action in &plan.actions {
+            let want = environment.turns.borrow().get(&action.policy).copied().unwrap_or_default();
+            assert_eq!(programs.turns(action.policy).expect("turns"), want, "turns in round {round}");
+        }
+        compare_guard(&mut programs, &plan, &mut runner);
+        memory.flows = RefCell::into_inner(environment.flows);
+        memory.turns = RefCell::into_inner(environment.turns);
+    }
+    println!("{cases} cases agree: {seen:?}");
+    assert!(cases >= 100_000);
+    // A generator that never reaches a verdict proves nothing about it.
+    for reason in [
+        "not_ip",
+        "malformed",
+        "own",
+        "lan",
+        "link",
+        "own_forbidden",
+        "device_blocked",
+        "trust_lan",
+        "trust_internet",
+        "policy_leg",
+        "policy_direct",
+        "policy_reject",
+        "policy_drop",
+        "unmatched",
+        "unmatched_reject",
+    ] {
+        assert!(seen.get(reason).is_some_and(|n| *n >= 20), "{reason} was reached too rarely: {seen:?}");
+    }
+}
+
+fn compare(
+    programs: &mut Programs,
+    environment: &PlanEnvironment<'_>,
+    packet: &[u8],
+    round: usize,
+) -> &'static str {
+    let arrival = Arrival::default();
+    let classified: Result<Classified, Malformed> = classify(packet, arrival.interface);
+    let want = decide(&classified, environment);
+    let program = programs.program("gw_ingress").expect("the program");
+    let have = run(program, packet, arrival).unwrap_or_else(|e| panic!("{e:#}: {packet:02x?}"));
+    let expected = match want.action {
+        Action::Drop => Run { action: DROPPED, mark: 0 },
+        Action::Mark => Run { action: GOES_ON, mark: want.mark },
+        Action::Pass => Run { action: GOES_ON, mark: 0 },
+    };
+    assert_eq!(
+        have, expected,
+        "round {round}: the program and the function disagree on {packet:02x?}\n{classified:?}\n{want:?}\n{:?}",
+        environment.plan
+    );
+    if let Ok(Classified::Ip(ip)) = classified {
+        compare_flow(programs, environment, &ip, round);
+    }
+    want.reason.as_str()
+}
+
+/// What is remembered decides later packets, so it must agree too.
+fn compare_flow(programs: &Programs, environment: &PlanEnvironment<'_>, ip: &IpPacket, round: usize) {
+    let key = verdict::flow_key(ip);
+    let want = environment.flows.borrow().get(&key).map(|flow| FlowValue { seen: 0, ..*flow });
+    let have = programs.flow(&key).expect("flows").map(|flow| FlowValue { seen: 0, ..flow });
+    assert_eq!(have, want, "round {round}: what is remembered of {key:?} differs");
+}
+
+fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRunner) {
+    for _ in 0..10 {
+        let (mark, ingress) = plans::stamp().new_tree(runner).expect("a stamp").current();
+        let arrival = Arrival { interface: 1, ingress, mark };
+        let want = verdict::guard(ingress, mark, || {
+            plan.authorised.contains_key(&AuthorisedKey { mark, index: arrival.interface })
+        });
+        let program = programs.program("gw_guard").expect("the program");
+        let have = run(program, &[0; 64], arrival).expect("a test run");
+        let action = if want.is_ok() { GOES_ON } else { DROPPED };
+        assert_eq!(have, Run { action, mark }, "mark {mark:#x} from interface {ingress}");
+    }
+}
+
+#[test]
+fn at_rest_everything_is_marked_as_blocked() {
+    netns::require_root().expect("root");
+    let prefix = Prefix::unique().expect("a prefix");
+    let pins = Pins(prefix.pin_directory());
+    let mut programs = Programs::load(&pins.0).expect("the programs load");
+    assert_eq!(programs.live().expect("the slot"), 0);
+    let mut runner = TestRunner::deterministic();
+    let environment = PlanEnvironment::new(None);
+    for round in 0..2000 {
+        let packet = packets::packet().new_tree(&mut runner).expect("a packet").current();
+        compare(&mut programs, &environment, &packet, round);
+    }
+}
+
+/// LLVM drops the result of some atomic additions: the round robin is tested where it runs.
+#[test]
+fn new_flows_take_the_legs_in_turn() {
+    netns::require_root().expect("root");
+    let prefix = Prefix::unique().expect("a prefix");
+    let pins = Pins(prefix.pin_directory());
+    let mut programs = Programs::load(&pins.0).expect("the programs load");
+    programs.apply(&plans::pool(&[(16, 1), (17, 1), (18, 2)])).expect("the plan goes live");
+    let mut taken = BTreeMap::<u32, usize>::new();
+    for port in 0..400u16 {
+        let packet = packets::udp4([192, 168, 10, 2], [198, 18, 0, 1], 10_000 + port, 443);
+        let program = programs.program("gw_ingress").expect("the program");
+        let first = run(program, &packet, Arrival::default()).expect("a test run");
+        let again = run(program, &packet, Arrival::default()).expect("a test run");
+        assert_eq!(first, again, "a flow keeps its leg");
+        *taken.entry(first.mark & 0xff).or_default() += 1;
+    }
+    assert_eq!(taken, BTreeMap::from([(16, 100), (17, 100), (18, 200)]));
+}

@@ -1,0 +1,210 @@
+//! Packets of the small world: well-formed, odd, and broken.
+
+use std::net::IpAddr;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::plans::{PORTS, VLANS, address, mac};
+
+/// A frame as it would arrive.
+pub fn packet() -> impl Strategy<Value = Vec<u8>> {
+    let whole = || (link(), ip()).prop_map(|(link, (ethertype, ip))| frame(&link, ethertype, &ip));
+    let noise = vec(any::<u8>(), 14..120);
+    let any = prop_oneof![
+        12 => whole(),
+        1 => (whole(), any::<prop::sample::Index>()).prop_map(|(mut frame, at)| {
+            frame.truncate(at.index(frame.len()));
+            frame
+        }),
+        1 => (whole(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(mut frame, at, byte)| {
+            let at = at.index(frame.len());
+            frame[at] = byte;
+            frame
+        }),
+        1 => noise,
+    ];
+    any.prop_map(runnable)
+}
+
+/// BPF_PROG_TEST_RUN refuses frames that end within an untagged IP header, or before anything follows
+/// the Ethernet header. Such frames end within the header behind a VLAN tag, and in the unit tests.
+fn runnable(mut frame: Vec<u8>) -> Vec<u8> {
+    frame.resize(frame.len().max(15), 0);
+    let shortest = match frame[12..14] {
+        [0x08, 0x00] => 14 + 20,
+        [0x86, 0xdd] => 14 + 40,
+        _ => 15,
+    };
+    frame.resize(frame.len().max(shortest), 0);
+    frame
+}
+
+#[derive(Clone, Debug)]
+struct Link {
+    mac: [u8; 6],
+    tags: Vec<(u16, u16)>,
+    ethertype: Option<u16>,
+}
+
+fn link() -> impl Strategy<Value = Link> {
+    let tag = (
+        prop::sample::select(vec![0x8100u16, 0x88a8, 0x9100]),
+        prop_oneof![prop::sample::select(VLANS.to_vec()), Just(0u16), any::<u16>()],
+    );
+    let tags = prop_oneof![6 => Just(Vec::new()), 2 => vec(tag.clone(), 1..3), 1 => vec(tag, 3..6)];
+    let other = prop_oneof![20 => Just(None), 1 => prop::sample::select(vec![0x0806u16, 0x88cc, 0x888e]).prop_map(Some)];
+    (any::<u8>(), tags, other).prop_map(|(n, tags, ethertype)| Link { mac: mac(n), tags, ethertype })
+}
+
+fn frame(link: &Link, ethertype: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 1, 1];
+    frame.extend(link.mac);
+    for (kind, tci) in &link.tags {
+        frame.extend(kind.to_be_bytes());
+        frame.extend(tci.to_be_bytes());
+    }
+    frame.extend(link.ethertype.unwrap_or(ethertype).to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+fn ip() -> impl Strategy<Value = (u16, Vec<u8>)> {
+    let ends = (any::<bool>(), any::<[u8; 2]>(), any::<[u8; 2]>(), special());
+    let shape = (fragment(), vec(prop::sample::select(vec![0u8, 43, 44, 51, 60, 135]), 0..10), 0u8..11);
+    (ends, shape, transport()).prop_map(
+        |((ipv6, s, d, special), (fragment, extensions, options), transport)| {
+            let source = address(ipv6, s[0], s[1]);
+            let destination = special.filter(|a| a.is_ipv6() == ipv6).unwrap_or(address(ipv6, d[0], d[1]));
+            // Long chains are rare, or most packets would be malformed.
+            let extensions =
+                if extensions.len() > 5 { extensions } else { extensions.into_iter().take(2).collect() };
+            match (source, destination) {
+                (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                    (0x0800, ipv4(source.octets(), destination.octets(), fragment, options, &transport))
+                }
+                (IpAddr::V6(source), IpAddr::V6(destination)) => (
+                    0x86dd,
+                    ipv6_packet(source.octets(), destination.octets(), fragment, &extensions, &transport),
+                ),
+                _ => unreachable!("both ends are of one family"),
+            }
+        },
+    )
+}
+
+fn special() -> impl Strategy<Value = Option<IpAddr>> {
+    let addresses = [
+        "224.0.0.251",
+        "255.255.255.255",
+        "198.18.0.1",
+        "ff02::1",
+        "fe80::1",
+        "2001:db8:ffff::1",
+        "::ffff:10.0.0.1",
+    ];
+    let addresses: Vec<IpAddr> = addresses.iter().map(|a| a.parse().expect("an address")).collect();
+    prop_oneof![3 => Just(None), 1 => prop::sample::select(addresses).prop_map(Some)]
+}
+
+/// Offset in units of eight bytes, and whether more follow.
+fn fragment() -> impl Strategy<Value = (u16, bool)> {
+    prop_oneof![6 => Just((0u16, false)), 1 => Just((0u16, true)), 1 => (1u16..0x1fff, any::<bool>())]
+}
+
+#[derive(Clone, Debug)]
+struct Transport {
+    protocol: u8,
+    bytes: Vec<u8>,
+}
+
+fn transport() -> impl Strategy<Value = Transport> {
+    let port = || prop_oneof![3 => prop::sample::select(PORTS.to_vec()), 1 => any::<u16>()];
+    let ports = (prop::sample::select(vec![6u8, 17, 33, 132, 136]), port(), port());
+    let ports = ports.prop_map(|(protocol, s, d)| Transport {
+        protocol,
+        bytes: [&s.to_be_bytes()[..], &d.to_be_bytes(), &[0; 16]].concat(),
+    });
+    let dhcp = prop::sample::select(vec![(68u16, 67u16), (546, 547)]).prop_map(|(s, d)| Transport {
+        protocol: 17,
+        bytes: [&s.to_be_bytes()[..], &d.to_be_bytes(), &[0; 16]].concat(),
+    });
+    let icmp = (
+        prop::sample::select(vec![1u8, 58]),
+        prop::sample::select(vec![0u8, 3, 8, 128, 129, 133, 135, 136]),
+        any::<u16>(),
+    );
+    let icmp = icmp.prop_map(|(protocol, kind, id)| Transport {
+        protocol,
+        bytes: [&[kind, 0, 0, 0][..], &id.to_be_bytes(), &[0; 10]].concat(),
+    });
+    let other =
+        (any::<u8>(), vec(any::<u8>(), 0..12)).prop_map(|(protocol, bytes)| Transport { protocol, bytes });
+    prop_oneof![8 => ports, 1 => dhcp, 2 => icmp, 1 => other]
+}
+
+fn ipv4(
+    source: [u8; 4],
+    destination: [u8; 4],
+    fragment: (u16, bool),
+    options: u8,
+    transport: &Transport,
+) -> Vec<u8> {
+    // Options are rare on the wire, yet they move everything behind them.
+    let words = if options > 5 { options - 5 } else { 0 };
+    let total = 20 + usize::from(words) * 4 + transport.bytes.len();
+    let mut packet = vec![0x45 + words, 0];
+    packet.extend(u16::try_from(total).expect("small").to_be_bytes());
+    packet.extend([0, 1]);
+    let field = fragment.0 | if fragment.1 { 0x2000 } else { 0 };
+    packet.extend(field.to_be_bytes());
+    packet.extend([64, transport.protocol, 0, 0]);
+    packet.extend(source);
+    packet.extend(destination);
+    packet.extend(std::iter::repeat_n(1, usize::from(words) * 4));
+    packet.extend(&transport.bytes);
+    packet
+}
+
+fn ipv6_packet(
+    source: [u8; 16],
+    destination: [u8; 16],
+    fragment: (u16, bool),
+    extensions: &[u8],
+    transport: &Transport,
+) -> Vec<u8> {
+    let mut chain: Vec<u8> = extensions.to_vec();
+    if fragment != (0, false) {
+        chain.push(44);
+    }
+    let next = |index: usize| chain.get(index).copied().unwrap_or(transport.protocol);
+    let mut body = Vec::new();
+    for (index, kind) in chain.iter().enumerate() {
+        match kind {
+            44 => {
+                let field = fragment.0 << 3 | u16::from(fragment.1);
+                body.extend([next(index + 1), 0]);
+                body.extend(field.to_be_bytes());
+                body.extend([0, 0, 0, 1]);
+            }
+            // In units of four bytes, less two.
+            51 => body.extend([next(index + 1), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            _ => body.extend([next(index + 1), 0, 1, 4, 0, 0, 0, 0]),
+        }
+    }
+    body.extend(&transport.bytes);
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend(u16::try_from(body.len()).expect("small").to_be_bytes());
+    packet.extend([next(0), 64]);
+    packet.extend(source);
+    packet.extend(destination);
+    packet.extend(body);
+    packet
+}
+
+/// A plain UDP packet over IPv4.
+pub fn udp4(source: [u8; 4], destination: [u8; 4], source_port: u16, destination_port: u16) -> Vec<u8> {
+    let bytes = [&source_port.to_be_bytes()[..], &destination_port.to_be_bytes(), &[0, 8, 0, 0]].concat();
+    let payload = ipv4(source, destination, (0, false), 0, &Transport { protocol: 17, bytes });
+    frame(&Link { mac: mac(1), tags: Vec::new(), ethertype: None }, 0x0800, &payload)
+}

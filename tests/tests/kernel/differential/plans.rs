@@ -1,0 +1,152 @@
+//! Plans over a small world, so that packets meet what the plans speak of.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use gateway_common::hop::spread;
+use gateway_common::wire::*;
+use gateway_core::plan::Dataplane;
+use ipnet::IpNet;
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+
+/// Ranks of a plan.
+const RANKS: u32 = 12;
+
+/// An address of the small world.
+pub fn address(ipv6: bool, a: u8, b: u8) -> IpAddr {
+    // Few values, with neighbours that differ in one bit.
+    let (a, b) = (a & 0x3, b & 0x7);
+    if ipv6 {
+        IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, u16::from(a), 0, 0, 0, 0, u16::from(b)))
+    } else {
+        IpAddr::V4(Ipv4Addr::new(10, a, 0, b))
+    }
+}
+
+pub fn mac(n: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, n & 0x7]
+}
+
+pub const PORTS: [u16; 4] = [53, 80, 443, 0x5300];
+pub const VLANS: [u16; 4] = [1, 7, 0x700, 4094];
+
+fn rank() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 0..RANKS, 1 => Just(RANK_NONE)]
+}
+
+fn net() -> impl Strategy<Value = IpNet> {
+    (any::<bool>(), any::<u8>(), any::<u8>(), 0u8..=128).prop_map(|(ipv6, a, b, length)| {
+        let longest = if ipv6 { 128 } else { 32 };
+        // Half of the prefixes are long enough to tell the world's addresses apart.
+        let length = if length > longest { longest - length % 8 } else { length };
+        IpNet::new(address(ipv6, a, b), length).expect("a length that fits").trunc()
+    })
+}
+
+fn choice() -> impl Strategy<Value = Choice> {
+    prop_oneof![
+        Just(Choice::DROP),
+        Just(Choice::REJECT),
+        Just(Choice::DIRECT),
+        vec((1u8..=20, 1u32..=20), 1..5).prop_map(|legs| spread(&legs)),
+        // Values no compiler writes: the program must decide on them as the function does.
+        (any::<u8>(), any::<u8>(), any::<[u8; 16]>()).prop_map(|(kind, count, legs)| Choice {
+            kind,
+            count,
+            _pad: [0; 2],
+            legs
+        }),
+    ]
+}
+
+fn actions() -> impl Strategy<Value = Vec<ActionValue>> {
+    let action = (choice(), choice(), 0u8..4);
+    vec(action, RANKS as usize).prop_map(|actions| {
+        let numbered = (1u32..).zip(actions);
+        numbered
+            .map(|(policy, (v4, v6, sticky))| ActionValue { v4, v6, policy, sticky, _pad: [0; 3] })
+            .collect()
+    })
+}
+
+fn devices() -> impl Strategy<Value = (BTreeMap<[u8; 6], DeviceValue>, BTreeMap<IpAddr, DeviceValue>)> {
+    let flags = || prop_oneof![6 => Just(0u32), 4 => 0u32..16];
+    let value =
+        || (rank(), 1u32..9, flags()).prop_map(|(rank, number, flags)| DeviceValue { rank, number, flags });
+    let macs = btree_map(any::<u8>().prop_map(mac), value(), 0..6);
+    let addresses = (any::<bool>(), any::<u8>(), any::<u8>()).prop_map(|(six, a, b)| address(six, a, b));
+    (macs, btree_map(addresses, value(), 0..4))
+}
+
+fn locals() -> impl Strategy<Value = BTreeMap<IpNet, LocalValue>> {
+    let long = (any::<bool>(), any::<u8>(), any::<u8>(), 0u8..3).prop_map(|(ipv6, a, b, cut)| {
+        let longest = if ipv6 { 128 } else { 32 };
+        IpNet::new(address(ipv6, a, b), longest - cut).expect("a length that fits").trunc()
+    });
+    btree_map(long, (0u32..5).prop_map(|kind| LocalValue { kind }), 0..5)
+}
+
+fn interfaces() -> impl Strategy<Value = BTreeMap<InterfaceKey, InterfaceValue>> {
+    let vlan = prop_oneof![Just(0u16), prop::sample::select(VLANS.to_vec())];
+    let key = vlan.prop_map(|vlan| InterfaceKey { slot: 0, index: 1, vlan, _pad: 0 });
+    let value = (rank(), prop_oneof![3 => Just(0u32), 1 => Just(7u32)])
+        .prop_map(|(rank, vlan)| InterfaceValue { rank, vlan });
+    btree_map(key, value, 0..4)
+}
+
+pub fn stamp() -> impl Strategy<Value = (u32, u32)> {
+    let mark = prop_oneof![
+        (0u8..22).prop_map(|leg| Mark::leg(leg).0),
+        Just(Mark::DIRECT.0),
+        Just(Mark::LOCAL.0),
+        Just(Mark::REJECT.0),
+        Just(Mark::BLOCK.0),
+        Just(0u32),
+        any::<u32>(),
+    ];
+    (mark, prop_oneof![Just(0u32), Just(1u32), any::<u32>()])
+}
+
+pub fn plan() -> impl Strategy<Value = Dataplane> {
+    let header = (rank(), prop::bool::weighted(0.2), 0u32..3).prop_map(|(all, strict, sample_every)| {
+        (if all > 8 { RANK_NONE } else { all }, strict, sample_every)
+    });
+    let authorised = btree_map(
+        stamp().prop_map(|(mark, index)| AuthorisedKey { mark, index: index.max(1) }),
+        Just(()),
+        0..12,
+    );
+    let ports = btree_map((prop::sample::select(PORTS.to_vec()), net()), rank(), 0..6);
+    let vlans = btree_map(prop::sample::select(VLANS.to_vec()), rank(), 0..3);
+    let nets = || btree_map(net(), rank(), 0..8);
+    let first = (header, interfaces(), vlans, devices(), nets(), nets());
+    (first, ports, locals(), actions(), authorised).prop_map(|(first, ports, locals, actions, authorised)| {
+        let (header, interfaces, vlans, (macs, addresses), sources, destinations) = first;
+        let (all, strict, sample_every) = header;
+        let flags = if strict { plan_flags::UNMATCHED_REJECT } else { 0 };
+        Dataplane {
+            header: PlanValue { generation: 0, all, flags, sample_every },
+            interfaces,
+            vlans,
+            devices_by_mac: macs,
+            devices_by_address: addresses,
+            sources,
+            destinations,
+            destination_ports: ports,
+            locals,
+            actions,
+            authorised,
+        }
+    })
+}
+
+/// One policy for everything, over these weighted legs.
+pub fn pool(legs: &[(u8, u32)]) -> Dataplane {
+    let choice = spread(legs);
+    Dataplane {
+        header: PlanValue { all: 0, ..PlanValue::default() },
+        actions: vec![ActionValue { v4: choice, v6: choice, policy: 1, ..ActionValue::default() }],
+        ..Dataplane::default()
+    }
+}
