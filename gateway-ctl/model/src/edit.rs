@@ -42,7 +42,7 @@ pub enum EditError {
     PolicyConflict { policies: Vec<Id>, reason: String },
     /// 409 `in_use`.
     #[error("the {resource_type} {id} is in use by {} other object(s)", references.total)]
-    InUse { resource_type: &'static str, id: Id, references: References },
+    InUse { resource_type: &'static str, id: Id, references: Box<References> },
     /// 409 `invalid_state`: a built-in object cannot be changed like this.
     #[error("{message}")]
     Protected { resource_type: &'static str, id: Id, message: String },

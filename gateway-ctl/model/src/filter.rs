@@ -33,7 +33,8 @@ fn same(value: &Value, want: &str) -> bool {
     match value {
         Value::String(text) => text == want,
         Value::Null => want.is_empty() || want == "null",
-        Value::Bool(_) | Value::Number(_) => value.to_string() == want,
+        Value::Bool(have) => want == if *have { "true" } else { "false" },
+        Value::Number(have) => have.to_string() == want,
         Value::Array(_) | Value::Object(_) => false,
     }
 }

@@ -153,7 +153,7 @@ impl State {
         row.admit_delete(self)?;
         let references = self.references_of(row.as_ref());
         if references.firm > 0 || (references.loose > 0 && !force) {
-            return Err(EditError::InUse { resource_type: R::NOUN, id, references });
+            return Err(EditError::InUse { resource_type: R::NOUN, id, references: Box::new(references) });
         }
         row.release(self)?;
         let revision = self.revision;

@@ -20,7 +20,7 @@ const LISTED_CHANGES: usize = 20;
 pub enum CommitError<E> {
     /// The edit itself refused. Record the ticket with [`Store::record`].
     #[error("the edit was refused")]
-    Refused { error: E, ticket: AuditTicket },
+    Refused { error: E, ticket: Box<AuditTicket> },
     #[error(transparent)]
     Store(#[from] Error),
 }
@@ -51,7 +51,7 @@ impl Store {
         let mut draft = before.begin(now);
         let answer = match edit(&mut draft, &mut ticket) {
             Ok(answer) => answer,
-            Err(error) => return Err(CommitError::Refused { error, ticket }),
+            Err(error) => return Err(CommitError::Refused { error, ticket: Box::new(ticket) }),
         };
         let changed = has_changed(&before, &draft);
         note_changes(&mut ticket, &before, &draft);

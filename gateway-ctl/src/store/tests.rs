@@ -172,7 +172,7 @@ fn a_refused_edit_changes_nothing_and_gives_the_ticket_back() {
     };
     assert!(store.current().devices.is_empty());
     assert!(trail(&store).is_empty());
-    store.record(ticket, AuditResult::Failed).unwrap();
+    store.record(*ticket, AuditResult::Failed).unwrap();
     let entries = trail(&store);
     assert_eq!((entries.len(), entries[0].result), (1, AuditResult::Failed));
     assert_eq!(store.current().revision, Revision(0));
@@ -335,7 +335,8 @@ fn a_newer_schema_is_refused_and_left_alone() {
 
 #[test]
 fn damage_is_told_from_everything_else() {
-    let damages: [(&str, fn(&Path)); 4] = [
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 4] = [
         ("no database", |path| fs::write(path, "this is a text, and no database at all").unwrap()),
         ("emptied", |path| fs::write(path, "").unwrap()),
         ("cut off", |path| {

@@ -204,6 +204,7 @@ impl Resource for TrustClass {
         }
         let references = state.references_of(before);
         if references.total > 0 {
+            let references = Box::new(references);
             return Err(EditError::InUse { resource_type: Self::NOUN, id: before.meta.id, references });
         }
         Ok(())

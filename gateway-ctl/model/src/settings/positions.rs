@@ -103,7 +103,7 @@ impl Scan {
                 break;
             }
         }
-        if !self.frames.last().is_some_and(|frame| frame.indent == column) {
+        if self.frames.last().is_none_or(|frame| frame.indent != column) {
             let path = if self.frames.is_empty() { String::new() } else { self.last.clone() };
             self.frames.push(Frame { indent: column, path, index: None });
         }
