@@ -6,6 +6,7 @@
 
 pub mod compile;
 pub mod environment;
+pub mod evaluate;
 pub mod facts;
 pub mod network;
 pub mod plan;

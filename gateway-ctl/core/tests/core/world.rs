@@ -1,0 +1,137 @@
+//! States and facts for tests, made of the objects that users send.
+
+use std::collections::BTreeMap;
+
+use gateway_core::compile::{Compiled, Input, compile};
+use gateway_core::facts::{DefaultRoute, Facts, Link, TunnelFact};
+use gateway_core::network::{Network, UplinkSettings};
+use gateway_model::registry::kind;
+use gateway_model::{EditError, Id, State};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// A private key, a preshared key and the public key of a peer, recognisable wherever they appear.
+pub const PRIVATE_KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
+pub const PRESHARED_KEY: &str = "UFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFM=";
+pub const PEER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
+
+/// Everything that is compiled.
+#[derive(Debug)]
+pub struct World {
+    pub state: State,
+    pub network: Network,
+    pub facts: Facts,
+    pub now: Timestamp,
+    pub ids: BTreeMap<String, Id>,
+}
+
+impl World {
+    /// A gateway with a LAN `lan0` (192.168.1.1/24, fd00:1::1/64) and an uplink `wan0`, both up.
+    pub fn new() -> World {
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().expect("a time");
+        let mut world = World {
+            state: State::new(now).begin(now),
+            network: Network {
+                lan: vec!["lan0".into()],
+                uplinks: vec![UplinkSettings { interface: "wan0".into(), gateway: None }],
+                sample_every: 0,
+            },
+            facts: Facts::default(),
+            now,
+            ids: BTreeMap::new(),
+        };
+        world.link("lan0", 2).link("wan0", 3);
+        world.address("lan0", "192.168.1.1/24").address("lan0", "fd00:1::1/64");
+        world.address("wan0", "198.51.100.2/24").address("wan0", "2001:db8:ffff::2/64");
+        world.default_route("wan0", "198.51.100.1").default_route("wan0", "2001:db8:ffff::1");
+        world
+    }
+
+    pub fn link(&mut self, name: &str, index: u32) -> &mut World {
+        let link = Link { index, up: true, mtu: 1500, ..Link::default() };
+        self.facts.links.insert(name.to_owned(), link);
+        self
+    }
+
+    pub fn vlan_link(&mut self, name: &str, index: u32, parent: &str, id: u16) -> &mut World {
+        self.link(name, index);
+        self.facts.links.get_mut(name).expect("just made").vlan = Some((parent.to_owned(), id));
+        self
+    }
+
+    pub fn address(&mut self, name: &str, address: &str) -> &mut World {
+        let addresses = self.facts.addresses.entry(name.to_owned()).or_default();
+        addresses.insert(address.parse().expect("an address with prefix length"));
+        self
+    }
+
+    pub fn default_route(&mut self, interface: &str, gateway: &str) -> &mut World {
+        let gateway: std::net::IpAddr = gateway.parse().expect("an address");
+        self.facts.default_routes.push(DefaultRoute {
+            interface: interface.to_owned(),
+            gateway: Some(gateway),
+            metric: 100,
+            ipv6: gateway.is_ipv6(),
+        });
+        self
+    }
+
+    pub fn create(&mut self, noun: &str, input: Value) -> Result<Id, EditError> {
+        let name = input["name"].as_str().map(str::to_owned);
+        let written = kind(noun).expect("a kind").create(&mut self.state, input)?;
+        if let Some(name) = name {
+            self.ids.insert(name, written.id);
+        }
+        Ok(written.id)
+    }
+
+    pub fn device(&mut self, name: &str, mac: &str) -> Id {
+        self.create("device", json!({"name": name, "mac": mac})).expect("a device")
+    }
+
+    /// A tunnel for both families whose interface is up and which is usable.
+    pub fn tunnel(&mut self, name: &str) -> Id {
+        self.tunnel_with(name, &["10.64.0.2/32", "fd64::2/128"])
+    }
+
+    pub fn tunnel_with(&mut self, name: &str, addresses: &[&str]) -> Id {
+        let id = self
+            .create(
+                "tunnel",
+                json!({
+                    "name": name, "type": "wireguard", "private_key": PRIVATE_KEY, "addresses": addresses,
+                    "peers": [{"public_key": PEER, "preshared_key": PRESHARED_KEY, "endpoint": "203.0.113.9:51820", "allowed_ips": ["0.0.0.0/0", "::/0"]}],
+                }),
+            )
+            .expect("a tunnel");
+        let index = 100 + u32::try_from(self.state.tunnels.len()).expect("few tunnels");
+        self.link(&format!("wg-{name}"), index);
+        self.facts.links.get_mut(&format!("wg-{name}")).expect("just made").kind = "tun".to_owned();
+        self.set_usable(name, true);
+        id
+    }
+
+    pub fn set_usable(&mut self, tunnel: &str, usable: bool) -> &mut World {
+        let id = self.ids[tunnel].to_string();
+        let reason = if usable { "" } else { "no handshake for 192 s" };
+        self.facts.tunnels.insert(id, TunnelFact { usable, reason: reason.to_owned() });
+        self
+    }
+
+    pub fn policy(&mut self, input: Value) -> Id {
+        self.create("routing_policy", input).expect("a policy")
+    }
+
+    pub fn apply(&mut self) -> &mut World {
+        self.state.freeze_applied();
+        self
+    }
+
+    pub fn input(&self) -> Input<'_> {
+        Input { state: &self.state, network: &self.network, facts: &self.facts, now: self.now }
+    }
+
+    pub fn compiled(&self) -> Compiled {
+        compile(&self.input())
+    }
+}
