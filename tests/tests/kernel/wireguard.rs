@@ -4,32 +4,15 @@ mod foreign;
 mod site;
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use gateway_ctl::effects::wireguard::{Engine, Error, Key, WireGuard, generate_keypair};
 use gateway_tests::wait::{wait_for, wait_until};
-use site::{DEVICE, Pair, Site};
+use site::{DEVICE, PATIENCE, Pair, Site};
 
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a socket listens for what may not come.
-const BLINK: Duration = Duration::from_millis(200);
 const PORT: u16 = 4000;
 const FAMILIES: [bool; 2] = [false, true];
-
-/// Sends until an answer comes back, as the first packets may wait for the handshake.
-fn echoes(from: &Site, to: &Site, ipv6: bool) -> bool {
-    let server = to.udp(SocketAddr::new(to.inner(ipv6), 0));
-    let client = from.udp(SocketAddr::new(from.inner(ipv6), 0));
-    let address = server.local_addr().expect("an address");
-    let mut buffer = [0; 64];
-    wait_for(PATIENCE, "an echo", || {
-        client.send_to(b"question", address).is_ok()
-            && server.recv_from(&mut buffer).is_ok_and(|(_, asker)| server.send_to(b"answer", asker).is_ok())
-            && client.recv(&mut buffer).is_ok_and(|len| buffer[..len] == *b"answer")
-    })
-    .is_ok()
-}
 
 /// Whether nothing arrives within a while, though it is sent again and again.
 fn silent(from: &Site, to: &Site) -> bool {
@@ -71,7 +54,7 @@ fn both_inner_families_pass_over_both_outer_families() {
     for outer_ipv6 in FAMILIES {
         let pair = Pair::connected(outer_ipv6);
         for inner_ipv6 in FAMILIES {
-            assert!(echoes(&pair.a, &pair.b, inner_ipv6), "inner {inner_ipv6}, outer {outer_ipv6}");
+            assert!(pair.a.echoes(&pair.b, inner_ipv6), "inner {inner_ipv6}, outer {outer_ipv6}");
             assert!(ping(&pair.b, pair.a.inner(inner_ipv6), "56"));
             // The longest packet that the device takes.
             let headers = if inner_ipv6 { 48 } else { 28 };
@@ -113,7 +96,7 @@ fn a_wrong_key_carries_nothing() {
     }
     // The same two work with the right key: the silence was the key's doing.
     pair.b.apply(&pair.b_config());
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
 }
 
 #[test]
@@ -131,7 +114,7 @@ fn a_wrong_preshared_key_carries_nothing() {
 #[test]
 fn an_inner_source_that_is_not_the_peers_is_dropped_and_counted() {
     let pair = Pair::connected(false);
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
     let foreign: IpAddr = "10.66.0.1".parse().expect("an address");
     pair.a.namespace.ip(&format!("address add {foreign}/32 dev {DEVICE}")).expect("ip");
     let (liar, victim) = (pair.a.udp((foreign, 0).into()), pair.b.udp((pair.b.inner(false), PORT).into()));
@@ -143,7 +126,7 @@ fn an_inner_source_that_is_not_the_peers_is_dropped_and_counted() {
 #[test]
 fn sessions_survive_changes_of_port_mtu_mark_and_other_peers() {
     let pair = Pair::connected(false);
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
     let handshake =
         |site: &Site| site.status().expect("a device").peers.iter().find_map(|p| p.last_handshake);
     let before = (handshake(&pair.a), handshake(&pair.b));
@@ -156,7 +139,7 @@ fn sessions_survive_changes_of_port_mtu_mark_and_other_peers() {
     newcomer.allowed_ips = vec!["10.77.0.0/16".parse().expect("a network")];
     config.peers.push(newcomer);
     pair.a.apply(&config);
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
     transfers(&pair.b, &pair.a, true, 1 << 20);
     let status = pair.a.status().expect("a device");
     assert_eq!((status.listen_port, status.peers.len()), (61000, 2));
@@ -171,9 +154,9 @@ fn sessions_survive_changes_of_port_mtu_mark_and_other_peers() {
 #[test]
 fn outer_packets_bear_the_mark_and_a_refusal_by_the_network_kills_nothing() {
     let pair = Pair::connected(false);
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
     pair.a.namespace.ip("rule add fwmark 0x99 priority 10 unreachable").expect("ip");
-    assert!(echoes(&pair.a, &pair.b, false), "unmarked packets do not care");
+    assert!(pair.a.echoes(&pair.b, false), "unmarked packets do not care");
     let mut config = pair.a_config();
     config.fwmark = 0x99;
     pair.a.apply(&config);
@@ -181,7 +164,7 @@ fn outer_packets_bear_the_mark_and_a_refusal_by_the_network_kills_nothing() {
     assert!(pair.a.drops().send_failed > 0);
     config.fwmark = 0;
     pair.a.apply(&config);
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
 }
 
 #[test]
@@ -204,13 +187,13 @@ fn a_changed_endpoint_is_used_at_once() {
         pair.a.status().and_then(|status| status.peers[0].last_handshake)
     });
     shaken.expect("sooner than the protocol's own retry of 5 s");
-    assert!(echoes(&pair.b, &pair.a, true), "and the side without an endpoint has learned one");
+    assert!(pair.b.echoes(&pair.a, true), "and the side without an endpoint has learned one");
 }
 
 #[test]
 fn noise_on_the_port_is_counted_and_harmless() {
     let pair = Pair::connected(false);
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
     let before = pair.b.drops();
     let socket = pair.a.udp((pair.a.outer(false).ip(), 0).into());
     let mut sent = 0;
@@ -230,13 +213,13 @@ fn noise_on_the_port_is_counted_and_harmless() {
         counted >= before.no_peer + sent
     })
     .expect("counted");
-    assert!(echoes(&pair.a, &pair.b, true));
+    assert!(pair.a.echoes(&pair.b, true));
 }
 
 #[test]
 fn removing_takes_the_link_away_and_the_name_is_free_again() {
     let pair = Pair::connected(false);
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
     assert_eq!(pair.a.list(), [DEVICE]);
     pair.a.remove();
     assert!(!pair.a.has_link(DEVICE), "gone when the call returns");
@@ -244,27 +227,30 @@ fn removing_takes_the_link_away_and_the_name_is_free_again() {
     pair.a.remove();
     pair.a.apply(&pair.a_config());
     pair.a.address();
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
 }
 
 #[test]
 fn a_device_does_not_outlive_its_owner() {
-    let Pair { a, b: _b } = Pair::connected(false);
-    let namespace = a.stop();
-    wait_for(PATIENCE, "the link to go", || namespace.run("ip", &["link", "show", DEVICE]).is_err())
-        .expect("gone");
+    let mut pair = Pair::connected(false);
+    pair.a.restart();
+    assert_eq!(pair.a.list(), Vec::<String>::new());
+    wait_for(PATIENCE, "the link to go", || !pair.a.has_link(DEVICE)).expect("gone");
+    pair.a.apply(&pair.a_config());
+    pair.a.address();
+    assert!(pair.a.echoes(&pair.b, false));
 }
 
 #[test]
 fn a_link_that_an_outsider_removed_is_noticed_and_made_anew() {
     let pair = Pair::connected(false);
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
     pair.a.namespace.ip(&format!("link del {DEVICE}")).expect("ip");
     wait_for(PATIENCE, "the loss to be noticed", || pair.a.list().is_empty()).expect("noticed");
     assert_eq!(pair.a.status(), None);
     pair.a.apply(&pair.a_config());
     pair.a.address();
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
 }
 
 #[test]
@@ -284,7 +270,7 @@ fn a_taken_port_is_an_error_and_leaves_the_device_as_it_was() {
     config.listen_port = Some(62000);
     let error = pair.a.try_apply(&config).expect_err("the port is taken");
     assert!(matches!(error, Error::Socket { port: 62000, .. }), "{error}");
-    assert!(echoes(&pair.a, &pair.b, false));
+    assert!(pair.a.echoes(&pair.b, false));
     drop(blocker);
     pair.a.apply(&config);
     assert_eq!(pair.a.status().expect("a device").listen_port, 62000);
@@ -305,9 +291,4 @@ fn this_machine_gets_the_engine_that_its_kernel_allows() {
     let has = gateway_tests::wireguard::kernel_has_wireguard(&site.namespace);
     let engine = site.block_on(async { WireGuard::new().await.engine() });
     assert_eq!(engine, if has { Engine::Kernel } else { Engine::Userspace });
-}
-
-fn blinking(socket: UdpSocket) -> UdpSocket {
-    socket.set_read_timeout(Some(BLINK)).expect("a timeout");
-    socket
 }

@@ -15,3 +15,4 @@ mod checks;
 mod inside;
 mod machine;
 mod smoke;
+mod wireguard;

@@ -9,8 +9,8 @@ use gateway_tests::netns::Prefix;
 use gateway_tests::process::Process;
 use gateway_tests::wait::{wait_for, wait_ok};
 
-use super::site::{DEVICE, OUTER_PORT, Pair};
-use super::{FAMILIES, PATIENCE, echoes, ping, transfers};
+use super::site::{DEVICE, OUTER_PORT, PATIENCE, Pair};
+use super::{FAMILIES, ping, transfers};
 
 /// wireguard-go in B's namespace. Its control socket is in a directory of the whole host, so its device is
 /// first named uniquely and then as all others here.
@@ -75,7 +75,7 @@ fn wireguard_go_understands_us_whoever_begins() {
         let _foreign = Foreign::start(&pair);
         let (first, second) = if we_begin { (&pair.a, &pair.b) } else { (&pair.b, &pair.a) };
         for ipv6 in FAMILIES {
-            assert!(echoes(first, second, ipv6));
+            assert!(first.echoes(second, ipv6));
             assert!(ping(second, first.inner(ipv6), "1000"));
             transfers(first, second, ipv6, 1 << 20);
         }

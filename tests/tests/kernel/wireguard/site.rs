@@ -1,15 +1,20 @@
 //! Two namespaces joined by a cable, each with its own WireGuard engine, as two hosts would have.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use gateway_ctl::effects::wireguard::{
     DeviceConfig, DeviceStatus, Drops, Engine, Error, Key, KeyPair, PeerConfig, WireGuard, generate_keypair,
 };
 use gateway_tests::netns::{Namespace, Prefix};
+use gateway_tests::wait::wait_for;
 use tokio::runtime::Runtime;
 
 pub const DEVICE: &str = "wg0";
 pub const OUTER_PORT: u16 = 51820;
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a socket listens for what may not come.
+const BLINK: Duration = Duration::from_millis(200);
 
 /// One host.
 pub struct Site {
@@ -28,8 +33,13 @@ pub struct Pair {
 impl Pair {
     /// Two hosts with a cable between them, and no tunnel yet.
     pub fn unconnected(outer_ipv6: bool) -> Self {
+        Self::between([Engine::Userspace; 2], outer_ipv6)
+    }
+
+    /// The same with the engines of A and B.
+    pub fn between(engines: [Engine; 2], outer_ipv6: bool) -> Self {
         let prefix = Prefix::unique().expect("root");
-        let (a, b) = (Site::new(&prefix, 1), Site::new(&prefix, 2));
+        let (a, b) = (Site::new(&prefix, 1, engines[0]), Site::new(&prefix, 2, engines[1]));
         a.namespace
             .ip(&format!("link add eth0 type veth peer name eth0 netns {}", b.namespace.name()))
             .expect("a cable");
@@ -45,11 +55,14 @@ impl Pair {
 
     /// The same with a tunnel, addressed and up.
     pub fn connected(outer_ipv6: bool) -> Self {
-        let pair = Self::unconnected(outer_ipv6);
-        pair.a.apply(&pair.a.config(&pair.b.keys, pair.b.outer(outer_ipv6)));
-        pair.b.apply(&pair.b.config(&pair.a.keys, pair.a.outer(outer_ipv6)));
-        pair.address();
-        pair
+        Self::unconnected(outer_ipv6).connect(outer_ipv6)
+    }
+
+    pub fn connect(self, outer_ipv6: bool) -> Self {
+        self.a.apply(&self.a.config(&self.b.keys, self.b.outer(outer_ipv6)));
+        self.b.apply(&self.b.config(&self.a.keys, self.a.outer(outer_ipv6)));
+        self.address();
+        self
     }
 
     /// How A is configured towards B over IPv4.
@@ -70,10 +83,10 @@ impl Pair {
 impl Site {
     /// A host without a cable.
     pub fn lone() -> Self {
-        Self::new(&Prefix::unique().expect("root"), 1)
+        Self::new(&Prefix::unique().expect("root"), 1, Engine::Userspace)
     }
 
-    fn new(prefix: &Prefix, number: u8) -> Self {
+    fn new(prefix: &Prefix, number: u8, engine: Engine) -> Self {
         let namespace = Namespace::create(prefix, &format!("wg{number}")).expect("a namespace");
         // The worker is started by a thread inside, and so is inside itself.
         let (runtime, wireguard) = namespace.within(|| {
@@ -82,8 +95,7 @@ impl Site {
                 .enable_all()
                 .build()
                 .expect("a runtime");
-            let wireguard =
-                runtime.block_on(WireGuard::with_engine(Engine::Userspace)).expect("always there");
+            let wireguard = runtime.block_on(WireGuard::with_engine(engine)).expect("the engine");
             (runtime, wireguard)
         });
         Self { number, keys: generate_keypair().expect("random"), wireguard, runtime, namespace }
@@ -148,8 +160,12 @@ impl Site {
         self.try_apply(config).expect("the device");
     }
 
+    pub fn try_remove(&self) -> Result<(), Error> {
+        self.block_on(self.wireguard.remove(DEVICE))
+    }
+
     pub fn remove(&self) {
-        self.block_on(self.wireguard.remove(DEVICE)).expect("removed");
+        self.try_remove().expect("removed");
     }
 
     pub fn status(&self) -> Option<DeviceStatus> {
@@ -171,14 +187,31 @@ impl Site {
     /// A socket in here that does not wait for long.
     pub fn udp(&self, address: SocketAddr) -> UdpSocket {
         let socket = self.within(|| UdpSocket::bind(address).expect("bind"));
-        super::blinking(socket)
+        socket.set_read_timeout(Some(BLINK)).expect("a timeout");
+        socket
     }
 
-    /// Ends the engine as the end of its process would.
-    pub fn stop(self) -> Namespace {
-        let Self { namespace, runtime, wireguard, .. } = self;
-        drop(wireguard);
-        drop(runtime);
-        namespace
+    /// Sends until an answer comes back, as the first packets may wait for the handshake.
+    pub fn echoes(&self, to: &Site, ipv6: bool) -> bool {
+        let server = to.udp(SocketAddr::new(to.inner(ipv6), 0));
+        let client = self.udp(SocketAddr::new(self.inner(ipv6), 0));
+        let address = server.local_addr().expect("an address");
+        let mut buffer = [0; 64];
+        wait_for(PATIENCE, "an echo", || {
+            client.send_to(b"question", address).is_ok()
+                && server
+                    .recv_from(&mut buffer)
+                    .is_ok_and(|(_, asker)| server.send_to(b"answer", asker).is_ok())
+                && client.recv(&mut buffer).is_ok_and(|len| buffer[..len] == *b"answer")
+        })
+        .is_ok()
+    }
+
+    /// A new process's view of the same host: the engine is asked anew, and remembers nothing.
+    pub fn restart(&mut self) {
+        let Self { runtime, namespace, wireguard, .. } = self;
+        let engine = wireguard.engine();
+        *wireguard =
+            namespace.within(|| runtime.block_on(WireGuard::with_engine(engine))).expect("the engine");
     }
 }
