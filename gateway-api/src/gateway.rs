@@ -14,7 +14,10 @@ use gateway_core::compile::{Compiled, CompiledPolicy, Input, compile};
 use gateway_core::facts::Facts;
 use gateway_core::network::{Network, UplinkSettings};
 use gateway_ctl::clock::SystemClock;
-use gateway_ctl::reconcile::{Reason, Status};
+use gateway_ctl::effects::bpf::AttachMode;
+use gateway_ctl::engine::Engine;
+use gateway_ctl::reconcile::{Reason, Status, Stopped};
+use gateway_ctl::services::tunnels::Seen;
 use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
 use gateway_model::kinds::device::DeviceLive;
 use gateway_model::kinds::routing_policy::{Hits, Hop, PolicyLive, PolicyStatus};
@@ -60,27 +63,20 @@ pub trait Enforcement: Send + Sync {
     fn compiled(&self) -> Arc<Compiled>;
 
     /// Tunnels as last looked at.
-    fn tunnels(&self) -> TunnelsSeen;
+    fn tunnels(&self) -> Arc<Seen>;
 
     /// Packets and bytes by the number of the policy.
     fn hits(&self) -> BTreeMap<u32, Hits>;
 
     /// Brings the kernel to the state now; nothing if this gateway enforces nothing.
-    fn reconcile(&self, reason: Reason) -> Pending<'_, Option<Arc<Status>>>;
-}
-
-/// Tunnels as last looked at; of what is missing here nothing is known.
-#[derive(Clone, Debug, Default)]
-pub struct TunnelsSeen {
-    pub tunnels: BTreeMap<Id, TunnelLive>,
-    pub peers: BTreeMap<(Id, [u8; 32]), PeerLive>,
+    fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>>;
 }
 
 /// Objects at work, as the API shows them.
 #[derive(Clone, Debug)]
 pub struct Observed {
     facts: Arc<Facts>,
-    seen: TunnelsSeen,
+    seen: Arc<Seen>,
     policies: BTreeMap<Id, PolicyLive>,
 }
 
@@ -155,8 +151,8 @@ impl Open {
     }
 
     /// Brings the kernel to the state now.
-    pub async fn reconcile(&self, reason: Reason) -> Option<Arc<Status>> {
-        self.enforcement.reconcile(reason).await
+    pub async fn reconcile(&self, reason: Reason) -> Result<Option<Arc<Status>>, ApiError> {
+        self.enforcement.reconcile(reason).await.map_err(|stopped| ApiError::internal(&stopped))
     }
 }
 
@@ -230,6 +226,43 @@ impl Cx {
     }
 }
 
+impl Enforcement for Engine {
+    fn attached(&self) -> Option<&'static str> {
+        Some(match self.attach_mode() {
+            AttachMode::Tcx => "tcx",
+            AttachMode::Clsact => "clsact",
+        })
+    }
+
+    fn status(&self) -> watch::Receiver<Arc<Status>> {
+        Engine::status(self)
+    }
+
+    fn facts(&self) -> Arc<Facts> {
+        Engine::facts(self)
+    }
+
+    fn network(&self) -> &Network {
+        Engine::network(self)
+    }
+
+    fn compiled(&self) -> Arc<Compiled> {
+        Engine::compiled(self)
+    }
+
+    fn tunnels(&self) -> Arc<Seen> {
+        Engine::tunnels(self)
+    }
+
+    fn hits(&self) -> BTreeMap<u32, Hits> {
+        Engine::hits(self)
+    }
+
+    fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
+        Box::pin(async move { Engine::reconcile(self, reason).await.map(Some) })
+    }
+}
+
 /// A gateway without a kernel behind it.
 pub struct Detached {
     store: Arc<Store>,
@@ -265,15 +298,15 @@ impl Enforcement for Detached {
         Arc::new(compile(&Input { state: &state, network: &self.network, facts: &Facts::default(), now }))
     }
 
-    fn tunnels(&self) -> TunnelsSeen {
-        TunnelsSeen::default()
+    fn tunnels(&self) -> Arc<Seen> {
+        Arc::default()
     }
 
     fn hits(&self) -> BTreeMap<u32, Hits> {
         BTreeMap::new()
     }
 
-    fn reconcile(&self, _: Reason) -> Pending<'_, Option<Arc<Status>>> {
-        Box::pin(std::future::ready(None))
+    fn reconcile(&self, _: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 }

@@ -6,7 +6,9 @@
 
 pub mod access;
 pub mod areas;
+pub mod config;
 pub mod context;
+pub mod daemon;
 pub mod dispatch;
 pub mod error;
 pub mod events;

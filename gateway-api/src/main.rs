@@ -1,1 +1,180 @@
-fn main() {}
+//! `gatewayd`: the command line of the daemon. What it does is in the library.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+use gateway_api::{config, daemon, preflight};
+use gateway_ctl::clock::SystemClock;
+use gateway_ctl::engine;
+use gateway_ctl::store::Store;
+use gateway_model::settings::bootstrap::{Bootstrap, LogLevel};
+use tracing_subscriber::EnvFilter;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  success; for the daemon: ended by SIGTERM or SIGINT
+  1  the configuration is not valid, a check failed, or the command was refused; nothing was changed
+  2  the command line is not valid
+  3  the daemon could not start or go on; what it had put into the kernel goes on holding";
+
+/// Network gateway: policies, tunnels and their enforcement in the kernel, with a REST API.
+#[derive(Parser)]
+#[command(version, after_help = EXIT_CODES)]
+struct Arguments {
+    /// Configuration file.
+    #[arg(long, global = true, default_value = config::DEFAULT_PATH)]
+    config: PathBuf,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Read the configuration and say what is wrong with it, as FILE:LINE:COLUMN.
+    CheckConfig,
+    /// Check whether this machine can be the gateway. Changes nothing.
+    Preflight,
+    /// Block what comes from the LAN until the daemon has a plan. For early boot; a live plan goes on holding.
+    Guard,
+    /// Managed users.
+    User {
+        #[command(subcommand)]
+        command: User,
+    },
+    /// The audit log.
+    Audit {
+        #[command(subcommand)]
+        command: Audit,
+    },
+}
+
+#[derive(Subcommand)]
+enum User {
+    /// Add a user; the password comes from standard input or GATEWAY_USER_PASSWORD.
+    Add {
+        #[arg(long)]
+        username: String,
+        /// admin, operator or viewer
+        #[arg(long)]
+        role: String,
+    },
+    /// List the users.
+    List,
+    /// Delete a user.
+    Del {
+        #[arg(long)]
+        id: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum Audit {
+    /// Check that no entry was changed or removed. The daemon must not be running.
+    Verify,
+}
+
+fn main() -> ExitCode {
+    let Arguments { config: path, command } = Arguments::parse();
+    let Some(command) = command else { return run_daemon(&path) };
+    match run_command(&path, command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            // Errors of the configuration begin with the file, as editors expect it.
+            let prefix = if error.is::<config::Error>() { "" } else { "gatewayd: " };
+            eprintln!("{prefix}{error:#}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn run_daemon(path: &std::path::Path) -> ExitCode {
+    let config = match config::load(path) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("{:#}", anyhow::Error::from(error));
+            return ExitCode::from(1);
+        }
+    };
+    start_log(config.log.level);
+    let outcome = runtime().and_then(|runtime| {
+        let outcome = runtime.block_on(daemon::run(config));
+        // Tasks that wait for a slow peer must not hold the end up.
+        runtime.shutdown_timeout(Duration::from_secs(2));
+        Ok(outcome?)
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")
+}
+
+fn start_log(level: LogLevel) {
+    let filter = match level {
+        // What the libraries have to say at this level is about themselves.
+        LogLevel::Debug => "debug,hyper=info,hyper_util=info,netlink_proto=info,mio=info",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warn",
+        LogLevel::Error => "error",
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+}
+
+/// False: a check said no.
+fn run_command(path: &std::path::Path, command: Command) -> Result<bool> {
+    match command {
+        Command::CheckConfig => {
+            let config = config::load(path)?;
+            for note in config.without_effect() {
+                println!("note: {note}");
+            }
+            println!("{}: valid", path.display());
+            Ok(true)
+        }
+        Command::Preflight => {
+            let checks = preflight::run(&config::preflight(&config::load(path)?));
+            print!("{}", preflight::table(&checks));
+            Ok(preflight::passed(&checks))
+        }
+        Command::Guard => {
+            let config = config::load(path)?;
+            start_log(config.log.level);
+            runtime()?.block_on(engine::guard(&config::engine(&config)))?;
+            println!("what comes from the LAN is blocked until the daemon has a plan");
+            Ok(true)
+        }
+        Command::User { command: User::Add { .. } | User::List | User::Del { .. } } => {
+            bail!("this version has no accounts: auth.enabled must be false, and every request is admin")
+        }
+        Command::Audit { command: Audit::Verify } => verify_audit(&config::load(path)?),
+    }
+}
+
+fn verify_audit(config: &Bootstrap) -> Result<bool> {
+    let path = config::store_path(config);
+    if !path.exists() {
+        bail!("there is no store at {}", path.display());
+    }
+    let store = Store::open(&path, SystemClock::shared())?;
+    let report = store.verify_audit()?;
+    match &report.fault {
+        None => println!("{} entries, none changed and none missing", report.entries),
+        Some(fault) => println!("{} entries; at entry {}: {}", report.entries, fault.id, fault.what),
+    }
+    Ok(report.intact)
+}

@@ -29,6 +29,7 @@ pub fn rows(t: &mut Table) {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ServiceHealth")]
 pub struct Health {
     /// `ok`, or `blocked` while the store cannot be used.
     pub status: &'static str,

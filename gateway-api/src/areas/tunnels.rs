@@ -135,7 +135,7 @@ async fn set_admin_state(
         .await?
     };
     let open = cx.open()?;
-    open.reconcile(Reason::Revision).await;
+    open.reconcile(Reason::Revision).await?;
     object(open, &id, changed)
 }
 

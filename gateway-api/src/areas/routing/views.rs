@@ -100,7 +100,7 @@ pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
     })
     .await?;
     let open = cx.open()?;
-    let status = open.reconcile(Reason::Apply).await;
+    let status = open.reconcile(Reason::Apply).await?;
     let dataplane = status.as_ref().and_then(|status| status.subsystems.get("dataplane"));
     if let Some(failure) = dataplane.and_then(|dataplane| dataplane.outcome.failed.first()) {
         let mut error = ApiError::new(
@@ -126,7 +126,7 @@ pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
 }
 
 async fn reconcile(cx: Cx, _: Req<()>) -> Result<With<Run>, ApiError> {
-    let status = cx.open()?.reconcile(Reason::Manual).await;
+    let status = cx.open()?.reconcile(Reason::Manual).await?;
     let mut answer = With::new(Run::of(status.as_deref()));
     answer.warnings = failures(status.as_ref());
     Ok(answer)

@@ -1,0 +1,116 @@
+//! The configuration file: reading it, saying what is wrong with it, and what it means to the engine and the API.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gateway_core::network::{Network, UplinkSettings};
+use gateway_ctl::engine;
+use gateway_model::settings::bootstrap::{self, Bootstrap, ConfigError};
+
+use crate::context::Settings;
+use crate::preflight::Subject;
+
+pub const DEFAULT_PATH: &str = "/etc/gatewayd/config.yaml";
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// One line per error, each with its place.
+    #[error("{}", lines(path, errors))]
+    Invalid { path: PathBuf, errors: Vec<ConfigError> },
+}
+
+fn lines(path: &Path, errors: &[ConfigError]) -> String {
+    let line = |error: &ConfigError| {
+        let ConfigError { path: key, line, column, message } = error;
+        let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
+        format!("{}:{line}:{column}: {key}{message}", path.display())
+    };
+    errors.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Reads and checks the file; touches nothing else.
+pub fn load(path: &Path) -> Result<Bootstrap, Error> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    bootstrap::parse(&text).map_err(|errors| Error::Invalid { path: path.to_owned(), errors })
+}
+
+/// What the engine is told of it.
+pub fn engine(config: &Bootstrap) -> engine::Config {
+    let uplink = |name: &gateway_model::IfName| UplinkSettings { interface: name.to_string(), gateway: None };
+    engine::Config {
+        pin_dir: config.bpf.pin_dir.clone(),
+        network: Network {
+            lan: config.lans().iter().map(ToString::to_string).collect(),
+            uplinks: config.uplinks().iter().map(uplink).collect(),
+            // Nothing reads the samples in this version.
+            sample_every: 0,
+        },
+        interval: config.reconcile.enabled.then(|| Duration::from_secs(config.reconcile.interval_sec)),
+    }
+}
+
+/// What the API is told of it.
+pub fn api(config: &Bootstrap) -> Settings {
+    Settings { mode: config.network.mode.to_string(), ..Settings::default() }
+}
+
+pub fn store_path(config: &Bootstrap) -> PathBuf {
+    config.state_dir.join("store.redb")
+}
+
+/// The socket for local tools.
+pub fn socket_path(config: &Bootstrap) -> PathBuf {
+    config.runtime_dir.join("api.sock")
+}
+
+/// What the preflight asks about.
+pub fn preflight(config: &Bootstrap) -> Subject {
+    let lan = config.lans().iter().map(|name| ("network.lan_iface", name.to_string()));
+    let wan_key = if config.network.wans.is_empty() { "network.wan_iface" } else { "network.wans" };
+    let wan = config.uplinks().into_iter().map(|name| (wan_key, name.to_string()));
+    Subject {
+        api_addr: config.listen.api_addr,
+        interfaces: wan.chain(lan).collect(),
+        state_dir: config.state_dir.clone(),
+        runtime_dir: config.runtime_dir.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_is_one_line_with_file_line_and_column() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("config.yaml");
+        std::fs::write(&path, "log:\n  level: loud\nreconcile:\n  interval_sec: 1\n").expect("file");
+        let text = load(&path).expect_err("two errors").to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(lines[0].starts_with(&format!("{}:2:", path.display())), "{text}");
+        assert!(lines[1].contains("reconcile.interval_sec"), "{text}");
+    }
+
+    #[test]
+    fn the_example_file_is_a_configuration() {
+        let config = bootstrap::parse(bootstrap::EXAMPLE).expect("the example is valid");
+        let engine = engine(&config);
+        assert_eq!(engine.network.lan, ["eth1"]);
+        assert_eq!(engine.interval, Some(Duration::from_secs(60)));
+        assert_eq!(preflight(&config).interfaces.len(), 2);
+    }
+
+    #[test]
+    fn sign_in_is_refused_because_this_version_has_none() {
+        assert!(bootstrap::parse("auth: { enabled: true }").is_err());
+    }
+}

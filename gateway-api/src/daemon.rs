@@ -1,0 +1,203 @@
+//! The daemon: from a configuration to a running gateway, and back to a clean end.
+//!
+//! The order is the point. Block first, enforce second, listen last; on the way out the listeners go and the plan in
+//! the kernel stays.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use gateway_ctl::clock::SystemClock;
+use gateway_ctl::engine::{self, Engine};
+use gateway_ctl::store::{self, AuditTicket, CommitError, Store};
+use gateway_model::settings::bootstrap::Bootstrap;
+use gateway_model::{EditError, Tunnel};
+use sd_notify::NotifyState;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::context::{Api, Peer};
+use crate::error::chain;
+use crate::gateway::{Gateway, Open};
+use crate::{areas, config, dispatch};
+
+/// How long open requests may take after the signal to end.
+const GRACE: Duration = Duration::from_secs(3);
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("another daemon uses the store {}", path.display())]
+    AlreadyRunning { path: PathBuf },
+    #[error("the store cannot be read, and blocking the traffic failed too")]
+    Block(#[source] engine::Error),
+    #[error("the gateway cannot enforce anything; what was in the kernel goes on holding, and the base block stands")]
+    Engine(#[source] engine::Error),
+    #[error("the configured tunnels cannot be stored")]
+    FirstTunnels(#[source] EditError),
+    #[error("the store cannot be written")]
+    Store(#[source] store::Error),
+    #[error("cannot listen on {address}")]
+    Listen {
+        address: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot {action}")]
+    System {
+        action: &'static str,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the table of the API is broken: {0}")]
+    Table(String),
+}
+
+/// Runs until a signal ends it.
+pub async fn run(config: Bootstrap) -> Result<(), Error> {
+    for note in config.without_effect() {
+        tracing::warn!("{note}");
+    }
+    let mut terminate = listen_for(SignalKind::terminate())?;
+    let mut interrupt = listen_for(SignalKind::interrupt())?;
+    let gateway = open(&config).await?;
+    let blocked = match &gateway {
+        Gateway::Open(_) => None,
+        Gateway::Blocked { reason } => Some(reason.clone()),
+    };
+    let api = Api::new(areas::table(), gateway, config::api(&config)).map_err(Error::Table)?;
+    let router = dispatch::router(api);
+
+    let address = config.listen.api_addr;
+    let tcp = TcpListener::bind(address)
+        .await
+        .map_err(|source| Error::Listen { address: address.to_string(), source })?;
+    let socket = config::socket_path(&config);
+    let unix = bind_socket(&socket)
+        .map_err(|source| Error::Listen { address: socket.display().to_string(), source })?;
+    let (stop, stopping) = watch::channel(false);
+    let servers = [serve(tcp, router.clone(), stopping.clone()), serve_unix(unix, router, stopping)];
+    let status = match &blocked {
+        None => format!("enforcing, API on {address}"),
+        Some(reason) => format!("BLOCKED, nothing is forwarded: {reason}"),
+    };
+    tracing::info!(%address, socket = %socket.display(), "{status}");
+    notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
+
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("ending on SIGTERM"),
+        _ = interrupt.recv() => tracing::info!("ending on SIGINT"),
+    }
+    notify(&[NotifyState::Stopping]);
+    // The servers hold a receiver each until they have ended.
+    let _ = stop.send(true);
+    for server in servers {
+        // Streams have no end of their own.
+        if tokio::time::timeout(GRACE, server).await.is_err() {
+            tracing::debug!("a connection was cut");
+        }
+    }
+    if let Err(error) = fs::remove_file(&socket) {
+        tracing::debug!(%error, "the socket was gone already");
+    }
+    tracing::info!("ended; the plan in the kernel goes on holding");
+    Ok(())
+}
+
+fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
+    signal(kind).map_err(|source| Error::System { action: "listen for signals", source })
+}
+
+/// The store and the engine over it. A store that cannot be used blocks all traffic and is reported, not fatal.
+async fn open(config: &Bootstrap) -> Result<Gateway, Error> {
+    let path = config::store_path(config);
+    let fresh = !path.exists();
+    let settings = config::engine(config);
+    let store = match Store::open(&path, SystemClock::shared()) {
+        Ok(store) => Arc::new(store),
+        Err(store::Error::Locked { path }) => return Err(Error::AlreadyRunning { path }),
+        Err(error) => {
+            let reason = chain(&error);
+            tracing::error!(%reason, "the store cannot be used: all traffic is blocked");
+            engine::block(&settings).await.map_err(Error::Block)?;
+            return Ok(Gateway::Blocked { reason });
+        }
+    };
+    if fresh {
+        store_first_tunnels(&store, config)?;
+    }
+    let enforcement = Engine::start(settings, store.clone()).await.map_err(Error::Engine)?;
+    Ok(Gateway::Open(Open { store, enforcement: Arc::new(enforcement) }))
+}
+
+/// The tunnels of the configuration, at the first start only: from then on the store is right.
+fn store_first_tunnels(store: &Store, config: &Bootstrap) -> Result<(), Error> {
+    for tunnel in &config.tunnels {
+        let ticket = AuditTicket::system("create_tunnel", "tunnel");
+        match store.commit(ticket, |draft| draft.create::<Tunnel>(tunnel.clone())) {
+            Ok(_) => {}
+            Err(CommitError::Refused { error, ticket: _ }) => return Err(Error::FirstTunnels(error)),
+            Err(CommitError::Store(error)) => return Err(Error::Store(error)),
+        }
+    }
+    Ok(())
+}
+
+/// The socket for tools of this host, which need not share the daemon's network namespace. Only root may use it.
+fn bind_socket(path: &Path) -> io::Result<UnixListener> {
+    if let Some(folder) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+        Ok(_) if UnixStream::connect(path).is_ok() => return Err(io::ErrorKind::AddrInUse.into()),
+        // Left behind by a daemon that was killed.
+        Ok(_) => fs::remove_file(path)?,
+    }
+    // Nobody else may connect between binding and the change of the mode.
+    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(path);
+    rustix::process::umask(before);
+    let listener = listener?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+type Server = tokio::task::JoinHandle<()>;
+
+fn serve(listener: TcpListener, router: Router, stopping: watch::Receiver<bool>) -> Server {
+    let service = router.into_make_service_with_connect_info::<Peer>();
+    tokio::spawn(async move {
+        let served = axum::serve(listener, service).with_graceful_shutdown(ended(stopping)).await;
+        if let Err(error) = served {
+            tracing::error!(%error, "the API listener failed");
+        }
+    })
+}
+
+fn serve_unix(listener: UnixListener, router: Router, stopping: watch::Receiver<bool>) -> Server {
+    let service = router.into_make_service_with_connect_info::<Peer>();
+    tokio::spawn(async move {
+        let served = axum::serve(listener, service).with_graceful_shutdown(ended(stopping)).await;
+        if let Err(error) = served {
+            tracing::error!(%error, "the local API socket failed");
+        }
+    })
+}
+
+async fn ended(mut stopping: watch::Receiver<bool>) {
+    // A sender that is gone ends the servers as well.
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "the service manager could not be told");
+    }
+}
