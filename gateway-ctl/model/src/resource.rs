@@ -45,6 +45,8 @@ pub trait Resource: Clone + Send + Sync + Serialize + DeserializeOwned + JsonSch
     const NOUN: &'static str;
     /// `routing_policies`: key of plans and exports, name of the store's table.
     const COLLECTION: &'static str;
+    /// Numbers there are for rows of the kind: 1 up to this, exclusive.
+    const SLOTS: u32 = crate::table::SLOTS;
     /// Paths of secrets: `private_key`, `peers[].preshared_key`.
     const SECRETS: &'static [&'static str] = &[];
     /// Paths that are shown and ignored in input, besides the metadata and `has_<secret>`.

@@ -112,7 +112,7 @@ impl State {
         meta.created_at = self.now;
         meta.slot = slot.unwrap_or_default();
         if slot.is_none() {
-            return Err(EditError::LimitReached { resource_type: R::NOUN, limit: crate::table::SLOTS - 1 });
+            return Err(EditError::LimitReached { resource_type: R::NOUN, limit: R::SLOTS - 1 });
         }
         self.minted += 1;
         self.write(row, None)

@@ -107,13 +107,14 @@ impl<R: Resource> Table<R> {
         self.dirty.clear();
     }
 
-    /// The next free slot, without taking it.
+    /// The next free slot, without taking it. Slots are given out in a circle, so that a number is not
+    /// soon taken again.
     pub(crate) fn free_slot(&self) -> Option<u32> {
-        if self.rows.len() + 1 >= SLOTS as usize {
+        if self.rows.len() + 1 >= R::SLOTS as usize {
             return None;
         }
-        let from_cursor = self.next_slot.max(1)..SLOTS;
-        from_cursor.chain(1..self.next_slot.min(SLOTS)).find(|slot| !self.slots.contains_key(slot))
+        let next = if self.next_slot >= R::SLOTS { 1 } else { self.next_slot.max(1) };
+        (next..R::SLOTS).chain(1..next).find(|slot| !self.slots.contains_key(slot))
     }
 
     /// Which unique key of `row` another row has.

@@ -265,6 +265,9 @@ impl Tunnel {
 impl Resource for Tunnel {
     const NOUN: &'static str = "tunnel";
     const COLLECTION: &'static str = "tunnels";
+    // A tunnel's number is in the packet mark of its traffic, which has eight bits for it and keeps
+    // the first fifteen for uplinks.
+    const SLOTS: u32 = 241;
     const SECRETS: &'static [&'static str] = &["private_key", "peers[].preshared_key", "config", "password"];
     const READ_ONLY: &'static [&'static str] = LIVE_KEYS;
     const REQUIRED: &'static [&'static str] = &["name", "type"];
@@ -320,6 +323,9 @@ impl Resource for Tunnel {
         }
         if self.bridge.is_some() {
             problems.not_supported("bridge", "A bridge");
+        }
+        if !self.masquerade {
+            problems.not_supported("masquerade", "A tunnel without masquerading");
         }
         self.health_check.validate("health_check", problems);
         check_free_text("notes", &self.notes, 4000, problems);
