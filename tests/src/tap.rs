@@ -60,7 +60,19 @@ impl Rules {
         if self.own.contains(&packet.source) && self.to_an_endpoint(packet) {
             return Class::Tunnel;
         }
-        if packet.keeps_house() { Class::Housekeeping } else { Class::Unknown }
+        let complains = self.own.contains(&packet.source) && self.answers_an_endpoint(packet);
+        if packet.keeps_house() || complains { Class::Housekeeping } else { Class::Unknown }
+    }
+
+    /// An error about a packet of a tunnel, such as when nobody listens at the gateway's end of it any more.
+    fn answers_an_endpoint(&self, packet: &Packet<'_>) -> bool {
+        packet.quoted().is_some_and(|quoted| {
+            quoted.is_udp()
+                && quoted.source == packet.destination
+                && quoted
+                    .ports
+                    .is_some_and(|(from, _)| self.endpoints.contains(&SocketAddr::new(quoted.source, from)))
+        })
     }
 
     fn to_an_endpoint(&self, packet: &Packet<'_>) -> bool {
@@ -126,7 +138,7 @@ impl ByFamily {
 pub struct Counts {
     /// Packets of a tunnel to one of the exits.
     pub tunnel: ByFamily,
-    /// ARP, neighbour discovery, group membership.
+    /// ARP, neighbour discovery, group membership, errors about packets of a tunnel.
     pub housekeeping: ByFamily,
     /// Traffic of the tests, or of a LAN address, outside of a tunnel.
     pub leaked: ByFamily,

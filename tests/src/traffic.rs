@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::http::exchange;
 use crate::services::{HTTP, IDENT};
@@ -151,6 +152,23 @@ impl UdpFlow {
                 return seen_in(&buffer[..length]);
             }
         }
+    }
+}
+
+/// Sends one datagram and waits for the network to say that it cannot be delivered; how long that took.
+pub fn rejection(host: &Host, to: SocketAddr, patience: Duration) -> io::Result<Duration> {
+    let started = Instant::now();
+    let flow = UdpFlow::open(host, to)?;
+    // Without this a host keeps most of what routers tell it to itself.
+    if to.is_ipv6() {
+        setsockopt(&flow.socket, sockopt::Ipv6RecvErr, &true)?;
+    } else {
+        setsockopt(&flow.socket, sockopt::Ipv4RecvErr, &true)?;
+    }
+    match flow.ask(patience) {
+        Ok(address) => Err(io::Error::other(format!("the server answered, and saw {address}"))),
+        Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => Err(error),
+        Err(_) => Ok(started.elapsed()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const IGMP: u8 = 2;
@@ -119,6 +120,16 @@ impl<'a> Packet<'a> {
         self.protocol == UDP
     }
 
+    /// The packet that an ICMP error is about.
+    pub fn quoted(&self) -> Option<Packet<'a>> {
+        let (kind, quoted) = (self.payload.first()?, self.payload.get(8..)?);
+        match (self.protocol, kind) {
+            (ICMP, 3 | 11 | 12) => Packet::read_v4(quoted),
+            (ICMPV6, 1..=4) => Packet::read_v6(quoted),
+            _ => None,
+        }
+    }
+
     /// Neighbour discovery and group membership: how hosts of one link find each other.
     pub fn keeps_house(&self) -> bool {
         match self.protocol {
@@ -216,6 +227,19 @@ mod tests {
         let mut v4 = udp_v4();
         v4[14 + 7] = 1;
         assert!(packet(&Frame::read(&v4)).later_fragment);
+    }
+
+    #[test]
+    fn an_error_quotes_the_packet_it_is_about() {
+        let inner = udp_v4();
+        let mut bytes = vec![0; 12];
+        bytes.extend([0x08, 0x00, 0x45, 0, 0, 60, 0, 0, 0, 0, 64, ICMP, 0, 0]);
+        bytes.extend([198, 18, 0, 1, 192, 168, 10, 10]);
+        bytes.extend([3, 3, 0, 0, 0, 0, 0, 0]);
+        bytes.extend(&inner[14..]);
+        let quoted = packet(&Frame::read(&bytes)).quoted().expect("quoted");
+        assert_eq!((quoted.source, quoted.ports), (IpAddr::from([192, 168, 10, 10]), Some((12345, 53))));
+        assert_eq!(packet(&Frame::read(&inner)).quoted(), None);
     }
 
     #[test]

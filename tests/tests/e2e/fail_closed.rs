@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use gateway_tests::scene::{Scene, policy};
-use gateway_tests::services::HTTP;
+use gateway_tests::services::{HTTP, IDENT};
 use gateway_tests::topology::{server, wan};
-use gateway_tests::traffic::{Answer, Load, ask};
+use gateway_tests::traffic::{Answer, Load, ask, rejection};
 use serde_json::{Value, json};
 
 use crate::{
@@ -217,17 +217,20 @@ fn blocked_connections_fail_fast_with_unreachable_and_silently_with_drop() {
     let id = scene.policy(&blocking).expect("policy");
     network.tap.reset();
     for ipv6 in FAMILIES {
+        let after = rejection(&network.laptop, (server(ipv6), IDENT).into(), BLOCKED).expect("told so");
+        assert!(after < Duration::from_millis(300), "IPv6: {ipv6}: after {after:?}");
+        // Over a virtual link the error comes while the socket is still being told to connect, and IPv6 then waits
+        // for the next attempt, a second later. It is the same with a plain route of this type.
         let answer = ask(&network.laptop, (server(ipv6), HTTP).into(), Duration::from_secs(3));
-        match answer {
-            Answer::Rejected { after, .. } => assert!(after < Duration::from_millis(500), "after {after:?}"),
-            other => panic!("IPv6: {ipv6}: no error came, but {other}"),
-        }
+        assert!(matches!(answer, Answer::Rejected { .. }), "IPv6: {ipv6}: {answer}");
     }
     blocking["reject"] = json!("drop");
     scene.replace_policy(&id, &blocking).expect("policy");
     for ipv6 in FAMILIES {
         let answer = ask(&network.laptop, (server(ipv6), HTTP).into(), BLOCKED);
         assert!(matches!(answer, Answer::Silence), "IPv6: {ipv6}: {answer}");
+        let silence = rejection(&network.laptop, (server(ipv6), IDENT).into(), BLOCKED);
+        silence.expect_err("nothing is said");
     }
     assert_nothing_leaked(&scene);
 }

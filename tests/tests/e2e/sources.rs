@@ -70,8 +70,8 @@ fn a_device_is_known_by_its_hardware_address_whatever_its_address() {
     network
         .laptop
         .namespace
-        .ip("address add 192.168.10.99/24 dev eth0\naddress del 192.168.10.10/24 dev eth0\n\
-             route add default via 192.168.10.1\naddress add fd00:10::99/64 dev eth0 nodad\n\
+        .ip("address del 192.168.10.10/24 dev eth0\naddress add 192.168.10.99/24 dev eth0\n\
+             route replace default via 192.168.10.1\naddress add fd00:10::99/64 dev eth0 nodad\n\
              address del fd00:10::10/64 dev eth0")
         .expect("another address");
     assert_through(&network.laptop, &network.exit_a);
@@ -160,5 +160,7 @@ fn a_domain_is_blocked_until_names_are_known_and_says_so() {
     assert_nothing_leaked(&scene);
     let policies = scene.api().get("/routing/policies").expect("policies");
     let named = policies.as_array().expect("list").iter().find(|policy| policy["name"] == "name");
-    assert_eq!(named.expect("the policy")["status"], "error", "{policies}");
+    assert_eq!(named.expect("the policy")["status"], "blocked", "{policies}");
+    let conflicts = scene.api().act("/policy/conflicts").expect("conflicts").to_string();
+    assert!(conflicts.contains("resolver"), "{conflicts}");
 }
