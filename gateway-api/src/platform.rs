@@ -3,8 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use gateway_core::facts::Facts;
+use gateway_model::MacAddr;
+use rustix::net::{AddressFamily, SocketType};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -79,8 +82,9 @@ pub struct Ebpf {
     pub features: Vec<&'static str>,
 }
 
-/// Reads everything anew. `attached`: how the gateway's programs are attached at this moment.
-pub fn read(attached: &'static str) -> Platform {
+/// Reads everything anew. `attached`: how the gateway's programs are attached at this moment; `facts`: what is known
+/// of the links, empty if nothing is.
+pub fn read(attached: &'static str, facts: &Facts) -> Platform {
     let system = rustix::system::uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
     Platform {
@@ -91,7 +95,7 @@ pub fn read(attached: &'static str) -> Platform {
         cpu: cpu(),
         memory: memory(&read_text("/proc/meminfo").unwrap_or_default()),
         disks: disks(&read_text("/proc/self/mounts").unwrap_or_default()),
-        nics: nics(Path::new("/sys/class/net")),
+        nics: nics(facts),
         ebpf: ebpf(attached),
         cpu_temp: cpu_temperature(Path::new("/sys/class")),
         uptime: read_text("/proc/uptime").and_then(|text| first_number(&text)).unwrap_or(0),
@@ -210,29 +214,47 @@ fn disks(mounts: &str) -> Vec<Disk> {
     disks
 }
 
-fn nics(class: &Path) -> Vec<Nic> {
-    let mut names: Vec<String> = fs::read_dir(class)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name != "lo" && class.join(name).is_dir())
+/// Names of the interfaces of this process's network namespace. /sys may show another one's.
+pub fn interface_names() -> Vec<String> {
+    let table = read_text("/proc/self/net/dev").unwrap_or_default();
+    let mut names: Vec<String> = table
+        .lines()
+        .filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()))
+        .filter(|name| name != "lo")
         .collect();
     names.sort();
     names
-        .into_iter()
-        .map(|name| {
-            let base = class.join(&name);
-            Nic {
-                driver: driver(&base),
-                xdp: "none",
-                speed: attribute(base.join("speed")).and_then(|text| text.parse().ok()),
-                mac: attribute(base.join("address")),
-                mtu: attribute(base.join("mtu")).and_then(|text| text.parse().ok()),
-                state: attribute(base.join("operstate")),
-                name,
-            }
-        })
-        .collect()
+}
+
+/// The folder of /sys for an interface, if it is about this very interface.
+pub fn interface_folder(name: &str, mac: Option<&str>) -> Option<PathBuf> {
+    let folder = Path::new("/sys/class/net").join(name);
+    let index: u32 = attribute(folder.join("ifindex"))?.parse().ok()?;
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    let same_index = rustix::net::netdevice::name_to_index(&socket, name).ok()? == index;
+    let same_mac = mac.is_none_or(|mac| attribute(folder.join("address")).as_deref() == Some(mac));
+    (same_index && same_mac).then_some(folder)
+}
+
+fn nics(facts: &Facts) -> Vec<Nic> {
+    let nic = |name: String| {
+        let link = facts.links.get(&name);
+        let mac = link.and_then(|link| link.mac).map(|mac| MacAddr(mac).to_string());
+        let folder = interface_folder(&name, mac.as_deref());
+        let text = |file: &str| folder.as_deref().and_then(|folder| attribute(folder.join(file)));
+        let kind = link.map(|link| link.kind.clone()).filter(|kind| !kind.is_empty());
+        let up = link.map(|link| if link.up { "up" } else { "down" }.to_owned());
+        Nic {
+            driver: folder.as_deref().and_then(driver).or(kind),
+            xdp: "none",
+            speed: text("speed").and_then(|text| text.parse().ok()),
+            mtu: link.map(|link| link.mtu).or_else(|| text("mtu")?.parse().ok()),
+            state: text("operstate").or(up),
+            mac: mac.or_else(|| text("address")),
+            name,
+        }
+    };
+    interface_names().into_iter().map(nic).collect()
 }
 
 fn driver(base: &Path) -> Option<String> {
@@ -310,7 +332,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_and_memory() {
-        let platform = read("none");
+        let platform = read("none", &Facts::default());
         assert!(kernel_version(&platform.kernel).is_some());
         assert!(platform.memory.total > 0 && platform.uptime > 0);
     }

@@ -120,24 +120,17 @@ fn privileges() -> Check {
 
 fn interface(key: &str, name: &str) -> Check {
     let label = format!("interface {name}");
-    let base = Path::new("/sys/class/net").join(name);
-    if !base.exists() {
-        let present: Vec<String> = fs::read_dir("/sys/class/net")
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|present| present != "lo")
-            .collect();
-        return Check::failed(
-            label,
-            "does not exist",
-            format!("set {key} to one of: {}", if present.is_empty() { "(none here)".to_owned() } else { present.join(", ") }),
-        );
+    let present = platform::interface_names();
+    if !present.iter().any(|other| other == name) {
+        let present = if present.is_empty() { "(none here)".to_owned() } else { present.join(", ") };
+        return Check::failed(label, "does not exist", format!("set {key} to one of: {present}"));
     }
-    match fs::read_to_string(base.join("operstate")).map(|state| state.trim().to_owned()) {
-        Ok(state) if state == "down" => Check::note(label, "is down", format!("ip link set {name} up, or plug it in")),
-        Ok(state) => Check::ok(label, state),
-        Err(error) => Check::note(label, format!("state cannot be read: {error}"), ""),
+    // Where /sys is another namespace's, that it exists is all that can be told.
+    let folder = platform::interface_folder(name, None);
+    match folder.and_then(|folder| fs::read_to_string(folder.join("operstate")).ok()).as_deref().map(str::trim) {
+        Some("down") => Check::note(label, "is down", format!("ip link set {name} up, or plug it in")),
+        Some(state) => Check::ok(label, state),
+        None => Check::ok(label, "exists"),
     }
 }
 

@@ -202,6 +202,8 @@ async fn drift(cx: Cx, request: Req<()>) -> Result<With<Vec<Drift>>, ApiError> {
 }
 
 async fn platform(cx: Cx, _: Req<()>) -> Result<Platform, ApiError> {
-    let attached = cx.open().ok().and_then(|open| open.enforcement.attached()).unwrap_or("none");
-    blocking(move || platform::read(attached)).await
+    let enforcement = cx.open().ok().map(|open| open.enforcement.clone());
+    let attached = enforcement.as_ref().and_then(|enforcement| enforcement.attached()).unwrap_or("none");
+    let facts = enforcement.map(|enforcement| enforcement.facts()).unwrap_or_default();
+    blocking(move || platform::read(attached, &facts)).await
 }
