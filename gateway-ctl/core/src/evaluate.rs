@@ -1,3 +1,264 @@
-//! placeholder
+//! The dry run: what happens to a device's traffic, decided by the function that the kernel runs.
+//!
+//! Explains the *applied* policies. Nothing is sent and nothing is remembered.
 
 pub mod matching;
+mod probe;
+mod request;
+pub mod route;
+mod sentence;
+mod verdict;
+
+use gateway_model::id::Id;
+use gateway_model::kinds::routing_policy::{FailPolicy, Hop};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::compile::{Compiled, Input};
+use matching::Considered;
+pub use probe::Entry;
+pub(crate) use probe::{packet, public_address};
+pub use request::{Family, Protocol, Refusal, Request};
+pub(crate) use sentence::{leg_name, legs_of};
+pub(crate) use verdict::judge;
+use verdict::{Judged, Subject};
+
+/// So many policies that do not match are listed; all that match are.
+const MOST_UNMATCHED: usize = 1000;
+
+/// Where traffic goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    Block,
+    Tunnel,
+    Direct,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Evaluation {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// Of both families the one that exposes more: direct before tunnel before block.
+    pub decision: Decision,
+    pub device: Subjected,
+    /// The policies that match, the winner first.
+    pub matched_policies: Vec<MatchedPolicy>,
+    /// Every policy in the order of trial.
+    pub considered: Vec<Considered>,
+    /// Policies that do not match and are left out of `considered` because there are very many.
+    pub considered_omitted: usize,
+    pub effective: Effective,
+    /// Hops of the policy that won.
+    pub hops: Vec<HopView>,
+    pub families: Families,
+    pub kernel: KernelView,
+    /// Policies that are stored and differ from those at work.
+    pub pending_changes: usize,
+    /// What was assumed and found, step by step.
+    pub trace: Vec<String>,
+}
+
+/// Whose traffic was judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Subjected {
+    /// None: no device record has this MAC address.
+    pub id: Option<String>,
+    pub name: Option<String>,
+    pub mac: Option<String>,
+    pub status: Option<String>,
+    pub trust_class: Option<String>,
+    pub groups: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MatchedPolicy {
+    pub id: String,
+    pub name: String,
+    pub priority: i64,
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PolicyRef {
+    pub id: Id,
+    pub name: String,
+}
+
+/// What holds for the traffic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Effective {
+    pub policy: Option<PolicyRef>,
+    /// The hop by which it leaves; none if it does not, or leaves the default way.
+    pub hop: Option<Hop>,
+    pub fail_policy: Option<FailPolicy>,
+    /// Always null in this version.
+    pub dns: Option<String>,
+    /// Always null in this version.
+    pub privacy_class: Option<String>,
+    /// Always empty in this version.
+    pub exceptions: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HopView {
+    pub r#type: String,
+    pub target: String,
+    pub usable: bool,
+    pub reason: String,
+}
+
+/// The verdict for each family; null where none was asked for.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Families {
+    pub ipv4: Option<FamilyVerdict>,
+    pub ipv6: Option<FamilyVerdict>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FamilyVerdict {
+    pub decision: Decision,
+    /// By what it leaves: `vpn:wg-a`, `interface:wan0`, `default`, `local`; null if it does not.
+    pub via: Option<String>,
+    /// Interface it leaves by.
+    pub interface: Option<String>,
+    pub reason: String,
+    pub policy: Option<PolicyRef>,
+    pub source: String,
+    pub destination: String,
+    pub kernel: KernelView,
+    /// Stays on the LAN.
+    pub local: bool,
+    /// Names of all tunnels or uplinks that new connections are shared among.
+    pub ways: Vec<String>,
+}
+
+/// What the packet looks like to the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KernelView {
+    /// Packet mark; null if the packet is dropped at once.
+    pub mark: Option<String>,
+    /// Routing table that the mark leads to.
+    pub table: Option<u32>,
+    pub leg: Option<u8>,
+    /// Place of the policy in the order of trial, from 0.
+    pub rank: Option<u32>,
+}
+
+/// Answers a question by the plan. `compiled` should come from the same input.
+pub fn evaluate(
+    input: &Input<'_>,
+    compiled: &Compiled,
+    request: &Request,
+) -> Result<Evaluation, Refusal> {
+    let mut trace = Vec::new();
+    let subject = Subject::find(input, request)?;
+    let packets = request::packets(input, compiled, request, &subject, &mut trace)?;
+    let judged: Vec<Judged> =
+        packets.iter().map(|packet| verdict::judge_packet(input, compiled, &subject, packet)).collect();
+    let considered = consider(input, compiled, &packets, &judged, &mut trace);
+    let words: Vec<(&str, &sentence::Words)> =
+        judged.iter().map(|judged| (if judged.ipv6 { "IPv6" } else { "IPv4" }, &judged.words)).collect();
+    let said = sentence::sentence(&subject.label(), &words);
+    let main = judged.iter().rev().max_by_key(|judged| judged.verdict.decision);
+    let policy = main.and_then(|judged| judged.policy);
+    for judged in &judged {
+        trace.extend(judged.trace.iter().cloned());
+    }
+    let pending = pending_changes(input);
+    if pending > 0 {
+        trace.push(format!("{pending} policy changes are saved and not applied: they are not considered here"));
+    }
+    let matched = considered.iter().filter(|policy| policy.matched).map(|policy| MatchedPolicy {
+        id: policy.id.clone(),
+        name: policy.name.clone(),
+        priority: policy.priority,
+        reason: policy.reason.clone(),
+    });
+    let matched_policies = matched.collect();
+    let all = considered.len();
+    let mut unmatched = 0;
+    let considered: Vec<Considered> = considered
+        .into_iter()
+        .filter(|policy| {
+            unmatched += usize::from(!policy.matched);
+            policy.matched || unmatched <= MOST_UNMATCHED
+        })
+        .collect();
+    Ok(Evaluation {
+        sentence: said,
+        decision: main.map_or(Decision::Block, |judged| judged.verdict.decision),
+        device: subject.shown(input),
+        matched_policies,
+        considered_omitted: all - considered.len(),
+        considered,
+        effective: Effective {
+            policy: policy.map(|policy| PolicyRef { id: policy.id, name: policy.name.clone() }),
+            hop: main.and_then(|judged| judged.hop.clone()),
+            fail_policy: policy.map(|policy| policy.fail_policy),
+            dns: None,
+            privacy_class: None,
+            exceptions: Vec::new(),
+        },
+        hops: policy.map(|policy| policy.hops.iter().map(hop_view).collect()).unwrap_or_default(),
+        kernel: main.map(|judged| judged.verdict.kernel.clone()).unwrap_or_default(),
+        families: {
+            let of = |ipv6| judged.iter().find(|judged| judged.ipv6 == ipv6).map(|j| j.verdict.clone());
+            Families { ipv4: of(false), ipv6: of(true) }
+        },
+        pending_changes: pending,
+        trace,
+    })
+}
+
+fn hop_view(hop: &crate::compile::HopState) -> HopView {
+    HopView {
+        r#type: hop.hop.r#type.to_string(),
+        target: hop.hop.target.clone(),
+        usable: hop.usable,
+        reason: hop.reason.clone(),
+    }
+}
+
+/// The list for the first family, with what matches in the other only; and whether it agrees with the plan.
+fn consider(
+    input: &Input<'_>,
+    compiled: &Compiled,
+    packets: &[gateway_common::classify::IpPacket],
+    judged: &[Judged<'_>],
+    trace: &mut Vec<String>,
+) -> Vec<Considered> {
+    let mut lists = packets.iter().map(|packet| matching::consider(input, packet)).collect::<Vec<_>>();
+    for (list, judged) in lists.iter().zip(judged) {
+        let first = list.iter().find(|policy| policy.matched).map(|policy| policy.id.as_str());
+        let won = compiled.policy(judged.rank).map(|policy| policy.id.to_string());
+        if won.is_some() && won.as_deref() != first {
+            trace.push(
+                "the plan at work was compiled from other policies than these: the verdict is the plan's".to_owned(),
+            );
+        }
+    }
+    let mut lists = lists.drain(..);
+    let mut list = lists.next().unwrap_or_default();
+    for other in lists {
+        for (policy, other) in list.iter_mut().zip(other) {
+            match (policy.matched, other.matched) {
+                (false, true) => *policy = Considered { reason: format!("IPv6: {}", other.reason), ..other },
+                (true, false) => policy.reason = format!("IPv4: {}", policy.reason),
+                _ => {}
+            }
+        }
+    }
+    list
+}
+
+/// How many policies differ between what is stored and what is applied.
+pub fn pending_changes(input: &Input<'_>) -> usize {
+    let (stored, applied) = (&input.state.routing_policies, &input.state.applied.policies);
+    let changed = stored.iter().filter(|policy| {
+        applied.get(policy.meta.id).is_none_or(|applied| applied.meta.revision != policy.meta.revision)
+    });
+    let removed = applied.iter().filter(|policy| !stored.contains(policy.meta.id));
+    changed.count() + removed.count()
+}

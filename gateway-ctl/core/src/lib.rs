@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 pub mod compile;
+pub mod conflicts;
 pub mod environment;
 pub mod evaluate;
 pub mod facts;
+pub mod matrix;
 pub mod network;
 pub mod plan;
 

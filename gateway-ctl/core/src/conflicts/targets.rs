@@ -1,0 +1,139 @@
+//! Hops and sources that do not exist, and tunnels that would carry themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gateway_model::kinds::policy_source::Source;
+use gateway_model::kinds::routing_policy::{Hop, HopType, RoutingPolicy};
+
+use super::{Conflict, ConflictKind, Severity};
+use crate::compile::{Compiled, Input};
+
+/// What of a policy leads nowhere or matches nothing, however the network fares.
+pub fn check(
+    input: &Input<'_>,
+    compiled: &Compiled,
+    policy: &RoutingPolicy,
+    sources: &[Source],
+    found: &mut Vec<Conflict>,
+) {
+    let mut note = |message: String, severity| {
+        let kind = ConflictKind::UnreachableTarget;
+        found.push(Conflict { kind, policies: vec![policy.meta.id], message, severity });
+    };
+    let wrong: Vec<String> = policy.hops.iter().filter_map(|hop| wrong_hop(input, compiled, hop)).collect();
+    if !wrong.is_empty() {
+        let all = wrong.len() == policy.hops.len();
+        let outcome = if all { format!("; its failure policy {} applies", policy.fail_policy) } else { String::new() };
+        let severity = if all { Severity::Error } else { Severity::Warning };
+        note(format!("{:?}: {}{outcome}.", policy.name, wrong.join(", ")), severity);
+    }
+    let nothing: Vec<String> = sources.iter().filter_map(|source| matches_nothing(input, source)).collect();
+    if !nothing.is_empty() {
+        let all = nothing.len() == sources.len();
+        let outcome = if all { "; it matches nothing" } else { "" };
+        let more = nothing.len().saturating_sub(5);
+        let more = if more > 0 { format!(" and {more} more like these") } else { String::new() };
+        let first: Vec<&str> = nothing.iter().take(5).map(String::as_str).collect();
+        note(format!("{:?}: {}{more}{outcome}.", policy.name, first.join(", ")), Severity::Warning);
+    }
+}
+
+fn wrong_hop(input: &Input<'_>, compiled: &Compiled, hop: &Hop) -> Option<String> {
+    let target = &hop.target;
+    match hop.r#type {
+        HopType::Vpn => match input.state.tunnel_by_name(target) {
+            None => Some(format!("there is no tunnel {target}")),
+            Some(tunnel) if !tunnel.enabled => Some(format!("the tunnel {target} is disabled")),
+            Some(_) => None,
+        },
+        HopType::Interface => {
+            compiled.legs.uplink(target).is_none().then(|| format!("{target} is no configured uplink"))
+        }
+        HopType::Proxy => Some(format!("the proxy {target} is unreachable: this version has no proxies")),
+        HopType::MeshPeer => {
+            Some(format!("the mesh peer {target} is unreachable: this version has no mesh"))
+        }
+    }
+}
+
+fn matches_nothing(input: &Input<'_>, source: &Source) -> Option<String> {
+    match source {
+        Source::Interface(name) if !input.network.lan.iter().any(|lan| lan == name.as_str()) => {
+            Some(format!("{name} is no LAN interface"))
+        }
+        Source::Device(id) => match input.state.devices.get(*id) {
+            None => Some(format!("there is no device {id}")),
+            Some(device) if device.all_macs().is_empty() => {
+                Some(format!("the device {:?} has no MAC address by which to know it", device.name))
+            }
+            Some(_) => None,
+        },
+        Source::DeviceGroup(id) => match input.state.device_groups.get(*id) {
+            None => Some(format!("there is no device group {id}")),
+            Some(group) if group.members.is_empty() => {
+                Some(format!("the device group {:?} has no members", group.name))
+            }
+            Some(_) => None,
+        },
+        Source::Domain(_) => Some(format!("the domain {source} needs the resolver, which this version does not have")),
+        _ => None,
+    }
+}
+
+/// Tunnels for which two underlays are demanded, and circles of tunnels.
+pub fn underlays(policies: &[&RoutingPolicy], found: &mut Vec<Conflict>) {
+    let mut below: BTreeMap<String, (Hop, &RoutingPolicy)> = BTreeMap::new();
+    for policy in policies {
+        for (tunnel, under) in policy.underlays() {
+            match below.get(tunnel) {
+                None => {
+                    below.insert(tunnel.to_owned(), (under.clone(), policy));
+                }
+                Some((have, other)) if have != under => found.push(Conflict {
+                    kind: ConflictKind::Contradictory,
+                    policies: vec![policy.meta.id, other.meta.id],
+                    message: format!(
+                        "{:?} carries the tunnel {tunnel} over {} {}, {:?} over {} {}: a tunnel has one underlay at a time.",
+                        policy.name, under.r#type, under.target, other.name, have.r#type, have.target
+                    ),
+                    severity: Severity::Error,
+                }),
+                Some(_) => {}
+            }
+        }
+    }
+    // Each tunnel has one underlay, so a walk ends, leaves the tunnels, or comes to where it was.
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    for start in below.keys() {
+        let mut walk: Vec<&str> = Vec::new();
+        let mut at = start.as_str();
+        while !done.contains(at) {
+            if let Some(place) = walk.iter().position(|seen| *seen == at) {
+                found.push(circle(&walk[place..], &below));
+                break;
+            }
+            walk.push(at);
+            match below.get(at) {
+                Some((hop, _)) if hop.r#type == HopType::Vpn => at = hop.target.as_str(),
+                _ => break,
+            }
+        }
+        done.extend(walk);
+    }
+}
+
+fn circle(tunnels: &[&str], below: &BTreeMap<String, (Hop, &RoutingPolicy)>) -> Conflict {
+    let mut policies = Vec::new();
+    for (_, policy) in tunnels.iter().filter_map(|tunnel| below.get(*tunnel)) {
+        if !policies.contains(&policy.meta.id) {
+            policies.push(policy.meta.id);
+        }
+    }
+    let way: Vec<&str> = tunnels.iter().chain(tunnels.first()).copied().collect();
+    Conflict {
+        kind: ConflictKind::Loop,
+        policies,
+        message: format!("Tunnels would be carried inside themselves: {}.", way.join(" inside ")),
+        severity: Severity::Error,
+    }
+}

@@ -1,0 +1,154 @@
+//! Where a mark leads: the rules, routes and guards of a plan, followed as the kernel follows them.
+//!
+//! Only for destinations outside: prefixes other than the default are not looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gateway_common::wire::{AuthorisedKey, Mark};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+use crate::compile::Compiled;
+use crate::facts::Facts;
+use crate::plan::{Attachment, Family, RouteKey, RouteValue, RuleAction, RuleValue};
+
+/// Main routing table (rtnetlink(7)).
+pub const TABLE_MAIN: u32 = 254;
+
+/// A kernel that has a plan, and some interfaces fewer than the plan was made for.
+#[derive(Debug)]
+pub struct Kernel<'a> {
+    pub compiled: &'a Compiled,
+    pub facts: &'a Facts,
+    /// Interfaces that vanished since.
+    pub gone: BTreeSet<String>,
+}
+
+/// How a packet leaves, if it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// Routing table that had the answer, if one had.
+    pub table: Option<u32>,
+    /// The interface, or why the packet stays.
+    pub out: Result<String, String>,
+}
+
+impl<'a> Kernel<'a> {
+    pub fn new(compiled: &'a Compiled, facts: &'a Facts) -> Kernel<'a> {
+        Kernel { compiled, facts, gone: BTreeSet::new() }
+    }
+
+    /// Follows LAN traffic with this mark, and what carries it if it enters a tunnel.
+    pub fn follow(&self, mark: u32, ipv6: bool) -> Exit {
+        let mut exit = self.route(mark, ipv6, true);
+        if let Ok(interface) = &exit.out
+            && let Err(reason) = self.guard(mark, interface).and_then(|()| self.carried(interface))
+        {
+            exit.out = Err(reason);
+        }
+        exit
+    }
+
+    fn route(&self, mark: u32, ipv6: bool, from_lan: bool) -> Exit {
+        let family = if ipv6 { Family::V6 } else { Family::V4 };
+        let rules = self.compiled.plan.rules.iter().filter(|(key, _)| key.family == family);
+        for (_, rule) in rules.filter(|(_, rule)| applies(rule, mark, from_lan)) {
+            match rule.action {
+                RuleAction::Prohibit => {
+                    return Exit { table: None, out: Err("an ip rule prohibits it".to_owned()) };
+                }
+                RuleAction::Unreachable => {
+                    return Exit { table: None, out: Err("an ip rule makes it unreachable".to_owned()) };
+                }
+                // The default routes of the main table are suppressed.
+                RuleAction::Table(TABLE_MAIN) if rule.suppress_prefix_length.is_some() => {}
+                RuleAction::Table(table) => {
+                    if let Some(out) = self.look_up(table, ipv6) {
+                        return Exit { table: Some(table), out };
+                    }
+                }
+            }
+        }
+        let out = self.look_up(TABLE_MAIN, ipv6);
+        let family = if ipv6 { "IPv6" } else { "IPv4" };
+        Exit {
+            table: out.is_some().then_some(TABLE_MAIN),
+            out: out.unwrap_or_else(|| Err(format!("there is no default route for {family}"))),
+        }
+    }
+
+    fn look_up(&self, table: u32, ipv6: bool) -> Option<Result<String, String>> {
+        if table == TABLE_MAIN {
+            let routes = self.facts.default_routes.iter();
+            let there = routes.filter(|route| route.ipv6 == ipv6 && self.stands(&route.interface));
+            return there.min_by_key(|route| route.metric).map(|route| Ok(route.interface.clone()));
+        }
+        let destination = if ipv6 { IpNet::V6(Ipv6Net::default()) } else { IpNet::V4(Ipv4Net::default()) };
+        let first = RouteKey { table, destination, metric: 0 };
+        let last = RouteKey { table, destination, metric: u32::MAX };
+        self.compiled.plan.routes.range(first..=last).find_map(|(_, route)| match route {
+            RouteValue::Unicast { interface, .. } => {
+                self.stands(interface).then(|| Ok(interface.clone()))
+            }
+            RouteValue::Unreachable => Some(Err(format!("table {table} has no way out at present"))),
+            RouteValue::Prohibit => Some(Err(format!("table {table} prohibits it"))),
+        })
+    }
+
+    /// A route lasts as long as its interface is up.
+    fn stands(&self, interface: &str) -> bool {
+        !self.gone.contains(interface) && self.facts.links.get(interface).is_some_and(|link| link.up)
+    }
+
+    fn guard(&self, mark: u32, interface: &str) -> Result<(), String> {
+        let plan = &self.compiled.plan;
+        if plan.attach.get(interface) != Some(&Attachment::Guard) {
+            return Ok(());
+        }
+        let index = self.facts.links.get(interface).map_or(0, |link| link.index);
+        if plan.dataplane.authorised.contains_key(&AuthorisedKey { mark, index }) {
+            Ok(())
+        } else {
+            Err(format!("the guard of {interface} does not let this mark pass"))
+        }
+    }
+
+    /// Whether the outer packets of a tunnel, and of those around it, get out.
+    fn carried(&self, interface: &str) -> Result<(), String> {
+        let legs = &self.compiled.legs;
+        let mut at = legs.by_number.values().find(|leg| leg.interface == interface);
+        for _ in 0..legs.by_number.len() {
+            let Some(carrier) = at.and_then(|leg| leg.carrier) else { return Ok(()) };
+            let outer = Mark::OWN.0 | u32::from(carrier);
+            // Either family may carry the outer packets.
+            let ways = [false, true].map(|ipv6| self.route(outer, ipv6, false).out);
+            if let [Err(reason), Err(_)] = ways {
+                let below = legs.get(carrier).map_or("what carries it", |leg| leg.interface.as_str());
+                return Err(format!("{below} below it is unavailable: {reason}"));
+            }
+            at = legs.get(carrier);
+        }
+        Err("it would be carried inside itself".to_owned())
+    }
+}
+
+fn applies(rule: &RuleValue, mark: u32, from_lan: bool) -> bool {
+    rule.fwmark.is_none_or(|(value, mask)| mark & mask == value & mask)
+        && (from_lan || rule.input_interface.is_none())
+}
+
+/// Remembers the exits of marks: there are few marks and many policies.
+#[derive(Debug)]
+pub struct Exits<'a> {
+    pub kernel: Kernel<'a>,
+    known: BTreeMap<(u32, bool), Exit>,
+}
+
+impl<'a> Exits<'a> {
+    pub fn of(kernel: Kernel<'a>) -> Exits<'a> {
+        Exits { kernel, known: BTreeMap::new() }
+    }
+
+    pub fn of_mark(&mut self, mark: u32, ipv6: bool) -> &Exit {
+        self.known.entry((mark, ipv6)).or_insert_with(|| self.kernel.follow(mark, ipv6))
+    }
+}

@@ -1,0 +1,138 @@
+//! Verdicts in words.
+
+use std::collections::BTreeSet;
+
+use gateway_common::verdict::Reason;
+use gateway_common::wire::Choice;
+use gateway_model::kinds::routing_policy::FailPolicy;
+
+use super::{Decision, FamilyVerdict};
+use crate::compile::{Compiled, CompiledPolicy, HopState, Input, LegKind};
+
+/// What happens, and why, for one family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// `BLOCKED`, `TUNNEL wg-a (vpn)`, `DIRECT`.
+    pub head: String,
+    /// The policy that won, if one did.
+    pub policy: Option<String>,
+    /// What else there is to say.
+    pub clause: Option<String>,
+}
+
+impl Words {
+    fn why(&self) -> String {
+        [self.policy.as_deref(), self.clause.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// One sentence for one family or both.
+pub fn sentence(who: &str, families: &[(&str, &Words)]) -> String {
+    match families {
+        [(_, four), (_, six)] if four != six => {
+            if four.policy.is_some() && four.policy == six.policy {
+                let clauses: BTreeSet<&String> = [&four.clause, &six.clause].into_iter().flatten().collect();
+                let clauses: String = clauses.into_iter().map(|clause| format!("; {clause}")).collect();
+                let policy = four.policy.as_deref().unwrap_or_default();
+                return format!("{who} -> {}, but IPv6 {}: {policy}{clauses}", four.head, six.head);
+            }
+            format!("{who} -> {}: {}; but IPv6 {}: {}", four.head, four.why(), six.head, six.why())
+        }
+        [(_, words), ..] => format!("{who} -> {}: {}", words.head, words.why()),
+        [] => format!("{who} -> BLOCKED: nothing was judged"),
+    }
+}
+
+/// `policy "vpn-only" (priority 10, fail-closed) matched`
+pub fn policy_matched(policy: &CompiledPolicy) -> String {
+    format!("policy {:?} (priority {}, {}) matched", policy.name, policy.priority, policy.fail_policy)
+}
+
+/// `vpn:wg-a is down (no handshake for 192 s)`
+pub fn hop_down(hop: &HopState) -> String {
+    let state = if hop.leg == 0 { "unavailable" } else { "down" };
+    let reason = hop.reason.strip_prefix("it is ").unwrap_or(&hop.reason);
+    let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+    format!("{} is {state}{reason}", hop_name(hop))
+}
+
+pub fn hop_name(hop: &HopState) -> String {
+    format!("{}:{}", hop.hop.r#type, hop.hop.target)
+}
+
+/// The name of a leg as policies write it: that of the tunnel or of the uplink.
+pub fn leg_name(input: &Input<'_>, compiled: &Compiled, number: u8) -> String {
+    match compiled.legs.get(number) {
+        None => format!("leg {number}"),
+        Some(leg) => match &leg.kind {
+            LegKind::Uplink => leg.interface.clone(),
+            LegKind::Tunnel(id) => {
+                input.state.tunnels.get(*id).map_or_else(|| leg.interface.clone(), |t| t.name.clone())
+            }
+        },
+    }
+}
+
+/// The legs of a choice, each once.
+pub fn legs_of(choice: &Choice) -> BTreeSet<u8> {
+    choice.legs.iter().take(usize::from(choice.count)).copied().collect()
+}
+
+/// Why a policy's way ends in its failure policy.
+pub fn failure(policy: &CompiledPolicy, ipv6: bool) -> String {
+    let family = if ipv6 { "IPv6" } else { "IPv4" };
+    let down: Vec<&HopState> = policy.hops.iter().filter(|hop| !hop.usable).collect();
+    let text = match (policy.hops.as_slice(), down.as_slice()) {
+        ([], _) => "it has no hops".to_owned(),
+        (hops, []) => {
+            let names: Vec<String> = hops.iter().map(hop_name).collect();
+            format!("{} has no way for {family}", names.join(", "))
+        }
+        ([only], _) => format!("its only hop {}", hop_down(only)),
+        (hops, down) => {
+            let words: Vec<String> = down.iter().map(|hop| hop_down(hop)).collect();
+            let none = if hops.len() == down.len() { "none of its hops is usable: " } else { "" };
+            format!("{none}{}", words.join(", "))
+        }
+    };
+    if policy.fail_policy == FailPolicy::Open { format!("{text}, and it fails open") } else { text }
+}
+
+/// Words for a verdict without a policy, or before one.
+pub fn reason(reason: Reason, class: Option<&str>) -> String {
+    let class = class.unwrap_or("none");
+    match reason {
+        Reason::NotIp => "it is no IP packet".to_owned(),
+        Reason::Malformed => "the packet is malformed".to_owned(),
+        Reason::Resting => "no plan is live: everything is blocked".to_owned(),
+        Reason::Own => "the destination is the gateway itself".to_owned(),
+        Reason::Lan => "the destination is on the LAN".to_owned(),
+        Reason::Link => "the destination is multicast, broadcast or link-local".to_owned(),
+        Reason::OwnForbidden => {
+            "the destination is an address of the gateway that hosts of the LAN may not use".to_owned()
+        }
+        Reason::DeviceBlocked => "the device is blocked".to_owned(),
+        Reason::TrustLan => format!("its trust class {class:?} keeps it off other networks of the LAN"),
+        Reason::TrustInternet => format!("its trust class {class:?} keeps it off the internet"),
+        Reason::Unmatched => "no policy matched".to_owned(),
+        Reason::UnmatchedReject => {
+            format!("no policy matched, and its trust class {class:?} lets only policies send it anywhere")
+        }
+        Reason::PolicyLeg | Reason::PolicyDirect | Reason::PolicyReject | Reason::PolicyDrop => {
+            "a policy matched".to_owned()
+        }
+        Reason::GuardUnmarked | Reason::GuardUnauthorised => "the guard stopped it".to_owned(),
+    }
+}
+
+/// The head of a sentence.
+pub fn head(verdict: &FamilyVerdict) -> String {
+    match (verdict.decision, verdict.local, verdict.ways.as_slice()) {
+        (_, true, _) => "LOCAL".to_owned(),
+        (Decision::Block, ..) => "BLOCKED".to_owned(),
+        (Decision::Tunnel, _, [one]) => format!("TUNNEL {one} (vpn)"),
+        (Decision::Tunnel, _, several) => format!("TUNNEL one of {} (vpn)", several.join(", ")),
+        (Decision::Direct, _, []) => "DIRECT".to_owned(),
+        (Decision::Direct, _, ways) => format!("DIRECT by {}", ways.join(", ")),
+    }
+}

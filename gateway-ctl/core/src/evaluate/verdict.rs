@@ -1,0 +1,210 @@
+//! One packet judged, and the verdict with all that explains it.
+
+use std::net::IpAddr;
+
+use gateway_common::classify::IpPacket;
+use gateway_common::verdict::{self, Action, Question, Reason, Verdict};
+use gateway_common::wire::RANK_NONE;
+use gateway_model::Device;
+use gateway_model::id::MacAddr;
+use gateway_model::kinds::routing_policy::Hop;
+use gateway_model::problem::{Problems, code};
+
+use super::matching::device_behind;
+use super::route::Kernel;
+use super::sentence::{self, Words, failure, head, hop_down, leg_name, legs_of, policy_matched};
+use super::{Decision, FamilyVerdict, KernelView, PolicyRef, Refusal, Request, Subjected};
+use crate::compile::{Compiled, CompiledPolicy, Input, LegKind};
+use crate::environment::PlanEnvironment;
+
+/// Whose traffic it is.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    pub device: Option<&'a Device>,
+    pub mac: Option<MacAddr>,
+}
+
+impl<'a> Subject<'a> {
+    pub fn find(input: &Input<'a>, request: &Request) -> Result<Subject<'a>, Refusal> {
+        let mut problems = Problems::new();
+        let subject = match (request.device_id, request.mac) {
+            (None, None) => {
+                problems.add(code::REQUIRED, "mac", "Give the mac or the device_id of a device.");
+                return Err(Refusal::Invalid(problems));
+            }
+            (None, Some(mac)) => {
+                Subject { device: input.state.device_by_mac(mac).map(AsRef::as_ref), mac: Some(mac) }
+            }
+            (Some(id), mac) => {
+                let not_found = || Refusal::NotFound { resource_type: "device", id: id.to_string() };
+                let device = input.state.devices.get(id).ok_or_else(not_found)?.as_ref();
+                if mac.is_some_and(|mac| !device.all_macs().contains(&mac)) {
+                    problems.add(code::CONFLICT, "mac", format!("The device {:?} has other addresses.", device.name));
+                }
+                let seen = |mac: &MacAddr| input.facts.neighbours.contains_key(&mac.octets());
+                let macs = device.all_macs();
+                let own = macs.iter().find(|mac| seen(mac)).copied().or(device.mac).or(macs.first().copied());
+                Subject { device: Some(device), mac: mac.or(own) }
+            }
+        };
+        if problems.is_empty() { Ok(subject) } else { Err(Refusal::Invalid(problems)) }
+    }
+
+    /// Addresses seen in use by it.
+    pub fn addresses(&self, input: &Input<'_>) -> Vec<IpAddr> {
+        let of = |mac: &MacAddr| input.facts.neighbours.get(&mac.octets()).into_iter().flatten().copied();
+        let others = self.device.map(Device::all_macs).unwrap_or_default();
+        self.mac.iter().chain(others.iter().filter(|mac| Some(**mac) != self.mac)).flat_map(of).collect()
+    }
+
+    pub fn label(&self) -> String {
+        match (self.device, self.mac) {
+            (Some(device), _) => device.name.clone(),
+            (None, Some(mac)) => mac.to_string(),
+            (None, None) => "unknown".to_owned(),
+        }
+    }
+
+    pub fn shown(&self, input: &Input<'_>) -> Subjected {
+        let device = self.device;
+        let groups = device.map(|device| input.state.groups_of(device.meta.id).map(|g| g.name.clone()).collect());
+        let class = device.and_then(|device| input.state.trust_class_of(device));
+        Subjected {
+            id: device.map(|device| device.meta.id.to_string()),
+            name: device.map(|device| device.name.clone()),
+            mac: self.mac.map(|mac| mac.to_string()),
+            status: device.map(|device| device.status.to_string()),
+            trust_class: class.map(|class| class.name.clone()),
+            groups: groups.unwrap_or_default(),
+        }
+    }
+}
+
+/// A verdict with what explains it.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    pub ipv6: bool,
+    pub rank: u32,
+    pub verdict: FamilyVerdict,
+    pub words: Words,
+    pub policy: Option<&'a CompiledPolicy>,
+    pub hop: Option<Hop>,
+    pub trace: Vec<String>,
+}
+
+/// Judges by the plan as the kernel does, without its flow table.
+pub fn judge(compiled: &Compiled, packet: &IpPacket) -> Verdict {
+    let dataplane = &compiled.plan.dataplane;
+    let environment = PlanEnvironment::new(Some(dataplane));
+    let mut verdict = Verdict::DROP;
+    let question = Question { packet, slot: 1, plan: dataplane.header, previous: 0 };
+    verdict::judge(&question, &environment, &mut verdict);
+    verdict
+}
+
+pub fn judge_packet<'a>(
+    input: &Input<'_>,
+    compiled: &'a Compiled,
+    subject: &Subject<'_>,
+    packet: &IpPacket,
+) -> Judged<'a> {
+    let family = if packet.ipv6 { "IPv6" } else { "IPv4" };
+    let verdict = judge(compiled, packet);
+    let policy = compiled.policy(verdict.rank);
+    let (source, destination) = (shown(packet, packet.source), shown(packet, packet.destination));
+    let mut trace = Vec::new();
+    let by_address = device_behind(input, packet.mac.octets(), source).filter(|_| subject.device.is_none());
+    if let Some(device) = by_address {
+        trace.push(format!("{family}: the address {source} makes it the device {}", device.name));
+    } else if subject.mac.is_none() {
+        trace.push(format!("{family}: the device has no MAC address: nothing tells its traffic from others'"));
+    }
+    let class = subject.device.or(by_address).and_then(|device| input.state.trust_class_of(device));
+    let because = sentence::reason(verdict.reason, class.map(|class| class.name.as_str()));
+    trace.push(format!("{family}: {source} to {}: {because}", destination_text(packet, destination)));
+
+    let local = matches!(verdict.reason, Reason::Own | Reason::Lan | Reason::Link);
+    let mut shown = FamilyVerdict {
+        decision: Decision::Block,
+        via: None,
+        interface: None,
+        reason: because.clone(),
+        policy: policy.map(|policy| PolicyRef { id: policy.id, name: policy.name.clone() }),
+        source: source.to_string(),
+        destination: destination_text(packet, destination),
+        kernel: KernelView {
+            mark: (verdict.action == Action::Mark).then(|| format!("{:#010x}", verdict.mark)),
+            table: None,
+            leg: (verdict.leg != 0).then_some(verdict.leg),
+            rank: (verdict.rank != RANK_NONE).then_some(verdict.rank),
+        },
+        local,
+        ways: Vec::new(),
+    };
+    let mut hop = None;
+    let mut clause = policy.is_none().then(|| because.clone());
+    let exit = (verdict.action == Action::Mark && !local)
+        .then(|| Kernel::new(compiled, input.facts).follow(verdict.mark, packet.ipv6));
+    shown.kernel.table = exit.as_ref().and_then(|exit| exit.table);
+    if local {
+        shown.decision = Decision::Direct;
+        shown.via = Some("local".to_owned());
+    }
+    let out = exit.map(|exit| exit.out);
+    match verdict.reason {
+        Reason::PolicyReject | Reason::PolicyDrop => clause = policy.map(|policy| failure(policy, packet.ipv6)),
+        Reason::PolicyDirect | Reason::Unmatched => {
+            shown.decision = Decision::Direct;
+            shown.via = Some("default".to_owned());
+            clause = policy.map(|policy| failure(policy, packet.ipv6)).or(clause);
+            match out {
+                Some(Ok(interface)) => shown.interface = Some(interface),
+                // Whoever adds a route lets it out: not to be told as blocked.
+                Some(Err(reason)) => trace.push(format!("{family}: at present {reason}")),
+                None => {}
+            }
+        }
+        Reason::PolicyLeg => {
+            let choice = policy.map(|policy| if packet.ipv6 { &policy.v6 } else { &policy.v4 });
+            let legs = choice.map(legs_of).unwrap_or_default();
+            shown.ways = legs.iter().map(|leg| leg_name(input, compiled, *leg)).collect();
+            hop = policy.and_then(|p| p.hops.iter().find(|hop| hop.leg == verdict.leg)).map(|h| h.hop.clone());
+            let down = policy.map(|policy| policy.hops.iter().filter(|hop| !hop.usable).map(hop_down));
+            clause = down.map(|down| down.collect::<Vec<_>>().join(", ")).filter(|down| !down.is_empty());
+            let uplink = compiled.legs.get(verdict.leg).is_some_and(|leg| leg.kind == LegKind::Uplink);
+            match out {
+                Some(Ok(interface)) => {
+                    shown.decision = if uplink { Decision::Direct } else { Decision::Tunnel };
+                    let kind = if uplink { "interface" } else { "vpn" };
+                    shown.via = Some(format!("{kind}:{}", leg_name(input, compiled, verdict.leg)));
+                    shown.interface = Some(interface);
+                }
+                Some(Err(reason)) => {
+                    let name = leg_name(input, compiled, verdict.leg);
+                    clause = Some(format!("{name} is chosen, but {reason}"));
+                }
+                None => {}
+            }
+        }
+        _ => {}
+    }
+    if let Some(policy) = policy {
+        shown.reason = clause.as_ref().map_or_else(
+            || policy_matched(policy),
+            |clause| format!("{}; {clause}", policy_matched(policy)),
+        );
+    }
+    let words = Words { head: head(&shown), policy: policy.map(policy_matched), clause };
+    Judged { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
+}
+
+fn shown(packet: &IpPacket, address: gateway_common::wire::Address) -> IpAddr {
+    if packet.ipv6 { IpAddr::V6(address.octets().into()) } else { address.into() }
+}
+
+fn destination_text(packet: &IpPacket, destination: IpAddr) -> String {
+    match packet.has_ports() {
+        true => std::net::SocketAddr::new(destination, packet.destination_port).to_string(),
+        false => destination.to_string(),
+    }
+}

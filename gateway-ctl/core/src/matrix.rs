@@ -1,0 +1,302 @@
+//! Posture by state of the tunnels: what each policy at work would do, and whether anything would leak.
+//!
+//! Nothing is predicted by rules of thumb: every state is compiled, and the marks are followed through
+//! the rules, routes and guards of the plan that comes out.
+
+mod reach;
+mod worlds;
+
+use gateway_model::id::Id;
+use gateway_model::kinds::routing_policy::{FailPolicy, HopMode, HopType, RoutingPolicy};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::compile::{Compiled, CompiledPolicy, Input};
+use crate::evaluate::route::{Exits, Kernel};
+use reach::{DnsWay, Reach};
+use worlds::{World, Worlds};
+
+/// The grid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeakMatrix {
+    /// Names of the columns.
+    pub states: Vec<&'static str>,
+    /// The policies at work, in the order of trial.
+    pub rows: Vec<LeakRow>,
+    pub risk: Risk,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeakRow {
+    pub policy_id: Id,
+    pub name: String,
+    pub fail_policy: FailPolicy,
+    pub cells: Cells,
+    pub risk: Risk,
+}
+
+/// One cell for each state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Cells {
+    /// All tunnels work, so far as they are wanted up.
+    pub up: Cell,
+    /// The first hop of the policy is down, everything else works.
+    pub degraded: Cell,
+    /// All tunnels are down.
+    pub down: Cell,
+    /// Up and down by turns: the worse of both.
+    pub flapping: Cell,
+    /// The daemon died: tunnels that it carried itself are gone, its plan goes on holding.
+    pub daemon_down: Cell,
+    /// No plan is loaded yet.
+    pub boot: Cell,
+}
+
+/// What happens to the traffic of a policy in one state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Cell {
+    /// Of IPv4.
+    pub outcome: Outcome,
+    /// Names of the tunnels or uplinks it leaves by; `default` for the default way; null if it does not leave.
+    pub via: Option<String>,
+    /// Traffic that is meant for a tunnel, proxy or mesh peer goes out directly.
+    pub leak: bool,
+    /// Of questions to name servers outside. Those to the gateway itself stay on the LAN.
+    pub dns: Outcome,
+    pub ipv6: Outcome,
+}
+
+/// In the order of exposure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Blocked,
+    /// By the tunnels that it takes when all of them work.
+    Tunnel,
+    /// By other tunnels than when all of them work.
+    NextHop,
+    Direct,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Risk {
+    /// Nothing leaks in any state.
+    #[default]
+    None,
+    /// It leaks only when hops fail, where the policy says so: it fails open, or names an uplink to fall back on.
+    Low,
+    /// It leaks while all tunnels work, while the daemon or the plan is absent, or against the policy's word.
+    High,
+}
+
+/// What one policy does when its hops fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FailRow {
+    pub policy_id: Id,
+    pub name: String,
+    pub fail_policy: FailPolicy,
+    pub hops: Vec<FailHop>,
+    /// As things are; of both families the one that exposes more. So are the next two.
+    pub current: Outcome,
+    pub if_first_fails: Outcome,
+    pub if_all_fail: Outcome,
+    /// In any state of the leak matrix.
+    pub leak_possible: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FailHop {
+    pub r#type: HopType,
+    pub target: String,
+    pub healthy: bool,
+    /// Why it is not; empty when it is.
+    pub reason: String,
+}
+
+pub const STATES: [&str; 6] = ["up", "degraded", "down", "flapping", "daemon_down", "boot"];
+
+/// The grid over the policies at work.
+pub fn leak_matrix(input: &Input<'_>) -> LeakMatrix {
+    rows_of(input, &Worlds::of(input)).0
+}
+
+/// What each policy at work does now and when hops fail. `compiled` is the plan of the present facts.
+pub fn fail_matrix(input: &Input<'_>, compiled: &Compiled) -> Vec<FailRow> {
+    let worlds = Worlds::of(input);
+    let (matrix, degraded) = rows_of(input, &worlds);
+    let mut now = Exits::of(Kernel::new(compiled, input.facts));
+    let mut up = worlds.up.exits();
+    let mut nothing = worlds.nothing.exits();
+    let mut rows = Vec::new();
+    for (rank, row) in matrix.rows.into_iter().enumerate() {
+        // The plan may come from other policies than the state has.
+        let Some(policy) = compiled.policies.iter().find(|policy| policy.id == row.policy_id) else { continue };
+        let usual = both(&mut up, &worlds.up.compiled.policies[rank]);
+        let current = both(&mut now, policy);
+        let all = both(&mut nothing, &worlds.nothing.compiled.policies[rank]);
+        let cells = &row.cells;
+        let leaks = [&cells.up, &cells.degraded, &cells.down, &cells.flapping, &cells.daemon_down, &cells.boot];
+        rows.push(FailRow {
+            policy_id: row.policy_id,
+            name: row.name,
+            fail_policy: row.fail_policy,
+            hops: policy.hops.iter().map(fail_hop).collect(),
+            current: exposed(&current, &usual),
+            if_first_fails: degraded[rank],
+            if_all_fail: exposed(&all, &usual),
+            leak_possible: leaks.iter().any(|cell| cell.leak),
+        });
+    }
+    rows
+}
+
+fn fail_hop(hop: &crate::compile::HopState) -> FailHop {
+    FailHop {
+        r#type: hop.hop.r#type,
+        target: hop.hop.target.clone(),
+        healthy: hop.usable,
+        reason: hop.reason.clone(),
+    }
+}
+
+fn both(exits: &mut Exits<'_>, policy: &CompiledPolicy) -> [Reach; 2] {
+    [Reach::of_policy(exits, policy, false), Reach::of_policy(exits, policy, true)]
+}
+
+/// The more exposed of two families, against what is usual for each.
+fn exposed(reach: &[Reach; 2], usual: &[Reach; 2]) -> Outcome {
+    let [four, six] = [0, 1].map(|i| reach[i].outcome(&usual[i]));
+    four.max(six)
+}
+
+/// The rows, and of each policy the outcome without its first hop.
+fn rows_of(input: &Input<'_>, worlds: &Worlds) -> (LeakMatrix, Vec<Outcome>) {
+    let mut rows = Rows::new(input, worlds);
+    let (mut list, mut degraded) = (Vec::new(), Vec::new());
+    for policy in &worlds.up.compiled.policies {
+        let Some(stored) = input.state.applied.policies.get(policy.id) else { continue };
+        let (row, outcome) = rows.row(policy, stored);
+        list.push(row);
+        degraded.push(outcome);
+    }
+    let risk = list.iter().map(|row| row.risk).max().unwrap_or_default();
+    (LeakMatrix { states: STATES.to_vec(), rows: list, risk }, degraded)
+}
+
+struct Rows<'a> {
+    input: &'a Input<'a>,
+    worlds: &'a Worlds,
+    up: Exits<'a>,
+    down: Exits<'a>,
+    degraded: Vec<Exits<'a>>,
+    orphaned: Exits<'a>,
+    boot: Cell,
+}
+
+impl<'a> Rows<'a> {
+    fn new(input: &'a Input<'a>, worlds: &'a Worlds) -> Rows<'a> {
+        let mut orphaned = Kernel::new(&worlds.up.compiled, &worlds.up.facts);
+        orphaned.gone = worlds.up.carried_by_the_daemon();
+        Rows {
+            input,
+            worlds,
+            up: worlds.up.exits(),
+            down: worlds.down.exits(),
+            degraded: worlds.without.values().map(World::exits).collect(),
+            orphaned: Exits::of(orphaned),
+            boot: reach::resting(&worlds.up),
+        }
+    }
+
+    fn row(&mut self, policy: &CompiledPolicy, stored: &RoutingPolicy) -> (LeakRow, Outcome) {
+        let rank = usize::try_from(policy.rank).unwrap_or(usize::MAX);
+        let bound = is_bound(policy);
+        let dns = [false, true].map(|ipv6| DnsWay::of(self.input, &self.worlds.up.compiled, stored, ipv6));
+        let usual = both(&mut self.up, policy);
+        let view = View { input: self.input, usual: &usual, dns: &dns, bound };
+        let up = view.cell(&mut self.up, rank);
+        let down = view.cell(&mut self.down, rank);
+        let first = policy.hops.first().and_then(|hop| self.worlds.without.keys().position(|key| *key == hop.hop));
+        let exits = match first {
+            Some(place) => &mut self.degraded[place],
+            None => &mut self.up,
+        };
+        let degraded = view.cell(exits, rank);
+        let without = both(exits, &exits.kernel.compiled.policies[rank]);
+        let mut boot = self.boot.clone();
+        boot.leak &= bound;
+        let cells = Cells {
+            flapping: if severity(&down) > severity(&up) { down.clone() } else { up.clone() },
+            up,
+            degraded,
+            down,
+            daemon_down: view.cell(&mut self.orphaned, rank),
+            boot,
+        };
+        let risk = risk(policy, stored, &cells);
+        let row =
+            LeakRow { policy_id: policy.id, name: policy.name.clone(), fail_policy: policy.fail_policy, cells, risk };
+        (row, exposed(&without, &usual))
+    }
+}
+
+/// Whether a policy means its traffic for anything but an uplink.
+fn is_bound(policy: &CompiledPolicy) -> bool {
+    policy.hops.iter().any(|hop| hop.hop.r#type != HopType::Interface)
+}
+
+/// How bad a cell is: a leak, then no service, then a detour.
+fn severity(cell: &Cell) -> u8 {
+    match (cell.leak, cell.outcome) {
+        (true, _) => 3,
+        (false, Outcome::Blocked) => 2,
+        (false, Outcome::NextHop) => 1,
+        (false, Outcome::Tunnel | Outcome::Direct) => 0,
+    }
+}
+
+fn risk(policy: &CompiledPolicy, stored: &RoutingPolicy, cells: &Cells) -> Risk {
+    let at_all_times = cells.up.leak || cells.daemon_down.leak || cells.boot.leak;
+    let in_failure = cells.degraded.leak || cells.down.leak || cells.flapping.leak;
+    let falls_back = stored.hop_mode == HopMode::Failover
+        && stored.hops.iter().any(|hop| hop.r#type == HopType::Interface);
+    let by_choice = policy.fail_policy == FailPolicy::Open || falls_back;
+    match (at_all_times, in_failure) {
+        (true, _) => Risk::High,
+        (false, true) if by_choice => Risk::Low,
+        (false, true) => Risk::High,
+        (false, false) => Risk::None,
+    }
+}
+
+/// What the cells of one row have in common.
+struct View<'a> {
+    input: &'a Input<'a>,
+    usual: &'a [Reach; 2],
+    dns: &'a [DnsWay; 2],
+    bound: bool,
+}
+
+impl View<'_> {
+    fn cell(&self, exits: &mut Exits<'_>, rank: usize) -> Cell {
+        let compiled = exits.kernel.compiled;
+        let reach = both(exits, &compiled.policies[rank]);
+        let [outcome, ipv6] = [0, 1].map(|i| reach[i].outcome(&self.usual[i]));
+        let mut dns = Outcome::Blocked;
+        let mut dns_leaks = false;
+        for (ipv6, (way, usual)) in [false, true].into_iter().zip(self.dns.iter().zip(self.usual)) {
+            let (outcome, meant_for_a_tunnel) = way.outcome(exits, usual, rank, ipv6);
+            dns = dns.max(outcome);
+            dns_leaks |= meant_for_a_tunnel && outcome == Outcome::Direct;
+        }
+        let shown = if outcome == Outcome::Blocked && ipv6 != Outcome::Blocked { &reach[1] } else { &reach[0] };
+        Cell {
+            outcome,
+            via: shown.via(self.input, compiled),
+            leak: self.bound && (outcome == Outcome::Direct || ipv6 == Outcome::Direct || dns_leaks),
+            dns,
+            ipv6,
+        }
+    }
+}

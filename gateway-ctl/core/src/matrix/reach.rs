@@ -1,0 +1,190 @@
+//! Where the traffic of a policy, and its questions to name servers, end up in one world.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use gateway_common::classify::{IpPacket, TCP};
+use gateway_common::verdict::{Action, Reason, Verdict, decide};
+use gateway_common::wire::{Choice, ChoiceKind, Mark, RANK_NONE};
+use gateway_model::Device;
+use gateway_model::id::MacAddr;
+use gateway_model::kinds::policy_source::Source;
+use gateway_model::kinds::routing_policy::RoutingPolicy;
+use ipnet::IpNet;
+
+use super::worlds::World;
+use super::{Cell, Outcome};
+use crate::compile::{Compiled, CompiledPolicy, Input, LegKind};
+use crate::environment::PlanEnvironment;
+use crate::evaluate::route::{Exits, Kernel};
+use crate::evaluate::{Entry, Protocol, judge, leg_name, legs_of, packet, public_address};
+use crate::plan::Plan;
+
+/// Where one family of a policy's traffic goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Legs that lead out.
+    pub legs: BTreeSet<u8>,
+    /// Something goes out without a tunnel.
+    pub direct: bool,
+    /// By the default way and not by an uplink of the policy's choice.
+    pub by_default: bool,
+}
+
+impl Reach {
+    pub fn of_policy(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
+        Reach::of_choice(exits, if ipv6 { &policy.v6 } else { &policy.v4 }, ipv6)
+    }
+
+    fn of_choice(exits: &mut Exits<'_>, choice: &Choice, ipv6: bool) -> Reach {
+        let mut reach = Reach::default();
+        match choice.kind() {
+            ChoiceKind::Drop => {}
+            ChoiceKind::Reject => reach.note_mark(exits, Mark::REJECT.0, ipv6),
+            ChoiceKind::Direct => reach.note_mark(exits, Mark::DIRECT.0, ipv6),
+            ChoiceKind::Legs => {
+                legs_of(choice).iter().for_each(|leg| reach.note_mark(exits, Mark::leg(*leg).0, ipv6));
+            }
+        }
+        reach
+    }
+
+    fn note_mark(&mut self, exits: &mut Exits<'_>, mark: u32, ipv6: bool) {
+        if mark == Mark::DIRECT.0 {
+            // Even without a default route at present: one may come at any time.
+            (self.direct, self.by_default) = (true, true);
+            return;
+        }
+        let compiled = exits.kernel.compiled;
+        let Ok(interface) = &exits.of_mark(mark, ipv6).out else { return };
+        let leg = Mark(mark).as_leg().and_then(|number| compiled.legs.get(number));
+        match leg {
+            Some(leg) if leg.interface == *interface => {
+                self.legs.insert(leg.number);
+                self.direct |= leg.kind == LegKind::Uplink;
+            }
+            // Not where the mark was meant to lead.
+            _ => (self.direct, self.by_default) = (true, true),
+        }
+    }
+
+    /// The outcome, against where the traffic goes when everything works.
+    pub fn outcome(&self, usual: &Reach) -> Outcome {
+        match (self.direct, self.legs.is_empty()) {
+            (true, _) => Outcome::Direct,
+            (false, true) => Outcome::Blocked,
+            (false, false) if self.legs == usual.legs => Outcome::Tunnel,
+            (false, false) => Outcome::NextHop,
+        }
+    }
+
+    pub fn via(&self, input: &Input<'_>, compiled: &Compiled) -> Option<String> {
+        let mut names: Vec<String> = self.legs.iter().map(|leg| leg_name(input, compiled, *leg)).collect();
+        if self.by_default {
+            names.push("default".to_owned());
+        }
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+}
+
+/// What becomes of a question to a name server outside, from where a policy's traffic comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DnsWay {
+    /// The policy of this rank has it.
+    Policy(u32),
+    Direct,
+    Blocked,
+}
+
+impl DnsWay {
+    /// Which policy wins does not depend on the state of the tunnels, so one verdict serves all states.
+    pub fn of(input: &Input<'_>, compiled: &Compiled, policy: &RoutingPolicy, ipv6: bool) -> DnsWay {
+        let mut questions = policy.sources().into_iter();
+        let Some(packet) = questions.find_map(|source| question(input, compiled, &source, ipv6)) else {
+            return DnsWay::Blocked;
+        };
+        let Verdict { rank, action, reason, .. } = judge(compiled, &packet);
+        match (rank, action, reason) {
+            (RANK_NONE, Action::Mark, Reason::Unmatched) => DnsWay::Direct,
+            (RANK_NONE, ..) => DnsWay::Blocked,
+            (rank, ..) => DnsWay::Policy(rank),
+        }
+    }
+
+    /// The outcome, and whether the policy that has it means its traffic for a tunnel. `usual` is where the
+    /// traffic of the policy at hand, of rank `rank`, goes when everything works.
+    pub fn outcome(&self, exits: &mut Exits<'_>, usual: &Reach, rank: usize, ipv6: bool) -> (Outcome, bool) {
+        match *self {
+            DnsWay::Direct => (Outcome::Direct, false),
+            DnsWay::Blocked => (Outcome::Blocked, false),
+            DnsWay::Policy(winner) => {
+                let compiled = exits.kernel.compiled;
+                let Some(policy) = compiled.policy(winner) else { return (Outcome::Blocked, false) };
+                let reach = Reach::of_policy(exits, policy, ipv6);
+                let own = usize::try_from(winner).is_ok_and(|winner| winner == rank);
+                let outcome = reach.outcome(if own { usual } else { &reach });
+                (outcome, super::is_bound(policy))
+            }
+        }
+    }
+}
+
+/// UDP to port 53 of a server outside, as a source would send it.
+fn question(input: &Input<'_>, compiled: &Compiled, source: &Source, ipv6: bool) -> Option<IpPacket> {
+    let lan = || input.network.lan.first().cloned().unwrap_or_default();
+    let mut entry = Entry::at(input, &lan());
+    let mut mac = None;
+    let mut from: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let mut to = public_address(compiled, ipv6, 53, &mut Vec::new());
+    match source {
+        Source::All => {}
+        Source::Interface(name) => entry = Entry::at(input, name.as_str()),
+        Source::Vlan(id) => {
+            let is_it = |name: &&String| {
+                let link = input.facts.links.get(*name);
+                link.and_then(|link| link.vlan.as_ref()).is_some_and(|(_, have)| have == id)
+            };
+            match input.network.lan.iter().find(is_it) {
+                Some(name) => entry = Entry::at(input, name),
+                None => entry.vlan = *id,
+            }
+        }
+        Source::Subnet(net) => from = of_family(net, ipv6)?,
+        Source::Device(id) => mac = Some(mac_of(input.state.devices.get(*id)?)?),
+        Source::DeviceGroup(id) => {
+            let members = &input.state.device_groups.get(*id)?.members;
+            mac = Some(members.iter().find_map(|id| mac_of(input.state.devices.get(*id)?))?);
+        }
+        Source::Destination { net, .. } => to = of_family(net, ipv6)?,
+        Source::Domain(_) => return None,
+    }
+    Some(packet(mac, &entry, from, to, Protocol::Udp, 53))
+}
+
+fn of_family(net: &IpNet, ipv6: bool) -> Option<IpAddr> {
+    (net.addr().is_ipv6() == ipv6).then(|| net.addr())
+}
+
+fn mac_of(device: &std::sync::Arc<Device>) -> Option<MacAddr> {
+    device.all_macs().first().copied()
+}
+
+/// What happens before a plan is loaded, with the rules of an earlier run and without.
+pub fn resting(up: &World) -> Cell {
+    let packet = IpPacket { protocol: TCP, destination_port: 443, ..IpPacket::default() };
+    let verdict = decide(&Ok(gateway_common::classify::Classified::Ip(packet)), &PlanEnvironment::default());
+    let bare = Compiled {
+        plan: Plan { attach: up.compiled.plan.attach.clone(), ..Plan::default() },
+        ..Compiled::default()
+    };
+    let leaves = |ipv6: bool| {
+        verdict.action != Action::Drop
+            && [&up.compiled, &bare]
+                .iter()
+                .any(|compiled| Kernel::new(compiled, &up.facts).follow(verdict.mark, ipv6).out.is_ok())
+    };
+    let outcome = |ipv6| if leaves(ipv6) { Outcome::Direct } else { Outcome::Blocked };
+    let (four, six) = (outcome(false), outcome(true));
+    let out = four.max(six) == Outcome::Direct;
+    Cell { outcome: four, via: out.then(|| "default".to_owned()), leak: out, dns: four.max(six), ipv6: six }
+}

@@ -1,0 +1,105 @@
+//! The present world with other tunnels: up, down, one hop missing, none left; each really compiled.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gateway_model::kinds::routing_policy::{Hop, HopType};
+
+use crate::compile::{Compiled, Input, LegKind, compile, tunnel_interface};
+use crate::evaluate::route::{Exits, Kernel};
+use crate::facts::{Facts, Link, TunnelFact};
+
+/// Facts and the plan they lead to.
+#[derive(Debug)]
+pub struct World {
+    pub facts: Facts,
+    pub compiled: Compiled,
+}
+
+/// The worlds that the states of the matrix ask for.
+#[derive(Debug)]
+pub struct Worlds {
+    /// All tunnels work, so far as they are wanted up.
+    pub up: World,
+    /// No tunnel works.
+    pub down: World,
+    /// Neither tunnels nor uplinks work.
+    pub nothing: World,
+    /// Everything works but this hop. Only hops that stand first in a policy are here.
+    pub without: BTreeMap<Hop, World>,
+}
+
+impl World {
+    fn of(input: &Input<'_>, facts: Facts) -> World {
+        let compiled = compile(&Input { facts: &facts, ..*input });
+        World { facts, compiled }
+    }
+
+    pub fn exits(&self) -> Exits<'_> {
+        Exits::of(Kernel::new(&self.compiled, &self.facts))
+    }
+
+    /// Interfaces of tunnels that end with the daemon: all but those of the kernel's WireGuard.
+    pub fn carried_by_the_daemon(&self) -> BTreeSet<String> {
+        let legs = self.compiled.legs.by_number.values();
+        let tunnels = legs.filter(|leg| matches!(leg.kind, LegKind::Tunnel(_))).map(|leg| &leg.interface);
+        let in_kernel = |name: &String| self.facts.links.get(name).is_some_and(|link| link.kind == "wireguard");
+        tunnels.filter(|name| !in_kernel(name)).cloned().collect()
+    }
+}
+
+impl Worlds {
+    pub fn of(input: &Input<'_>) -> Worlds {
+        let all_up = all_up(input);
+        let mut all_down = all_up.clone();
+        for tunnel in input.state.tunnels.iter() {
+            take_down(input, &mut all_down, HopType::Vpn, &tunnel.name);
+        }
+        let mut nothing = all_down.clone();
+        for uplink in &input.network.uplinks {
+            take_down(input, &mut nothing, HopType::Interface, &uplink.interface);
+        }
+        let up = World::of(input, all_up);
+        let first: BTreeSet<&Hop> =
+            up.compiled.policies.iter().filter_map(|policy| policy.hops.first()).map(|hop| &hop.hop).collect();
+        let without = first.into_iter().map(|hop| {
+            let mut facts = up.facts.clone();
+            take_down(input, &mut facts, hop.r#type, &hop.target);
+            (hop.clone(), World::of(input, facts))
+        });
+        let without = without.collect();
+        Worlds { down: World::of(input, all_down), nothing: World::of(input, nothing), without, up }
+    }
+}
+
+fn all_up(input: &Input<'_>) -> Facts {
+    let mut facts = input.facts.clone();
+    let mut index = facts.links.values().map(|link| link.index).max().unwrap_or(0);
+    for tunnel in input.state.tunnels.iter() {
+        let usable = TunnelFact { usable: true, reason: String::new() };
+        facts.tunnels.insert(tunnel.meta.id.to_string(), usable);
+        let link = facts.links.entry(tunnel_interface(tunnel)).or_insert_with(|| {
+            index = index.saturating_add(1);
+            Link { index, mtu: 1420, kind: "tun".to_owned(), ..Link::default() }
+        });
+        link.up = true;
+    }
+    facts
+}
+
+fn take_down(input: &Input<'_>, facts: &mut Facts, kind: HopType, target: &str) {
+    match kind {
+        HopType::Vpn => {
+            let Some(tunnel) = input.state.tunnel_by_name(target) else { return };
+            let down = TunnelFact { usable: false, reason: "it is down".to_owned() };
+            facts.tunnels.insert(tunnel.meta.id.to_string(), down);
+        }
+        HopType::Interface => {
+            if let Some(link) = facts.links.get_mut(target) {
+                link.up = false;
+            }
+            facts.default_routes.retain(|route| route.interface != target);
+        }
+        // There are none that could go down.
+        HopType::Proxy | HopType::MeshPeer => {}
+    }
+}
