@@ -212,7 +212,7 @@ pub fn evaluate(
     })
 }
 
-fn hop_view(hop: &crate::compile::HopState) -> HopView {
+pub(crate) fn hop_view(hop: &crate::compile::HopState) -> HopView {
     HopView {
         r#type: hop.hop.r#type.to_string(),
         target: hop.hop.target.clone(),

@@ -12,5 +12,6 @@ pub mod facts;
 pub mod matrix;
 pub mod network;
 pub mod plan;
+pub mod render;
 
 pub use compile::{Compiled, Finding, Input, compile};

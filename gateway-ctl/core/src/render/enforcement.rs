@@ -1,0 +1,187 @@
+//! What is enforced: which traffic is matched where, what happens to it, and what stands in the way.
+
+use gateway_common::wire::{Mark, plan_flags};
+use gateway_model::id::Id;
+use gateway_model::kinds::policy_source::Source;
+use gateway_model::kinds::routing_policy::{FailPolicy, Hop, PolicyStatus};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::lines;
+use crate::compile::{Compiled, Input, LegKind};
+use crate::evaluate::{HopView, hop_view, legs_of};
+use crate::plan::{Attachment, names};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Enforcement {
+    /// In the order of trial.
+    pub policies: Vec<PolicyEnforcement>,
+    /// What happens to traffic that no policy matches: `direct` or `reject`.
+    pub unmatched: &'static str,
+    /// What happens while no plan is live.
+    pub resting: &'static str,
+    pub attach: Vec<AttachView>,
+    pub legs: Vec<LegView>,
+    pub findings: Vec<FindingView>,
+    /// When the same state would compile to another plan.
+    pub valid_until: Option<jiff::Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PolicyEnforcement {
+    pub id: Id,
+    pub name: String,
+    pub rank: u32,
+    pub priority: i64,
+    /// What is matched, in words.
+    pub matches: Vec<String>,
+    pub action: ActionView,
+    /// Numbers of the legs it may use now.
+    pub legs: Vec<u8>,
+    pub fail_policy: FailPolicy,
+    pub status: PolicyStatus,
+    pub active_hop: Option<Hop>,
+    pub hops: Vec<HopView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ActionView {
+    pub ipv4: String,
+    pub ipv6: String,
+}
+
+/// A program at an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AttachView {
+    pub interface: String,
+    /// `ingress` decides what enters from the LAN, `guard` watches what leaves.
+    pub program: &'static str,
+    /// Whether the interface exists.
+    pub present: bool,
+}
+
+/// A way out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LegView {
+    pub number: u8,
+    /// `uplink` or `tunnel`.
+    pub kind: &'static str,
+    pub interface: String,
+    pub tunnel_id: Option<Id>,
+    pub mark: String,
+    pub table: u32,
+    pub ipv4: bool,
+    pub ipv6: bool,
+    pub usable: bool,
+    /// Why it is not usable; empty when it is.
+    pub reason: String,
+    /// Number of the leg that carries this one; null for the default way.
+    pub carrier: Option<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FindingView {
+    pub code: &'static str,
+    pub policy_id: Option<Id>,
+    pub message: String,
+}
+
+/// What the plan enforces. `compiled` should come from the same input.
+pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
+    let plan = &compiled.plan;
+    let reject = plan.dataplane.header.flags & plan_flags::UNMATCHED_REJECT != 0;
+    let policies = compiled.policies.iter().map(|policy| {
+        let stored = input.state.applied.policies.get(policy.id);
+        let mut legs = legs_of(&policy.v4);
+        legs.extend(legs_of(&policy.v6));
+        PolicyEnforcement {
+            id: policy.id,
+            name: policy.name.clone(),
+            rank: policy.rank,
+            priority: policy.priority,
+            matches: stored
+                .map(|stored| stored.sources().iter().map(|source| matcher(input, source)).collect())
+                .unwrap_or_default(),
+            action: ActionView {
+                ipv4: lines::choice(compiled, &policy.v4),
+                ipv6: lines::choice(compiled, &policy.v6),
+            },
+            legs: legs.into_iter().collect(),
+            fail_policy: policy.fail_policy,
+            status: policy.status,
+            active_hop: policy.active_hop.clone(),
+            hops: policy.hops.iter().map(hop_view).collect(),
+        }
+    });
+    Enforcement {
+        policies: policies.collect(),
+        unmatched: if reject { "reject" } else { "direct" },
+        resting: "block",
+        attach: plan
+            .attach
+            .iter()
+            .map(|(interface, attachment)| AttachView {
+                interface: interface.clone(),
+                program: match attachment {
+                    Attachment::Ingress => "ingress",
+                    Attachment::Guard => "guard",
+                },
+                present: input.facts.links.contains_key(interface),
+            })
+            .collect(),
+        legs: compiled.legs.by_number.values().map(leg_view).collect(),
+        findings: compiled
+            .findings
+            .iter()
+            .map(|finding| FindingView {
+                code: finding.code,
+                policy_id: finding.policy,
+                message: finding.message.clone(),
+            })
+            .collect(),
+        valid_until: plan.valid_until,
+    }
+}
+
+fn leg_view(leg: &crate::compile::Leg) -> LegView {
+    let (kind, tunnel_id) = match leg.kind {
+        LegKind::Uplink => ("uplink", None),
+        LegKind::Tunnel(id) => ("tunnel", Some(id)),
+    };
+    LegView {
+        number: leg.number,
+        kind,
+        interface: leg.interface.clone(),
+        tunnel_id,
+        mark: format!("{:#010x}", Mark::leg(leg.number).0),
+        table: names::TABLE_BASE + u32::from(leg.number),
+        ipv4: leg.ipv4,
+        ipv6: leg.ipv6,
+        usable: leg.usable,
+        reason: leg.reason.clone(),
+        carrier: leg.carrier,
+    }
+}
+
+fn matcher(input: &Input<'_>, source: &Source) -> String {
+    match source {
+        Source::All => "all traffic".to_owned(),
+        Source::Interface(name) => format!("entering by {name}"),
+        Source::Vlan(id) => format!("VLAN {id}"),
+        Source::Subnet(net) => format!("from {net}"),
+        Source::Device(id) => match input.state.devices.get(*id) {
+            None => format!("device {id}, which does not exist"),
+            Some(device) => {
+                let macs: Vec<String> = device.all_macs().iter().map(ToString::to_string).collect();
+                format!("device {:?} ({})", device.name, macs.join(", "))
+            }
+        },
+        Source::DeviceGroup(id) => match input.state.device_groups.get(*id) {
+            None => format!("device group {id}, which does not exist"),
+            Some(group) => format!("device group {:?} ({} members)", group.name, group.members.len()),
+        },
+        Source::Destination { net, port: None } => format!("to {net}"),
+        Source::Destination { net, port: Some(port) } => format!("to {net} port {port}"),
+        Source::Domain(_) => format!("to the domain {source} (matches nothing in this version)"),
+    }
+}

@@ -1,0 +1,173 @@
+//! Single entries of a plan as lines of text.
+
+use gateway_common::wire::{
+    Choice, ChoiceKind, DeviceValue, LocalKind, LocalValue, RANK_NONE, Sticky, device_flags, plan_flags,
+};
+
+use super::Exclude;
+use crate::compile::Compiled;
+use crate::evaluate::route::TABLE_MAIN;
+use crate::plan::{Family, Plan, RouteValue, RuleAction, names};
+
+/// `#0 "vpn-only"`
+pub fn rank(compiled: &Compiled, rank: u32) -> String {
+    match (rank, compiled.policy(rank)) {
+        (RANK_NONE, _) => "no policy".to_owned(),
+        (rank, Some(policy)) => format!("#{rank} {:?}", policy.name),
+        (rank, None) => format!("#{rank}"),
+    }
+}
+
+pub fn header(compiled: &Compiled) -> String {
+    let header = &compiled.plan.dataplane.header;
+    let unmatched =
+        if header.flags & plan_flags::UNMATCHED_REJECT != 0 { "rejected" } else { "the default way" };
+    format!(
+        "all traffic -> {}; unmatched: {unmatched}; one of {} new flows reported",
+        rank(compiled, header.all),
+        header.sample_every
+    )
+}
+
+pub fn device(compiled: &Compiled, value: &DeviceValue) -> String {
+    let flags = [
+        (device_flags::BLOCKED, "blocked"),
+        (device_flags::NO_INTERNET, "no internet"),
+        (device_flags::NO_LAN, "no other LAN network"),
+        (device_flags::POLICY_ONLY, "only by policy"),
+    ];
+    let flags = flags.iter().filter(|(bit, _)| value.flags & bit != 0).map(|(_, name)| format!(", {name}"));
+    format!("device {}: {}{}", value.number, rank(compiled, value.rank), flags.collect::<String>())
+}
+
+pub fn local(value: &LocalValue) -> &'static str {
+    match value.kind() {
+        LocalKind::Forbidden => "forbidden",
+        LocalKind::Own => "own",
+        LocalKind::Lan => "lan",
+        LocalKind::Link => "link",
+    }
+}
+
+pub fn excludes(plan: &Plan) -> Vec<Exclude> {
+    let locals = plan.dataplane.locals.iter();
+    locals.map(|(net, value)| Exclude { destination: net.to_string(), kind: local(value) }).collect()
+}
+
+/// `leg 16 (wg-a)`, `one of leg 16 (wg-a), leg 17 (wg-b)`, `reject`
+pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
+    match choice.kind() {
+        ChoiceKind::Drop => "drop".to_owned(),
+        ChoiceKind::Reject => "reject".to_owned(),
+        ChoiceKind::Direct => "direct".to_owned(),
+        ChoiceKind::Legs => {
+            let places = choice.legs.iter().take(usize::from(choice.count));
+            let names: Vec<String> = places
+                .map(|number| {
+                    let interface = compiled.legs.get(*number).map_or("?", |leg| leg.interface.as_str());
+                    format!("leg {number} ({interface})")
+                })
+                .collect();
+            match names.as_slice() {
+                [one] => one.clone(),
+                several => format!("in turn {}", several.join(", ")),
+            }
+        }
+    }
+}
+
+/// What each policy does, by rank.
+pub fn actions(compiled: &Compiled) -> Vec<String> {
+    let line = |policy: &crate::compile::CompiledPolicy| {
+        format!(
+            "policy #{} {:?} (priority {}, {}): IPv4 {}; IPv6 {}",
+            policy.rank,
+            policy.name,
+            policy.priority,
+            policy.fail_policy,
+            choice(compiled, &policy.v4),
+            choice(compiled, &policy.v6)
+        )
+    };
+    compiled.policies.iter().map(line).collect()
+}
+
+pub fn action_entries(compiled: &Compiled) -> Vec<String> {
+    let actions = compiled.plan.dataplane.actions.iter().enumerate();
+    actions
+        .map(|(rank, action)| {
+            let sticky = match Sticky::from_wire(action.sticky) {
+                Sticky::Flow => "flow",
+                Sticky::Source => "source",
+                Sticky::SourceDestination => "source and destination",
+            };
+            format!(
+                "#{rank} -> counter {}, IPv4 {}, IPv6 {}, sticky by {sticky}",
+                action.policy,
+                choice(compiled, &action.v4),
+                choice(compiled, &action.v6)
+            )
+        })
+        .collect()
+}
+
+pub fn ip_rules(plan: &Plan) -> Vec<String> {
+    plan.rules
+        .iter()
+        .map(|(key, rule)| {
+            let from = rule.input_interface.as_ref().map(|name| format!(" iif {name}")).unwrap_or_default();
+            let mark = rule.fwmark.map(|(value, mask)| match mask {
+                u32::MAX => format!(" fwmark {value:#010x}"),
+                _ => format!(" fwmark {value:#010x}/{mask:#010x}"),
+            });
+            let action = match rule.action {
+                RuleAction::Table(TABLE_MAIN) => "lookup main".to_owned(),
+                RuleAction::Table(table) => format!("lookup {table}"),
+                RuleAction::Prohibit => "prohibit".to_owned(),
+                RuleAction::Unreachable => "unreachable".to_owned(),
+            };
+            let suppress = rule.suppress_prefix_length;
+            let suppress = suppress.map(|length| format!(" suppress_prefixlength {length}")).unwrap_or_default();
+            let family = match key.family {
+                Family::V4 => "ip",
+                Family::V6 => "ip -6",
+            };
+            format!("{family} rule {}: from all{from}{} {action}{suppress}", key.priority, mark.unwrap_or_default())
+        })
+        .collect()
+}
+
+pub fn routes(plan: &Plan) -> Vec<String> {
+    plan.routes
+        .iter()
+        .map(|(key, route)| {
+            let (table, net, metric) = (key.table, key.destination, key.metric);
+            match route {
+                RouteValue::Unicast { interface, gateway } => {
+                    let via = gateway.map(|gateway| format!(" via {gateway}")).unwrap_or_default();
+                    format!("{net}{via} dev {interface} table {table} metric {metric}")
+                }
+                RouteValue::Unreachable => format!("unreachable {net} table {table} metric {metric}"),
+                RouteValue::Prohibit => format!("prohibit {net} table {table} metric {metric}"),
+            }
+        })
+        .collect()
+}
+
+pub fn nft(plan: &Plan) -> Vec<String> {
+    let table = names::NFT_TABLE;
+    let nft = &plan.nft;
+    let mut lines = Vec::new();
+    if !nft.tunnels.is_empty() {
+        lines.push(format!("nft inet {table}: masquerade what leaves by {}", nft.tunnels.join(", ")));
+    }
+    if !nft.uplinks.is_empty() {
+        let uplinks = nft.uplinks.join(", ");
+        lines.push(format!("nft inet {table}: masquerade IPv4 and unique local IPv6 that leaves by {uplinks}"));
+    }
+    if !nft.open_udp.is_empty() {
+        let ports: Vec<String> = nft.open_udp.iter().map(ToString::to_string).collect();
+        lines.push(format!("nft inet {table}: accept UDP to port {} from outside", ports.join(", ")));
+    }
+    lines
+}
