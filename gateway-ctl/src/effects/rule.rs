@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use gateway_core::plan::{Family, RuleAction as Action, RuleKey, RuleValue, names};
 use rtnetlink::IpVersion;
 use rtnetlink::packet_route::AddressFamily;
-use rtnetlink::packet_route::route::RouteProtocol;
+use rtnetlink::packet_route::route::{RouteHeader, RouteProtocol};
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
 
 use super::backend::{ABSENT, Backend, PRESENT};
@@ -107,6 +107,10 @@ impl Backend for Rules {
             Family::V4 => AddressFamily::Inet,
             Family::V6 => AddressFamily::Inet6,
         };
+        if !matches!(action, Action::Table(_)) {
+            // The builder's default is the main table, which would be shown as if it were looked up.
+            message.header.table = RouteHeader::RT_TABLE_UNSPEC;
+        }
         message.attributes.push(RuleAttribute::Protocol(OURS));
         if let Some((mark, mask)) = fwmark {
             message.attributes.extend([RuleAttribute::FwMark(*mark), RuleAttribute::FwMask(*mask)]);

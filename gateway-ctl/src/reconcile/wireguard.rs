@@ -156,7 +156,10 @@ mod tests {
         for (expected, actual) in states.iter().zip(states.iter().cycle().skip(1)) {
             let told = Tunnels::differences(expected.as_ref(), actual.as_ref());
             let text = format!("{told:?}");
-            assert!(["90", "91", "92", "5a", "5b", "5c", "***"].iter().all(|key| !text.contains(key)), "{text}");
+            assert!(
+                ["90", "91", "92", "5a", "5b", "5c", "***"].iter().all(|key| !text.contains(key)),
+                "{text}"
+            );
         }
     }
 }

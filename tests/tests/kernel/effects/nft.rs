@@ -1,0 +1,250 @@
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use gateway_core::plan::NftRuleset;
+use gateway_ctl::effects::nft::Nft;
+use gateway_ctl::effects::{Memory, Outcome, step};
+use gateway_tests::netns::{Namespace, Prefix};
+
+use super::{namespace, within};
+
+fn ruleset() -> NftRuleset {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    NftRuleset {
+        lan: names(&["lan0"]),
+        tunnels: names(&["tun0"]),
+        uplinks: names(&["wan0"]),
+        open_udp: vec![51820],
+    }
+}
+
+async fn install(ruleset: &NftRuleset) -> Outcome {
+    let nft = Nft::gateway(ruleset).expect("plain names");
+    step(&nft, &nft.want(), &mut Memory::default()).await
+}
+
+#[test]
+fn any_change_by_an_outsider_is_told_and_repaired() {
+    let ns = namespace("nft");
+    ns.nft("table inet other {\n chain c {\n }\n}\n").expect("table of another");
+    within(&ns, async || {
+        let nft = Nft::gateway(&ruleset()).expect("plain names");
+        let want = nft.want();
+        let mut memory = Memory::default();
+        assert_eq!(step(&nft, &want, &mut memory).await, Outcome { put: 1, ..Outcome::default() });
+        assert_eq!(step(&nft, &want, &mut memory).await, Outcome::default());
+        let pristine = ns.run("nft", &["list", "table", "inet", "gateway"]).expect("listing");
+
+        for change in [
+            "add rule inet gateway forward accept",
+            "insert rule inet gateway forward iifname \"wan0\" accept",
+            "flush chain inet gateway forward",
+            "flush table inet gateway",
+            "delete table inet gateway",
+            "add chain inet gateway forward { policy accept; }",
+            "add chain inet gateway mine { type filter hook forward priority -10; policy accept; }",
+            "add set inet gateway s { type ipv4_addr; }",
+            "add table inet gateway { flags dormant; }",
+            "flush chain inet gateway seal",
+            "delete table inet gateway; add table inet gateway; add chain inet gateway seal; \
+             add rule inet gateway seal return comment \"gateway-00 00\"",
+        ] {
+            ns.nft(&format!("{change}\n")).unwrap_or_else(|error| panic!("{change}: {error:#}"));
+            let outcome = step(&nft, &want, &mut memory).await;
+            assert_eq!((outcome.put, outcome.drift.len()), (1, 1), "{change}: {outcome:?}");
+            assert!(outcome.is_ok() && outcome.drift[0].repaired, "{change}: {outcome:?}");
+            assert_eq!(
+                ns.run("nft", &["list", "table", "inet", "gateway"]).expect("listing"),
+                pristine,
+                "{change}"
+            );
+            assert_eq!(step(&nft, &want, &mut memory).await, Outcome::default(), "{change}");
+        }
+        ns.run("nft", &["list", "table", "inet", "other"]).expect("tables of others stay");
+
+        let outcome = step(&nft, &BTreeMap::new(), &mut memory).await;
+        assert_eq!((outcome.removed, outcome.failed.len()), (1, 0), "{outcome:?}");
+        assert!(ns.run("nft", &["list", "table", "inet", "gateway"]).is_err());
+    });
+}
+
+#[test]
+fn every_shape_of_a_rule_set_is_accepted_by_nft() {
+    let ns = namespace("nft2");
+    within(&ns, async || {
+        let full = ruleset();
+        for lan in [vec![], full.lan.clone(), vec!["a".into(), "b.100".into()]] {
+            for tunnels in [vec![], full.tunnels.clone(), vec!["t1".into(), "t2".into()]] {
+                for uplinks in [vec![], full.uplinks.clone(), vec!["u1".into(), "u2".into()]] {
+                    for open_udp in [vec![], vec![51820, 1194]] {
+                        let (lan, tunnels, uplinks) = (lan.clone(), tunnels.clone(), uplinks.clone());
+                        let ruleset = NftRuleset { lan, tunnels, uplinks, open_udp };
+                        let outcome = install(&ruleset).await;
+                        assert!(outcome.is_ok(), "{ruleset:?}: {outcome:?}");
+                        assert_eq!(install(&ruleset).await, Outcome::default(), "{ruleset:?}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// A LAN device, the gateway, and what lies behind its uplink and its tunnel (a pair of veth that stands for one).
+struct Network {
+    device: Namespace,
+    gateway: Namespace,
+    internet: Namespace,
+    exit: Namespace,
+}
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long nothing has to come for "it does not come".
+const SILENCE: Duration = Duration::from_millis(300);
+
+impl Network {
+    fn new() -> Self {
+        let prefix = Prefix::unique().expect("root");
+        let make = |label| Namespace::create(&prefix, label).expect("namespace");
+        let network =
+            Self { device: make("dev"), gateway: make("gate"), internet: make("inet"), exit: make("exit") };
+        let far = [&network.device, &network.internet, &network.exit];
+        for ((near, net), far) in [("lan0", 1), ("wan0", 2), ("tun0", 3)].into_iter().zip(far) {
+            network
+                .gateway
+                .ip(&format!(
+                    "link add {near} type veth peer name eth0 netns {name}\nlink set {near} up\n\
+                     addr add 10.0.{net}.1/24 dev {near}\naddr add fd00:{net}::1/64 dev {near} nodad",
+                    name = far.name()
+                ))
+                .expect("link");
+            far.ip(&format!(
+                "link set eth0 up\naddr add 10.0.{net}.2/24 dev eth0\naddr add fd00:{net}::2/64 dev eth0 nodad\n\
+                 route add default via 10.0.{net}.1\nroute add default via fd00:{net}::1"
+            ))
+            .expect("far end");
+        }
+        network.gateway.forward().expect("forwarding");
+        network
+    }
+}
+
+/// Sends a datagram from one namespace to a port in another; the source that was seen, if it came.
+fn datagram(from: &Namespace, to: &Namespace, listen: SocketAddr, target: SocketAddr) -> Option<SocketAddr> {
+    let receiver = to.within(|| UdpSocket::bind(listen)).expect("receiver");
+    receiver.set_read_timeout(Some(SILENCE)).expect("timeout");
+    let any: SocketAddr =
+        if target.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    let sender = from.within(|| UdpSocket::bind(any)).expect("sender");
+    sender.send_to(b"hello", target).expect("send");
+    let mut buffer = [0; 16];
+    receiver.recv_from(&mut buffer).ok().map(|(_, source)| source)
+}
+
+#[test]
+fn the_lan_reaches_the_outside_masqueraded_and_nothing_comes_in_unasked() {
+    let Network { device, gateway, internet, exit } = &Network::new();
+    within(gateway, async || assert!(install(&ruleset()).await.is_ok()));
+    let far = |target: &str| {
+        let target: SocketAddr = target.parse().unwrap();
+        let any: SocketAddr = if target.is_ipv4() { "0.0.0.0:9000" } else { "[::]:9000" }.parse().unwrap();
+        (any, target)
+    };
+
+    for (to, target, source) in [
+        (internet, "10.0.2.2:9000", "10.0.2.1"),
+        (internet, "[fd00:2::2]:9000", "fd00:2::1"),
+        (exit, "10.0.3.2:9000", "10.0.3.1"),
+        (exit, "[fd00:3::2]:9000", "fd00:3::1"),
+    ] {
+        let (any, target) = far(target);
+        let seen = datagram(device, to, any, target).unwrap_or_else(|| panic!("{target} is reached"));
+        assert_eq!(seen.ip().to_string(), source, "masqueraded");
+    }
+    for (from, to, target) in [
+        (internet, device, "10.0.1.2:9000"),
+        (internet, device, "[fd00:1::2]:9000"),
+        (exit, device, "10.0.1.2:9000"),
+        (exit, internet, "10.0.2.2:9000"),
+        (exit, internet, "[fd00:2::2]:9000"),
+        (internet, exit, "10.0.3.2:9000"),
+        (internet, gateway, "10.0.2.1:9000"),
+        (internet, gateway, "[fd00:2::1]:9000"),
+        (exit, gateway, "10.0.3.1:51820"),
+    ] {
+        let (any, target) = far(target);
+        let listen = SocketAddr::new(any.ip(), target.port());
+        assert_eq!(datagram(from, to, listen, target), None, "{target} is closed");
+    }
+    let (any, target) = far("10.0.2.1:51820");
+    let listen = SocketAddr::new(any.ip(), 51820);
+    assert!(datagram(internet, gateway, listen, target).is_some(), "our own WireGuard port is open");
+    let (any, target) = far("10.0.1.1:9000");
+    assert!(datagram(device, gateway, any, target).is_some(), "the LAN reaches this host");
+    for (from, target) in [(internet, "10.0.2.1"), (exit, "fd00:3::1")] {
+        from.run("ping", &["-c1", "-W2", target]).expect("this host answers pings");
+    }
+}
+
+#[test]
+fn uplinks_leave_global_ipv6_sources_alone() {
+    let Network { device, gateway, internet, .. } = &Network::new();
+    within(gateway, async || assert!(install(&ruleset()).await.is_ok()));
+    gateway.ip("addr add 2001:db8:1::1/64 dev lan0 nodad").expect("LAN prefix");
+    device
+        .ip("addr add 2001:db8:1::2/64 dev eth0 nodad\nroute replace default via fd00:1::1 src 2001:db8:1::2")
+        .expect("device");
+    let target = "[fd00:2::2]:9000".parse().unwrap();
+    let seen = datagram(device, internet, "[::]:9000".parse().unwrap(), target).expect("it is reached");
+    assert_eq!(seen.ip().to_string(), "2001:db8:1::2");
+}
+
+#[test]
+fn a_change_of_the_rule_set_cuts_no_flow_and_the_block_cuts_all() {
+    let Network { device, gateway, internet, .. } = &Network::new();
+    within(gateway, async || assert!(install(&ruleset()).await.is_ok()));
+    let listener = internet.within(|| TcpListener::bind("0.0.0.0:9000")).expect("listener");
+    let mut client = device.within(|| TcpStream::connect("10.0.2.2:9000")).expect("connected");
+    let (mut server, _) = listener.accept().expect("accepted");
+    server.set_read_timeout(Some(PATIENCE)).expect("timeout");
+    let mut exchange = |byte: u8| -> std::io::Result<()> {
+        let mut buffer = [0];
+        client.write_all(&[byte])?;
+        server.read_exact(&mut buffer)?;
+        assert_eq!(buffer, [byte]);
+        Ok(())
+    };
+    exchange(1).expect("before");
+    for number in 1..=50 {
+        let mut changed = ruleset();
+        changed.tunnels.push(format!("tun{number}"));
+        within(gateway, async || assert_eq!(install(&changed).await.put, 1));
+        exchange(2).expect("after a change");
+    }
+    within(gateway, async || {
+        let nft = Nft::block();
+        assert!(step(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
+    });
+    server.set_read_timeout(Some(SILENCE)).expect("timeout");
+    let mut buffer = [0];
+    client.write_all(&[3]).expect("into the buffer");
+    assert!(server.read_exact(&mut buffer).is_err(), "nothing is forwarded any longer");
+}
+
+#[test]
+fn handshakes_into_tunnels_carry_a_segment_size_that_fits() {
+    let Network { device, gateway, exit, .. } = &Network::new();
+    gateway.ip("link set tun0 mtu 1280").expect("mtu");
+    within(gateway, async || assert!(install(&ruleset()).await.is_ok()));
+    let listener = exit.within(|| TcpListener::bind("0.0.0.0:9000")).expect("listener");
+    let _client = device.within(|| TcpStream::connect("10.0.3.2:9000")).expect("connected");
+    let (_server, _) = listener.accept().expect("accepted");
+    let shown = exit.run("ss", &["-tinH", "sport", "=", ":9000"]).expect("ss");
+    let size = |text: &str, name: &str| -> u32 {
+        let rest = text.split(&format!(" {name}:")).nth(1).unwrap_or_else(|| panic!("{name} in {text}"));
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    // What it may send to the device, against what its own link would carry; less by the options that ss leaves out.
+    assert!(size(&shown, "mss") <= 1240 && size(&shown, "advmss") > 1400, "{shown}");
+}
