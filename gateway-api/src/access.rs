@@ -88,7 +88,8 @@ impl Actor {
 
 /// May this caller use this row?
 pub fn authorise(actor: &Actor, row: &Row) -> Result<(), ApiError> {
-    check(actor, row.access).map_err(|denied| denied.detail("method", row.method.as_str()).detail("path", row.full_path()))
+    check(actor, row.access)
+        .map_err(|denied| denied.detail("method", row.method.as_str()).detail("path", row.full_path()))
 }
 
 /// Has this caller that capability?

@@ -35,10 +35,13 @@ fn lines(path: &Path, errors: &[ConfigError]) -> String {
     errors.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// One of so many new flows is reported by the kernel programs.
+const SAMPLE_EVERY: u32 = 16;
+
 /// Reads and checks the file; touches nothing else.
 pub fn load(path: &Path) -> Result<Bootstrap, Error> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let text =
+        std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     bootstrap::parse(&text).map_err(|errors| Error::Invalid { path: path.to_owned(), errors })
 }
 
@@ -51,7 +54,7 @@ pub fn engine(config: &Bootstrap) -> engine::Config {
             lan: config.lans().iter().map(ToString::to_string).collect(),
             uplinks: config.uplinks().iter().map(uplink).collect(),
             // Nothing reads the samples in this version.
-            sample_every: 0,
+            sample_every: SAMPLE_EVERY,
         },
         interval: config.reconcile.enabled.then(|| Duration::from_secs(config.reconcile.interval_sec)),
     }

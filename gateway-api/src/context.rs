@@ -54,7 +54,15 @@ impl Api {
         let routes = Routes::new(table.rows())?;
         let openapi = Bytes::from(openapi::text(&table));
         let filter_names = openapi::filters(&table);
-        Ok(Arc::new(Self { table, routes, filter_names, settings, gateway, openapi, started: Instant::now() }))
+        Ok(Arc::new(Self {
+            table,
+            routes,
+            filter_names,
+            settings,
+            gateway,
+            openapi,
+            started: Instant::now(),
+        }))
     }
 
     /// The store and the engine; refuses while the store cannot be used.
@@ -62,7 +70,8 @@ impl Api {
         match &self.gateway {
             Gateway::Open(open) => Ok(open),
             Gateway::Blocked { reason } => {
-                Err(ApiError::not_ready(format!("All traffic is blocked: {reason}")).detail("state", "blocked"))
+                Err(ApiError::not_ready(format!("All traffic is blocked: {reason}"))
+                    .detail("state", "blocked"))
             }
         }
     }

@@ -36,7 +36,9 @@ pub enum Error {
     AlreadyRunning { path: PathBuf },
     #[error("the store cannot be read, and blocking the traffic failed too")]
     Block(#[source] engine::Error),
-    #[error("the gateway cannot enforce anything; what was in the kernel goes on holding, and the base block stands")]
+    #[error(
+        "the gateway cannot enforce anything; what was in the kernel goes on holding, and the base block stands"
+    )]
     Engine(#[source] engine::Error),
     #[error("the configured tunnels cannot be stored")]
     FirstTunnels(#[source] EditError),

@@ -270,8 +270,11 @@ fn check_query(
         if !declared && !fields.contains(name) {
             let mut allowed: Vec<&str> = row.parameters.iter().map(|parameter| parameter.name).collect();
             allowed.extend(fields.iter().map(String::as_str));
-            return Err(ApiError::invalid_parameter(name, format!("There is no query parameter {name:?} here."))
-                .detail("allowed", allowed));
+            return Err(ApiError::invalid_parameter(
+                name,
+                format!("There is no query parameter {name:?} here."),
+            )
+            .detail("allowed", allowed));
         }
     }
     Ok(())

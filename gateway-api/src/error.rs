@@ -189,7 +189,14 @@ pub struct ApiError {
 
 impl ApiError {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: Map::new(), retry_after: None, allow: None, recorded: false }
+        Self {
+            code,
+            message: message.into(),
+            details: Map::new(),
+            retry_after: None,
+            allow: None,
+            recorded: false,
+        }
     }
 
     pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -269,7 +276,9 @@ impl From<EditError> for ApiError {
             }
             EditError::PolicyConflict { policies, reason } => {
                 let ids: Vec<String> = policies.iter().map(ToString::to_string).collect();
-                Self::new(Code::PolicyConflict, sentence(&reason)).detail("policies", ids).detail("reason", reason)
+                Self::new(Code::PolicyConflict, sentence(&reason))
+                    .detail("policies", ids)
+                    .detail("reason", reason)
             }
             EditError::InUse { resource_type, id, references } => {
                 let message = if references.firm == 0 {

@@ -14,7 +14,7 @@ use gateway_core::compile::{Compiled, CompiledPolicy, Input, compile};
 use gateway_core::facts::Facts;
 use gateway_core::network::{Network, UplinkSettings};
 use gateway_ctl::clock::SystemClock;
-use gateway_ctl::effects::bpf::AttachMode;
+use gateway_ctl::effects::bpf::{self, AttachMode, Counters};
 use gateway_ctl::engine::Engine;
 use gateway_ctl::reconcile::{Reason, Status, Stopped};
 use gateway_ctl::services::tunnels::Seen;
@@ -23,8 +23,10 @@ use gateway_model::kinds::device::DeviceLive;
 use gateway_model::kinds::routing_policy::{Hits, Hop, PolicyLive, PolicyStatus};
 use gateway_model::kinds::tunnel_health::{PeerLive, TunnelLive};
 use gateway_model::text::PublicKey;
-use gateway_model::{Device, Id, RoutingPolicy, Tunnel};
+use gateway_model::{Device, Id, RoutingPolicy, State, Tunnel};
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::context::Cx;
@@ -68,8 +70,23 @@ pub trait Enforcement: Send + Sync {
     /// Packets and bytes by the number of the policy.
     fn hits(&self) -> BTreeMap<u32, Hits>;
 
+    /// Generation of the plan that is live in the kernel; 0 at rest.
+    fn generation(&self) -> Result<u32, bpf::Error>;
+
+    /// What the programs counted.
+    fn counters(&self) -> Result<Counted, bpf::Error>;
+
     /// Brings the kernel to the state now; nothing if this gateway enforces nothing.
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>>;
+}
+
+/// What the programs counted.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct Counted {
+    /// Verdicts by reason; reasons that never occurred are left out.
+    pub verdicts: BTreeMap<String, Counters>,
+    /// Packets that would have left without a policy's leave and were dropped, by interface.
+    pub prevented_leaks: BTreeMap<String, Counters>,
 }
 
 /// Objects at work, as the API shows them.
@@ -150,9 +167,35 @@ impl Open {
         Observed::of(self.enforcement.as_ref())
     }
 
+    /// Everything an explanation is made from, as of now.
+    pub fn picture(&self) -> Picture {
+        Picture {
+            state: self.store.current(),
+            network: self.enforcement.network().clone(),
+            facts: self.enforcement.facts(),
+            compiled: self.enforcement.compiled(),
+            now: self.now(),
+        }
+    }
+
     /// Brings the kernel to the state now.
     pub async fn reconcile(&self, reason: Reason) -> Result<Option<Arc<Status>>, ApiError> {
         self.enforcement.reconcile(reason).await.map_err(|stopped| ApiError::internal(&stopped))
+    }
+}
+
+/// State, facts and plan at one instant.
+pub struct Picture {
+    pub state: Arc<State>,
+    pub network: Network,
+    pub facts: Arc<Facts>,
+    pub compiled: Arc<Compiled>,
+    pub now: Timestamp,
+}
+
+impl Picture {
+    pub fn input(&self) -> Input<'_> {
+        Input { state: &self.state, network: &self.network, facts: &self.facts, now: self.now }
     }
 }
 
@@ -189,9 +232,7 @@ impl Gateway {
 }
 
 /// Runs what waits for the disk where waiting is allowed.
-pub async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ApiError> {
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => Ok(value),
         // The dispatcher answers for panics.
@@ -258,6 +299,21 @@ impl Enforcement for Engine {
         Engine::hits(self)
     }
 
+    fn generation(&self) -> Result<u32, bpf::Error> {
+        Engine::generation(self)
+    }
+
+    fn counters(&self) -> Result<Counted, bpf::Error> {
+        let (verdicts, by_index) = Engine::counters(self)?;
+        let facts = Engine::facts(self);
+        let name = |index: u32| {
+            let link = facts.links.iter().find(|(_, link)| link.index == index);
+            link.map_or_else(|| format!("ifindex {index}"), |(name, _)| name.clone())
+        };
+        let prevented_leaks = by_index.into_iter().map(|(index, counters)| (name(index), counters)).collect();
+        Ok(Counted { verdicts, prevented_leaks })
+    }
+
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
         Box::pin(async move { Engine::reconcile(self, reason).await.map(Some) })
     }
@@ -304,6 +360,14 @@ impl Enforcement for Detached {
 
     fn hits(&self) -> BTreeMap<u32, Hits> {
         BTreeMap::new()
+    }
+
+    fn generation(&self) -> Result<u32, bpf::Error> {
+        Ok(0)
+    }
+
+    fn counters(&self) -> Result<Counted, bpf::Error> {
+        Ok(Counted::default())
     }
 
     fn reconcile(&self, _: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {

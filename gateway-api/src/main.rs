@@ -123,7 +123,9 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 fn start_log(level: LogLevel) {
     let filter = match level {
         // What the libraries have to say at this level is about themselves.
-        LogLevel::Debug => "debug,aya=info,aya_obj=info,hyper=info,hyper_util=info,netlink_proto=info,mio=info",
+        LogLevel::Debug => {
+            "debug,aya=info,aya_obj=info,hyper=info,hyper_util=info,netlink_proto=info,mio=info"
+        }
         LogLevel::Info => "info",
         LogLevel::Warn => "warn",
         LogLevel::Error => "error",

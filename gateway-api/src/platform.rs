@@ -188,7 +188,8 @@ fn disks(mounts: &str) -> Vec<Disk> {
     let mut disks = Vec::new();
     for line in mounts.lines() {
         let mut fields = line.split(' ');
-        let (Some(device), Some(mount), Some(filesystem)) = (fields.next(), fields.next(), fields.next()) else {
+        let (Some(device), Some(mount), Some(filesystem)) = (fields.next(), fields.next(), fields.next())
+        else {
             continue;
         };
         let on_device = device.starts_with("/dev/") || filesystem == "overlay";
@@ -283,8 +284,11 @@ fn ebpf(attached: &'static str) -> Ebpf {
 fn cpu_temperature(class: &Path) -> Option<f64> {
     let millidegrees = |path: &Path| attribute(path)?.parse::<f64>().ok().map(|value| value / 1000.0);
     let entries = |folder: &str| {
-        let mut paths: Vec<_> =
-            fs::read_dir(class.join(folder)).into_iter().flatten().filter_map(|e| Some(e.ok()?.path())).collect();
+        let mut paths: Vec<_> = fs::read_dir(class.join(folder))
+            .into_iter()
+            .flatten()
+            .filter_map(|e| Some(e.ok()?.path()))
+            .collect();
         paths.sort();
         paths
     };

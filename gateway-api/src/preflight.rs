@@ -127,7 +127,11 @@ fn interface(key: &str, name: &str) -> Check {
     }
     // Where /sys is another namespace's, that it exists is all that can be told.
     let folder = platform::interface_folder(name, None);
-    match folder.and_then(|folder| fs::read_to_string(folder.join("operstate")).ok()).as_deref().map(str::trim) {
+    match folder
+        .and_then(|folder| fs::read_to_string(folder.join("operstate")).ok())
+        .as_deref()
+        .map(str::trim)
+    {
         Some("down") => Check::note(label, "is down", format!("ip link set {name} up, or plug it in")),
         Some(state) => Check::ok(label, state),
         None => Check::ok(label, "exists"),
@@ -141,7 +145,10 @@ fn port(address: SocketAddr) -> Check {
         Err(error) => Check::failed(
             name,
             error.to_string(),
-            format!("stop what listens there (ss -ltnp 'sport = :{}'), or choose another address", address.port()),
+            format!(
+                "stop what listens there (ss -ltnp 'sport = :{}'), or choose another address",
+                address.port()
+            ),
         ),
     }
 }
@@ -169,9 +176,11 @@ fn kernel() -> Vec<Check> {
     let mounted = fs::read_to_string("/proc/self/mounts")
         .is_ok_and(|mounts| mounts.lines().any(|line| line.split(' ').nth(2) == Some("bpf")));
     let bpffs = match (has("bpffs"), mounted) {
-        (false, _) => {
-            Check::failed("bpf file system", "unknown to the kernel", "use a kernel with CONFIG_BPF_SYSCALL=y")
-        }
+        (false, _) => Check::failed(
+            "bpf file system",
+            "unknown to the kernel",
+            "use a kernel with CONFIG_BPF_SYSCALL=y",
+        ),
         (true, true) => Check::ok("bpf file system", "mounted"),
         (true, false) => Check::note("bpf file system", "not mounted", "nothing: the gateway mounts it"),
     };
@@ -205,9 +214,17 @@ fn wireguard() -> Check {
         return Check::ok(name, "in the kernel");
     }
     if Path::new("/dev/net/tun").exists() {
-        return Check::note(name, "not in the kernel; runs inside the daemon, slower", "use a kernel with WireGuard");
+        return Check::note(
+            name,
+            "not in the kernel; runs inside the daemon, slower",
+            "use a kernel with WireGuard",
+        );
     }
-    Check::failed(name, "neither in the kernel nor possible in the daemon", "modprobe wireguard, or modprobe tun")
+    Check::failed(
+        name,
+        "neither in the kernel nor possible in the daemon",
+        "modprobe wireguard, or modprobe tun",
+    )
 }
 
 fn forwarding(family: &str) -> Check {
@@ -218,7 +235,11 @@ fn forwarding(family: &str) -> Check {
     match fs::read_to_string(path).as_deref().map(str::trim) {
         Ok("0") => Check::note(name, "off", "nothing: the gateway turns it on"),
         Ok(_) => Check::ok(name, "on"),
-        Err(error) => Check::note(name, format!("cannot be read: {error}"), "nothing, if the machine has no such family"),
+        Err(error) => Check::note(
+            name,
+            format!("cannot be read: {error}"),
+            "nothing, if the machine has no such family",
+        ),
     }
 }
 
@@ -226,15 +247,19 @@ fn directory(key: &str, dir: &Path) -> Check {
     let name = format!("{key} {}", dir.display());
     let existing = dir.ancestors().find(|path| path.exists());
     match existing {
-        Some(path) if !path.is_dir() => {
-            Check::failed(name, format!("{} is not a directory", path.display()), format!("move it, or set {key}"))
-        }
+        Some(path) if !path.is_dir() => Check::failed(
+            name,
+            format!("{} is not a directory", path.display()),
+            format!("move it, or set {key}"),
+        ),
         Some(path) => match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
             Ok(()) if path == dir => Check::ok(name, "writable"),
             Ok(()) => Check::ok(name, "will be made"),
-            Err(error) => {
-                Check::failed(name, format!("{}: {error}", path.display()), format!("make it writable, or set {key}"))
-            }
+            Err(error) => Check::failed(
+                name,
+                format!("{}: {error}", path.display()),
+                format!("make it writable, or set {key}"),
+            ),
         },
         None => Check::failed(name, "no such path", format!("set {key}")),
     }
@@ -244,7 +269,9 @@ fn directory(key: &str, dir: &Path) -> Check {
 fn other_firewalls() -> Check {
     let name = "other firewalls";
     let mut found = Vec::new();
-    for (file, program) in [("/proc/net/ip_tables_names", "iptables"), ("/proc/net/ip6_tables_names", "ip6tables")] {
+    for (file, program) in
+        [("/proc/net/ip_tables_names", "iptables"), ("/proc/net/ip6_tables_names", "ip6tables")]
+    {
         if let Ok(tables) = fs::read_to_string(file) {
             found.extend(tables.split_whitespace().map(|table| format!("{program} {table}")));
         }
@@ -252,9 +279,10 @@ fn other_firewalls() -> Check {
     match Command::new("nft").args(["list", "tables"]).output() {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let others = text.lines().filter_map(|line| line.strip_prefix("table ")).filter(|table| {
-                !table.ends_with(&format!(" {}", gateway_core::plan::names::NFT_TABLE))
-            });
+            let others = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("table "))
+                .filter(|table| !table.ends_with(&format!(" {}", gateway_core::plan::names::NFT_TABLE)));
             found.extend(others.map(|table| format!("nft {table}")));
         }
         Ok(output) => {

@@ -29,15 +29,9 @@ pub enum Content {
     /// Goes into `{"data": ..}`.
     Data(Value),
     /// Sent as it is.
-    Bytes {
-        content_type: &'static str,
-        bytes: bytes::Bytes,
-    },
+    Bytes { content_type: &'static str, bytes: bytes::Bytes },
     /// Sent as it comes.
-    Stream {
-        content_type: &'static str,
-        body: axum::body::Body,
-    },
+    Stream { content_type: &'static str, body: axum::body::Body },
 }
 
 impl Reply {
@@ -102,6 +96,14 @@ impl<O> With<O> {
             location: None,
             subject: None,
         }
+    }
+}
+
+impl<T> With<Vec<T>> {
+    /// A whole list, with its length in `X-Total-Count`.
+    pub fn counted(list: Vec<T>) -> Self {
+        let total = Some(list.len());
+        Self { total, ..Self::new(list) }
     }
 }
 

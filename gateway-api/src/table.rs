@@ -278,7 +278,7 @@ impl Table {
         row
     }
 
-    /// A POST that changes something and takes no body; one that is sent is ignored.
+    /// A POST that takes no body; one that is sent is ignored.
     pub fn command<O, F, Fut>(
         &mut self,
         path: &'static str,
@@ -313,13 +313,8 @@ impl Table {
         PFut: Future<Output = Result<crate::reply::With<T>, ApiError>> + Send + 'static,
     {
         self.view(path, &format!("get_{noun}"), get).tagged();
-        let row = self.row(
-            Method::Put,
-            path,
-            &format!("replace_{noun}"),
-            Effect::Stores(audit),
-            Access::Operate,
-        );
+        let row =
+            self.row(Method::Put, path, &format!("replace_{noun}"), Effect::Stores(audit), Access::Operate);
         row.input = Some(schema_of::<T>);
         row.input_required = true;
         row.output = Some(schema_of::<T>);

@@ -56,7 +56,10 @@ fn before(text: &str) -> Result<Before, ApiError> {
         return Ok(Before::Id(id));
     }
     text.parse().map(Before::Time).map_err(|_| {
-        ApiError::invalid_parameter("before", "before is the id of an entry or a time such as 2026-11-20T12:00:00Z.")
+        ApiError::invalid_parameter(
+            "before",
+            "before is the id of an entry or a time such as 2026-11-20T12:00:00Z.",
+        )
     })
 }
 

@@ -50,7 +50,9 @@ async fn references(cx: Cx, request: Req<()>) -> Result<References, ApiError> {
     let Some(found) = registry::kind(kind) else {
         let noun = kind.replace('-', "_");
         if UNBUILT.contains(&noun.as_str()) {
-            return Err(ApiError::not_supported(&format!("objects of type {noun}, which this version does not have")));
+            return Err(ApiError::not_supported(&format!(
+                "objects of type {noun}, which this version does not have"
+            )));
         }
         let allowed: Vec<&str> = registry::KINDS.iter().map(|kind| kind.noun).chain(UNBUILT).collect();
         return Err(ApiError::invalid_parameter("type", format!("There are no objects of type {kind:?}."))

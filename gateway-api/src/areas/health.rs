@@ -122,8 +122,11 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
         .iter()
         .map(|(name, subsystem)| {
             let outcome = &subsystem.outcome;
-            let messages: Vec<String> =
-                outcome.failed.iter().map(|failure| format!("{}: {}", failure.resource, failure.error)).collect();
+            let messages: Vec<String> = outcome
+                .failed
+                .iter()
+                .map(|failure| format!("{}: {}", failure.resource, failure.error))
+                .collect();
             // A backend that could not be read reports itself as the resource.
             let unreadable = outcome.failed.iter().any(|failure| failure.resource == *name);
             let state = match (outcome.is_ok(), unreadable) {
@@ -149,13 +152,7 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
             checks: 0,
         });
     }
-    Ok(counted(list))
-}
-
-fn counted<T>(list: Vec<T>) -> With<Vec<T>> {
-    let mut answer = With::new(list);
-    answer.total = Some(answer.data.len());
-    answer
+    Ok(With::counted(list))
 }
 
 /// A field of an object in the kernel that somebody else had changed.
@@ -175,7 +172,8 @@ pub struct Drift {
 
 impl From<&DriftItem> for Drift {
     fn from(item: &DriftItem) -> Self {
-        let DriftItem { subsystem, resource, field, expected, actual, severity, detected_at, repaired } = item;
+        let DriftItem { subsystem, resource, field, expected, actual, severity, detected_at, repaired } =
+            item;
         Self {
             r#type: subsystem.clone(),
             resource: resource.clone(),

@@ -34,9 +34,14 @@ pub fn rows(t: &mut Table) {
     .summary("Enable a disabled policy, disable an enabled one")
     .doc("Like every edit of a policy it takes effect with the next apply.")
     .tagged();
-    t.command("/routing/policies/apply", "apply_routing_policies", stores("apply_routing_policies"), views::apply)
-        .summary("Let the stored policies steer traffic")
-        .doc("Freezes the stored policies, compiles them and brings the kernel there before it answers.");
+    t.command(
+        "/routing/policies/apply",
+        "apply_routing_policies",
+        stores("apply_routing_policies"),
+        views::apply,
+    )
+    .summary("Let the stored policies steer traffic")
+    .doc("Freezes the stored policies, compiles them and brings the kernel there before it answers.");
     views::rows(t);
     unbuilt(t);
 }

@@ -49,16 +49,21 @@ pub fn rows(t: &mut Table) {
             Placeholder::Boolean,
             "With the keys, which read *** otherwise. For administrators; audited.",
         );
-    t.question("/tunnels/generate-keys", "generate_tunnel_keys", generate_keys)
+    t.command("/tunnels/generate-keys", "generate_tunnel_keys", Effect::Reads, generate_keys)
         .summary("A new WireGuard key pair and preshared key")
         .doc("Nothing is stored.")
         .access(Access::Operate);
-    t.action("/tunnels/import-wireguard", "import_wireguard_tunnel", stores("import_wireguard_tunnel"), import)
-        .summary("Make a tunnel of a .conf file")
-        .doc("Hooks and routing keys of the file are never obeyed; the warnings name them.")
-        .accepts_text("config")
-        .status(201)
-        .tagged();
+    t.action(
+        "/tunnels/import-wireguard",
+        "import_wireguard_tunnel",
+        stores("import_wireguard_tunnel"),
+        import,
+    )
+    .summary("Make a tunnel of a .conf file")
+    .doc("Hooks and routing keys of the file are never obeyed; the warnings name them.")
+    .accepts_text("config")
+    .status(201)
+    .tagged();
     t.view("/tunnels/egress", "list_tunnel_egress", egress).summary("Which tunnel each applied policy uses");
     unbuilt(t);
 }
@@ -112,11 +117,7 @@ async fn down(cx: Cx, request: Req<()>) -> Result<Object<Tunnel>, ApiError> {
     set_admin_state(cx, request, AdminState::Down).await
 }
 
-async fn set_admin_state(
-    cx: Cx,
-    request: Req<()>,
-    want: AdminState,
-) -> Result<Object<Tunnel>, ApiError> {
+async fn set_admin_state(cx: Cx, request: Req<()>, want: AdminState) -> Result<Object<Tunnel>, ApiError> {
     let id = request.params.get("id").to_owned();
     let tunnel = id.parse().ok().and_then(|id| cx.open().ok()?.store.current().tunnels.get(id).cloned());
     if want == AdminState::Up && tunnel.is_some_and(|tunnel| !tunnel.enabled) {
@@ -129,7 +130,8 @@ async fn set_admin_state(
         cx.commit(move |draft| {
             let expected = expected(KIND, draft, &id, request.if_match.as_deref())?;
             let parsed = id.parse().map_err(|_| super::not_found::<Tunnel>(&id))?;
-            let (_, warnings) = draft.update::<Tunnel>(parsed, expected, |tunnel| tunnel.admin_state = want)?;
+            let (_, warnings) =
+                draft.update::<Tunnel>(parsed, expected, |tunnel| tunnel.admin_state = want)?;
             Ok(warnings)
         })
         .await?
@@ -163,7 +165,8 @@ async fn config(cx: Cx, request: Req<()>) -> Result<RenderedConfig, ApiError> {
     let id = request.params.get("id");
     let reveal = request.query.flag("reveal")?;
     let state = cx.open()?.store.current();
-    let tunnel = id.parse().ok().and_then(|id| state.tunnels.get(id)).ok_or_else(|| super::not_found::<Tunnel>(id))?;
+    let tunnel =
+        id.parse().ok().and_then(|id| state.tunnels.get(id)).ok_or_else(|| super::not_found::<Tunnel>(id))?;
     if reveal {
         cx.require(Access::Administer)?;
     }
@@ -188,7 +191,10 @@ fn conf_file(tunnel: &Tunnel) -> Option<WgConf> {
         preshared_key: peer.preshared_key.key().map(|key| wgconf::Key::new(*key)),
         endpoint: peer.endpoint.as_ref().map(ToString::to_string),
         allowed_ips: peer.allowed_ips.iter().map(|net| net.net()).collect(),
-        persistent_keepalive: peer.persistent_keepalive.or(Some(tunnel.keepalive)).filter(|seconds| *seconds > 0),
+        persistent_keepalive: peer
+            .persistent_keepalive
+            .or(Some(tunnel.keepalive))
+            .filter(|seconds| *seconds > 0),
     };
     Some(WgConf {
         private_key: wgconf::Key::new(*tunnel.private_key.key()?),
@@ -201,10 +207,6 @@ fn conf_file(tunnel: &Tunnel) -> Option<WgConf> {
     })
 }
 
-/// Options of a new key pair: none yet.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub struct KeyRequest {}
-
 #[derive(Serialize, JsonSchema)]
 pub struct GeneratedKeys {
     pub private_key: String,
@@ -212,7 +214,7 @@ pub struct GeneratedKeys {
     pub preshared_key: String,
 }
 
-async fn generate_keys(_: Cx, _: Req<KeyRequest>) -> Result<GeneratedKeys, ApiError> {
+async fn generate_keys(_: Cx, _: Req<()>) -> Result<GeneratedKeys, ApiError> {
     let pair = generate_keypair().map_err(|error| ApiError::internal(&error))?;
     let preshared = generate_preshared_key().map_err(|error| ApiError::internal(&error))?;
     Ok(GeneratedKeys {
@@ -222,9 +224,8 @@ async fn generate_keys(_: Cx, _: Req<KeyRequest>) -> Result<GeneratedKeys, ApiEr
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
-#[derive(Default)]
 pub struct Import {
     /// Name of the new tunnel: a-z, 0-9, _ and -.
     pub name: String,
@@ -326,7 +327,5 @@ async fn egress(cx: Cx, _: Req<()>) -> Result<With<Vec<Egress>>, ApiError> {
             });
         }
     }
-    let mut answer = With::new(list);
-    answer.total = Some(answer.data.len());
-    Ok(answer)
+    Ok(With::counted(list))
 }

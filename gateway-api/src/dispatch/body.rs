@@ -68,7 +68,9 @@ fn json(bytes: &[u8]) -> Result<Body, ApiError> {
     }
     // Line and column of the value that should have been an object.
     let (line, column) = first_character(bytes);
-    Err(ApiError::bad_request("The body must be a JSON object.").detail("line", line).detail("column", column))
+    Err(ApiError::bad_request("The body must be a JSON object.")
+        .detail("line", line)
+        .detail("column", column))
 }
 
 fn first_character(bytes: &[u8]) -> (usize, usize) {

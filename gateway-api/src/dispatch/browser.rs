@@ -89,7 +89,9 @@ mod tests {
     #[test]
     fn addresses_localhost_and_configured_names_are_hosts_of_ours() {
         let names = ["gateway.lan".to_owned()];
-        for good in ["127.0.0.1:8080", "[::1]:8080", "[fd00::1]", "localhost", "LOCALHOST:1", "Gateway.lan:8080"] {
+        for good in
+            ["127.0.0.1:8080", "[::1]:8080", "[fd00::1]", "localhost", "LOCALHOST:1", "Gateway.lan:8080"]
+        {
             assert!(check_host(&parts(&[("host", good)]), &names).is_ok(), "{good}");
         }
         for bad in ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.nip.io", ""] {
@@ -104,7 +106,9 @@ mod tests {
         assert!(check_origin(&parts(&[host])).is_ok());
         assert!(check_origin(&parts(&[host, ("origin", "http://127.0.0.1:8080")])).is_ok());
         assert!(check_origin(&parts(&[host, ("sec-fetch-site", "same-origin")])).is_ok());
-        for bad in ["http://evil.example", "null", "http://127.0.0.1:9090", "http://127.0.0.1:8080.evil.example"] {
+        for bad in
+            ["http://evil.example", "null", "http://127.0.0.1:9090", "http://127.0.0.1:8080.evil.example"]
+        {
             assert!(check_origin(&parts(&[host, ("origin", bad)])).is_err(), "{bad}");
         }
         assert!(check_origin(&parts(&[host, ("sec-fetch-site", "cross-site")])).is_err());

@@ -78,7 +78,11 @@ impl Table {
             row.list = true;
             row.filters = true;
             row.summary = "All of them, in the order of their making";
-            row.parameter("limit", Placeholder::Integer, "At most so many; without it all, at most 1000 with it.");
+            row.parameter(
+                "limit",
+                Placeholder::Integer,
+                "At most so many; without it all, at most 1000 with it.",
+            );
             row.work = handler(move |cx, request| list(kind, live, &cx, &request));
         }
         if ops.has(Ops::CREATE) {
@@ -111,7 +115,11 @@ impl Table {
             row.output = Some(<Deleted as Answer>::schema);
             row.tagged = true;
             row.summary = "Delete one";
-            row.parameter("force", Placeholder::Boolean, "Also where policies still name it; for them it is unavailable then.");
+            row.parameter(
+                "force",
+                Placeholder::Boolean,
+                "Also where policies still name it; for them it is unavailable then.",
+            );
             row.work = handler(move |cx, request| delete(kind, &cx, &request));
         }
     }
@@ -156,7 +164,13 @@ fn get(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<Re
     Ok(shown(open, &state, live, value, revision))
 }
 
-fn create(kind: &Kind, item: &'static str, live: Option<Live>, cx: &Cx, request: Request) -> Result<Reply, ApiError> {
+fn create(
+    kind: &Kind,
+    item: &'static str,
+    live: Option<Live>,
+    cx: &Cx,
+    request: Request,
+) -> Result<Reply, ApiError> {
     let open = cx.open()?;
     let input = input(request.body)?;
     let written: Written = cx.commit_blocking(|draft| kind.create(draft, input))?;

@@ -41,12 +41,19 @@ impl Client {
     pub fn blocked(reason: &str) -> Client {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let gateway = Gateway::Blocked { reason: reason.to_owned() };
-        let api = Api::new(areas::table(), gateway, Settings::default()).expect("the table has no duplicates");
+        let api =
+            Api::new(areas::table(), gateway, Settings::default()).expect("the table has no duplicates");
         Client { api, _folder: folder }
     }
 
     /// Sends a request below the API root. A body goes as JSON.
-    pub async fn send(&self, method: &str, path: &str, body: Option<Value>, headers: &[(&str, &str)]) -> Answer {
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+        headers: &[(&str, &str)],
+    ) -> Answer {
         let mut request = Request::builder().method(method).uri(format!("/api/v1{path}"));
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             request = request.header("host", "127.0.0.1:8080");

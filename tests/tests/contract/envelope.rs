@@ -33,7 +33,9 @@ async fn every_row_answers_in_the_envelope() {
         if row.media == Some("text/event-stream") {
             continue; // Goes on for ever; it has a test of its own.
         }
-        let answer = client.raw(request(row.method.as_str(), &concrete(row)).body(Body::empty()).expect("request")).await;
+        let answer = client
+            .raw(request(row.method.as_str(), &concrete(row)).body(Body::empty()).expect("request"))
+            .await;
         assert!(!answer.header("x-request-id").is_empty(), "{name}");
         if let Some(needs) = row.needs() {
             assert_eq!(answer.error(501, "not_supported")["needs"], needs, "{name}");
@@ -67,7 +69,10 @@ async fn head_is_answered_as_get_without_a_body_and_options_names_the_methods() 
 async fn an_unknown_path_and_a_wrong_method_are_told_apart() {
     let client = Client::new();
     client.get("/no/such/thing").await.error(404, "route_not_found");
-    client.raw(request("GET", "/nothing").body(Body::empty()).expect("request")).await.error(404, "route_not_found");
+    client
+        .raw(request("GET", "/nothing").body(Body::empty()).expect("request"))
+        .await
+        .error(404, "route_not_found");
     let answer = client.send("PATCH", "/devices", None, &[]).await;
     answer.error(405, "method_not_allowed");
     assert_eq!(answer.header("allow"), "GET, HEAD, POST, OPTIONS");
@@ -95,7 +100,10 @@ async fn a_body_must_be_json_and_of_bounded_size() {
     let client = Client::with(areas::table(), settings);
     for media in ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x"] {
         let request = request("POST", "/api/v1/devices").header("content-type", media);
-        client.raw(request.body(Body::from("{}")).expect("request")).await.error(415, "unsupported_media_type");
+        client
+            .raw(request.body(Body::from("{}")).expect("request"))
+            .await
+            .error(415, "unsupported_media_type");
     }
     let request = request("POST", "/api/v1/devices").header("content-type", "application/json");
     let answer = client.raw(request.body(Body::from(" ".repeat(1001))).expect("request")).await;
@@ -122,7 +130,10 @@ async fn foreign_hosts_and_foreign_pages_are_refused() {
     send(&[("origin", "null")]).await.error(403, "origin_not_allowed");
     send(&[("sec-fetch-site", "cross-site")]).await.error(403, "origin_not_allowed");
     assert_eq!(client.get("/devices").await.data(), json!([]));
-    assert_eq!(send(&[("origin", "http://127.0.0.1:8080"), ("sec-fetch-site", "same-origin")]).await.status, 201);
+    assert_eq!(
+        send(&[("origin", "http://127.0.0.1:8080"), ("sec-fetch-site", "same-origin")]).await.status,
+        201
+    );
 }
 
 #[tokio::test]
@@ -159,7 +170,10 @@ async fn query_parameters_that_nobody_reads_are_refused() {
     let client = Client::new();
     let details = client.get("/audit?limt=5").await.error(400, "invalid_parameter");
     assert_eq!(details["parameter"], "limt");
-    assert!(details["allowed"].as_array().is_some_and(|allowed| allowed.contains(&json!("limit"))), "{details}");
+    assert!(
+        details["allowed"].as_array().is_some_and(|allowed| allowed.contains(&json!("limit"))),
+        "{details}"
+    );
     for bad in ["limit=0", "limit=-1", "limit=ten", "limit=1.5", "before=yesterday"] {
         client.get(&format!("/audit?{bad}")).await.error(400, "invalid_parameter");
     }

@@ -7,3 +7,4 @@ mod envelope;
 mod examples;
 mod objects;
 mod table;
+mod views;

@@ -69,7 +69,8 @@ async fn secrets_are_never_shown_and_are_kept_when_left_out() {
     assert_eq!(made["has_private_key"], true);
     assert_eq!(made["peers"][0]["has_preshared_key"], true);
     let body = examples::tunnel(1);
-    let secrets = [&body["private_key"], &body["peers"][0]["preshared_key"]].map(|key| key.as_str().expect("a key"));
+    let secrets =
+        [&body["private_key"], &body["peers"][0]["preshared_key"]].map(|key| key.as_str().expect("a key"));
     let revealed = |text: &str| secrets.iter().all(|secret| text.contains(secret));
     let mut edited = client.get(&item).await.data();
     edited["notes"] = json!("edited");
@@ -90,7 +91,8 @@ async fn unknown_keys_are_ignored_and_reported() {
         let answer = client.post(example.path, body).await;
         assert_eq!(answer.status, 201, "{}", answer.text);
         let warnings = answer.json()["warnings"].clone();
-        let paths: Vec<_> = warnings.as_array().into_iter().flatten().map(|warning| &warning["path"]).collect();
+        let paths: Vec<_> =
+            warnings.as_array().into_iter().flatten().map(|warning| &warning["path"]).collect();
         assert!(paths.contains(&&json!("fail_polcy")), "{}: {warnings}", example.path);
         assert!(answer.data().get("fail_polcy").is_none());
     }
@@ -105,7 +107,9 @@ async fn every_wrong_field_is_reported_at_once_with_its_path() {
     body["priority"] = json!("first");
     let details = client.post("/routing/policies", body).await.error(422, "validation_failed");
     let fields = details["fields"].as_array().expect("fields");
-    let of = |path: &str| fields.iter().find(|field| field["path"] == path).unwrap_or_else(|| panic!("{path} in {details}"));
+    let of = |path: &str| {
+        fields.iter().find(|field| field["path"] == path).unwrap_or_else(|| panic!("{path} in {details}"))
+    };
     assert_eq!(of("hops[1].type")["pointer"], "/hops/1/type");
     assert!(of("hops[1].type")["allowed"].as_array().is_some_and(|allowed| allowed.contains(&json!("vpn"))));
     assert!(of("fail_policy")["allowed"].is_array());
@@ -138,7 +142,11 @@ async fn preconditions_protect_what_somebody_else_changed() {
         assert_eq!(put("*".into()).await.status, 200);
         let revision = client.get(&item).await.data()["revision"].clone();
         let by_revision = format!("\"{revision}\"");
-        assert_eq!(client.send("DELETE", &item, None, &[("if-match", &by_revision)]).await.status, 200, "{item}");
+        assert_eq!(
+            client.send("DELETE", &item, None, &[("if-match", &by_revision)]).await.status,
+            200,
+            "{item}"
+        );
     }
 }
 
@@ -246,7 +254,10 @@ async fn a_conf_file_becomes_a_tunnel_and_a_tunnel_a_conf_file() {
     let broken = json!({"name": "broken", "config": "[Interface]\nPrivateKey = x\n"});
     let details = client.post("/tunnels/import-wireguard", broken).await.error(422, "validation_failed");
     assert_eq!(details["fields"][0]["path"], "config");
-    assert!(details["fields"][0]["message"].as_str().is_some_and(|text| text.contains("line 2")), "{details}");
+    assert!(
+        details["fields"][0]["message"].as_str().is_some_and(|text| text.contains("line 2")),
+        "{details}"
+    );
 }
 
 #[tokio::test]

@@ -71,8 +71,11 @@ fn rows_stand_in_the_area_that_the_contract_names() {
 /// The list may only shrink. `UPDATE=1` takes off what was built; a row is put on it by hand, and the reviewer asks why.
 #[test]
 fn the_rows_that_are_not_built_are_exactly_the_listed_ones() {
-    let listed: BTreeSet<String> =
-        read("contract/unimplemented.txt").lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    let listed: BTreeSet<String> = read("contract/unimplemented.txt")
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect();
     let unbuilt: BTreeSet<String> =
         areas::table().rows().iter().filter(|row| row.needs().is_some()).map(name).collect();
     let forgotten: Vec<_> = unbuilt.difference(&listed).collect();
@@ -128,7 +131,10 @@ fn the_openapi_document_has_the_rows_and_nothing_else() {
     for (path, item) in document["paths"].as_object().expect("paths") {
         for (method, operation) in item.as_object().expect("operations") {
             if method != "servers" {
-                assert!(operation["responses"].as_object().is_some_and(|responses| !responses.is_empty()), "{path}");
+                assert!(
+                    operation["responses"].as_object().is_some_and(|responses| !responses.is_empty()),
+                    "{path}"
+                );
                 described.insert(format!("{} {path}", method.to_uppercase()));
             }
         }

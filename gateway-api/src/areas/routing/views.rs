@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 
+use gateway_core::conflicts::Conflict;
+use gateway_core::evaluate::{self, Evaluation};
+use gateway_core::matrix::{self, FailRow, LeakMatrix};
+use gateway_core::render::{self, Enforcement, Render};
 use gateway_ctl::reconcile::{Reason, Status};
-use gateway_model::Warning;
+use gateway_model::{EditError, Warning};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::access::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
+use crate::gateway::{Counted, Picture, blocking};
 use crate::reply::With;
 use crate::request::Req;
-use crate::table::Method::{Get, Post};
 use crate::table::{Audit, Effect, Table};
 
 pub fn rows(t: &mut Table) {
@@ -22,17 +27,19 @@ pub fn rows(t: &mut Table) {
         reconcile,
     )
     .summary("Compare the kernel with the plan now, and repair what differs");
-    t.unsupported(
-        "the engine, which is being wired",
-        &[
-            (Post, "/policy/evaluate"),
-            (Post, "/policy/conflicts"),
-            (Get, "/policy/leak-matrix"),
-            (Get, "/policy/fail-matrix"),
-            (Get, "/render"),
-            (Get, "/enforce"),
-        ],
-    );
+    t.question("/policy/evaluate", "evaluate_policies", evaluate)
+        .summary("What happens to the traffic of a device, and why")
+        .doc("A dry run by the function that decides in the kernel, over the applied policies. Nothing is sent.");
+    t.command("/policy/conflicts", "find_policy_conflicts", Effect::Reads, conflicts)
+        .summary("Stored policies that stand in one another's way or lead nowhere")
+        .access(Access::Check);
+    t.view("/policy/leak-matrix", "get_leak_matrix", leak_matrix)
+        .summary("What each applied policy does in each state of the tunnels, and whether anything leaks");
+    t.view("/policy/fail-matrix", "get_fail_matrix", fail_matrix)
+        .summary("What each applied policy does now, without its first hop, and without all");
+    t.view("/render", "get_render", rendered)
+        .summary("The compiled dataplane: maps, rules, routes, what the programs counted");
+    t.view("/enforce", "get_enforcement", enforcement).summary("The compiled policies as they are enforced");
 }
 
 /// How a run of the reconciler came out.
@@ -126,4 +133,54 @@ async fn reconcile(cx: Cx, _: Req<()>) -> Result<With<Run>, ApiError> {
     let mut answer = With::new(Run::of(status.as_deref()));
     answer.warnings = failures(status.as_ref());
     Ok(answer)
+}
+
+/// Explanations of many policies take their time, so they are made where that hurts nobody.
+async fn explain<T: Send + 'static>(
+    cx: &Cx,
+    make: impl FnOnce(&Picture) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let picture = cx.open()?.picture();
+    blocking(move || make(&picture)).await
+}
+
+async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation, ApiError> {
+    let question = request.input;
+    let answer = explain(&cx, move |now| evaluate::evaluate(&now.input(), &now.compiled, &question)).await?;
+    answer.map_err(|refusal| EditError::from(refusal).into())
+}
+
+async fn conflicts(cx: Cx, _: Req<()>) -> Result<With<Vec<Conflict>>, ApiError> {
+    let list = explain(&cx, |now| gateway_core::conflicts::conflicts(&now.input(), &now.compiled)).await?;
+    Ok(With::counted(list))
+}
+
+async fn leak_matrix(cx: Cx, _: Req<()>) -> Result<LeakMatrix, ApiError> {
+    explain(&cx, |now| matrix::leak_matrix(&now.input())).await
+}
+
+async fn fail_matrix(cx: Cx, _: Req<()>) -> Result<With<Vec<FailRow>>, ApiError> {
+    let list = explain(&cx, |now| matrix::fail_matrix(&now.input(), &now.compiled)).await?;
+    Ok(With::counted(list))
+}
+
+/// The plan, and what the programs have counted under it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Rendered {
+    #[serde(flatten)]
+    pub plan: Render,
+    pub counters: Counted,
+}
+
+async fn rendered(cx: Cx, _: Req<()>) -> Result<Rendered, ApiError> {
+    let enforcement = cx.open()?.enforcement.clone();
+    let counted = blocking(move || Ok((enforcement.generation()?, enforcement.counters()?))).await?;
+    let (generation, counters) =
+        counted.map_err(|error: gateway_ctl::effects::bpf::Error| ApiError::internal(&error))?;
+    let plan = explain(&cx, move |now| render::render(&now.compiled, generation)).await?;
+    Ok(Rendered { plan, counters })
+}
+
+async fn enforcement(cx: Cx, _: Req<()>) -> Result<Enforcement, ApiError> {
+    explain(&cx, |now| render::enforce(&now.input(), &now.compiled)).await
 }

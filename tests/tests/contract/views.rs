@@ -1,0 +1,183 @@
+//! The views of the plan, over a gateway that compiles and explains and enforces nothing.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http::Request;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::examples;
+
+/// A device whose traffic is bound to a tunnel, applied.
+async fn scene() -> (Client, Value, Value) {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    client.create("/tunnels", examples::tunnel(1)).await;
+    let mut policy = examples::policy(1);
+    policy["source_type"] = json!("device");
+    policy["source_value"] = device["id"].clone();
+    policy["hops"] = json!([{"type": "vpn", "target": "exit-1"}]);
+    let policy = client.create("/routing/policies", policy).await;
+    (client, device, policy)
+}
+
+async fn apply(client: &Client) -> Value {
+    let answer = client.send("POST", "/routing/policies/apply", None, &[]).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.data()
+}
+
+#[tokio::test]
+async fn a_policy_counts_from_the_next_apply_on() {
+    let (client, device, policy) = scene().await;
+    let question = json!({"device_id": device["id"]});
+    let before = client.post("/policy/evaluate", question.clone()).await.data();
+    assert_eq!(before["matched_policies"], json!([]), "{before}");
+    assert_eq!(before["pending_changes"], 1);
+    assert_eq!(client.get("/status").await.data()["pending_changes"], true);
+
+    let applied = apply(&client).await;
+    assert_eq!((&applied["policies"], &applied["enforced"]), (&json!(1), &json!(false)), "{applied}");
+    let status = client.get("/status").await.data();
+    assert_eq!(status["pending_changes"], false);
+    assert_eq!(status["applied_revision"], applied["applied_revision"]);
+    let after = client.post("/policy/evaluate", question).await.data();
+    assert_eq!(after["effective"]["policy"]["id"], policy["id"], "{after}");
+    assert_eq!(after["decision"], "block", "the tunnel is not up, and the policy fails closed: {after}");
+    assert!(after["sentence"].as_str().is_some_and(|sentence| sentence.contains("exit-1")), "{after}");
+    // Compiled, but not in any kernel: it does not pretend to steer.
+    let shown =
+        client.get(&format!("/routing/policies/{}", policy["id"].as_str().expect("an id"))).await.data();
+    assert_eq!((&shown["routing"], &shown["status"]), (&json!(false), &json!("error")));
+}
+
+#[tokio::test]
+async fn evaluate_takes_a_mac_or_an_id_and_says_what_is_wrong_with_others() {
+    let (client, device, _) = scene().await;
+    let ask = |body: Value| client.post("/policy/evaluate", body);
+    assert_eq!(ask(json!({"mac": "02-00-00-00-01-01"})).await.data()["device"]["id"], device["id"]);
+    ask(json!({})).await.error(422, "validation_failed");
+    ask(json!({"device_id": "laptop"})).await.error(422, "validation_failed");
+    ask(json!({"device_id": "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11"})).await.error(404, "not_found");
+    let warned = ask(json!({"mac": "02:00:00:00:01:01", "prot": 80})).await;
+    assert_eq!(warned.json()["warnings"][0]["path"], "prot");
+}
+
+#[tokio::test]
+async fn conflicts_are_found_among_stored_policies() {
+    let client = Client::new();
+    let mut first = examples::policy(1);
+    first["source_type"] = json!("all");
+    first["source_value"] = json!("");
+    let first = client.create("/routing/policies", first).await;
+    let second = client.create("/routing/policies", examples::policy(2)).await;
+    let answer = client.send("POST", "/policy/conflicts", None, &[]).await;
+    let list = answer.data();
+    let shadowed = list.as_array().expect("a list").iter().find(|conflict| conflict["kind"] == "shadowed");
+    let shadowed = shadowed.unwrap_or_else(|| panic!("{list}"));
+    assert_eq!(shadowed["policies"], json!([second["id"], first["id"]]));
+    assert_eq!(answer.header("x-total-count"), list.as_array().expect("a list").len().to_string());
+}
+
+#[tokio::test]
+async fn a_fail_closed_policy_leaks_in_no_state_and_a_fail_open_one_does() {
+    let (client, _, policy) = scene().await;
+    apply(&client).await;
+    let matrix = client.get("/policy/leak-matrix").await.data();
+    assert_eq!(matrix["states"], json!(["up", "degraded", "down", "flapping", "daemon_down", "boot"]));
+    assert_eq!(matrix["risk"], "none", "{matrix}");
+    let cells = matrix["rows"][0]["cells"].as_object().expect("cells");
+    assert_eq!(cells.len(), 6);
+    assert!(cells.values().all(|cell| cell["leak"] == false), "{matrix}");
+    assert_eq!(client.get("/policy/fail-matrix").await.data()[0]["leak_possible"], false);
+
+    let item = format!("/routing/policies/{}", policy["id"].as_str().expect("an id"));
+    let mut open = client.get(&item).await.data();
+    open["fail_policy"] = json!("fail-open");
+    assert_eq!(client.put(&item, open).await.status, 200);
+    apply(&client).await;
+    assert_eq!(client.get("/policy/leak-matrix").await.data()["rows"][0]["cells"]["down"]["leak"], true);
+    let row = client.get("/policy/fail-matrix").await.data()[0].clone();
+    assert_eq!((&row["if_all_fail"], &row["leak_possible"]), (&json!("direct"), &json!(true)), "{row}");
+}
+
+#[tokio::test]
+async fn the_plan_is_shown_and_changes_its_hash_with_its_content() {
+    let (client, _, policy) = scene().await;
+    let empty = client.get("/render").await.data();
+    assert_eq!((&empty["backend"], &empty["generation"]), (&json!("ebpf"), &json!(0)));
+    assert_eq!(client.get("/render").await.data()["hash"], empty["hash"]);
+    apply(&client).await;
+    let full = client.get("/render").await.data();
+    assert_ne!(full["hash"], empty["hash"]);
+    assert!(full["maps"].to_string().contains("02:00:00:00:01:01"), "{full}");
+    let enforced = client.get("/enforce").await.data();
+    assert!(enforced.to_string().contains(policy["id"].as_str().expect("an id")), "{enforced}");
+}
+
+#[tokio::test]
+async fn without_a_kernel_the_observer_and_reconcile_say_so() {
+    let client = Client::new();
+    let answer = client.send("POST", "/enforce/reconcile", None, &[]).await;
+    assert_eq!((answer.status, &answer.data()["enforced"]), (200, &json!(false)));
+    let observed = client.get("/observer").await.data();
+    assert!(observed.to_string().contains("disabled"), "{observed}");
+    let status = client.get("/status").await.data();
+    assert_eq!((&status["ready"], &status["dataplane"]), (&json!(false), &json!("detached")));
+    assert_eq!(status["snapshot_age_sec"], Value::Null);
+    assert_eq!(client.get("/drift").await.data(), json!([]));
+}
+
+#[tokio::test]
+async fn tunnels_of_applied_policies_are_listed_with_their_state() {
+    let (client, _, policy) = scene().await;
+    assert_eq!(client.get("/tunnels/egress").await.data(), json!([]));
+    apply(&client).await;
+    let egress = client.get("/tunnels/egress").await.data();
+    assert_eq!(
+        (&egress[0]["policy_id"], &egress[0]["tunnel"]),
+        (&policy["id"], &json!("exit-1")),
+        "{egress}"
+    );
+    assert_eq!(egress[0]["active"], false);
+}
+
+#[tokio::test]
+async fn events_tell_of_each_commit() {
+    let client = Client::new();
+    let request =
+        Request::get("/api/v1/events").header("host", "localhost").body(Body::empty()).expect("request");
+    let response = gateway_api::dispatch::answer(client.api.clone(), request).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut body = response.into_body();
+    let mut next = async || {
+        let frame =
+            tokio::time::timeout(Duration::from_secs(10), body.frame()).await.expect("an event in time");
+        let data = frame.expect("no end").expect("no error").into_data().expect("data");
+        String::from_utf8(data.to_vec()).expect("UTF-8")
+    };
+    assert!(next().await.starts_with("event: revision\n"));
+    let device = client.create("/devices", examples::device(1)).await;
+    assert_eq!(next().await, format!("event: revision\ndata: {{\"revision\":{}}}\n\n", device["revision"]));
+}
+
+#[tokio::test]
+async fn the_pages_load_nothing_from_elsewhere() {
+    let client = Client::new();
+    for path in ["/", "/api/docs", "/api/docs/docs.js", "/api/docs/docs.css"] {
+        let request = Request::get(path).header("host", "localhost").body(Body::empty()).expect("request");
+        let answer = client.raw(request).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(answer.header("content-security-policy").starts_with("default-src 'self'"), "{path}");
+        assert!(
+            !answer.text.contains("http://") && !answer.text.contains("https://"),
+            "{path} names another host"
+        );
+        assert!(
+            !answer.text.contains("onclick=") && !answer.text.contains("<style"),
+            "{path} breaks its own policy"
+        );
+    }
+}
