@@ -53,7 +53,6 @@ pub fn engine(config: &Bootstrap) -> engine::Config {
         network: Network {
             lan: config.lans().iter().map(ToString::to_string).collect(),
             uplinks: config.uplinks().iter().map(uplink).collect(),
-            // Nothing reads the samples in this version.
             sample_every: SAMPLE_EVERY,
         },
         interval: config.reconcile.enabled.then(|| Duration::from_secs(config.reconcile.interval_sec)),

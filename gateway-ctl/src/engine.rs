@@ -15,7 +15,7 @@ use gateway_model::kinds::routing_policy::Hits;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::effects::bpf::{AttachMode, Counters, Programs};
+use crate::effects::bpf::{AttachMode, Counters, Event, Programs};
 use crate::effects::observe::{Observer, Seen as Changes};
 use crate::effects::wireguard::{Engine as WireGuardEngine, WireGuard};
 use crate::effects::{Netlink, bpf, netlink};
@@ -23,6 +23,7 @@ use crate::reconcile::{
     self, Existing, Handle, Kernel, KernelDataplane, Observe, Reason, Settings, Status, Stopped, Subsystems,
     Tunnels as TunnelBackend, base_block,
 };
+use crate::services::events::{self, Recent};
 use crate::services::tunnels::{Seen as TunnelsSeen, Tunnels};
 use crate::store::Store;
 
@@ -53,6 +54,7 @@ pub struct Engine {
     handle: Handle,
     compiled: Arc<Mutex<Arc<Compiled>>>,
     tunnels: watch::Receiver<Arc<TunnelsSeen>>,
+    recent: Recent,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -93,9 +95,11 @@ impl Engine {
         );
         let revisions = tokio::spawn(wake_on_change(store.watch(), handle.clone()));
         let watching = tokio::spawn(watcher.run(handle.clone()));
-        let tasks = vec![looping, revisions, watching];
+        let recent = Recent::default();
+        let reading = tokio::spawn(events::run(dataplane.clone(), recent.clone()));
+        let tasks = vec![looping, revisions, watching, reading];
         handle.run_now(Reason::Start).await?;
-        Ok(Engine { config, dataplane, wireguard, handle, compiled, tunnels, tasks })
+        Ok(Engine { config, dataplane, wireguard, handle, compiled, tunnels, recent, tasks })
     }
 
     /// Runs the loop now and tells what came of it.
@@ -155,6 +159,11 @@ impl Engine {
             let reasons = reasons.into_iter().map(|(reason, c)| (reason.as_str().to_owned(), c)).collect();
             Ok((reasons, programs.prevented()?))
         })
+    }
+
+    /// Sampled verdicts and prevented leaks, newest last.
+    pub fn events(&self) -> Vec<Event> {
+        self.recent.list()
     }
 
     /// Ends the loop and the watchers; what is in the kernel stays.

@@ -1,3 +1,4 @@
 //! What runs beside the reconcile loop and watches or serves something.
 
+pub mod events;
 pub mod tunnels;

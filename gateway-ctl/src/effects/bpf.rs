@@ -5,6 +5,7 @@
 
 mod attach;
 mod counters;
+mod events;
 mod flows;
 mod load;
 mod maps;
@@ -16,6 +17,7 @@ use aya::programs::ProgramError;
 
 pub use attach::{AttachMode, Attached};
 pub use counters::Counters;
+pub use events::Event;
 pub use load::Programs;
 pub use swap::Swap;
 

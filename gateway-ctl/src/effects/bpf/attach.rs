@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use aya::programs::links::{FdLink, PinnedLink};
+use aya::programs::links::{FdLink, Link as _, PinnedLink};
 use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcHandle, qdisc_add_clsact};
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
 use aya::util::KernelVersion;
 use gateway_core::plan::Attachment;
+use serde_json::Value;
 
 use super::load::{GUARD, INGRESS};
 use super::{Error, Programs};
@@ -77,6 +78,13 @@ impl Programs {
 
     /// Detaches what an earlier plan attached and this one does not want.
     pub fn prune(&mut self, want: &BTreeMap<String, Attachment>) -> Result<(), std::io::Error> {
+        match AttachMode::of_this_kernel() {
+            AttachMode::Tcx => self.prune_tcx(want),
+            AttachMode::Clsact => prune_clsact(want),
+        }
+    }
+
+    fn prune_tcx(&self, want: &BTreeMap<String, Attachment>) -> Result<(), std::io::Error> {
         let wanted: BTreeSet<PathBuf> =
             want.iter().map(|(interface, attachment)| self.pin(interface, *attachment)).collect();
         for entry in std::fs::read_dir(&self.links)? {
@@ -175,16 +183,49 @@ impl Programs {
 /// Id of the program in our filter's place, read with tc(8): aya has no query for clsact.
 fn clsact_program(interface: &str, kind: TcAttachType) -> Option<u32> {
     let direction = if matches!(kind, TcAttachType::Ingress) { "ingress" } else { "egress" };
-    let output = std::process::Command::new("tc")
-        .args(["-j", "filter", "show", "dev", interface, direction, "prio", &PRIORITY.to_string()])
-        .output()
-        .ok()?;
-    let filters: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let filters =
+        tc(&["filter", "show", "dev", interface, direction, "prio", &PRIORITY.to_string()]).ok()?;
+    let ours = |filter: &&Value| {
+        let name = filter.pointer("/options/bpf_name").and_then(Value::as_str).unwrap_or_default();
+        name.starts_with(INGRESS) || name.starts_with(GUARD)
+    };
     filters
-        .as_array()?
         .iter()
+        .filter(ours)
         .find_map(|filter| filter.pointer("/options/prog/id")?.as_u64())
         .and_then(|id| u32::try_from(id).ok())
+}
+
+/// There is no pin that tells where filters were put: every interface with a clsact is looked at.
+fn prune_clsact(want: &BTreeMap<String, Attachment>) -> Result<(), std::io::Error> {
+    let qdiscs = tc(&["qdisc", "show"])?;
+    let clsact = qdiscs.iter().filter(|qdisc| qdisc["kind"] == "clsact");
+    for interface in clsact.filter_map(|qdisc| qdisc["dev"].as_str()) {
+        for attachment in [Attachment::Ingress, Attachment::Guard] {
+            let (_, kind) = program_of(attachment);
+            if want.get(interface) == Some(&attachment) || clsact_program(interface, kind).is_none() {
+                continue;
+            }
+            let handle = TcHandle::new(0, HANDLE);
+            SchedClassifierLink::attached(interface, kind, PRIORITY, handle, None)?
+                .detach()
+                .map_err(std::io::Error::other)?;
+        }
+    }
+    Ok(())
+}
+
+/// What tc(8) shows, as a list.
+fn tc(arguments: &[&str]) -> Result<Vec<Value>, std::io::Error> {
+    let output = std::process::Command::new("tc").arg("-j").args(arguments).output()?;
+    if !output.status.success() {
+        return Err(std::io::Error::other(format!("tc {} ended with {}", arguments[0], output.status)));
+    }
+    // Some versions print nothing at all where there is nothing to show.
+    if output.stdout.trim_ascii().is_empty() {
+        return Ok(Vec::new());
+    }
+    serde_json::from_slice(&output.stdout).map_err(std::io::Error::from)
 }
 
 fn with_causes(error: &dyn std::error::Error) -> String {

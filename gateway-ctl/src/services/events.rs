@@ -1,0 +1,49 @@
+//! Reads what the programs report, keeps the newest, and warns of leaks that the guard prevented.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::effects::bpf::Event;
+use crate::reconcile::KernelDataplane;
+
+const KEPT: usize = 512;
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The newest events, newest last.
+#[derive(Clone, Debug, Default)]
+pub struct Recent(Arc<Mutex<VecDeque<Event>>>);
+
+impl Recent {
+    pub fn list(&self) -> Vec<Event> {
+        self.lock().iter().cloned().collect()
+    }
+
+    fn add(&self, events: Vec<Event>) {
+        let mut kept = self.lock();
+        kept.extend(events);
+        let surplus = kept.len().saturating_sub(KEPT);
+        kept.drain(..surplus);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs until it is aborted.
+pub async fn run(dataplane: KernelDataplane, recent: Recent) {
+    let mut ticks = tokio::time::interval(LOOK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let dataplane = dataplane.clone();
+        let drained = tokio::task::spawn_blocking(move || dataplane.with(|programs| programs.drain_events(KEPT)));
+        let Ok(events) = drained.await else { return };
+        let prevented = events.iter().filter(|event| event.guard).count();
+        if prevented > 0 {
+            tracing::warn!(packets = prevented, "the guard stopped packets that were not allowed out");
+        }
+        recent.add(events);
+    }
+}
