@@ -115,8 +115,11 @@ fn shadow(policy: &RoutingPolicy, sources: &[Source], before: &[&RoutingPolicy])
     let twin = before.iter().find(|other| same && other.sources().iter().collect::<BTreeSet<_>>() == own);
     let mut policies = vec![policy.meta.id];
     policies.extend(before.iter().map(|other| other.meta.id));
-    let names: Vec<String> =
-        before.iter().take(5).map(|other| format!("{:?} (priority {})", other.name, other.priority)).collect();
+    let names: Vec<String> = before
+        .iter()
+        .take(5)
+        .map(|other| format!("{:?} (priority {})", other.name, other.priority))
+        .collect();
     let more = before.len().saturating_sub(names.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let names = format!("{}{more}", names.join(", "));
@@ -125,17 +128,26 @@ fn shadow(policy: &RoutingPolicy, sources: &[Source], before: &[&RoutingPolicy])
         (Some(_), _) => (
             ConflictKind::Duplicate,
             Severity::Info,
-            format!("{:?} (priority {priority}) repeats {names}: it matches the same and does the same.", policy.name),
+            format!(
+                "{:?} (priority {priority}) repeats {names}: it matches the same and does the same.",
+                policy.name
+            ),
         ),
         (None, true) => (
             ConflictKind::Shadowed,
             Severity::Info,
-            format!("{:?} (priority {priority}) never decides: {names} before it matches all it matches, and does the same.", policy.name),
+            format!(
+                "{:?} (priority {priority}) never decides: {names} before it matches all it matches, and does the same.",
+                policy.name
+            ),
         ),
         (None, false) => (
             ConflictKind::Shadowed,
             Severity::Warning,
-            format!("{:?} (priority {priority}) never decides: {names} before it matches all it matches.", policy.name),
+            format!(
+                "{:?} (priority {priority}) never decides: {names} before it matches all it matches.",
+                policy.name
+            ),
         ),
     };
     Conflict { kind, policies, message, severity }

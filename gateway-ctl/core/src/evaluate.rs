@@ -147,11 +147,7 @@ pub struct KernelView {
 }
 
 /// Answers a question by the plan. `compiled` should come from the same input.
-pub fn evaluate(
-    input: &Input<'_>,
-    compiled: &Compiled,
-    request: &Request,
-) -> Result<Evaluation, Refusal> {
+pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Result<Evaluation, Refusal> {
     let mut trace = Vec::new();
     let subject = Subject::find(input, request)?;
     let packets = request::packets(input, compiled, request, &subject, &mut trace)?;
@@ -168,7 +164,9 @@ pub fn evaluate(
     }
     let pending = pending_changes(input);
     if pending > 0 {
-        trace.push(format!("{pending} policy changes are saved and not applied: they are not considered here"));
+        trace.push(format!(
+            "{pending} policy changes are saved and not applied: they are not considered here"
+        ));
     }
     let matched = considered.iter().filter(|policy| policy.matched).map(|policy| MatchedPolicy {
         id: policy.id.clone(),
@@ -235,7 +233,8 @@ fn consider(
         let won = compiled.policy(judged.rank).map(|policy| policy.id.to_string());
         if won.is_some() && won.as_deref() != first {
             trace.push(
-                "the plan at work was compiled from other policies than these: the verdict is the plan's".to_owned(),
+                "the plan at work was compiled from other policies than these: the verdict is the plan's"
+                    .to_owned(),
             );
         }
     }

@@ -131,12 +131,15 @@ pub fn fail_matrix(input: &Input<'_>, compiled: &Compiled) -> Vec<FailRow> {
     let mut rows = Vec::new();
     for (rank, row) in matrix.rows.into_iter().enumerate() {
         // The plan may come from other policies than the state has.
-        let Some(policy) = compiled.policies.iter().find(|policy| policy.id == row.policy_id) else { continue };
+        let Some(policy) = compiled.policies.iter().find(|policy| policy.id == row.policy_id) else {
+            continue;
+        };
         let usual = both(&mut up, &worlds.up.compiled.policies[rank]);
         let current = both(&mut now, policy);
         let all = both(&mut nothing, &worlds.nothing.compiled.policies[rank]);
         let cells = &row.cells;
-        let leaks = [&cells.up, &cells.degraded, &cells.down, &cells.flapping, &cells.daemon_down, &cells.boot];
+        let leaks =
+            [&cells.up, &cells.degraded, &cells.down, &cells.flapping, &cells.daemon_down, &cells.boot];
         rows.push(FailRow {
             policy_id: row.policy_id,
             name: row.name,
@@ -217,7 +220,8 @@ impl<'a> Rows<'a> {
         let view = View { input: self.input, usual: &usual, dns: &dns, bound };
         let up = view.cell(&mut self.up, rank);
         let down = view.cell(&mut self.down, rank);
-        let first = policy.hops.first().and_then(|hop| self.worlds.without.keys().position(|key| *key == hop.hop));
+        let first =
+            policy.hops.first().and_then(|hop| self.worlds.without.keys().position(|key| *key == hop.hop));
         let exits = match first {
             Some(place) => &mut self.degraded[place],
             None => &mut self.up,
@@ -235,8 +239,13 @@ impl<'a> Rows<'a> {
             boot,
         };
         let risk = risk(policy, stored, &cells);
-        let row =
-            LeakRow { policy_id: policy.id, name: policy.name.clone(), fail_policy: policy.fail_policy, cells, risk };
+        let row = LeakRow {
+            policy_id: policy.id,
+            name: policy.name.clone(),
+            fail_policy: policy.fail_policy,
+            cells,
+            risk,
+        };
         (row, exposed(&without, &usual))
     }
 }
@@ -290,7 +299,8 @@ impl View<'_> {
             dns = dns.max(outcome);
             dns_leaks |= meant_for_a_tunnel && outcome == Outcome::Direct;
         }
-        let shown = if outcome == Outcome::Blocked && ipv6 != Outcome::Blocked { &reach[1] } else { &reach[0] };
+        let shown =
+            if outcome == Outcome::Blocked && ipv6 != Outcome::Blocked { &reach[1] } else { &reach[0] };
         Cell {
             outcome,
             via: shown.via(self.input, compiled),

@@ -14,7 +14,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::compile::Compiled;
-pub use enforcement::{ActionView, AttachView, Enforcement, FindingView, LegView, PolicyEnforcement, enforce};
+pub use enforcement::{
+    ActionView, AttachView, Enforcement, FindingView, LegView, PolicyEnforcement, enforce,
+};
 
 /// The compiled dataplane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -85,7 +87,11 @@ pub fn render(compiled: &Compiled, generation: u32) -> Render {
         excludes: lines::excludes(plan),
         dns_bindings: Vec::new(),
         wireguard: plan.wireguard.iter().map(|(name, device)| (name.clone(), wireguard(device))).collect(),
-        addresses: plan.addresses.keys().map(|key| format!("{} dev {}", key.address, key.interface)).collect(),
+        addresses: plan
+            .addresses
+            .keys()
+            .map(|key| format!("{} dev {}", key.address, key.interface))
+            .collect(),
         sysctls: plan.sysctls.clone(),
     };
     let text = serde_json::to_vec(&render).expect("text keys and plain values");
@@ -102,11 +108,12 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
         views.insert(name, MapView { count: entries.len(), entries });
     };
     add(maps::Plans::NAME, vec![lines::header(compiled)]);
-    let interface = |(key, value): (&gateway_common::wire::InterfaceKey, &gateway_common::wire::InterfaceValue)| {
-        let tag = if key.vlan == 0 { String::new() } else { format!(" vlan {}", key.vlan) };
-        let is = if value.vlan == 0 { String::new() } else { format!(", itself vlan {}", value.vlan) };
-        format!("ifindex {}{tag} -> {}{is}", key.index, rank(value.rank))
-    };
+    let interface =
+        |(key, value): (&gateway_common::wire::InterfaceKey, &gateway_common::wire::InterfaceValue)| {
+            let tag = if key.vlan == 0 { String::new() } else { format!(" vlan {}", key.vlan) };
+            let is = if value.vlan == 0 { String::new() } else { format!(", itself vlan {}", value.vlan) };
+            format!("ifindex {}{tag} -> {}{is}", key.index, rank(value.rank))
+        };
     add(maps::Interfaces::NAME, plan.interfaces.iter().map(interface).collect());
     add(maps::Vlans::NAME, plan.vlans.iter().map(|(id, r)| format!("vlan {id} -> {}", rank(*r))).collect());
     let macs = plan.devices_by_mac.iter();

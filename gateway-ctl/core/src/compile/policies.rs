@@ -83,7 +83,13 @@ impl Ranks {
         rank: u32,
         findings: &mut Vec<Finding>,
     ) {
-        let mut find = |code, message| findings.push(Finding { code, policy: Some(policy.meta.id), message });
+        let mut find = |code, message| {
+            let finding = Finding { code, policy: Some(policy.meta.id), message };
+            // What holds for the elements of a list alike is said once.
+            if findings.last() != Some(&finding) {
+                findings.push(finding);
+            }
+        };
         match source {
             Source::All => self.all = self.all.min(rank),
             Source::Interface(name) => match interface_key(input, name.as_str()) {

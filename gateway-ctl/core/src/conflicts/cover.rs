@@ -94,10 +94,7 @@ impl<'a> Cover<'a> {
             return Some(BTreeSet::from([all]));
         }
         let whole = |net: IpNet| self.sources.first(&net).or_else(|| self.destinations.first(&net));
-        Some(BTreeSet::from([
-            whole(IpNet::V4(Ipv4Net::default()))?,
-            whole(IpNet::V6(Ipv6Net::default()))?,
-        ]))
+        Some(BTreeSet::from([whole(IpNet::V4(Ipv4Net::default()))?, whole(IpNet::V6(Ipv6Net::default()))?]))
     }
 
     fn of(&self, source: &Source) -> Option<BTreeSet<usize>> {

@@ -23,7 +23,8 @@ pub fn check(
     let wrong: Vec<String> = policy.hops.iter().filter_map(|hop| wrong_hop(input, compiled, hop)).collect();
     if !wrong.is_empty() {
         let all = wrong.len() == policy.hops.len();
-        let outcome = if all { format!("; its failure policy {} applies", policy.fail_policy) } else { String::new() };
+        let outcome =
+            if all { format!("; its failure policy {} applies", policy.fail_policy) } else { String::new() };
         let severity = if all { Severity::Error } else { Severity::Warning };
         note(format!("{:?}: {}{outcome}.", policy.name, wrong.join(", ")), severity);
     }
@@ -50,9 +51,7 @@ fn wrong_hop(input: &Input<'_>, compiled: &Compiled, hop: &Hop) -> Option<String
             compiled.legs.uplink(target).is_none().then(|| format!("{target} is no configured uplink"))
         }
         HopType::Proxy => Some(format!("the proxy {target} is unreachable: this version has no proxies")),
-        HopType::MeshPeer => {
-            Some(format!("the mesh peer {target} is unreachable: this version has no mesh"))
-        }
+        HopType::MeshPeer => Some(format!("the mesh peer {target} is unreachable: this version has no mesh")),
     }
 }
 
@@ -75,7 +74,9 @@ fn matches_nothing(input: &Input<'_>, source: &Source) -> Option<String> {
             }
             Some(_) => None,
         },
-        Source::Domain(_) => Some(format!("the domain {source} needs the resolver, which this version does not have")),
+        Source::Domain(_) => {
+            Some(format!("the domain {source} needs the resolver, which this version does not have"))
+        }
         _ => None,
     }
 }

@@ -124,7 +124,7 @@ pub fn source(
     }
     let family = if ipv6 { "IPv6" } else { "IPv4" };
     let net = nets().find(|net| net.addr().is_ipv6() == ipv6 && !is_link_local(net.addr()));
-    match net.and_then(|net| some_host(net)) {
+    match net.and_then(some_host) {
         Some(host) => {
             trace.push(format!("no {family} address of it is known: {host} is assumed"));
             host

@@ -86,9 +86,7 @@ impl<'a> Kernel<'a> {
         let first = RouteKey { table, destination, metric: 0 };
         let last = RouteKey { table, destination, metric: u32::MAX };
         self.compiled.plan.routes.range(first..=last).find_map(|(_, route)| match route {
-            RouteValue::Unicast { interface, .. } => {
-                self.stands(interface).then(|| Ok(interface.clone()))
-            }
+            RouteValue::Unicast { interface, .. } => self.stands(interface).then(|| Ok(interface.clone())),
             RouteValue::Unreachable => Some(Err(format!("table {table} has no way out at present"))),
             RouteValue::Prohibit => Some(Err(format!("table {table} prohibits it"))),
         })

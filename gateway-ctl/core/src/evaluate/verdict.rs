@@ -39,7 +39,11 @@ impl<'a> Subject<'a> {
                 let not_found = || Refusal::NotFound { resource_type: "device", id: id.to_string() };
                 let device = input.state.devices.get(id).ok_or_else(not_found)?.as_ref();
                 if mac.is_some_and(|mac| !device.all_macs().contains(&mac)) {
-                    problems.add(code::CONFLICT, "mac", format!("The device {:?} has other addresses.", device.name));
+                    problems.add(
+                        code::CONFLICT,
+                        "mac",
+                        format!("The device {:?} has other addresses.", device.name),
+                    );
                 }
                 let seen = |mac: &MacAddr| input.facts.neighbours.contains_key(&mac.octets());
                 let macs = device.all_macs();
@@ -67,7 +71,8 @@ impl<'a> Subject<'a> {
 
     pub fn shown(&self, input: &Input<'_>) -> Subjected {
         let device = self.device;
-        let groups = device.map(|device| input.state.groups_of(device.meta.id).map(|g| g.name.clone()).collect());
+        let groups =
+            device.map(|device| input.state.groups_of(device.meta.id).map(|g| g.name.clone()).collect());
         let class = device.and_then(|device| input.state.trust_class_of(device));
         Subjected {
             id: device.map(|device| device.meta.id.to_string()),
@@ -117,7 +122,8 @@ pub fn judge_packet<'a>(
     if let Some(device) = by_address {
         trace.push(format!("{family}: the address {source} makes it the device {}", device.name));
     } else if subject.mac.is_none() {
-        trace.push(format!("{family}: the device has no MAC address: nothing tells its traffic from others'"));
+        trace
+            .push(format!("{family}: the device has no MAC address: nothing tells its traffic from others'"));
     }
     let class = subject.device.or(by_address).and_then(|device| input.state.trust_class_of(device));
     let because = sentence::reason(verdict.reason, class.map(|class| class.name.as_str()));
@@ -152,7 +158,9 @@ pub fn judge_packet<'a>(
     }
     let out = exit.map(|exit| exit.out);
     match verdict.reason {
-        Reason::PolicyReject | Reason::PolicyDrop => clause = policy.map(|policy| failure(policy, packet.ipv6)),
+        Reason::PolicyReject | Reason::PolicyDrop => {
+            clause = policy.map(|policy| failure(policy, packet.ipv6))
+        }
         Reason::PolicyDirect | Reason::Unmatched => {
             shown.decision = Decision::Direct;
             shown.via = Some("default".to_owned());
@@ -168,7 +176,8 @@ pub fn judge_packet<'a>(
             let choice = policy.map(|policy| if packet.ipv6 { &policy.v6 } else { &policy.v4 });
             let legs = choice.map(legs_of).unwrap_or_default();
             shown.ways = legs.iter().map(|leg| leg_name(input, compiled, *leg)).collect();
-            hop = policy.and_then(|p| p.hops.iter().find(|hop| hop.leg == verdict.leg)).map(|h| h.hop.clone());
+            hop =
+                policy.and_then(|p| p.hops.iter().find(|hop| hop.leg == verdict.leg)).map(|h| h.hop.clone());
             let down = policy.map(|policy| policy.hops.iter().filter(|hop| !hop.usable).map(hop_down));
             clause = down.map(|down| down.collect::<Vec<_>>().join(", ")).filter(|down| !down.is_empty());
             let uplink = compiled.legs.get(verdict.leg).is_some_and(|leg| leg.kind == LegKind::Uplink);
@@ -189,10 +198,9 @@ pub fn judge_packet<'a>(
         _ => {}
     }
     if let Some(policy) = policy {
-        shown.reason = clause.as_ref().map_or_else(
-            || policy_matched(policy),
-            |clause| format!("{}; {clause}", policy_matched(policy)),
-        );
+        shown.reason = clause
+            .as_ref()
+            .map_or_else(|| policy_matched(policy), |clause| format!("{}; {clause}", policy_matched(policy)));
     }
     let words = Words { head: head(&shown), policy: policy.map(policy_matched), clause };
     Judged { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }

@@ -42,7 +42,8 @@ impl World {
     pub fn carried_by_the_daemon(&self) -> BTreeSet<String> {
         let legs = self.compiled.legs.by_number.values();
         let tunnels = legs.filter(|leg| matches!(leg.kind, LegKind::Tunnel(_))).map(|leg| &leg.interface);
-        let in_kernel = |name: &String| self.facts.links.get(name).is_some_and(|link| link.kind == "wireguard");
+        let in_kernel =
+            |name: &String| self.facts.links.get(name).is_some_and(|link| link.kind == "wireguard");
         tunnels.filter(|name| !in_kernel(name)).cloned().collect()
     }
 }
@@ -59,8 +60,13 @@ impl Worlds {
             take_down(input, &mut nothing, HopType::Interface, &uplink.interface);
         }
         let up = World::of(input, all_up);
-        let first: BTreeSet<&Hop> =
-            up.compiled.policies.iter().filter_map(|policy| policy.hops.first()).map(|hop| &hop.hop).collect();
+        let first: BTreeSet<&Hop> = up
+            .compiled
+            .policies
+            .iter()
+            .filter_map(|policy| policy.hops.first())
+            .map(|hop| &hop.hop)
+            .collect();
         let without = first.into_iter().map(|hop| {
             let mut facts = up.facts.clone();
             take_down(input, &mut facts, hop.r#type, &hop.target);

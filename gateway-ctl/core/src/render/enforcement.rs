@@ -171,6 +171,9 @@ fn matcher(input: &Input<'_>, source: &Source) -> String {
         Source::Subnet(net) => format!("from {net}"),
         Source::Device(id) => match input.state.devices.get(*id) {
             None => format!("device {id}, which does not exist"),
+            Some(device) if device.all_macs().is_empty() => {
+                format!("device {:?}, which has no MAC address", device.name)
+            }
             Some(device) => {
                 let macs: Vec<String> = device.all_macs().iter().map(ToString::to_string).collect();
                 format!("device {:?} ({})", device.name, macs.join(", "))

@@ -127,12 +127,17 @@ pub fn ip_rules(plan: &Plan) -> Vec<String> {
                 RuleAction::Unreachable => "unreachable".to_owned(),
             };
             let suppress = rule.suppress_prefix_length;
-            let suppress = suppress.map(|length| format!(" suppress_prefixlength {length}")).unwrap_or_default();
+            let suppress =
+                suppress.map(|length| format!(" suppress_prefixlength {length}")).unwrap_or_default();
             let family = match key.family {
                 Family::V4 => "ip",
                 Family::V6 => "ip -6",
             };
-            format!("{family} rule {}: from all{from}{} {action}{suppress}", key.priority, mark.unwrap_or_default())
+            format!(
+                "{family} rule {}: from all{from}{} {action}{suppress}",
+                key.priority,
+                mark.unwrap_or_default()
+            )
         })
         .collect()
 }
@@ -163,7 +168,9 @@ pub fn nft(plan: &Plan) -> Vec<String> {
     }
     if !nft.uplinks.is_empty() {
         let uplinks = nft.uplinks.join(", ");
-        lines.push(format!("nft inet {table}: masquerade IPv4 and unique local IPv6 that leaves by {uplinks}"));
+        lines.push(format!(
+            "nft inet {table}: masquerade IPv4 and unique local IPv6 that leaves by {uplinks}"
+        ));
     }
     if !nft.open_udp.is_empty() {
         let ports: Vec<String> = nft.open_udp.iter().map(ToString::to_string).collect();

@@ -7,8 +7,11 @@ use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
 use gateway_common::verdict::{Action, Question, Reason, Verdict, judge};
 use gateway_common::wire::{Address, Fragment, Mac, Mark, RANK_NONE};
 use gateway_core::compile::{Compiled, Input, compile};
+use gateway_core::conflicts::{ConflictKind, conflicts};
 use gateway_core::environment::PlanEnvironment;
 use gateway_core::evaluate::matching::{consider, device_behind};
+use gateway_core::matrix::{Cells, Outcome, leak_matrix};
+use gateway_model::Id;
 use gateway_model::kinds::device::{Device, DeviceStatus};
 use gateway_model::kinds::routing_policy::{FailPolicy, HopType, Reject, RoutingPolicy};
 use gateway_model::kinds::trust_class::{Internet, LanAccess};
@@ -46,7 +49,11 @@ fn address(ipv6: bool, outside: bool, n: u8) -> IpAddr {
 fn prefix() -> impl Strategy<Value = String> {
     let lengths = (select(vec![0u8, 8, 16, 21, 22, 23, 24, 29, 30, 31, 32]), any::<bool>());
     (any::<bool>(), any::<bool>(), any::<u8>(), lengths).prop_map(|(ipv6, outside, n, (length, whole))| {
-        let length = if ipv6 { if length > 24 { 96 + length } else { length + 32 * u8::from(length > 0) } } else { length };
+        let length = if ipv6 {
+            if length > 24 { 96 + length } else { length + 32 * u8::from(length > 0) }
+        } else {
+            length
+        };
         let length = if whole { if ipv6 { 128 } else { 32 } } else { length };
         IpNet::new(address(ipv6, outside, n), length).expect("a length of the family").trunc().to_string()
     })
@@ -112,8 +119,8 @@ fn policy_plan() -> impl Strategy<Value = PolicyPlan> {
         select(vec!["unreachable", "drop"]),
         select(vec!["flow", "source", "source_dest"]),
     );
-    (source(), way(), 0i64..6, prop::bool::weighted(0.9), prop::option::weighted(0.2, any::<bool>()), more).prop_map(
-        |(source, way, priority, enabled, expired, (fail_policy, reject, sticky))| PolicyPlan {
+    (source(), way(), 0i64..6, prop::bool::weighted(0.9), prop::option::weighted(0.2, any::<bool>()), more)
+        .prop_map(|(source, way, priority, enabled, expired, (fail_policy, reject, sticky))| PolicyPlan {
             source,
             way,
             priority,
@@ -122,8 +129,7 @@ fn policy_plan() -> impl Strategy<Value = PolicyPlan> {
             fail_policy,
             reject,
             sticky,
-        },
-    )
+        })
 }
 
 #[derive(Clone, Debug)]
@@ -144,7 +150,8 @@ struct Scene {
 fn scene() -> impl Strategy<Value = Scene> {
     let usually = || prop::bool::weighted(0.75);
     let class = || prop::option::weighted(0.5, 0..CLASSES.len());
-    let status = prop_oneof![8 => Just("known"), 1 => Just("blocked"), 1 => Just("quarantined"), 1 => Just("new")];
+    let status =
+        prop_oneof![8 => Just("known"), 1 => Just("blocked"), 1 => Just("quarantined"), 1 => Just("new")];
     (
         prop::collection::vec(policy_plan(), 0..14),
         prop::collection::vec((class(), status), 5),
@@ -199,19 +206,22 @@ fn probe() -> impl Strategy<Value = Probe> {
             ("198.51.100.2", "2001:db8:ffff::2"),
         ]).prop_map(|(four, six)| Destination::Named(four, six)),
     ];
-    let fragment = prop_oneof![6 => Just(Fragment::Whole), 1 => Just(Fragment::First), 1 => Just(Fragment::Later)];
-    let transport = (select(vec![TCP, TCP, UDP, UDP, ICMP, 47, 132, 136]), prop_oneof![3 => ports(), 1 => any::<u16>()]);
-    (0..MACS.len(), any::<Index>(), select(vec![0u16, 0, 0, 10, 20, 30]), any::<bool>(), (prop::bool::weighted(0.1), any::<u8>()), destination, transport, fragment)
-        .prop_map(|(mac, interface, vlan, ipv6, source, destination, (protocol, port), fragment)| Probe {
-            mac,
-            interface,
-            vlan,
-            ipv6,
-            source,
-            destination,
-            protocol,
-            port,
-            fragment,
+    let fragment =
+        prop_oneof![6 => Just(Fragment::Whole), 1 => Just(Fragment::First), 1 => Just(Fragment::Later)];
+    let transport =
+        (select(vec![TCP, TCP, UDP, UDP, ICMP, 47, 132, 136]), prop_oneof![3 => ports(), 1 => any::<u16>()]);
+    (
+        0..MACS.len(),
+        any::<Index>(),
+        select(vec![0u16, 0, 0, 10, 20, 30]),
+        any::<bool>(),
+        (prop::bool::weighted(0.1), any::<u8>()),
+        destination,
+        transport,
+        fragment,
+    )
+        .prop_map(|(mac, interface, vlan, ipv6, source, destination, (protocol, port), fragment)| {
+            Probe { mac, interface, vlan, ipv6, source, destination, protocol, port, fragment }
         })
 }
 
@@ -220,18 +230,34 @@ impl Scene {
         let mut world = World::new();
         world.facts = gateway_core::facts::Facts::default();
         world.network.lan = self.lan.iter().map(|name| (*name).to_owned()).collect();
-        world.network.uplinks.push(gateway_core::network::UplinkSettings { interface: "wan1".into(), gateway: None });
+        world
+            .network
+            .uplinks
+            .push(gateway_core::network::UplinkSettings { interface: "wan1".into(), gateway: None });
         world.link("lan0", 2).link("lan1", 3).link("lan2", 6).link("wan0", 7).link("wan1", 8);
-        world.vlan_link("lan0.20", 4, "lan0", 20).vlan_link("lan2.30", 5, "lan2", 30).vlan_link("lan1.40", 9, "lan1", 40);
+        world
+            .vlan_link("lan0.20", 4, "lan0", 20)
+            .vlan_link("lan2.30", 5, "lan2", 30)
+            .vlan_link("lan1.40", 9, "lan1", 40);
         world.address("lan0", "10.0.0.1/24").address("lan0", "fd00::1/64");
-        world.address("lan1", "10.0.1.1/24").address("lan0.20", "10.0.2.1/24").address("lan0.20", "fe80::7/64");
+        world
+            .address("lan1", "10.0.1.1/24")
+            .address("lan0.20", "10.0.2.1/24")
+            .address("lan0.20", "fe80::7/64");
         world.address("wan0", "198.51.100.2/24").address("wan0", "2001:db8:ffff::2/64");
         world.address("wg-a", "10.64.0.2/32").address("wg-a", "fd64::2/128");
-        world.default_route("wan0", "198.51.100.1").default_route("wan0", "2001:db8:ffff::1").default_route("wan1", "198.51.101.1");
+        world
+            .default_route("wan0", "198.51.100.1")
+            .default_route("wan0", "2001:db8:ffff::1")
+            .default_route("wan1", "198.51.101.1");
         world.create("trust_class", json!({"name": "policy-only", "internet": "policy"})).expect("a class");
         world.create("trust_class", json!({"name": "segment", "lan_access": "segment"})).expect("a class");
         for (name, (usable, enabled, up, ipv4, ipv6)) in TUNNELS.iter().zip(&self.tunnels) {
-            let addresses: Vec<&str> = [(*ipv4, "10.64.0.2/32"), (*ipv6, "fd64::2/128")].iter().filter(|(has, _)| *has).map(|(_, a)| *a).collect();
+            let addresses: Vec<&str> = [(*ipv4, "10.64.0.2/32"), (*ipv6, "fd64::2/128")]
+                .iter()
+                .filter(|(has, _)| *has)
+                .map(|(_, a)| *a)
+                .collect();
             let id = world.tunnel_with(name, &addresses);
             world.set_usable(name, *usable);
             let change = |tunnel: &mut gateway_model::Tunnel| {
@@ -304,7 +330,8 @@ impl Probe {
         // Mostly where programs stand; what enters elsewhere must not confuse the decision either.
         let links = &world.facts.links;
         let lan = world.network.lan.iter().filter_map(|name| links.get(name));
-        let seen: Vec<u32> = links.values().chain(lan.clone()).chain(lan.clone()).chain(lan).map(|link| link.index).collect();
+        let seen: Vec<u32> =
+            links.values().chain(lan.clone()).chain(lan.clone()).chain(lan).map(|link| link.index).collect();
         let mac: gateway_model::MacAddr = MACS[self.mac].parse().expect("an address");
         let destination: IpAddr = match self.destination {
             Destination::Space(outside, n) => address(self.ipv6, outside, n),
@@ -363,7 +390,8 @@ fn expected(input: &Input<'_>, packet: &IpPacket) -> Expected {
         }
         None => Expected::Reason(Reason::Unmatched),
         Some(winner) => {
-            let policy = input.state.applied.policies.get(winner.id.parse().expect("an id")).expect("a policy");
+            let policy =
+                input.state.applied.policies.get(winner.id.parse().expect("an id")).expect("a policy");
             let (reason, legs) = way_of(input, policy, packet.ipv6);
             Expected::Policy(winner.id, reason, legs)
         }
@@ -375,7 +403,14 @@ fn local(input: &Input<'_>, to: IpAddr) -> Option<Reason> {
     if let Some((interface, _)) = own {
         return Some(if interface.starts_with("wg-") { Reason::OwnForbidden } else { Reason::Own });
     }
-    let lans = || input.facts.addresses.iter().filter(|(name, _)| input.network.lan.contains(name)).flat_map(|(_, nets)| nets);
+    let lans = || {
+        input
+            .facts
+            .addresses
+            .iter()
+            .filter(|(name, _)| input.network.lan.contains(name))
+            .flat_map(|(_, nets)| nets)
+    };
     let scope = match to {
         IpAddr::V4(four) => four.is_multicast() || four.is_broadcast() || four.is_link_local(),
         IpAddr::V6(six) => six.is_multicast() || six.is_unicast_link_local(),
@@ -394,7 +429,15 @@ fn way_of(input: &Input<'_>, policy: &RoutingPolicy, ipv6: bool) -> (Reason, BTr
         (_, Reject::Drop) => Reason::PolicyDrop,
     };
     let up = |name: &str| input.facts.links.get(name).is_some_and(|link| link.up);
-    let routes = |name: &str| input.facts.default_routes.iter().filter(|r| r.interface == name).map(|r| r.ipv6).collect::<BTreeSet<bool>>();
+    let routes = |name: &str| {
+        input
+            .facts
+            .default_routes
+            .iter()
+            .filter(|r| r.interface == name)
+            .map(|r| r.ipv6)
+            .collect::<BTreeSet<bool>>()
+    };
     // Usable at all, and able to carry the family.
     let able = |kind: HopType, target: &str| match kind {
         HopType::Vpn => match input.state.tunnel_by_name(target) {
@@ -412,9 +455,15 @@ fn way_of(input: &Input<'_>, policy: &RoutingPolicy, ipv6: bool) -> (Reason, BTr
         }
         HopType::Proxy | HopType::MeshPeer => (false, false),
     };
-    let usable = policy.hops.iter().map(|hop| (hop.target.clone(), able(hop.r#type, &hop.target))).filter(|(_, (usable, _))| *usable);
-    let chosen: Vec<(String, (bool, bool))> = if policy.splitting { usable.collect() } else { usable.take(1).collect() };
-    let legs: BTreeSet<String> = chosen.into_iter().filter(|(_, (_, carries))| *carries).map(|(name, _)| name).collect();
+    let usable = policy
+        .hops
+        .iter()
+        .map(|hop| (hop.target.clone(), able(hop.r#type, &hop.target)))
+        .filter(|(_, (usable, _))| *usable);
+    let chosen: Vec<(String, (bool, bool))> =
+        if policy.splitting { usable.collect() } else { usable.take(1).collect() };
+    let legs: BTreeSet<String> =
+        chosen.into_iter().filter(|(_, (_, carries))| *carries).map(|(name, _)| name).collect();
     if legs.is_empty() { (failed, legs) } else { (Reason::PolicyLeg, legs) }
 }
 
@@ -470,7 +519,45 @@ proptest! {
     }
 }
 
-/// The property above would hold as well if no packet ever met a policy.
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_policy_that_is_told_to_be_shadowed_never_wins(
+        scene in scene(),
+        probes in prop::collection::vec(probe(), 40),
+    ) {
+        let world = scene.build();
+        let compiled = compile(&world.input());
+        let silent = [ConflictKind::Shadowed, ConflictKind::Duplicate];
+        let found = conflicts(&world.input(), &compiled);
+        let shadowed: BTreeSet<Id> =
+            found.iter().filter(|conflict| silent.contains(&conflict.kind)).map(|conflict| conflict.policies[0]).collect();
+        for probe in &probes {
+            let packet = probe.packet(&world);
+            let winner = compiled.policy(judged(&compiled, &packet).rank).map(|policy| policy.id);
+            prop_assert!(winner.is_none_or(|id| !shadowed.contains(&id)), "{:?} wins {:?}", winner, packet);
+        }
+    }
+
+    #[test]
+    fn policies_of_tunnels_that_do_not_fail_open_are_direct_in_no_state(scene in scene()) {
+        let world = scene.build();
+        for row in leak_matrix(&world.input()).rows {
+            let policy = world.state.applied.policies.get(row.policy_id).expect("a policy");
+            let tunnels_only = policy.hops.iter().all(|hop| hop.r#type != HopType::Interface);
+            if row.fail_policy == FailPolicy::Open || !tunnels_only {
+                continue;
+            }
+            let Cells { up, degraded, down, flapping, daemon_down, boot } = &row.cells;
+            for cell in [up, degraded, down, flapping, daemon_down, boot] {
+                prop_assert!(cell.outcome != Outcome::Direct && cell.ipv6 != Outcome::Direct, "{:?}", row);
+            }
+        }
+    }
+}
+
+/// The properties above would hold as well if no packet ever met a policy.
 #[test]
 fn generated_packets_meet_policies_of_every_source_type() {
     use proptest::strategy::ValueTree;

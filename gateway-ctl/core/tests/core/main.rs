@@ -1,4 +1,9 @@
 //! What the core makes of states, facts and questions, seen from outside.
 
+mod conflict;
+mod evaluation;
 mod first_match;
+mod golden;
+mod posture;
+mod size;
 mod world;

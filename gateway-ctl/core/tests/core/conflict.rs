@@ -1,0 +1,212 @@
+//! Conflicts among stored policies.
+
+use gateway_core::conflicts::{Conflict, ConflictKind, Severity, conflicts};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+fn found(world: &World) -> Vec<Conflict> {
+    conflicts(&world.input(), &world.compiled())
+}
+
+/// Kinds with the names of the policies.
+fn named(world: &World) -> Vec<(ConflictKind, Vec<String>)> {
+    let name = |id: &gateway_model::Id| world.state.routing_policies.get(*id).expect("a policy").name.clone();
+    found(world)
+        .iter()
+        .map(|conflict| (conflict.kind, conflict.policies.iter().map(name).collect()))
+        .collect()
+}
+
+fn policy(world: &mut World, name: &str, priority: i64, source: (&str, &str), more: Value) {
+    let mut input =
+        json!({"name": name, "priority": priority, "source_type": source.0, "source_value": source.1});
+    input.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    world.policy(input);
+}
+
+fn shadowed(by: &[&str], policy: &str) -> (ConflictKind, Vec<String>) {
+    (ConflictKind::Shadowed, std::iter::once(&policy).chain(by).map(|name| (*name).to_owned()).collect())
+}
+
+fn open() -> Value {
+    json!({"fail_policy": "fail-open"})
+}
+
+#[test]
+fn a_policy_for_everything_shadows_what_comes_after_it_and_nothing_before() {
+    let mut world = World::new();
+    policy(&mut world, "before", 1, ("vlan", "10"), open());
+    policy(&mut world, "all", 5, ("all", ""), json!({}));
+    policy(&mut world, "after", 10, ("subnet", "10.0.0.0/8"), open());
+    policy(&mut world, "last", 20, ("all", ""), open());
+    assert_eq!(named(&world), [shadowed(&["all"], "after"), shadowed(&["all"], "last")]);
+    assert_eq!(found(&world)[0].severity, Severity::Warning);
+}
+
+#[test]
+fn a_network_is_shadowed_by_one_around_it_and_not_by_one_inside_it() {
+    let mut world = World::new();
+    policy(&mut world, "inside", 1, ("subnet", "10.1.0.0/16"), json!({}));
+    policy(&mut world, "around", 2, ("subnet", "10.0.0.0/8"), open());
+    policy(&mut world, "narrow", 3, ("subnet", "10.2.3.0/24,10.1.2.0/24"), json!({}));
+    policy(&mut world, "beside", 4, ("subnet", "10.2.3.0/24,11.0.0.0/8"), json!({}));
+    policy(&mut world, "destination", 5, ("destination", "10.2.3.0/24"), json!({}));
+    // The first policy that has it is named for each element.
+    assert_eq!(named(&world), [shadowed(&["inside", "around"], "narrow")]);
+}
+
+#[test]
+fn ports_are_shadowed_by_the_whole_destination_and_by_the_same_port_around() {
+    let mut world = World::new();
+    policy(&mut world, "web", 1, ("destination", "203.0.113.0/24:443"), json!({}));
+    policy(&mut world, "web-host", 2, ("destination", "203.0.113.7:443"), open());
+    policy(&mut world, "other-port", 3, ("destination", "203.0.113.7:80"), open());
+    policy(&mut world, "host", 4, ("destination", "203.0.113.7"), open());
+    policy(&mut world, "late-port", 5, ("destination", "203.0.113.7:25"), json!({}));
+    assert_eq!(named(&world), [shadowed(&["web"], "web-host"), shadowed(&["host"], "late-port")]);
+}
+
+#[test]
+fn a_group_shadows_its_members_and_members_together_shadow_a_group() {
+    let mut world = World::new();
+    let one = world.device("one", "02:00:00:00:00:01");
+    let two = world.device("two", "02:00:00:00:00:02");
+    let group = |world: &mut World, name: &str, members: &[gateway_model::Id]| {
+        let members: Vec<String> = members.iter().map(ToString::to_string).collect();
+        world.create("device_group", json!({"name": name, "members": members})).expect("a group").to_string()
+    };
+    let both = group(&mut world, "both", &[one, two]);
+    let first = group(&mut world, "first", &[one]);
+    policy(&mut world, "p-one", 1, ("device", &one.to_string()), json!({}));
+    policy(&mut world, "p-both-early", 2, ("device_group", &both), open());
+    policy(&mut world, "p-two", 3, ("device", &two.to_string()), json!({}));
+    policy(&mut world, "p-first", 4, ("device_group", &first), open());
+    policy(&mut world, "p-both-late", 5, ("device_group", &both), json!({}));
+    assert_eq!(
+        named(&world),
+        [
+            shadowed(&["p-both-early"], "p-two"),
+            shadowed(&["p-one"], "p-first"),
+            shadowed(&["p-both-early"], "p-both-late"),
+        ]
+    );
+}
+
+#[test]
+fn a_network_for_each_family_together_shadow_everything() {
+    let mut world = World::new();
+    policy(&mut world, "four", 1, ("subnet", "0.0.0.0/0"), json!({}));
+    policy(&mut world, "vlan", 2, ("vlan", "7"), open());
+    policy(&mut world, "six", 3, ("destination", "::/0"), json!({}));
+    policy(&mut world, "device", 4, ("vlan", "8"), open());
+    policy(&mut world, "six-host", 5, ("subnet", "fd00::7"), open());
+    assert_eq!(named(&world), [shadowed(&["four", "six"], "device"), shadowed(&["four", "six"], "six-host")]);
+}
+
+#[test]
+fn an_interface_that_is_a_vlan_is_shadowed_by_the_vlan() {
+    let mut world = World::new();
+    world.network.lan.push("lan0.20".into());
+    world.vlan_link("lan0.20", 20, "lan0", 20);
+    policy(&mut world, "tag", 1, ("vlan", "20"), json!({}));
+    policy(&mut world, "interface", 2, ("interface", "lan0.20"), open());
+    policy(&mut world, "parent", 3, ("interface", "lan0"), open());
+    assert_eq!(named(&world), [shadowed(&["tag"], "interface")]);
+}
+
+#[test]
+fn the_same_twice_is_a_duplicate() {
+    let mut world = World::new();
+    policy(&mut world, "one", 1, ("vlan", "10,20"), json!({}));
+    policy(&mut world, "two", 2, ("vlan", "20,10"), json!({}));
+    policy(&mut world, "part", 3, ("vlan", "10"), json!({}));
+    let conflicts = found(&world);
+    assert_eq!(
+        conflicts.iter().map(|c| c.kind).collect::<Vec<_>>(),
+        [ConflictKind::Duplicate, ConflictKind::Shadowed]
+    );
+    assert!(conflicts.iter().all(|conflict| conflict.severity == Severity::Info));
+}
+
+#[test]
+fn disabled_and_ended_policies_are_in_nobodys_way() {
+    let mut world = World::new();
+    policy(&mut world, "off", 1, ("all", ""), json!({"enabled": false}));
+    policy(&mut world, "ended", 2, ("all", ""), json!({"expires_at": "2026-11-20T11:00:00Z"}));
+    policy(&mut world, "vlan", 3, ("vlan", "10"), json!({}));
+    assert_eq!(found(&world), []);
+}
+
+/// What the model refuses can still come about: by an end that was put off, or rows of an older version.
+#[test]
+fn the_same_source_and_priority_with_two_ways_is_contradictory() {
+    let mut world = World::new();
+    policy(&mut world, "one", 7, ("vlan", "10"), json!({"expires_at": "2026-11-20T12:00:00Z"}));
+    policy(&mut world, "two", 7, ("vlan", "10,11"), open());
+    world.now = "2026-11-20T11:59:59Z".parse().expect("a time");
+    let conflicts = found(&world);
+    assert_eq!(named(&world), [(ConflictKind::Contradictory, vec!["two".into(), "one".into()])]);
+    assert_eq!(conflicts[0].severity, Severity::Error);
+}
+
+#[test]
+fn tunnels_with_two_underlays_and_tunnels_inside_themselves_are_found() {
+    let mut world = World::new();
+    for name in ["a", "b", "c"] {
+        world.tunnel(name);
+    }
+    let path = |hops: &[&str], end: Option<&str>| {
+        let hops: Vec<Value> = hops.iter().map(|name| json!({"type": "vpn", "target": name})).collect();
+        json!({"hops": hops, "expires_at": end})
+    };
+    let past = Some("2026-11-20T12:00:00Z");
+    policy(&mut world, "a-b", 1, ("vlan", "1"), path(&["a", "b"], past));
+    policy(&mut world, "b-a", 2, ("vlan", "2"), path(&["b", "a"], None));
+    policy(&mut world, "c-b", 3, ("vlan", "3"), path(&["c", "b"], past));
+    assert_eq!(named(&world), []);
+    world.now = "2026-11-20T11:59:59Z".parse().expect("a time");
+    assert_eq!(
+        named(&world),
+        [
+            (ConflictKind::Contradictory, vec!["c-b".into(), "a-b".into()]),
+            (ConflictKind::Loop, vec!["b-a".into(), "a-b".into()]),
+        ]
+    );
+    assert!(found(&world)[1].message.contains("a inside b inside a"), "{}", found(&world)[1].message);
+}
+
+#[test]
+fn hops_and_sources_that_do_not_exist_are_told() {
+    let mut world = World::new();
+    world.tunnel("a");
+    let hop = |kind: &str, target: &str| json!({"type": kind, "target": target});
+    let group = world.create("device_group", json!({"name": "nobody"})).expect("a group").to_string();
+    policy(&mut world, "gone", 1, ("vlan", "1"), json!({"hops": [hop("vpn", "b")]}));
+    policy(
+        &mut world,
+        "half",
+        2,
+        ("vlan", "2"),
+        json!({"hop_mode": "failover", "hops": [hop("vpn", "a"), hop("interface", "wan7")]}),
+    );
+    policy(&mut world, "empty", 3, ("device_group", &group), json!({}));
+    policy(&mut world, "outside", 4, ("interface", "wan0,lan0"), json!({}));
+    policy(&mut world, "domain", 5, ("domain", "example.com"), json!({}));
+    policy(&mut world, "fine", 6, ("vlan", "6"), json!({"hops": [hop("vpn", "a")]}));
+    let conflicts = found(&world);
+    assert!(
+        conflicts.iter().all(|conflict| conflict.kind == ConflictKind::UnreachableTarget),
+        "{conflicts:?}"
+    );
+    let told: Vec<(&str, Severity)> = conflicts.iter().map(|c| (c.message.as_str(), c.severity)).collect();
+    assert_eq!(
+        told[0],
+        (r#""gone": there is no tunnel b; its failure policy fail-closed applies."#, Severity::Error)
+    );
+    assert_eq!(told[1], (r#""half": wan7 is no configured uplink."#, Severity::Warning));
+    assert!(told[2].0.contains("has no members; it matches nothing"), "{told:?}");
+    assert_eq!(told[3], (r#""outside": wan0 is no LAN interface."#, Severity::Warning));
+    assert!(told[4].0.contains("needs the resolver"), "{told:?}");
+    assert_eq!(told.len(), 5);
+}

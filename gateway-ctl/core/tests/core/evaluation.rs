@@ -1,0 +1,322 @@
+//! The dry run, in words and in fields.
+
+use gateway_core::evaluate::{Decision, Evaluation, Family, Protocol, Refusal, Request, evaluate};
+use gateway_model::Id;
+use serde_json::json;
+
+use crate::world::World;
+
+const LAPTOP: &str = "02:00:00:00:00:01";
+
+fn laptop_bound_to_a() -> (World, Id) {
+    let mut world = World::new();
+    let laptop = world.device("laptop", LAPTOP);
+    world.tunnel("wg-a");
+    world.policy(json!({
+        "name": "vpn-only", "priority": 10, "source_type": "device", "source_value": laptop.to_string(),
+        "hops": [{"type": "vpn", "target": "wg-a"}],
+    }));
+    world.apply();
+    (world, laptop)
+}
+
+fn of(device: Id) -> Request {
+    Request { device_id: Some(device), ..Request::default() }
+}
+
+fn ask(world: &World, request: &Request) -> Evaluation {
+    evaluate(&world.input(), &world.compiled(), request).expect("an answer")
+}
+
+fn problems(world: &World, request: &Request) -> Vec<String> {
+    match evaluate(&world.input(), &world.compiled(), request) {
+        Err(Refusal::Invalid(problems)) => problems.iter().map(|problem| problem.path.clone()).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_working_tunnel_is_named_in_the_sentence() {
+    let (world, laptop) = laptop_bound_to_a();
+    let told = ask(&world, &of(laptop));
+    assert_eq!(
+        told.sentence,
+        r#"laptop -> TUNNEL wg-a (vpn): policy "vpn-only" (priority 10, fail-closed) matched"#
+    );
+    assert_eq!(told.decision, Decision::Tunnel);
+    assert_eq!(told.matched_policies.len(), 1);
+    assert_eq!(told.matched_policies[0].name, "vpn-only");
+    let four = told.families.ipv4.as_ref().expect("IPv4");
+    assert_eq!((four.via.as_deref(), four.interface.as_deref()), (Some("vpn:wg-a"), Some("wg-wg-a")));
+    assert_eq!(told.kernel.mark.as_deref(), Some("0x47000010"));
+    assert_eq!((told.kernel.table, told.kernel.leg, told.kernel.rank), (Some(47016), Some(16), Some(0)));
+    assert_eq!(told.effective.hop.as_ref().map(|hop| hop.target.as_str()), Some("wg-a"));
+    assert_eq!(told.device.trust_class.as_deref(), Some("standard"));
+}
+
+#[test]
+fn a_tunnel_that_is_down_blocks_and_the_sentence_says_why() {
+    let (mut world, laptop) = laptop_bound_to_a();
+    world.set_usable("wg-a", false);
+    let told = ask(&world, &of(laptop));
+    assert_eq!(
+        told.sentence,
+        r#"laptop -> BLOCKED: policy "vpn-only" (priority 10, fail-closed) matched; its only hop vpn:wg-a is down (no handshake for 192 s)"#
+    );
+    assert_eq!(told.decision, Decision::Block);
+    assert!(!told.hops[0].usable);
+    assert_eq!(told.kernel.mark.as_deref(), Some("0x47008002"));
+}
+
+#[test]
+fn a_link_that_went_down_after_the_plan_is_told_as_blocked() {
+    let (mut world, laptop) = laptop_bound_to_a();
+    world.facts.links.get_mut("wg-wg-a").expect("a link").up = false;
+    let told = ask(&world, &of(laptop));
+    assert_eq!(told.decision, Decision::Block, "{}", told.sentence);
+    assert!(told.sentence.contains("wg-a is chosen, but table 47016 has no way out"), "{}", told.sentence);
+}
+
+#[test]
+fn without_a_policy_traffic_goes_directly() {
+    let (world, _) = laptop_bound_to_a();
+    let mac = "02:00:00:00:00:77".parse().expect("an address");
+    let told = ask(&world, &Request { mac: Some(mac), ..Request::default() });
+    assert_eq!(told.sentence, "02:00:00:00:00:77 -> DIRECT: no policy matched");
+    assert_eq!(told.decision, Decision::Direct);
+    assert_eq!(told.families.ipv6.as_ref().and_then(|six| six.interface.as_deref()), Some("wan0"));
+    assert_eq!(told.kernel.table, Some(254));
+    assert!(told.device.id.is_none() && told.effective.policy.is_none());
+    assert_eq!(told.considered.len(), 1);
+    assert!(
+        !told.considered[0].matched && told.considered[0].reason.contains("laptop"),
+        "{:?}",
+        told.considered
+    );
+}
+
+#[test]
+fn families_that_differ_are_both_told() {
+    let mut world = World::new();
+    world.device("laptop", LAPTOP);
+    world.tunnel_with("four", &["10.64.0.2/32"]);
+    world.policy(json!({"name": "p", "priority": 5, "source_type": "all", "hops": [{"type": "vpn", "target": "four"}]}));
+    world.policy(
+        json!({"name": "six", "priority": 1, "source_type": "subnet", "source_value": "fd00:2::/64"}),
+    );
+    world.apply();
+    let laptop = world.ids["laptop"];
+    let told = ask(&world, &of(laptop));
+    assert_eq!(
+        told.sentence,
+        r#"laptop -> TUNNEL four (vpn), but IPv6 BLOCKED: policy "p" (priority 5, fail-closed) matched; vpn:four has no way for IPv6"#
+    );
+    assert_eq!(told.decision, Decision::Tunnel);
+
+    let source = "fd00:2::9".parse().expect("an address");
+    let told = ask(&world, &Request { source: Some(source), ..of(laptop) });
+    assert_eq!(
+        told.sentence,
+        r#"laptop -> BLOCKED: policy "six" (priority 1, fail-closed) matched; it has no hops"#
+    );
+    assert!(told.families.ipv4.is_none());
+    assert_eq!(told.matched_policies.len(), 2);
+}
+
+#[test]
+fn the_more_exposed_family_decides_the_decision() {
+    let mut world = World::new();
+    let laptop = world.device("laptop", LAPTOP);
+    world.policy(json!({"name": "four", "source_type": "subnet", "source_value": "0.0.0.0/0"}));
+    world.apply();
+    let told = ask(&world, &of(laptop));
+    assert_eq!(told.decision, Decision::Direct);
+    assert!(
+        told.sentence.contains("BLOCKED") && told.sentence.ends_with("but IPv6 DIRECT: no policy matched"),
+        "{}",
+        told.sentence
+    );
+    assert_eq!(told.matched_policies.len(), 1);
+    assert!(told.matched_policies[0].reason.starts_with("IPv4: "), "{:?}", told.matched_policies);
+}
+
+#[test]
+fn a_pool_names_all_its_tunnels_and_an_uplink_is_direct() {
+    let mut world = World::new();
+    let laptop = world.device("laptop", LAPTOP);
+    world.tunnel("a");
+    world.tunnel("b");
+    let pool = json!([{"type": "vpn", "target": "a"}, {"type": "vpn", "target": "b"}]);
+    world.policy(json!({"name": "pool", "source_type": "all", "splitting": true, "hops": pool}));
+    world.policy(json!({"name": "plain", "priority": 1, "source_type": "destination", "source_value": "203.0.113.0/24", "hops": [{"type": "interface", "target": "wan0"}]}));
+    world.apply();
+    let told = ask(&world, &of(laptop));
+    assert!(told.sentence.starts_with("laptop -> TUNNEL one of a, b (vpn): "), "{}", told.sentence);
+    let told = ask(&world, &Request { destination: Some("203.0.113.7:80".into()), ..of(laptop) });
+    assert!(told.sentence.starts_with(r#"laptop -> DIRECT by wan0: policy "plain""#), "{}", told.sentence);
+    assert_eq!(told.decision, Decision::Direct);
+    assert_eq!(told.families.ipv4.expect("IPv4").destination, "203.0.113.7:80");
+}
+
+#[test]
+fn the_default_destination_avoids_policies_for_destinations() {
+    let mut world = World::new();
+    let laptop = world.device("laptop", LAPTOP);
+    world.policy(
+        json!({"name": "some", "source_type": "destination", "source_value": "0.0.0.0/2,[2a00::/12]:443"}),
+    );
+    world.apply();
+    let told = ask(&world, &of(laptop));
+    let four = told.families.ipv4.expect("IPv4");
+    assert_eq!((four.decision, four.destination.as_str()), (Decision::Direct, "64.1.1.1:443"));
+    assert!(
+        told.trace.iter().any(|step| step.contains("64.1.1.1 stands for the internet")),
+        "{:?}",
+        told.trace
+    );
+    // All of IPv6 that could be asked for has a policy, so the answer says which.
+    assert_eq!(told.families.ipv6.expect("IPv6").decision, Decision::Block);
+}
+
+#[test]
+fn trust_and_status_come_before_policies() {
+    let (mut world, _) = laptop_bound_to_a();
+    for (name, mac, more) in [
+        ("blocked", "02:00:00:00:00:11", json!({"status": "blocked"})),
+        ("quarantined", "02:00:00:00:00:12", json!({"status": "quarantined"})),
+        ("guest", "02:00:00:00:00:13", json!({"trust_class": "guest"})),
+    ] {
+        let mut input = json!({"name": name, "mac": mac});
+        input.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        world.create("device", input).expect("a device");
+    }
+    let sentence = |name: &str| ask(&world, &of(world.ids[name])).sentence;
+    assert_eq!(sentence("blocked"), "blocked -> BLOCKED: the device is blocked");
+    assert_eq!(
+        sentence("quarantined"),
+        r#"quarantined -> BLOCKED: its trust class "quarantine" keeps it off the internet"#
+    );
+    world.facts.addresses.insert("lan9".into(), Default::default());
+    world.network.lan.push("lan9".into());
+    world.link("lan9", 9).address("lan9", "192.168.9.1/24");
+    let guest = of(world.ids["guest"]);
+    let told = ask(&world, &Request { destination: Some("192.168.9.5".into()), ..guest.clone() });
+    assert_eq!(
+        told.sentence,
+        r#"guest -> BLOCKED: its trust class "guest" keeps it off other networks of the LAN"#
+    );
+    let told = ask(&world, &Request { destination: Some("192.168.1.1".into()), ..guest });
+    assert_eq!(told.sentence, "guest -> LOCAL: the destination is the gateway itself");
+    assert_eq!(told.families.ipv4.expect("IPv4").via.as_deref(), Some("local"));
+}
+
+#[test]
+fn stored_changes_that_are_not_applied_are_counted_and_not_considered() {
+    let (mut world, laptop) = laptop_bound_to_a();
+    world.state = world.state.begin(world.now);
+    world.policy(json!({"name": "new", "priority": 1, "source_type": "all"}));
+    let vpn_only = world.ids["vpn-only"];
+    world
+        .state
+        .update(vpn_only, None, |policy: &mut gateway_model::RoutingPolicy| policy.priority = 2000)
+        .expect("an edit");
+    let told = ask(&world, &of(laptop));
+    assert_eq!(told.pending_changes, 2);
+    assert_eq!(told.decision, Decision::Tunnel);
+    assert_eq!(told.considered.len(), 1);
+    assert!(told.trace.last().expect("steps").contains("2 policy changes are saved and not applied"));
+}
+
+#[test]
+fn interface_and_vlan_of_a_question_reach_the_decision() {
+    let mut world = World::new();
+    let laptop = world.device("laptop", LAPTOP);
+    world.network.lan.push("lan0.20".into());
+    world.vlan_link("lan0.20", 20, "lan0", 20).address("lan0.20", "192.168.20.1/24");
+    world.policy(json!({"name": "child", "source_type": "interface", "source_value": "lan0.20"}));
+    world.policy(json!({"name": "tag", "source_type": "vlan", "source_value": "30"}));
+    world.apply();
+    let won = |request: Request| ask(&world, &request).effective.policy.map(|policy| policy.name);
+    assert_eq!(won(of(laptop)), None);
+    assert_eq!(won(Request { interface: Some("lan0.20".into()), ..of(laptop) }).as_deref(), Some("child"));
+    assert_eq!(won(Request { vlan: Some(20), ..of(laptop) }).as_deref(), Some("child"));
+    assert_eq!(won(Request { vlan: Some(30), ..of(laptop) }).as_deref(), Some("tag"));
+    let source = "192.168.20.7".parse().ok();
+    assert_eq!(won(Request { source, ..of(laptop) }).as_deref(), Some("child"));
+}
+
+#[test]
+fn icmp_has_no_port_that_could_match() {
+    let mut world = World::new();
+    let laptop = world.device("laptop", LAPTOP);
+    world.policy(json!({"name": "web", "source_type": "destination", "source_value": "203.0.113.7:2048,203.0.113.7:443"}));
+    world.apply();
+    let ask =
+        |protocol| ask(&world, &Request { destination: Some("203.0.113.7".into()), protocol, ..of(laptop) });
+    assert_eq!(ask(None).decision, Decision::Block);
+    assert_eq!(ask(Some(Protocol::Udp)).decision, Decision::Block);
+    let icmp = ask(Some(Protocol::Icmp));
+    assert_eq!(icmp.decision, Decision::Direct);
+    assert_eq!(icmp.families.ipv4.expect("IPv4").destination, "203.0.113.7");
+}
+
+#[test]
+fn an_address_seen_behind_a_device_makes_a_stranger_that_device() {
+    let (mut world, _) = laptop_bound_to_a();
+    world.facts.neighbours.insert([2, 0, 0, 0, 0, 1], ["192.168.1.10".parse().expect("an address")].into());
+    let mac = "02:00:00:00:00:99".parse().ok();
+    let told = ask(&world, &Request { mac, source: "192.168.1.10".parse().ok(), ..Request::default() });
+    assert_eq!(told.decision, Decision::Tunnel);
+    assert!(told.trace.iter().any(|step| step.contains("makes it the device laptop")), "{:?}", told.trace);
+}
+
+#[test]
+fn questions_that_make_no_sense_are_refused_with_every_wrong_field() {
+    let (world, laptop) = laptop_bound_to_a();
+    assert_eq!(problems(&world, &Request::default()), ["mac"]);
+    let mac = "02:00:00:00:00:99".parse().ok();
+    assert_eq!(problems(&world, &Request { mac, ..of(laptop) }), ["mac"]);
+    let wrong = Request {
+        destination: Some("example.com".into()),
+        vlan: Some(4095),
+        interface: Some("wan0".into()),
+        port: Some(0),
+        ..of(laptop)
+    };
+    assert_eq!(problems(&world, &wrong), ["destination", "port", "vlan", "interface"]);
+    let other_family =
+        Request { destination: Some("203.0.113.7".into()), family: Some(Family::Ipv6), ..of(laptop) };
+    assert_eq!(problems(&world, &other_family), ["family"]);
+    let port = Request {
+        destination: Some("[2001:db8::7]:443".into()),
+        protocol: Some(Protocol::Icmp),
+        ..of(laptop)
+    };
+    assert_eq!(problems(&world, &port), ["destination"]);
+    match evaluate(&world.input(), &world.compiled(), &of(Id::NIL)) {
+        Err(Refusal::NotFound { resource_type, .. }) => assert_eq!(resource_type, "device"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_device_without_an_address_is_told_apart_by_nothing() {
+    let mut world = World::new();
+    let ghost = world.create("device", json!({"name": "ghost"})).expect("a device");
+    world.policy(json!({"name": "p", "source_type": "device", "source_value": ghost.to_string()}));
+    world.apply();
+    let told = ask(&world, &of(ghost));
+    assert_eq!(told.decision, Decision::Direct);
+    assert!(told.trace.iter().any(|step| step.contains("no MAC address")), "{:?}", told.trace);
+}
+
+#[test]
+fn a_plan_of_other_policies_is_noticed() {
+    let (mut world, laptop) = laptop_bound_to_a();
+    let old = world.compiled();
+    world.policy(json!({"name": "first", "priority": 1, "source_type": "all"}));
+    world.apply();
+    let told = evaluate(&world.input(), &old, &of(laptop)).expect("an answer");
+    assert_eq!(told.decision, Decision::Tunnel);
+    assert!(told.trace.iter().any(|step| step.contains("compiled from other policies")), "{:?}", told.trace);
+}

@@ -1,0 +1,75 @@
+//! The same input gives the same plan, and many policies give one as well.
+
+use gateway_core::compile::Compiled;
+use gateway_core::conflicts::conflicts;
+use gateway_core::matrix::leak_matrix;
+use gateway_core::render::render;
+use serde_json::json;
+
+use crate::world::World;
+
+/// Policies of all source types, `count` in number, that do not contradict each other.
+fn large(count: usize) -> World {
+    let mut world = World::new();
+    world.tunnel("a");
+    world.tunnel("b");
+    for n in 0..count {
+        let (high, low) = (n / 250 % 250, n % 250);
+        let (kind, value) = match n % 4 {
+            0 => ("subnet", format!("10.{high}.{low}.0/24")),
+            1 => ("destination", format!("100.{high}.{low}.0/25")),
+            2 => ("destination", format!("[2001:db8:{high:x}:{low:x}::/64]:443")),
+            _ => {
+                let mac = format!("02:00:00:{:02x}:{:02x}:{:02x}", n >> 16, n >> 8 & 255, n & 255);
+                ("device", world.device(&format!("d{n}"), &mac).to_string())
+            }
+        };
+        let tunnel = if n % 2 == 0 { "a" } else { "b" };
+        world.policy(json!({"priority": n % 1000, "source_type": kind, "source_value": value, "hops": [{"type": "vpn", "target": tunnel}]}));
+    }
+    world.apply();
+    world
+}
+
+fn same(one: &Compiled, other: &Compiled) {
+    assert_eq!(one.plan.dataplane, other.plan.dataplane);
+    assert_eq!(format!("{:?}", one.plan), format!("{:?}", other.plan));
+    assert_eq!(one.findings, other.findings);
+    assert_eq!(render(one, 1), render(other, 1));
+}
+
+#[test]
+fn the_same_input_gives_the_same_plan() {
+    let world = large(400);
+    same(&world.compiled(), &world.compiled());
+}
+
+#[test]
+fn ten_thousand_policies_compile_to_a_plan_of_their_size() {
+    let time = |what: &str, run: &mut dyn FnMut()| {
+        let start = std::time::Instant::now();
+        run();
+        println!("{what}: {:?}", start.elapsed());
+    };
+    for count in [1_000, 10_000] {
+        let world = large(count);
+        let mut compiled = Compiled::default();
+        time(&format!("compile {count}"), &mut || compiled = world.compiled());
+        assert_eq!(compiled.policies.len(), count);
+        let plan = &compiled.plan.dataplane;
+        assert_eq!(plan.actions.len(), count);
+        // One key for each policy: what a policy costs does not depend on the others.
+        let keys = plan.sources.len()
+            + plan.destinations.len()
+            + plan.destination_ports.len()
+            + plan.devices_by_mac.len();
+        assert_eq!(keys, count);
+        let mut found = Vec::new();
+        time(&format!("conflicts {count}"), &mut || found = conflicts(&world.input(), &compiled));
+        assert_eq!(found, []);
+        let mut rows = 0;
+        time(&format!("leak matrix {count}"), &mut || rows = leak_matrix(&world.input()).rows.len());
+        assert_eq!(rows, count);
+        time(&format!("render {count}"), &mut || assert_eq!(render(&compiled, 1).hash.len(), 64));
+    }
+}
