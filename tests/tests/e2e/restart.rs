@@ -98,6 +98,37 @@ fn a_restart_keeps_what_was_stored_and_applied_and_not_what_was_only_stored() {
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
+/// Two independent things must fail before anything leaks; and when both do, the tap sees it.
+#[test]
+fn without_the_daemon_the_programs_hold_alone_and_only_without_them_it_leaks() {
+    let mut scene = bound_scene();
+    scene.daemon.kill9().expect("killed");
+    flush_rules(&scene);
+    let load = Load::start(&scene.network.laptop).expect("load");
+    load.run_for(300).expect("load");
+    assert_blocked(&scene.network.laptop);
+    assert_clean_so_far(&scene);
+    remove_pins(scene.daemon.pin_directory());
+    for ipv6 in FAMILIES {
+        load.wait_for_answer_to(wan(ipv6), SOON).expect("a leak");
+    }
+    load.stop();
+    let counts = scene.network.tap.counts();
+    assert!(counts.leaked.v4 > 0 && counts.leaked.v6 > 0, "{counts}");
+}
+
+#[test]
+fn without_the_daemon_the_ip_rules_hold_alone() {
+    let mut scene = bound_scene();
+    scene.daemon.kill9().expect("killed");
+    remove_pins(scene.daemon.pin_directory());
+    let load = Load::start(&scene.network.laptop).expect("load");
+    load.run_for(300).expect("load");
+    assert_blocked(&scene.network.laptop);
+    load.stop();
+    assert_nothing_leaked(&scene);
+}
+
 #[test]
 fn the_guard_blocks_the_lan_before_the_daemon_runs() {
     let mut scene = Scene::prepare().expect("scene");
@@ -176,13 +207,25 @@ fn reboot(scene: &Scene) {
     let gateway = &scene.network.gateway;
     remove_pins(scene.daemon.pin_directory());
     gateway.nft("flush ruleset\n").expect("rule set flushed");
-    for family in ["-4", "-6"] {
-        gateway.run("ip", &[family, "rule", "flush"]).expect("rules flushed");
-        gateway.run("ip", &[family, "rule", "add", "priority", "32766", "table", "main"]).expect("main rule");
-    }
+    flush_rules(scene);
     gateway.sysctl("net.ipv4.ip_forward", "0").expect("sysctl");
     gateway.sysctl("net.ipv6.conf.all.forwarding", "0").expect("sysctl");
     // Switching forwarding off makes IPv6 forget the way out.
     gateway.ip("route replace default via 2001:db8:113::1").expect("default route");
     assert_eq!(ask_server_quickly(scene, false), None);
+}
+
+/// Removes all ip rules but those that every host has.
+fn flush_rules(scene: &Scene) {
+    let gateway = &scene.network.gateway;
+    for family in ["-4", "-6"] {
+        gateway.run("ip", &[family, "rule", "flush"]).expect("rules flushed");
+        gateway.run("ip", &[family, "rule", "add", "priority", "32766", "table", "main"]).expect("main rule");
+    }
+}
+
+/// While the load goes on there is no silence to wait for.
+fn assert_clean_so_far(scene: &Scene) {
+    let counts = scene.network.tap.counts();
+    assert!(counts.is_clean(), "{counts}");
 }

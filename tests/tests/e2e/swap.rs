@@ -4,7 +4,7 @@ use gateway_tests::scene::{Scene, policy};
 use gateway_tests::traffic::Load;
 use serde_json::json;
 
-use crate::{assert_blocked, assert_nothing_leaked, assert_the_tap_sees};
+use crate::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees};
 
 const APPLIES: usize = 1000;
 
@@ -32,4 +32,30 @@ fn a_thousand_applies_between_two_plans_that_forbid_the_direct_way_leak_nothing(
     assert!(sent.answers.is_empty(), "{sent:?}");
     let counts = assert_nothing_leaked(&scene);
     assert_eq!(counts.tunnel.total(), 0, "{counts}");
+}
+
+#[test]
+fn applies_that_move_live_traffic_between_two_exits_leak_nothing() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    assert_the_tap_sees(&scene, &network.laptop);
+    let laptop = scene.device(&network.laptop).expect("device");
+    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    let plans = ["wg-a", "wg-b"].map(|tunnel| policy("way", 10, ("device", &laptop), &[tunnel]));
+    let id = scene.policy(&plans[0]).expect("policy");
+    let load = Load::start(&network.laptop).expect("load");
+    for number in 1..=40 {
+        let exit = if number % 2 == 0 { &network.exit_a } else { &network.exit_b };
+        scene
+            .replace_policy(&id, &plans[number % 2])
+            .unwrap_or_else(|error| panic!("apply {number}: {error:#}"));
+        for ipv6 in FAMILIES {
+            load.wait_for_answer_to(exit.address(ipv6), SOON).expect("moved");
+        }
+    }
+    let sent = load.stop();
+    let exits = [&network.exit_a, &network.exit_b].map(|exit| FAMILIES.map(|ipv6| exit.address(ipv6)));
+    assert!(sent.answers.keys().all(|seen| exits.concat().contains(seen)), "{sent:?}");
+    assert_nothing_leaked(&scene);
 }

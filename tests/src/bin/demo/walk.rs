@@ -145,7 +145,7 @@ impl Walk {
         load.run_for(500)?;
         for ipv6 in [false, true] {
             let said = self.console.run(&fetch(&self.scene.network.laptop, ipv6))?;
-            self.console.claim("laptop gets", "", said);
+            self.console.claim("laptop gets", "nothing", or_nothing(&said));
         }
         let sent = load.stop();
         self.console.say(format!("sent meanwhile: {} packets of IPv4, {} of IPv6", sent.v4, sent.v6));
@@ -173,7 +173,7 @@ impl Walk {
         load.run_for(500)?;
         for ipv6 in [false, true] {
             let said = self.console.run(&fetch(&self.scene.network.laptop, ipv6))?;
-            self.console.claim("without the daemon the laptop gets", "", said);
+            self.console.claim("without the daemon the laptop gets", "nothing", or_nothing(&said));
         }
         self.scene.daemon.start_again()?;
         self.console.say(format!("$ gatewayd --config {}", self.scene.daemon.configuration_file().display()));
@@ -306,7 +306,7 @@ fn fetch(host: &Host, ipv6: bool) -> String {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),
     };
-    host.namespace.shown(&format!("curl -s -g -m 2 http://{address}/ip"))
+    host.namespace.shown(&format!("curl -s -g -m 2 'http://{address}/ip'"))
 }
 
 /// How often an exit occurs in the output of `uniq -c`.
@@ -318,6 +318,10 @@ fn count(tally: &str, exit: &Exit, ipv6: bool) -> String {
 
 fn id(object: &Value) -> Result<String> {
     object["id"].as_str().map(str::to_owned).with_context(|| format!("no id in {object}"))
+}
+
+fn or_nothing(said: &str) -> &str {
+    if said.is_empty() { "nothing" } else { said }
 }
 
 fn text(value: &Value) -> &str {
