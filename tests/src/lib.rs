@@ -6,6 +6,7 @@
 
 pub mod bpf_run;
 pub mod daemon;
+pub mod fuzz;
 pub mod http;
 pub mod netns;
 pub mod process;

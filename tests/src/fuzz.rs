@@ -1,0 +1,166 @@
+//! What the fuzzers run, one function per target: bytes in, nothing out, a panic where a promise is broken.
+//!
+//! The same functions run under libFuzzer (`tests/fuzz`) and in the test suite, which replays the corpora and mutates
+//! them (`tests/tests/fuzz.rs`). They touch neither files nor the kernel.
+
+mod bytes;
+mod json;
+pub mod mutation;
+mod plan;
+mod world;
+
+use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
+use gateway_common::maps::Wire;
+use gateway_common::packet::{HEADER_WINDOW, Packet};
+use gateway_common::verdict::{Action, decide, flow_key, guard};
+use gateway_common::wire::{Address, Choice, Fragment, Mark, PlanValue};
+use gateway_core::environment::PlanEnvironment;
+use gateway_core::plan::Dataplane;
+use gateway_model::settings::bootstrap;
+use gateway_model::wgconf;
+
+pub use json::json;
+pub use plan::plan;
+
+/// A target: its name, which is also its corpus's, what it runs, and words that get far in its format.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub name: &'static str,
+    pub run: fn(&[u8]),
+    pub words: &'static [&'static [u8]],
+}
+
+pub const TARGETS: [Target; 5] = [
+    Target { name: "packet", run: packet, words: mutation::PACKET },
+    Target { name: "plan", run: plan, words: mutation::PLAN },
+    Target { name: "conf", run: conf, words: mutation::CONF },
+    Target { name: "yaml", run: yaml, words: mutation::YAML },
+    Target { name: "json", run: json, words: mutation::JSON },
+];
+
+/// A frame as the kernel hands it over: two bytes tell of a tag it took out, the rest is the frame.
+struct Frame<'a> {
+    stripped: Option<u16>,
+    bytes: &'a [u8],
+    length: u32,
+}
+
+impl Packet for Frame<'_> {
+    fn read<T: Wire>(&self, offset: usize) -> Option<T> {
+        self.bytes.read(offset)
+    }
+
+    fn length(&self) -> u32 {
+        self.length
+    }
+
+    fn stripped_vlan(&self) -> Option<u16> {
+        self.stripped
+    }
+}
+
+/// Any frame is classified and gets one verdict, whatever stands behind its headers.
+pub fn packet(data: &[u8]) {
+    let Some((head, bytes)) = data.split_first_chunk::<2>() else { return };
+    let tci = u16::from_be_bytes(*head);
+    let stripped = (tci != 0).then_some(tci);
+    let length = u32::try_from(bytes.len()).expect("fuzzed frames are short");
+    let whole = classify(&Frame { stripped, bytes, length }, 1);
+    let window = &bytes[..bytes.len().min(HEADER_WINDOW)];
+    let cut = classify(&Frame { stripped, bytes: window, length }, 1);
+    assert_eq!(whole, cut, "what lies beyond the window changes nothing");
+    if let Ok(Classified::Ip(ip)) = &whole {
+        sane(ip, length);
+    }
+    verdicts(&whole);
+    let entered = u32::from(head[0]);
+    let mark = u32::from_be_bytes(*bytes.first_chunk().unwrap_or(&[0; 4]));
+    let passes = guard(entered, mark, || mark & 1 == 0).is_ok();
+    assert!(!passes || entered == 0 || mark & Mark::PREFIX_MASK == Mark::PREFIX, "a foreign mark leaves");
+}
+
+fn sane(ip: &IpPacket, length: u32) {
+    assert_eq!((ip.length, ip.interface), (length, 1));
+    assert!(ip.vlan < 4096);
+    let mapped = [ip.source, ip.destination].map(|address: Address| address.is_mapped());
+    assert_eq!(mapped, [!ip.ipv6; 2], "the families are not mixed up");
+    if ip.fragment == Fragment::Later {
+        assert_eq!((ip.source_port, ip.destination_port), (0, 0), "later fragments have no ports");
+        assert!(!ip.has_ports());
+    }
+}
+
+fn verdicts(packet: &Result<Classified, Malformed>) {
+    let resting = decide(packet, &PlanEnvironment::new(None));
+    let everywhere = Dataplane {
+        header: PlanValue { all: 0, ..PlanValue::default() },
+        actions: vec![gateway_common::wire::ActionValue {
+            v4: Choice::legs(&[16, 17]),
+            v6: Choice::legs(&[18]),
+            policy: 1,
+            ..Default::default()
+        }],
+        ..Dataplane::default()
+    };
+    let environment = PlanEnvironment::new(Some(&everywhere));
+    let (first, again) = (decide(packet, &environment), decide(packet, &environment));
+    match packet {
+        Err(Malformed) => assert_eq!([resting.action, first.action], [Action::Drop; 2]),
+        Ok(Classified::Other) => assert_eq!([resting.action, first.action], [Action::Pass; 2]),
+        Ok(Classified::Ip(ip)) => {
+            assert_eq!((resting.action, resting.mark), (Action::Mark, Mark::BLOCK.0));
+            assert_eq!(first.action, Action::Mark);
+            assert!(if ip.ipv6 { first.leg == 18 } else { matches!(first.leg, 16 | 17) });
+            assert_eq!((again.mark, again.new), (first.mark, false), "the flow keeps its leg");
+            assert!(environment.flows.borrow().contains_key(&flow_key(ip)));
+        }
+    }
+}
+
+/// A `.conf` is refused or read, and what is read is written and read again without loss. No text shows a key.
+pub fn conf(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut conf = match wgconf::parse(&text) {
+        Ok(conf) => conf,
+        Err(error) => {
+            assert!(error.line <= text.lines().count(), "{error}");
+            return;
+        }
+    };
+    let secrets: Vec<String> = std::iter::once(&conf.private_key)
+        .chain(conf.peers.iter().filter_map(|peer| peer.preshared_key.as_ref()))
+        .map(|key| key.to_base64().to_string())
+        // A key that is public as well is no secret.
+        .filter(|key| !conf.peers.iter().any(|peer| wgconf::encode_key(&peer.public_key) == *key))
+        .collect();
+    let shown = [wgconf::render(&conf, false), format!("{conf:?}")].concat();
+    assert!(secrets.iter().all(|secret| !shown.contains(secret)), "a key is shown");
+    let again = wgconf::parse(&wgconf::render(&conf, true));
+    conf.ignored.clear();
+    assert_eq!(again.as_ref(), Ok(&conf), "something is lost on the way");
+}
+
+/// A configuration file is read, or refused with at least one place in the file.
+pub fn yaml(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let lines = text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).count();
+    match bootstrap::parse(&text) {
+        Ok(settings) => {
+            assert_eq!(bootstrap::parse(&text).as_ref(), Ok(&settings), "the file is read one way only");
+            assert!(!settings.lans().is_empty() && settings.uplinks().len() == 1);
+            assert!(settings.bpf.pin_dir.is_absolute());
+            let shown = format!("{settings:?}{}", serde_json::to_string(&settings).expect("plain values"));
+            let keys = settings.auth.api_keys.iter().map(|key| key.key.expose());
+            for key in keys.filter(|key| text.matches(*key).count() == 1) {
+                assert!(!shown.contains(key), "a key of the API is shown");
+            }
+        }
+        Err(errors) => {
+            assert!(!errors.is_empty(), "a refusal without a reason");
+            for error in errors {
+                assert!((1..=lines + 1).contains(&error.line) && error.column >= 1, "{error}");
+                assert!(!error.message.is_empty(), "{error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Decisions out of bytes: each takes a byte or a few; when none are left, every answer is the first one.
+
+/// Bytes that are used up.
+#[derive(Debug)]
+pub struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    pub fn new(data: &'a [u8]) -> Self {
+        Self(data)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    pub fn word(&mut self) -> u16 {
+        u16::from_be_bytes([self.byte(), self.byte()])
+    }
+
+    /// True for odd bytes.
+    pub fn flag(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    /// True for one byte in sixteen.
+    pub fn rarely(&mut self) -> bool {
+        self.byte() >= 0xf0
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        usize::from(self.byte()) % end.max(1)
+    }
+
+    pub fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+
+    /// Up to `most` bytes as they are; the first says how many.
+    pub fn slice(&mut self, most: usize) -> &'a [u8] {
+        let wanted = self.below(most + 1);
+        let (slice, rest) = self.0.split_at(wanted.min(self.0.len()));
+        self.0 = rest;
+        slice
+    }
+}

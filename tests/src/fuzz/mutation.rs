@@ -1,0 +1,146 @@
+//! Mutations without coverage feedback: what the test suite does to the corpora. The same seed makes the same inputs.
+
+/// Words that get far in a target's format.
+pub type Words = [&'static [u8]];
+
+pub const PACKET: &Words = &[
+    &[0x08, 0x00, 0x45],
+    &[0x86, 0xdd, 0x60],
+    &[0x81, 0x00, 0x00, 0x07],
+    &[0x88, 0xa8, 0x00, 0x07],
+    &[0x91, 0x00],
+    &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff],
+    &[44, 0],
+    &[0x47, 0x00, 0x80, 0x00],
+];
+pub const PLAN: &Words = &[&[0, 0, 0], &[9], &[0xf0], &[0xff, 0xff], &[4, 0, 0, 0], &[11, 0, 0, 0]];
+pub const CONF: &Words = &[
+    b"[Interface]\n",
+    b"[Peer]\n",
+    b"PrivateKey = yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=\n",
+    b"PublicKey = xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg=\n",
+    b"PresharedKey = FpCyhws9cxwWoV4xELtfJvjJN+zQVRPISllRWgeopVE=\n",
+    b"AllowedIPs = 0.0.0.0/0, ::/0\n",
+    b"Address = 10.0.0.2/32\n",
+    b"Endpoint = [2001:db8::1]:51820\n",
+    b"DNS = 10.0.0.1, example.com\n",
+    b"PersistentKeepalive = off\n",
+    b"PostUp = ",
+    b"\xef\xbb\xbf",
+    b"\r\n",
+    b"\xe2\x80\xa8",
+];
+pub const YAML: &Words = &[
+    b"network:\n",
+    b"  lan_iface: [eth1, eth2]\n",
+    b"auth:\n  api_keys:\n    - {name: a, key: 0123456789abcdef}\n",
+    b"listen: {api_addr: \"[::1]:80\"}\n",
+    b"tunnels:\n  - ",
+    b"&a ",
+    b"*a",
+    b"<<: *a\n",
+    b"!!int ",
+    b".inf",
+    b"- ",
+    b": ",
+    b"---\n",
+    b"|\n  ",
+    b"\"\\u0000\"",
+];
+pub const JSON: &Words = &[
+    b"\"name\":",
+    b"\"source_type\":\"destination\",",
+    b"\"source_value\":\"10.0.0.0/8:443\",",
+    b"\"hops\":[{\"type\":\"vpn\",\"target\":\"a\"}],",
+    b"\"peers\":[{}],",
+    b"\"id\":\"00000000-0000-7000-8000-000000000000\",",
+    b"\"private_key\":\"QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=\",",
+    b"\"expires_at\":\"2026-11-20T12:00:00Z\",",
+    b"null",
+    b"1e400",
+    b"-1",
+    b"18446744073709551616",
+    b"{}",
+    b"[]",
+    b"\\u0000",
+];
+
+/// An endless source of numbers (SplitMix64, by Sebastiano Vigna, public domain).
+#[derive(Debug)]
+pub struct Numbers(u64);
+
+impl Numbers {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`, which is more than 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+}
+
+/// One of the corpus with a few changes, at most so many bytes long.
+pub fn mutated(corpus: &[Vec<u8>], words: &Words, longest: usize, numbers: &mut Numbers) -> Vec<u8> {
+    let mut input = corpus[numbers.below(corpus.len())].clone();
+    for _ in 0..=numbers.below(6) {
+        change(&mut input, corpus, words, numbers);
+    }
+    input.truncate(longest);
+    input
+}
+
+fn change(input: &mut Vec<u8>, corpus: &[Vec<u8>], words: &Words, numbers: &mut Numbers) {
+    let at = numbers.below(input.len() + 1);
+    match numbers.below(8) {
+        0 | 1 if at < input.len() => input[at] ^= 1 << numbers.below(8),
+        2 if at < input.len() => input[at] = numbers.next().to_le_bytes()[0],
+        3 => input.insert(at, numbers.next().to_le_bytes()[0]),
+        4 => {
+            let end = (at + 1 + numbers.below(8)).min(input.len());
+            input.drain(at..end);
+        }
+        5 => {
+            let word = words[numbers.below(words.len())];
+            input.splice(at..at, word.iter().copied());
+        }
+        // Something of the input once more, elsewhere.
+        6 => {
+            let end = (at + 1 + numbers.below(32)).min(input.len());
+            let piece = input[at..end].to_vec();
+            let to = numbers.below(input.len() + 1);
+            input.splice(to..to, piece);
+        }
+        _ => {
+            let other = &corpus[numbers.below(corpus.len())];
+            let from = numbers.below(other.len() + 1);
+            input.truncate(at);
+            input.extend(&other[from..]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_makes_the_same_inputs_and_another_seed_others() {
+        let corpus = [b"[Interface]".to_vec(), Vec::new()];
+        let make = |seed| {
+            let mut numbers = Numbers::new(seed);
+            (0..50).map(|_| mutated(&corpus, CONF, 64, &mut numbers)).collect::<Vec<_>>()
+        };
+        assert_eq!(make(1), make(1));
+        assert_ne!(make(1), make(2));
+        assert!(make(3).iter().all(|input| input.len() <= 64));
+    }
+}

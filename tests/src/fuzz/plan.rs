@@ -1,0 +1,152 @@
+//! The compiler and the decision under arbitrary states and facts.
+
+use gateway_common::classify::classify;
+use gateway_common::hop;
+use gateway_common::verdict::{Action, decide};
+use gateway_common::wire::*;
+use gateway_core::compile::{Compiled, Input, compile};
+use gateway_core::environment::PlanEnvironment;
+use gateway_core::plan::{Dataplane, RouteKey, names};
+use ipnet::IpNet;
+
+use super::world::{PRESHARED, PRIVATE, World};
+
+/// One plan comes of one state and facts; every number in it means something; no key is seen in it.
+pub fn plan(data: &[u8]) {
+    let mut said = String::new();
+    let world = World::decode(data, |error| said.push_str(&format!("{error} {error:?}\n")));
+    let input = Input { state: &world.state, network: &world.network, facts: &world.facts, now: world.now };
+    let compiled = compile(&input);
+    assert_same(&compiled, &compile(&input));
+    bounds(&compiled);
+    routes(&compiled);
+    assert!(compiled.plan.valid_until.is_none_or(|end| end > world.now), "the plan has ended already");
+    said.push_str(&format!("{compiled:?} {:?}", world.state));
+    assert_no_key(&said);
+    decisions(&compiled, &world.packets);
+}
+
+fn assert_same(a: &Compiled, b: &Compiled) {
+    let (p, q) = (&a.plan, &b.plan);
+    assert_eq!(p.dataplane, q.dataplane);
+    // Debug forms hide keys: these are compared as values.
+    assert!(p.wireguard == q.wireguard, "the WireGuard devices differ");
+    assert_eq!((&p.attach, &p.links, &p.addresses), (&q.attach, &q.links, &q.addresses));
+    assert_eq!((&p.routes, &p.rules, &p.sysctls), (&q.routes, &q.rules, &q.sysctls));
+    assert_eq!((&p.nft, p.valid_until), (&q.nft, q.valid_until));
+    assert_eq!(format!("{a:?}"), format!("{b:?}"), "what explains the plan differs");
+}
+
+fn ranks(plan: &Dataplane) -> impl Iterator<Item = u32> {
+    std::iter::once(plan.header.all)
+        .chain(plan.interfaces.values().map(|value| value.rank))
+        .chain(plan.vlans.values().copied())
+        .chain(plan.devices_by_mac.values().map(|value| value.rank))
+        .chain(plan.devices_by_address.values().map(|value| value.rank))
+        .chain(plan.sources.values().copied())
+        .chain(plan.destinations.values().copied())
+        .chain(plan.destination_ports.values().copied())
+}
+
+fn bounds(compiled: &Compiled) {
+    let plan = &compiled.plan.dataplane;
+    let count = u32::try_from(plan.actions.len()).expect("few policies");
+    assert_eq!(plan.actions.len(), compiled.policies.len());
+    for rank in ranks(plan) {
+        assert!(rank < count || rank == RANK_NONE, "rank {rank} of {count}");
+    }
+    for (rank, action) in (0u32..).zip(&plan.actions) {
+        let policy = compiled.policy(rank).expect("an action has its policy");
+        assert_eq!((policy.rank, policy.number), (rank, action.policy));
+        assert_eq!((policy.v4, policy.v6), (action.v4, action.v6));
+        assert!(action.policy > 0 && action.policy < gateway_common::maps::POLICIES);
+        assert!(action.sticky <= Sticky::SourceDestination as u8 && action._pad == [0; 3]);
+        for (choice, ipv6) in [(&action.v4, false), (&action.v6, true)] {
+            legs(compiled, choice, ipv6);
+        }
+    }
+    for vlan in plan.vlans.keys().chain(plan.interfaces.keys().map(|key| &key.vlan)) {
+        assert!(*vlan < 4095, "VLAN {vlan}");
+    }
+    for value in plan.locals.values() {
+        assert_eq!(LocalValue::new(value.kind()), *value, "a number that means another kind");
+    }
+    for net in plan.sources.keys().chain(plan.destinations.keys()).chain(plan.locals.keys()) {
+        assert_eq!(net.trunc(), *net, "a prefix with host bits");
+    }
+    for key in plan.authorised.keys() {
+        assert!(key.mark & Mark::PREFIX_MASK == Mark::PREFIX && key.index > 0, "{key:?}");
+        let leg = Mark(key.mark).as_leg();
+        assert!(key.mark == Mark::DIRECT.0 || leg.is_some_and(|leg| compiled.legs.get(leg).is_some()));
+    }
+}
+
+fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
+    assert!(choice.kind <= ChoiceKind::Legs as u8 && choice._pad == [0; 2], "{choice:?}");
+    let (used, unused) = choice.legs.split_at(usize::from(choice.count));
+    assert_eq!(choice.kind() == ChoiceKind::Legs, !used.is_empty(), "{choice:?}");
+    assert!(unused.iter().all(|leg| *leg == 0), "{choice:?}");
+    for number in used {
+        let leg = compiled.legs.get(*number).expect("a leg that exists");
+        assert!(leg.usable && if ipv6 { leg.ipv6 } else { leg.ipv4 }, "{leg:?} carries nothing");
+        assert!(compiled.legs_in_use().contains(number));
+    }
+    assert_eq!(hop::choose(choice, Sticky::Flow, |_| 0, 0, || u64::MAX).is_some(), !used.is_empty());
+}
+
+/// The way of every leg ends in a route that leads nowhere, in both families.
+fn routes(compiled: &Compiled) {
+    for leg in compiled.legs.by_number.values() {
+        for default in ["0.0.0.0/0", "::/0"] {
+            let destination: IpNet = default.parse().expect("a network");
+            let table = names::TABLE_BASE + u32::from(leg.number);
+            let last = RouteKey { table, destination, metric: names::METRIC_LAST };
+            assert!(compiled.plan.routes.contains_key(&last), "{leg:?} falls through");
+        }
+    }
+    for key in compiled.plan.rules.keys() {
+        assert!((names::RULE_FIRST..=names::RULE_LAST).contains(&key.priority), "{key:?}");
+    }
+    for key in compiled.plan.routes.keys() {
+        assert!((names::TABLE_BASE..=names::TABLE_REJECT).contains(&key.table), "{key:?}");
+    }
+}
+
+fn assert_no_key(text: &str) {
+    for key in [PRIVATE, PRESHARED] {
+        // As people write it, and as a list of bytes.
+        let bytes = gateway_model::wgconf::decode_key(key).expect("a key");
+        let list = format!("{bytes:?}");
+        for form in [key, list.trim_matches(['[', ']'])] {
+            assert!(!text.contains(form), "a key is shown");
+        }
+    }
+}
+
+fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
+    let plan = &compiled.plan.dataplane;
+    let environment = PlanEnvironment::new(Some(plan));
+    let resting = PlanEnvironment::new(None);
+    for packet in packets {
+        let classified = classify(packet.as_slice(), 2);
+        let verdict = decide(&classified, &environment);
+        let again = decide(&classified, &environment);
+        assert_eq!(
+            (verdict.action, verdict.reason, verdict.mark, verdict.leg, verdict.device),
+            (again.action, again.reason, again.mark, again.leg, again.device),
+            "the same packet a second time"
+        );
+        // The rank of a known flow is not remembered.
+        if verdict.leg != 0 && verdict.new {
+            let policy = compiled.policy(verdict.rank).expect("a leg is a policy's");
+            let choices = [policy.v4, policy.v6];
+            assert!(choices.iter().any(|c| c.legs[..usize::from(c.count)].contains(&verdict.leg)));
+            assert_eq!((verdict.mark, verdict.policy), (Mark::leg(verdict.leg).0, policy.number));
+        }
+        let passes = decide(&classified, &resting);
+        assert!(
+            passes.action != Action::Mark || passes.mark == Mark::BLOCK.0,
+            "the resting state lets it by"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! The corpora of the fuzzers, replayed, and many mutations of them: bad input does no harm (`tests/fuzz`).
+//!
+//! Without coverage feedback this finds little that is new; it keeps what was found from coming back.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+
+use gateway_tests::fuzz::mutation::{Numbers, mutated};
+use gateway_tests::fuzz::{TARGETS, Target};
+
+/// Inputs that the fuzzers keep are at most so long.
+const LONGEST: usize = 1024;
+
+fn replay(name: &str, mutations: usize) {
+    let target = TARGETS.iter().find(|target| target.name == name).expect("a target");
+    let corpus = corpus(name);
+    for (file, input) in &corpus {
+        run(target, input, &format!("corpus file {file}"));
+    }
+    let seed = match std::env::var("FUZZ_SEED") {
+        Ok(text) => text.parse().expect("FUZZ_SEED is a number"),
+        Err(_) => 2026,
+    };
+    println!("{name}: {} inputs of the corpus, {mutations} mutations, FUZZ_SEED={seed}", corpus.len());
+    let inputs: Vec<Vec<u8>> = corpus.into_iter().map(|(_, input)| input).collect();
+    let mut numbers = Numbers::new(seed);
+    for number in 0..mutations {
+        let input = mutated(&inputs, target.words, LONGEST, &mut numbers);
+        run(target, &input, &format!("mutation {number} of seed {seed}"));
+    }
+}
+
+fn corpus(name: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut files: Vec<_> = entries
+        .map(|entry| {
+            let path = entry.expect("a file of the corpus").path();
+            let input = fs::read(&path).expect("a file of the corpus");
+            (path.file_name().expect("a name").to_string_lossy().into_owned(), input)
+        })
+        .collect();
+    // The order of a folder differs from machine to machine, and with it what a seed makes.
+    files.sort();
+    assert!(files.len() >= 5, "the corpus {} is nearly empty", folder.display());
+    files
+}
+
+fn run(target: &Target, input: &[u8], which: &str) {
+    let result = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
+    if let Err(panic) = result {
+        eprintln!("target {} fails on {which}: b\"{}\"", target.name, input.escape_ascii());
+        resume_unwind(panic);
+    }
+}
+
+#[test]
+fn no_packet_breaks_the_decision() {
+    replay("packet", 60_000);
+}
+
+#[test]
+fn no_state_breaks_the_compiler() {
+    replay("plan", 6_000);
+}
+
+#[test]
+fn no_conf_breaks_the_parser() {
+    replay("conf", 20_000);
+}
+
+#[test]
+fn no_file_breaks_the_configuration() {
+    replay("yaml", 12_000);
+}
+
+#[test]
+fn no_json_breaks_the_model() {
+    replay("json", 12_000);
+}
+
+/// A target that never fails would make all of the above worthless.
+#[test]
+fn a_target_that_panics_is_noticed() {
+    let broken = Target { name: "broken", run: |input| assert!(input != b"bad"), words: &[] };
+    run(&broken, b"good", "an input that passes");
+    catch_unwind(|| run(&broken, b"bad", "an input that fails")).expect_err("the panic gets through");
+}
