@@ -76,10 +76,8 @@ async fn process(
     }
     let position = Method::from_http(&parts.method).and_then(|method| found.rows.get(&method));
     let Some(row) = position.map(|position| &api.table.rows()[*position]) else {
-        let mut error =
-            ApiError::new(Code::MethodNotAllowed, format!("{} is not possible at {path}.", parts.method));
-        error.allow = Some(found.allow());
-        return Err(error.detail("allow", found.allow()));
+        let message = format!("{} is not possible at {path}.", parts.method);
+        return Err(ApiError::new(Code::MethodNotAllowed, message).detail("allow", found.allow()));
     };
     if row.method != Method::Get {
         browser::check_origin(parts)?;
@@ -193,16 +191,14 @@ fn error_response(error: &ApiError, request_id: &str) -> Response<HttpBody> {
     if let Some(seconds) = error.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    if let Some(Ok(allow)) = error.allow.as_deref().map(HeaderValue::from_str) {
-        headers.insert(header::ALLOW, allow);
+    for (detail, name) in [("allow", header::ALLOW), ("current_etag", header::ETAG)] {
+        if let Some(Ok(value)) = error.details.get(detail).and_then(Value::as_str).map(HeaderValue::from_str)
+        {
+            headers.insert(name, value);
+        }
     }
     if error.code.status() == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    if let Some(Value::String(tag)) = error.details.get("current_etag")
-        && let Ok(tag) = HeaderValue::from_str(tag)
-    {
-        headers.insert(header::ETAG, tag);
     }
     response
 }

@@ -181,22 +181,13 @@ pub struct ApiError {
     pub details: Map<String, Value>,
     /// Seconds for `Retry-After`.
     pub retry_after: Option<u32>,
-    /// For `Allow`.
-    pub allow: Option<String>,
     /// The audit log has its entry already.
     pub recorded: bool,
 }
 
 impl ApiError {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            details: Map::new(),
-            retry_after: None,
-            allow: None,
-            recorded: false,
-        }
+        Self { code, message: message.into(), details: Map::new(), retry_after: None, recorded: false }
     }
 
     pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {

@@ -1,0 +1,292 @@
+//! The builders of rows that are not a collection's: views, questions, actions, commands, streams, what is not built.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+
+use super::{Audit, Effect, Handler, Method, Row, Table, Work};
+use crate::access::Access;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::{Answer, Content, Reply};
+use crate::request::{Body, Req, Request, decode};
+
+impl Table {
+    /// A GET of something that is computed or observed.
+    pub fn view<O, F, Fut>(&mut self, path: &'static str, operation: &str, run: F) -> &mut Row
+    where
+        O: Answer + 'static,
+        F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
+    {
+        let row = self.row(Method::Get, path, operation, Effect::Reads, Access::Read);
+        row.output = Some(O::schema);
+        row.work = Work::Handler(without_input(run));
+        row
+    }
+
+    /// A POST that changes nothing.
+    pub fn question<I, O, F, Fut>(&mut self, path: &'static str, operation: &str, run: F) -> &mut Row
+    where
+        I: DeserializeOwned + JsonSchema + Send + 'static,
+        O: Answer + 'static,
+        F: Fn(Cx, Req<I>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
+    {
+        let row = self.row(Method::Post, path, operation, Effect::Reads, Access::Check);
+        row.input = Some(schema_of::<I>);
+        row.output = Some(O::schema);
+        row.work = Work::Handler(with_input(run));
+        row
+    }
+
+    /// A POST that changes something and takes a body.
+    pub fn action<I, O, F, Fut>(
+        &mut self,
+        path: &'static str,
+        operation: &str,
+        effect: Effect,
+        run: F,
+    ) -> &mut Row
+    where
+        I: DeserializeOwned + JsonSchema + Send + 'static,
+        O: Answer + 'static,
+        F: Fn(Cx, Req<I>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
+    {
+        let row = self.row(Method::Post, path, operation, effect, Access::Operate);
+        row.input = Some(schema_of::<I>);
+        row.output = Some(O::schema);
+        row.work = Work::Handler(with_input(run));
+        row
+    }
+
+    /// A POST that takes no body; one that is sent is ignored.
+    pub fn command<O, F, Fut>(
+        &mut self,
+        path: &'static str,
+        operation: &str,
+        effect: Effect,
+        run: F,
+    ) -> &mut Row
+    where
+        O: Answer + 'static,
+        F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
+    {
+        let row = self.row(Method::Post, path, operation, effect, Access::Operate);
+        row.output = Some(O::schema);
+        row.work = Work::Handler(without_input(run));
+        row
+    }
+
+    /// A GET and a PUT of one object, the same shape both ways.
+    pub fn singleton<T, G, GFut, P, PFut>(
+        &mut self,
+        path: &'static str,
+        noun: &'static str,
+        audit: Audit,
+        get: G,
+        put: P,
+    ) where
+        T: DeserializeOwned + serde::Serialize + JsonSchema + Send + 'static,
+        G: Fn(Cx, Req<()>) -> GFut + Send + Sync + 'static,
+        GFut: Future<Output = Result<crate::reply::With<T>, ApiError>> + Send + 'static,
+        P: Fn(Cx, Req<T>) -> PFut + Send + Sync + 'static,
+        PFut: Future<Output = Result<crate::reply::With<T>, ApiError>> + Send + 'static,
+    {
+        self.view(path, &format!("get_{noun}"), get).tagged();
+        let row =
+            self.row(Method::Put, path, &format!("replace_{noun}"), Effect::Stores(audit), Access::Operate);
+        row.input = Some(schema_of::<T>);
+        row.input_required = true;
+        row.output = Some(schema_of::<T>);
+        row.tagged = true;
+        row.work = Work::Handler(with_input(put));
+    }
+
+    /// A GET that goes on.
+    pub fn stream<F, Fut>(
+        &mut self,
+        path: &'static str,
+        operation: &str,
+        media: &'static str,
+        run: F,
+    ) -> &mut Row
+    where
+        F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<axum::body::Body, ApiError>> + Send + 'static,
+    {
+        let row = self.row(Method::Get, path, operation, Effect::Reads, Access::Read);
+        row.media = Some(media);
+        let run = Arc::new(run);
+        row.work = Work::Handler(Arc::new(move |cx, request| {
+            let run = run.clone();
+            Box::pin(async move {
+                let body = run(cx, bare(request)).await?;
+                Ok(Reply::content(Content::Stream { content_type: media, body }))
+            })
+        }));
+        row
+    }
+
+    /// A GET of a fixed text in a form of its own; answers at any time.
+    pub fn document(
+        &mut self,
+        path: &'static str,
+        operation: &str,
+        media: &'static str,
+        run: impl Fn(&Cx) -> Reply + Send + Sync + 'static,
+    ) -> &mut Row {
+        let row = self.row(Method::Get, path, operation, Effect::Reads, Access::Open);
+        row.media = Some(media);
+        row.always = true;
+        row.work = Work::Handler(Arc::new(move |cx, _| {
+            let reply = run(&cx);
+            Box::pin(async move { Ok(reply) })
+        }));
+        row
+    }
+
+    /// Rows of the contract that are not built: `GET /path` per line.
+    pub fn unsupported(&mut self, needs: &'static str, rows: &[(Method, &'static str)]) {
+        for (method, path) in rows {
+            let operation = operation_name(*method, path);
+            let row = self.row(*method, path, &operation, Effect::Reads, Access::Read);
+            if *method != Method::Get {
+                row.access = Access::Operate;
+            }
+            row.summary = "Not supported by this version";
+            row.work = Work::Unsupported { needs };
+        }
+    }
+
+    /// The same for paths that are not below the API root.
+    pub fn unsupported_outside(&mut self, needs: &'static str, rows: &[(Method, &'static str)]) {
+        let first = self.rows.len();
+        self.unsupported(needs, rows);
+        self.rows[first..].iter_mut().for_each(|row| row.outside = true);
+    }
+
+    /// A path that does the same as another row of that method, in the API for compatibility.
+    pub fn alias(&mut self, method: Method, path: &'static str, of: &'static str, operation: &str) {
+        let position = self.rows.iter().position(|row| row.method == method && row.path == of);
+        // An alias of nothing shows at once as a missing row in the contract test.
+        if let Some(position) = position {
+            let mut row = self.rows[position].clone();
+            row.path = path;
+            row.operation = operation.to_owned();
+            self.rows.push(row);
+        }
+    }
+
+    pub(super) fn row(
+        &mut self,
+        method: Method,
+        path: &'static str,
+        operation: &str,
+        effect: Effect,
+        access: Access,
+    ) -> &mut Row {
+        let position = self.rows.len();
+        self.rows.push(Row {
+            area: self.area,
+            method,
+            path,
+            outside: false,
+            operation: operation.to_owned(),
+            access,
+            effect,
+            summary: "",
+            doc: "",
+            parameters: Vec::new(),
+            filters: false,
+            input: None,
+            input_required: false,
+            text_field: None,
+            output: None,
+            list: false,
+            status: 200,
+            media: None,
+            tagged: false,
+            always: false,
+            work: Work::Unsupported { needs: "a handler" },
+        });
+        &mut self.rows[position]
+    }
+}
+
+/// `GET /dns/cache/{id}` to `get_dns_cache_by_id`.
+fn operation_name(method: Method, path: &str) -> String {
+    let mut name = method.as_str().to_ascii_lowercase();
+    for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+        name.push('_');
+        match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            Some(parameter) => {
+                name.push_str("by_");
+                name.push_str(parameter);
+            }
+            None => name.push_str(&segment.replace(['-', '.'], "_")),
+        }
+    }
+    name
+}
+
+fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+fn bare(request: Request) -> Req<()> {
+    Req { input: (), params: request.params, query: request.query, if_match: request.if_match }
+}
+
+fn without_input<O, F, Fut>(run: F) -> Handler
+where
+    O: Answer + 'static,
+    F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
+{
+    let run = Arc::new(run);
+    Arc::new(move |cx, request| {
+        let run = run.clone();
+        Box::pin(async move { run(cx, bare(request)).await?.reply() })
+    })
+}
+
+fn with_input<I, O, F, Fut>(run: F) -> Handler
+where
+    I: DeserializeOwned + Send + 'static,
+    O: Answer + 'static,
+    F: Fn(Cx, Req<I>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
+{
+    let run = Arc::new(run);
+    Arc::new(move |cx, request| {
+        let run = run.clone();
+        Box::pin(async move {
+            let value = match request.body {
+                Body::Json(value) => value,
+                Body::Absent | Body::Text(_) => serde_json::json!({}),
+            };
+            let (input, warnings) = decode::<I>(value)?;
+            let request =
+                Req { input, params: request.params, query: request.query, if_match: request.if_match };
+            let mut reply = run(cx, request).await?.reply()?;
+            reply.warnings.splice(0..0, warnings);
+            Ok(reply)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operation_names_of_unbuilt_rows_follow_their_path() {
+        assert_eq!(operation_name(Method::Get, "/dns/threat-feeds"), "get_dns_threat_feeds");
+        assert_eq!(operation_name(Method::Delete, "/nodes/{id}"), "delete_nodes_by_id");
+    }
+}
