@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::http::exchange;
-use crate::netns::{Entrance, remove_pins};
+use crate::netns::{Entrance, Namespace, Prefix, remove_pins};
 use crate::process::{Process, describe};
 use crate::topology::Topology;
 use crate::wait::wait_until;
@@ -36,13 +36,17 @@ pub struct Daemon {
 impl Daemon {
     /// Writes the configuration; nothing runs after this.
     pub fn prepare(network: &Topology) -> Result<Self> {
+        Self::prepare_in(&network.gateway, &network.prefix)
+    }
+
+    /// [`Daemon::prepare`] in a network that the caller has built: its LAN is eth1, its uplink eth0.
+    pub fn prepare_in(gateway: &Namespace, prefix: &Prefix) -> Result<Self> {
         let program = find_program()?;
         let directory =
             tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
-        let pins = network.prefix.pin_directory();
-        let api = Api { entrance: network.gateway.entrance() };
-        let daemon =
-            Self { process: None, program, entrance: network.gateway.entrance(), directory, pins, api };
+        let pins = prefix.pin_directory();
+        let api = Api { entrance: gateway.entrance() };
+        let daemon = Self { process: None, program, entrance: gateway.entrance(), directory, pins, api };
         let configuration = json!({
             "state_dir": daemon.state_directory(),
             "runtime_dir": daemon.directory.path().join("run"),

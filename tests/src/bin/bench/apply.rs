@@ -1,0 +1,126 @@
+//! `apply_10k`: from 10 000 stored policies to a live plan in which every one of them is new: compile, compare with
+//! the live plan, write, swap.
+//!
+//! The peer loads as many nftables rules, each of which marks by source, in place of as many others.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use gateway_core::compile::{Input, compile};
+use gateway_core::facts::{DefaultRoute, Facts, Link};
+use gateway_core::network::{Network, UplinkSettings};
+use gateway_ctl::effects::bpf::Programs;
+use gateway_model::State;
+use gateway_tests::netns::{Namespace, Prefix, remove_pins};
+use jiff::Timestamp;
+
+use crate::policies::create_policies;
+use crate::road::{Road, Way};
+use crate::row::{Row, Target, median};
+
+const POLICIES: usize = 10_000;
+const ROUNDS: usize = 7;
+
+pub fn run() -> Result<Vec<Row>> {
+    let prefix = Prefix::unique()?;
+    let pins = prefix.pin_directory();
+    let outcome = measure(&prefix, &pins);
+    remove_pins(&pins);
+    let (row, [compiling, applying]) = outcome?;
+    println!("ms: compile {compiling:.1}, compare + write + swap {applying:.1}; peer {:.1}", row.peer);
+    through_the_api()?;
+    Ok(vec![row])
+}
+
+fn measure(prefix: &Prefix, pins: &std::path::Path) -> Result<(Row, [f64; 2])> {
+    let namespace = Namespace::create(prefix, "nft")?;
+    let mut programs = Programs::load(pins)?;
+    let (mut compiling, mut applying, mut ours, mut peer) = (vec![], vec![], vec![], vec![]);
+    let (network, facts) = world();
+    for round in 0..ROUNDS {
+        let now = Timestamp::now();
+        let mut state = State::new(now).begin(now);
+        create_policies(&mut state, POLICIES, round, "wan0")?;
+        state.freeze_applied();
+
+        let started = Instant::now();
+        let compiled = compile(&Input { state: &state, network: &network, facts: &facts, now });
+        compiling.push(milliseconds(started));
+        ensure!(compiled.plan.dataplane.sources.len() == POLICIES, "the plan has not all policies");
+        let swapping = Instant::now();
+        let swap = programs.apply(&compiled.plan.dataplane)?;
+        applying.push(milliseconds(swapping));
+        ours.push(milliseconds(started));
+        ensure!(swap.changed && swap.puts >= POLICIES, "{swap:?}");
+
+        let rules = rules(round)?;
+        let started = Instant::now();
+        namespace.nft(&rules)?;
+        peer.push(milliseconds(started));
+    }
+    let row = Row {
+        bench: "apply_10k",
+        ours: median(&ours),
+        peer: median(&peer),
+        peer_name: "nft -f of 10 000 rules in place of others".to_owned(),
+        unit: "ms",
+        target: Target::OursBelow(1000.0),
+    };
+    Ok((row, [median(&compiling), median(&applying)]))
+}
+
+/// The whole way of a user: one policy of 10 000 changed, and applied by the REST API.
+fn through_the_api() -> Result<()> {
+    let road = Road::build(Way::Ours { policies: POLICIES })?;
+    let (daemon, policy) = (road.daemon.as_ref().context("a daemon")?, road.policy.as_ref().context("a policy")?);
+    let (mut editing, mut applying) = (vec![], vec![]);
+    for round in 0..5 {
+        let subnet = format!("10.77.{round}.0/24");
+        let changed = crate::policies::subnet_policy("host", 900_000, &subnet, "eth0");
+        let started = Instant::now();
+        daemon.api().put(&format!("/routing/policies/{policy}"), &changed)?;
+        editing.push(milliseconds(started));
+        let started = Instant::now();
+        daemon.api().act("/routing/policies/apply")?;
+        applying.push(milliseconds(started));
+    }
+    println!(
+        "by the REST API with one policy of 10 000 changed, ms: PUT {:.1}, apply {:.1}",
+        median(&editing),
+        median(&applying)
+    );
+    Ok(())
+}
+
+fn rules(round: usize) -> Result<String> {
+    let mut text = String::from("table ip peer {\n}\nflush table ip peer\ntable ip peer {\nchain mark {\n");
+    text.push_str("type filter hook prerouting priority mangle\n");
+    for number in 0..POLICIES {
+        let [_, _, high, low] = u32::try_from(number)?.to_be_bytes();
+        writeln!(text, "ip saddr {}.{high}.{low}.0/24 meta mark set {}", 64 + round, number % 16 + 1)?;
+    }
+    text.push_str("}\n}\n");
+    Ok(text)
+}
+
+/// A LAN and an uplink that is up.
+fn world() -> (Network, Facts) {
+    let network = Network {
+        lan: vec!["lan0".to_owned()],
+        uplinks: vec![UplinkSettings { interface: "wan0".to_owned(), gateway: None }],
+        sample_every: 0,
+    };
+    let mut facts = Facts::default();
+    for (index, name) in (2u32..).zip(["lan0", "wan0"]) {
+        facts.links.insert(name.to_owned(), Link { index, up: true, mtu: 1500, ..Link::default() });
+    }
+    let gateway = std::net::Ipv4Addr::new(203, 0, 113, 1).into();
+    let route = DefaultRoute { interface: "wan0".to_owned(), gateway: Some(gateway), metric: 100, ipv6: false };
+    facts.default_routes.push(route);
+    (network, facts)
+}
+
+fn milliseconds(started: Instant) -> f64 {
+    started.elapsed().as_secs_f64() * 1000.0
+}

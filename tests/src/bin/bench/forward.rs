@@ -1,0 +1,85 @@
+//! `forward_vs_*`: small packets per second from the LAN interface to the far end of the uplink, on one core.
+//!
+//! All ways but the plain one masquerade. The peers' lists are walked to their end: the host's rule is the last, as
+//! is its policy among ours.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::road::{Road, Way};
+use crate::row::{Row, Target, alternate};
+
+const ROUNDS: usize = 5;
+const TIME: Duration = Duration::from_millis(800);
+const POLICIES: usize = 10_000;
+const RULES: usize = 1_000;
+const MILLION: f64 = 1e6;
+
+pub fn run() -> Result<Vec<Row>> {
+    let peers = [
+        ("forward_vs_ct_masq", Way::Masquerade, "forwarding with conntrack and masquerade", 0.65),
+        (
+            "forward_vs_nft_linear",
+            Way::NftLinear { rules: RULES },
+            "1 000 nft rules that mark by source, conntrack, masquerade",
+            5.0,
+        ),
+        (
+            "forward_vs_ip_rule",
+            Way::IpRules { rules: RULES },
+            "1 000 ip rules by source (the last matches), conntrack, masquerade",
+            10.0,
+        ),
+    ];
+    let mut roads = vec![Road::build(Way::Ours { policies: POLICIES })?];
+    for (_, way, ..) in peers {
+        roads.push(Road::build(way)?);
+    }
+    let measured = alternate(&mut roads, ROUNDS, |road| Ok(road.measure_masked(TIME)?.arrived / MILLION))?;
+    println!("million packets per second: median (rounds)");
+    for (road, measured) in roads.iter().zip(&measured) {
+        println!("  {measured}  {:?}", road.way);
+    }
+    let rows = peers.into_iter().zip(&measured[1..]).map(|((bench, _, name, least), peer)| Row {
+        bench,
+        ours: measured[0].median,
+        peer: peer.median,
+        peer_name: name.to_owned(),
+        unit: "Mpackets/s",
+        target: Target::RatioAtLeast(least),
+    });
+    Ok(rows.collect())
+}
+
+/// What each piece of our way costs: pieces are taken away one after the other, beside the peers that have as much.
+pub fn break_down() -> Result<Vec<Row>> {
+    let mut ours = Road::build(Way::Ours { policies: POLICIES })?;
+    let mut peers = vec![Road::build(Way::Plain)?, Road::build(Way::Masquerade)?];
+    // The rules hold without the daemon, and it would put back what is taken away.
+    ours.daemon.as_mut().context("a daemon")?.kill9()?;
+    let policy = ours.policy.take();
+    println!("million packets per second, and nanoseconds per packet:");
+    let show = |name: &str, road: &mut Road| -> Result<()> {
+        let all = alternate(std::slice::from_mut(road), 3, |road| Ok(road.measure(TIME)?.arrived / MILLION))?;
+        println!("  {}  {:>6.0} ns  {name}", all[0], 1000.0 / all[0].median);
+        Ok(())
+    };
+    show("peer: plain", &mut peers[0])?;
+    show("peer: conntrack and masquerade", &mut peers[1])?;
+    show("ours: programs, rules, nft", &mut ours)?;
+    ours.gateway.ip("rule flush\nrule add lookup main priority 32766\nrule add lookup default priority 32767")?;
+    show("ours: programs, nft (rules taken away)", &mut ours)?;
+    ours.gateway.nft("delete table inet gateway\n")?;
+    show("ours: programs (nft taken away too)", &mut ours)?;
+    masked(&mut ours)?;
+    show("ours: programs, and the peer's masquerade instead of our nft table", &mut ours)?;
+    show("peer: plain, again", &mut peers[0])?;
+    show("peer: conntrack and masquerade, again", &mut peers[1])?;
+    drop(policy);
+    Ok(Vec::new())
+}
+
+fn masked(road: &mut Road) -> Result<()> {
+    crate::road::masquerade(&road.gateway, "")
+}

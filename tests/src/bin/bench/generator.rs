@@ -1,0 +1,135 @@
+//! The load of the forwarding benches: frames that enter the gateway by its LAN interface as if the driver had
+//! received them, and the sink that counts what comes out at the far end.
+//!
+//! An XDP program run on live frames gives several million packets per second on one core, and receiving, deciding,
+//! routing and sending all happen on that core too: what is measured is the path alone.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
+use gateway_tests::netns::Namespace;
+
+use crate::bpf::instruction::*;
+use crate::bpf::{Attached, Kind, Numbers, Program};
+use crate::frame::{SOURCE_ADDRESS, SOURCE_PORT_LOW, Udp};
+
+/// Flows of the load, told apart by the low bits of the source port.
+const FLOWS: i32 = 64;
+/// Frames between two looks at what the far end has to do; its queue holds 256.
+const BATCH: u32 = 64;
+const BURST: u32 = 64 * 512;
+
+const XDP_DROP: i32 = 1;
+const XDP_PASS: i32 = 2;
+const GET_RANDOM: i32 = 7;
+
+/// Frames to come.
+#[derive(Debug)]
+pub struct Generator {
+    program: Program,
+    frame: Vec<u8>,
+}
+
+impl Generator {
+    pub fn new(udp: &Udp) -> Result<Self> {
+        let frame = udp.frame().context("addresses of one family")?;
+        let length = i32::try_from(frame.len()).context("frame")?;
+        let mut code = vec![load32(7, 1, 0), load32(3, 1, 4), copy(4, 7), add(4, length)];
+        // Frames are used again after they went through: every byte is written anew.
+        let mut body = Vec::new();
+        for (index, eight) in frame.chunks_exact(8).enumerate() {
+            let value = u64::from_ne_bytes(eight.try_into().context("eight bytes")?);
+            body.extend(set64(1, value));
+            body.push(store64(7, i16::try_from(8 * index).context("frame")?, 1));
+        }
+        body.extend([call(GET_RANDOM), and(0, FLOWS - 1), store8(7, SOURCE_PORT_LOW, 0), set(0, XDP_PASS), exit()]);
+        code.push(skip_if_greater(4, 3, i16::try_from(body.len()).context("program")?));
+        code.extend(body);
+        code.extend([set(0, XDP_DROP), exit()]);
+        Ok(Self { program: Program::load(Kind::Xdp, &code).context("the generator")?, frame })
+    }
+
+    /// Sends for at least so long; what the sink saw of it, per second.
+    pub fn run(&self, gateway: &Namespace, interface: u32, sink: &Sink, time: Duration) -> Result<Rate> {
+        gateway.within(|| {
+            pin()?;
+            self.program.send(&self.frame, interface, BURST, BATCH)?;
+            let before = sink.counts()?;
+            let (started, mut sent) = (Instant::now(), 0u64);
+            while started.elapsed() < time {
+                self.program.send(&self.frame, interface, BURST, BATCH)?;
+                sent += u64::from(BURST);
+            }
+            let seconds = started.elapsed().as_secs_f64();
+            let after = sink.counts()?;
+            let per_second = |count: u64| count as f64 / seconds;
+            Ok(Rate {
+                sent: per_second(sent),
+                arrived: per_second(after.arrived - before.arrived),
+                masqueraded: per_second(after.masqueraded - before.masqueraded),
+            })
+        })
+    }
+}
+
+/// Packets per second.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    pub sent: f64,
+    pub arrived: f64,
+    pub masqueraded: f64,
+}
+
+/// Counts and drops what comes in at the far end.
+#[derive(Debug)]
+pub struct Sink {
+    counts: Numbers<2>,
+    _attached: Attached,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    pub arrived: u64,
+    /// Those that have the gateway's own address as their source.
+    pub masqueraded: u64,
+}
+
+impl Sink {
+    pub fn attach(namespace: &Namespace, interface: &str, masqueraded: Ipv4Addr) -> Result<Self> {
+        let counts = Numbers::<2>::new()?;
+        let source = i32::from_ne_bytes(masqueraded.octets());
+        let mut code = vec![load32(2, 1, 0), load32(3, 1, 4), copy(4, 2), add(4, 34)];
+        let mut body = vec![load32(5, 2, SOURCE_ADDRESS), set(0, 1)];
+        body.extend(map_value(1, counts.number(), 0));
+        body.extend([atomic_add64(1, 0, 0), skip_unless_equal(5, source, 3)]);
+        body.extend(map_value(1, counts.number(), 8));
+        body.push(atomic_add64(1, 0, 0));
+        code.push(skip_if_greater(4, 3, i16::try_from(body.len()).context("program")?));
+        code.extend(body);
+        code.extend([set(0, XDP_DROP), exit()]);
+        let program = Program::load(Kind::Xdp, &code).context("the sink")?;
+        let attached = namespace.within(|| program.attach(nix::net::if_::if_nametoindex(interface)?))?;
+        Ok(Self { counts, _attached: attached })
+    }
+
+    pub fn counts(&self) -> Result<Counts> {
+        let [arrived, masqueraded] = self.counts.read()?;
+        Ok(Counts { arrived, masqueraded })
+    }
+}
+
+/// The last core is the load's: the first one gets most of the machine's interrupts.
+pub fn core() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from) - 1
+}
+
+/// Keeps the calling thread on the core of the load.
+pub fn pin() -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(core()).context("core")?;
+    sched_setaffinity(Pid::from_raw(0), &set).context("keep to one core")
+}

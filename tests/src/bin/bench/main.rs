@@ -1,0 +1,101 @@
+//! The benches: each puts the gateway beside a peer, alternating between both in one run, so that the ratio holds
+//! on a machine whose absolute speed drifts.
+//!
+//! Rows are printed as a table with their targets, and written as JSON with `--json`. A target that is missed does
+//! not make the run fail: the figures are for reading.
+
+mod apply;
+mod bpf;
+mod forward;
+mod frame;
+mod generator;
+mod policies;
+mod road;
+mod row;
+mod tcp;
+mod verdict;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+use gateway_tests::netns::require_root;
+
+use crate::row::{Row, print_table, to_json};
+
+const USAGE: &str = "usage: bench [--only NAME]... [--json FILE]\n";
+
+type Bench = fn() -> Result<Vec<Row>>;
+
+/// Benches by the names of the rows they give; what shares a costly set-up is measured together.
+const BENCHES: &[(&[&str], Bench)] = &[
+    (&["verdict_flow_flat", "verdict_new_flat"], verdict::run),
+    (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], forward::run),
+    (&["tcp_bulk"], tcp::run),
+    (&["apply_10k"], apply::run),
+    // Where the time goes: no rows, only figures.
+    (&["breakdown"], forward::break_down),
+];
+
+#[derive(Default)]
+struct Options {
+    only: Vec<String>,
+    json: Option<String>,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let Some(options) = parse(std::env::args().skip(1))? else {
+        print!("{USAGE}");
+        return Ok(());
+    };
+    require_root()?;
+    let mut rows = Vec::new();
+    for (names, bench) in BENCHES {
+        let wanted = |name: &&str| options.only.is_empty() || options.only.iter().any(|only| only == name);
+        let names: Vec<&str> = names.iter().copied().filter(wanted).collect();
+        if names.is_empty() {
+            continue;
+        }
+        println!("== {}", names.join(", "));
+        let found = bench().with_context(|| names.join(", "))?;
+        rows.extend(found.into_iter().filter(|row| names.contains(&row.bench)));
+    }
+    print_table(&rows);
+    if let Some(file) = &options.json {
+        std::fs::write(file, to_json(&rows)).with_context(|| format!("write {file}"))?;
+    }
+    Ok(())
+}
+
+/// `None` is a request for help.
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> {
+    let mut options = Options::default();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().with_context(|| format!("{argument} wants a value"));
+        match argument.as_str() {
+            "--only" => {
+                let name = value()?;
+                let known = || BENCHES.iter().flat_map(|(names, _)| names.iter());
+                ensure!(
+                    known().any(|known| *known == name),
+                    "there is no bench {name}; there are {}",
+                    known().copied().collect::<Vec<_>>().join(", ")
+                );
+                options.only.push(name);
+            }
+            "--json" => options.json = Some(value()?),
+            "--help" | "-h" => return Ok(None),
+            other => bail!("unknown argument {other}\n{USAGE}"),
+        }
+    }
+    Ok(Some(options))
+}

@@ -1,0 +1,140 @@
+//! `verdict_flow_flat`, `verdict_new_flat`: what one packet costs in the ingress program, by BPF_PROG_TEST_RUN, with
+//! few and with many policies.
+//!
+//! Every packet is a run of its own, with its own bytes, so that nothing is repeated that real traffic would not
+//! repeat. What an empty program takes by the same measure, two readings of the clock, is subtracted.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use gateway_common::wire::Mark;
+use gateway_ctl::effects::bpf::Programs;
+use gateway_tests::bpf_run::{Arrival, measure, run as run_once};
+use gateway_tests::netns::{Prefix, remove_pins};
+
+use crate::bpf::instruction::{exit, set};
+use crate::bpf::{Kind, Program};
+use crate::generator::pin;
+use crate::policies::{Random, Spread};
+use crate::row::{Row, Target, alternate};
+
+const SIZES: [usize; 4] = [10, 1_000, 10_000, 100_000];
+const ROUNDS: usize = 5;
+/// Packets of one size in one round.
+const RUNS: usize = 50_000;
+
+/// The programs with a plan of their own, beside those of the other sizes.
+struct Subject {
+    programs: Programs,
+    spread: Spread,
+    /// One flow for each policy.
+    flows: Vec<Vec<u8>>,
+    random: Random,
+    next_port: u16,
+    pins: PathBuf,
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        remove_pins(&self.pins);
+    }
+}
+
+pub fn run() -> Result<Vec<Row>> {
+    pin()?;
+    let mut subjects = Vec::new();
+    for size in SIZES {
+        subjects.push(Subject::new(size).with_context(|| format!("{size} policies"))?);
+    }
+    let constant = empty_program()?;
+    println!("an empty program takes {constant:.1} ns by the same measure; it is subtracted");
+    let known = alternate(&mut subjects, ROUNDS, |subject| Ok(subject.known_flows()? - constant))?;
+    let new = alternate(&mut subjects, ROUNDS, |subject| Ok(subject.new_flows()? - constant))?;
+    let mut rows = Vec::new();
+    for (bench, measured, most) in [("verdict_flow_flat", &known, 2.5), ("verdict_new_flat", &new, 8.0)] {
+        println!("{bench}, ns per packet: median (rounds)");
+        for (size, measured) in SIZES.iter().zip(measured) {
+            println!("  {size:>7} policies {measured}");
+        }
+        rows.push(Row {
+            bench,
+            ours: measured[SIZES.len() - 1].median,
+            peer: measured[0].median,
+            peer_name: "the same with 10 policies instead of 100 000".to_owned(),
+            unit: "ns/packet",
+            target: Target::RatioAtMost(most),
+        });
+    }
+    Ok(rows)
+}
+
+/// The constant of the measure, in nanoseconds.
+fn empty_program() -> Result<f64> {
+    let program = Program::load(Kind::Classifier, &[set(0, 0), exit()]).context("an empty program")?;
+    let mut total = 0.0;
+    for _ in 0..RUNS {
+        total += f64::from(program.time(&[0; 64])?);
+    }
+    Ok(total / RUNS as f64)
+}
+
+impl Subject {
+    fn new(size: usize) -> Result<Self> {
+        let pins = Prefix::unique()?.pin_directory();
+        let mut programs = Programs::load(&pins)?;
+        let spread = Spread::new(size)?;
+        programs.apply(&spread.plan)?;
+        let mut random = Random(7);
+        let flows = (0..size).map(|policy| spread.packet(&mut random, policy, 40_000)).collect::<Result<_>>()?;
+        let mut subject = Self { programs, spread, flows, random, next_port: 0, pins };
+        subject.check()?;
+        Ok(subject)
+    }
+
+    /// What is measured is what is meant: each packet meets a policy and gets its leg.
+    fn check(&mut self) -> Result<()> {
+        let program = self.programs.program("gw_ingress")?;
+        for packet in self.flows.iter().take(1000) {
+            let run = run_once(program, packet, Arrival::default())?;
+            ensure!(run.mark == Mark::leg(1).0, "a packet got the mark {:#x}: {packet:02x?}", run.mark);
+        }
+        Ok(())
+    }
+
+    fn known_flows(&mut self) -> Result<f64> {
+        let program = self.programs.program("gw_ingress")?;
+        // Whatever the table has forgotten meanwhile is known again after this.
+        for packet in &self.flows {
+            run_once(program, packet, Arrival::default())?;
+        }
+        let mut order: Vec<usize> = (0..RUNS.max(self.flows.len())).map(|n| n % self.flows.len()).collect();
+        self.random.shuffle(&mut order);
+        order.truncate(RUNS);
+        let times = order.iter().map(|flow| time(program, &self.flows[*flow])).collect::<Result<Vec<_>>>()?;
+        mean(&times)
+    }
+
+    /// Flows that nobody has seen: other hosts, other ports.
+    fn new_flows(&mut self) -> Result<f64> {
+        self.programs.forget_flows()?;
+        let packets = (0..RUNS)
+            .map(|_| {
+                let policy = self.random.below(self.flows.len());
+                self.next_port = self.next_port.wrapping_add(1);
+                self.spread.packet(&mut self.random, policy, self.next_port)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let program = self.programs.program("gw_ingress")?;
+        let times = packets.iter().map(|packet| time(program, packet)).collect::<Result<Vec<_>>>()?;
+        mean(&times)
+    }
+}
+
+fn time(program: &aya::programs::SchedClassifier, packet: &[u8]) -> Result<f64> {
+    Ok(measure(program, packet, Arrival::default(), 1)?.as_nanos() as f64)
+}
+
+fn mean(times: &[f64]) -> Result<f64> {
+    ensure!(!times.is_empty(), "nothing was measured");
+    Ok(times.iter().sum::<f64>() / times.len() as f64)
+}
