@@ -75,12 +75,15 @@ fn facts_are_what_the_kernel_shows() {
 #[test]
 fn several_next_hops_are_several_default_routes() {
     let ns = namespace("hops");
-    ns.ip("link add a type veth peer name ap\nlink add b type veth peer name bp\nlink set a up\nlink set ap up\n\
-           link set b up\nlink set bp up\naddr add 192.0.2.2/24 dev a\naddr add 198.51.100.2/24 dev b\n\
-           addr add 2001:db8:a::2/64 dev a nodad\naddr add 2001:db8:b::2/64 dev b nodad\n\
-           route add default nexthop via 192.0.2.1 dev a nexthop via 198.51.100.1 dev b")
+    ns.ip("link add hop1 type veth peer name hop1p\nlink add hop2 type veth peer name hop2p\nlink set hop1 up\nlink set hop1p up\n\
+           link set hop2 up\nlink set hop2p up\naddr add 192.0.2.2/24 dev hop1\naddr add 198.51.100.2/24 dev hop2\n\
+           addr add 2001:db8:a::2/64 dev hop1 nodad\naddr add 2001:db8:b::2/64 dev hop2 nodad\n\
+           route add default nexthop via 192.0.2.1 dev hop1 nexthop via 198.51.100.1 dev hop2")
         .expect("set-up");
-    ip(&ns, "-6 route add default metric 7 nexthop via 2001:db8:a::1 dev a nexthop via 2001:db8:b::1 dev b");
+    ip(
+        &ns,
+        "-6 route add default metric 7 nexthop via 2001:db8:a::1 dev hop1 nexthop via 2001:db8:b::1 dev hop2",
+    );
     within(&ns, async || {
         let facts = observer().facts(|_| false).await.expect("facts");
         let routes: Vec<_> = facts
@@ -88,7 +91,7 @@ fn several_next_hops_are_several_default_routes() {
             .iter()
             .map(|route| (route.interface.as_str(), route.metric, route.ipv6))
             .collect();
-        assert_eq!(routes, [("a", 0, false), ("b", 0, false), ("a", 7, true), ("b", 7, true)]);
+        assert_eq!(routes, [("hop1", 0, false), ("hop2", 0, false), ("hop1", 7, true), ("hop2", 7, true)]);
     });
 }
 
