@@ -134,7 +134,7 @@ function drawOperation(path, method, operation) {
       if (status === "default" || missing) continue;
       const content = (response.content || {})["application/json"];
       body.append(make("h3", {}, "Answer " + status));
-      if (content) {
+      if (content && content.schema) {
         const data = content.schema.properties.data;
         body.append(make("p", {}, make("code", {}, "data"), ": " + typeName(data)), ...fieldTable(data));
       } else {
