@@ -114,7 +114,9 @@ fn parameters(row: &Row, generators: &mut Generators) -> Vec<Value> {
             "name": name, "in": "query", "description": "Only objects with this value.", "schema": {"type": "string"},
         }));
     }
-    if row.tagged && row.method != Method::Get {
+    // What is being made has no revision yet.
+    let changes = matches!(row.method, Method::Put | Method::Delete) || row.path.contains('{');
+    if row.tagged && changes && row.method != Method::Get {
         parameters.push(json!({
             "name": "If-Match", "in": "header", "schema": {"type": "string"},
             "description": "The ETag the change is based on; 412 if the object has changed since.",
