@@ -183,8 +183,7 @@ impl Programs {
 /// Id of the program in our filter's place, read with tc(8): aya has no query for clsact.
 fn clsact_program(interface: &str, kind: TcAttachType) -> Option<u32> {
     let direction = if matches!(kind, TcAttachType::Ingress) { "ingress" } else { "egress" };
-    let filters =
-        tc(&["filter", "show", "dev", interface, direction, "prio", &PRIORITY.to_string()]).ok()?;
+    let filters = tc(&["filter", "show", "dev", interface, direction, "prio", &PRIORITY.to_string()]).ok()?;
     let ours = |filter: &&Value| {
         let name = filter.pointer("/options/bpf_name").and_then(Value::as_str).unwrap_or_default();
         name.starts_with(INGRESS) || name.starts_with(GUARD)
