@@ -31,6 +31,10 @@ const MOBILITY: u8 = 135;
 const MAX_EXTENSION_HEADERS: usize = 8;
 const MAX_VLAN_TAGS: usize = 3;
 
+/// TCP flags (RFC 9293, section 3.1).
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Classified {
     /// Not IP: nothing that the IP stack would forward.
@@ -58,6 +62,8 @@ pub struct IpPacket {
     pub protocol: u8,
     pub fragment: Fragment,
     pub ipv6: bool,
+    /// A TCP segment that asks for a new connection: SYN without ACK.
+    pub opening: bool,
 }
 
 impl IpPacket {
@@ -212,6 +218,12 @@ fn ports<P: Packet + ?Sized>(packet: &P, offset: usize, ip: &mut IpPacket) -> He
             let Some(ports) = packet.read::<[u16; 2]>(offset) else { return Headers::Malformed };
             ip.source_port = u16::from_be(ports[0]);
             ip.destination_port = u16::from_be(ports[1]);
+            // Flags that are cut off open nothing.
+            if ip.protocol == TCP
+                && let Some(flags) = packet.read::<u8>(offset + 13)
+            {
+                ip.opening = flags & (SYN | ACK) == SYN;
+            }
         }
         ICMP | ICMPV6 => {
             let Some(kind) = packet.read::<u16>(offset) else { return Headers::Malformed };

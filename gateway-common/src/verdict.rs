@@ -203,10 +203,15 @@ pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &m
     if let Some(flow) = environment.flow(&key) {
         let idle = if packet.protocol == TCP { IDLE_TCP } else { IDLE_OTHER };
         let age = now.saturating_sub(flow.seen);
-        if age <= idle {
+        // An opening segment repeats the one before it, or, after others, opens another connection
+        // with the ports of an earlier one.
+        let another = packet.opening && flow.established != 0;
+        if age <= idle && !another {
             if flow.generation == plan.generation {
-                if age > SECOND {
-                    environment.remember(&key, &FlowValue { seen: now, ..flow });
+                let establishes = packet.protocol == TCP && !packet.opening && flow.established == 0;
+                if age > SECOND || establishes {
+                    let established = flow.established | u8::from(establishes);
+                    environment.remember(&key, &FlowValue { seen: now, established, ..flow });
                 }
                 known(&flow, verdict);
                 return;
@@ -230,7 +235,8 @@ pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &m
             action: verdict.action as u8,
             reason: verdict.reason as u8,
             leg: verdict.leg,
-            _pad: [0; 5],
+            established: u8::from(packet.protocol == TCP && !packet.opening),
+            _pad: [0; 4],
         },
     );
 }

@@ -52,5 +52,7 @@ pub struct FlowValue {
     pub reason: u8,
     /// Leg of the flow, 0 without one.
     pub leg: u8,
-    pub _pad: [u8; 5],
+    /// 1 when a TCP connection has got beyond its opening segments.
+    pub established: u8,
+    pub _pad: [u8; 4],
 }

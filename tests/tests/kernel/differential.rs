@@ -174,6 +174,25 @@ fn at_rest_everything_is_marked_as_blocked() {
     }
 }
 
+/// Ports come back: a connection that opens with those of an earlier one is another connection, while
+/// a repeated opening segment is not.
+#[test]
+fn a_connection_with_the_ports_of_an_earlier_one_draws_its_own_leg() {
+    netns::require_root().expect("root");
+    let prefix = Prefix::unique().expect("a prefix");
+    let pins = Pins(prefix.pin_directory());
+    let mut programs = Programs::load(&pins.0).expect("the programs load");
+    programs.apply(&plans::pool(&[(16, 1), (17, 1)])).expect("the plan goes live");
+    let (syn, ack) = (0x02, 0x10);
+    let mut leg = |flags| {
+        let packet = packets::tcp4([192, 168, 10, 2], [198, 18, 0, 1], 40_000, 443, flags);
+        let program = programs.program("gw_ingress").expect("the program");
+        run(program, &packet, Arrival::default()).expect("a test run").mark & 0xff
+    };
+    let legs: Vec<u32> = [syn, syn, syn, ack, ack, syn, syn, ack, syn].into_iter().map(&mut leg).collect();
+    assert_eq!(legs, [16, 16, 16, 16, 16, 17, 17, 17, 16]);
+}
+
 /// LLVM drops the result of some atomic additions: the round robin is tested where it runs.
 #[test]
 fn new_flows_take_the_legs_in_turn() {

@@ -120,10 +120,12 @@ struct Transport {
 
 fn transport() -> impl Strategy<Value = Transport> {
     let port = || prop_oneof![3 => prop::sample::select(PORTS.to_vec()), 1 => any::<u16>()];
-    let ports = (prop::sample::select(vec![6u8, 17, 33, 132, 136]), port(), port());
-    let ports = ports.prop_map(|(protocol, s, d)| Transport {
+    let flags = prop::sample::select(vec![0x02u8, 0x10, 0x12, 0x11, 0x04, 0xc2]);
+    let ports = (prop::sample::select(vec![6u8, 6, 17, 33, 132, 136]), port(), port(), flags);
+    // Sequence and acknowledgement numbers, offset, flags: where TCP has them.
+    let ports = ports.prop_map(|(protocol, s, d, flags)| Transport {
         protocol,
-        bytes: [&s.to_be_bytes()[..], &d.to_be_bytes(), &[0; 16]].concat(),
+        bytes: [&s.to_be_bytes()[..], &d.to_be_bytes(), &[0; 8], &[0x50, flags], &[0; 6]].concat(),
     });
     let dhcp = prop::sample::select(vec![(68u16, 67u16), (546, 547)]).prop_map(|(s, d)| Transport {
         protocol: 17,
@@ -200,6 +202,20 @@ fn ipv6_packet(
     packet.extend(destination);
     packet.extend(body);
     packet
+}
+
+/// A TCP segment over IPv4.
+pub fn tcp4(
+    source: [u8; 4],
+    destination: [u8; 4],
+    source_port: u16,
+    destination_port: u16,
+    flags: u8,
+) -> Vec<u8> {
+    let ports = [source_port.to_be_bytes(), destination_port.to_be_bytes()].concat();
+    let bytes = [&ports[..], &[0; 8], &[0x50, flags], &[0; 6]].concat();
+    let payload = ipv4(source, destination, (0, false), 0, &Transport { protocol: 6, bytes });
+    frame(&Link { mac: mac(1), tags: Vec::new(), ethertype: None }, 0x0800, &payload)
 }
 
 /// A plain UDP packet over IPv4.
