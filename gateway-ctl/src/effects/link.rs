@@ -73,15 +73,13 @@ impl Backend for Links {
         expected: Option<&LinkSettings>,
         actual: Option<&LinkSettings>,
     ) -> Vec<(&'static str, String, String)> {
-        let show = |value: Option<&LinkSettings>, field: fn(&LinkSettings) -> String| {
-            value.map_or_else(|| ABSENT.to_owned(), field)
-        };
-        let fields: [(&'static str, fn(&LinkSettings) -> String); 2] =
-            [("up", |link| link.up.to_string()), ("mtu", |link| link.mtu.to_string())];
-        fields
-            .into_iter()
-            .map(|(name, field)| (name, show(expected, field), show(actual, field)))
-            .filter(|(_, expected, actual)| expected != actual)
-            .collect()
+        let show = |value: Option<String>| value.unwrap_or_else(|| ABSENT.to_owned());
+        let up = |link: &LinkSettings| link.up.to_string();
+        let mtu = |link: &LinkSettings| link.mtu.to_string();
+        let fields = [
+            ("up", show(expected.map(up)), show(actual.map(up))),
+            ("mtu", show(expected.map(mtu)), show(actual.map(mtu))),
+        ];
+        fields.into_iter().filter(|(_, expected, actual)| expected != actual).collect()
     }
 }

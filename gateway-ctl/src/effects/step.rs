@@ -109,11 +109,6 @@ impl<'a, B: Backend> Pass<'a, B> {
         }
     }
 
-    /// Whether the backend is already as wanted.
-    pub fn is_settled(&self) -> bool {
-        self.unreadable.is_none() && self.puts.is_empty() && self.removals.is_empty()
-    }
-
     pub async fn put(&mut self) {
         self.put_where(|_, _| true).await;
     }

@@ -106,8 +106,8 @@ fn path(name: &str) -> Result<PathBuf, Error> {
         c => c,
     };
     let below = if dotted { name.chars().map(swap).collect() } else { name.to_owned() };
-    let parts = below.split('/');
-    if below.is_empty() || parts.into_iter().any(|part| matches!(part, "" | "." | "..")) {
+    let mut parts = below.split('/');
+    if below.is_empty() || parts.any(|part| matches!(part, "" | "." | "..")) {
         return Err(Error::Name(name.to_owned()));
     }
     Ok(PathBuf::from("/proc/sys").join(below))
