@@ -12,6 +12,8 @@
 //! Programs built on the host run in the guest under their host path: see `checks::this_program`.
 
 mod checks;
+mod daemon;
+mod dataplane;
 mod inside;
 mod machine;
 mod smoke;

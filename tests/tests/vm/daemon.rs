@@ -1,0 +1,198 @@
+//! The daemon on a kernel that has WireGuard and VLANs and no tcx: the programs on clsact, the tunnel in the kernel, a
+//! LAN trunk. One boot, in which this program runs the tests of `in_guest`.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use gateway_tests::vm::{Opts, quoted};
+
+use crate::checks::{Checks, this_program};
+
+/// Not what the daemon and `ip` load by themselves. `tun` is for the exits that run in user space.
+const MODULES: &[&str] = &["veth", "tun", "bridge"];
+const NAMES: [&str; 2] = [
+    "a_policy_sends_a_host_through_the_kernels_wireguard_and_nothing_past_it",
+    "a_policy_of_a_vlan_is_about_tagged_frames_only",
+];
+
+/// The boot that the tests of this module share.
+static GUEST: LazyLock<Checks> = LazyLock::new(|| {
+    let program = quoted(&this_program());
+    let daemon = match std::env::var_os("GATEWAYD_BIN") {
+        Some(told) => format!("export GATEWAYD_BIN={}\n", quoted(&PathBuf::from(told))),
+        None => String::new(),
+    };
+    let checks = NAMES.map(|name| format!("check {name} passes {program} daemon::in_guest::{name}\n"));
+    // `wg setconf` is fed through its standard input, which has no name in a guest by itself.
+    let links = "ln -s /proc/self/fd /dev/fd\nln -s /proc/self/fd/0 /dev/stdin\n";
+    let script = format!("echo \"release $(uname -r)\"\n{links}{daemon}{}", checks.concat());
+    Checks::of(&script, Opts { modules: MODULES, ..Opts::default() })
+});
+
+#[test]
+fn the_daemon_works_on_debians_kernel() {
+    GUEST.assert_release("6.1.");
+    for name in NAMES {
+        GUEST.assert_ok(name);
+    }
+}
+
+/// What runs in the guest.
+mod in_guest {
+    use std::net::IpAddr;
+    use std::time::Duration;
+
+    use gateway_tests::scene::{Scene, policy};
+    use gateway_tests::services::HTTP;
+    use gateway_tests::topology::{Host, server, wan};
+    use gateway_tests::traffic::ask;
+    use gateway_tests::wait::wait_ok;
+    use gateway_tests::wireguard::{Exit, PORT};
+    use serde_json::Value;
+
+    /// Everything is slow in an emulated machine.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    const BLOCKED: Duration = Duration::from_secs(2);
+    const FAMILIES: [bool; 2] = [false, true];
+    const TUNNEL: &str = "home";
+
+    /// A daemon whose LAN is a trunk: `eth1`, and VLAN 30 on it with the TV.
+    fn trunk() -> Scene {
+        let mut scene = Scene::prepare().expect("a scene");
+        let network = &scene.network;
+        network
+            .gateway
+            .ip("link add link eth1 name eth1.30 type vlan id 30\naddress add 192.168.30.1/24 dev eth1.30\n\
+                 address add fd00:30::1/64 dev eth1.30 nodad\nlink set eth1.30 up")
+            .expect("the gateway's end of the VLAN");
+        network
+            .tv
+            .namespace
+            .ip("link add link eth0 name eth0.30 type vlan id 30\naddress add 192.168.30.20/24 dev eth0.30\n\
+                 address add fd00:30::20/64 dev eth0.30 nodad\nlink set eth0.30 up\n\
+                 route replace default via 192.168.30.1 dev eth0.30\n\
+                 route replace default via fd00:30::1 dev eth0.30")
+            .expect("the TV's end of the VLAN");
+        let file = scene.daemon.configuration_file();
+        let text = std::fs::read_to_string(&file).expect("the configuration");
+        let text = text.replace("lan_iface: eth1", "lan_iface: [eth1, eth1.30]");
+        assert!(text.contains("[eth1, eth1.30]"), "{text}");
+        std::fs::write(&file, text).expect("the configuration");
+        scene.daemon.start().expect("the daemon");
+        scene
+    }
+
+    /// Lets the kernel carry an exit, with the keys and addresses it had.
+    fn carry_by_kernel(exit: &Exit) {
+        exit.kill9().expect("the exit in user space ends");
+        let namespace = &exit.namespace;
+        namespace.ip("link add wg0 type wireguard").expect("kernel WireGuard");
+        let place = exit.place;
+        let configuration = format!(
+            "[Interface]\nPrivateKey = {}\nListenPort = {PORT}\n[Peer]\nPublicKey = {}\nAllowedIPs = {}/32, {}/128\n",
+            exit.keys.private,
+            exit.client.public,
+            place.client_v4(),
+            place.client_v6(),
+        );
+        namespace.feed("wg", &["setconf", "wg0", "/dev/stdin"], &configuration).expect("wg");
+        namespace
+            .ip(&format!(
+                "address replace {}/24 dev wg0\naddress replace {}/64 dev wg0 nodad\nlink set wg0 up",
+                place.inner_v4, place.inner_v6
+            ))
+            .expect("addresses");
+    }
+
+    fn wait_until_seen_as(host: &Host, expected: impl Fn(bool) -> IpAddr) {
+        for ipv6 in FAMILIES {
+            wait_ok(PATIENCE, &format!("{} to be seen as {}", host.name, expected(ipv6)), || {
+                let answer = ask(host, (server(ipv6), HTTP).into(), BLOCKED);
+                anyhow::ensure!(answer.seen() == Some(expected(ipv6)), "{answer}");
+                Ok(())
+            })
+            .expect("the way");
+        }
+    }
+
+    fn assert_blocked(host: &Host) {
+        for ipv6 in FAMILIES {
+            let answer = ask(host, (server(ipv6), HTTP).into(), BLOCKED);
+            assert_eq!(answer.seen(), None, "{} reached the server and was seen as {answer}", host.name);
+        }
+    }
+
+    fn assert_nothing_leaked(scene: &Scene) {
+        scene.network.settle().expect("silence on the LAN");
+        let counts = scene.network.tap.counts();
+        assert!(counts.is_clean(), "{counts}");
+    }
+
+    fn kind_of_link(scene: &Scene, interface: &str) -> String {
+        let shown =
+            scene.network.gateway.run("ip", &["-j", "-d", "link", "show", "dev", interface]).expect("ip");
+        let shown: Value = serde_json::from_str(&shown).expect("JSON");
+        shown.pointer("/0/linkinfo/info_kind").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    #[ignore = "runs inside the guest"]
+    fn a_policy_sends_a_host_through_the_kernels_wireguard_and_nothing_past_it() {
+        let scene = Scene::start().expect("a scene");
+        let network = &scene.network;
+        carry_by_kernel(&network.exit_a);
+        let tunnel = scene.tunnel(TUNNEL, &network.exit_a).expect("the tunnel");
+        let interface = scene.interface(&tunnel).expect("its interface");
+        assert_eq!(kind_of_link(&scene, &interface), "wireguard", "the kernel carries it");
+
+        // The tap counts what goes out directly; without this a clean count would prove nothing.
+        wait_until_seen_as(&network.laptop, wan);
+        network.settle().expect("silence on the LAN");
+        let counts = network.tap.counts();
+        assert!(counts.leaked.v4 > 0 && counts.leaked.v6 > 0, "{counts}");
+
+        let laptop = scene.device(&network.laptop).expect("the device");
+        scene.policy(&policy("vpn-only", 10, ("device", &laptop), &[TUNNEL])).expect("the policy");
+        network.settle().expect("silence on the LAN");
+        network.tap.reset();
+        wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
+        assert_nothing_leaked(&scene);
+        assert!(network.tap.counts().tunnel.v4 > 0, "the tunnel's packets are on the wire");
+        let shown = network.gateway.run("wg", &["show", &interface, "latest-handshakes"]).expect("wg");
+        let shaken = shown.split_whitespace().nth(1).and_then(|time| time.parse::<u64>().ok());
+        assert!(shaken.is_some_and(|time| time > 0), "{shown}");
+
+        scene.bring_down(&tunnel).expect("the tunnel goes down");
+        assert_blocked(&network.laptop);
+        network.gateway.ip(&format!("link show dev {interface}")).expect_err("the device is gone");
+        scene.bring_up(&tunnel).expect("the tunnel comes back");
+        wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
+        // Removed behind the daemon's back: the route goes with the device, the traffic goes nowhere else.
+        network.gateway.ip(&format!("link del dev {interface}")).expect("somebody removes the device");
+        wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
+        assert_nothing_leaked(&scene);
+    }
+
+    #[test]
+    #[ignore = "runs inside the guest"]
+    fn a_policy_of_a_vlan_is_about_tagged_frames_only() {
+        let scene = trunk();
+        let network = &scene.network;
+        scene.tunnel(TUNNEL, &network.exit_a).expect("the tunnel");
+        wait_until_seen_as(&network.tv, wan);
+        wait_until_seen_as(&network.laptop, wan);
+        scene.policy(&policy("guests", 10, ("vlan", "30"), &[TUNNEL])).expect("the policy");
+        network.settle().expect("silence on the LAN");
+        network.tap.reset();
+        wait_until_seen_as(&network.tv, |ipv6| network.exit_a.address(ipv6));
+        assert_nothing_leaked(&scene);
+        wait_until_seen_as(&network.laptop, wan);
+        network.settle().expect("silence on the LAN");
+        network.tap.reset();
+
+        network.exit_a.kill9().expect("the exit dies");
+        assert_blocked(&network.tv);
+        assert_nothing_leaked(&scene);
+        wait_until_seen_as(&network.laptop, wan);
+    }
+}
