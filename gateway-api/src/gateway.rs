@@ -87,6 +87,8 @@ pub struct Counted {
     pub verdicts: BTreeMap<String, Counters>,
     /// Packets that would have left without a policy's leave and were dropped, by interface.
     pub prevented_leaks: BTreeMap<String, Counters>,
+    /// Sampled verdicts on new flows, and leaks that were prevented; newest last.
+    pub recent: Vec<bpf::Event>,
 }
 
 /// Objects at work, as the API shows them.
@@ -304,14 +306,15 @@ impl Enforcement for Engine {
     }
 
     fn counters(&self) -> Result<Counted, bpf::Error> {
-        let (verdicts, by_index) = Engine::counters(self)?;
+        let counted = Engine::counted(self)?;
         let facts = Engine::facts(self);
         let name = |index: u32| {
             let link = facts.links.iter().find(|(_, link)| link.index == index);
             link.map_or_else(|| format!("ifindex {index}"), |(name, _)| name.clone())
         };
-        let prevented_leaks = by_index.into_iter().map(|(index, counters)| (name(index), counters)).collect();
-        Ok(Counted { verdicts, prevented_leaks })
+        let prevented = counted.prevented.into_iter();
+        let prevented_leaks = prevented.map(|(index, counters)| (name(index), counters)).collect();
+        Ok(Counted { verdicts: counted.verdicts, prevented_leaks, recent: Engine::events(self) })
     }
 
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {

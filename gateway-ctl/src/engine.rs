@@ -46,6 +46,15 @@ pub enum Error {
     Stopped(#[from] Stopped),
 }
 
+/// What the programs have counted since they were first loaded.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// By reason.
+    pub verdicts: BTreeMap<String, Counters>,
+    /// Leaks that the guard prevented, by interface index.
+    pub prevented: BTreeMap<u32, Counters>,
+}
+
 /// The running engine.
 pub struct Engine {
     config: Config,
@@ -152,12 +161,11 @@ impl Engine {
         })
     }
 
-    /// Verdicts by reason, and leaks that the guard prevented by interface index.
-    pub fn counters(&self) -> Result<(BTreeMap<String, Counters>, BTreeMap<u32, Counters>), bpf::Error> {
+    pub fn counted(&self) -> Result<Counted, bpf::Error> {
         self.dataplane.with(|programs| {
             let reasons = programs.reason_counters()?;
-            let reasons = reasons.into_iter().map(|(reason, c)| (reason.as_str().to_owned(), c)).collect();
-            Ok((reasons, programs.prevented()?))
+            let verdicts = reasons.into_iter().map(|(reason, c)| (reason.as_str().to_owned(), c)).collect();
+            Ok(Counted { verdicts, prevented: programs.prevented()? })
         })
     }
 

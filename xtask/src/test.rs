@@ -114,7 +114,7 @@ fn run_suite(suite: &Suite, quick: bool, daemon: &Path, targets: &[String]) -> R
         Work::Target(target) if !targets.iter().any(|known| known == target) => {
             Err(anyhow!("gateway-tests has no test target `{target}`"))
         }
-        Work::Workspace | Work::Target(_) => {
+        Work::Workspace | Work::Library | Work::Target(_) => {
             supervise::run(command(suite, quick).env("GATEWAYD_BIN", daemon), suite.limit)
         }
     };
@@ -136,6 +136,7 @@ fn command(suite: &Suite, quick: bool) -> Command {
     command.args(["test", "--no-fail-fast"]);
     match suite.work {
         Work::Target(target) => command.args(["--package", "gateway-tests", "--test", target]),
+        Work::Library => command.args(["--package", "gateway-tests", "--lib", "--bins"]),
         Work::Workspace | Work::Tidy => command.args(["--workspace", "--exclude", "gateway-tests"]),
     };
     command.arg("--").args(suite.arguments);

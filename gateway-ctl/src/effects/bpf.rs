@@ -70,12 +70,12 @@ pub enum Error {
 
 /// Makes sure a BPF file system is mounted below which pins can lie.
 pub fn mount_bpffs(pin_dir: &Path) -> Result<(), Error> {
-    const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+    const BPF_FS_MAGIC: rustix::fs::FsWord = 0xcafe_4a11;
     let root = Path::new("/sys/fs/bpf");
     if !pin_dir.starts_with(root) {
         return Ok(());
     }
-    let is_bpffs = rustix::fs::statfs(root).is_ok_and(|fs| i64::from(fs.f_type) == BPF_FS_MAGIC);
+    let is_bpffs = rustix::fs::statfs(root).is_ok_and(|fs| fs.f_type == BPF_FS_MAGIC);
     if is_bpffs {
         return Ok(());
     }

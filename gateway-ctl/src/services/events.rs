@@ -38,7 +38,8 @@ pub async fn run(dataplane: KernelDataplane, recent: Recent) {
     loop {
         ticks.tick().await;
         let dataplane = dataplane.clone();
-        let drained = tokio::task::spawn_blocking(move || dataplane.with(|programs| programs.drain_events(KEPT)));
+        let drained =
+            tokio::task::spawn_blocking(move || dataplane.with(|programs| programs.drain_events(KEPT)));
         let Ok(events) = drained.await else { return };
         let prevented = events.iter().filter(|event| event.guard).count();
         if prevented > 0 {

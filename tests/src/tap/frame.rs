@@ -237,7 +237,8 @@ mod tests {
         bytes.extend([198, 18, 0, 1, 192, 168, 10, 10]);
         bytes.extend([3, 3, 0, 0, 0, 0, 0, 0]);
         bytes.extend(&inner[14..]);
-        let quoted = packet(&Frame::read(&bytes)).quoted().expect("quoted");
+        let frame = Frame::read(&bytes);
+        let quoted = packet(&frame).quoted().expect("quoted");
         assert_eq!((quoted.source, quoted.ports), (IpAddr::from([192, 168, 10, 10]), Some((12345, 53))));
         assert_eq!(packet(&Frame::read(&inner)).quoted(), None);
     }

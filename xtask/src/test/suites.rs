@@ -26,6 +26,8 @@ pub enum Work<'a> {
     Tidy,
     /// Unit and documentation tests of every package but gateway-tests
     Workspace,
+    /// Unit tests of gateway-tests itself
+    Library,
     /// A test target of gateway-tests
     Target(&'a str),
 }
@@ -79,6 +81,15 @@ pub const SUITES: &[Suite] = &[
         root: true,
         arguments: &[],
         limit: minutes(20),
+    },
+    Suite {
+        name: "tools",
+        what: "the parts of the test harness that need no network",
+        work: Work::Library,
+        quick: Quick::No,
+        root: true,
+        arguments: &[],
+        limit: minutes(15),
     },
     Suite {
         name: "harness",

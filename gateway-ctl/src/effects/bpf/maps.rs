@@ -27,6 +27,8 @@ pub struct Trie<M: MapSpec>(LpmTrie<MapData, RawKey<M>, RawValue<M>>);
 pub struct CounterArray<M: MapSpec>(PerCpuArray<MapData, RawValue<M>>);
 pub struct CounterTable<M: MapSpec>(PerCpuHashMap<MapData, RawKey<M>, RawValue<M>>);
 
+type PerProcessor<M> = (<M as MapSpec>::Key, Vec<<M as MapSpec>::Value>);
+
 pub struct Maps {
     pub live: ArrayMap<spec::Live>,
     pub plans: ArrayMap<spec::Plans>,
@@ -194,7 +196,8 @@ where
 }
 
 impl<M: MapSpec> CounterTable<M> {
-    pub fn read(&self) -> Result<Vec<(M::Key, Vec<M::Value>)>, Error> {
+    /// Each key with the values of all processors.
+    pub fn read(&self) -> Result<Vec<PerProcessor<M>>, Error> {
         let mut all = Vec::new();
         for key in self.0.keys() {
             let key = key.map_err(failed::<M>("read"))?;

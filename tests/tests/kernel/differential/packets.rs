@@ -153,7 +153,7 @@ fn ipv4(
     transport: &Transport,
 ) -> Vec<u8> {
     // Options are rare on the wire, yet they move everything behind them.
-    let words = if options > 5 { options - 5 } else { 0 };
+    let words = options.saturating_sub(5);
     let total = 20 + usize::from(words) * 4 + transport.bytes.len();
     let mut packet = vec![0x45 + words, 0];
     packet.extend(u16::try_from(total).expect("small").to_be_bytes());
