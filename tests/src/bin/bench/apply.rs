@@ -73,7 +73,8 @@ fn measure(prefix: &Prefix, pins: &std::path::Path) -> Result<(Row, [f64; 2])> {
 /// The whole way of a user: one policy of 10 000 changed, and applied by the REST API.
 fn through_the_api() -> Result<()> {
     let road = Road::build(Way::Ours { policies: POLICIES })?;
-    let (daemon, policy) = (road.daemon.as_ref().context("a daemon")?, road.policy.as_ref().context("a policy")?);
+    let (daemon, policy) =
+        (road.daemon.as_ref().context("a daemon")?, road.policy.as_ref().context("a policy")?);
     let (mut editing, mut applying) = (vec![], vec![]);
     for round in 0..5 {
         let subnet = format!("10.77.{round}.0/24");
@@ -94,7 +95,7 @@ fn through_the_api() -> Result<()> {
 }
 
 fn rules(round: usize) -> Result<String> {
-    let mut text = String::from("table ip peer {\n}\nflush table ip peer\ntable ip peer {\nchain mark {\n");
+    let mut text = String::from("table ip peer {\n}\nflush table ip peer\ntable ip peer {\nchain marks {\n");
     text.push_str("type filter hook prerouting priority mangle\n");
     for number in 0..POLICIES {
         let [_, _, high, low] = u32::try_from(number)?.to_be_bytes();
@@ -116,7 +117,8 @@ fn world() -> (Network, Facts) {
         facts.links.insert(name.to_owned(), Link { index, up: true, mtu: 1500, ..Link::default() });
     }
     let gateway = std::net::Ipv4Addr::new(203, 0, 113, 1).into();
-    let route = DefaultRoute { interface: "wan0".to_owned(), gateway: Some(gateway), metric: 100, ipv6: false };
+    let route =
+        DefaultRoute { interface: "wan0".to_owned(), gateway: Some(gateway), metric: 100, ipv6: false };
     facts.default_routes.push(route);
     (network, facts)
 }

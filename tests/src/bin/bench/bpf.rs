@@ -15,7 +15,7 @@ const PROG_TEST_RUN: libc::c_long = 10;
 const LINK_CREATE: libc::c_long = 28;
 
 const MAP_TYPE_ARRAY: u32 = 2;
-const ATTACH_XDP: u32 = 37;
+const ATTACH_TCX_INGRESS: u32 = 46;
 const LIVE_FRAMES: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]
@@ -202,10 +202,10 @@ impl Program {
         Ok(attributes.duration)
     }
 
-    /// Attaches an XDP program to an interface of the present namespace.
+    /// Attaches a classifier to what comes in at an interface of the present namespace.
     pub fn attach(&self, interface: u32) -> Result<Attached> {
-        let mut attributes: [u32; 4] = [self.number(), interface, ATTACH_XDP, 0];
-        descriptor(LINK_CREATE, &mut attributes).map(Attached).context("attach an XDP program")
+        let mut attributes: [u32; 4] = [self.number(), interface, ATTACH_TCX_INGRESS, 0];
+        descriptor(LINK_CREATE, &mut attributes).map(Attached).context("attach a classifier")
     }
 
     fn number(&self) -> u32 {
@@ -244,6 +244,7 @@ fn descriptor<T>(command: libc::c_long, attributes: &mut T) -> io::Result<OwnedF
 fn system_call<T>(command: libc::c_long, attributes: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: the attributes are laid out as the command wants them, all pointers in them are to memory that lives
     // until the end of the call, and the kernel is told their sizes.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

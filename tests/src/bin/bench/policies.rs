@@ -106,7 +106,12 @@ impl Spread {
             if !had {
                 matches.push(new);
                 let choice = Choice::legs(&[1]);
-                plan.actions.push(ActionValue { v4: choice, v6: choice, policy: rank + 1, ..ActionValue::default() });
+                plan.actions.push(ActionValue {
+                    v4: choice,
+                    v6: choice,
+                    policy: rank + 1,
+                    ..ActionValue::default()
+                });
             }
         }
         Ok(Self { plan, matches })

@@ -88,7 +88,7 @@ impl Road {
                     .collect();
                 masquerade(
                     &self.gateway,
-                    &format!("chain mark {{\ntype filter hook prerouting priority mangle\n{lines}}}\n"),
+                    &format!("chain marks {{\ntype filter hook prerouting priority mangle\n{lines}}}\n"),
                 )?;
                 self.gateway.ip(&format!(
                     "route add default via 203.0.113.1 dev eth0 table {TABLE}\n\
@@ -98,7 +98,9 @@ impl Road {
             Way::IpRules { rules } => {
                 masquerade(&self.gateway, "")?;
                 let lines: String = (1..rules)
-                    .map(|n| format!("rule add from {} lookup {} priority {}\n", source(n), TABLE + 1, 1000 + n))
+                    .map(|n| {
+                        format!("rule add from {} lookup {} priority {}\n", source(n), TABLE + 1, 1000 + n)
+                    })
                     .collect();
                 self.gateway.ip(&format!(
                     "route add default via 203.0.113.1 dev eth0 table {TABLE}\n{lines}\
@@ -128,7 +130,10 @@ impl Road {
         drop(store);
         let started = Instant::now();
         daemon.start()?;
-        println!("  the daemon is up with {policies} policies after {:.1} s", started.elapsed().as_secs_f64());
+        println!(
+            "  the daemon is up with {policies} policies after {:.1} s",
+            started.elapsed().as_secs_f64()
+        );
         self.daemon = Some(daemon);
         self.policy = Some(id);
         Ok(())
@@ -141,17 +146,18 @@ impl Road {
         self.generator.run(&self.gateway, lan, &sink, time)
     }
 
-    /// [`Road::measure`] for a way that masquerades: what arrives unmasked did not go the way that is measured.
-    pub fn measure_masked(&self, time: Duration) -> Result<Rate> {
+    /// Packets per second that arrive with the gateway's address on them, as they are to; others did not go the way
+    /// that is measured.
+    pub fn measure_masked(&self, time: Duration) -> Result<f64> {
         let before = self.hits()?;
         let rate = self.measure(time)?;
-        ensure!(rate.arrived > 0.0, "{:?}: nothing arrives", self.way);
-        ensure!(rate.masqueraded >= rate.arrived, "{:?} lets packets out unmasked: {rate:?}", self.way);
-        ensure!(rate.arrived > 0.98 * rate.sent, "{:?} loses packets: {rate:?}", self.way);
+        // The gateway itself says something now and then.
+        ensure!(rate.masqueraded > 0.99 * rate.arrived, "{:?} lets packets out unmasked: {rate:?}", self.way);
+        ensure!(rate.masqueraded > 0.98 * rate.sent, "{:?} loses packets: {rate:?}", self.way);
         if let (Some(before), Some(after)) = (before, self.hits()?) {
             ensure!(after > before, "the host's policy counted nothing");
         }
-        Ok(rate)
+        Ok(rate.masqueraded)
     }
 
     /// Packets that the host's policy has counted, where there is one and a daemon to tell.
@@ -179,11 +185,9 @@ fn connect(lan: &Namespace, gateway: &Namespace, wan: &Namespace) -> Result<()> 
          address add {SERVER}/32 dev lo"
     ))?;
     // Fixed: the sink answers no questions for addresses.
-    gateway.ip(
-        "neighbour replace 203.0.113.1 lladdr 02:00:00:11:30:01 dev eth0 nud permanent\n\
+    gateway.ip("neighbour replace 203.0.113.1 lladdr 02:00:00:11:30:01 dev eth0 nud permanent\n\
          neighbour replace 10.77.0.2 lladdr 02:00:00:77:00:02 dev eth1 nud permanent\n\
-         route add default via 203.0.113.1",
-    )
+         route add default via 203.0.113.1")
 }
 
 pub fn masquerade(gateway: &Namespace, more: &str) -> Result<()> {
@@ -194,5 +198,7 @@ pub fn masquerade(gateway: &Namespace, more: &str) -> Result<()> {
 
 /// A host that sends nothing.
 fn source(number: usize) -> Ipv4Addr {
-    Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 78, 0, 0)) + u32::try_from(number).unwrap_or(u32::MAX) % 65_536)
+    Ipv4Addr::from(
+        u32::from(Ipv4Addr::new(10, 78, 0, 0)) + u32::try_from(number).unwrap_or(u32::MAX) % 65_536,
+    )
 }

@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_target_is_met_on_its_own_side() {
-        let row = |target| Row { bench: "x", ours: 2.0, peer: 4.0, peer_name: String::new(), unit: "s", target };
+        let row =
+            |target| Row { bench: "x", ours: 2.0, peer: 4.0, peer_name: String::new(), unit: "s", target };
         assert!(row(Target::RatioAtMost(0.5)).is_met() && !row(Target::RatioAtMost(0.4)).is_met());
         assert!(row(Target::RatioAtLeast(0.5)).is_met() && !row(Target::RatioAtLeast(0.6)).is_met());
         assert!(row(Target::OursBelow(2.1)).is_met() && !row(Target::OursBelow(2.0)).is_met());

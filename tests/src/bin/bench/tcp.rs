@@ -9,7 +9,7 @@ use gateway_tests::process::Process;
 use gateway_tests::wait::wait_ok;
 use serde_json::Value;
 
-use crate::generator::core;
+use crate::generator::{FIRST, core};
 use crate::road::{Road, SERVER, Way};
 use crate::row::{Row, Target, alternate};
 
@@ -19,8 +19,11 @@ const PORT: u16 = 5201;
 const SOON: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub fn run() -> Result<Vec<Row>> {
-    let mut roads =
-        [Road::build(Way::Ours { policies: 10_000 })?, Road::build(Way::Masquerade)?, Road::build(Way::Plain)?];
+    let mut roads = [
+        Road::build(Way::Ours { policies: 10_000 })?,
+        Road::build(Way::Masquerade)?,
+        Road::build(Way::Plain)?,
+    ];
     let mut servers = Vec::new();
     for road in &roads {
         road.wan.ip("route add default via 203.0.113.2")?;
@@ -43,8 +46,8 @@ pub fn run() -> Result<Vec<Row>> {
 }
 
 fn iperf(namespace: &Namespace, arguments: &[&str]) -> std::process::Command {
-    let mut command = namespace.command("taskset");
-    command.args(["-c", &core().to_string(), "iperf3"]).args(arguments);
+    let mut command = namespace.command("nice");
+    command.args(["-n", &FIRST.to_string(), "taskset", "-c", &core().to_string(), "iperf3"]).args(arguments);
     command
 }
 
