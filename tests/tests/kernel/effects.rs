@@ -7,8 +7,15 @@ mod nft;
 mod observe;
 mod reconcile;
 
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
 use gateway_ctl::effects::Netlink;
 use gateway_tests::netns::{Namespace, Prefix};
+use gateway_tests::wait::wait_until;
+
+/// How long nothing has to come for "it does not come".
+const SILENCE: Duration = Duration::from_millis(300);
 
 fn namespace(label: &str) -> Namespace {
     let prefix = Prefix::unique().expect("root");
@@ -25,6 +32,15 @@ fn within<T: Send>(namespace: &Namespace, work: impl AsyncFnOnce() -> T + Send) 
 
 fn netlink() -> Netlink {
     Netlink::open().expect("netlink")
+}
+
+/// A receiver of datagrams. A program that another test starts at this moment may hold a copy of the socket that was
+/// bound here before, until it is executed.
+fn receiver(namespace: &Namespace, address: SocketAddr) -> UdpSocket {
+    let bind = || namespace.within(|| UdpSocket::bind(address)).ok();
+    let socket = wait_until(Duration::from_secs(10), "a free port", bind).expect("receiver");
+    socket.set_read_timeout(Some(SILENCE)).expect("timeout");
+    socket
 }
 
 fn ip(namespace: &Namespace, arguments: &str) -> String {

@@ -6,8 +6,9 @@ use gateway_ctl::effects::nft::Nft;
 use gateway_ctl::effects::{Memory, Outcome, step};
 use gateway_ctl::reconcile::{Existing, base_block};
 use gateway_tests::netns::{Namespace, Prefix};
+use gateway_tests::wait::wait_for;
 
-use super::{ip, namespace, within};
+use super::{ip, namespace, receiver, within};
 
 const LAN: [&str; 2] = ["lan0", "lan1"];
 
@@ -78,26 +79,27 @@ fn each_half_of_the_base_block_stops_packets_by_itself() {
         .expect("far end");
     }
     gateway.forward().expect("forwarding");
-    let passes = || {
-        let receiver = internet.within(|| UdpSocket::bind("0.0.0.0:9000")).expect("receiver");
-        receiver.set_read_timeout(Some(Duration::from_millis(300))).expect("timeout");
+    let once = || {
+        let receiver = receiver(&internet, (Ipv4Addr::UNSPECIFIED, 9000).into());
         let sender = device.within(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))).expect("sender");
         // A refusal of the gateway may come back as an error: it did not pass either way.
         let _ = sender.send_to(b"x", "10.0.2.2:9000");
         receiver.recv_from(&mut [0; 8]).is_ok()
     };
-    assert!(passes(), "the network itself works");
+    // A new link is not ready at once.
+    let passes = |why| wait_for(Duration::from_secs(10), why, once).expect(why);
+    passes("the network itself works");
     within(&gateway, async || {
         block(Existing::Keep).await;
     });
-    assert!(!passes());
+    assert!(!once());
     gateway.nft("delete table inet gateway\n").expect("outsider");
-    assert!(!passes(), "the rules stop it");
+    assert!(!once(), "the rules stop it");
     gateway.ip("rule del priority 4999").expect("outsider");
-    assert!(passes(), "without either it would pass");
+    passes("without either it would pass");
     within(&gateway, async || {
         block(Existing::Keep).await;
     });
     gateway.ip("rule del priority 4999").expect("outsider");
-    assert!(!passes(), "the table stops it");
+    assert!(!once(), "the table stops it");
 }
