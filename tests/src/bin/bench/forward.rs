@@ -1,4 +1,4 @@
-//! `forward_vs_*`: small packets per second from the LAN interface to the far end of the uplink, on one core.
+//! `forward_vs_*`: small packets per second of one core, from the LAN interface to the far end of the uplink.
 //!
 //! All ways but the plain one masquerade. The peers' lists are walked to their end: the host's rule is the last, as
 //! is its policy among ours.
@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use gateway_common::abi::ABI_VERSION;
 
 use crate::road::{Road, Way, masquerade};
 use crate::row::{Row, Target, alternate};
@@ -37,7 +38,7 @@ pub fn run() -> Result<Vec<Row>> {
         roads.push(Road::build(way)?);
     }
     let measured = alternate(&mut roads, ROUNDS, |road| Ok(road.measure_masked(TIME)? / MILLION))?;
-    println!("million packets per second: median (rounds)");
+    println!("million packets per second of one core: median (rounds)");
     for (road, measured) in roads.iter().zip(&measured) {
         println!("  {measured}  {:?}", road.way);
     }
@@ -46,7 +47,7 @@ pub fn run() -> Result<Vec<Row>> {
         ours: measured[0].median,
         peer: peer.median,
         peer_name: name.to_owned(),
-        unit: "Mpackets/s",
+        unit: "Mpackets/s on one core",
         target: Target::RatioAtLeast(least),
     });
     Ok(rows.collect())
@@ -74,7 +75,28 @@ pub fn break_down() -> Result<Vec<Row>> {
     show("ours: programs (nft taken away too)", &mut ours)?;
     masquerade(&ours.gateway, "")?;
     show("ours: programs, and the peer's masquerade instead of our nft table", &mut ours)?;
+    ours.gateway.nft("delete table ip peer\n")?;
+    detach(&ours, "gw_guard")?;
+    show("ours: the ingress program alone", &mut ours)?;
+    detach(&ours, "gw_ingress")?;
+    show("ours: nothing left", &mut ours)?;
     show("peer: plain, again", &mut peers[0])?;
     show("peer: conntrack and masquerade, again", &mut peers[1])?;
+    // Once a namespace has had a rule of its own, routing there never takes its short cut again.
+    peers[0].gateway.ip("rule add fwmark 1 lookup main priority 1000")?;
+    show("peer: plain with one ip rule", &mut peers[0])?;
     Ok(Vec::new())
+}
+
+/// Takes a program off all interfaces: only its pins hold it there.
+fn detach(road: &Road, program: &str) -> Result<()> {
+    let pins = road.daemon.as_ref().context("a daemon")?.pin_directory();
+    let links = pins.join(format!("v{ABI_VERSION}")).join("links");
+    for link in std::fs::read_dir(&links).context("the pinned links")? {
+        let link = link?;
+        if link.file_name().to_string_lossy().starts_with(program) {
+            std::fs::remove_file(link.path()).context("remove a pinned link")?;
+        }
+    }
+    Ok(())
 }
