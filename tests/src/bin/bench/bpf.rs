@@ -54,6 +54,10 @@ pub mod instruction {
         make(0x07, target, 0, 0, value)
     }
 
+    pub const fn subtract(target: u8, source: u8) -> Instruction {
+        make(0x1f, target, source, 0, 0)
+    }
+
     pub const fn and(target: u8, value: i32) -> Instruction {
         make(0x57, target, 0, 0, value)
     }

@@ -6,6 +6,10 @@ pub type Mac = [u8; 6];
 
 /// Where the low byte of the source port stands in an IPv4 frame of ours.
 pub const SOURCE_PORT_LOW: i16 = 35;
+/// Where the low byte of the destination address stands in an IPv4 frame of ours.
+pub const DESTINATION_LOW: i16 = 33;
+/// Where the low byte of the identification stands in an IPv4 frame of ours, and what is there.
+pub const IDENTIFICATION_LOW: (i16, u8) = (19, 0xff);
 /// Where the source address stands in an IPv4 frame of ours.
 pub const SOURCE_ADDRESS: i16 = 26;
 
@@ -49,6 +53,7 @@ fn header4(source: Ipv4Addr, destination: Ipv4Addr) -> [u8; 20] {
     let mut header = [0u8; 20];
     header[0] = 0x45;
     header[3] = 28 + PAYLOAD as u8;
+    header[5] = IDENTIFICATION_LOW.1;
     header[8] = 64;
     header[9] = 17;
     header[12..16].copy_from_slice(&source.octets());

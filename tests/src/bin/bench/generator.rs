@@ -15,9 +15,10 @@ use gateway_tests::netns::Namespace;
 
 use crate::bpf::instruction::*;
 use crate::bpf::{Attached, Kind, Numbers, Program};
-use crate::frame::{SOURCE_ADDRESS, SOURCE_PORT_LOW, Udp};
+use crate::frame::{DESTINATION_LOW, IDENTIFICATION_LOW, SOURCE_ADDRESS, SOURCE_PORT_LOW, Udp};
 
-/// Flows of the load, told apart by the low bits of the source port.
+/// Flows of the load, told apart by the low bits of the source port and of the destination: were it one destination,
+/// plain forwarding would look up one route for a whole batch.
 const FLOWS: i32 = 64;
 /// Frames between two looks at what the far end has to do; its queue holds 256.
 const BATCH: u32 = 64;
@@ -42,6 +43,7 @@ pub struct Generator {
 }
 
 impl Generator {
+    /// The low bytes of the source port and of the destination have to be 0 in their low bits.
     pub fn new(udp: &Udp) -> Result<Self> {
         let frame = udp.frame().context("addresses of one family")?;
         let length = i32::try_from(frame.len()).context("frame")?;
@@ -53,13 +55,11 @@ impl Generator {
             body.extend(set64(1, value));
             body.push(store64(7, i16::try_from(8 * index).context("frame")?, 1));
         }
-        body.extend([
-            call(GET_RANDOM),
-            and(0, FLOWS - 1),
-            store8(7, SOURCE_PORT_LOW, 0),
-            set(0, XDP_PASS),
-            exit(),
-        ]);
+        let (identification, full) = IDENTIFICATION_LOW;
+        // What the destination grows by, the identification shrinks by: the header's checksum stays right.
+        body.extend([call(GET_RANDOM), and(0, FLOWS - 1), store8(7, SOURCE_PORT_LOW, 0)]);
+        body.extend([store8(7, DESTINATION_LOW, 0), set(1, full.into()), subtract(1, 0)]);
+        body.extend([store8(7, identification, 1), set(0, XDP_PASS), exit()]);
         code.push(skip_if_greater(4, 3, i16::try_from(body.len()).context("program")?));
         code.extend(body);
         code.extend([set(0, XDP_DROP), exit()]);

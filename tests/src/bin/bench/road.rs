@@ -23,6 +23,8 @@ use crate::policies::{GATEWAY_MAC, create_policies, subnet_policy};
 pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 pub const WAN: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// The first of the servers that the load is for.
+const SERVERS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 0);
 const HOST_MAC: Mac = [2, 0, 0, 0x77, 0, 2];
 const MARK: u32 = 0x11;
 const TABLE: u32 = 100;
@@ -67,8 +69,8 @@ impl Road {
             to: GATEWAY_MAC,
             from: HOST_MAC,
             source: HOST.into(),
-            destination: SERVER.into(),
-            source_port: 40_000,
+            destination: SERVERS.into(),
+            source_port: 40_960,
             destination_port: 443,
         })?;
         let mut road = Self { way, daemon: None, policy: None, lan, gateway, wan, generator };
