@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use gateway_ctl::clock::SystemClock;
+use gateway_ctl::effects::bpf::is_plan_live;
 use gateway_ctl::engine::{self, Engine};
 use gateway_ctl::store::{self, AuditTicket, CommitError, Store};
 use gateway_model::settings::bootstrap::Bootstrap;
@@ -34,6 +35,11 @@ const GRACE: Duration = Duration::from_secs(3);
 pub enum Error {
     #[error("another daemon uses the store {}", path.display())]
     AlreadyRunning { path: PathBuf },
+    #[error(
+        "the store {} is gone while a plan is live; the plan goes on holding. Put the store back, or remove {} to begin anew",
+        store.display(), pins.display()
+    )]
+    StoreGone { store: PathBuf, pins: PathBuf },
     #[error("the store cannot be read, and blocking the traffic failed too")]
     Block(#[source] engine::Error),
     #[error(
@@ -120,6 +126,10 @@ async fn open(config: &Bootstrap) -> Result<Gateway, Error> {
     let path = config::store_path(config);
     let fresh = !path.exists();
     let settings = config::engine(config);
+    // A first start has no plan before it. Taking this for one would let everything out.
+    if fresh && is_plan_live(&settings.pin_dir) {
+        return Err(Error::StoreGone { store: path, pins: settings.pin_dir });
+    }
     let store = match Store::open(&path, SystemClock::shared()) {
         Ok(store) => Arc::new(store),
         Err(store::Error::Locked { path }) => return Err(Error::AlreadyRunning { path }),

@@ -18,7 +18,7 @@ use aya::programs::ProgramError;
 pub use attach::{AttachMode, Attached};
 pub use counters::Counters;
 pub use events::Event;
-pub use load::Programs;
+pub use load::{Programs, is_plan_live};
 pub use swap::Swap;
 
 /// The kernel programs, built by `cargo xtask ebpf`.

@@ -193,6 +193,29 @@ fn with_an_unreadable_store_the_lan_is_blocked() {
     assert!(!well, "the daemon says that it is well");
 }
 
+#[test]
+fn with_the_store_gone_the_live_plan_holds_and_the_daemon_refuses_to_begin_anew() {
+    let mut scene = bound_scene();
+    scene.daemon.terminate().expect("ended");
+    for entry in fs::read_dir(scene.daemon.state_directory()).expect("state directory").flatten() {
+        fs::remove_file(entry.path()).expect("removed");
+    }
+    scene.network.settle().expect("silence");
+    scene.network.tap.reset();
+    let load = Load::start(&scene.network.laptop).expect("load");
+    scene.daemon.spawn().expect("started");
+    wait_for(SOON, "the daemon to refuse", || scene.daemon.ended().is_some_and(|status| !status.success()))
+        .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()));
+    assert!(
+        scene.daemon.last_words().contains("is gone while a plan is live"),
+        "{}",
+        scene.daemon.last_words()
+    );
+    assert_blocked(&scene.network.laptop);
+    load.stop();
+    assert_nothing_leaked(&scene);
+}
+
 fn ask_server_quickly(scene: &Scene, ipv6: bool) -> Option<IpAddr> {
     gateway_tests::traffic::ask(
         &scene.network.laptop,

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use aya::maps::{Array, Map, MapData};
 use aya::programs::SchedClassifier;
 use aya::{Ebpf, EbpfLoader};
 use gateway_common::abi::ABI_VERSION;
-use gateway_common::maps::NAMES;
+use gateway_common::maps::{Live, MapSpec as _, NAMES};
+use gateway_common::wire::SLOT_RESTING;
 
 use super::maps::Maps;
 use super::{Error, OBJECT, mount_bpffs};
@@ -54,6 +56,14 @@ impl Programs {
         let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
         entries.flatten().map(|entry| entry.path()).filter(|path| *path != self.root).collect()
     }
+}
+
+/// Whether a plan is live in pinned maps, without loading anything.
+pub fn is_plan_live(pin_dir: &Path) -> bool {
+    let pin = pin_dir.join(format!("v{ABI_VERSION}")).join("maps").join(Live::NAME);
+    let Ok(data) = MapData::from_pin(pin) else { return false };
+    let Ok(live) = Array::<_, u32>::try_from(Map::Array(data)) else { return false };
+    live.get(&0, 0).is_ok_and(|slot| slot != SLOT_RESTING)
 }
 
 fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut SchedClassifier, Error> {
