@@ -56,7 +56,7 @@ pub fn run() -> Result<Vec<Row>> {
 /// What each piece of our way costs: pieces are taken away one after the other, beside the peers that have as much.
 pub fn break_down() -> Result<Vec<Row>> {
     let mut ours = Road::build(Way::Ours { policies: POLICIES })?;
-    let mut peers = vec![Road::build(Way::Plain)?, Road::build(Way::Masquerade)?];
+    let mut peers = [Road::build(Way::Plain)?, Road::build(Way::Masquerade)?];
     // The rules hold without the daemon, and it would put back what is taken away.
     ours.daemon.as_mut().context("a daemon")?.kill9()?;
     println!("million packets per second, and nanoseconds per packet:");

@@ -87,8 +87,8 @@ pub struct Spread {
 impl Spread {
     pub fn new(policies: usize) -> Result<Self> {
         let mut random = Random(0x6761_7465_7761_7900);
-        let mut plan = Dataplane::default();
-        plan.header = PlanValue { all: RANK_NONE, ..PlanValue::default() };
+        let header = PlanValue { all: RANK_NONE, ..PlanValue::default() };
+        let mut plan = Dataplane { header, ..Dataplane::default() };
         let interface = InterfaceKey { slot: 0, index: 1, vlan: 0, _pad: 0 };
         plan.interfaces.insert(interface, InterfaceValue { rank: RANK_NONE, vlan: 0 });
         locals(&mut plan)?;
@@ -150,7 +150,7 @@ fn draw(random: &mut Random, number: usize) -> Result<Match> {
     let v4 = |address, length| Ipv4Net::new(address, length).map(|net| IpNet::V4(net.trunc()));
     let v6 = |address, length| Ipv6Net::new(address, length).map(|net| IpNet::V6(net.trunc()));
     // Hosts and networks in turn.
-    let network = random.next() % 2 == 0;
+    let network = random.next().is_multiple_of(2);
     Ok(match number % 8 {
         0 => Match::Source(v4(random.inside4(), if network { 24 } else { 32 })?),
         1 => Match::Source(v6(random.inside6(), if network { 64 } else { 128 })?),
