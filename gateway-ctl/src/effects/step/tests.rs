@@ -1,3 +1,5 @@
+//! The step against the in-memory backend: convergence, idempotence, orphans, failures that stay their own.
+
 use proptest::collection::{btree_map, btree_set};
 use proptest::prelude::*;
 

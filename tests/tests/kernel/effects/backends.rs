@@ -1,3 +1,5 @@
+//! Links, addresses, routes, rules and settings, written to and read back from the kernel.
+
 use std::collections::BTreeMap;
 
 use gateway_core::plan::{

@@ -1,3 +1,5 @@
+//! The base block: each of its two halves holds alone.
+
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Our nftables table: what it lets through on real packets, and what it notices of an outsider.
+
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -1,3 +1,5 @@
+//! The observer: facts as the kernel has them, and changes as they happen.
+
 use std::time::Duration;
 
 use gateway_ctl::effects::observe::{Observer, Seen};

@@ -1,3 +1,5 @@
+//! The loop over the real backends.
+
 use std::sync::Arc;
 
 use gateway_core::plan::{
