@@ -78,11 +78,14 @@ fn addresses_are_exact_on_our_links_and_untouched_on_others() {
 }
 
 fn route(table: u32, destination: &str, metric: u32) -> RouteKey {
-    RouteKey { table, destination: destination.parse().unwrap(), metric }
+    RouteKey { table, destination: destination.parse().expect("a network"), metric }
 }
 
 fn unicast(interface: &str, gateway: Option<&str>) -> RouteValue {
-    RouteValue::Unicast { interface: interface.into(), gateway: gateway.map(|ip| ip.parse().unwrap()) }
+    RouteValue::Unicast {
+        interface: interface.into(),
+        gateway: gateway.map(|ip| ip.parse().expect("an address")),
+    }
 }
 
 fn routes() -> BTreeMap<RouteKey, RouteValue> {

@@ -34,10 +34,13 @@ fn plan() -> Plan {
     plan.wireguard.insert("gw-a".into(), device);
     plan.links.insert("gw-a".into(), LinkSettings { up: true, mtu: 1420 });
     for address in ["10.9.0.2/32", "fd00:9::2/128"] {
-        plan.addresses.insert(AddressKey { interface: "gw-a".into(), address: address.parse().unwrap() }, ());
+        plan.addresses.insert(
+            AddressKey { interface: "gw-a".into(), address: address.parse().expect("an address") },
+            (),
+        );
     }
     for family in [Family::V4, Family::V6] {
-        let destination = if family == Family::V4 { "0.0.0.0/0" } else { "::/0" }.parse().unwrap();
+        let destination = if family == Family::V4 { "0.0.0.0/0" } else { "::/0" }.parse().expect("a network");
         let key = |metric| RouteKey { table: 47001, destination, metric };
         plan.routes.insert(key(10), RouteValue::Unicast { interface: "gw-a".into(), gateway: None });
         plan.routes.insert(key(names::METRIC_LAST), RouteValue::Unreachable);
