@@ -131,6 +131,7 @@ pub struct RuleKey {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct RuleValue {
+    pub source: Option<IpNet>,
     pub fwmark: Option<(u32, u32)>,
     pub input_interface: Option<String>,
     pub action: RuleAction,
@@ -171,7 +172,7 @@ pub mod names {
     pub const ROUTE_PROTOCOL: u8 = 71;
     /// First priority of our ip rules; the last is `RULE_LAST`.
     pub const RULE_FIRST: u32 = 4700;
-    pub const RULE_LAST: u32 = 4999;
+    pub const RULE_LAST: u32 = 5499;
     /// Table of a leg: base + leg number.
     pub const TABLE_BASE: u32 = 47000;
     /// Table whose only routes are `unreachable`.

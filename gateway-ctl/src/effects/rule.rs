@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use gateway_core::plan::{Family, RuleAction as Action, RuleKey, RuleValue, names};
+use ipnet::IpNet;
 use rtnetlink::IpVersion;
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::route::{RouteHeader, RouteProtocol};
@@ -86,7 +87,8 @@ impl Backend for Rules {
     }
 
     async fn put(&self, key: &InstalledRule, _want: &(), _have: Option<&()>) -> Result<(), Error> {
-        let Says::Plain(RuleValue { fwmark, input_interface, action, suppress_prefix_length }) = &key.says
+        let Says::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length }) =
+            &key.says
         else {
             return Err(Error::Unsupported("such a rule cannot be wanted"));
         };
@@ -112,6 +114,10 @@ impl Backend for Rules {
             message.header.table = RouteHeader::RT_TABLE_UNSPEC;
         }
         message.attributes.push(RuleAttribute::Protocol(OURS));
+        if let Some(source) = source {
+            message.header.src_len = source.prefix_len();
+            message.attributes.push(RuleAttribute::Source(source.addr()));
+        }
         if let Some((mark, mask)) = fwmark {
             message.attributes.extend([RuleAttribute::FwMark(*mark), RuleAttribute::FwMask(*mask)]);
         }
@@ -161,12 +167,11 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
     let mut input_interface = None;
     let mut suppress_prefix_length = None;
     let header = &message.header;
-    let mut foreign = header.src_len != 0
-        || header.dst_len != 0
-        || header.tos != 0
-        || header.flags.contains(RuleFlags::Invert);
+    let mut source = None;
+    let mut foreign = header.dst_len != 0 || header.tos != 0 || header.flags.contains(RuleFlags::Invert);
     for attribute in &message.attributes {
         match attribute {
+            RuleAttribute::Source(address) => source = Some(*address),
             RuleAttribute::Priority(number) => priority = *number,
             RuleAttribute::Protocol(number) => protocol = Some(*number),
             RuleAttribute::Table(number) => table = *number,
@@ -182,6 +187,8 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
     if protocol != Some(OURS) || !(names::RULE_FIRST..=names::RULE_LAST).contains(&priority) {
         return None;
     }
+    let source = source.and_then(|address| IpNet::new(address, header.src_len).ok());
+    foreign |= source.is_none() && header.src_len != 0;
     let action = match header.action {
         RuleAction::ToTable => Some(Action::Table(table)),
         RuleAction::Prohibit => Some(Action::Prohibit),
@@ -191,7 +198,7 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
     let says = match action {
         Some(action) if !foreign => {
             let fwmark = mask.map(|mask| (mark.unwrap_or_default(), mask));
-            Says::Plain(RuleValue { fwmark, input_interface, action, suppress_prefix_length })
+            Says::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length })
         }
         _ => Says::Foreign(format!("{:?} with {:?}", header.action, message.attributes)),
     };
@@ -199,8 +206,8 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
 }
 
 fn show(value: &RuleValue) -> String {
-    let RuleValue { fwmark, input_interface, action, suppress_prefix_length } = value;
-    let mut text = String::from("from all");
+    let RuleValue { source, fwmark, input_interface, action, suppress_prefix_length } = value;
+    let mut text = source.map_or_else(|| "from all".to_owned(), |source| format!("from {source}"));
     if let Some((mark, mask)) = fwmark {
         text.push_str(&format!(" fwmark {mark:#x}/{mask:#x}"));
     }

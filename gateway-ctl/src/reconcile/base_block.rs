@@ -60,6 +60,7 @@ fn wanted_rules(lan: &[String]) -> BTreeMap<RuleKey, RuleValue> {
     for (interface, priority) in lan.iter().zip((names::RULE_FIRST..=names::RULE_LAST).rev()) {
         for family in [Family::V4, Family::V6] {
             let value = RuleValue {
+                source: None,
                 fwmark: None,
                 input_interface: Some(interface.clone()),
                 action: RuleAction::Prohibit,

@@ -111,6 +111,7 @@ fn plan(tunnel: &str, leg: u32) -> Plan {
     plan.routes.insert(RouteKey { table, destination, metric: 10 }, unicast);
     plan.routes.insert(RouteKey { table, destination, metric: names::METRIC_LAST }, RouteValue::Unreachable);
     let rule = |fwmark, input: Option<&str>, action| RuleValue {
+        source: None,
         fwmark,
         input_interface: input.map(str::to_owned),
         action,

@@ -96,3 +96,19 @@ fn generated_keys_fit_together() {
     let public = scene.network.gateway.feed("wg", &["pubkey"], private).expect("wg takes the key");
     assert_eq!(keys["public_key"], json!(public.trim()));
 }
+
+/// The gateway's own answers carry a tunnel's address, and the main table knows only the uplink.
+#[test]
+fn what_the_gateway_answers_into_a_tunnel_never_takes_the_uplink() {
+    let scene = Scene::start().expect("scene");
+    let id = scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
+    scene.bring_up(&id).expect("up");
+    scene.network.settle().expect("silence");
+    scene.network.tap.reset();
+    for address in ["10.66.1.2", "fd66:1::2"] {
+        let probe = || scene.network.exit_a.namespace.run("ping", &["-n", "-c", "1", "-W", "1", address]);
+        wait_ok(SOON, "the far end to reach the gateway through the tunnel", probe)
+            .unwrap_or_else(|error| panic!("{error:#}: {}", scene.network.tap.counts()));
+    }
+    assert_nothing_leaked(&scene);
+}

@@ -20,6 +20,8 @@ const RULE_DIRECT: u32 = names::RULE_FIRST;
 const RULE_LOCAL: u32 = names::RULE_FIRST + 1;
 const RULE_REJECT: u32 = names::RULE_FIRST + 2;
 const RULE_LEGS: u32 = names::RULE_FIRST + 10;
+/// Above the last leg's rule.
+const RULE_SOURCES: u32 = RULE_LEGS + 256;
 const RULE_PROHIBIT: u32 = names::RULE_LAST - 31;
 /// A leg's mark on LAN traffic and on the outer packets that the leg carries differ in this bit only.
 const LEG_MASK: u32 = !(Mark::OWN.0 ^ Mark::PREFIX);
@@ -38,6 +40,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
         leg_routes(input, leg, plan);
     }
     rules(input, &needed, plan);
+    source_rules(&legs, plan);
     sysctls(input, &legs, plan);
     plan.nft = NftRuleset {
         lan: input.network.lan.clone(),
@@ -192,8 +195,13 @@ fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
             RouteKey { table: names::TABLE_REJECT, destination: default, metric: names::METRIC_LAST };
         plan.routes.insert(reject, RouteValue::Unreachable);
         let mut rule = |priority, fwmark, action, suppress_prefix_length| {
-            let value =
-                RuleValue { fwmark: Some(fwmark), input_interface: None, action, suppress_prefix_length };
+            let value = RuleValue {
+                source: None,
+                fwmark: Some(fwmark),
+                input_interface: None,
+                action,
+                suppress_prefix_length,
+            };
             plan.rules.insert(RuleKey { family, priority }, value);
         };
         rule(RULE_DIRECT, (Mark::DIRECT.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
@@ -207,6 +215,7 @@ fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
         for (index, lan) in input.network.lan.iter().take(32).enumerate() {
             let priority = RULE_PROHIBIT + u32::try_from(index).unwrap_or(31);
             let value = RuleValue {
+                source: None,
                 fwmark: None,
                 input_interface: Some(lan.clone()),
                 action: RuleAction::Prohibit,
@@ -214,6 +223,27 @@ fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
             };
             plan.rules.insert(RuleKey { family, priority }, value);
         }
+    }
+}
+
+/// What this host itself sends from a tunnel's address, an answer to a probe from its far end say,
+/// takes the tunnel or nothing: by the main table it would show the address to the uplink.
+fn source_rules(legs: &[Leg], plan: &mut Plan) {
+    let addresses: Vec<IpNet> = plan.addresses.keys().map(|key| key.address).collect();
+    let interfaces: Vec<String> = plan.addresses.keys().map(|key| key.interface.clone()).collect();
+    let of = |name: &str| legs.iter().find(|leg| leg.interface == name).map(|leg| leg.number);
+    for ((priority, source), interface) in (RULE_SOURCES..RULE_PROHIBIT).zip(addresses).zip(interfaces) {
+        let Some(leg) = of(&interface) else { continue };
+        let family = if matches!(source, IpNet::V4(_)) { Family::V4 } else { Family::V6 };
+        let value = RuleValue {
+            source: Some(source),
+            fwmark: None,
+            // Packets that entered anywhere are judged by their marks.
+            input_interface: Some("lo".to_owned()),
+            action: RuleAction::Table(names::TABLE_BASE + u32::from(leg)),
+            suppress_prefix_length: None,
+        };
+        plan.rules.insert(RuleKey { family, priority }, value);
     }
 }
 

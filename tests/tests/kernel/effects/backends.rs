@@ -203,7 +203,7 @@ fn rules() -> BTreeMap<RuleKey, RuleValue> {
     for family in [Family::V4, Family::V6] {
         let mut rule = |priority, fwmark, input: Option<&str>, action, suppress_prefix_length| {
             let input_interface = input.map(str::to_owned);
-            let value = RuleValue { fwmark, input_interface, action, suppress_prefix_length };
+            let value = RuleValue { source: None, fwmark, input_interface, action, suppress_prefix_length };
             rules.insert(RuleKey { family, priority }, value);
         };
         rule(4701, Some((0x4700_0001, 0xff00_ffff)), None, RuleAction::Table(47001), None);
@@ -211,6 +211,15 @@ fn rules() -> BTreeMap<RuleKey, RuleValue> {
         rule(4710, Some((0, 0xff00_0000)), None, RuleAction::Table(254), Some(0));
         rule(4790, None, Some("lan0"), RuleAction::Unreachable, None);
         rule(4999, None, Some("not-there-yet"), RuleAction::Prohibit, None);
+        let source = if family == Family::V4 { "10.66.1.2/32" } else { "fd66:1::2/128" };
+        let value = RuleValue {
+            source: Some(source.parse().expect("a network")),
+            fwmark: None,
+            input_interface: Some("lo".to_owned()),
+            action: RuleAction::Table(47016),
+            suppress_prefix_length: None,
+        };
+        rules.insert(RuleKey { family, priority: 4970 }, value);
     }
     rules
 }
@@ -279,6 +288,7 @@ fn a_rule_outside_of_our_range_is_refused() {
     let ns = namespace("rules3");
     within(&ns, async || {
         let value = RuleValue {
+            source: None,
             fwmark: None,
             input_interface: None,
             action: RuleAction::Prohibit,

@@ -35,7 +35,7 @@ fn the_base_block_stands_before_the_interfaces_do() {
         assert_eq!(outcome.put, 5, "two rules for each of two interfaces, and the table");
         for family in ["-4", "-6"] {
             let rules = ip(&ns, &format!("{family} rule show"));
-            assert!(rules.contains("4999:\tfrom all iif lan0 [detached] prohibit proto 71"), "{rules}");
+            assert!(rules.contains("5499:\tfrom all iif lan0 [detached] prohibit proto 71"), "{rules}");
             assert!(rules.contains("4998:\tfrom all iif lan1 [detached] prohibit proto 71"), "{rules}");
         }
         assert!(ns.run("nft", &["list", "table", "inet", "gateway"]).expect("table").contains("policy drop"));
