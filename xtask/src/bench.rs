@@ -27,5 +27,5 @@ pub fn run(options: &Options) -> Result<()> {
         arguments.extend(["--json".to_owned(), file.clone()]);
     }
     arguments.extend(options.rest.iter().cloned());
-    demo::hand_over("bench", &arguments)
+    demo::hand_over("bench", demo::Build::Release, &arguments)
 }
