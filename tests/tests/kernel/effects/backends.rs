@@ -233,7 +233,7 @@ fn rules_of_every_kind_are_installed_read_back_and_removed() {
         let backend = Rules::new(netlink());
         let mut memory = Memory::default();
         let outcome = step(&backend, &Rules::want(&rules()), &mut memory).await;
-        assert_eq!((outcome.put, outcome.removed, outcome.failed.len()), (10, 0, 0), "{outcome:?}");
+        assert_eq!((outcome.put, outcome.removed, outcome.failed.len()), (12, 0, 0), "{outcome:?}");
         for family in ["-4", "-6"] {
             let shown = ip(&ns, &format!("{family} rule show"));
             for line in [
@@ -245,11 +245,14 @@ fn rules_of_every_kind_are_installed_read_back_and_removed() {
             ] {
                 assert!(shown.contains(line), "{line} in {shown}");
             }
+            let source = if family == "-4" { "10.66.1.2" } else { "fd66:1::2" };
+            let line = format!("4970:\tfrom {source} iif lo lookup 47016 proto 71");
+            assert!(shown.contains(&line), "{line} in {shown}");
         }
         assert_eq!(step(&backend, &Rules::want(&rules()), &mut memory).await, Outcome::default());
 
         let outcome = step(&backend, &BTreeMap::new(), &mut memory).await;
-        assert_eq!((outcome.removed, outcome.failed.len()), (10, 0), "{outcome:?}");
+        assert_eq!((outcome.removed, outcome.failed.len()), (12, 0), "{outcome:?}");
         let shown = ip(&ns, "rule show");
         assert!(shown.contains("4750:") && shown.contains("100:"), "rules of others stay: {shown}");
         assert!(!ip(&ns, "-6 rule show").contains("proto 71"));
