@@ -80,7 +80,11 @@ impl Api {
 /// Where a connection comes from.
 #[derive(Clone, Debug)]
 pub enum Peer {
-    Remote(SocketAddr),
+    Remote {
+        address: SocketAddr,
+        /// The connection is encrypted by this daemon.
+        tls: bool,
+    },
     /// The socket in the runtime directory, which only root can open.
     Local,
 }
@@ -88,15 +92,20 @@ pub enum Peer {
 impl Peer {
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
-            Peer::Remote(address) => Some(address.ip().to_canonical()),
+            Peer::Remote { address, tls: _ } => Some(address.ip().to_canonical()),
             Peer::Local => None,
         }
+    }
+
+    /// Whether cookies may carry `Secure`.
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Peer::Remote { tls: true, .. })
     }
 }
 
 impl Connected<IncomingStream<'_, TcpListener>> for Peer {
     fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
-        Peer::Remote(*stream.remote_addr())
+        Peer::Remote { address: *stream.remote_addr(), tls: false }
     }
 }
 
