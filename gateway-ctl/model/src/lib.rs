@@ -27,7 +27,7 @@ pub use id::{Id, IfName, MacAddr, Revision};
 pub use kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
 pub use problem::{Problem, Problems, Warning};
 pub use registry::{KINDS, Kind};
-pub use resource::{Meta, Resource};
+pub use resource::{Meta, Resource, Stored};
 pub use role::Role;
 pub use secret::Secret;
 pub use state::State;

@@ -9,21 +9,12 @@ use crate::decode::{self, Decoded};
 use crate::edit::{Deleted, EditError, Written};
 use crate::filter::Filter;
 use crate::id::{Id, Revision};
-use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
 use crate::problem::{Problems, Warning, code};
 use crate::references::References;
 use crate::resource::{self, Resource};
 use crate::state::State;
+pub use crate::state::KINDS;
 use crate::table::Table;
-
-/// All kinds, in an order in which each comes after those it refers to.
-pub const KINDS: &[Kind] = &[
-    Kind::of::<TrustClass>(),
-    Kind::of::<Device>(),
-    Kind::of::<DeviceGroup>(),
-    Kind::of::<Tunnel>(),
-    Kind::of::<RoutingPolicy>(),
-];
 
 /// The kind with this noun or collection name; `-` counts as `_`.
 pub fn kind(name: &str) -> Option<&'static Kind> {
@@ -77,6 +68,8 @@ pub struct Kind {
     pub secrets: &'static [&'static str],
     pub read_only: &'static [&'static str],
     pub required: &'static [&'static str],
+    pub exported: bool,
+    seed: fn(&mut State) -> bool,
     list: fn(&State, &Filter) -> Vec<Value>,
     get: fn(&State, Id) -> Option<(Value, Revision)>,
     find: fn(&State, &str) -> Option<Id>,
@@ -116,6 +109,8 @@ impl Kind {
             secrets: R::SECRETS,
             read_only: R::READ_ONLY,
             required: R::REQUIRED,
+            exported: R::EXPORTED,
+            seed: seed::<R>,
             list: list::<R>,
             get: |state, id| {
                 R::table(state)
@@ -253,6 +248,10 @@ impl Kind {
         (self.resume)(state, next_slot, revision);
     }
 
+    pub(crate) fn seed(&self, state: &mut State) -> bool {
+        (self.seed)(state)
+    }
+
     pub(crate) fn begin(&self, state: &mut State) {
         (self.begin)(state);
     }
@@ -307,6 +306,13 @@ fn require<R: Resource>(map: &mut Map<String, Value>, problems: &mut Problems) {
             problems.required(*key);
         }
     }
+}
+
+/// A name that a user gave to another object stays the user's: that built-in one is left out.
+fn seed<R: Resource>(state: &mut State) -> bool {
+    let missing = R::builtin(state.now()).into_iter().filter(|row| !R::table(state).contains(row.meta().id));
+    let missing: Vec<R> = missing.collect();
+    missing.into_iter().fold(false, |seeded, row| R::table_mut(state).put(row).is_ok() | seeded)
 }
 
 fn list<R: Resource>(state: &State, filter: &Filter) -> Vec<Value> {

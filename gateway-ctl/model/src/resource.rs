@@ -34,13 +34,29 @@ pub struct Meta {
     pub slot: u32,
 }
 
+impl Meta {
+    /// Of a built-in object: the same id in every installation. `kind` is the number of the kind in this scheme.
+    pub fn builtin(kind: u16, slot: u32, now: Timestamp) -> Meta {
+        let id = 0x67617465_7761_4000_8000_000000000000 | u128::from(kind) << 32 | u128::from(slot);
+        Meta { id: Id::from_u128(id), created_at: now, updated_at: now, revision: Revision(0), slot }
+    }
+}
+
 /// Keys of [`Meta`] in JSON.
 pub const META_KEYS: &[&str] = &["id", "created_at", "updated_at", "revision", "slot"];
+
+/// Where a kind lives in the state. Implemented by the list of kinds in [`crate::state`].
+pub trait Stored: Sized {
+    fn meta(&self) -> &Meta;
+    fn meta_mut(&mut self) -> &mut Meta;
+    fn table(state: &State) -> &Table<Self>;
+    fn table_mut(state: &mut State) -> &mut Table<Self>;
+}
 
 /// A kind of object that is stored and served.
 ///
 /// Declared with `#[serde(default)]` on the type and `#[serde(flatten, skip_deserializing)]` on the metadata.
-pub trait Resource: Clone + Send + Sync + Serialize + DeserializeOwned + JsonSchema + 'static {
+pub trait Resource: Stored + Clone + Send + Sync + Serialize + DeserializeOwned + JsonSchema + 'static {
     /// `routing_policy`: in audit entries and errors.
     const NOUN: &'static str;
     /// `routing_policies`: key of plans and exports, name of the store's table.
@@ -51,15 +67,18 @@ pub trait Resource: Clone + Send + Sync + Serialize + DeserializeOwned + JsonSch
     const SECRETS: &'static [&'static str] = &[];
     /// Paths that are shown and ignored in input, besides the metadata and `has_<secret>`.
     const READ_ONLY: &'static [&'static str] = &[];
+    /// Part of plans and plaintext exports. Accounts are not.
+    const EXPORTED: bool = true;
     /// Keys that an input must have.
     const REQUIRED: &'static [&'static str] = &[];
 
-    fn meta(&self) -> &Meta;
-    fn meta_mut(&mut self) -> &mut Meta;
     /// The name for people.
     fn label(&self) -> &str;
-    fn table(state: &State) -> &Table<Self>;
-    fn table_mut(state: &mut State) -> &mut Table<Self>;
+
+    /// The objects of the kind that every installation has, with [`Meta::builtin`].
+    fn builtin(_now: Timestamp) -> Vec<Self> {
+        Vec::new()
+    }
 
     /// Fills and normalises what follows from other fields. Comes before `validate`.
     fn prepare(&mut self) {}

@@ -1,7 +1,9 @@
-//! Settings that are not resources: the bootstrap configuration.
+//! Settings that are not resources: the bootstrap configuration, and what is set at runtime.
 
 pub mod bootstrap;
 mod positions;
+mod stored;
 mod yaml;
 
 pub use bootstrap::{Bootstrap, ConfigError, EXAMPLE, parse};
+pub use stored::{Setting, Settings};

@@ -7,30 +7,86 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::edit::EditError;
 use crate::id::{Id, MacAddr, Revision};
-use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel, trust_class};
+use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
 use crate::problem::{Problems, Warning};
 use crate::references::{Hold, References};
-use crate::registry::{KINDS, LoadError};
-use crate::resource::{Resource, ref_key};
+use crate::registry::{Kind, LoadError};
+use crate::resource::{Meta, Resource, Stored, ref_key};
+use crate::settings::{Setting, Settings};
 use crate::table::{KeyClash, Table};
 
-/// Everything stored.
-#[derive(Clone, Debug)]
-pub struct State {
-    pub devices: Table<Device>,
-    pub device_groups: Table<DeviceGroup>,
-    pub trust_classes: Table<TrustClass>,
-    pub tunnels: Table<Tunnel>,
-    pub routing_policies: Table<RoutingPolicy>,
-    /// The policies that steer traffic: those at the time of the last apply.
-    pub applied: Applied,
-    pub revision: Revision,
-    now: Timestamp,
-    minted: u32,
+/// The state as its list of kinds: the tables, how a kind finds its own, and the list itself.
+macro_rules! state {
+    ($($field:ident: $kind:ty,)*) => {
+        /// Everything stored.
+        #[derive(Clone, Debug)]
+        pub struct State {
+            $(pub $field: Table<$kind>,)*
+            /// What is set at runtime.
+            pub settings: Settings,
+            /// The policies that steer traffic: those at the time of the last apply.
+            pub applied: Applied,
+            pub revision: Revision,
+            now: Timestamp,
+            minted: u32,
+        }
+
+        /// All kinds, in an order in which each comes after those it refers to.
+        pub const KINDS: &[Kind] = &[$(Kind::of::<$kind>()),*];
+
+        impl State {
+            /// Without even the built-in objects: what the store fills with rows.
+            pub fn empty() -> State {
+                State {
+                    $($field: Table::default(),)*
+                    settings: Settings::default(),
+                    applied: Applied::default(),
+                    revision: Revision(0),
+                    now: Timestamp::UNIX_EPOCH,
+                    minted: 0,
+                }
+            }
+
+            /// Finds the rows that refer to the target.
+            fn referring(&self, noun: &'static str, target: &str, found: &mut Found) {
+                $(collect_references(&self.$field, noun, target, found);)*
+            }
+        }
+
+        $(impl Stored for $kind {
+            fn meta(&self) -> &Meta {
+                &self.meta
+            }
+
+            fn meta_mut(&mut self) -> &mut Meta {
+                &mut self.meta
+            }
+
+            fn table(state: &State) -> &Table<Self> {
+                &state.$field
+            }
+
+            fn table_mut(state: &mut State) -> &mut Table<Self> {
+                &mut state.$field
+            }
+        })*
+    };
 }
+
+state! {
+    trust_classes: TrustClass,
+    devices: Device,
+    device_groups: DeviceGroup,
+    tunnels: Tunnel,
+    routing_policies: RoutingPolicy,
+}
+
+/// Referring rows, by collection and id.
+type Found = BTreeMap<(&'static str, Id), BTreeSet<Hold>>;
 
 /// The frozen policies.
 #[derive(Clone, Debug, Default)]
@@ -60,25 +116,13 @@ impl State {
     pub fn new(now: Timestamp) -> State {
         let mut state = State::empty();
         state.now = now;
-        for class in trust_class::builtin(now) {
-            state.trust_classes.put(class).expect("the built-in classes have different names");
-        }
+        state.seed();
         state
     }
 
-    /// Without even the built-in objects: what the store fills with rows.
-    pub fn empty() -> State {
-        State {
-            devices: Table::default(),
-            device_groups: Table::default(),
-            trust_classes: Table::default(),
-            tunnels: Table::default(),
-            routing_policies: Table::default(),
-            applied: Applied::default(),
-            revision: Revision(0),
-            now: Timestamp::UNIX_EPOCH,
-            minted: 0,
-        }
+    /// Adds the built-in objects that are missing. True if there were any.
+    pub fn seed(&mut self) -> bool {
+        KINDS.iter().fold(false, |seeded, kind| kind.seed(self) | seeded)
     }
 
     /// A draft of the next state.
@@ -90,6 +134,7 @@ impl State {
         for kind in KINDS {
             kind.begin(&mut draft);
         }
+        draft.settings.begin();
         draft
     }
 
@@ -180,19 +225,26 @@ impl State {
         let id = row.meta().id;
         let mut targets = vec![id.to_string()];
         targets.extend(row.alias().map(str::to_owned));
-        let mut found: BTreeMap<(&'static str, Id), BTreeSet<Hold>> = BTreeMap::new();
+        let mut found = Found::new();
         for target in &targets {
-            collect_references(&self.devices, R::NOUN, target, &mut found);
-            collect_references(&self.device_groups, R::NOUN, target, &mut found);
-            collect_references(&self.trust_classes, R::NOUN, target, &mut found);
-            collect_references(&self.tunnels, R::NOUN, target, &mut found);
-            collect_references(&self.routing_policies, R::NOUN, target, &mut found);
+            self.referring(R::NOUN, target, &mut found);
         }
         let current = found.len();
         for target in &targets {
             collect_references(&self.applied.policies, R::NOUN, target, &mut found);
         }
         References::count(R::NOUN, id, &found, found.len() > current)
+    }
+
+    /// Sets a value at runtime. The key's rules are the caller's.
+    pub fn set(&mut self, key: &str, value: Value) {
+        let setting = Setting { value, revision: self.revision, updated_at: self.now };
+        self.settings.put(key, setting);
+    }
+
+    /// Takes a runtime value back. False if there is none.
+    pub fn unset(&mut self, key: &str) -> bool {
+        self.settings.take(key, self.revision)
     }
 
     pub fn device_by_mac(&self, mac: MacAddr) -> Option<&Arc<Device>> {
@@ -252,7 +304,7 @@ fn collect_references<R: Resource>(
     table: &Table<R>,
     noun: &'static str,
     target: &str,
-    found: &mut BTreeMap<(&'static str, Id), BTreeSet<Hold>>,
+    found: &mut Found,
 ) {
     for row in table.with_key(&ref_key(noun, target)) {
         let holds = found.entry((R::COLLECTION, row.meta().id)).or_default();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Store;
 use super::audit::{self, AuditResult, AuditTicket};
 use super::error::Error;
-use super::schema::{APPLIED, META, META_TEXT, meta, rows};
+use super::schema::{APPLIED, META, META_TEXT, SETTINGS, meta, rows};
 
 /// Most row changes that an audit entry lists; it counts the rest.
 const LISTED_CHANGES: usize = 20;
@@ -97,7 +97,9 @@ impl Store {
 }
 
 fn has_changed(before: &State, draft: &State) -> bool {
-    draft.applied.revision != before.applied.revision || KINDS.iter().any(|kind| kind.is_changed(draft))
+    draft.applied.revision != before.applied.revision
+        || !draft.settings.dirty().is_empty()
+        || KINDS.iter().any(|kind| kind.is_changed(draft))
 }
 
 /// Writes what differs between the states.
@@ -117,10 +119,29 @@ pub(super) fn write_state(txn: &WriteTransaction, before: &State, draft: &State)
         numbers.insert(meta::next_slot(kind.collection).as_str(), u64::from(next_slot)).map_err(failed())?;
         numbers.insert(meta::collection_revision(kind.collection).as_str(), revision.0).map_err(failed())?;
     }
+    if !draft.settings.dirty().is_empty() {
+        numbers.insert(meta::SETTINGS_REVISION, draft.settings.revision().0).map_err(failed())?;
+        write_settings(txn, draft)?;
+    }
     if draft.applied.revision != before.applied.revision {
         numbers.insert(meta::APPLIED_REVISION, draft.applied.revision.0).map_err(failed())?;
         drop(numbers);
         write_applied(txn, before, draft)?;
+    }
+    Ok(())
+}
+
+fn write_settings(txn: &WriteTransaction, draft: &State) -> Result<(), Error> {
+    let failed = || Error::at("write");
+    let mut table = txn.open_table(SETTINGS).map_err(Error::at("write"))?;
+    for key in draft.settings.dirty() {
+        match draft.settings.setting(key) {
+            Some(setting) => {
+                let json = serde_json::to_vec(setting.as_ref()).expect("a setting is JSON already");
+                table.insert(key.as_ref(), json.as_slice()).map_err(failed())?;
+            }
+            None => drop(table.remove(key.as_ref()).map_err(failed())?),
+        }
     }
     Ok(())
 }
@@ -150,7 +171,8 @@ fn write_applied(txn: &WriteTransaction, before: &State, draft: &State) -> Resul
 
 /// Adds to the ticket which rows changed: names of objects and fields, never values.
 fn note_changes(ticket: &mut AuditTicket, before: &State, draft: &State) {
-    let total: usize = KINDS.iter().map(|kind| kind.changed_count(draft)).sum();
+    let settings = draft.settings.dirty();
+    let total = KINDS.iter().map(|kind| kind.changed_count(draft)).sum::<usize>() + settings.len();
     let mut changes: Vec<Change> = Vec::new();
     for kind in KINDS {
         changes.extend(kind.changes(before, draft, LISTED_CHANGES - changes.len()));
@@ -161,7 +183,7 @@ fn note_changes(ticket: &mut AuditTicket, before: &State, draft: &State) {
             ticket.resource_id = Some(only.id.to_string());
         }
     }
-    if changes.is_empty() {
+    if total == 0 {
         return;
     }
     if !ticket.details.is_object() {
@@ -177,8 +199,15 @@ fn note_changes(ticket: &mut AuditTicket, before: &State, draft: &State) {
         }
         shown
     });
-    details.insert("changes".into(), shown.collect());
-    if total > changes.len() {
+    let mut shown: Vec<Value> = shown.collect();
+    let room = LISTED_CHANGES - shown.len();
+    shown.extend(settings.iter().take(room).map(|key| {
+        let op = if draft.settings.get(key).is_some() { "set" } else { "unset" };
+        json!({ "op": op, "type": "setting", "name": key })
+    }));
+    let listed = shown.len();
+    details.insert("changes".into(), shown.into());
+    if total > listed {
         details.insert("changes_total".into(), total.into());
     }
 }

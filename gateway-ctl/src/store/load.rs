@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use gateway_model::kinds::RoutingPolicy;
 use gateway_model::registry::{KINDS, read_stored};
+use gateway_model::settings::Setting;
 use gateway_model::{Revision, State};
 use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::audit::Head;
 use super::commit::write_state;
 use super::error::Error;
-use super::schema::{APPLIED, META, META_TEXT, meta, rows};
+use super::schema::{APPLIED, META, META_TEXT, SETTINGS, meta, rows};
 use super::{audit, migrate};
 use crate::clock::Clock;
 
@@ -36,10 +37,23 @@ pub(super) fn open(path: &Path, clock: &dyn Clock) -> Result<Opened, Error> {
     catch_unwind(AssertUnwindSafe(|| {
         let db = open_database(file, path)?;
         migrate::run(&db)?;
-        let (state, head) = read(&db)?;
+        let (mut state, head) = read(&db)?;
+        seed(&db, &mut state, clock)?;
         Ok((db, state, head))
     }))
     .unwrap_or_else(|panic| Err(Error::Damaged { what: panic_text(panic.as_ref()) }))
+}
+
+/// Adds the built-in objects that this version has and the one before had not.
+fn seed(db: &Database, state: &mut State, clock: &dyn Clock) -> Result<(), Error> {
+    let mut draft = state.begin(clock.now());
+    if draft.seed() {
+        let txn = db.begin_write().map_err(Error::at("begin to write"))?;
+        write_state(&txn, state, &draft)?;
+        txn.commit().map_err(Error::at("commit"))?;
+        *state = draft;
+    }
+    Ok(())
 }
 
 /// Makes a new store beside its place and moves it there when it is whole. An interrupted attempt is started over.
@@ -119,9 +133,22 @@ fn read(db: &Database) -> Result<(State, Head), Error> {
             Revision(number(&txn, &meta::collection_revision(kind.collection))?),
         );
     }
+    read_settings(&txn, &mut state)?;
     read_applied(&txn, &mut state)?;
     let head = audit::read_head(&txn)?;
     Ok((state, head))
+}
+
+fn read_settings(txn: &ReadTransaction, state: &mut State) -> Result<(), Error> {
+    let table = txn.open_table(SETTINGS).map_err(Error::at("read"))?;
+    for row in table.iter().map_err(Error::at("read"))? {
+        let (key, json) = row.map_err(Error::at("read"))?;
+        let setting: Setting = serde_json::from_slice(json.value())
+            .map_err(|_| Error::Damaged { what: format!("the setting {} cannot be read", key.value()) })?;
+        state.settings.load(key.value(), setting);
+    }
+    state.settings.resume(Revision(number(txn, meta::SETTINGS_REVISION)?));
+    Ok(())
 }
 
 fn read_applied(txn: &ReadTransaction, state: &mut State) -> Result<(), Error> {

@@ -4,6 +4,7 @@
 //! model, and is not edited any more. A file of a newer schema than [`SCHEMA`] is refused.
 
 mod v1;
+mod v2;
 
 use redb::{ReadableDatabase, TableError, WriteTransaction};
 
@@ -11,14 +12,14 @@ use super::error::Error;
 use super::schema::{META, meta};
 
 /// The schema that this version writes.
-pub const SCHEMA: u64 = 1;
+pub const SCHEMA: u64 = 2;
 
 struct Step {
     to: u64,
     run: fn(&WriteTransaction) -> Result<(), Error>,
 }
 
-const STEPS: &[Step] = &[Step { to: 1, run: v1::run }];
+const STEPS: &[Step] = &[Step { to: 1, run: v1::run }, Step { to: 2, run: v2::run }];
 
 /// The schema of the file; 0 for an empty one.
 pub(super) fn version(db: &redb::Database) -> Result<u64, Error> {

@@ -14,6 +14,9 @@ pub const fn rows(collection: &str) -> Rows<'_> {
 
 pub const APPLIED: Rows<'static> = rows("applied");
 
+/// Runtime settings: dotted key to the JSON of the value and its metadata.
+pub const SETTINGS: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("settings");
+
 /// Entry number to the SHA-256 of the chain (32 bytes) and the JSON of the entry.
 pub const AUDIT: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new("audit");
 
@@ -27,6 +30,8 @@ pub const META_TEXT: TableDefinition<'static, &'static str, &'static str> = Tabl
 pub mod meta {
     pub const SCHEMA: &str = "schema";
     pub const REVISION: &str = "revision";
+    /// Revision of the last change to the runtime settings.
+    pub const SETTINGS_REVISION: &str = "revision:settings";
     pub const APPLIED_REVISION: &str = "applied_revision";
     /// Text: RFC 3339.
     pub const APPLIED_AT: &str = "applied_at";

@@ -17,7 +17,6 @@ use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::table::Table;
 use crate::text::{check_free_text, check_name, check_tags, is_host_name, text_enum};
 
 text_enum! {
@@ -115,24 +114,8 @@ impl Resource for Device {
         &["ips", "vendor", "first_seen", "last_seen", "online", "randomized_mac"];
     const REQUIRED: &'static [&'static str] = &["name"];
 
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.meta
-    }
-
     fn label(&self) -> &str {
         &self.name
-    }
-
-    fn table(state: &State) -> &Table<Self> {
-        &state.devices
-    }
-
-    fn table_mut(state: &mut State) -> &mut Table<Self> {
-        &mut state.devices
     }
 
     fn validate(&self, state: &State, problems: &mut Problems) {

@@ -12,7 +12,6 @@ use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::table::Table;
 use crate::text::{check_free_text, check_name};
 
 /// A group of devices that policies can name.
@@ -40,28 +39,12 @@ impl Resource for DeviceGroup {
     const COLLECTION: &'static str = "device_groups";
     const REQUIRED: &'static [&'static str] = &["name"];
 
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.meta
-    }
-
     fn label(&self) -> &str {
         &self.name
     }
 
     fn alias(&self) -> Option<&str> {
         Some(&self.name)
-    }
-
-    fn table(state: &State) -> &Table<Self> {
-        &state.device_groups
-    }
-
-    fn table_mut(state: &mut State) -> &mut Table<Self> {
-        &mut state.device_groups
     }
 
     fn validate(&self, state: &State, problems: &mut Problems) {

@@ -16,7 +16,6 @@ use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::table::Table;
 use crate::text::{check_free_text, check_name, check_slug, text_enum};
 
 /// Most hops of a policy; the dataplane has so many places in a pool.
@@ -374,24 +373,8 @@ impl Resource for RoutingPolicy {
     const READ_ONLY: &'static [&'static str] = &["routing", "status", "compiled_at", "hits", "active_hop"];
     const REQUIRED: &'static [&'static str] = &["source_type"];
 
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.meta
-    }
-
     fn label(&self) -> &str {
         &self.name
-    }
-
-    fn table(state: &State) -> &Table<Self> {
-        &state.routing_policies
-    }
-
-    fn table_mut(state: &mut State) -> &mut Table<Self> {
-        &mut state.routing_policies
     }
 
     fn prepare(&mut self) {

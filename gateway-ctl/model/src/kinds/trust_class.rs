@@ -6,11 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::edit::EditError;
-use crate::id::{Id, Revision};
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::table::Table;
 use crate::text::{check_free_text, check_name, text_enum};
 
 text_enum! {
@@ -86,97 +84,22 @@ impl TrustClass {
     pub const QUARANTINE: &'static str = "quarantine";
 }
 
-/// The classes every installation has.
-pub fn builtin(now: Timestamp) -> Vec<TrustClass> {
-    let class =
-        |slot: u32, name: &str, description: &str, level: u8, lan_access: LanAccess, internet: Internet| {
-            let local = lan_access == LanAccess::Full;
-            TrustClass {
-                meta: Meta {
-                    id: Id::from_u128(0x67617465_7761_4000_8000_000000000000 | u128::from(slot)),
-                    created_at: now,
-                    updated_at: now,
-                    revision: Revision(0),
-                    slot,
-                },
-                name: name.to_owned(),
-                description: description.to_owned(),
-                level,
-                lan_access,
-                internet,
-                admin_access: level >= 80,
-                dns_local: level > 0,
-                mdns: local,
-                default_profile: None,
-                privacy_class: None,
-                builtin: true,
-            }
-        };
-    vec![
-        class(
-            1,
-            "trusted",
-            "Devices of the household or the staff that manage the gateway.",
-            80,
-            LanAccess::Full,
-            Internet::Direct,
-        ),
-        class(
-            2,
-            TrustClass::DEFAULT,
-            "Devices nothing else is known of.",
-            50,
-            LanAccess::Full,
-            Internet::Direct,
-        ),
-        class(
-            3,
-            "iot",
-            "Appliances: the internet, but no other device.",
-            30,
-            LanAccess::None,
-            Internet::Direct,
-        ),
-        class(
-            4,
-            "guest",
-            "Visitors: the internet, but no other device.",
-            20,
-            LanAccess::None,
-            Internet::Direct,
-        ),
-        class(5, TrustClass::QUARANTINE, "Nothing passes.", 0, LanAccess::None, Internet::None),
-    ]
-}
-
 impl Resource for TrustClass {
     const NOUN: &'static str = "trust_class";
     const COLLECTION: &'static str = "trust_classes";
     const READ_ONLY: &'static [&'static str] = &["builtin"];
     const REQUIRED: &'static [&'static str] = &["name"];
 
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.meta
-    }
-
     fn label(&self) -> &str {
         &self.name
     }
 
+    fn builtin(now: Timestamp) -> Vec<TrustClass> {
+        builtin(now)
+    }
+
     fn alias(&self) -> Option<&str> {
         Some(&self.name)
-    }
-
-    fn table(state: &State) -> &Table<Self> {
-        &state.trust_classes
-    }
-
-    fn table_mut(state: &mut State) -> &mut Table<Self> {
-        &mut state.trust_classes
     }
 
     fn validate(&self, _state: &State, problems: &mut Problems) {
@@ -239,4 +162,61 @@ pub(crate) fn check_class(path: &str, name: &Option<String>, state: &State, prob
         problems.add(code::UNKNOWN_REFERENCE, path, format!("There is no trust class {name:?}.")).allowed =
             Some(known);
     }
+}
+
+/// The classes every installation has.
+fn builtin(now: Timestamp) -> Vec<TrustClass> {
+    let class =
+        |slot: u32, name: &str, description: &str, level: u8, lan_access: LanAccess, internet: Internet| {
+            let local = lan_access == LanAccess::Full;
+            TrustClass {
+                meta: Meta::builtin(0, slot, now),
+                name: name.to_owned(),
+                description: description.to_owned(),
+                level,
+                lan_access,
+                internet,
+                admin_access: level >= 80,
+                dns_local: level > 0,
+                mdns: local,
+                default_profile: None,
+                privacy_class: None,
+                builtin: true,
+            }
+        };
+    vec![
+        class(
+            1,
+            "trusted",
+            "Devices of the household or the staff that manage the gateway.",
+            80,
+            LanAccess::Full,
+            Internet::Direct,
+        ),
+        class(
+            2,
+            TrustClass::DEFAULT,
+            "Devices nothing else is known of.",
+            50,
+            LanAccess::Full,
+            Internet::Direct,
+        ),
+        class(
+            3,
+            "iot",
+            "Appliances: the internet, but no other device.",
+            30,
+            LanAccess::None,
+            Internet::Direct,
+        ),
+        class(
+            4,
+            "guest",
+            "Visitors: the internet, but no other device.",
+            20,
+            LanAccess::None,
+            Internet::Direct,
+        ),
+        class(5, TrustClass::QUARANTINE, "Nothing passes.", 0, LanAccess::None, Internet::None),
+    ]
 }

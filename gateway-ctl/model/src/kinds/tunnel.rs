@@ -14,7 +14,6 @@ use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource, ref_key};
 use crate::secret::Secret;
 use crate::state::State;
-use crate::table::Table;
 use crate::text::{
     Cidr, Endpoint, PublicKey, check_free_text, check_slug, check_tags, is_host_name, text_enum,
 };
@@ -272,28 +271,12 @@ impl Resource for Tunnel {
     const READ_ONLY: &'static [&'static str] = LIVE_KEYS;
     const REQUIRED: &'static [&'static str] = &["name", "type"];
 
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.meta
-    }
-
     fn label(&self) -> &str {
         &self.name
     }
 
     fn alias(&self) -> Option<&str> {
         Some(&self.name)
-    }
-
-    fn table(state: &State) -> &Table<Self> {
-        &state.tunnels
-    }
-
-    fn table_mut(state: &mut State) -> &mut Table<Self> {
-        &mut state.tunnels
     }
 
     fn prepare(&mut self) {

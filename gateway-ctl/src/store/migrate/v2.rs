@@ -1,0 +1,23 @@
+//! Schema 2: runtime settings, and tables for the kinds that came with them.
+//!
+//! BEFORE: schema 1.
+//! AFTER: the table `settings` and one table for each name of [`COLLECTIONS`]; all empty. Nothing else changes.
+
+use redb::{TableDefinition, WriteTransaction};
+
+use crate::store::error::Error;
+
+type Rows = TableDefinition<'static, &'static [u8; 16], &'static [u8]>;
+
+const COLLECTIONS: &[&str] = &[];
+
+pub(super) fn run(txn: &WriteTransaction) -> Result<(), Error> {
+    let create = || -> Result<(), redb::TableError> {
+        txn.open_table(TableDefinition::<&str, &[u8]>::new("settings"))?;
+        for name in COLLECTIONS {
+            txn.open_table(Rows::new(name))?;
+        }
+        Ok(())
+    };
+    create().map_err(Error::at("create tables"))
+}
