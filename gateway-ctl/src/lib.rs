@@ -7,3 +7,4 @@ pub mod engine;
 pub mod reconcile;
 pub mod services;
 pub mod store;
+pub mod tls;

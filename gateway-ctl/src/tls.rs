@@ -1,0 +1,213 @@
+//! TLS for everything in the daemon, in both directions: one factory makes every configuration, from the
+//! post-quantum mode in force.
+//!
+//! Sessions that stand keep what they agreed on; every session that begins after a change of the mode obeys it. No
+//! ticket outlives its mode, because each change begins with empty ticket stores.
+
+mod certificate;
+mod client;
+mod error;
+mod mode;
+mod posture;
+mod self_signed;
+mod server;
+mod witness;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::crypto::SupportedKxGroup;
+use rustls::server::ResolvesServerCert;
+use rustls::{NamedGroup, RootCertStore};
+use serde::Serialize;
+use tokio::sync::watch;
+
+pub use certificate::{Certificates, Origin, Status as CertificateStatus};
+pub use client::Client;
+pub use error::{Error, explain};
+pub use mode::{PqMode, group_name, is_post_quantum};
+pub use self_signed::Names;
+pub use server::Server;
+
+use posture::Posture;
+use witness::{Witness, witnessed};
+
+/// Makes the configurations of all TLS clients and servers.
+pub struct Factory {
+    posture: watch::Sender<Posture>,
+    clients: Mutex<BTreeMap<&'static str, Named>>,
+    inbound: Mutex<Inbound>,
+    roots: Mutex<Option<Arc<RootCertStore>>>,
+}
+
+struct Named {
+    witness: Arc<Witness>,
+    groups: Vec<&'static dyn SupportedKxGroup>,
+}
+
+/// What a named client last agreed on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct ClientReport {
+    pub name: String,
+    /// The key exchange of its last session; null before the first.
+    pub last_group: Option<String>,
+    /// Whether that was a post-quantum one.
+    pub pq: bool,
+}
+
+/// What peers agreed on with servers of ours since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Inbound {
+    /// Sessions by key exchange.
+    pub sessions: BTreeMap<String, u64>,
+    /// Handshakes that failed because the peer could only do what the mode forbids.
+    pub refused: u64,
+}
+
+/// Tells that configurations are outdated.
+#[derive(Clone, Debug)]
+pub struct Changes(watch::Receiver<Posture>);
+
+impl Changes {
+    /// Waits for the next change; for ever once the factory is gone.
+    pub async fn changed(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Factory {
+    pub fn new(mode: PqMode) -> Arc<Self> {
+        Arc::new(Self {
+            posture: watch::channel(Posture { mode, generation: 0 }).0,
+            clients: Mutex::default(),
+            inbound: Mutex::default(),
+            roots: Mutex::default(),
+        })
+    }
+
+    pub fn mode(&self) -> PqMode {
+        self.posture().mode
+    }
+
+    /// From here on, sessions that begin obey this mode. Nothing changes if it is in force already.
+    pub fn set_mode(&self, mode: PqMode) {
+        let changed = self.posture.send_if_modified(|posture| {
+            let changes = posture.mode != mode;
+            if changes {
+                *posture = Posture { mode, generation: posture.generation + 1 };
+            }
+            changes
+        });
+        if changed {
+            tracing::info!(%mode, "post-quantum mode");
+        }
+    }
+
+    /// Wakes when configurations that were handed out are outdated: for whoever keeps a whole client around, such as
+    /// one with a pool of connections.
+    pub fn changes(&self) -> Changes {
+        Changes(self.posture.subscribe())
+    }
+
+    /// Reads the certificate authorities of the system anew at the next use, and ends the use of tickets.
+    pub fn renew(&self) {
+        *lock(&self.roots) = None;
+        self.posture.send_modify(|posture| posture.generation += 1);
+    }
+
+    /// A client for one purpose, such as `doh`; the name is shown with what it last agreed on.
+    pub fn client(self: &Arc<Self>, name: &'static str) -> Client {
+        Client::new(self.clone(), name)
+    }
+
+    /// A server with this certificate, and the protocols it speaks above TLS in order of preference.
+    pub fn server(
+        self: &Arc<Self>,
+        certificates: Arc<dyn ResolvesServerCert>,
+        protocols: &[&[u8]],
+    ) -> Server {
+        Server::new(self.clone(), certificates, protocols)
+    }
+
+    /// The named clients so far, in the order of their names.
+    pub fn clients(&self) -> Vec<ClientReport> {
+        let report = |named: &Named| {
+            let last = named.witness.last();
+            ClientReport {
+                name: named.witness.name.to_owned(),
+                last_group: last.map(group_name),
+                pq: last.is_some_and(is_post_quantum),
+            }
+        };
+        lock(&self.clients).values().map(report).collect()
+    }
+
+    pub fn inbound(&self) -> Inbound {
+        lock(&self.inbound).clone()
+    }
+
+    fn posture(&self) -> Posture {
+        *self.posture.borrow()
+    }
+
+    /// The key exchanges of this mode, as this client must use them.
+    fn groups(&self, name: &'static str, mode: PqMode) -> Vec<&'static dyn SupportedKxGroup> {
+        let mut clients = lock(&self.clients);
+        let named = clients.entry(name).or_insert_with(|| {
+            let witness = Witness::new(name, self.posture.subscribe());
+            Named { groups: witnessed(&witness), witness }
+        });
+        let find = |group: &&'static dyn SupportedKxGroup| {
+            named.groups.iter().find(|known| known.name() == group.name()).copied()
+        };
+        mode.groups().iter().filter_map(find).collect()
+    }
+
+    /// The certificate authorities that the system trusts.
+    fn system_roots(&self) -> Arc<RootCertStore> {
+        let mut roots = lock(&self.roots);
+        if let Some(roots) = &*roots {
+            return roots.clone();
+        }
+        let found = rustls_native_certs::load_native_certs();
+        for error in &found.errors {
+            tracing::warn!(%error, "a certificate authority of the system cannot be read");
+        }
+        let mut store = RootCertStore::empty();
+        store.add_parsable_certificates(found.certs);
+        if store.is_empty() {
+            tracing::warn!(
+                "the system trusts no certificate authority: no TLS server outside will be believed"
+            );
+        }
+        roots.insert(Arc::new(store)).clone()
+    }
+
+    fn note_session(&self, group: Option<NamedGroup>) {
+        let name = group.map_or_else(|| "unknown".to_owned(), group_name);
+        *lock(&self.inbound).sessions.entry(name).or_default() += 1;
+    }
+
+    /// How many there were with this one.
+    fn note_refusal(&self) -> u64 {
+        let mut inbound = lock(&self.inbound);
+        inbound.refused += 1;
+        inbound.refused
+    }
+}
+
+impl std::fmt::Debug for Factory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Factory").field("posture", &self.posture()).finish_non_exhaustive()
+    }
+}
+
+/// A value that was being changed when its thread panicked is still a whole value here.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

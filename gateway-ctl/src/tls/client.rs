@@ -1,0 +1,105 @@
+//! TLS clients by name: a configuration for libraries that connect by themselves, a handshake for those that do not.
+
+use std::sync::{Arc, Mutex};
+
+use rustls::client::Resumption;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::error::{Error, Side};
+use super::posture::Posture;
+use super::{Factory, lock};
+
+/// Server sessions that are remembered for resumption.
+const TICKETS: usize = 64;
+
+/// A client for one purpose. Clones share their tickets.
+#[derive(Clone)]
+pub struct Client {
+    factory: Arc<Factory>,
+    name: &'static str,
+    /// None: what the system trusts.
+    roots: Option<Arc<RootCertStore>>,
+    protocols: Vec<Vec<u8>>,
+    made: Arc<Mutex<Option<(u64, Arc<ClientConfig>)>>>,
+}
+
+impl Client {
+    pub(super) fn new(factory: Arc<Factory>, name: &'static str) -> Self {
+        // The name is shown before its first session.
+        factory.groups(name, factory.mode());
+        Self { factory, name, roots: None, protocols: Vec::new(), made: Arc::default() }
+    }
+
+    /// Believes these authorities instead of the system's. Those that are no certificate are left out.
+    pub fn trusting(mut self, authorities: Vec<CertificateDer<'static>>) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(authorities);
+        self.roots = Some(Arc::new(roots));
+        self.made = Arc::default();
+        self
+    }
+
+    /// Speaks these protocols above TLS, in order of preference: `h2`, `http/1.1`.
+    pub fn speaking(mut self, protocols: &[&[u8]]) -> Self {
+        self.protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        self.made = Arc::default();
+        self
+    }
+
+    /// The configuration of the mode in force. Ask again for each session, or when [`Factory::changes`] wakes: one
+    /// that was kept from an earlier mode still refuses what the present mode forbids, but offers what it offered.
+    pub fn config(&self) -> Result<Arc<ClientConfig>, Error> {
+        self.config_of(self.factory.posture())
+    }
+
+    fn config_of(&self, posture: Posture) -> Result<Arc<ClientConfig>, Error> {
+        let mut made = lock(&self.made);
+        if let Some((generation, config)) = &*made
+            && *generation == posture.generation
+        {
+            return Ok(config.clone());
+        }
+        let mut provider = posture.mode.provider();
+        provider.kx_groups = self.factory.groups(self.name, posture.mode);
+        let roots = self.roots.clone().unwrap_or_else(|| self.factory.system_roots());
+        let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(posture.mode.versions())
+            .map_err(Error::Configuration)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.resumption = Resumption::in_memory_sessions(TICKETS);
+        config.alpn_protocols = self.protocols.clone();
+        let config = Arc::new(config);
+        *made = Some((posture.generation, config.clone()));
+        Ok(config)
+    }
+
+    /// Begins a session over a connection that stands. Takes as long as the peer does: give it a deadline.
+    pub async fn connect<IO>(&self, server: ServerName<'static>, io: IO) -> Result<TlsStream<IO>, Error>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        let posture = self.factory.posture();
+        let connector = TlsConnector::from(self.config_of(posture)?);
+        // The mode may have changed meanwhile, and the stricter one is then the reason.
+        connector
+            .connect(server, io)
+            .await
+            .map_err(|error| Error::handshake(self.factory.mode(), Side::Client, error))
+    }
+
+    /// Why a library that connects by itself failed, if the post-quantum mode is the reason.
+    pub fn explain(&self, error: &(dyn std::error::Error + 'static)) -> Option<String> {
+        super::explain(self.factory.mode(), error)
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,146 @@
+//! The post-quantum modes, and what each of them offers to a peer.
+
+use std::fmt;
+
+use rustls::crypto::aws_lc_rs::{self, kx_group};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup};
+use rustls::{NamedGroup, SupportedProtocolVersion, version};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+static TLS13_ONLY: &[&SupportedProtocolVersion] = &[&version::TLS13];
+
+/// Which key exchanges TLS sessions may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PqMode {
+    /// The preferences that the TLS library is built with.
+    #[default]
+    Default,
+    /// Post-quantum first; classic peers are still spoken to.
+    Preferred,
+    /// Post-quantum only, which also means TLS 1.3; the handshake with a classic peer fails.
+    Required,
+}
+
+impl PqMode {
+    /// The key of the setting that holds the mode.
+    pub const KEY: &'static str = "pq_crypto_mode";
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            PqMode::Default => "default",
+            PqMode::Preferred => "preferred",
+            PqMode::Required => "required",
+        }
+    }
+
+    /// The mode that a stored setting means. One that cannot be read means the strictest: a guess must not weaken.
+    pub fn of_setting(stored: Option<&serde_json::Value>) -> PqMode {
+        let Some(stored) = stored else { return PqMode::Default };
+        PqMode::deserialize(stored).unwrap_or_else(|error| {
+            tracing::error!(%error, "the setting {} cannot be read: only post-quantum sessions", PqMode::KEY);
+            PqMode::Required
+        })
+    }
+
+    /// Key exchanges in the order of preference.
+    pub(super) fn groups(self) -> Vec<&'static dyn SupportedKxGroup> {
+        match self {
+            PqMode::Default => aws_lc_rs::default_provider().kx_groups,
+            PqMode::Preferred => vec![
+                kx_group::X25519MLKEM768,
+                kx_group::SECP256R1MLKEM768,
+                kx_group::X25519,
+                kx_group::SECP256R1,
+                kx_group::SECP384R1,
+            ],
+            PqMode::Required => vec![kx_group::X25519MLKEM768, kx_group::SECP256R1MLKEM768],
+        }
+    }
+
+    /// TLS 1.2 knows no post-quantum key exchange.
+    pub(super) fn versions(self) -> &'static [&'static SupportedProtocolVersion] {
+        match self {
+            PqMode::Default | PqMode::Preferred => rustls::ALL_VERSIONS,
+            PqMode::Required => TLS13_ONLY,
+        }
+    }
+
+    pub(super) fn provider(self) -> CryptoProvider {
+        let mut provider = aws_lc_rs::default_provider();
+        provider.kx_groups = self.groups();
+        if self == PqMode::Required {
+            provider.cipher_suites.retain(|suite| suite.tls13().is_some());
+        }
+        provider
+    }
+
+    /// Whether a session with this key exchange may begin.
+    pub(super) fn allows(self, group: NamedGroup) -> bool {
+        self != PqMode::Required || is_post_quantum(group)
+    }
+
+    /// Names of the key exchanges that are offered, the preferred one first.
+    pub fn curves(self) -> Vec<String> {
+        self.groups().iter().map(|group| group_name(group.name())).collect()
+    }
+
+    /// Names of all key exchanges that some mode may use.
+    pub fn supported() -> Vec<String> {
+        PqMode::Preferred.curves()
+    }
+}
+
+impl fmt::Display for PqMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+pub fn is_post_quantum(group: NamedGroup) -> bool {
+    matches!(
+        group,
+        NamedGroup::X25519MLKEM768
+            | NamedGroup::secp256r1MLKEM768
+            | NamedGroup::MLKEM512
+            | NamedGroup::MLKEM768
+            | NamedGroup::MLKEM1024
+    )
+}
+
+/// As the registry of TLS spells it.
+pub fn group_name(group: NamedGroup) -> String {
+    match group {
+        NamedGroup::secp256r1MLKEM768 => "SecP256r1MLKEM768".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_modes_offer_what_they_say() {
+        let post_quantum = |mode: PqMode| -> Vec<bool> {
+            mode.groups().iter().map(|group| is_post_quantum(group.name())).collect()
+        };
+        assert_eq!(post_quantum(PqMode::Required), [true, true]);
+        assert_eq!(post_quantum(PqMode::Preferred), [true, true, false, false, false]);
+        assert!(post_quantum(PqMode::Default).contains(&false), "classic peers must not be lost");
+        assert_eq!(PqMode::Required.curves(), ["X25519MLKEM768", "SecP256r1MLKEM768"]);
+        assert!(PqMode::Default.curves().iter().all(|curve| PqMode::supported().contains(curve)));
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_read_means_the_strictest() {
+        assert_eq!(PqMode::of_setting(None), PqMode::Default);
+        assert_eq!(PqMode::of_setting(Some(&json!("preferred"))), PqMode::Preferred);
+        for odd in [json!("Preferred"), json!("hybrid"), json!(1), json!(null)] {
+            assert_eq!(PqMode::of_setting(Some(&odd)), PqMode::Required, "{odd}");
+        }
+    }
+}

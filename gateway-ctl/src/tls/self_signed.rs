@@ -1,0 +1,278 @@
+//! The certificate that the daemon makes for itself.
+//!
+//! It lasts two years and is made anew a month before its end, or when it lacks a name or an address by which the
+//! gateway is reached; the key stays, so that whoever trusts the key keeps trusting it. Names that are gone are no
+//! reason: a certificate that changes without need teaches people to click warnings away.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use rcgen::string::Ia5String;
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    SanType, SerialNumber,
+};
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+pub(super) const CERTIFICATE: &str = "cert.pem";
+pub(super) const KEY: &str = "key.pem";
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+const LIFETIME: i32 = 730;
+const RENEW_BEFORE: i32 = 30;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot {action} {path}")]
+    File {
+        action: &'static str,
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot make a certificate")]
+    Make(#[from] rcgen::Error),
+    #[error("there is no randomness")]
+    Random,
+}
+
+fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.display().to_string();
+    move |source| Error::File { action, path, source }
+}
+
+/// Names and addresses by which the gateway is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    pub host: String,
+    pub addresses: BTreeSet<IpAddr>,
+}
+
+impl Names {
+    /// Of a host with these addresses, besides `localhost`.
+    ///
+    /// Left out are addresses that no URL can hold (link-local) and global IPv6 addresses, which change with the
+    /// whim of the provider and are of no use to the LAN that a private one would not be.
+    pub fn new(host: &str, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
+        let mut names = Self { host: host.to_owned(), addresses: BTreeSet::new() };
+        names.addresses.extend([Ipv4Addr::LOCALHOST.into(), IpAddr::from(Ipv6Addr::LOCALHOST)]);
+        let lasting = |address: &IpAddr| match address {
+            IpAddr::V4(v4) => !v4.is_unspecified() && !v4.is_link_local() && !v4.is_multicast(),
+            IpAddr::V6(v6) => v6.is_unique_local(),
+        };
+        names.addresses.extend(addresses.into_iter().filter(lasting));
+        names
+    }
+
+    fn hosts(&self) -> BTreeSet<String> {
+        let mut hosts = BTreeSet::from(["localhost".to_owned()]);
+        if gateway_model::text::is_host_name(&self.host) {
+            hosts.insert(self.host.to_ascii_lowercase());
+        }
+        hosts
+    }
+
+    /// Whether the certificate is good for all of them.
+    fn are_covered(&self, certificate: &X509Certificate<'_>) -> bool {
+        let names = certificate.subject_alternative_name().ok().flatten();
+        let names = names.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
+        let has_host = |host: &String| {
+            names
+                .iter()
+                .any(|name| matches!(name, GeneralName::DNSName(dns) if dns.eq_ignore_ascii_case(host)))
+        };
+        let has_address = |address: &IpAddr| {
+            let octets = match address {
+                IpAddr::V4(v4) => v4.octets().to_vec(),
+                IpAddr::V6(v6) => v6.octets().to_vec(),
+            };
+            names.iter().any(|name| matches!(name, GeneralName::IPAddress(bytes) if *bytes == octets))
+        };
+        self.hosts().iter().all(has_host) && self.addresses.iter().all(has_address)
+    }
+}
+
+/// Sees to it that the folder holds a key and a certificate that is good for these names. Tells why a certificate was
+/// made, if it was.
+pub(super) fn ensure(folder: &Path, names: &Names, now: Timestamp) -> Result<Option<&'static str>, Error> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file("make", folder))?;
+    let (key, fresh) = ensure_key(&folder.join(KEY))?;
+    let path = folder.join(CERTIFICATE);
+    let present = match fs::read(&path) {
+        Ok(pem) => Some(pem),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(file("read", &path)(error)),
+    };
+    let reason = match present {
+        _ if fresh => "there was no key",
+        None => "there was none",
+        Some(pem) => match shortcoming(&pem, &key, names, now) {
+            None => return Ok(None),
+            Some(reason) => reason,
+        },
+    };
+    let certificate = params(names, now)?.self_signed(&key)?;
+    write(&path, 0o644, certificate.pem().as_bytes())?;
+    Ok(Some(reason))
+}
+
+/// The key and whether it was just made.
+fn ensure_key(path: &Path) -> Result<(KeyPair, bool), Error> {
+    match fs::read_to_string(path) {
+        Ok(pem) => match KeyPair::from_pem(&pem) {
+            Ok(key) => {
+                // Whoever copied it about may have been careless.
+                fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(file("protect", path))?;
+                return Ok((key, false));
+            }
+            Err(error) => {
+                tracing::error!(%error, path = %path.display(), "the key is broken; a new one is made")
+            }
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // Not text.
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            tracing::error!(path = %path.display(), "the key is broken; a new one is made");
+        }
+        Err(error) => return Err(file("read", path)(error)),
+    }
+    let key = KeyPair::generate()?;
+    write(path, 0o600, key.serialize_pem().as_bytes())?;
+    Ok((key, true))
+}
+
+/// Why this certificate does not do.
+fn shortcoming(pem: &[u8], key: &KeyPair, names: &Names, now: Timestamp) -> Option<&'static str> {
+    let Ok((_, pem)) = x509_parser::pem::parse_x509_pem(pem) else { return Some("it was broken") };
+    let Ok((_, certificate)) = X509Certificate::from_der(&pem.contents) else { return Some("it was broken") };
+    use rcgen::PublicKeyData;
+    if certificate.public_key().raw != key.subject_public_key_info() {
+        return Some("it was of another key");
+    }
+    let end = certificate.validity().not_after.timestamp();
+    if now.as_second() > end - i64::from(RENEW_BEFORE) * DAY.as_secs() {
+        return Some("it was about to expire");
+    }
+    (!names.are_covered(&certificate)).then_some("it lacked a name or an address of the gateway")
+}
+
+fn params(names: &Names, now: Timestamp) -> Result<CertificateParams, Error> {
+    let mut params = CertificateParams::default();
+    let day = |offset: i32| {
+        let date = (now.saturating_add(DAY * offset).unwrap_or(now)).to_zoned(TimeZone::UTC).date();
+        rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
+    };
+    // Clocks of clients are not always right.
+    params.not_before = day(-1);
+    params.not_after = day(LIFETIME);
+    // A number that comes back with the same issuer makes browsers refuse.
+    let mut serial = [0; 16];
+    getrandom::fill(&mut serial).map_err(|_| Error::Random)?;
+    serial[0] = serial[0] & 0x7f | 0x40;
+    params.serial_number = Some(SerialNumber::from_slice(&serial));
+    let mut subject = DistinguishedName::new();
+    subject
+        .push(DnType::CommonName, format!("gatewayd on {}", names.host).chars().take(64).collect::<String>());
+    params.distinguished_name = subject;
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    for host in names.hosts() {
+        params.subject_alt_names.push(SanType::DnsName(Ia5String::try_from(host)?));
+    }
+    params.subject_alt_names.extend(names.addresses.iter().copied().map(SanType::IpAddress));
+    Ok(params)
+}
+
+/// Never leaves half a file, and never one that others could read before its mode was set.
+fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), Error> {
+    let draft = path.with_extension("new");
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(file("remove", &draft)(error)),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let mut open =
+        options.write(true).create_new(true).mode(mode).open(&draft).map_err(file("write", &draft))?;
+    open.write_all(bytes).and_then(|()| open.sync_all()).map_err(file("write", &draft))?;
+    fs::rename(&draft, path).map_err(file("write", path))?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(file("write", folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(addresses: &[&str]) -> Names {
+        Names::new("gw.home.arpa", addresses.iter().map(|text| text.parse().unwrap()))
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn it_is_made_once_and_kept_while_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("tls");
+        let now = at("2026-11-21T12:00:00Z");
+        assert_eq!(ensure(&folder, &names(&["192.168.7.1"]), now).unwrap(), Some("there was no key"));
+        let read = |name: &str| fs::read(folder.join(name)).unwrap();
+        let (certificate, key) = (read(CERTIFICATE), read(KEY));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&folder.join(KEY))), (0o700, 0o600));
+        // An address that is gone is no reason, and neither is a clock that was reset.
+        for (wanted, when) in [(names(&[]), now), (names(&["192.168.7.1"]), at("1970-01-01T00:00:10Z"))] {
+            assert_eq!(ensure(&folder, &wanted, when).unwrap(), None);
+        }
+        assert_eq!((read(CERTIFICATE), read(KEY)), (certificate, key));
+    }
+
+    #[test]
+    fn a_new_address_the_end_or_damage_make_a_new_one_with_the_same_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let now = at("2026-11-21T12:00:00Z");
+        ensure(folder, &names(&[]), now).unwrap();
+        let key = fs::read(folder.join(KEY)).unwrap();
+        let again = |names: &Names, now: &str| ensure(folder, names, at(now)).unwrap();
+        let more = names(&["192.168.7.1", "fd00::1"]);
+        assert!(again(&more, "2026-11-21T12:00:00Z").unwrap().contains("lacked"));
+        assert_eq!(again(&more, "2028-10-20T00:00:00Z"), None);
+        assert!(again(&more, "2028-10-24T00:00:00Z").unwrap().contains("expire"));
+        fs::write(folder.join(CERTIFICATE), "nonsense").unwrap();
+        assert!(again(&more, "2028-10-24T00:00:00Z").unwrap().contains("broken"));
+        assert_eq!(fs::read(folder.join(KEY)).unwrap(), key);
+        fs::set_permissions(folder.join(KEY), Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(again(&more, "2028-10-24T00:00:00Z"), None);
+        assert_eq!(fs::metadata(folder.join(KEY)).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_broken_key_is_replaced_together_with_its_certificate() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = at("2026-11-21T12:00:00Z");
+        ensure(folder.path(), &names(&[]), now).unwrap();
+        for broken in [b"nonsense".as_slice(), b"\xff\xfe", b""] {
+            fs::write(folder.path().join(KEY), broken).unwrap();
+            assert!(ensure(folder.path(), &names(&[]), now).unwrap().is_some());
+            assert_eq!(ensure(folder.path(), &names(&[]), now).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn addresses_that_do_not_last_are_left_out() {
+        let names = names(&["0.0.0.0", "169.254.1.1", "2001:db8::1", "fe80::1", "fd00::1", "10.0.0.1"]);
+        let kept: Vec<String> = names.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(kept, ["10.0.0.1", "127.0.0.1", "::1", "fd00::1"]);
+        let odd = Names::new("not a host name!", []);
+        assert_eq!(odd.hosts().into_iter().collect::<Vec<_>>(), ["localhost"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! TLS servers: the configuration of the mode in force, and a handshake that tells why it failed.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use rustls::ServerConfig;
+use rustls::server::{ResolvesServerCert, ServerSessionMemoryCache};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::error::{Error, FORBIDDEN, Side};
+use super::posture::Posture;
+use super::{Factory, lock};
+
+/// Client sessions that are remembered for resumption.
+const TICKETS: usize = 256;
+
+/// A server with its certificate.
+pub struct Server {
+    factory: Arc<Factory>,
+    certificates: Arc<dyn ResolvesServerCert>,
+    protocols: Vec<Vec<u8>>,
+    made: Mutex<Option<(u64, Arc<ServerConfig>)>>,
+}
+
+impl Server {
+    pub(super) fn new(
+        factory: Arc<Factory>,
+        certificates: Arc<dyn ResolvesServerCert>,
+        protocols: &[&[u8]],
+    ) -> Self {
+        let protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        Self { factory, certificates, protocols, made: Mutex::default() }
+    }
+
+    /// The configuration of the mode in force, for libraries that accept by themselves: ask again for each session,
+    /// or when [`Factory::changes`] wakes.
+    pub fn config(&self) -> Result<Arc<ServerConfig>, Error> {
+        self.config_of(self.factory.posture())
+    }
+
+    fn config_of(&self, posture: Posture) -> Result<Arc<ServerConfig>, Error> {
+        let mut made = lock(&self.made);
+        if let Some((generation, config)) = &*made
+            && *generation == posture.generation
+        {
+            return Ok(config.clone());
+        }
+        let mut config = ServerConfig::builder_with_provider(Arc::new(posture.mode.provider()))
+            .with_protocol_versions(posture.mode.versions())
+            .map_err(Error::Configuration)?
+            .with_no_client_auth()
+            .with_cert_resolver(self.certificates.clone());
+        // Kept here and not in tickets that only the client holds: dropping the configuration ends all of them.
+        config.session_storage = ServerSessionMemoryCache::new(TICKETS);
+        config.alpn_protocols = self.protocols.clone();
+        let config = Arc::new(config);
+        *made = Some((posture.generation, config.clone()));
+        Ok(config)
+    }
+
+    /// Begins a session over a connection that stands. Takes as long as the peer does: give it a deadline.
+    pub async fn accept<IO>(&self, io: IO) -> Result<TlsStream<IO>, Error>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        let posture = self.factory.posture();
+        let acceptor = TlsAcceptor::from(self.config_of(posture)?);
+        let stream = acceptor.accept(io).await.map_err(|error| {
+            let error = Error::handshake(posture.mode, Side::Server, error);
+            self.note(&error);
+            error
+        })?;
+        let group = stream.get_ref().1.negotiated_key_exchange_group().map(|group| group.name());
+        // The mode may have been changed during the handshake.
+        if group.is_some_and(|group| !self.factory.mode().allows(group)) {
+            let error = Error::PostQuantum(FORBIDDEN.to_owned());
+            self.note(&error);
+            return Err(error);
+        }
+        self.factory.note_session(group);
+        Ok(stream)
+    }
+
+    /// Refusals are counted, and told less and less often: whoever causes them must not fill the log.
+    fn note(&self, error: &Error) {
+        if error.is_post_quantum() {
+            let count = self.factory.note_refusal();
+            if count.is_power_of_two() {
+                tracing::warn!(%error, count, "TLS sessions refused");
+            }
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        io::Error::other(error)
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
