@@ -18,6 +18,7 @@ pub mod role;
 pub mod secret;
 pub mod settings;
 pub mod state;
+pub mod secrets;
 pub mod table;
 pub mod text;
 pub mod wgconf;

@@ -13,6 +13,7 @@ use crate::problem::{Problems, Warning, code};
 use crate::references::References;
 use crate::resource::{self, Resource};
 use crate::state::State;
+use crate::secrets::{self, Scope, SecretVisitor};
 pub use crate::state::KINDS;
 use crate::table::Table;
 
@@ -26,7 +27,7 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRow {
     pub id: Id,
-    /// JSON with secrets in clear; `None` when the row was removed.
+    /// The stored JSON; `None` when the row was removed.
     pub json: Option<Vec<u8>>,
 }
 
@@ -70,6 +71,8 @@ pub struct Kind {
     pub required: &'static [&'static str],
     pub exported: bool,
     seed: fn(&mut State) -> bool,
+    /// Whether the store seals the secrets.
+    pub sealed: bool,
     list: fn(&State, &Filter) -> Vec<Value>,
     get: fn(&State, Id) -> Option<(Value, Revision)>,
     find: fn(&State, &str) -> Option<Id>,
@@ -84,6 +87,7 @@ pub struct Kind {
     load: fn(&mut State, &[u8]) -> Result<(), LoadError>,
     resume: fn(&mut State, u32, Revision),
     marks: fn(&State) -> (u32, Revision, usize),
+    visit_secrets: fn(&mut State, Scope, &mut SecretVisitor<'_>),
     input_schema: fn(&mut SchemaGenerator) -> Schema,
     output_schema: fn(&mut SchemaGenerator) -> Schema,
 }
@@ -112,6 +116,7 @@ impl Kind {
             exported: R::EXPORTED,
             seed: seed::<R>,
             list: list::<R>,
+            sealed: R::SEALED,
             get: |state, id| {
                 R::table(state)
                     .get(id)
@@ -130,6 +135,7 @@ impl Kind {
             resume: |state, next_slot, revision| R::table_mut(state).resume(next_slot, revision),
             marks: |state| {
                 let table = R::table(state);
+            visit_secrets: |state, scope, visit| secrets::visit_table(R::table_mut(state), scope, visit),
                 (table.next_slot(), table.revision(), table.len())
             },
             input_schema: input_schema::<R>,
@@ -251,6 +257,10 @@ impl Kind {
     pub(crate) fn seed(&self, state: &mut State) -> bool {
         (self.seed)(state)
     }
+    pub(crate) fn visit_secrets(&self, state: &mut State, scope: Scope, visit: &mut SecretVisitor<'_>) {
+        (self.visit_secrets)(state, scope, visit);
+    }
+
 
     pub(crate) fn begin(&self, state: &mut State) {
         (self.begin)(state);
@@ -286,6 +296,9 @@ pub fn decode_input<R: Resource>(
     if problems.is_empty() {
         let warnings =
             decoded.unknown.iter().map(|path| Warning::new(path.as_str(), "Unknown field, ignored."));
+    if let Some(before) = before {
+        resource::resume_secrets(&mut decoded.value, before);
+    }
         return Ok((decoded.value, warnings.collect()));
     }
     // Report what else is wrong, so that everything can be mended at once.

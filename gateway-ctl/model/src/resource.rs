@@ -1,8 +1,9 @@
-//! What a type must say to be a resource of the service, and its three JSON forms.
+//! What a type must say to be a resource of the service, and its JSON forms.
 //!
 //! - *input*: what users send; read-only keys are dropped, unknown ones reported.
 //! - *shown*: what the API answers; plain `Serialize`, secrets as `has_<field>`, plus derived fields.
-//! - *stored*: what the store keeps; the shown form with the secrets in clear.
+//! - *stored*: what the store keeps; the shown form with the secrets, sealed or in clear as they are.
+//! - *revealed*: the same with the secrets in clear, for encrypted exports.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -68,6 +69,9 @@ pub trait Resource: Stored + Clone + Send + Sync + Serialize + DeserializeOwned 
     /// Paths that are shown and ignored in input, besides the metadata and `has_<secret>`.
     const READ_ONLY: &'static [&'static str] = &[];
     /// Part of plans and plaintext exports. Accounts are not.
+    /// The store seals the secrets. Not where they are hashes: those reveal nothing, and accounts must work while the
+    /// passphrase is missing.
+    const SEALED: bool = true;
     const EXPORTED: bool = true;
     /// Keys that an input must have.
     const REQUIRED: &'static [&'static str] = &[];
@@ -178,7 +182,7 @@ pub fn to_shown<R: Resource>(row: &R, state: &State) -> Value {
     shown
 }
 
-/// The row as the store keeps it: secrets in clear.
+/// The row as the store keeps it: secrets as they are, sealed or in clear.
 pub fn to_stored<R: Resource>(row: &R) -> Value {
     let mut stored = plain(row);
     if R::SECRETS.is_empty() {
@@ -189,8 +193,17 @@ pub fn to_stored<R: Resource>(row: &R) -> Value {
         let (parent, field) = pointer.rsplit_once('/').expect("a pointer begins with a slash");
         let Some(Value::Object(map)) = stored.pointer_mut(parent) else { continue };
         map.shift_remove(&format!("has_{field}"));
+    with_secrets(row, Secret::stored_text)
+}
+
+/// The row with its secrets in clear. For what is encrypted as a whole. Opens every secret.
+pub fn to_revealed<R: Resource>(row: &R) -> Value {
+    with_secrets(row, Secret::expose)
+}
+
+fn with_secrets<R: Resource>(row: &R, text: fn(&Secret) -> &str) -> Value {
         if secret.is_set() {
-            map.insert(field.to_owned(), Value::String(secret.expose().to_owned()));
+            map.insert(field.to_owned(), Value::String(text(secret).to_owned()));
         }
     }
     stored
@@ -217,6 +230,18 @@ pub(crate) fn strip_read_only<R: Resource>(input: &mut Map<String, Value>) {
         strip(input, path);
     }
     for path in R::SECRETS {
+/// Gives the secrets that an input kept of the row it replaces back their sealed form.
+pub(crate) fn resume_secrets<R: Resource>(row: &mut R, before: &R) {
+    if R::SECRETS.is_empty() {
+        return;
+    }
+    let mut before = before.clone();
+    let kept: Vec<Secret> = before.secrets().into_iter().map(|(_, secret)| secret.clone()).collect();
+    for (_, secret) in row.secrets() {
+        kept.iter().any(|kept| secret.resume(kept));
+    }
+}
+
         match path.rsplit_once('.') {
             Some((parent, field)) => strip(input, &format!("{parent}.has_{field}")),
             None => strip(input, &format!("has_{path}")),

@@ -1,10 +1,13 @@
 //! Values that may be written and never read back: keys and passwords.
 //!
-//! A secret serialises as a boolean: whether it is set. The only ways to the text are
-//! [`Secret::expose`] and the stored form ([`crate::resource::to_stored`]), which uses it.
+//! A secret serialises as a boolean: whether it is set. The only way to the text is [`Secret::expose`].
+//!
+//! What the store read back is *sealed*: it is opened when somebody needs the text, once, and keeps its sealed form,
+//! so that an object is written anew without sealing its secrets anew. How to seal and open is the store's matter.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,35 +15,175 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::{Zeroize, Zeroizing};
 
+/// How every sealed text begins.
+pub const SEALED_PREFIX: &str = "enc:";
+
+/// Opens what it sealed.
+pub trait Open: Send + Sync {
+    /// The clear text; nothing if this is not what was sealed with the same passphrase. Slow on purpose.
+    fn open(&self, sealed: &str) -> Option<Zeroizing<String>>;
+}
+
 /// A secret text; empty means that none is set. Overwritten in memory when dropped.
 ///
 /// In a resource it is declared as
 /// `#[serde(default, rename(serialize = "has_password", deserialize = "password"))]`.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(Zeroizing<String>);
+#[derive(Clone, Default)]
+pub struct Secret(Option<Arc<Inner>>);
+
+struct Inner {
+    /// None inside: the sealed form cannot be opened.
+    clear: OnceLock<Option<Zeroizing<String>>>,
+    sealed: Option<Sealed>,
+}
+
+struct Sealed {
+    text: Box<str>,
+    by: Arc<dyn Open>,
+}
+
+impl Inner {
+    fn clear(&self) -> Option<&str> {
+        let clear = self.clear.get_or_init(|| {
+            let sealed = self.sealed.as_ref()?;
+            sealed.by.open(&sealed.text)
+        });
+        clear.as_ref().map(|text| text.as_str())
+    }
+}
 
 impl Secret {
     pub fn new(text: impl Into<String>) -> Secret {
-        Secret(Zeroizing::new(text.into()))
+        let text = Zeroizing::new(text.into());
+        if text.is_empty() {
+            return Secret(None);
+        }
+        Secret(Some(Arc::new(Inner { clear: OnceLock::from(Some(text)), sealed: None })))
+    }
+
+    /// What was sealed before; opened when it is needed.
+    pub fn sealed(text: impl Into<Box<str>>, by: Arc<dyn Open>) -> Secret {
+        Secret(Some(Arc::new(Inner {
+            clear: OnceLock::new(),
+            sealed: Some(Sealed { text: text.into(), by }),
+        })))
+    }
+
+    /// The same secret with this sealed form.
+    pub fn with_seal(&self, text: impl Into<Box<str>>, by: Arc<dyn Open>) -> Secret {
+        let clear = OnceLock::from(Some(Zeroizing::new(self.expose().to_owned())));
+        Secret(Some(Arc::new(Inner { clear, sealed: Some(Sealed { text: text.into(), by }) })))
     }
 
     pub fn is_set(&self) -> bool {
-        !self.0.is_empty()
+        self.0.is_some()
     }
 
-    /// The text itself. Never hand it to a log, an error or a reply.
+    /// The text itself; empty if there is none or it cannot be opened. Opening takes milliseconds, the first time.
+    /// Never hand it to a log, an error or a reply.
     pub fn expose(&self) -> &str {
-        &self.0
+        self.0.as_ref().and_then(|inner| inner.clear()).unwrap_or_default()
+    }
+
+    /// Whether the text is there, which may mean to open it. A secret that is not set is.
+    pub fn is_readable(&self) -> bool {
+        self.0.as_ref().is_none_or(|inner| inner.clear().is_some())
+    }
+
+    /// Whether opening it was tried and failed.
+    pub fn is_known_unreadable(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| matches!(inner.clear.get(), Some(None)))
+    }
+
+    /// The sealed form, if it has one.
+    pub fn sealed_text(&self) -> Option<&str> {
+        Some(&self.0.as_ref()?.sealed.as_ref()?.text)
+    }
+
+    /// Whether it has a sealed form by this very opener.
+    pub fn is_sealed_by(&self, by: &Arc<dyn Open>) -> bool {
+        let sealed = self.0.as_ref().and_then(|inner| inner.sealed.as_ref());
+        sealed.is_some_and(|sealed| std::ptr::addr_eq(Arc::as_ptr(&sealed.by), Arc::as_ptr(by)))
+    }
+
+    /// What the store keeps of it: the sealed form if there is one, else the text.
+    pub fn stored_text(&self) -> &str {
+        self.sealed_text().unwrap_or_else(|| self.expose())
+    }
+
+    /// What an input keeps of the object that it replaces, for `carry_over`: no secret is opened for it, and one
+    /// that cannot be opened is not lost. [`Secret::resume`] makes it whole again.
+    pub fn kept(&self) -> &str {
+        self.stored_text()
+    }
+
+    /// After decoding an input: takes the place of what was kept of `before`. True if it was.
+    pub(crate) fn resume(&mut self, before: &Secret) -> bool {
+        let kept = match (&self.0, &before.0) {
+            (Some(new), Some(old)) => match (&new.sealed, new.clear.get(), &old.sealed) {
+                (None, Some(Some(text)), Some(sealed)) => text.as_str() == &*sealed.text,
+                _ => false,
+            },
+            _ => false,
+        };
+        if kept || (self.is_set() && self.clear_is_known_equal(before)) {
+            *self = before.clone();
+            return true;
+        }
+        false
+    }
+
+    /// Equal as far as it is known without opening.
+    fn clear_is_known_equal(&self, other: &Secret) -> bool {
+        let known = |secret: &Secret| secret.0.as_ref().and_then(|inner| inner.clear.get().cloned().flatten());
+        matches!((known(self), known(other)), (Some(one), Some(two)) if *one == *two)
+    }
+
+    /// For the store: what it read back is the sealed form if it looks like one.
+    pub fn adopt(&mut self, by: &Arc<dyn Open>) {
+        let looks_sealed = |inner: &Arc<Inner>| {
+            inner.sealed.is_none() && inner.clear().is_some_and(|text| text.starts_with(SEALED_PREFIX))
+        };
+        if self.0.as_ref().is_some_and(looks_sealed) {
+            *self = Secret::sealed(self.expose(), by.clone());
+        }
     }
 
     /// The 32 bytes of a key in base64, as WireGuard writes them.
     pub fn key(&self) -> Option<Zeroizing<[u8; 32]>> {
-        let mut bytes = STANDARD.decode(self.0.trim()).ok()?;
+        let mut bytes = STANDARD.decode(self.expose().trim()).ok()?;
         let key = <[u8; 32]>::try_from(bytes.as_slice()).ok().map(Zeroizing::new);
         bytes.zeroize();
         key
     }
+
+    /// Whether both are one and the same value, which needs no look at the text.
+    pub fn is_same(&self, other: &Secret) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
+            _ => false,
+        }
+    }
 }
+
+/// By the text. Secrets that cannot be opened equal those with the same sealed form only.
+impl PartialEq for Secret {
+    fn eq(&self, other: &Secret) -> bool {
+        let (Some(one), Some(two)) = (&self.0, &other.0) else { return self.0.is_none() == other.0.is_none() };
+        if Arc::ptr_eq(one, two) {
+            return true;
+        }
+        if let (Some(one), Some(two)) = (self.sealed_text(), other.sealed_text())
+            && one == two
+        {
+            return true;
+        }
+        matches!((one.clear(), two.clear()), (Some(one), Some(two)) if one == two)
+    }
+}
+
+impl Eq for Secret {}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,5 +243,63 @@ mod tests {
         });
         assert!(Secret::new("AAAA").key().is_none());
         assert!(Secret::new("not base64").key().is_none());
+    }
+
+    /// Seals by turning the text around, and counts.
+    #[derive(Default)]
+    struct Mirror(std::sync::atomic::AtomicUsize);
+
+    impl Open for Mirror {
+        fn open(&self, sealed: &str) -> Option<Zeroizing<String>> {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let text: String = sealed.strip_prefix(SEALED_PREFIX)?.chars().rev().collect();
+            (text != "tsol").then(|| Zeroizing::new(text))
+        }
+    }
+
+    fn opened(mirror: &Mirror) -> usize {
+        mirror.0.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    #[test]
+    fn a_sealed_secret_is_opened_once_and_only_when_needed() {
+        let mirror = Arc::new(Mirror::default());
+        let by: Arc<dyn Open> = mirror.clone();
+        let mut secret = Secret::new("enc:2retnuh");
+        secret.adopt(&by);
+        let copy = secret.clone();
+        assert!(secret.is_set() && secret.is_sealed_by(&by) && secret == copy);
+        assert_eq!((secret.stored_text(), secret.kept(), opened(&mirror)), ("enc:2retnuh", "enc:2retnuh", 0));
+        assert_eq!((secret.expose(), copy.expose(), opened(&mirror)), ("hunter2", "hunter2", 1));
+        assert_eq!(secret, Secret::new("hunter2"));
+        assert_ne!(secret, Secret::new("enc:2retnuh"));
+        assert_eq!(secret.sealed_text(), Some("enc:2retnuh"));
+    }
+
+    #[test]
+    fn an_unreadable_secret_is_set_and_shows_nothing() {
+        let by: Arc<dyn Open> = Arc::new(Mirror::default());
+        let secret = Secret::sealed("enc:lost", by.clone());
+        assert!(!secret.is_known_unreadable());
+        assert_eq!((secret.expose(), secret.is_set(), secret.is_readable()), ("", true, false));
+        assert!(secret.is_known_unreadable() && secret.key().is_none());
+        assert_eq!(secret, Secret::sealed("enc:lost", by.clone()));
+        assert_ne!(secret, Secret::sealed("enc:tsol2", by));
+        assert_ne!(secret, Secret::default());
+    }
+
+    #[test]
+    fn what_an_input_keeps_becomes_the_old_secret_again() {
+        let mirror = Arc::new(Mirror::default());
+        let before = Secret::sealed("enc:2retnuh", mirror.clone());
+        let mut kept = Secret::new(before.kept());
+        assert!(kept.resume(&before) && kept.is_same(&before));
+        let mut other = Secret::new("another");
+        assert!(!other.resume(&before) && other.expose() == "another");
+        assert_eq!(opened(&mirror), 0);
+        let clear = Secret::new("x");
+        let mut again = Secret::new(clear.kept());
+        assert!(again.resume(&clear) && again.is_same(&clear));
+        assert!(!Secret::default().resume(&Secret::default()));
     }
 }

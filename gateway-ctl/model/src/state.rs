@@ -19,6 +19,8 @@ use crate::resource::{Meta, Resource, Stored, ref_key};
 use crate::settings::{Setting, Settings};
 use crate::table::{KeyClash, Table};
 
+use crate::secret::Secret;
+use crate::secrets::{self, Scope, SecretVisitor};
 /// The state as its list of kinds: the tables, how a kind finds its own, and the list itself.
 macro_rules! state {
     ($($field:ident: $kind:ty,)*) => {
@@ -238,7 +240,20 @@ impl State {
 
     /// Sets a value at runtime. The key's rules are the caller's.
     pub fn set(&mut self, key: &str, value: Value) {
-        let setting = Setting { value, revision: self.revision, updated_at: self.now };
+        self.put_setting(key, value, Secret::default());
+    }
+
+    /// Sets a secret at runtime: it is kept sealed and shown as `true`. One that is not set takes the key back.
+    pub fn set_secret(&mut self, key: &str, secret: Secret) {
+        if secret.is_set() {
+            self.put_setting(key, true.into(), secret);
+        } else {
+            self.unset(key);
+        }
+    }
+
+    fn put_setting(&mut self, key: &str, value: Value, secret: Secret) {
+        let setting = Setting { value, revision: self.revision, updated_at: self.now, secret };
         self.settings.put(key, setting);
     }
 
@@ -288,6 +303,16 @@ impl State {
 
     /// Writes without the checks of [`Resource::validate`]: for rows that are valid already.
     pub(crate) fn put<R: Resource>(&mut self, mut row: R) -> Result<(), EditError> {
+    /// Shows each secret that the store seals to `visit`, which may exchange it for one that says the same; the
+    /// object itself, its revision and its time stay.
+    pub fn visit_secrets(&mut self, scope: Scope, visit: &mut SecretVisitor<'_>) {
+        for kind in KINDS.iter().filter(|kind| kind.sealed && !kind.secrets.is_empty()) {
+            kind.visit_secrets(self, scope, visit);
+        }
+        secrets::visit_table(&mut self.applied.policies, scope, visit);
+        self.settings.visit_secrets(scope, visit);
+    }
+
         let meta = row.meta_mut();
         meta.updated_at = self.now;
         meta.revision = self.revision;

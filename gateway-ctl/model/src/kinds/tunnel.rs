@@ -364,7 +364,7 @@ impl Resource for Tunnel {
     fn carry_over(input: &mut Map<String, Value>, before: &Self) {
         let keep = |map: &mut Map<String, Value>, key: &str, secret: &Secret| {
             if secret.is_set() && !map.contains_key(key) {
-                map.insert(key.to_owned(), secret.expose().into());
+                map.insert(key.to_owned(), secret.kept().into());
             }
         };
         keep(input, "private_key", &before.private_key);

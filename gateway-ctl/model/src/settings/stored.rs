@@ -1,4 +1,4 @@
-//! What is set at runtime: dotted keys, each with a JSON value.
+//! What is set at runtime: dotted keys, each with a JSON value or a secret.
 //!
 //! Holds texts of any key; which keys there are and what they take is the matter of whoever owns the key.
 
@@ -12,13 +12,53 @@ use serde_json::Value;
 
 use crate::cow::CowMap;
 use crate::id::Revision;
+use crate::secret::Secret;
+use crate::secrets::{Scope, SecretPlace, SecretVisitor};
 
 /// One value that was set.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
+    /// `true` for a secret: that it is set is all that is shown.
     pub value: Value,
     pub revision: Revision,
     pub updated_at: Timestamp,
+    /// Set in place of a value; see [`crate::State::set_secret`].
+    #[serde(skip)]
+    pub secret: Secret,
+}
+
+/// Key of the stored form that is there in place of `value`.
+const SECRET: &str = "secret";
+
+impl Setting {
+    pub fn is_secret(&self) -> bool {
+        self.secret.is_set()
+    }
+
+    /// The bytes the store keeps.
+    pub fn stored_json(&self) -> Vec<u8> {
+        let mut stored = serde_json::to_value(self).expect("a setting is JSON already");
+        if let (true, Value::Object(map)) = (self.is_secret(), &mut stored) {
+            map.shift_remove("value");
+            map.insert(SECRET.into(), self.secret.stored_text().into());
+        }
+        serde_json::to_vec(&stored).expect("a setting is JSON already")
+    }
+
+    /// Reads what [`Setting::stored_json`] wrote.
+    pub fn read_stored(json: &[u8]) -> Result<Setting, serde_json::Error> {
+        let mut stored: Value = serde_json::from_slice(json)?;
+        let secret = stored.as_object_mut().and_then(|map| {
+            let secret = map.shift_remove(SECRET)?;
+            map.insert("value".into(), true.into());
+            Some(secret)
+        });
+        let mut setting = Setting::deserialize(stored)?;
+        if let Some(secret) = secret {
+            setting.secret = Secret::deserialize(secret)?;
+        }
+        Ok(setting)
+    }
 }
 
 /// Values may hold secrets, so none is printed.
@@ -39,6 +79,11 @@ pub struct Settings {
 impl Settings {
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.setting(key).map(|setting| &setting.value)
+    }
+
+    /// The secret of this key; not set if it has none.
+    pub fn secret(&self, key: &str) -> Secret {
+        self.setting(key).map(|setting| setting.secret.clone()).unwrap_or_default()
     }
 
     pub fn setting(&self, key: &str) -> Option<&Arc<Setting>> {
@@ -78,6 +123,25 @@ impl Settings {
         self.revision = self.revision.max(revision);
         self.dirty.insert(key.into());
         true
+    }
+
+    pub(crate) fn visit_secrets(&mut self, scope: Scope, visit: &mut SecretVisitor<'_>) {
+        let wanted = |key: &Arc<str>| scope == Scope::All || self.dirty.contains(key);
+        let secrets = self.values.iter().filter(|(key, setting)| setting.is_secret() && wanted(key));
+        let secrets: Vec<_> = secrets.map(|(key, setting)| (key.clone(), setting.clone())).collect();
+        for (key, setting) in secrets {
+            let place = SecretPlace {
+                noun: "setting",
+                id: key.to_string(),
+                field: String::new(),
+                updated_at: setting.updated_at,
+            };
+            let mut secret = setting.secret.clone();
+            visit(&place, &mut secret);
+            if !secret.is_same(&setting.secret) {
+                self.put(&key, Setting { secret, ..setting.as_ref().clone() });
+            }
+        }
     }
 
     /// For the store: takes over a stored value.
