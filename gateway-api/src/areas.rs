@@ -19,6 +19,7 @@ mod dns;
 mod federation;
 mod health;
 mod mesh;
+mod pq_crypto;
 mod privacy;
 mod routing;
 mod security;

@@ -5,12 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::IncomingStream;
 use bytes::Bytes;
 use gateway_ctl::store::CommitError;
 use gateway_model::{EditError, State};
-use tokio::net::{TcpListener, UnixListener};
 
 use crate::access::{Access, Actor, check};
 use crate::error::ApiError;
@@ -100,18 +97,6 @@ impl Peer {
     /// Whether cookies may carry `Secure`.
     pub fn is_tls(&self) -> bool {
         matches!(self, Peer::Remote { tls: true, .. })
-    }
-}
-
-impl Connected<IncomingStream<'_, TcpListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
-        Peer::Remote { address: *stream.remote_addr(), tls: false }
-    }
-}
-
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(_: IncomingStream<'_, UnixListener>) -> Self {
-        Peer::Local
     }
 }
 

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::effects::bpf::is_plan_live;
 use gateway_ctl::engine::{self, Engine};
@@ -22,11 +21,13 @@ use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
 
-use crate::context::{Api, Peer};
+use crate::context::Api;
 use crate::error::chain;
 use crate::gateway::{Gateway, Open};
-use crate::{areas, config, dispatch};
+use crate::tls::{self, Tls};
+use crate::{areas, config, dispatch, serve};
 
 /// How long open requests may take after the signal to end.
 const GRACE: Duration = Duration::from_secs(3);
@@ -62,6 +63,8 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error("the TLS certificate could not be prepared")]
+    Certificate(#[source] JoinError),
     #[error("the table of the API is broken: {0}")]
     Table(String),
 }
@@ -73,12 +76,25 @@ pub async fn run(config: Bootstrap) -> Result<(), Error> {
     }
     let mut terminate = listen_for(SignalKind::terminate())?;
     let mut interrupt = listen_for(SignalKind::interrupt())?;
-    let gateway = open(&config).await?;
+    let hangup = listen_for(SignalKind::hangup())?;
+    // While the store cannot be read, its post-quantum mode is not known and the default stands: whoever has to repair
+    // the gateway must be able to ask it what is wrong.
+    let tls = Arc::new(Tls::default());
+    let gateway = open(&config, &tls).await?;
     let blocked = match &gateway {
         Gateway::Open(_) => None,
         Gateway::Blocked { reason } => Some(reason.clone()),
     };
+    let mut following = JoinSet::new();
+    if let Gateway::Open(open) = &gateway {
+        following.spawn(tls::follow_store(tls.clone(), open.store.clone()));
+    }
+    let secure = match config.tls.enabled {
+        true => Some(tls.serve(tls::open(&config, &gateway).await.map_err(Error::Certificate)?)),
+        false => None,
+    };
     let api = Api::new(areas::table(), gateway, config::api(&config)).map_err(Error::Table)?;
+    following.spawn(tls::follow_files(config.clone(), api.clone(), tls, hangup));
     let router = dispatch::router(api);
 
     let address = config.listen.api_addr;
@@ -89,9 +105,14 @@ pub async fn run(config: Bootstrap) -> Result<(), Error> {
     let unix = bind_socket(&socket)
         .map_err(|source| Error::Listen { address: socket.display().to_string(), source })?;
     let (stop, stopping) = watch::channel(false);
-    let servers = [serve(tcp, router.clone(), stopping.clone()), serve_unix(unix, router, stopping)];
+    let scheme = if secure.is_some() { "https" } else { "http" };
+    let limits = serve::Limits::default();
+    let servers = [
+        serve::tcp(tcp, router.clone(), secure, limits, stopping.clone()),
+        serve::unix(unix, router, limits, stopping),
+    ];
     let status = match &blocked {
-        None => format!("enforcing, API on {address}"),
+        None => format!("enforcing, API on {scheme}://{address}"),
         Some(reason) => format!("BLOCKED, nothing is forwarded: {reason}"),
     };
     tracing::info!(%address, socket = %socket.display(), "{status}");
@@ -104,12 +125,14 @@ pub async fn run(config: Bootstrap) -> Result<(), Error> {
     notify(&[NotifyState::Stopping]);
     // The servers hold a receiver each until they have ended.
     let _ = stop.send(true);
-    for server in servers {
+    for mut server in servers {
         // Streams have no end of their own.
-        if tokio::time::timeout(GRACE, server).await.is_err() {
+        if tokio::time::timeout(GRACE, &mut server).await.is_err() {
             tracing::debug!("a connection was cut");
+            server.abort();
         }
     }
+    following.shutdown().await;
     if let Err(error) = fs::remove_file(&socket) {
         tracing::debug!(%error, "the socket was gone already");
     }
@@ -122,7 +145,7 @@ fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
 }
 
 /// The store and the engine over it. A store that cannot be used blocks all traffic and is reported, not fatal.
-async fn open(config: &Bootstrap) -> Result<Gateway, Error> {
+async fn open(config: &Bootstrap, tls: &Arc<Tls>) -> Result<Gateway, Error> {
     let path = config::store_path(config);
     let fresh = !path.exists();
     let settings = config::engine(config);
@@ -140,11 +163,12 @@ async fn open(config: &Bootstrap) -> Result<Gateway, Error> {
             return Ok(Gateway::Blocked { reason });
         }
     };
+    tls.adopt(&store);
     if fresh {
         store_first_tunnels(&store, config)?;
     }
     let enforcement = Engine::start(settings, store.clone()).await.map_err(Error::Engine)?;
-    Ok(Gateway::Open(Open { store, enforcement: Arc::new(enforcement) }))
+    Ok(Gateway::Open(Open { store, enforcement: Arc::new(enforcement), tls: tls.clone() }))
 }
 
 /// The tunnels of the configuration, at the first start only: from then on the store is right.
@@ -179,33 +203,6 @@ fn bind_socket(path: &Path) -> io::Result<UnixListener> {
     let listener = listener?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     Ok(listener)
-}
-
-type Server = tokio::task::JoinHandle<()>;
-
-fn serve(listener: TcpListener, router: Router, stopping: watch::Receiver<bool>) -> Server {
-    let service = router.into_make_service_with_connect_info::<Peer>();
-    tokio::spawn(async move {
-        let served = axum::serve(listener, service).with_graceful_shutdown(ended(stopping)).await;
-        if let Err(error) = served {
-            tracing::error!(%error, "the API listener failed");
-        }
-    })
-}
-
-fn serve_unix(listener: UnixListener, router: Router, stopping: watch::Receiver<bool>) -> Server {
-    let service = router.into_make_service_with_connect_info::<Peer>();
-    tokio::spawn(async move {
-        let served = axum::serve(listener, service).with_graceful_shutdown(ended(stopping)).await;
-        if let Err(error) = served {
-            tracing::error!(%error, "the local API socket failed");
-        }
-    })
-}
-
-async fn ended(mut stopping: watch::Receiver<bool>) {
-    // A sender that is gone ends the servers as well.
-    let _ = stopping.wait_for(|stop| *stop).await;
 }
 
 fn notify(state: &[NotifyState<'_>]) {

@@ -32,6 +32,7 @@ use tokio::sync::watch;
 use crate::context::Cx;
 use crate::error::{ApiError, Code, chain};
 use crate::table::Audit;
+use crate::tls::Tls;
 
 /// A running gateway, or one that blocks because it cannot read what it should do.
 pub enum Gateway {
@@ -43,6 +44,7 @@ pub enum Gateway {
 pub struct Open {
     pub store: Arc<Store>,
     pub enforcement: Arc<dyn Enforcement>,
+    pub tls: Arc<Tls>,
 }
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -211,7 +213,9 @@ impl Gateway {
             sample_every: 0,
         };
         let enforcement = Arc::new(Detached::new(store.clone(), network));
-        Ok(Gateway::Open(Open { store, enforcement }))
+        let tls = Arc::new(Tls::default());
+        tls.adopt(&store);
+        Ok(Gateway::Open(Open { store, enforcement, tls }))
     }
 
     /// Writes an audit entry for an attempt.

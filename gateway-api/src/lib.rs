@@ -19,4 +19,6 @@ pub mod platform;
 pub mod preflight;
 pub mod reply;
 pub mod request;
+pub mod serve;
 pub mod table;
+pub mod tls;

@@ -1,6 +1,7 @@
 //! Is it alive, what is it doing, what has an outsider changed, what machine is it.
 
 use gateway_ctl::reconcile::{DriftItem, Severity, Status};
+use gateway_ctl::tls::CertificateStatus;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -114,6 +115,20 @@ pub struct Observation {
     pub checks: u64,
 }
 
+impl From<CertificateStatus> for Observation {
+    fn from(status: CertificateStatus) -> Self {
+        let CertificateStatus { served, fault, since, checks, not_after } = status;
+        let state = match (served, &fault) {
+            (true, None) => "ok",
+            (true, Some(_)) => "degraded",
+            (false, _) => "failed",
+        };
+        let valid = || not_after.map(|end| format!("The certificate is valid until {end}."));
+        let message = fault.or_else(valid).unwrap_or_default();
+        Self { subsystem: "tls".to_owned(), state, message, since: Some(since), checks }
+    }
+}
+
 async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError> {
     let open = cx.open()?;
     let last = open.enforcement.status().borrow().clone();
@@ -143,6 +158,7 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
             }
         })
         .collect();
+    list.extend(open.tls.certificate().map(Observation::from));
     if open.enforcement.attached().is_none() {
         list.push(Observation {
             subsystem: "dataplane".to_owned(),

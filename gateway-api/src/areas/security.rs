@@ -4,6 +4,7 @@ use crate::table::Method::{Get, Post, Put};
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
+    super::pq_crypto::rows(t);
     t.unsupported(
         "the dead-man switch, vault, secrets encryption and proxy hand-over, which this version does not have",
         &[
@@ -13,8 +14,6 @@ pub fn rows(t: &mut Table) {
             (Get, "/storage/encrypted"),
             (Post, "/storage/encrypted/setup"),
             (Post, "/storage/encrypted/teardown"),
-            (Get, "/pq-crypto"),
-            (Put, "/pq-crypto"),
             (Get, "/secrets"),
             (Get, "/secrets/encryption-status"),
             (Post, "/secrets/set-passphrase"),

@@ -20,7 +20,7 @@ pub enum Error {
     #[error("{0}")]
     PostQuantum(String),
     #[error("the TLS handshake failed")]
-    Handshake(#[source] io::Error),
+    Handshake(#[from] io::Error),
 }
 
 /// Which side we are in a handshake that failed.

@@ -1,6 +1,5 @@
 //! TLS servers: the configuration of the mode in force, and a handshake that tells why it failed.
 
-use std::io;
 use std::sync::{Arc, Mutex};
 
 use rustls::ServerConfig;
@@ -91,12 +90,6 @@ impl Server {
                 tracing::warn!(%error, count, "TLS sessions refused");
             }
         }
-    }
-}
-
-impl From<Error> for io::Error {
-    fn from(error: Error) -> Self {
-        io::Error::other(error)
     }
 }
 

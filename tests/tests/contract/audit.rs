@@ -27,6 +27,7 @@ async fn succeed(client: &Client, row: &Row) -> Option<(usize, Answer)> {
         (_, "/routing/policies/apply" | "/enforce/reconcile") => None,
         ("POST", path) if path.contains("{id}") => None,
         ("POST", _) => Some((collection?.body)(201)),
+        ("PUT", "/pq-crypto") => Some(json!({"mode": "preferred"})),
         ("PUT", _) => Some((collection?.body)(202)),
         ("DELETE", _) => None,
         _ => return None,

@@ -239,7 +239,9 @@ pub struct Reconcile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tls {
+    /// The REST API and the web UI speak HTTPS, except on the local socket.
     pub enabled: bool,
+    /// PEM files. Without them the daemon makes a certificate for itself.
     pub cert: Option<PathBuf>,
     pub key: Option<PathBuf>,
 }
@@ -346,7 +348,7 @@ impl Bootstrap {
                 "auth.local_net and auth.api_keys: nobody is asked while auth.enabled is false".to_owned(),
             );
         }
-        if self.tls.cert.is_some() || self.tls.key.is_some() {
+        if !self.tls.enabled && (self.tls.cert.is_some() || self.tls.key.is_some()) {
             notes.push("tls.cert and tls.key: not used while tls.enabled is false".to_owned());
         }
         notes
@@ -386,8 +388,20 @@ impl Bootstrap {
                 problems.add(code::FORMAT, format!("dns.upstream_tls_names.{address}"), "Expected a domain.");
             }
         }
-        if self.tls.enabled {
-            problems.not_supported("tls.enabled", "TLS inside the daemon");
+        self.validate_tls(problems);
+    }
+
+    fn validate_tls(&self, problems: &mut Problems) {
+        let Tls { enabled: _, cert, key } = &self.tls;
+        for (path, file) in [("tls.cert", cert), ("tls.key", key)] {
+            if file.as_ref().is_some_and(|file| !file.is_absolute()) {
+                problems.add(code::FORMAT, path, "Expected an absolute path.");
+            }
+        }
+        match (cert, key) {
+            (Some(_), None) => problems.required("tls.key"),
+            (None, Some(_)) => problems.required("tls.cert"),
+            _ => {}
         }
     }
 

@@ -70,16 +70,23 @@ dns:
   backend: extfilter
 auth:
   enabled: true
-tls:
-  enabled: true
 ";
     let errors = parse(text).unwrap_err();
-    assert_eq!(errors.len(), 5);
+    assert_eq!(errors.len(), 4);
     assert!(errors.iter().all(|error| error.message.contains("not supported by this version")), "{errors:?}");
     for mode in ["embedded", "portable"] {
         assert!(parse(&format!("network:\n  mode: {mode}\n")).is_err());
     }
     assert!(parse("network:\n  wans:\n    - interface: eth0\n    - interface: eth2\n").is_err());
+}
+
+#[test]
+fn an_own_certificate_is_given_whole_and_by_absolute_paths() {
+    assert!(parse("tls: { enabled: true }").is_ok());
+    assert!(parse("tls: { enabled: true, cert: /a.pem, key: /b.pem }").is_ok());
+    assert_eq!(errors("tls:\n  enabled: true\n  cert: /a.pem\n")[0].0, "tls.key");
+    assert_eq!(errors("tls:\n  key: /a.pem\n")[0].0, "tls.cert");
+    assert_eq!(errors("tls:\n  cert: a.pem\n  key: /b.pem\n"), [("tls.cert".into(), 2, 3)]);
 }
 
 #[test]

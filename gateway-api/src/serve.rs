@@ -1,0 +1,198 @@
+//! The listeners: who may connect, for how long, and how a connection becomes requests for the router.
+//!
+//! Everything that a client can be slow at has an end: the TLS handshake, the headers, the body (in `dispatch`), the
+//! pause between requests, and taking the answer. Only a stream that is being read may go on for ever.
+
+mod connection;
+mod greeting;
+mod slots;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use gateway_ctl::tls;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::context::Peer;
+use slots::Slots;
+
+/// What a client may take and keep.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// From the connection to the end of the TLS handshake.
+    pub handshake: Duration,
+    /// For the headers of a request; over HTTP/1 also the pause before it.
+    pub headers: Duration,
+    /// Between the requests of one HTTP/2 connection.
+    pub idle: Duration,
+    /// A client that takes no data for so long is cut.
+    pub unacknowledged: Duration,
+    /// Connections at a time; more of them wait.
+    pub connections: usize,
+    /// Connections at a time of one address, loopback excepted: a reverse proxy is many clients.
+    pub per_address: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(10),
+            headers: Duration::from_secs(20),
+            idle: Duration::from_secs(60),
+            unacknowledged: Duration::from_secs(60),
+            connections: 512,
+            per_address: 64,
+        }
+    }
+}
+
+/// Ends when `stopping` says so and the open requests are answered; dropping it cuts them.
+pub type Serving = JoinHandle<()>;
+
+/// Serves a TCP listener, over TLS if there is a server for it.
+pub fn tcp(
+    listener: TcpListener,
+    router: Router,
+    tls: Option<Arc<tls::Server>>,
+    limits: Limits,
+    stopping: watch::Receiver<bool>,
+) -> Serving {
+    tokio::spawn(accept(Tcp { listener, tls }, router, limits, stopping))
+}
+
+/// Serves the local socket, which is never encrypted.
+pub fn unix(
+    listener: UnixListener,
+    router: Router,
+    limits: Limits,
+    stopping: watch::Receiver<bool>,
+) -> Serving {
+    tokio::spawn(accept(Unix { listener }, router, limits, stopping))
+}
+
+/// Waits until it is time to end; a sender that is gone ends as well.
+async fn ended(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+/// A listener of either kind.
+trait Door: Send + 'static {
+    type Stream: Send + 'static;
+
+    fn next(&self) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
+
+    fn serve(
+        &self,
+        stream: Self::Stream,
+        service: connection::Service,
+    ) -> impl Future<Output = ()> + Send + 'static;
+}
+
+struct Tcp {
+    listener: TcpListener,
+    tls: Option<Arc<tls::Server>>,
+}
+
+impl Door for Tcp {
+    type Stream = TcpStream;
+
+    async fn next(&self) -> io::Result<(TcpStream, Peer)> {
+        let (stream, address) = self.listener.accept().await?;
+        Ok((stream, Peer::Remote { address, tls: self.tls.is_some() }))
+    }
+
+    fn serve(
+        &self,
+        stream: TcpStream,
+        service: connection::Service,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let tls = self.tls.clone();
+        async move {
+            if let Err(error) = prepare(&stream, &service.limits) {
+                tracing::debug!(%error, "a connection was gone before it began");
+                return;
+            }
+            match tls {
+                None => connection::http1(stream, service).await,
+                Some(server) => connection::secure(stream, &server, service).await,
+            }
+        }
+    }
+}
+
+struct Unix {
+    listener: UnixListener,
+}
+
+impl Door for Unix {
+    type Stream = UnixStream;
+
+    async fn next(&self) -> io::Result<(UnixStream, Peer)> {
+        self.listener.accept().await.map(|(stream, _)| (stream, Peer::Local))
+    }
+
+    fn serve(
+        &self,
+        stream: UnixStream,
+        service: connection::Service,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        connection::http1(stream, service)
+    }
+}
+
+/// Small answers leave at once, and the kernel drops peers that take nothing or are not there any more.
+fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
+    let socket = socket2::SockRef::from(stream);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_user_timeout(Some(limits.unacknowledged))?;
+    let keepalive =
+        socket2::TcpKeepalive::new().with_time(limits.unacknowledged).with_interval(Duration::from_secs(10));
+    socket.set_tcp_keepalive(&keepalive)
+}
+
+async fn accept<D: Door>(door: D, router: Router, limits: Limits, mut stopping: watch::Receiver<bool>) {
+    let slots = Slots::new(limits.connections, limits.per_address);
+    let mut connections = JoinSet::new();
+    let stop = stopping.clone();
+    loop {
+        let (free, accepted) = tokio::select! {
+            () = ended(&mut stopping) => break,
+            // Takes finished connections off the list.
+            Some(_) = connections.join_next() => continue,
+            both = async { (slots.free().await, door.next().await) } => both,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) if is_the_peers(&error) => continue,
+            Err(error) => {
+                // Out of descriptors, mostly: it passes when connections end.
+                tracing::error!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                continue;
+            }
+        };
+        let Some(slot) = slots.take(free, &peer) else {
+            tracing::debug!(?peer, "too many connections of one address");
+            continue;
+        };
+        let service = connection::Service::new(router.clone(), peer, limits, stop.clone());
+        let serving = door.serve(stream, service);
+        connections.spawn(async move {
+            let _slot = slot;
+            serving.await;
+        });
+    }
+    // No new ones; those that stand have seen the signal too.
+    drop(door);
+    while connections.join_next().await.is_some() {}
+}
+
+/// Errors of accepting that say something about one peer and nothing about us.
+fn is_the_peers(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}

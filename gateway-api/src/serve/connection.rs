@@ -1,0 +1,240 @@
+//! One connection: from its first byte to its end.
+
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::extract::ConnectInfo;
+use bytes::Bytes;
+use gateway_ctl::tls;
+use http::{Request, Response};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::service::Service as _;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::greeting::{self, Greeting};
+use super::{Limits, ended};
+use crate::context::Peer;
+
+/// What a connection is served with.
+pub(super) struct Service {
+    router: TowerToHyperService<Router>,
+    peer: Peer,
+    pub limits: Limits,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Service {
+    pub fn new(router: Router, peer: Peer, limits: Limits, stopping: watch::Receiver<bool>) -> Self {
+        Self { router: TowerToHyperService::new(router), peer, limits, stopping }
+    }
+}
+
+/// Requests that are being answered, and how many there have been.
+#[derive(Debug, Default)]
+struct Activity {
+    open: AtomicUsize,
+    seen: AtomicUsize,
+}
+
+impl Activity {
+    /// Returns after a whole pause without any request.
+    async fn idle(&self, pause: Duration) {
+        loop {
+            let before = self.seen.load(Ordering::Relaxed);
+            tokio::time::sleep(pause).await;
+            if self.open.load(Ordering::Relaxed) == 0 && self.seen.load(Ordering::Relaxed) == before {
+                return;
+            }
+        }
+    }
+}
+
+/// A request that is being answered, to the last byte of its answer.
+struct Open(Arc<Activity>);
+
+impl Open {
+    fn new(activity: &Arc<Activity>) -> Self {
+        activity.open.fetch_add(1, Ordering::Relaxed);
+        activity.seen.fetch_add(1, Ordering::Relaxed);
+        Self(activity.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The body of an answer, which counts as open while it lives.
+struct Answer {
+    inner: Body,
+    _open: Open,
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.inner).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+type Answered = Pin<Box<dyn Future<Output = Result<Response<Answer>, Infallible>> + Send>>;
+
+/// The router, told where the connection comes from.
+fn answering(
+    router: TowerToHyperService<Router>,
+    peer: Peer,
+    activity: Arc<Activity>,
+) -> impl hyper::service::Service<
+    Request<Incoming>,
+    Response = Response<Answer>,
+    Error = Infallible,
+    Future = Answered,
+> + Send {
+    hyper::service::service_fn(move |mut request: Request<Incoming>| -> Answered {
+        let open = Open::new(&activity);
+        request.extensions_mut().insert(ConnectInfo(peer.clone()));
+        let response = router.call(request);
+        Box::pin(async move { Ok(response.await?.map(|inner| Answer { inner, _open: open })) })
+    })
+}
+
+/// Serves HTTP/1.1.
+pub(super) async fn http1<IO>(io: IO, service: Service)
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Service { router, peer, limits, stopping } = service;
+    let activity = Arc::new(Activity::default());
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.headers)
+        .max_buf_size(64 * 1024)
+        .serve_connection(TokioIo::new(io), answering(router, peer, activity.clone()));
+    drive(connection, &activity, &limits, stopping).await;
+}
+
+/// Serves HTTP/2.
+async fn http2<IO>(io: IO, service: Service)
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Service { router, peer, limits, stopping } = service;
+    let activity = Arc::new(Activity::default());
+    let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(limits.idle)
+        .keep_alive_timeout(limits.headers)
+        .max_concurrent_streams(64)
+        .max_header_list_size(64 * 1024)
+        .serve_connection(TokioIo::new(io), answering(router, peer, activity.clone()));
+    drive(connection, &activity, &limits, stopping).await;
+}
+
+/// Begins with the TLS handshake, and serves what was agreed on in it.
+pub(super) async fn secure(stream: TcpStream, server: &tls::Server, service: Service) {
+    let peer = service.peer.clone();
+    let begun = tokio::time::timeout(service.limits.handshake, async {
+        match greeting::read(&stream).await? {
+            Greeting::Tls => server.accept(stream).await.map(Some),
+            Greeting::Plain => Ok(greeting::refuse(stream).await.map(|()| None)?),
+            Greeting::Other => Ok(None),
+        }
+    });
+    let stream = match begun.await {
+        Ok(Ok(Some(stream))) => stream,
+        Ok(Ok(None)) => return tracing::debug!(?peer, "this client does not speak TLS"),
+        Ok(Err(error)) => {
+            return tracing::debug!(?peer, error = %crate::error::chain(&error), "no TLS session");
+        }
+        Err(_) => return tracing::debug!(?peer, "the TLS handshake took too long"),
+    };
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        http2(stream, service).await;
+    } else {
+        http1(stream, service).await;
+    }
+}
+
+/// A connection that can be asked to come to an end.
+trait Graceful: Future<Output = hyper::Result<()>> {
+    fn finish(self: Pin<&mut Self>);
+}
+
+impl<IO, S> Graceful for hyper::server::conn::http1::Connection<IO, S>
+where
+    IO: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+    S: hyper::service::Service<Request<Incoming>, Response = Response<Answer>, Error = Infallible>,
+{
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<IO, S> Graceful for hyper::server::conn::http2::Connection<IO, S, TokioExecutor>
+where
+    IO: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+    S: hyper::service::Service<
+            Request<Incoming>,
+            Response = Response<Answer>,
+            Error = Infallible,
+            Future = Answered,
+        >,
+{
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// Runs a connection to its end, which comes after the open requests if we are stopping or it is idle.
+async fn drive(
+    connection: impl Graceful,
+    activity: &Activity,
+    limits: &Limits,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let mut connection = pin!(connection);
+    let told = tokio::select! {
+        result = connection.as_mut() => return ended_with(result),
+        () = ended(&mut stopping) => true,
+        () = activity.idle(limits.idle) => false,
+    };
+    connection.as_mut().finish();
+    if told {
+        // The daemon's own patience is the limit.
+        return ended_with(connection.await);
+    }
+    if let Ok(result) = tokio::time::timeout(limits.headers, connection).await {
+        ended_with(result);
+    }
+}
+
+fn ended_with(result: hyper::Result<()>) {
+    if let Err(error) = result {
+        tracing::debug!(error = %crate::error::chain(&error), "a connection ended early");
+    }
+}

@@ -1,0 +1,138 @@
+//! What the API has to do with TLS: the factory's mode follows the store, the certificate follows its files and the
+//! addresses of the gateway, and `/observer` tells how it stands.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use gateway_core::facts::Facts;
+use gateway_ctl::clock::SystemClock;
+use gateway_ctl::store::Store;
+use gateway_ctl::tls::{CertificateStatus, Certificates, Factory, Names, Origin, PqMode, Server};
+use gateway_model::settings::bootstrap::Bootstrap;
+use tokio::signal::unix::Signal;
+use tokio::task::JoinError;
+
+use crate::context::Api;
+use crate::gateway::Gateway;
+
+/// How often the files of the certificate are looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The TLS side of the gateway.
+#[derive(Debug)]
+pub struct Tls {
+    pub factory: Arc<Factory>,
+    /// Set once, if the API is served over TLS.
+    certificates: OnceLock<Arc<Certificates>>,
+    /// Who reads the mode from the store also sets it before the next one reads.
+    turn: Mutex<()>,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self { factory: Factory::new(PqMode::Default), certificates: OnceLock::new(), turn: Mutex::new(()) }
+    }
+}
+
+impl Tls {
+    /// Puts the mode into force that the store holds.
+    pub fn adopt(&self, store: &Store) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.factory.set_mode(PqMode::of_setting(store.current().settings.get(PqMode::KEY)));
+    }
+
+    /// A server for the API with this certificate.
+    pub fn serve(&self, certificates: Arc<Certificates>) -> Arc<Server> {
+        let certificates = self.certificates.get_or_init(|| certificates);
+        Arc::new(self.factory.server(certificates.clone(), &[b"h2", b"http/1.1"]))
+    }
+
+    /// How it stands with the certificate, if there is one.
+    pub fn certificate(&self) -> Option<CertificateStatus> {
+        self.certificates.get().map(|certificates| certificates.status())
+    }
+}
+
+/// Follows the store, however the mode came to be changed: by the API, an import or a rollback.
+pub async fn follow_store(tls: Arc<Tls>, store: Arc<Store>) {
+    let mut revisions = store.watch();
+    loop {
+        tls.adopt(&store);
+        if revisions.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Where the certificate comes from: the configured files, else a folder of the daemon's own.
+pub fn origin(config: &Bootstrap) -> Origin {
+    match (&config.tls.cert, &config.tls.key) {
+        (Some(certificate), Some(key)) => {
+            Origin::Files { certificate: certificate.clone(), key: key.clone() }
+        }
+        _ => Origin::SelfSigned { folder: config.state_dir.join("tls") },
+    }
+}
+
+/// By which names and addresses clients reach the API.
+pub fn names(config: &Bootstrap, facts: &Facts) -> Names {
+    let listen = config.listen.api_addr.ip();
+    let lan = config.lans().iter().filter_map(|name| facts.addresses.get(name.as_str())).flatten();
+    let reached =
+        lan.map(|network| network.addr()).filter(|address| listen.is_unspecified() || *address == listen);
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Names::new(&host, reached.chain([listen]))
+}
+
+/// Reads, or makes, the certificate of this configuration.
+pub async fn open(config: &Bootstrap, gateway: &Gateway) -> Result<Arc<Certificates>, JoinError> {
+    let (origin, names) = (origin(config), names(config, &facts(gateway)));
+    tokio::task::spawn_blocking(move || Certificates::open(origin, &names, SystemClock::shared())).await
+}
+
+/// Follows the files and the addresses of the gateway. A signal makes it look at once, and makes clients read anew
+/// whom the system trusts.
+pub async fn follow_files(config: Bootstrap, api: Arc<Api>, tls: Arc<Tls>, mut hangup: Signal) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            _ = hangup.recv() => {
+                tracing::info!("SIGHUP: looking for new certificates");
+                tls.factory.renew();
+            }
+        }
+        let Some(certificates) = tls.certificates.get().cloned() else { continue };
+        let names = names(&config, &facts(&api.gateway));
+        if let Err(error) = tokio::task::spawn_blocking(move || certificates.refresh(&names)).await {
+            tracing::error!(%error, "the TLS certificate could not be looked at");
+        }
+    }
+}
+
+fn facts(gateway: &Gateway) -> Arc<Facts> {
+    match gateway {
+        Gateway::Open(open) => open.enforcement.facts(),
+        Gateway::Blocked { .. } => Arc::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_certificate_is_for_the_addresses_by_which_clients_come() {
+        let mut facts = Facts::default();
+        let networks = |list: &[&str]| list.iter().map(|text| text.parse().expect("a network")).collect();
+        facts.addresses.insert("eth1".to_owned(), networks(&["192.168.7.1/24", "fd00::1/64"]));
+        facts.addresses.insert("eth0".to_owned(), networks(&["198.51.100.9/24"]));
+        let of = |listen: &str| {
+            let mut config = Bootstrap::default();
+            config.listen.api_addr = listen.parse().expect("an address");
+            names(&config, &facts).addresses.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(of("0.0.0.0:1"), ["127.0.0.1", "192.168.7.1", "::1", "fd00::1"]);
+        assert_eq!(of("192.168.7.1:1"), ["127.0.0.1", "192.168.7.1", "::1"]);
+        assert_eq!(of("127.0.0.1:1"), ["127.0.0.1", "::1"]);
+    }
+}
