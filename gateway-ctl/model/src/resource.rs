@@ -57,7 +57,9 @@ pub trait Stored: Sized {
 /// A kind of object that is stored and served.
 ///
 /// Declared with `#[serde(default)]` on the type and `#[serde(flatten, skip_deserializing)]` on the metadata.
-pub trait Resource: Stored + Clone + Send + Sync + Serialize + DeserializeOwned + JsonSchema + 'static {
+pub trait Resource:
+    Stored + Clone + Send + Sync + Serialize + DeserializeOwned + JsonSchema + 'static
+{
     /// `routing_policy`: in audit entries and errors.
     const NOUN: &'static str;
     /// `routing_policies`: key of plans and exports, name of the store's table.

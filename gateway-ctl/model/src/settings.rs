@@ -1,6 +1,9 @@
 //! Settings that are not resources: the bootstrap configuration, and what is set at runtime.
 
 pub mod bootstrap;
+pub mod group;
+pub mod groups;
+pub mod keys;
 mod positions;
 mod stored;
 mod yaml;

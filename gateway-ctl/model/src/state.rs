@@ -325,12 +325,7 @@ impl State {
     }
 }
 
-fn collect_references<R: Resource>(
-    table: &Table<R>,
-    noun: &'static str,
-    target: &str,
-    found: &mut Found,
-) {
+fn collect_references<R: Resource>(table: &Table<R>, noun: &'static str, target: &str, found: &mut Found) {
     for row in table.with_key(&ref_key(noun, target)) {
         let holds = found.entry((R::COLLECTION, row.meta().id)).or_default();
         holds.extend(row.refs().iter().filter(|r| r.kind == noun && r.target == target).map(|r| r.hold));

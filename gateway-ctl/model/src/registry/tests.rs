@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::*;
-use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
 use crate::Secret;
+use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
 use crate::resource::{META_KEYS, from_stored, to_stored};
 
 const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::positions::Positions;
 use super::yaml;
@@ -117,6 +117,18 @@ pub struct Bootstrap {
     /// Created at the first start, when the store has no tunnel of the name.
     #[serde(skip_deserializing)]
     pub tunnels: Vec<Tunnel>,
+    #[serde(skip)]
+    pub given: Given,
+}
+
+/// What the file itself says, keys that are left out being left out. Holds keys of scripts, so it is never printed.
+#[derive(Clone, Default, PartialEq)]
+pub struct Given(pub(super) Map<String, Value>);
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Given")
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -267,6 +279,7 @@ impl Default for Bootstrap {
             tls: Tls::default(),
             bpf: Bpf::default(),
             tunnels: Vec::new(),
+            given: Given::default(),
         }
     }
 }
@@ -354,7 +367,7 @@ impl Bootstrap {
         notes
     }
 
-    fn validate(&self, problems: &mut Problems) {
+    pub(super) fn validate(&self, problems: &mut Problems) {
         for (path, folder) in [
             ("state_dir", &self.state_dir),
             ("runtime_dir", &self.runtime_dir),
@@ -481,6 +494,7 @@ pub fn parse(text: &str) -> Result<Bootstrap, Vec<ConfigError>> {
     };
     let mut problems = Problems::new();
     let tunnels = map.shift_remove("tunnels");
+    let given = Given(map.clone());
     let decoded = decode::decode::<Bootstrap>(Value::Object(map), &["auth.api_keys[].key"], &mut problems);
     let mut bootstrap = None;
     if let Some(mut decoded) = decoded {
@@ -491,6 +505,7 @@ pub fn parse(text: &str) -> Result<Bootstrap, Vec<ConfigError>> {
         decoded.value.validate(&mut found);
         decoded.merge(&mut problems, found);
         decoded.value.tunnels = read_tunnels(tunnels, &mut problems);
+        decoded.value.given = given;
         bootstrap = Some(decoded.value);
     }
     match bootstrap {

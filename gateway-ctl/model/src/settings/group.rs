@@ -1,0 +1,237 @@
+//! Settings that belong together: one object under one key, replaced as a whole, with the rules of a resource but
+//! without an id. Until it is set, a group has its defaults.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::groups::{
+    AlertWebhook, AssistantConfig, BluetoothFailover, BluetoothSettings, DhcpConfig, DnsRotation, PrivacyMode,
+};
+use crate::decode;
+use crate::edit::EditError;
+use crate::id::Revision;
+use crate::problem::{Problems, Warning};
+use crate::secret::Secret;
+use crate::state::State;
+
+/// A group of settings.
+///
+/// Declared with `#[serde(default)]` on the type; secrets as in a resource.
+pub trait Group:
+    Clone + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
+{
+    /// `alerts.webhook`
+    const KEY: &'static str;
+    /// `alert_webhook`: in audit entries.
+    const NOUN: &'static str;
+    /// Names of top-level fields that are secrets.
+    const SECRETS: &'static [&'static str] = &[];
+    /// What would obey it, where this version does not have that.
+    const WITHOUT: Option<&'static str> = None;
+
+    /// Reports every wrong field.
+    fn validate(&self, state: &State, problems: &mut Problems);
+
+    /// The secrets, in the order of [`Group::SECRETS`].
+    fn secrets(&mut self) -> Vec<&mut Secret> {
+        Vec::new()
+    }
+}
+
+/// All groups.
+pub const GROUPS: &[GroupKind] = &[
+    GroupKind::of::<AlertWebhook>(),
+    GroupKind::of::<AssistantConfig>(),
+    GroupKind::of::<BluetoothFailover>(),
+    GroupKind::of::<BluetoothSettings>(),
+    GroupKind::of::<DhcpConfig>(),
+    GroupKind::of::<DnsRotation>(),
+    GroupKind::of::<PrivacyMode>(),
+];
+
+/// A group as a table of functions.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupKind {
+    pub key: &'static str,
+    pub noun: &'static str,
+    pub secrets: &'static [&'static str],
+    shown: fn(&State) -> Value,
+    put: fn(&mut State, Value) -> Result<Vec<Warning>, EditError>,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl GroupKind {
+    pub const fn of<G: Group>() -> GroupKind {
+        GroupKind {
+            key: G::KEY,
+            noun: G::NOUN,
+            secrets: G::SECRETS,
+            shown: |state| plain(&state.group::<G>()),
+            put: put::<G>,
+            schema: |generator| G::json_schema(generator),
+        }
+    }
+
+    /// The group with this key.
+    pub fn find(key: &str) -> Option<&'static GroupKind> {
+        GROUPS.iter().find(|group| group.key == key)
+    }
+
+    /// As the API shows it.
+    pub fn shown(&self, state: &State) -> Value {
+        (self.shown)(state)
+    }
+
+    /// Of the last change; 0 as long as it has its defaults.
+    pub fn revision(&self, state: &State) -> Revision {
+        state.settings.setting(self.key).map_or(Revision(0), |setting| setting.revision)
+    }
+
+    /// Replaces it; secrets that the input leaves out are kept.
+    pub fn put(&self, draft: &mut State, input: Value) -> Result<Vec<Warning>, EditError> {
+        (self.put)(draft, input)
+    }
+
+    pub fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        (self.schema)(generator)
+    }
+}
+
+impl State {
+    /// A group as it is set, else with its defaults. A stored value that cannot be read counts as not set.
+    pub fn group<G: Group>(&self) -> G {
+        self.settings.get(G::KEY).and_then(|value| G::deserialize(value).ok()).unwrap_or_default()
+    }
+
+    /// Sets a group that is valid already.
+    pub fn set_group<G: Group>(&mut self, group: &G) {
+        self.set(G::KEY, stored(group));
+    }
+}
+
+fn put<G: Group>(draft: &mut State, input: Value) -> Result<Vec<Warning>, EditError> {
+    let mut problems = Problems::new();
+    let Value::Object(mut map) = input else {
+        problems.add(crate::problem::code::TYPE, "", "Expected a JSON object.");
+        return Err(EditError::Invalid(problems));
+    };
+    carry_over::<G>(draft, &mut map);
+    let Some(decoded) = decode::decode::<G>(Value::Object(map), G::SECRETS, &mut problems) else {
+        return Err(EditError::Invalid(problems));
+    };
+    let mut found = Problems::new();
+    decoded.value.validate(draft, &mut found);
+    let mut warnings: Vec<Warning> =
+        decoded.unknown.iter().map(|path| Warning::new(path.as_str(), "Unknown field, ignored.")).collect();
+    warnings.extend(found.warnings().iter().cloned());
+    decoded.merge(&mut problems, found);
+    if !problems.is_empty() {
+        return Err(EditError::Invalid(problems));
+    }
+    warnings.extend(G::WITHOUT.map(|engine| {
+        Warning::new("", format!("Stored, but without effect: this version has no {engine}."))
+    }));
+    draft.set_group(&decoded.value);
+    Ok(warnings)
+}
+
+/// Gives the input the secrets that it leaves out, and takes out what only answers have.
+fn carry_over<G: Group>(state: &State, input: &mut Map<String, Value>) {
+    let before = state.settings.get(G::KEY);
+    for secret in G::SECRETS {
+        input.shift_remove(&format!("has_{secret}"));
+        if !input.contains_key(*secret)
+            && let Some(kept) = before.and_then(|before| before.get(*secret))
+        {
+            input.insert((*secret).to_owned(), kept.clone());
+        }
+    }
+}
+
+/// As the store keeps it: secrets in clear.
+fn stored<G: Group>(group: &G) -> Value {
+    let mut value = plain(group);
+    let mut group = group.clone();
+    if let Value::Object(map) = &mut value {
+        for (name, secret) in G::SECRETS.iter().zip(group.secrets()) {
+            map.shift_remove(&format!("has_{name}"));
+            if secret.is_set() {
+                map.insert((*name).to_owned(), Value::String(secret.expose().to_owned()));
+            }
+        }
+    }
+    value
+}
+
+fn plain<G: Group>(group: &G) -> Value {
+    serde_json::to_value(group).expect("groups are structs with string keys")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn draft() -> State {
+        State::default().begin("2026-11-20T12:00:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn keys_and_nouns_are_unique_and_defaults_are_valid() {
+        let keys: BTreeSet<&str> = GROUPS.iter().map(|group| group.key).collect();
+        let nouns: BTreeSet<&str> = GROUPS.iter().map(|group| group.noun).collect();
+        assert_eq!((keys.len(), nouns.len()), (GROUPS.len(), GROUPS.len()));
+        for group in GROUPS {
+            let mut state = draft();
+            let shown = group.shown(&state);
+            let warnings =
+                group.put(&mut state, shown.clone()).unwrap_or_else(|error| panic!("{}: {error}", group.key));
+            assert!(warnings.iter().all(|warning| warning.path.is_empty()), "{}: {warnings:?}", group.key);
+            assert_eq!(group.shown(&state), shown, "{}", group.key);
+            for secret in group.secrets {
+                assert_eq!(shown[format!("has_{secret}")], false, "{}", group.key);
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_is_kept_when_left_out_cleared_by_null_and_never_shown() {
+        let mut state = draft();
+        let webhook = GroupKind::find("alerts.webhook").unwrap();
+        let body =
+            json!({"enabled": true, "url": "https://alerts.example/hook", "secret": "s3cret-s3cret-s3cret"});
+        webhook.put(&mut state, body).unwrap();
+        let shown = webhook.shown(&state);
+        assert_eq!(shown["has_secret"], true);
+        assert!(!shown.to_string().contains("s3cret"));
+        webhook.put(&mut state, shown.clone()).unwrap();
+        assert_eq!(state.group::<AlertWebhook>().secret.expose(), "s3cret-s3cret-s3cret");
+        let mut cleared = shown;
+        cleared["secret"] = Value::Null;
+        webhook.put(&mut state, cleared).unwrap();
+        assert!(!state.group::<AlertWebhook>().secret.is_set());
+    }
+
+    #[test]
+    fn every_wrong_field_is_named_and_unknown_ones_are_warned_of() {
+        let mut state = draft();
+        let dhcp = GroupKind::find("dhcp").unwrap();
+        let EditError::Invalid(problems) = dhcp
+            .put(&mut state, json!({"lease_sec": 1, "mask": "255.0.255.0", "enabled": "yes"}))
+            .unwrap_err()
+        else {
+            panic!("not a validation error")
+        };
+        for path in ["lease_sec", "mask", "enabled"] {
+            assert!(problems.has(path), "{path}: {problems}");
+        }
+        let rotation = GroupKind::find("dns.rotation").unwrap();
+        let warnings = rotation.put(&mut state, json!({"mode": "fastest", "modus": 1})).unwrap();
+        assert!(warnings.iter().any(|warning| warning.path == "modus"), "{warnings:?}");
+    }
+}

@@ -1,0 +1,47 @@
+//! The groups of settings, one module per area.
+
+mod alerts;
+mod assistant;
+mod bluetooth;
+mod dhcp;
+mod dns;
+mod privacy;
+
+pub use alerts::{AlertWebhook, Severity, WebhookFormat};
+pub use assistant::AssistantConfig;
+pub use bluetooth::{BluetoothFailover, BluetoothSettings};
+pub use dhcp::{DhcpConfig, DhcpOption};
+pub use dns::{DnsRotation, RotationMode};
+pub use privacy::{DnsMode, PrivacyMode};
+
+use crate::problem::{Problems, code};
+
+/// Reports what is no address of an HTTP server.
+fn check_url(path: &str, url: &str, problems: &mut Problems) -> Option<url::Url> {
+    match url::Url::parse(url) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
+            if url.username().is_empty() && url.password().is_none() {
+                return Some(url);
+            }
+            problems.add(
+                code::FORMAT,
+                path,
+                "A user and a password do not belong into the address: it is shown.",
+            );
+        }
+        Ok(_) => {
+            problems.add(code::FORMAT, path, "Expected an address that begins with http:// or https://.");
+        }
+        Err(error) => {
+            problems.add(code::FORMAT, path, format!("Not a URL: {error}."));
+        }
+    }
+    None
+}
+
+fn check_range(path: &str, value: u64, range: std::ops::RangeInclusive<u64>, problems: &mut Problems) {
+    if !range.contains(&value) {
+        let (from, to) = range.into_inner();
+        problems.add(code::RANGE, path, format!("Must be from {from} to {to}."));
+    }
+}

@@ -1,0 +1,280 @@
+//! The keys of the configuration at runtime: which there are, when a change takes hold, and the configuration that
+//! file and store make together.
+//!
+//! A key is the dotted path of a leaf of the configuration file. A value set at runtime wins over the file, the file
+//! over the default.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Settings;
+use super::bootstrap::Bootstrap;
+use crate::decode;
+use crate::problem::{Problems, code};
+use crate::text::text_enum;
+
+text_enum! {
+    /// When a changed value takes hold.
+    pub enum Apply {
+        /// At once.
+        Live = "live",
+        /// At the next start of the daemon.
+        Restart = "restart",
+        /// Only the configuration file sets it.
+        File = "file",
+    }
+}
+
+text_enum! {
+    /// Where a value comes from.
+    pub enum Source {
+        /// The configuration file.
+        Bootstrap = "bootstrap",
+        /// Set through the API.
+        Runtime = "runtime",
+        Default = "default",
+    }
+}
+
+/// Every key of the configuration.
+pub const KEYS: &[(&str, Apply)] = &[
+    ("state_dir", Apply::File),
+    ("runtime_dir", Apply::File),
+    ("listen.api_addr", Apply::Restart),
+    ("log.level", Apply::Live),
+    ("network.mode", Apply::Restart),
+    ("network.wan_iface", Apply::Restart),
+    ("network.lan_iface", Apply::Restart),
+    ("network.wans", Apply::Restart),
+    ("network.wan_failover_mode", Apply::Restart),
+    ("network.wan_balance", Apply::Restart),
+    ("dns.listen_addr", Apply::Restart),
+    ("dns.upstream_servers", Apply::Restart),
+    ("dns.upstream_mode", Apply::Restart),
+    ("dns.upstream_tls_names", Apply::Restart),
+    ("dns.backend", Apply::Restart),
+    ("dns.filtering_enabled", Apply::Restart),
+    ("auth.enabled", Apply::Restart),
+    ("auth.local_net", Apply::Restart),
+    ("auth.api_keys", Apply::File),
+    ("reconcile.enabled", Apply::Live),
+    ("reconcile.interval_sec", Apply::Live),
+    ("tls.enabled", Apply::Restart),
+    ("tls.cert", Apply::Restart),
+    ("tls.key", Apply::Restart),
+    ("bpf.pin_dir", Apply::File),
+];
+
+/// Keys that the daemon itself manages: shown, never set by hand.
+pub const INTERNAL: &[&str] = &[NODE_ID, SECRETS_PASSPHRASE, PQ_CRYPTO_MODE, AI_DEFAULT_MODEL, AI_LLM_URL];
+
+/// Stable id of this installation.
+pub const NODE_ID: &str = "node_id";
+pub const SECRETS_PASSPHRASE: &str = "secrets_passphrase";
+pub const PQ_CRYPTO_MODE: &str = "pq_crypto_mode";
+pub const AI_DEFAULT_MODEL: &str = "ai_default_model";
+pub const AI_LLM_URL: &str = "ai_llm_url";
+
+/// When a change of this key takes hold; nothing if there is no such key.
+pub fn apply_of(key: &str) -> Option<Apply> {
+    KEYS.iter().find(|(known, _)| *known == key).map(|(_, apply)| *apply)
+}
+
+/// The value at a dotted path.
+pub fn at<'v>(tree: &'v Value, key: &str) -> Option<&'v Value> {
+    key.split('.').try_fold(tree, |value, part| value.get(part))
+}
+
+/// The configuration as it would be shown: secrets as booleans.
+pub fn shown(config: &Bootstrap) -> Value {
+    serde_json::to_value(config).expect("the configuration is a struct with string keys")
+}
+
+impl Bootstrap {
+    /// File and store together. Every value is checked by the rules of the file; a problem's path is the key.
+    pub fn overlaid(&self, settings: &Settings) -> Result<Bootstrap, Problems> {
+        let mut tree = Value::Object(self.given.0.clone());
+        for (key, _) in KEYS.iter().filter(|(_, apply)| *apply != Apply::File) {
+            if let Some(value) = settings.get(key) {
+                plant(&mut tree, key, value.clone());
+            }
+        }
+        let mut problems = Problems::new();
+        let Some(mut decoded) = decode::decode::<Bootstrap>(tree, &["auth.api_keys[].key"], &mut problems)
+        else {
+            return Err(problems);
+        };
+        for path in &decoded.unknown {
+            problems.add(code::UNKNOWN_KEY, path, "Unknown key.");
+        }
+        let mut found = Problems::new();
+        decoded.value.validate(&mut found);
+        decoded.merge(&mut problems, found);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        decoded.value.tunnels.clone_from(&self.tunnels);
+        decoded.value.given = self.given.clone();
+        Ok(decoded.value)
+    }
+
+    /// [`Bootstrap::overlaid`] for a start: a stored value that is not valid any more (the file changed beside it) is
+    /// left out, with its key and the reason.
+    pub fn overlaid_or_less(&self, settings: &Settings) -> (Bootstrap, Vec<(String, String)>) {
+        let mut settings = settings.clone();
+        let mut left_out = Vec::new();
+        loop {
+            let problems = match self.overlaid(&settings) {
+                Ok(config) => return (config, left_out),
+                Err(problems) => problems,
+            };
+            let Some((key, why)) = culprit(&problems, &settings) else {
+                // The file alone is valid: it was checked when it was read.
+                return (self.clone(), left_out);
+            };
+            settings.take(&key, settings.revision());
+            left_out.push((key, why));
+        }
+    }
+
+    /// Where the value of a key comes from.
+    pub fn source(&self, settings: &Settings, key: &str) -> Source {
+        if settings.get(key).is_some() {
+            Source::Runtime
+        } else if is_given(&self.given.0, key) {
+            Source::Bootstrap
+        } else {
+            Source::Default
+        }
+    }
+}
+
+fn is_given(map: &Map<String, Value>, key: &str) -> bool {
+    match key.split_once('.') {
+        None => map.contains_key(key),
+        Some((head, rest)) => map.get(head).and_then(Value::as_object).is_some_and(|map| is_given(map, rest)),
+    }
+}
+
+/// The runtime value that a problem is about; if none is named, the one that was set last.
+fn culprit(problems: &Problems, settings: &Settings) -> Option<(String, String)> {
+    let set = || KEYS.iter().map(|(key, _)| *key).filter(|key| settings.get(key).is_some());
+    let named = problems.iter().find_map(|problem| {
+        let key = set().find(|key| {
+            problem.path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        })?;
+        Some((key.to_owned(), problem.message.clone()))
+    });
+    named.or_else(|| {
+        let last = set().max_by_key(|key| settings.setting(key).map(|setting| setting.revision))?;
+        let why = problems.iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect();
+        Some((last.to_owned(), why))
+    })
+}
+
+/// Sets the value at a dotted path; what is in the way gives way.
+fn plant(tree: &mut Value, key: &str, value: Value) {
+    let (parents, leaf) = key.rsplit_once('.').unwrap_or(("", key));
+    let mut place = tree;
+    for part in parents.split('.').filter(|part| !part.is_empty()) {
+        let map = object(place);
+        place = map.entry(part).or_insert_with(|| Value::Object(Map::new()));
+    }
+    object(place).insert(leaf.to_owned(), value);
+}
+
+fn object(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().expect("it was just made one")
+}
+
+/// One key as the API shows it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Shown {
+    pub key: String,
+    pub value: Value,
+    pub source: Source,
+    pub apply: Apply,
+    /// The daemon runs with another value until it is started anew.
+    pub pending_restart: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::settings::bootstrap::parse;
+    use crate::state::State;
+
+    fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
+        for (key, value) in value.as_object().into_iter().flatten() {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            match value {
+                Value::Object(map) if !map.is_empty() => leaves(value, &path, found),
+                _ => found.push(path),
+            }
+        }
+    }
+
+    #[test]
+    fn the_list_names_every_leaf_of_the_configuration() {
+        let mut found = Vec::new();
+        leaves(&shown(&Bootstrap::default()), "", &mut found);
+        found.retain(|key| key != "tunnels");
+        found.sort();
+        let mut known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
+        known.sort_unstable();
+        assert_eq!(found, known);
+    }
+
+    fn with(values: &[(&str, Value)]) -> Settings {
+        let mut draft = State::default().begin("2026-11-20T12:00:00Z".parse().unwrap());
+        for (key, value) in values {
+            draft.set(key, value.clone());
+        }
+        draft.settings
+    }
+
+    #[test]
+    fn the_store_wins_over_the_file_and_the_file_over_the_default() {
+        let file = parse("reconcile: { interval_sec: 30 }\nlog: { level: warn }\n").unwrap();
+        let settings = with(&[("reconcile.interval_sec", json!(10))]);
+        let config = file.overlaid(&settings).unwrap();
+        assert_eq!(config.reconcile.interval_sec, 10);
+        assert_eq!(config.log.level.to_string(), "warn");
+        assert_eq!(file.source(&settings, "reconcile.interval_sec"), Source::Runtime);
+        assert_eq!(file.source(&settings, "log.level"), Source::Bootstrap);
+        assert_eq!(file.source(&settings, "network.mode"), Source::Default);
+    }
+
+    #[test]
+    fn a_bad_value_is_refused_under_its_key() {
+        let problems = Bootstrap::default()
+            .overlaid(&with(&[("reconcile.interval_sec", json!(4)), ("log.level", json!("loud"))]))
+            .unwrap_err();
+        let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
+        assert!(paths.contains(&"reconcile.interval_sec") && paths.contains(&"log.level"), "{paths:?}");
+    }
+
+    #[test]
+    fn a_start_leaves_out_what_is_not_valid_any_more_and_keeps_the_rest() {
+        // The file was edited: its uplink is what the store has as the LAN.
+        let file = parse("network: { wan_iface: eth1, lan_iface: eth2 }").unwrap();
+        let settings = with(&[("network.lan_iface", json!("eth1")), ("reconcile.interval_sec", json!(7))]);
+        let (config, left_out) = file.overlaid_or_less(&settings);
+        assert_eq!(config.reconcile.interval_sec, 7);
+        assert_eq!(config.lans()[0].to_string(), "eth2");
+        assert_eq!(left_out.len(), 1);
+        assert_eq!(left_out[0].0, "network.lan_iface");
+    }
+
+    #[test]
+    fn what_only_the_file_sets_is_not_overlaid() {
+        let config = Bootstrap::default().overlaid(&with(&[("state_dir", json!("/elsewhere"))])).unwrap();
+        assert_eq!(config.state_dir, Bootstrap::default().state_dir);
+    }
+}
