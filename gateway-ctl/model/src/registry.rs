@@ -70,9 +70,9 @@ pub struct Kind {
     pub read_only: &'static [&'static str],
     pub required: &'static [&'static str],
     pub exported: bool,
-    seed: fn(&mut State) -> bool,
     /// Whether the store seals the secrets.
     pub sealed: bool,
+    seed: fn(&mut State) -> bool,
     list: fn(&State, &Filter) -> Vec<Value>,
     get: fn(&State, Id) -> Option<(Value, Revision)>,
     find: fn(&State, &str) -> Option<Id>,
@@ -115,8 +115,8 @@ impl Kind {
             required: R::REQUIRED,
             exported: R::EXPORTED,
             seed: seed::<R>,
-            list: list::<R>,
             sealed: R::SEALED,
+            list: list::<R>,
             get: |state, id| {
                 R::table(state)
                     .get(id)
@@ -135,9 +135,9 @@ impl Kind {
             resume: |state, next_slot, revision| R::table_mut(state).resume(next_slot, revision),
             marks: |state| {
                 let table = R::table(state);
-            visit_secrets: |state, scope, visit| secrets::visit_table(R::table_mut(state), scope, visit),
                 (table.next_slot(), table.revision(), table.len())
             },
+            visit_secrets: |state, scope, visit| secrets::visit_table(R::table_mut(state), scope, visit),
             input_schema: input_schema::<R>,
             output_schema: output_schema::<R>,
         }
@@ -257,10 +257,10 @@ impl Kind {
     pub(crate) fn seed(&self, state: &mut State) -> bool {
         (self.seed)(state)
     }
+
     pub(crate) fn visit_secrets(&self, state: &mut State, scope: Scope, visit: &mut SecretVisitor<'_>) {
         (self.visit_secrets)(state, scope, visit);
     }
-
 
     pub(crate) fn begin(&self, state: &mut State) {
         (self.begin)(state);
@@ -293,12 +293,12 @@ pub fn decode_input<R: Resource>(
     let Some(mut decoded) = decode::decode::<R>(Value::Object(map), R::SECRETS, &mut problems) else {
         return Err(problems);
     };
-    if problems.is_empty() {
-        let warnings =
-            decoded.unknown.iter().map(|path| Warning::new(path.as_str(), "Unknown field, ignored."));
     if let Some(before) = before {
         resource::resume_secrets(&mut decoded.value, before);
     }
+    if problems.is_empty() {
+        let warnings =
+            decoded.unknown.iter().map(|path| Warning::new(path.as_str(), "Unknown field, ignored."));
         return Ok((decoded.value, warnings.collect()));
     }
     // Report what else is wrong, so that everything can be mended at once.

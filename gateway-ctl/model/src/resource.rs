@@ -70,10 +70,10 @@ pub trait Resource:
     const SECRETS: &'static [&'static str] = &[];
     /// Paths that are shown and ignored in input, besides the metadata and `has_<secret>`.
     const READ_ONLY: &'static [&'static str] = &[];
-    /// Part of plans and plaintext exports. Accounts are not.
     /// The store seals the secrets. Not where they are hashes: those reveal nothing, and accounts must work while the
     /// passphrase is missing.
     const SEALED: bool = true;
+    /// Part of plans and plaintext exports. Accounts are not.
     const EXPORTED: bool = true;
     /// Keys that an input must have.
     const REQUIRED: &'static [&'static str] = &[];
@@ -186,15 +186,6 @@ pub fn to_shown<R: Resource>(row: &R, state: &State) -> Value {
 
 /// The row as the store keeps it: secrets as they are, sealed or in clear.
 pub fn to_stored<R: Resource>(row: &R) -> Value {
-    let mut stored = plain(row);
-    if R::SECRETS.is_empty() {
-        return stored;
-    }
-    let mut row = row.clone();
-    for (pointer, secret) in row.secrets() {
-        let (parent, field) = pointer.rsplit_once('/').expect("a pointer begins with a slash");
-        let Some(Value::Object(map)) = stored.pointer_mut(parent) else { continue };
-        map.shift_remove(&format!("has_{field}"));
     with_secrets(row, Secret::stored_text)
 }
 
@@ -204,6 +195,15 @@ pub fn to_revealed<R: Resource>(row: &R) -> Value {
 }
 
 fn with_secrets<R: Resource>(row: &R, text: fn(&Secret) -> &str) -> Value {
+    let mut stored = plain(row);
+    if R::SECRETS.is_empty() {
+        return stored;
+    }
+    let mut row = row.clone();
+    for (pointer, secret) in row.secrets() {
+        let (parent, field) = pointer.rsplit_once('/').expect("a pointer begins with a slash");
+        let Some(Value::Object(map)) = stored.pointer_mut(parent) else { continue };
+        map.shift_remove(&format!("has_{field}"));
         if secret.is_set() {
             map.insert(field.to_owned(), Value::String(text(secret).to_owned()));
         }
@@ -223,15 +223,6 @@ fn plain<R: Resource>(row: &R) -> Value {
     serde_json::to_value(row).expect("resources are structs with string keys")
 }
 
-/// Takes what users cannot set out of an input, so that a shown object can be sent back.
-pub(crate) fn strip_read_only<R: Resource>(input: &mut Map<String, Value>) {
-    for key in META_KEYS {
-        input.shift_remove(*key);
-    }
-    for path in R::READ_ONLY {
-        strip(input, path);
-    }
-    for path in R::SECRETS {
 /// Gives the secrets that an input kept of the row it replaces back their sealed form.
 pub(crate) fn resume_secrets<R: Resource>(row: &mut R, before: &R) {
     if R::SECRETS.is_empty() {
@@ -244,6 +235,15 @@ pub(crate) fn resume_secrets<R: Resource>(row: &mut R, before: &R) {
     }
 }
 
+/// Takes what users cannot set out of an input, so that a shown object can be sent back.
+pub(crate) fn strip_read_only<R: Resource>(input: &mut Map<String, Value>) {
+    for key in META_KEYS {
+        input.shift_remove(*key);
+    }
+    for path in R::READ_ONLY {
+        strip(input, path);
+    }
+    for path in R::SECRETS {
         match path.rsplit_once('.') {
             Some((parent, field)) => strip(input, &format!("{parent}.has_{field}")),
             None => strip(input, &format!("has_{path}")),

@@ -16,11 +16,11 @@ use crate::problem::{Problems, Warning};
 use crate::references::{Hold, References};
 use crate::registry::{Kind, LoadError};
 use crate::resource::{Meta, Resource, Stored, ref_key};
+use crate::secret::Secret;
+use crate::secrets::{self, Scope, SecretVisitor};
 use crate::settings::{Setting, Settings};
 use crate::table::{KeyClash, Table};
 
-use crate::secret::Secret;
-use crate::secrets::{self, Scope, SecretVisitor};
 /// The state as its list of kinds: the tables, how a kind finds its own, and the list itself.
 macro_rules! state {
     ($($field:ident: $kind:ty,)*) => {
@@ -301,8 +301,6 @@ impl State {
         Ok((written, warnings))
     }
 
-    /// Writes without the checks of [`Resource::validate`]: for rows that are valid already.
-    pub(crate) fn put<R: Resource>(&mut self, mut row: R) -> Result<(), EditError> {
     /// Shows each secret that the store seals to `visit`, which may exchange it for one that says the same; the
     /// object itself, its revision and its time stay.
     pub fn visit_secrets(&mut self, scope: Scope, visit: &mut SecretVisitor<'_>) {
@@ -313,6 +311,8 @@ impl State {
         self.settings.visit_secrets(scope, visit);
     }
 
+    /// Writes without the checks of [`Resource::validate`]: for rows that are valid already.
+    pub(crate) fn put<R: Resource>(&mut self, mut row: R) -> Result<(), EditError> {
         let meta = row.meta_mut();
         meta.updated_at = self.now;
         meta.revision = self.revision;

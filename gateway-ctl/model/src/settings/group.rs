@@ -4,7 +4,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::groups::{
     AlertWebhook, AssistantConfig, BluetoothFailover, BluetoothSettings, DhcpConfig, DnsRotation, PrivacyMode,
@@ -102,13 +102,33 @@ impl GroupKind {
 impl State {
     /// A group as it is set, else with its defaults. A stored value that cannot be read counts as not set.
     pub fn group<G: Group>(&self) -> G {
-        self.settings.get(G::KEY).and_then(|value| G::deserialize(value).ok()).unwrap_or_default()
+        let value = self.settings.get(G::KEY);
+        let mut group = value.and_then(|value| G::deserialize(value).ok()).unwrap_or_default();
+        for (name, secret) in G::SECRETS.iter().zip(group.secrets()) {
+            *secret = self.settings.secret(&secret_key::<G>(name));
+        }
+        group
     }
 
-    /// Sets a group that is valid already.
+    /// Sets a group that is valid already. Secrets that stay the same are not written again.
     pub fn set_group<G: Group>(&mut self, group: &G) {
-        self.set(G::KEY, stored(group));
+        let mut value = plain(group);
+        for (name, secret) in G::SECRETS.iter().zip(group.clone().secrets()) {
+            if let Value::Object(map) = &mut value {
+                map.shift_remove(&format!("has_{name}"));
+            }
+            let key = secret_key::<G>(name);
+            if self.settings.secret(&key) != *secret {
+                self.set_secret(&key, secret.clone());
+            }
+        }
+        self.set(G::KEY, value);
     }
+}
+
+/// A secret of a group is a setting of its own, beside the group.
+fn secret_key<G: Group>(name: &str) -> String {
+    format!("{}.{name}", G::KEY)
 }
 
 fn put<G: Group>(draft: &mut State, input: Value) -> Result<Vec<Warning>, EditError> {
@@ -117,10 +137,20 @@ fn put<G: Group>(draft: &mut State, input: Value) -> Result<Vec<Warning>, EditEr
         problems.add(crate::problem::code::TYPE, "", "Expected a JSON object.");
         return Err(EditError::Invalid(problems));
     };
-    carry_over::<G>(draft, &mut map);
-    let Some(decoded) = decode::decode::<G>(Value::Object(map), G::SECRETS, &mut problems) else {
+    for name in G::SECRETS {
+        map.shift_remove(&format!("has_{name}"));
+    }
+    let kept: Vec<bool> = G::SECRETS.iter().map(|name| !map.contains_key(*name)).collect();
+    let Some(mut decoded) = decode::decode::<G>(Value::Object(map), G::SECRETS, &mut problems) else {
         return Err(EditError::Invalid(problems));
     };
+    for ((secret, kept), before) in
+        decoded.value.secrets().into_iter().zip(kept).zip(draft.group::<G>().secrets())
+    {
+        if kept {
+            *secret = before.clone();
+        }
+    }
     let mut found = Problems::new();
     decoded.value.validate(draft, &mut found);
     let mut warnings: Vec<Warning> =
@@ -130,39 +160,10 @@ fn put<G: Group>(draft: &mut State, input: Value) -> Result<Vec<Warning>, EditEr
     if !problems.is_empty() {
         return Err(EditError::Invalid(problems));
     }
-    warnings.extend(G::WITHOUT.map(|engine| {
-        Warning::new("", format!("Stored, but without effect: this version has no {engine}."))
-    }));
+    let without = |engine| format!("Stored, but without effect: this version has no {engine}.");
+    warnings.extend(G::WITHOUT.map(|engine| Warning::new("", without(engine))));
     draft.set_group(&decoded.value);
     Ok(warnings)
-}
-
-/// Gives the input the secrets that it leaves out, and takes out what only answers have.
-fn carry_over<G: Group>(state: &State, input: &mut Map<String, Value>) {
-    let before = state.settings.get(G::KEY);
-    for secret in G::SECRETS {
-        input.shift_remove(&format!("has_{secret}"));
-        if !input.contains_key(*secret)
-            && let Some(kept) = before.and_then(|before| before.get(*secret))
-        {
-            input.insert((*secret).to_owned(), kept.clone());
-        }
-    }
-}
-
-/// As the store keeps it: secrets in clear.
-fn stored<G: Group>(group: &G) -> Value {
-    let mut value = plain(group);
-    let mut group = group.clone();
-    if let Value::Object(map) = &mut value {
-        for (name, secret) in G::SECRETS.iter().zip(group.secrets()) {
-            map.shift_remove(&format!("has_{name}"));
-            if secret.is_set() {
-                map.insert((*name).to_owned(), Value::String(secret.expose().to_owned()));
-            }
-        }
-    }
-    value
 }
 
 fn plain<G: Group>(group: &G) -> Value {
