@@ -1,0 +1,92 @@
+//! Words with which the rows of the table are written.
+
+use super::{Arity, Call, Column, Command, Method, Operand, Prints, Verdict, What, Work};
+
+pub const fn column(heading: &'static str, field: &'static str) -> Column {
+    Column { heading, field }
+}
+
+pub const fn operand(name: &'static str, what: What, arity: Arity) -> Operand {
+    Operand { name, what, arity }
+}
+
+pub const BODY: Operand = operand("json", What::Json, Arity::Optional);
+
+pub fn get(path: &'static str) -> Call {
+    Call { method: Method::Get, path }
+}
+
+pub fn post(path: &'static str) -> Call {
+    Call { method: Method::Post, path }
+}
+
+pub fn put(path: &'static str) -> Call {
+    Call { method: Method::Put, path }
+}
+
+pub fn delete(path: &'static str) -> Call {
+    Call { method: Method::Delete, path }
+}
+
+/// A command that makes one call and prints the answer as JSON; the rest is said by the methods.
+pub fn command(verb: &'static str, call: Call, about: &'static str) -> Command {
+    Command {
+        verb,
+        about,
+        operands: Vec::new(),
+        flags: &[],
+        calls: vec![call],
+        work: Work::Call,
+        prints: Prints::Json,
+        verdict: None,
+        remark: None,
+        examples: Vec::new(),
+    }
+}
+
+/// `list` as a table.
+pub fn list(call: Call, about: &'static str, columns: &'static [Column]) -> Command {
+    command("list", call, about).prints(Prints::Table(columns))
+}
+
+impl Command {
+    pub fn operands<const N: usize>(mut self, operands: [Operand; N]) -> Self {
+        self.operands = operands.into();
+        self
+    }
+
+    pub fn flags(mut self, flags: &'static [super::Flag]) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    pub fn prints(mut self, prints: Prints) -> Self {
+        self.prints = prints;
+        self
+    }
+
+    pub fn verdict(mut self, verdict: Verdict) -> Self {
+        self.verdict = Some(verdict);
+        self
+    }
+
+    pub fn remark(mut self, remark: &'static str) -> Self {
+        self.remark = Some(remark);
+        self
+    }
+
+    pub fn work(mut self, work: Work) -> Self {
+        self.work = work;
+        self
+    }
+
+    pub fn also_calls(mut self, calls: &[Call]) -> Self {
+        self.calls.extend_from_slice(calls);
+        self
+    }
+
+    pub fn examples<const N: usize>(mut self, examples: [&str; N]) -> Self {
+        self.examples = examples.map(str::to_owned).into();
+        self
+    }
+}

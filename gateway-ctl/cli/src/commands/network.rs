@@ -1,0 +1,158 @@
+//! Names, addresses, peers: the services of the network.
+
+use super::build::{column, command, delete, get, list, operand, post};
+use super::{Arity, Column, Flag, Group, Kind, Prints, What, Work};
+use crate::special::Special;
+
+const PRESETS: &[Column] = &[
+    column("ID", "id"),
+    column("NAME", "name"),
+    column("CATEGORY", "category"),
+    column("BUILTIN", "builtin"),
+];
+
+const SEGMENTS: &[Column] = &[
+    column("ID", "id"),
+    column("NAME", "name"),
+    column("VLAN_ID", "vlan_id"),
+    column("INTERFACE", "interface"),
+    column("CIDR", "cidr"),
+    column("TRUST_CLASS", "trust_class"),
+    column("ISOLATION", "isolation"),
+];
+
+const VLANS: &[Column] = &[
+    column("VLAN_ID", "vlan_id"),
+    column("NAME", "name"),
+    column("INTERFACE", "interface"),
+    column("CIDR", "cidr"),
+    column("TRUST_CLASS", "trust_class"),
+];
+
+const PEERS: &[Column] = &[
+    column("ID", "id"),
+    column("NAME", "name"),
+    column("ADDRESS", "ips"),
+    column("ONLINE", "online"),
+    column("LAST_SEEN", "last_seen"),
+];
+
+const NODES: &[Column] = &[
+    column("ID", "id"),
+    column("NAME", "name"),
+    column("STATUS", "status"),
+    column("SYNC_POLICY", "sync_policy"),
+    column("SYNC_RESOURCES", "sync_resources"),
+];
+
+const SYNC: &[Flag] = &[Flag {
+    name: "peer",
+    value: "url",
+    field: "peer",
+    integer: false,
+    required: true,
+    about: "URL of the peer to pull from",
+}];
+
+pub fn kinds(kinds: &mut Vec<Kind>) {
+    let mut kind = |name, about, commands| {
+        kinds.push(Kind { name, group: Group::Network, about, commands });
+    };
+    let status = "Resolver: upstreams, cache, blocking";
+    let domains = operand("domain", What::Text, Arity::Many);
+    kind(
+        "dns",
+        "Resolver status, and what is blocked by name",
+        vec![
+            command("status", get("/dns/status"), status)
+                .examples(["dns", "dns | jq '.upstreams[] | select(.ok | not)'"]),
+            command("block", post("/dns/blocklist"), "Block domains and what is below them")
+                .operands([domains])
+                .work(Work::Special(Special::Block))
+                .examples(["dns block ads.example.com", "dns block a.example b.example | jq '.changed[]'"]),
+            command("unblock", delete("/dns/blocklist/{domain}"), "Take domains off the blocklist")
+                .operands([domains])
+                .work(Work::Special(Special::Unblock))
+                .examples(["dns unblock ads.example.com", "dns unblock a.example b.example"]),
+        ],
+    );
+    kind(
+        "extfilter",
+        "The external filter of names",
+        vec![
+            command(
+                "status",
+                get("/dns/extfilter/status"),
+                "Whether it is configured, reachable and blocking",
+            )
+            .examples(["extfilter", "extfilter | jq .reachable"]),
+            command("enable", post("/dns/extfilter/enable"), "Use the external filter")
+                .examples(["extfilter enable", "extfilter enable | jq .enabled"]),
+            command("disable", post("/dns/extfilter/disable"), "Stop using the external filter")
+                .examples(["extfilter disable", "extfilter disable | jq .enabled"]),
+        ],
+    );
+    let about = "Look for a captive portal on the uplink";
+    kind(
+        "captive",
+        about,
+        vec![command("", post("/captive/check"), about).examples(["captive", "captive | jq ."])],
+    );
+    let about = "Presets of traffic policies";
+    kind(
+        "presets",
+        about,
+        vec![list(get("/presets"), about, PRESETS).examples(["presets", "presets | cut -f2,3"])],
+    );
+    let about = "Segments of the LAN";
+    kind(
+        "segments",
+        about,
+        vec![list(get("/segments"), about, SEGMENTS).examples(["segments", "segments | cut -f2,5"])],
+    );
+    let about = "VLANs of the LAN";
+    kind("vlan", about, vec![list(get("/vlans"), about, VLANS).examples(["vlan", "vlan | cut -f1,2"])]);
+    let about = "Settings of the DHCP server";
+    kind(
+        "dhcp",
+        about,
+        vec![
+            command("", get("/dhcp"), about).prints(Prints::Fields).examples(["dhcp", "dhcp | grep ^range_"]),
+        ],
+    );
+    let about = "State of the mesh: this node, coordinator, relays";
+    kind(
+        "mesh",
+        about,
+        vec![command("", get("/mesh/status"), about).examples(["mesh", "mesh | jq -r .state"])],
+    );
+    let about = "Peers of the mesh";
+    kind(
+        "nodes",
+        about,
+        vec![list(get("/mesh/peers"), about, PEERS).examples(["nodes", "nodes | cut -f2,4"])],
+    );
+    let about = "Gateways that sync with this one";
+    kind(
+        "gateway-nodes",
+        about,
+        vec![
+            list(get("/gateway-nodes"), about, NODES)
+                .examples(["gateway-nodes", "gateway-nodes | cut -f2,3"]),
+        ],
+    );
+    kind(
+        "federation",
+        "Syncing with other gateways",
+        vec![
+            command("status", get("/federation/status"), "State of the federation")
+                .examples(["federation", "federation | jq ."]),
+            command("peers", get("/federation/peers"), "Peers of the federation")
+                .examples(["federation peers", "federation peers | jq -r '.[].name'"]),
+            command("sync", post("/federation/sync"), "Pull from a peer at once").flags(SYNC).examples([
+                "federation sync --peer https://gateway2.example:8080",
+                "federation sync --peer=https://gateway2.example:8080",
+            ]),
+        ],
+    );
+}

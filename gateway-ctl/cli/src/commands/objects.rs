@@ -1,0 +1,272 @@
+//! The stored objects, with the verbs that every kind of them has.
+
+use super::build::{BODY, column, command, delete, get, list, operand, post, put};
+use super::{Arity, Column, Command, Group, Kind, Operand, What, Work};
+
+/// A collection of the API.
+struct Collection {
+    name: &'static str,
+    about: &'static str,
+    path: &'static str,
+    item: &'static str,
+    columns: &'static [Column],
+    verbs: &'static [Verb],
+    /// A name and an input for the examples.
+    example: (&'static str, &'static str),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    List,
+    Get,
+    /// There is no row for one object.
+    Pick,
+    Create,
+    Update,
+    Delete,
+}
+
+const ALL: &[Verb] = &[Verb::List, Verb::Get, Verb::Create, Verb::Update, Verb::Delete];
+
+fn id(path: &'static str) -> Operand {
+    operand("id", What::Object(path), Arity::One)
+}
+
+const COLLECTIONS: &[Collection] = &[
+    Collection {
+        name: "devices",
+        about: "Devices of the LAN",
+        path: "/devices",
+        item: "/devices/{id}",
+        verbs: ALL,
+        example: ("laptop", r#"{"name":"laptop","mac":"02:00:00:00:00:0a"}"#),
+        columns: &[
+            column("ID", "id"),
+            column("NAME", "name"),
+            column("MAC", "mac"),
+            column("HOSTNAME", "hostname"),
+            column("TRUST_CLASS", "trust_class"),
+            column("PRIVACY_CLASS", "privacy_class"),
+        ],
+    },
+    Collection {
+        name: "device-groups",
+        about: "Groups of devices",
+        path: "/device-groups",
+        item: "/device-groups/{id}",
+        verbs: ALL,
+        example: ("office", r#"{"name":"office"}"#),
+        columns: &[column("ID", "id"), column("NAME", "name"), column("MEMBERS", "members")],
+    },
+    Collection {
+        name: "trust-classes",
+        about: "What a device may do on the LAN and towards the internet",
+        path: "/trust-classes",
+        item: "/trust-classes/{id}",
+        verbs: ALL,
+        example: ("trusted", r#"{"name":"printers","internet":"none"}"#),
+        columns: &[
+            column("NAME", "name"),
+            column("DESCRIPTION", "description"),
+            column("LEVEL", "level"),
+            column("LAN_ACCESS", "lan_access"),
+            column("INTERNET", "internet"),
+            column("BUILTIN", "builtin"),
+            column("ID", "id"),
+        ],
+    },
+    Collection {
+        name: "privacy-classes",
+        about: "What of a device's traffic is hidden, forced or blocked",
+        path: "/privacy-classes",
+        item: "/privacy-classes/{id}",
+        verbs: ALL,
+        example: ("strict", r#"{"name":"quiet","block_doh":true}"#),
+        columns: &[
+            column("ID", "id"),
+            column("NAME", "name"),
+            column("DNS_MODE", "dns_mode"),
+            column("WEBRTC", "webrtc"),
+            column("QUERY_LOG", "query_log"),
+            column("BUILTIN", "builtin"),
+            column("DESCRIPTION", "description"),
+        ],
+    },
+    Collection {
+        name: "profiles",
+        about: "Ways out that policies, devices and groups refer to",
+        path: "/profiles",
+        item: "/profiles/{id}",
+        verbs: ALL,
+        example: ("work", r#"{"name":"work","hops":[{"type":"vpn","target":"office"}]}"#),
+        columns: &[
+            column("ID", "id"),
+            column("NAME", "name"),
+            column("HOPS", "hops"),
+            column("FAIL_POLICY", "fail_policy"),
+            column("SPLITTING", "splitting"),
+            column("DESCRIPTION", "description"),
+        ],
+    },
+    Collection {
+        name: "chains",
+        about: "Named ways through several hops",
+        path: "/chains",
+        item: "/chains/{id}",
+        verbs: ALL,
+        example: (
+            "double",
+            r#"{"name":"double","hops":[{"type":"vpn","target":"a"},{"type":"vpn","target":"b"}]}"#,
+        ),
+        columns: &[
+            column("ID", "id"),
+            column("NAME", "name"),
+            column("HOPS", "hops"),
+            column("ENABLED", "enabled"),
+            column("STATUS", "status"),
+        ],
+    },
+    Collection {
+        name: "exceptions",
+        about: "Overrides of the policies that end by themselves",
+        path: "/exceptions",
+        item: "/exceptions/{id}",
+        verbs: &[Verb::List, Verb::Get, Verb::Create, Verb::Delete],
+        example: ("ID", r#"{"type":"temporary-direct","device_id":"ID","duration_min":30}"#),
+        columns: &[
+            column("ID", "id"),
+            column("TYPE", "type"),
+            column("DEVICE_ID", "device_id"),
+            column("ALLOW_DIRECT", "allow_direct"),
+            column("EXPIRES_AT", "expires_at"),
+            column("REASON", "reason"),
+            column("STATUS", "status"),
+        ],
+    },
+    Collection {
+        name: "federation-roles",
+        about: "What a peer of the federation may send and take",
+        path: "/federation-roles",
+        item: "/federation-roles/{id}",
+        verbs: &[Verb::List, Verb::Pick, Verb::Create, Verb::Update, Verb::Delete],
+        example: ("observer", r#"{"name":"mirror","permissions":[{"kind":"dns","pull":true}]}"#),
+        columns: &[
+            column("ID", "id"),
+            column("NAME", "name"),
+            column("PERMISSIONS", "permissions"),
+            column("BUILTIN", "builtin"),
+        ],
+    },
+    Collection {
+        name: "test-definitions",
+        about: "Tests of the network that can stop an apply",
+        path: "/test-definitions",
+        item: "/test-definitions/{id}",
+        verbs: ALL,
+        example: ("no-leak", r#"{"name":"no-leak","source":{"device":"ID"},"deny":["192.0.2.1:443"]}"#),
+        columns: &[
+            column("ID", "id"),
+            column("NAME", "name"),
+            column("ENABLED", "enabled"),
+            column("MODE", "mode"),
+            column("GATE", "gate"),
+        ],
+    },
+    Collection {
+        name: "tunnels",
+        about: "Tunnels and their state",
+        path: "/tunnels",
+        item: "/tunnels/{id}",
+        verbs: &[Verb::List, Verb::Get],
+        example: ("exit", ""),
+        columns: &[
+            column("ID", "id"),
+            column("NAME", "name"),
+            column("TYPE", "type"),
+            column("STATUS", "status"),
+            column("HEALTHY", "healthy"),
+            column("ENDPOINT", "endpoint_ip"),
+        ],
+    },
+    Collection {
+        name: "proxy",
+        about: "SOCKS5 proxies",
+        path: "/proxies",
+        item: "/proxies/{id}",
+        verbs: &[Verb::List, Verb::Get, Verb::Create, Verb::Delete],
+        example: ("office", r#"{"name":"office","address":"192.0.2.1","port":1080}"#),
+        columns: &[
+            column("ID", "id"),
+            column("NAME", "name"),
+            column("ADDRESS", "address"),
+            column("ENABLED", "enabled"),
+        ],
+    },
+];
+
+pub fn kinds(kinds: &mut Vec<Kind>) {
+    for collection in COLLECTIONS {
+        let mut commands: Vec<Command> =
+            collection.verbs.iter().map(|verb| collection.command(*verb)).collect();
+        match collection.name {
+            "tunnels" => commands.extend(tunnel_verbs()),
+            "test-definitions" => commands.push(
+                command("run", post("/test-definitions/run"), "Run the tests")
+                    .examples(["test-definitions run", "test-definitions run | jq ."]),
+            ),
+            _ => {}
+        }
+        kinds.push(Kind { name: collection.name, group: Group::Objects, about: collection.about, commands });
+    }
+}
+
+fn tunnel_verbs() -> [Command; 2] {
+    [
+        command("up", post("/tunnels/{id}/up"), "Bring a tunnel up")
+            .operands([id("/tunnels")])
+            .examples(["tunnels up exit", "tunnels up exit | jq -r .status"]),
+        command(
+            "down",
+            post("/tunnels/{id}/down"),
+            "Take a tunnel down; what it carried is blocked or falls back",
+        )
+        .operands([id("/tunnels")])
+        .examples(["tunnels down exit", "tunnels down exit | jq -r .status"]),
+    ]
+}
+
+impl Collection {
+    fn command(&self, verb: Verb) -> Command {
+        let (kind, (name, input)) = (self.name, self.example);
+        match verb {
+            Verb::List => list(get(self.path), "List them all", self.columns)
+                .examples([&format!("{kind} | cut -f1,2"), &format!("{kind} list")]),
+            Verb::Get => command("get", get(self.item), "Show one with all its fields")
+                .operands([id(self.path)])
+                .examples([&format!("{kind} get {name}"), &format!("{kind} get {name} > {kind}.json")]),
+            Verb::Pick => command("get", get(self.path), "Show one with all its fields")
+                .operands([id(self.path)])
+                .work(Work::Pick)
+                .examples([&format!("{kind} get {name}"), &format!("{kind} get {name} > {kind}.json")]),
+            Verb::Create => command("create", post(self.path), "Create one, and print it with its id")
+                .operands([BODY])
+                .examples([&format!("{kind} create '{input}'"), &format!("{kind} create {kind}.json")]),
+            Verb::Update => command("update", put(self.item), "Replace one; read-only fields may stay in")
+                .operands([id(self.path), BODY])
+                .examples([
+                    &format!("{kind} update {name} {kind}.json"),
+                    &format!(
+                        "{kind} get {name} | jq '.name = \"other\"' | gateway-ctl {kind} update {name} -"
+                    ),
+                ]),
+            Verb::Delete => {
+                command("delete", delete(self.item), "Delete one; refused while others refer to it")
+                    .operands([id(self.path)])
+                    .examples([
+                        &format!("{kind} delete {name}"),
+                        &format!("{kind} delete 0199f1c2-0000-7000-8000-000000000001"),
+                    ])
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Logs, backups, captures, secrets, the assistant.
+
+use super::build::{column, command, delete, get, list, operand, post};
+use super::{Arity, Column, Command, Flag, Group, Kind, Prints, What, Work};
+use crate::completion::SHELLS;
+use crate::special::Special;
+
+const AUDIT: &[Column] = &[
+    column("TIMESTAMP", "timestamp"),
+    column("ACTOR", "actor"),
+    column("ACTION", "action"),
+    column("RESOURCE_TYPE", "resource_type"),
+    column("RESOURCE_ID", "resource_id"),
+    column("DETAILS", "details"),
+    column("RESULT", "result"),
+];
+
+const ALERTS: &[Column] = &[
+    column("ID", "id"),
+    column("STATE", "status"),
+    column("SEVERITY", "severity"),
+    column("KIND", "kind"),
+    column("RAISED_AT", "first_seen"),
+    column("MESSAGE", "message"),
+];
+
+const ANOMALIES: &[Column] = &[
+    column("ID", "id"),
+    column("KIND", "kind"),
+    column("SCORE", "score"),
+    column("AT", "last_seen"),
+    column("SUBJECT", "device_id"),
+];
+
+const SNAPSHOTS: &[Column] = &[
+    column("NAME", "name"),
+    column("CREATED_AT", "created_at"),
+    column("REASON", "reason"),
+    column("SIZE", "size"),
+    column("AUTHOR", "author"),
+    column("SUMMARY", "summary"),
+];
+
+const SECRETS: &[Column] =
+    &[column("REF", "ref"), column("ENCRYPTED", "encrypted"), column("UPDATED_AT", "updated_at")];
+
+pub fn kinds(kinds: &mut Vec<Kind>) {
+    let mut kind = |name, about, commands| {
+        kinds.push(Kind { name, group: Group::Operations, about, commands });
+    };
+    let about = "Who changed what, newest first";
+    kind("audit", about, vec![list(get("/audit"), about, AUDIT).examples(["audit", "audit | cut -f1-4"])]);
+    let about = "Alerts, newest first";
+    kind(
+        "alerts",
+        about,
+        vec![
+            list(get("/alerts"), about, ALERTS)
+                .examples(["alerts", "alerts | awk -F'\\t' '$2 == \"active\"'"]),
+        ],
+    );
+    let about = "Anomalies in the traffic of devices, newest first";
+    kind(
+        "anomalies",
+        about,
+        vec![list(get("/anomalies"), about, ANOMALIES).examples(["anomalies", "anomalies | cut -f2,5"])],
+    );
+    kind("backup", "The configuration as a file", backup());
+    let about = "Snapshots of the configuration, made before every apply and import";
+    kind(
+        "snapshots",
+        about,
+        vec![list(get("/snapshots"), about, SNAPSHOTS).examples(["snapshots", "snapshots | cut -f1,3"])],
+    );
+    let about = "Bring back the configuration of a snapshot";
+    kind(
+        "rollback",
+        about,
+        vec![
+            command("", post("/rollback"), about)
+                .operands([operand("snapshot", What::Object("/snapshots"), Arity::One)])
+                .examples(["rollback NAME", "rollback NAME | jq ."]),
+        ],
+    );
+    let about = "Which secrets are stored, and whether they are encrypted; never the secrets";
+    kind(
+        "secrets",
+        about,
+        vec![list(get("/secrets"), about, SECRETS).examples(["secrets", "secrets | grep -w false"])],
+    );
+    kind("capture", "Packet captures", capture());
+    kind("ai", "The assistant on this host", assistant());
+    let about = "Print the completions for a shell";
+    kind(
+        "completion",
+        about,
+        vec![Command {
+            calls: Vec::new(),
+            ..command("", get(""), about)
+                .operands([operand("shell", What::Word(SHELLS), Arity::One)])
+                .work(Work::Special(Special::Completion))
+                .prints(Prints::Text)
+                .examples([
+                    "completion bash > /etc/bash_completion.d/gateway-ctl",
+                    "completion fish > ~/.config/fish/completions/gateway-ctl.fish",
+                ])
+        }],
+    );
+}
+
+fn backup() -> Vec<Command> {
+    vec![
+        command("export", get("/config/export"), "Print the configuration without its secrets")
+            .examples(["backup export > gateway.json", "backup export | jq keys"]),
+        command("import", post("/config/import"), "Apply a configuration that was exported, all or nothing")
+            .operands([operand("file", What::File, Arity::One)])
+            .examples(["backup import gateway.json", "backup import /root/gateway.json | jq ."]),
+    ]
+}
+
+fn capture() -> Vec<Command> {
+    const FLAGS: &[Flag] = &[
+        Flag {
+            name: "iface",
+            value: "interface",
+            field: "interface",
+            integer: false,
+            required: true,
+            about: "Interface to listen on",
+        },
+        Flag {
+            name: "filter",
+            value: "bpf",
+            field: "filter",
+            integer: false,
+            required: false,
+            about: "Only packets that this expression matches",
+        },
+        Flag {
+            name: "count",
+            value: "n",
+            field: "count",
+            integer: true,
+            required: false,
+            about: "Stop after so many packets, 50000 at most",
+        },
+    ];
+    let id = operand("id", What::Object("/diagnostics/captures"), Arity::One);
+    vec![
+        command("list", get("/diagnostics/captures"), "Captures that run, and recent ones")
+            .examples(["capture list", "capture list | jq -r '.[].id'"]),
+        command("start", post("/diagnostics/capture"), "Start a capture").flags(FLAGS).examples([
+            "capture start --iface eth1",
+            "capture start --iface eth1 --filter 'port 53' --count 100",
+        ]),
+        command("get", get("/diagnostics/capture/{id}"), "What a capture has seen")
+            .operands([id])
+            .examples(["capture get ID", "capture get ID | jq ."]),
+        command("stop", delete("/diagnostics/capture/{id}"), "Stop a capture")
+            .operands([id])
+            .examples(["capture stop ID", "capture stop ID | jq ."]),
+    ]
+}
+
+fn assistant() -> Vec<Command> {
+    vec![
+        command("status", get("/ai/status"), "Whether the assistant can be asked")
+            .examples(["ai status", "ai status | jq .reachable"]),
+        command("query", post("/ai/query"), "Ask for a suggestion; nothing is applied")
+            .operands([operand("text", What::Text, Arity::One)])
+            .remark("suggestion only, nothing was applied")
+            .examples([
+                "ai query 'send the TV through the tunnel to Sweden'",
+                "ai query 'why is it slow' | jq -r .answer",
+            ]),
+    ]
+}

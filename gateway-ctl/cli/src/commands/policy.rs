@@ -1,0 +1,120 @@
+//! What the gateway makes of the policies, and how they are changed.
+
+use super::build::{column, command, get, operand, post};
+use super::{Arity, Bad, Column, Group, Kind, Operand, Prints, Verdict, What};
+
+const CONFLICTS: &[Column] = &[
+    column("POLICY_A", "policies.0"),
+    column("POLICY_B", "policies.1.."),
+    column("KIND", "kind"),
+    column("REASON", "message"),
+    column("SEVERITY", "severity"),
+];
+
+const FAIL_MATRIX: &[Column] = &[
+    column("POLICY", "name"),
+    column("FAIL_POLICY", "fail_policy"),
+    column("WHEN_DOWN", "if_all_fail"),
+    column("CURRENT", "current"),
+    column("IF_FIRST_FAILS", "if_first_fails"),
+    column("LEAK_POSSIBLE", "leak_possible"),
+];
+
+const PLAN: Operand = operand("file", What::Json, Arity::Optional);
+/// The plan itself is what was rejected, as if the request had been.
+const INVALID: Verdict = Verdict { field: "/valid", bad: Bad::False, exit: 6 };
+
+pub fn kinds(kinds: &mut Vec<Kind>) {
+    let mut kind = |name, about, commands| {
+        kinds.push(Kind { name, group: Group::Policy, about, commands });
+    };
+    let about = "Apply a plan of many objects, all or nothing";
+    kind(
+        "apply",
+        about,
+        vec![
+            command("", post("/apply"), about)
+                .operands([PLAN])
+                .verdict(INVALID)
+                .examples(["apply plan.json", "apply < plan.json"]),
+        ],
+    );
+    let about = "Check a plan of many objects; nothing is changed";
+    kind(
+        "validate",
+        about,
+        vec![
+            command("", post("/validate"), about)
+                .operands([PLAN])
+                .verdict(INVALID)
+                .examples(["validate plan.json", "validate plan.json | jq .changes"]),
+        ],
+    );
+    let about = "Stored policies that stand in one another's way or lead nowhere";
+    kind(
+        "conflicts",
+        about,
+        vec![
+            command("", post("/policy/conflicts"), about)
+                .prints(Prints::Table(CONFLICTS))
+                .examples(["conflicts", "conflicts | cut -f3,4"]),
+        ],
+    );
+    let about = "The compiled dataplane: maps, rules, routes, counters";
+    kind(
+        "render",
+        about,
+        vec![command("", get("/render"), about).examples(["render", "render | jq -r '.rules[]'"])],
+    );
+    let about = "The compiled policies as they are enforced";
+    kind(
+        "enforce",
+        about,
+        vec![
+            command("", get("/enforce"), about)
+                .examples(["enforce", "enforce | jq '.legs[] | select(.usable | not)'"]),
+            command("reconcile", post("/enforce/reconcile"), RECONCILE)
+                .examples(["enforce reconcile", "enforce reconcile | jq .ok"]),
+        ],
+    );
+    kind(
+        "reconcile",
+        RECONCILE,
+        vec![
+            command("", post("/enforce/reconcile"), RECONCILE)
+                .examples(["reconcile", "reconcile | jq .drift"]),
+        ],
+    );
+    let about = "What each policy does in each state of the tunnels, and whether anything leaks";
+    kind(
+        "leak-matrix",
+        about,
+        vec![
+            command("", get("/policy/leak-matrix"), about)
+                .prints(Prints::LeakMatrix)
+                .examples(["leak-matrix", "leak-matrix | grep DIRECT"]),
+        ],
+    );
+    let about = "What each policy does without its first hop, and without all";
+    kind(
+        "fail-matrix",
+        about,
+        vec![
+            command("", get("/policy/fail-matrix"), about)
+                .prints(Prints::Table(FAIL_MATRIX))
+                .examples(["fail-matrix", "fail-matrix | cut -f1,3"]),
+        ],
+    );
+    let about = "Test for leaks of names, addresses and routes";
+    kind(
+        "leak-check",
+        about,
+        vec![
+            command("", post("/privacy/leak-check"), about)
+                .verdict(Verdict { field: "/verdict", bad: Bad::Text("fail"), exit: 7 })
+                .examples(["leak-check", "leak-check | jq -r .verdict"]),
+        ],
+    );
+}
+
+const RECONCILE: &str = "Compare the kernel with the plan at once, and repair what differs";

@@ -1,0 +1,75 @@
+//! What the gateway is, what it does, what it sees.
+
+use super::build::{column, command, get, operand, post};
+use super::{Arity, Bad, Column, Group, Kind, Prints, Verdict, What, Work};
+use crate::special::Special;
+
+const DRIFT: &[Column] = &[
+    column("TYPE", "type"),
+    column("RESOURCE", "resource"),
+    column("FIELD", "field"),
+    column("EXPECTED", "expected"),
+    column("ACTUAL", "actual"),
+    column("SEVERITY", "severity"),
+    column("DETECTED_AT", "detected_at"),
+    column("REPAIRED", "repaired"),
+];
+
+pub fn kinds(kinds: &mut Vec<Kind>) {
+    let mut kind = |name, about, command| {
+        kinds.push(Kind { name, group: Group::State, about, commands: vec![command] });
+    };
+    let about = "Version, readiness, uptime, age of the snapshot, revisions";
+    kind("status", about, command("", get("/status"), about).examples(["status", "status | jq .ready"]));
+    let about = "Whether the daemon answers, and whether it enforces";
+    kind("health", about, command("", get("/health"), about).examples(["health", "health | jq -r .status"]));
+    let about = "How each subsystem came out of the last run";
+    kind(
+        "observer",
+        about,
+        command("", get("/observer"), about)
+            .examples(["observer", "observer | jq '.[] | select(.state != \"ok\")'"]),
+    );
+    let about = "The machine: processor, memory, disks, network cards, temperature";
+    kind(
+        "platform",
+        about,
+        command("", get("/platform"), about).examples(["platform", "platform | jq .cpu_temp"]),
+    );
+    let about = "Version of the client and of the server; the server is null if it cannot be reached";
+    kind(
+        "version",
+        about,
+        command("", get("/version"), about)
+            .work(Work::Special(Special::Version))
+            .examples(["version", "version | jq -r .server.version"]),
+    );
+    let about = "Health, subsystems, drift, leaks and enforcement in one answer";
+    kind(
+        "verify",
+        about,
+        command("", get("/health"), about)
+            .also_calls(&[get("/observer"), get("/drift"), get("/policy/leak-matrix"), get("/enforce")])
+            .work(Work::Special(Special::Verify))
+            .verdict(Verdict { field: "/ok", bad: Bad::False, exit: 7 })
+            .examples(["verify", "verify | jq '.checks[] | select(.ok | not)'"]),
+    );
+    let about = "What somebody else changed in the kernel lately, newest first";
+    kind(
+        "drift",
+        about,
+        command("", get("/drift"), about)
+            .prints(Prints::Table(DRIFT))
+            .examples(["drift", "drift | cut -f1,2"]),
+    );
+    let about = "What happens to the traffic of a device, and why; nothing is sent";
+    kind(
+        "evaluate",
+        about,
+        command("", post("/policy/evaluate"), about)
+            .also_calls(&[get("/devices")])
+            .operands([operand("device", What::Object("/devices"), Arity::One)])
+            .work(Work::Special(Special::Evaluate))
+            .examples(["evaluate laptop | jq -r .sentence", "evaluate 02:00:00:00:00:0a"]),
+    );
+}

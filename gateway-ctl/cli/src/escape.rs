@@ -1,0 +1,92 @@
+//! Makes text from elsewhere harmless for a terminal and for a line of a table.
+
+use std::fmt::Write;
+
+/// `\t`, `\n` and `\\` by their letters, every other control byte as `\xNN`.
+///
+/// Beside the control bytes of ASCII also those of C1 (some terminals obey them) and the characters that turn the
+/// direction of writing, with which a name can pretend to be another.
+pub fn cell(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\t' => safe.push_str("\\t"),
+            '\n' => safe.push_str("\\n"),
+            '\\' => safe.push_str("\\\\"),
+            letter if is_hostile(letter) => push_bytes(&mut safe, letter),
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+/// For messages: as [`cell`], but a backslash may stand.
+pub fn text(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\t' => safe.push_str("\\t"),
+            '\n' => safe.push_str("\\n"),
+            letter if is_hostile(letter) => push_bytes(&mut safe, letter),
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+/// JSON keeps its value: what is left unescaped in it and hostile becomes `\uNNNN`.
+pub fn json(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        // The line ends and the indentation are ours: inside strings they are escaped already.
+        if letter != '\n' && is_hostile(letter) {
+            // All hostile characters lie in the first plane. Writing to a string cannot fail.
+            let _ = write!(safe, "\\u{:04x}", u32::from(letter));
+        } else {
+            safe.push(letter);
+        }
+    }
+    safe
+}
+
+fn is_hostile(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn push_bytes(safe: &mut String, letter: char) {
+    let mut bytes = [0; 4];
+    for byte in letter.encode_utf8(&mut bytes).bytes() {
+        let _ = write!(safe, "\\x{byte:02X}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_stays_one_cell() {
+        assert_eq!(cell("a\tb\nc\\d"), "a\\tb\\nc\\\\d");
+    }
+
+    #[test]
+    fn control_bytes_do_not_reach_the_terminal() {
+        assert_eq!(cell("\u{1b}[31mred\u{7}\r\0"), "\\x1B[31mred\\x07\\x0D\\x00");
+        assert_eq!(cell("\u{9b}31m"), "\\xC2\\x9B31m");
+        assert_eq!(cell("abc\u{202e}fdp"), "abc\\xE2\\x80\\xAEfdp");
+    }
+
+    #[test]
+    fn other_scripts_stay_as_they_are() {
+        assert_eq!(cell("Küche 客厅 🖨"), "Küche 客厅 🖨");
+    }
+
+    #[test]
+    fn json_keeps_its_value() {
+        let value = serde_json::json!({"name": "x\u{9b}\u{7f}\u{202e}\u{1b}\n"});
+        let shown = json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(shown.chars().all(|letter| letter == '\n' || !is_hostile(letter)), "{shown:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+}

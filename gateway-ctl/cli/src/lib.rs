@@ -1,0 +1,25 @@
+//! The command-line client of the gateway: a client of its REST API and nothing else.
+//!
+//! Everything a user can say is one row of the table in [`commands`]. Parsing, the requests, what is printed, the help,
+//! the manual page and the completions all come from that table.
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod arguments;
+pub mod candidates;
+pub mod client;
+pub mod commands;
+pub mod completion;
+pub mod escape;
+pub mod failure;
+pub mod help;
+pub mod input;
+pub mod manual;
+pub mod output;
+pub mod program;
+pub mod request;
+pub mod special;
+pub mod suggest;
+pub mod tabular;
+
+pub use program::main;

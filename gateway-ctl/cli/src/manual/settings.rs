@@ -1,0 +1,123 @@
+//! gateway.yaml(5): the commented example of the configuration, which is also the default.
+
+use gateway_model::settings::EXAMPLE;
+
+use super::roff::Roff;
+
+pub fn page() -> String {
+    let mut page = Roff::new("gateway.yaml", 5, "File Formats Manual");
+    page.section("NAME").text("gateway.yaml - configuration of the network gateway");
+    page.section("SYNOPSIS").bold_line("/etc/gatewayd/config.yaml");
+    page.section("DESCRIPTION");
+    let (head, keys) = split(EXAMPLE);
+    page.text(&head.join(" "));
+    page.section("KEYS");
+    for block in keys {
+        push(&mut page, &block);
+    }
+    page.section("SEE ALSO").text("gatewayd(8), gateway-ctl(1)");
+    page.finish()
+}
+
+/// The comment at the top, and the file in blocks: a key of the first level with what belongs to it.
+fn split(example: &str) -> (Vec<&str>, Vec<Vec<&str>>) {
+    let mut lines = example.lines();
+    let head = lines.by_ref().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
+    let mut blocks: Vec<Vec<&str>> = Vec::new();
+    let mut comment = Vec::new();
+    for line in lines {
+        let is_nested = line.starts_with(' ');
+        match (line.trim().is_empty(), is_nested, line.starts_with('#')) {
+            (true, ..) => {}
+            (_, false, true) => comment.push(line),
+            (_, false, false) => {
+                let mut block = std::mem::take(&mut comment);
+                block.push(line);
+                blocks.push(block);
+            }
+            (_, true, _) => {
+                if let Some(block) = blocks.last_mut() {
+                    block.push(line);
+                }
+            }
+        }
+    }
+    (head, blocks)
+}
+
+fn push(page: &mut Roff, block: &[&str]) {
+    let section = block.iter().find(|line| is_key(line)).map_or("", |line| key(line));
+    let nests = block.iter().filter(|line| is_key(line)).count() > 1;
+    page.subsection(section);
+    let (mut comment, mut sample): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
+    for line in block {
+        if let Some(text) = line.trim_start().strip_prefix('#') {
+            // What is indented further is a sample of YAML.
+            match text.starts_with("   ") || !sample.is_empty() {
+                true => sample.push(text.trim_end().to_owned()),
+                false => comment.push(text.trim()),
+            }
+            continue;
+        }
+        let (name, value) = (key(line), line.split_once(':').map_or("", |(_, value)| value.trim()));
+        let is_section = nests && name == section && value.is_empty();
+        if !is_section {
+            let path = if nests { format!("{section}.{name}") } else { name.to_owned() };
+            let default = if value.is_empty() { "none" } else { value };
+            page.entry(&format!("{path} [{default}]"));
+        }
+        if !comment.is_empty() {
+            page.text(&comment.join(" "));
+        } else if !is_section {
+            page.text("See the section.");
+        }
+        page.example(&sample);
+        comment.clear();
+        sample.clear();
+    }
+}
+
+fn is_key(line: &str) -> bool {
+    !line.trim_start().starts_with('#') && line.contains(':')
+}
+
+fn key(line: &str) -> &str {
+    line.trim().split(':').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_example_has_an_entry() {
+        let page = page();
+        for path in [
+            "state_dir",
+            "listen.api_addr",
+            "network.wan_iface",
+            "auth.local_net",
+            "reconcile.interval_sec",
+            "tunnels",
+        ] {
+            assert!(page.contains(&format!("\\fB{path} [")), "{path}:\n{page}");
+        }
+        let keys = EXAMPLE.lines().filter(|line| is_key(line)).count();
+        let sections = EXAMPLE
+            .lines()
+            .filter(|line| is_key(line) && line.ends_with(':') && !line.starts_with(' '))
+            .count();
+        assert_eq!(page.matches(".TP\n").count(), keys - sections);
+    }
+
+    #[test]
+    fn what_the_comments_say_stands_at_their_key() {
+        let page = page();
+        let at = page.find("\\fBreconcile.interval_sec").expect("the key");
+        assert!(
+            page[at..].lines().nth(1).is_some_and(|line| line.contains("at least 5")),
+            "{}",
+            &page[at..at + 100]
+        );
+    }
+}

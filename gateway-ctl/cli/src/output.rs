@@ -1,0 +1,103 @@
+//! Standard output: data and nothing else. Warnings and hints go to standard error.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde_json::Value;
+
+use crate::commands::{Command, Kind, Prints};
+use crate::failure::Failure;
+use crate::tabular::{self, Style};
+use crate::{client::Answer, escape};
+
+/// Prints an answer as its command says.
+pub fn print(kind: &Kind, command: &Command, answer: &Answer) -> Result<(), Failure> {
+    let style = style();
+    let text = match command.prints {
+        Prints::Json => json(&answer.data),
+        Prints::Table(columns) => tabular::table(columns, &answer.data, style),
+        Prints::Fields => tabular::fields(&answer.data, style),
+        Prints::LeakMatrix => tabular::leak_matrix(&answer.data, style),
+        Prints::Text => answer.data.as_str().unwrap_or_default().to_owned(),
+    };
+    write(&text)?;
+    for (path, message) in &answer.warnings {
+        let place = if path.is_empty() { String::new() } else { format!("{}: ", escape::text(path)) };
+        warn(&format!("warning: {place}{}", escape::text(message)));
+    }
+    if let (Prints::Table(_), true, true) = (command.prints, style.aligned, is_empty_list(&answer.data)) {
+        warn(&empty_hint(kind));
+    }
+    if let Some(remark) = command.remark {
+        warn(remark);
+    }
+    Ok(())
+}
+
+fn empty_hint(kind: &Kind) -> String {
+    match kind.command("create") {
+        Some(_) => format!("There are none. gateway-ctl {} create --help tells how to make one.", kind.name),
+        None => "There are none.".to_owned(),
+    }
+}
+
+fn is_empty_list(data: &Value) -> bool {
+    data.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Two spaces a level, and one newline.
+pub fn json(data: &Value) -> String {
+    let text = serde_json::to_string_pretty(data).unwrap_or_default();
+    format!("{}\n", escape::json(&text))
+}
+
+/// Writes to standard output. A reader that has gone away has seen enough.
+pub fn write(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::Closed,
+        _ => Failure::Other(format!("standard output cannot be written: {error}")),
+    })
+}
+
+/// One line on standard error. If that is closed there is nobody to tell.
+pub fn warn(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+fn style() -> Style {
+    let terminal = io::stdout().is_terminal();
+    Style { aligned: terminal, coloured: terminal && wants_colour(|name| std::env::var_os(name)) }
+}
+
+/// By the conventions of no-color.org and of terminals that can do nothing.
+fn wants_colour(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> bool {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    set("NO_COLOR").is_none() && set("TERM").is_some_and(|term| term != "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_is_indented_by_two_and_ends_its_line() {
+        assert_eq!(super::json(&json!({"a": [1]})), "{\n  \"a\": [\n    1\n  ]\n}\n");
+    }
+
+    #[test]
+    fn colour_is_only_for_terminals_that_want_it() {
+        let with = |pairs: &'static [(&str, &str)]| {
+            wants_colour(move |name| {
+                pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
+            })
+        };
+        assert!(with(&[("TERM", "xterm")]));
+        assert!(with(&[("TERM", "xterm"), ("NO_COLOR", "")]));
+        assert!(!with(&[("TERM", "xterm"), ("NO_COLOR", "1")]));
+        assert!(!with(&[("TERM", "dumb")]));
+        assert!(!with(&[]));
+    }
+}

@@ -1,0 +1,98 @@
+//! The program from its words to its exit code.
+
+use std::env;
+use std::process::ExitCode;
+
+use crate::arguments::{Arguments, Asked, parse};
+use crate::client::{Answer, Client};
+use crate::commands::{Bad, Command, Kind, Verdict, Work, table};
+use crate::failure::Failure;
+use crate::{candidates, help, manual, output, request, special};
+
+pub fn main() -> ExitCode {
+    let code = words().and_then(|words| run(&table(), &words)).unwrap_or_else(|failure| {
+        // Nothing can be told where standard error is closed.
+        let text = failure.text();
+        if !text.is_empty() {
+            output::warn(text.trim_end());
+        }
+        failure.exit_code()
+    });
+    ExitCode::from(code)
+}
+
+fn words() -> Result<Vec<String>, Failure> {
+    let word = |word: std::ffi::OsString| {
+        word.into_string()
+            .map_err(|word| Failure::usage(format!("the argument {} is not UTF-8", word.to_string_lossy())))
+    };
+    env::args_os().skip(1).map(word).collect()
+}
+
+/// The exit code of what went well.
+fn run(table: &[Kind], words: &[String]) -> Result<u8, Failure> {
+    match parse(table, words)? {
+        Asked::Help(None, _) => output::write(&help::overview(table))?,
+        Asked::Help(Some(kind), None) => output::write(&help::kind(kind))?,
+        Asked::Help(Some(kind), Some(command)) => output::write(&help::command(kind, command))?,
+        Asked::Version => output::write(&format!("gateway-ctl {}\n", env!("CARGO_PKG_VERSION")))?,
+        Asked::Candidates(words) => output::write(&candidates::lines(table, &words))?,
+        Asked::Manual(page) => output::write(&manual::render(page, table))?,
+        Asked::Run(kind, command, arguments) => {
+            let answer = answer(table, kind, command, &arguments)?;
+            output::print(kind, command, &answer)?;
+            return Ok(command.verdict.map_or(0, |verdict| judge(verdict, &answer)));
+        }
+    }
+    Ok(0)
+}
+
+fn answer(table: &[Kind], kind: &Kind, command: &Command, arguments: &Arguments) -> Result<Answer, Failure> {
+    match (command.work, command.calls.first()) {
+        (Work::Special(special), _) => special::run(special, table, arguments),
+        (Work::Call, Some(call)) => {
+            let client = Client::from_environment()?;
+            let (path, body) = request::build(&client, command, *call, arguments)?;
+            client.call(call.method, &path, body.as_deref())
+        }
+        (Work::Pick, Some(call)) => {
+            let client = Client::from_environment()?;
+            let mut answer = client.get(call.path)?;
+            let name = command.operands.first().and_then(|operand| arguments.operand(operand.name));
+            let name = name.unwrap_or_default();
+            let objects = answer.data.as_array().map_or(&[][..], Vec::as_slice);
+            let noun = kind.name.trim_end_matches('s').replace('-', " ");
+            match request::find(objects, name)?.cloned() {
+                Some(object) => answer.data = object,
+                None => return Err(special::absent(&client, call.method, call.path, &noun, name)),
+            }
+            Ok(answer)
+        }
+        (Work::Call | Work::Pick, None) => Err(Failure::Other("this command calls nothing".to_owned())),
+    }
+}
+
+fn judge(verdict: Verdict, answer: &Answer) -> u8 {
+    let is_bad = match (answer.data.pointer(verdict.field), verdict.bad) {
+        (Some(value), Bad::False) => value == false,
+        (Some(value), Bad::Text(text)) => value == text,
+        (None, _) => false,
+    };
+    if is_bad { verdict.exit } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_bad_news_changes_the_exit_code() {
+        let verify = Verdict { field: "/ok", bad: Bad::False, exit: 7 };
+        let code = |data| judge(verify, &Answer { data, warnings: Vec::new() });
+        assert_eq!(code(json!({"ok": true})), 0);
+        assert_eq!(code(json!({"ok": false})), 7);
+        assert_eq!(code(json!({})), 0);
+    }
+}

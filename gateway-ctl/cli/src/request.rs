@@ -1,0 +1,145 @@
+//! What is sent for a command of the table: operands and flags in path and body.
+
+use std::borrow::Cow;
+
+use gateway_model::Id;
+use serde_json::{Map, Value};
+
+use crate::arguments::Arguments;
+use crate::client::Client;
+use crate::commands::{Call, Command, Flag, Operand, What};
+use crate::failure::{Failure, Usage};
+use crate::input;
+
+/// The path of a call and, for methods that have one, the body.
+pub fn build(
+    client: &Client,
+    command: &Command,
+    call: Call,
+    arguments: &Arguments,
+) -> Result<(String, Option<String>), Failure> {
+    // Mistakes in the input are found before anything is sent.
+    let body = body(command, call, arguments)?;
+    let mut path = call.path.to_owned();
+    for operand in &command.operands {
+        let placeholder = format!("{{{}}}", operand.name);
+        if let (true, Some(given)) = (path.contains(&placeholder), arguments.operand(operand.name)) {
+            let value = match operand.what {
+                What::Object(collection) => resolve(client, collection, given)?,
+                _ => given.to_owned(),
+            };
+            path = path.replace(&placeholder, &segment(&value));
+        }
+    }
+    Ok((path, body))
+}
+
+fn body(command: &Command, call: Call, arguments: &Arguments) -> Result<Option<String>, Failure> {
+    if let Some(operand) = command.body() {
+        return input::body(operand, arguments.operand(operand.name)).map(Some);
+    }
+    let mut fields = Map::new();
+    for operand in &command.operands {
+        if !call.path.contains(&format!("{{{}}}", operand.name))
+            && let Some(value) = arguments.operand(operand.name)
+        {
+            fields.insert(operand.name.to_owned(), value.into());
+        }
+    }
+    for flag in command.flags {
+        if let Some(value) = arguments.flag(flag.name) {
+            fields.insert(flag.field.to_owned(), flag_value(flag, value));
+        }
+    }
+    Ok((!fields.is_empty()).then(|| Value::Object(fields).to_string()))
+}
+
+fn flag_value(flag: &Flag, text: &str) -> Value {
+    match text.parse::<u64>() {
+        Ok(number) if flag.integer => number.into(),
+        _ => text.into(),
+    }
+}
+
+/// The id of the object that is meant: ids go as they are, names are looked up.
+pub fn resolve(client: &Client, collection: &'static str, given: &str) -> Result<String, Failure> {
+    if given.parse::<Id>().is_ok() {
+        return Ok(given.to_owned());
+    }
+    // Whatever keeps the list away keeps the object away too, and says so better there.
+    let Ok(answer) = client.get(collection) else { return Ok(given.to_owned()) };
+    let objects = answer.data.as_array().map_or(&[][..], Vec::as_slice);
+    match find(objects, given)? {
+        Some(object) => Ok(identity(object).unwrap_or(given).to_owned()),
+        None => Ok(given.to_owned()),
+    }
+}
+
+/// The object with this id, else the only one with this name.
+pub fn find<'a>(objects: &'a [Value], given: &str) -> Result<Option<&'a Value>, Failure> {
+    if let Some(object) = objects.iter().find(|object| identity(object) == Some(given)) {
+        return Ok(Some(object));
+    }
+    let named: Vec<&Value> =
+        objects.iter().filter(|object| object.get("name").and_then(Value::as_str) == Some(given)).collect();
+    match named.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        many => Err(Failure::Usage(Usage {
+            message: format!("{} objects have the name {given:?}; say which one by its id", many.len()),
+            advice: many.iter().filter_map(|object| identity(object)).map(str::to_owned).collect(),
+        })),
+    }
+}
+
+fn identity(object: &Value) -> Option<&str> {
+    object.get("id").and_then(Value::as_str)
+}
+
+/// A value as one segment of a path.
+pub fn segment(value: &str) -> Cow<'_, str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    // A segment of dots alone would climb.
+    let climbs = matches!(value, "." | "..");
+    if !climbs && value.bytes().all(plain) {
+        return Cow::Borrowed(value);
+    }
+    let escaped = value.bytes().map(|byte| match byte {
+        byte if plain(byte) && !climbs => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    Cow::Owned(escaped.collect())
+}
+
+/// The operand of a command that names an object.
+pub fn object_operand(command: &Command) -> Option<(&Operand, &'static str)> {
+    command.operands.iter().find_map(|operand| match operand.what {
+        What::Object(collection) => Some((operand, collection)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_segment_cannot_leave_its_place() {
+        assert_eq!(segment("wg-a"), "wg-a");
+        assert_eq!(segment("a/b?c#d e%"), "a%2Fb%3Fc%23d%20e%25");
+        assert_eq!(segment(".."), "%2E%2E");
+        assert_eq!(segment("ü"), "%C3%BC");
+    }
+
+    #[test]
+    fn a_name_that_two_objects_have_is_refused() {
+        let objects =
+            [json!({"id": "1", "name": "tv"}), json!({"id": "2", "name": "tv"}), json!({"id": "tv"})];
+        assert_eq!(find(&objects, "tv").unwrap(), Some(&objects[2]));
+        let text = find(&objects[..2], "tv").unwrap_err().text();
+        assert!(text.contains("2 objects have the name") && text.contains("\n  1\n  2\n"), "{text}");
+        assert_eq!(find(&objects, "radio").unwrap(), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! Commands that one call cannot do.
+
+use gateway_model::{Id, MacAddr};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::Arguments;
+use crate::client::{Answer, Client};
+use crate::commands::{Kind, Method};
+use crate::completion;
+use crate::failure::{Failure, Refusal};
+use crate::request::{find, segment};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    /// The client's version and, if it can be reached, the server's
+    Version,
+    /// The views that tell whether all is well, as checks
+    Verify,
+    /// By address of the card, id or name
+    Evaluate,
+    Block,
+    Unblock,
+    Completion,
+}
+
+/// Does it. The client is made when it is wanted: some need none.
+pub fn run(special: Special, table: &[Kind], arguments: &Arguments) -> Result<Answer, Failure> {
+    match special {
+        Special::Version => version(&Client::from_environment()?),
+        Special::Verify => verify(&Client::from_environment()?),
+        Special::Evaluate => {
+            evaluate(&Client::from_environment()?, arguments.operand("device").unwrap_or_default())
+        }
+        Special::Block => block(&Client::from_environment()?, &arguments.operands("domain")),
+        Special::Unblock => unblock(&Client::from_environment()?, &arguments.operands("domain")),
+        Special::Completion => {
+            let shell = arguments.operand("shell").unwrap_or_default();
+            Ok(data(completion::script(table, shell).into()))
+        }
+    }
+}
+
+fn data(data: Value) -> Answer {
+    Answer { data, warnings: Vec::new() }
+}
+
+fn version(client: &Client) -> Result<Answer, Failure> {
+    let server = match client.get("/version") {
+        Ok(answer) => answer.data,
+        Err(Failure::Unreachable { .. }) => Value::Null,
+        Err(failure) => return Err(failure),
+    };
+    Ok(data(json!({"client": {"version": env!("CARGO_PKG_VERSION")}, "server": server})))
+}
+
+/// A view of the API and what it must say.
+type Check = (&'static str, &'static str, fn(&Value) -> (bool, String));
+
+const CHECKS: &[Check] = &[
+    ("health", "/health", healthy),
+    ("subsystems", "/observer", subsystems_stand),
+    ("drift", "/drift", drift_is_repaired),
+    ("leaks", "/policy/leak-matrix", nothing_leaks),
+    ("enforcement", "/enforce", enforced),
+];
+
+/// A view that the gateway refuses is a check that fails; only a gateway that does not answer ends the command.
+fn verify(client: &Client) -> Result<Answer, Failure> {
+    let mut checks = Vec::new();
+    for (name, path, check) in CHECKS {
+        let (ok, detail) = match client.get(path) {
+            Ok(answer) => check(&answer.data),
+            Err(Failure::Refused(refusal)) => (false, told(&refusal)),
+            Err(failure) => return Err(failure),
+        };
+        checks.push((ok, json!({"name": name, "ok": ok, "detail": detail})));
+    }
+    let ok = checks.iter().all(|(ok, _)| *ok);
+    let checks: Vec<Value> = checks.into_iter().map(|(_, check)| check).collect();
+    Ok(data(json!({"ok": ok, "checks": checks})))
+}
+
+fn told(refusal: &Refusal) -> String {
+    format!("{} ({} {})", refusal.sentence(), refusal.status, refusal.code)
+}
+
+fn word<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn healthy(health: &Value) -> (bool, String) {
+    let (status, reason) = (word(health, "status"), word(health, "reason"));
+    let detail = if reason.is_empty() { status.to_owned() } else { format!("{status}: {reason}") };
+    (status == "ok", detail)
+}
+
+fn subsystems_stand(observer: &Value) -> (bool, String) {
+    let all = list(observer);
+    let bad: Vec<String> = all
+        .iter()
+        .filter(|subsystem| !matches!(word(subsystem, "state"), "ok" | "disabled"))
+        .map(|subsystem| {
+            let parts = ["subsystem", "state", "message"].map(|name| word(subsystem, name));
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
+        })
+        .collect();
+    let detail = if bad.is_empty() { format!("{} stand as wanted", all.len()) } else { bad.join("; ") };
+    (bad.is_empty(), detail)
+}
+
+fn drift_is_repaired(drift: &Value) -> (bool, String) {
+    let all = list(drift);
+    let open: Vec<&str> =
+        all.iter().filter(|item| item["repaired"] != true).map(|item| word(item, "resource")).collect();
+    let detail = match (all.len(), open.len()) {
+        (0, _) => "none".to_owned(),
+        (count, 0) => format!("{count}, all repaired"),
+        (..) => format!("not repaired: {}", open.join(", ")),
+    };
+    (open.is_empty(), detail)
+}
+
+fn nothing_leaks(matrix: &Value) -> (bool, String) {
+    let risk = word(matrix, "risk");
+    let bad: Vec<&str> = list(&matrix["rows"])
+        .iter()
+        .filter(|row| word(row, "risk") == "high")
+        .map(|row| word(row, "name"))
+        .collect();
+    let detail =
+        if bad.is_empty() { format!("risk {risk}") } else { format!("risk {risk}: {}", bad.join(", ")) };
+    // Low: it leaks where a policy says that it may.
+    (matches!(risk, "none" | "low"), detail)
+}
+
+fn enforced(enforce: &Value) -> (bool, String) {
+    let places = list(&enforce["attach"]);
+    let missing: Vec<&str> = places
+        .iter()
+        .filter(|place| place["present"] != true)
+        .map(|place| word(place, "interface"))
+        .collect();
+    let policies = list(&enforce["policies"]).len();
+    let detail = match missing.as_slice() {
+        [] => format!("{policies} policies at {} interfaces", places.len()),
+        missing => format!("missing interfaces: {}", missing.join(", ")),
+    };
+    (missing.is_empty(), detail)
+}
+
+fn evaluate(client: &Client, device: &str) -> Result<Answer, Failure> {
+    let body = if let Ok(mac) = device.parse::<MacAddr>() {
+        json!({"mac": mac.to_string()})
+    } else if device.parse::<Id>().is_ok() {
+        json!({"device_id": device})
+    } else {
+        let devices = client.get("/devices")?.data;
+        let Some(found) = find(list(&devices), device)? else {
+            return Err(absent(client, Method::Post, "/policy/evaluate", "device", device));
+        };
+        json!({"device_id": found["id"]})
+    };
+    let mut answer = client.call(Method::Post, "/policy/evaluate", Some(&body.to_string()))?;
+    if let Some(fields) = answer.data.as_object_mut()
+        && let Some(sentence) = fields.remove("sentence")
+    {
+        // What people look for stands first.
+        let mut ordered = Map::from_iter([("sentence".to_owned(), sentence)]);
+        ordered.append(fields);
+        *fields = ordered;
+    }
+    Ok(answer)
+}
+
+/// As if the gateway had said it.
+pub fn absent(client: &Client, method: Method, path: &str, noun: &str, name: &str) -> Failure {
+    Refusal {
+        method,
+        url: client.address.url(path),
+        address: client.address.clone(),
+        had_body: false,
+        status: 404,
+        code: "not_found".to_owned(),
+        message: format!("There is no {noun} {name:?}."),
+        details: Map::new(),
+        retry_after: None,
+    }
+    .into()
+}
+
+fn block(client: &Client, domains: &[&str]) -> Result<Answer, Failure> {
+    client.call(Method::Post, "/dns/blocklist", Some(&json!({"domains": domains}).to_string()))
+}
+
+/// One call a domain; one that was not on the list is not a failure, as the outcome is the wanted one.
+fn unblock(client: &Client, domains: &[&str]) -> Result<Answer, Failure> {
+    let (mut changed, mut unchanged, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    for domain in domains {
+        match client.call(Method::Delete, &format!("/dns/blocklist/{}", segment(domain)), None) {
+            Ok(answer) => {
+                warnings.extend(answer.warnings);
+                changed.push(*domain);
+            }
+            Err(Failure::Refused(refusal)) if refusal.code == "not_found" => unchanged.push(*domain),
+            Err(failure) if changed.is_empty() => return Err(failure),
+            Err(failure) => {
+                crate::output::warn(&format!("unblocked before this failed: {}", changed.join(", ")));
+                return Err(failure);
+            }
+        }
+    }
+    Ok(Answer { data: json!({"changed": changed, "unchanged": unchanged}), warnings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_daemon_is_not_healthy() {
+        assert_eq!(healthy(&json!({"status": "ok"})), (true, "ok".to_owned()));
+        let blocked = healthy(&json!({"status": "blocked", "reason": "the store is damaged"}));
+        assert_eq!(blocked, (false, "blocked: the store is damaged".to_owned()));
+        assert!(!healthy(&json!({})).0);
+    }
+
+    #[test]
+    fn a_failed_subsystem_is_named() {
+        let observer = json!([
+            {"subsystem": "routes", "state": "ok"},
+            {"subsystem": "nft", "state": "failed", "message": "no nft"},
+        ]);
+        assert_eq!(subsystems_stand(&observer), (false, "nft: failed: no nft".to_owned()));
+    }
+
+    #[test]
+    fn drift_counts_only_while_it_stands() {
+        assert_eq!(drift_is_repaired(&json!([])), (true, "none".to_owned()));
+        assert!(drift_is_repaired(&json!([{"resource": "r", "repaired": true}])).0);
+        assert!(!drift_is_repaired(&json!([{"resource": "r", "repaired": false}])).0);
+    }
+
+    #[test]
+    fn an_unknown_risk_is_not_taken_for_none() {
+        assert!(nothing_leaks(&json!({"risk": "low", "rows": []})).0);
+        assert!(!nothing_leaks(&json!({"rows": []})).0);
+        let high = json!({"risk": "high", "rows": [{"name": "tv", "risk": "high"}]});
+        assert_eq!(nothing_leaks(&high), (false, "risk high: tv".to_owned()));
+    }
+}
