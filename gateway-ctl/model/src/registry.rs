@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
+use crate::change::Ops;
 use crate::decode::{self, Decoded};
 use crate::edit::{Deleted, EditError, Written};
 use crate::filter::Filter;
@@ -90,6 +91,7 @@ pub struct Kind {
     visit_secrets: fn(&mut State, Scope, &mut SecretVisitor<'_>),
     input_schema: fn(&mut SchemaGenerator) -> Schema,
     output_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) ops: Ops,
 }
 
 /// A stored row that cannot be read back.
@@ -140,6 +142,7 @@ impl Kind {
             visit_secrets: |state, scope, visit| secrets::visit_table(R::table_mut(state), scope, visit),
             input_schema: input_schema::<R>,
             output_schema: output_schema::<R>,
+            ops: Ops::of::<R>(),
         }
     }
 

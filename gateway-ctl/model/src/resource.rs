@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::change::Names;
 use crate::edit::EditError;
 use crate::id::{Id, Revision};
 use crate::problem::Problems;
@@ -134,6 +135,9 @@ pub trait Resource:
     /// read-only fields that are stored.
     fn carry_over(_input: &mut Map<String, Value>, _before: &Self) {}
 
+    /// Puts ids where an input names other objects, in fields that hold ids. Fields that hold names need nothing.
+    fn resolve(_input: &mut Map<String, Value>, _names: &Names<'_>) {}
+
     /// Adds fields that are derived from other rows to the shown form.
     fn adorn(&self, _state: &State, _shown: &mut Map<String, Value>) {}
 
@@ -251,7 +255,7 @@ pub(crate) fn strip_read_only<R: Resource>(input: &mut Map<String, Value>) {
     }
 }
 
-fn strip(map: &mut Map<String, Value>, path: &str) {
+pub(crate) fn strip(map: &mut Map<String, Value>, path: &str) {
     let Some((head, rest)) = path.split_once('.') else {
         map.shift_remove(path);
         return;

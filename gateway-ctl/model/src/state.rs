@@ -332,5 +332,7 @@ fn collect_references<R: Resource>(table: &Table<R>, noun: &'static str, target:
     }
 }
 
+pub(crate) mod planned;
+
 #[cfg(test)]
 mod tests;

@@ -162,6 +162,42 @@ impl<R: Resource> Table<R> {
         Some(row)
     }
 
+    /// Takes the row out for a while: its slot stays its own, and the table counts as unchanged.
+    pub(crate) fn lift(&mut self, id: Id) -> Option<Arc<R>> {
+        let row = self.rows.remove(&id)?;
+        self.unindex(&row);
+        Some(row)
+    }
+
+    /// Puts a lifted row back as it was, and the version of the collection with it.
+    pub(crate) fn lay_back(&mut self, row: Arc<R>, revision: Revision) -> Result<(), KeyClash> {
+        if let Some(clash) = self.clash(&row) {
+            return Err(clash);
+        }
+        let id = row.meta().id;
+        if let Some(old) = self.rows.get(&id).cloned() {
+            self.unindex(&old);
+        }
+        let keys = Keys::of(row.as_ref());
+        for (_, key) in keys.unique {
+            self.unique.insert(key, id);
+        }
+        for key in keys.shared {
+            self.shared.insert((key, id), ());
+        }
+        self.rows.insert(id, row);
+        self.dirty.remove(&id);
+        self.revision = revision;
+        Ok(())
+    }
+
+    /// Gives up a lifted row for good.
+    pub(crate) fn discard(&mut self, id: Id, slot: u32, revision: Revision) {
+        self.slots.remove(&slot);
+        self.revision = self.revision.max(revision);
+        self.dirty.insert(id);
+    }
+
     /// For the store, when it reads back what it wrote: where the search for slots goes on, and the
     /// version of the collection (deletions leave no row that would tell).
     pub fn resume(&mut self, next_slot: u32, revision: Revision) {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::device_group::DeviceGroup;
 use super::trust_class::{TrustClass, check_class};
+use crate::change::Names;
 use crate::edit::EditError;
 use crate::id::{Id, MacAddr};
 use crate::problem::{Problems, code};
@@ -201,6 +202,10 @@ impl Resource for Device {
             };
             keys.unique(field, mac.to_string());
         }
+    }
+
+    fn resolve(input: &mut Map<String, Value>, names: &Names<'_>) {
+        names.resolve_all(DeviceGroup::NOUN, input.get_mut("groups"));
     }
 
     fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::device::Device;
 use super::trust_class::{TrustClass, check_class};
+use crate::change::Names;
 use crate::id::Id;
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
@@ -89,6 +91,10 @@ impl Resource for DeviceGroup {
         class
             .chain(self.members.iter().map(|id| Ref::new(Device::NOUN, id, "members", Hold::Member)))
             .collect()
+    }
+
+    fn resolve(input: &mut Map<String, Value>, names: &Names<'_>) {
+        names.resolve_all(Device::NOUN, input.get_mut("members"));
     }
 
     fn keys(&self, keys: &mut Keys) {

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::device::Device;
 use super::device_group::DeviceGroup;
 use super::policy_source::{self, Source, SourceType};
 use super::tunnel::Tunnel;
+use crate::change::Names;
 use crate::edit::EditError;
 use crate::id::{Id, IfName};
 use crate::problem::{Problems, code};
@@ -434,6 +436,18 @@ impl Resource for RoutingPolicy {
             Some(Ref::new(kind, &hop.target, format!("hops[{index}].target"), Hold::Loose))
         });
         sources.chain(hops).collect()
+    }
+
+    fn resolve(input: &mut Map<String, Value>, names: &Names<'_>) {
+        let noun = match input.get("source_type").and_then(Value::as_str) {
+            Some("device") => Device::NOUN,
+            Some("device_group") => DeviceGroup::NOUN,
+            _ => return,
+        };
+        if let Some(Value::String(value)) = input.get_mut("source_value") {
+            let resolved = |text: &str| names.id(noun, text.trim()).map_or(text.to_owned(), |id| id.to_string());
+            *value = value.split(',').map(resolved).collect::<Vec<_>>().join(",");
+        }
     }
 
     fn keys(&self, keys: &mut Keys) {

@@ -1,0 +1,145 @@
+//! What differs between two states, object by object and field by field. Secrets are told to differ, never shown.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::id::Id;
+use crate::registry::KINDS;
+use crate::resource::{Resource, to_shown};
+use crate::state::State;
+use crate::state::planned::content;
+
+/// What becomes of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Op {
+    Create,
+    Update,
+    Unchanged,
+    Delete,
+}
+
+/// One object of a change.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ItemChange {
+    pub op: Op,
+    /// The noun of the kind: `routing_policy`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub id: Id,
+    pub name: String,
+    /// Where the plan says it; nothing for what follows from other objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The fields that differ, for an update.
+    pub diff: BTreeMap<String, FieldDiff>,
+}
+
+/// How a field differs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct FieldDiff {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Value>,
+    /// `set`, `changed` or `cleared`, in place of the values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<&'static str>,
+}
+
+/// A row in two states.
+#[derive(Clone, Debug)]
+pub(crate) struct RowDiff {
+    pub op: Op,
+    pub label: String,
+    pub fields: BTreeMap<String, FieldDiff>,
+}
+
+/// Everything that a draft changed against the state it began with.
+pub fn diff(before: &State, draft: &State) -> Vec<ItemChange> {
+    let of_kind = |kind: &'static crate::registry::Kind| {
+        let rows = (kind.ops.dirty)(draft).into_iter();
+        rows.filter_map(move |id| {
+            let RowDiff { op, label, fields } = (kind.ops.diff)(before, draft, id)?;
+            Some(ItemChange { op, kind: kind.noun, id, name: label, path: None, diff: fields })
+        })
+    };
+    KINDS.iter().flat_map(of_kind).collect()
+}
+
+pub(crate) fn diff_row<R: Resource>(before: &State, after: &State, id: Id) -> Option<RowDiff> {
+    let (had, has) = (R::table(before).get(id), R::table(after).get(id));
+    let (op, label, fields) = match (had, has) {
+        (None, None) => return None,
+        (None, Some(has)) => (Op::Create, has.label(), BTreeMap::new()),
+        (Some(had), None) => (Op::Delete, had.label(), BTreeMap::new()),
+        (Some(had), Some(has)) => {
+            let mut fields = shown_fields(to_shown(had.as_ref(), before), to_shown(has.as_ref(), after));
+            secret_fields(had.as_ref(), has.as_ref(), &mut fields);
+            let op = if fields.is_empty() { Op::Unchanged } else { Op::Update };
+            (op, has.label(), fields)
+        }
+    };
+    Some(RowDiff { op, label: label.to_owned(), fields })
+}
+
+fn shown_fields(had: Value, has: Value) -> BTreeMap<String, FieldDiff> {
+    let (Value::Object(mut had), Value::Object(has)) = (content(had), content(has)) else {
+        return BTreeMap::new();
+    };
+    let mut fields = BTreeMap::new();
+    for (key, to) in has {
+        let from = had.shift_remove(&key);
+        if from.as_ref() != Some(&to) {
+            fields.insert(key, FieldDiff { from, to: Some(to), secret: None });
+        }
+    }
+    fields.extend(
+        had.into_iter().map(|(key, from)| (key, FieldDiff { from: Some(from), ..FieldDiff::default() })),
+    );
+    fields
+}
+
+/// Adds the secrets that differ, by their paths; the `has_` fields beside them say the same and go.
+fn secret_fields<R: Resource>(had: &R, has: &R, fields: &mut BTreeMap<String, FieldDiff>) {
+    let (mut had, mut has) = (had.clone(), has.clone());
+    let had: BTreeMap<String, _> =
+        had.secrets().into_iter().map(|(at, secret)| (at, secret.clone())).collect();
+    let has: BTreeMap<String, _> =
+        has.secrets().into_iter().map(|(at, secret)| (at, secret.clone())).collect();
+    for pointer in had.keys().chain(has.keys().filter(|pointer| !had.contains_key(*pointer))) {
+        let is_set = |secret: Option<&crate::Secret>| secret.is_some_and(crate::Secret::is_set);
+        let (from, to) = (had.get(pointer), has.get(pointer));
+        let secret = match (is_set(from), is_set(to)) {
+            (false, false) => continue,
+            (true, true) if from == to => continue,
+            (true, true) => "changed",
+            (false, true) => "set",
+            (true, false) => "cleared",
+        };
+        let path = path_of(pointer);
+        if !path.contains('.') {
+            fields.remove(&format!("has_{path}"));
+        }
+        fields.insert(path, FieldDiff { secret: Some(secret), ..FieldDiff::default() });
+    }
+}
+
+/// `/peers/0/preshared_key` as `peers[0].preshared_key`.
+fn path_of(pointer: &str) -> String {
+    let mut path = String::new();
+    for part in pointer.split('/').filter(|part| !part.is_empty()) {
+        if part.bytes().all(|byte| byte.is_ascii_digit()) {
+            path.push_str(&format!("[{part}]"));
+        } else {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(part);
+        }
+    }
+    path
+}

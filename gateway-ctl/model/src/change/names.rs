@@ -1,0 +1,62 @@
+//! Names of objects, for inputs that may name what they refer to by id.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::id::Id;
+use crate::registry;
+use crate::state::State;
+
+/// Who is called what, among the stored objects and those of the plan at hand.
+#[derive(Debug)]
+pub struct Names<'a> {
+    state: &'a State,
+    /// By kind and name or id as the plan gives it.
+    planned: BTreeMap<(&'static str, String), Id>,
+    /// By kind and label. Two objects of one label are none.
+    labels: BTreeMap<(&'static str, String), Option<Id>>,
+}
+
+impl<'a> Names<'a> {
+    /// The names of the stored objects of these kinds.
+    pub(crate) fn new(state: &'a State) -> Names<'a> {
+        let mut labels: BTreeMap<(&'static str, String), Option<Id>> = BTreeMap::new();
+        for kind in registry::KINDS {
+            for (label, id) in (kind.ops.labels)(state) {
+                labels.entry((kind.noun, label)).and_modify(|have| *have = None).or_insert(Some(id));
+            }
+        }
+        Names { state, planned: BTreeMap::new(), labels }
+    }
+
+    /// How many stored objects of the kind have this label: none, one, or several.
+    pub(crate) fn labelled(&self, noun: &'static str, label: &str) -> Option<Option<Id>> {
+        self.labels.get(&(noun, label.to_owned())).copied()
+    }
+
+    pub(crate) fn plan(&mut self, noun: &'static str, name: &str, id: Id) {
+        self.planned.entry((noun, name.to_owned())).or_insert(id);
+    }
+
+    /// The id of the object that is meant by an id, a unique name, or a name that only one object has.
+    pub fn id(&self, noun: &'static str, text: &str) -> Option<Id> {
+        let planned = || self.planned.get(&(noun, text.to_owned())).copied();
+        let stored = || registry::kind(noun)?.find(self.state, text);
+        let labelled = || self.labelled(noun, text).flatten();
+        planned().or_else(stored).or_else(labelled)
+    }
+
+    /// Puts the id in the place of a name; what names nothing stays.
+    pub fn resolve(&self, noun: &'static str, value: &mut Value) {
+        if let Some(id) = value.as_str().and_then(|text| self.id(noun, text.trim())) {
+            *value = Value::String(id.to_string());
+        }
+    }
+
+    /// The same for each element of a list.
+    pub fn resolve_all(&self, noun: &'static str, list: Option<&mut Value>) {
+        let list = list.and_then(Value::as_array_mut);
+        list.into_iter().flatten().for_each(|value| self.resolve(noun, value));
+    }
+}

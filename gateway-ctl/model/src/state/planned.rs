@@ -1,0 +1,192 @@
+//! Edits of many rows at once. Rows are lifted out of the draft together and then written again, laid back or dropped,
+//! so that what they exchange among themselves (names, priorities) meets nothing of what it replaces.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Applied, State};
+use crate::edit::EditError;
+use crate::id::{Id, Revision};
+use crate::problem::Warning;
+use crate::registry::decode_input;
+use crate::resource::{META_KEYS, Resource, to_shown};
+use crate::table::{KeyClash, Table};
+
+impl State {
+    /// An id for a row to be.
+    pub(crate) fn mint(&mut self) -> Id {
+        let id = Id::mint(self.now, self.minted);
+        self.minted += 1;
+        id
+    }
+
+    pub(crate) fn lift<R: Resource>(&mut self, id: Id) {
+        R::table_mut(self).lift(id);
+    }
+
+    /// Lays a lifted row back as it was in `before`. If something else has taken its keys it stays out.
+    pub(crate) fn lay_back<R: Resource>(&mut self, before: &State, id: Id) {
+        if let Some(row) = R::table(before).get(id).cloned() {
+            let revision = R::table(self).revision();
+            // A clash was reported where the other row was written.
+            let _ = R::table_mut(self).lay_back(row, revision);
+        }
+    }
+
+    /// Writes the input in the place of a lifted row, or as a new row of this id. A row that comes out as it was
+    /// counts as not written.
+    pub(crate) fn write_lifted<R: Resource>(
+        &mut self,
+        before: &State,
+        id: Id,
+        input: Value,
+    ) -> Result<Vec<Warning>, EditError> {
+        let had = R::table(before).get(id).cloned();
+        let (mut row, mut warnings) =
+            decode_input::<R>(input, had.as_deref(), self).map_err(EditError::Invalid)?;
+        match &had {
+            Some(had) => *row.meta_mut() = had.meta().clone(),
+            None => {
+                let slot = R::table(self).free_slot();
+                let slot =
+                    slot.ok_or(EditError::LimitReached { resource_type: R::NOUN, limit: R::SLOTS - 1 })?;
+                let now = self.now;
+                let meta = row.meta_mut();
+                (meta.id, meta.created_at, meta.slot) = (id, now, slot);
+            }
+        }
+        let revision = R::table(self).revision();
+        let shown_before = had.as_ref().map(|had| content(to_shown(had.as_ref(), self)));
+        let written = self.write(row, had.clone());
+        let (written, more) = match written {
+            Ok(written) => written,
+            Err(error) => {
+                self.lift::<R>(id);
+                return Err(error);
+            }
+        };
+        warnings.extend(more);
+        if let Some(had) = had
+            && same_content(had.as_ref(), written.as_ref())
+            && shown_before == Some(content(to_shown(written.as_ref(), self)))
+        {
+            let _ = R::table_mut(self).lay_back(had, revision);
+        }
+        Ok(warnings)
+    }
+
+    /// Deletes a lifted row, unless something holds it.
+    pub(crate) fn drop_lifted<R: Resource>(
+        &mut self,
+        before: &State,
+        id: Id,
+        force: bool,
+    ) -> Result<(), EditError> {
+        let Some(row) = R::table(before).get(id).cloned() else { return Ok(()) };
+        row.admit_delete(self)?;
+        let references = self.references_of(row.as_ref());
+        if references.firm > 0 || (references.loose > 0 && !force) {
+            return Err(EditError::InUse { resource_type: R::NOUN, id, references: Box::new(references) });
+        }
+        row.release(self)?;
+        let (slot, revision) = (row.meta().slot, self.revision);
+        R::table_mut(self).discard(id, slot, revision);
+        Ok(())
+    }
+
+    /// Makes the rows of the kind those of another state, which was valid as a whole. Rows keep their ids, numbers and
+    /// times of creation; what differs is written at the revision of this draft.
+    pub(crate) fn take_over<R: Resource>(&mut self, target: &State) -> Result<(), KeyClash> {
+        let table = R::table(self);
+        let stays = |had: &Arc<R>| {
+            let new = R::table(target).get(had.meta().id);
+            new.is_some_and(|new| {
+                had.meta().slot == new.meta().slot && same_content(had.as_ref(), new.as_ref())
+            })
+        };
+        let leaving: Vec<Arc<R>> = table.arcs().filter(|had| !stays(had)).cloned().collect();
+        let (now, revision) = (self.now, self.revision);
+        for had in &leaving {
+            let (id, slot) = (had.meta().id, had.meta().slot);
+            R::table_mut(self).lift(id);
+            R::table_mut(self).discard(id, slot, revision);
+        }
+        for new in R::table(target).arcs() {
+            if R::table(self).contains(new.meta().id) {
+                continue;
+            }
+            let mut row = new.as_ref().clone();
+            (row.meta_mut().updated_at, row.meta_mut().revision) = (now, revision);
+            R::table_mut(self).put(row)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the settings whose keys are picked those of another state.
+    pub(crate) fn take_over_settings(&mut self, target: &State, is_ours: impl Fn(&str) -> bool) {
+        let here = self.settings.iter().map(|(key, _)| key);
+        let keys: BTreeSet<&str> = here.chain(target.settings.iter().map(|(key, _)| key)).collect();
+        let keys: Vec<String> = keys.into_iter().filter(|key| is_ours(key)).map(str::to_owned).collect();
+        for key in keys {
+            let Some(want) = target.settings.setting(&key) else {
+                self.unset(&key);
+                continue;
+            };
+            let mut want = want.as_ref().clone();
+            if let Some(have) = self.settings.setting(&key) {
+                (want.revision, want.updated_at) = (have.revision, have.updated_at);
+                if want == **have {
+                    continue;
+                }
+            }
+            (want.revision, want.updated_at) = (self.revision, self.now);
+            self.settings.put(&key, want);
+        }
+    }
+
+    /// Whether the policies were edited since they were last applied.
+    pub(crate) fn has_unapplied(&self) -> bool {
+        self.applied.at.is_none() || self.routing_policies.revision() > self.applied.revision
+    }
+
+    /// Makes the applied policies those of another state. Nothing changes if they are the same.
+    pub(crate) fn take_over_applied(&mut self, target: &State) {
+        if same_rows(&self.applied.policies, &target.applied.policies) {
+            return;
+        }
+        // Stored policies that are not the applied ones count as changed after the apply.
+        let revision = match same_rows(&self.routing_policies, &target.applied.policies) {
+            true => self.revision,
+            false => Revision(self.revision.0.saturating_sub(1)),
+        };
+        self.applied = Applied { revision, at: Some(self.now), policies: target.applied.policies.clone() };
+    }
+}
+
+fn same_rows<R: Resource>(one: &Table<R>, other: &Table<R>) -> bool {
+    let same = |(one, other): (&R, &R)| one.meta().id == other.meta().id && same_content(one, other);
+    one.len() == other.len() && one.iter().zip(other.iter()).all(same)
+}
+
+/// Whether two rows differ in their metadata at most.
+pub(crate) fn same_content<R: Resource>(one: &R, other: &R) -> bool {
+    let plain = |row: &R| content(serde_json::to_value(row).expect("resources are structs with string keys"));
+    if plain(one) != plain(other) {
+        return false;
+    }
+    let (mut one, mut other) = (one.clone(), other.clone());
+    let (one, other) = (one.secrets(), other.secrets());
+    // Comparing secrets may mean to open them, so it comes last.
+    one.len() == other.len()
+        && one.iter().zip(&other).all(|(one, other)| one.0 == other.0 && *one.1 == *other.1)
+}
+
+/// A form of a row without its metadata.
+pub(crate) fn content(mut form: Value) -> Value {
+    if let Value::Object(map) = &mut form {
+        META_KEYS.iter().for_each(|key| drop(map.shift_remove(*key)));
+    }
+    form
+}
