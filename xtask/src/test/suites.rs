@@ -74,6 +74,15 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(20),
     },
     Suite {
+        name: "tls",
+        what: "TLS against OpenSSL, curl, slow clients and in every post-quantum mode",
+        work: Work::Target("tls"),
+        quick: Quick::No,
+        root: true,
+        arguments: &[],
+        limit: minutes(20),
+    },
+    Suite {
         name: "kernel",
         what: "the programs in the kernel against the same decision in user space",
         work: Work::Target("kernel"),

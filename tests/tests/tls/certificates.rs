@@ -1,0 +1,113 @@
+//! Certificates that change under a running server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gateway_api::serve::Limits;
+use gateway_ctl::tls::Origin;
+use gateway_model::settings::bootstrap::Bootstrap;
+use gateway_tests::wait::wait_ok;
+use rcgen::{CertificateParams, KeyPair};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::SOON;
+use crate::peers::{hybrid, session, shown};
+use crate::site::Site;
+
+fn paths(folder: &Path) -> (PathBuf, PathBuf) {
+    (folder.join("own.pem"), folder.join("own.key"))
+}
+
+/// Writes a new certificate and its key.
+fn issue(folder: &Path) {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+    let (certificate, secret) = paths(folder);
+    fs::write(certificate, params.self_signed(&key).expect("signed").pem()).expect("written");
+    fs::write(secret, key.serialize_pem()).expect("written");
+}
+
+fn hang_up() {
+    nix::sys::signal::kill(nix::unistd::getpid(), nix::sys::signal::Signal::SIGHUP)
+        .expect("a signal to ourselves");
+}
+
+#[test]
+fn a_new_certificate_is_shown_without_a_restart_and_a_broken_one_is_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    issue(folder.path());
+    let (certificate, key) = paths(folder.path());
+    let origin = Origin::Files { certificate: certificate.clone(), key };
+    let site = Site::with(Limits::default(), |_| Some(origin));
+    let follow = |site: &Site| {
+        let _in_the_runtime = site.runtime.enter();
+        let hangup = signal(SignalKind::hangup()).expect("a signal");
+        gateway_api::tls::follow_files(Bootstrap::default(), site.api.clone(), site.tls().clone(), hangup)
+    };
+    let following = site.runtime.spawn(follow(&site));
+    let first = hybrid(&certificate);
+    let standing = session(site.address, &first).expect("a session");
+    let before = fs::read(&certificate).expect("the first certificate");
+    issue(folder.path());
+    // The reader may be between the two files at this moment; it looks again by itself.
+    hang_up();
+    let second = hybrid(&certificate);
+    let new = wait_ok(SOON, "the new certificate to be shown", || Ok(session(site.address, &second)?));
+    let new = shown(&new.expect("shown"));
+    assert_ne!(shown(&standing), new);
+    session(site.address, &first).expect_err("the old certificate is not shown any more");
+
+    fs::write(&certificate, "broken").expect("written");
+    hang_up();
+    let own = hybrid_of(&before, folder.path());
+    wait_ok(SOON, "the fault to be reported", || {
+        let status = site.tls().certificate().expect("a certificate");
+        anyhow::ensure!(status.fault.as_deref().is_some_and(|fault| fault.contains("own.pem")), "{status:?}");
+        Ok(())
+    })
+    .expect("reported");
+    assert_eq!(shown(&session(site.address, &second).expect("the good one stays")), new);
+    assert!(session(site.address, &own).is_err());
+    let observed = gateway_tests::http::exchange(
+        session(site.address, &second).expect("a session"),
+        "GET",
+        "localhost",
+        "/api/v1/observer",
+        &[],
+        None,
+    );
+    let observed = crate::site::json_of(&observed.expect("an answer"));
+    let tls =
+        observed["data"].as_array().expect("a list").iter().find(|item| item["subsystem"] == "tls").cloned();
+    let tls = tls.expect("TLS is observed");
+    assert!(tls["state"] == "degraded" && tls["message"].to_string().contains("own.pem"), "{tls}");
+    following.abort();
+}
+
+/// A client that believes in the certificate of these bytes.
+fn hybrid_of(pem: &[u8], folder: &Path) -> std::sync::Arc<rustls::ClientConfig> {
+    let path = folder.join("before.pem");
+    fs::write(&path, pem).expect("written");
+    hybrid(&path)
+}
+
+#[test]
+fn without_a_certificate_nobody_gets_in_until_there_is_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (certificate, key) = paths(folder.path());
+    let origin = Origin::Files { certificate: certificate.clone(), key };
+    let site = Site::with(Limits::default(), |_| Some(origin));
+    let other = Site::secure();
+    session(site.address, &hybrid(&other.authority())).expect_err("no certificate");
+    issue(folder.path());
+    let following = {
+        let _in_the_runtime = site.runtime.enter();
+        let hangup = signal(SignalKind::hangup()).expect("a signal");
+        gateway_api::tls::follow_files(Bootstrap::default(), site.api.clone(), site.tls().clone(), hangup)
+    };
+    let following = site.runtime.spawn(following);
+    let config = hybrid(&certificate);
+    wait_ok(SOON, "the certificate to be shown", || Ok(session(site.address, &config).map(drop)?))
+        .expect("shown");
+    following.abort();
+}

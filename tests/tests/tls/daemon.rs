@@ -1,0 +1,131 @@
+//! The real daemon with `tls.enabled`, asked by curl.
+
+use std::fs;
+use std::process::Output;
+
+use gateway_tests::daemon::Daemon;
+use gateway_tests::netns::{Namespace, Prefix};
+use gateway_tests::wait::wait_ok;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::SOON;
+
+struct Box {
+    // Fields drop in this order: the daemon before its network.
+    daemon: Daemon,
+    gateway: Namespace,
+}
+
+impl Box {
+    fn start() -> Self {
+        let prefix = Prefix::unique().expect("root");
+        let gateway = Namespace::create(&prefix, "gateway").expect("a namespace");
+        for (name, address) in [("eth0", "203.0.113.2/24"), ("eth1", "192.168.10.1/24")] {
+            gateway.ip(&format!("link add {name} type veth peer name p{name}")).expect("links");
+            gateway.ip(&format!("link set p{name} up\nlink set {name} up")).expect("links");
+            gateway.ip(&format!("addr add {address} dev {name}")).expect("an address");
+        }
+        let daemon = Daemon::prepare_in(&gateway, &prefix).expect("a configuration");
+        let text = fs::read_to_string(daemon.configuration_file()).expect("the configuration");
+        let text = text.replace("127.0.0.1:8080", "0.0.0.0:8080") + "tls:\n  enabled: true\n";
+        fs::write(daemon.configuration_file(), text).expect("the configuration");
+        let mut site = Self { daemon, gateway };
+        site.daemon.spawn().expect("a daemon");
+        site.wait_until_well();
+        site
+    }
+
+    fn curl(&self, arguments: &[&str]) -> Output {
+        let mut command = self.gateway.command("curl");
+        command.args(["--silent", "--show-error", "--max-time", "10"]).args(arguments);
+        command.output().expect("curl is installed")
+    }
+
+    fn authority(&self) -> String {
+        self.daemon.state_directory().join("tls/cert.pem").display().to_string()
+    }
+
+    /// Through the local socket, which stays plain.
+    fn local(&self, arguments: &[&str], path: &str) -> anyhow::Result<Value> {
+        let socket = self.daemon.configuration_file().with_file_name("run").join("api.sock");
+        let url = format!("http://localhost/api/v1{path}");
+        let socket = socket.display().to_string();
+        let mut all = vec!["--fail", "--unix-socket", socket.as_str()];
+        all.extend(arguments);
+        all.push(&url);
+        let output = self.curl(&all);
+        anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    fn wait_until_well(&mut self) {
+        wait_ok(SOON * 2, "the local socket to answer", || self.local(&[], "/health").map(drop))
+            .unwrap_or_else(|error| panic!("{error:#}\n{}", self.daemon.last_words()));
+    }
+}
+
+#[test]
+fn curl_is_served_with_the_certificate_that_the_daemon_made_and_kept() {
+    let mut site = Box::start();
+    let authority = site.authority();
+    let ask = |site: &Box, host: &str| {
+        let url = format!("https://{host}:8080/api/v1/version");
+        let shown = ["--cacert", &authority, "--write-out", "\n%{http_version}", &url];
+        let output = site.curl(&shown);
+        assert!(output.status.success(), "{host}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for host in ["localhost", "127.0.0.1", "192.168.10.1", "[::ffff:127.0.0.1]"].into_iter().take(3) {
+        let answer = ask(&site, host);
+        let (body, version) = answer.rsplit_once('\n').expect("two lines");
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        assert_eq!((&body["data"]["api"], version), (&json!("v1"), "2"));
+    }
+    let untrusting = site.curl(&["https://localhost:8080/api/v1/version"]);
+    assert_eq!(untrusting.status.code(), Some(60), "a certificate that nobody vouches for");
+    let plain = site.curl(&["http://localhost:8080/api/v1/version"]);
+    assert!(String::from_utf8_lossy(&plain.stdout).contains("https://"), "{plain:?}");
+    let kept = fs::read(&authority).expect("the certificate");
+    site.daemon.terminate().expect("ended");
+    site.daemon.spawn().expect("started again");
+    site.wait_until_well();
+    assert_eq!(fs::read(&authority).expect("the certificate"), kept);
+    ask(&site, "localhost");
+
+    // Another address of the LAN: the certificate follows, and the signal only hurries it on.
+    site.gateway.ip("addr add 192.168.20.1/24 dev eth1").expect("an address");
+    wait_ok(SOON, "the certificate of the new address", || {
+        let pid = site.daemon.pid().expect("a daemon");
+        kill(Pid::from_raw(i32::try_from(pid)?), Signal::SIGHUP)?;
+        let output = site.curl(&["--cacert", &authority, "https://192.168.20.1:8080/api/v1/version"]);
+        anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    })
+    .expect("the new address is covered");
+    assert!(site.daemon.ended().is_none());
+}
+
+#[test]
+fn the_mode_is_in_force_before_the_first_client_after_a_restart() {
+    let mut site = Box::start();
+    let authority = site.authority();
+    // Debian's curl is classic; a newer one is made so.
+    let classic = |site: &Box| {
+        let url = "https://localhost:8080/api/v1/version";
+        site.curl(&["--cacert", &authority, "--curves", "X25519", url]).status.code()
+    };
+    assert_eq!(classic(&site), Some(0));
+    let body = ["-X", "PUT", "-H", "Content-Type: application/json", "-d", r#"{"mode":"required"}"#];
+    let answer = site.local(&body, "/pq-crypto").expect("an answer");
+    assert_eq!(answer["data"]["mode"], "required");
+    assert!(answer["warnings"].to_string().contains("inbound.sessions"), "{answer}");
+    assert_eq!(classic(&site), Some(35), "a handshake that fails");
+    site.daemon.kill9().expect("killed");
+    site.daemon.spawn().expect("started again");
+    site.wait_until_well();
+    assert_eq!(classic(&site), Some(35));
+    let said = site.daemon.last_words();
+    assert!(said.contains("post-quantum mode is `required`, and the peer offers no post-quantum"), "{said}");
+}

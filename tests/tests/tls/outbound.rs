@@ -1,0 +1,69 @@
+//! The daemon's own clients against OpenSSL as a server.
+
+use gateway_ctl::tls::{Factory, PqMode};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::peers::OpensslServer;
+use crate::site::Site;
+
+#[test]
+fn a_classic_server_is_spoken_to_unless_post_quantum_is_required() {
+    let site = Site::secure();
+    let authority = site.authority();
+    let key = authority.with_file_name("key.pem");
+    let factory = site.tls().factory.clone();
+    let trusted: Vec<_> =
+        CertificateDer::pem_file_iter(&authority).expect("file").map(|c| c.expect("PEM")).collect();
+    let client = factory.client("webhook").trusting(trusted);
+    for more in [[].as_slice(), &["-tls1_2"]] {
+        let server = OpensslServer::start(&authority, &key, more);
+        let talk = || {
+            let client = client.clone();
+            site.runtime.block_on(async move {
+                let stream = TcpStream::connect(server.address).await.expect("a connection");
+                let name = ServerName::try_from("localhost").expect("a name");
+                let mut session = client.connect(name, stream).await?;
+                session.write_all(b"GET / HTTP/1.0\r\n\r\n").await.expect("sent");
+                let mut answer = String::new();
+                // The server leaves without a farewell.
+                let _ = session.read_to_string(&mut answer).await;
+                Ok::<_, gateway_ctl::tls::Error>(answer)
+            })
+        };
+        for mode in [PqMode::Default, PqMode::Preferred] {
+            site.set_mode(mode);
+            assert!(talk().expect("an answer").contains("200 ok"));
+            let report = json!([{"name": "webhook", "last_group": "X25519", "pq": false}]);
+            assert_eq!(site.get("/pq-crypto")["clients"], report, "{mode} {more:?}");
+        }
+        let answer = site.set_mode(PqMode::Required);
+        assert!(answer["warnings"].to_string().contains("webhook used X25519"), "{answer}");
+        let error = talk().expect_err("refused");
+        assert!(error.to_string().contains("post-quantum mode is `required`"), "{more:?}: {error}");
+        assert!(error.is_post_quantum());
+    }
+}
+
+#[test]
+fn a_server_of_ours_is_spoken_to_in_every_mode_with_the_hybrid_group() {
+    let site = Site::secure();
+    let trusted: Vec<_> =
+        CertificateDer::pem_file_iter(site.authority()).expect("file").map(|c| c.expect("PEM")).collect();
+    for mode in [PqMode::Default, PqMode::Preferred, PqMode::Required] {
+        let factory = Factory::new(mode);
+        let client = factory.client("mesh").trusting(trusted.clone());
+        site.runtime.block_on(async {
+            let stream = TcpStream::connect(site.address).await.expect("a connection");
+            client
+                .connect(ServerName::try_from("localhost").expect("a name"), stream)
+                .await
+                .expect("a session");
+        });
+        let report = &factory.clients()[0];
+        assert_eq!((report.last_group.as_deref(), report.pq), (Some("X25519MLKEM768"), true), "{mode}");
+    }
+}

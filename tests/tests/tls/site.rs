@@ -1,0 +1,93 @@
+//! A gateway without a kernel that serves its API on loopback.
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gateway_api::context::{Api, Settings};
+use gateway_api::gateway::Gateway;
+use gateway_api::serve::{self, Limits, Serving};
+use gateway_api::tls::Tls;
+use gateway_api::{areas, dispatch};
+use gateway_ctl::clock::SystemClock;
+use gateway_ctl::tls::{Certificates, Names, Origin, PqMode};
+use gateway_tests::http::Response;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use crate::peers::{self, hybrid};
+
+pub struct Site {
+    pub api: Arc<Api>,
+    pub address: SocketAddr,
+    pub runtime: Runtime,
+    pub stop: watch::Sender<bool>,
+    pub serving: Option<Serving>,
+    folder: tempfile::TempDir,
+}
+
+impl Site {
+    /// Over TLS with a certificate of its own making.
+    pub fn secure() -> Self {
+        Self::with(Limits::default(), |folder| Some(Origin::SelfSigned { folder: folder.join("tls") }))
+    }
+
+    /// Over TLS with certificates from `origin` if there are any, else plain.
+    pub fn with(limits: Limits, origin: impl FnOnce(&Path) -> Option<Origin>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+        let folder = tempfile::tempdir().expect("a folder");
+        let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
+        let api = Api::new(areas::table(), gateway, Settings::default()).expect("no duplicates");
+        let names = Names::new("gateway", []);
+        let tls = api.open().expect("open").tls.clone();
+        let server = origin(folder.path())
+            .map(|origin| tls.serve(Certificates::open(origin, &names, SystemClock::shared())));
+        let (stop, stopping) = watch::channel(false);
+        let (address, serving) = runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let address = listener.local_addr().expect("an address");
+            (address, serve::tcp(listener, dispatch::router(api.clone()), server, limits, stopping))
+        });
+        Self { api, address, runtime, stop, serving: Some(serving), folder }
+    }
+
+    pub fn tls(&self) -> &Arc<Tls> {
+        &self.api.open().expect("open").tls
+    }
+
+    /// The certificate that the site made for itself.
+    pub fn authority(&self) -> PathBuf {
+        self.folder.path().join("tls/cert.pem")
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        peers::connect(self.address)
+    }
+
+    /// A request by a post-quantum client, which every mode serves.
+    pub fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
+        peers::https(self.address, &hybrid(&self.authority()), method, path, body).expect("an answer")
+    }
+
+    /// `data` of a successful answer.
+    pub fn get(&self, path: &str) -> Value {
+        let response = self.request("GET", path, None);
+        assert_eq!(response.status, 200, "{path}");
+        json_of(&response)["data"].clone()
+    }
+
+    /// Sets the mode through the API; gives the whole answer.
+    pub fn set_mode(&self, mode: PqMode) -> Value {
+        let response = self.request("PUT", "/pq-crypto", Some(&json!({"mode": mode})));
+        assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
+        let answer = json_of(&response);
+        assert_eq!(answer["data"]["mode"], json!(mode));
+        answer
+    }
+}
+
+pub fn json_of(response: &Response) -> Value {
+    serde_json::from_slice(&response.body).expect("JSON")
+}

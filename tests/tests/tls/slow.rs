@@ -1,0 +1,187 @@
+//! Clients that are slow, silent, too many, or in the wrong language.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use gateway_api::serve::Limits;
+use gateway_ctl::tls::Origin;
+use gateway_tests::wait::wait_ok;
+use serde_json::json;
+
+use crate::SOON;
+use crate::peers::{classic, https, session};
+use crate::site::{Site, json_of};
+
+/// Short enough to wait for, long enough for a busy machine to answer in.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+fn impatient() -> Limits {
+    Limits { handshake: PATIENCE, headers: PATIENCE, idle: PATIENCE, ..Limits::default() }
+}
+
+fn secure(limits: Limits) -> Site {
+    Site::with(limits, |folder| Some(Origin::SelfSigned { folder: folder.join("tls") }))
+}
+
+/// Reads until the server ends the connection.
+fn wait_until_cut(stream: &mut impl Read) -> Duration {
+    let begun = Instant::now();
+    let mut bytes = [0; 1024];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return begun.elapsed(),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                panic!("the connection still stands after {:?}", begun.elapsed())
+            }
+            Err(_) => return begun.elapsed(),
+        }
+    }
+}
+
+#[test]
+fn a_client_that_never_begins_its_handshake_is_cut() {
+    let site = secure(impatient());
+    let mut silent = site.connect();
+    let mut halting = site.connect();
+    // The beginning of a record that never ends.
+    halting.write_all(&[0x16, 3, 1, 2, 0, 1]).expect("sent");
+    assert_eq!(site.request("GET", "/version", None).status, 200);
+    for stream in [&mut silent, &mut halting] {
+        assert!(wait_until_cut(stream) < SOON);
+    }
+}
+
+#[test]
+fn headers_that_trickle_in_are_cut_while_others_are_served() {
+    for site in [secure(impatient()), Site::with(impatient(), |_| None)] {
+        let plain = site.tls().certificate().is_none();
+        let begun = Instant::now();
+        let trickle = |stream: &mut dyn Write| {
+            // One header at a time, for ever; each of them comes well within the limit.
+            stream.write_all(b"GET /api/v1/version HTTP/1.1\r\nHost: localhost\r\n")?;
+            loop {
+                std::thread::sleep(PATIENCE / 10);
+                stream.write_all(b"X-More: x\r\n")?;
+                stream.flush()?;
+                assert!(begun.elapsed() < SOON, "the connection still stands");
+            }
+            #[allow(unreachable_code)]
+            Ok::<(), std::io::Error>(())
+        };
+        let ended = if plain {
+            trickle(&mut site.connect())
+        } else {
+            assert_eq!(site.request("GET", "/version", None).status, 200);
+            trickle(&mut session(site.address, &classic(&site.authority())).expect("a session"))
+        };
+        assert!(ended.is_err() && begun.elapsed() >= PATIENCE, "{ended:?} after {:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn a_connection_without_requests_ends() {
+    let site = secure(impatient());
+    let mut idle = session(site.address, &classic(&site.authority())).expect("a session");
+    assert!(wait_until_cut(&mut idle) < SOON);
+}
+
+#[test]
+fn plain_http_is_told_to_use_tls_and_noise_is_cut() {
+    let site = secure(impatient());
+    let answer = gateway_tests::http::exchange(
+        site.connect(),
+        "POST",
+        "localhost",
+        "/api/v1/devices",
+        &[("Content-Type", "application/json")],
+        Some(b"{}"),
+    )
+    .expect("an answer");
+    let error = json_of(&answer)["error"].clone();
+    assert_eq!((answer.status, &error["code"]), (400, &json!("bad_request")), "{error}");
+    assert!(error["message"].to_string().contains("https://"), "{error}");
+    assert_eq!(error["details"]["request_id"].as_str(), answer.header("x-request-id"));
+    let mut noise = site.connect();
+    noise.write_all(b"\x00\x01\x02\x03").expect("sent");
+    assert!(wait_until_cut(&mut noise) < PATIENCE);
+}
+
+#[test]
+fn more_connections_than_allowed_wait_for_their_turn() {
+    let site = secure(Limits { connections: 2, ..Limits::default() });
+    let config = classic(&site.authority());
+    let first = session(site.address, &config).expect("a session");
+    let _second = session(site.address, &config).expect("a session");
+    let third = site.connect();
+    third.set_read_timeout(Some(Duration::from_millis(300))).expect("a time limit");
+    let mut third = rustls::StreamOwned::new(
+        rustls::ClientConnection::new(config.clone(), "localhost".try_into().expect("a name"))
+            .expect("a client"),
+        third,
+    );
+    assert!(third.conn.complete_io(&mut third.sock).is_err(), "served beyond the limit");
+    drop(first);
+    third.sock.set_read_timeout(Some(SOON)).expect("a time limit");
+    third.conn.complete_io(&mut third.sock).expect("served in its turn");
+}
+
+/// The first line of the stream that contains the text.
+fn wait_for_line(stream: &mut impl Read, text: &str) -> String {
+    let (mut seen, mut byte) = (Vec::new(), [0]);
+    while stream.read_exact(&mut byte).is_ok() {
+        if byte[0] == b'\n' {
+            let line = String::from_utf8_lossy(&std::mem::take(&mut seen)).into_owned();
+            if line.contains(text) {
+                return line;
+            }
+        } else {
+            seen.push(byte[0]);
+        }
+    }
+    panic!("the stream ended without {text}");
+}
+
+#[test]
+fn a_stream_goes_on_beyond_every_limit_and_ends_with_the_server() {
+    let mut site = secure(impatient());
+    let config = classic(&site.authority());
+    let mut stream = session(site.address, &config).expect("a session");
+    stream.write_all(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+    wait_for_line(&mut stream, "event: status");
+    for number in 1..=2 {
+        std::thread::sleep(PATIENCE * 2);
+        let body = json!({"name": format!("d{number}"), "mac": format!("02:00:00:00:00:0{number}")});
+        let made = https(site.address, &config, "POST", "/devices", Some(&body)).expect("an answer");
+        assert_eq!(made.status, 201, "{}", String::from_utf8_lossy(&made.body));
+        wait_for_line(&mut stream, "event: revision");
+    }
+    site.stop.send(true).expect("the server listens");
+    let mut serving = site.serving.take().expect("serving");
+    let limit = Duration::from_secs(1);
+    let waited = site.runtime.block_on(async { tokio::time::timeout(limit, &mut serving).await });
+    assert!(waited.is_err(), "an open stream has no end of its own");
+    serving.abort();
+    assert!(wait_until_cut(&mut stream) < SOON);
+}
+
+#[test]
+fn the_end_waits_for_nobody_who_is_idle_and_lets_nobody_in() {
+    let mut site = secure(Limits::default());
+    let config = classic(&site.authority());
+    let mut idle = session(site.address, &config).expect("a session");
+    crate::peers::keep_asking(&mut idle, "/version").expect("an answer");
+    site.stop.send(true).expect("the server listens");
+    let serving = site.serving.take().expect("serving");
+    site.runtime
+        .block_on(async { tokio::time::timeout(SOON, serving).await })
+        .expect("ended")
+        .expect("no panic");
+    wait_until_cut(&mut idle);
+    wait_ok(SOON, "the port to be closed", || match TcpStream::connect(site.address) {
+        Err(_) => Ok(()),
+        Ok(_) => anyhow::bail!("somebody listens"),
+    })
+    .expect("closed");
+}
