@@ -7,11 +7,15 @@
 pub mod change;
 pub mod cow;
 pub mod decode;
+pub mod domain;
 pub mod edit;
 pub mod filter;
 pub mod id;
 pub mod kinds;
+pub mod named;
+pub mod pattern;
 pub mod problem;
+pub mod record;
 pub mod references;
 pub mod registry;
 pub mod resource;
@@ -22,6 +26,7 @@ pub mod state;
 pub mod secrets;
 pub mod table;
 pub mod text;
+pub mod upstream;
 pub mod wgconf;
 
 pub use edit::{Deleted, EditError, Written};

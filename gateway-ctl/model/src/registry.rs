@@ -341,8 +341,9 @@ fn find<R: Resource>(state: &State, id_or_name: &str) -> Option<Id> {
     if let Some(id) = id_or_name.parse().ok().filter(|id| table.contains(*id)) {
         return Some(id);
     }
-    let row = table.by_key(id_or_name)?;
-    (row.alias() == Some(id_or_name)).then(|| row.meta().id)
+    let name = R::spelling(id_or_name);
+    let row = table.by_key(&name)?;
+    row.is_named(&name).then(|| row.meta().id)
 }
 
 fn create<R: Resource>(state: &mut State, input: Value) -> Result<Written, EditError> {
@@ -457,9 +458,8 @@ fn output_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
     if let (Some(map), Some(more)) = (schema.as_object_mut(), more)
         && let Some(Value::Object(properties)) = map.get_mut("properties")
     {
-        for (key, value) in more {
-            properties.entry(key).or_insert(value);
-        }
+        // What is shown in another form than it is stored replaces it.
+        properties.extend(more);
     }
     schema
 }

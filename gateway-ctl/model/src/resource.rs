@@ -123,6 +123,16 @@ pub trait Resource:
         None
     }
 
+    /// Whether this unique name is its own, in the one spelling.
+    fn is_named(&self, name: &str) -> bool {
+        self.alias() == Some(name)
+    }
+
+    /// A name as the index has it, of any spelling of it.
+    fn spelling(name: &str) -> String {
+        name.to_owned()
+    }
+
     /// Index entries.
     fn keys(&self, _keys: &mut Keys) {}
 

@@ -12,6 +12,8 @@ use serde_json::Value;
 use crate::edit::EditError;
 use crate::id::{Id, MacAddr, Revision};
 use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
+use crate::kinds::{AlertRule, DhcpReservation, FederationRole, Node, ThreatFeed};
+use crate::kinds::{DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone};
 use crate::problem::{Problems, Warning};
 use crate::references::{Hold, References};
 use crate::registry::{Kind, LoadError};
@@ -85,6 +87,19 @@ state! {
     device_groups: DeviceGroup,
     tunnels: Tunnel,
     routing_policies: RoutingPolicy,
+    dns_filter_rules: DnsFilterRule,
+    dns_zones: DnsZone,
+    dns_records: DnsRecord,
+    dns_forwarders: DnsForwarder,
+    dns_rewrites: DnsRewrite,
+    dns_allowlist: DnsAllow,
+    dns_blocklist: DnsBlock,
+    dns_presets: DnsPreset,
+    threat_feeds: ThreatFeed,
+    dhcp_reservations: DhcpReservation,
+    federation_roles: FederationRole,
+    nodes: Node,
+    alert_rules: AlertRule,
 }
 
 /// Referring rows, by collection and id.
@@ -236,6 +251,14 @@ impl State {
             collect_references(&self.applied.policies, R::NOUN, target, &mut found);
         }
         References::count(R::NOUN, id, &found, found.len() > current)
+    }
+
+    /// Whether an object refers to the target by this very name.
+    pub(crate) fn is_referred_as<R: Resource>(&self, target: &str) -> bool {
+        let mut found = Found::new();
+        self.referring(R::NOUN, target, &mut found);
+        collect_references(&self.applied.policies, R::NOUN, target, &mut found);
+        !found.is_empty()
     }
 
     /// Sets a value at runtime. The key's rules are the caller's.

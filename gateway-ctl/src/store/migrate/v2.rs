@@ -9,7 +9,21 @@ use crate::store::error::Error;
 
 type Rows = TableDefinition<'static, &'static [u8; 16], &'static [u8]>;
 
-const COLLECTIONS: &[&str] = &[];
+const COLLECTIONS: &[&str] = &[
+    "dns_filter_rules",
+    "dns_zones",
+    "dns_records",
+    "dns_forwarders",
+    "dns_rewrites",
+    "dns_allowlist",
+    "dns_blocklist",
+    "dns_presets",
+    "threat_feeds",
+    "dhcp_reservations",
+    "federation_roles",
+    "nodes",
+    "alert_rules",
+];
 
 pub(super) fn run(txn: &WriteTransaction) -> Result<(), Error> {
     let create = || -> Result<(), redb::TableError> {

@@ -1,0 +1,89 @@
+//! What the kinds of the resolver have in common: whom a rule is for, and that nothing resolves yet.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Device, DeviceGroup};
+use crate::change::Names;
+use crate::id::Id;
+use crate::problem::{Problems, code};
+use crate::references::{Hold, Ref};
+use crate::resource::Resource;
+use crate::state::State;
+use crate::text::text_enum;
+
+text_enum! {
+    pub enum Weekday {
+        Mon = "mon",
+        Tue = "tue",
+        Wed = "wed",
+        Thu = "thu",
+        Fri = "fri",
+        Sat = "sat",
+        Sun = "sun",
+    }
+}
+
+/// Whom something is for; everyone if all of it is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Scope {
+    /// Ids of devices.
+    pub devices: Vec<Id>,
+    /// Ids of device groups.
+    pub groups: Vec<Id>,
+    /// Id or name of a privacy class: the devices of that class.
+    pub privacy_class: Option<String>,
+}
+
+impl Scope {
+    pub(super) fn check(&self, path: &str, state: &State, problems: &mut Problems) {
+        check_ids::<Device>(&format!("{path}.devices"), &self.devices, state, problems);
+        check_ids::<DeviceGroup>(&format!("{path}.groups"), &self.groups, state, problems);
+        if self.privacy_class.is_some() {
+            problems.not_supported(format!("{path}.privacy_class"), "A privacy class");
+        }
+    }
+
+    pub(super) fn refs(&self, path: &str) -> Vec<Ref> {
+        id_refs(path, &self.devices, &self.groups)
+    }
+}
+
+/// Puts the ids of devices and groups where an input names them.
+pub(super) fn resolve_scope(input: &mut Map<String, Value>, names: &Names<'_>) {
+    if let Some(Value::Object(scope)) = input.get_mut("scope") {
+        names.resolve_all(Device::NOUN, scope.get_mut("devices"));
+        names.resolve_all(DeviceGroup::NOUN, scope.get_mut("groups"));
+    }
+}
+
+/// References to devices and groups. Firm: with the last of them gone the rest would be for everyone.
+pub(super) fn id_refs(path: &str, devices: &[Id], groups: &[Id]) -> Vec<Ref> {
+    let devices = devices.iter().map(|id| Ref::new(Device::NOUN, id, format!("{path}.devices"), Hold::Firm));
+    let groups =
+        groups.iter().map(|id| Ref::new(DeviceGroup::NOUN, id, format!("{path}.groups"), Hold::Firm));
+    devices.chain(groups).collect()
+}
+
+/// Reports ids that nothing has, and those given twice.
+pub(super) fn check_ids<R: Resource>(path: &str, ids: &[Id], state: &State, problems: &mut Problems) {
+    for (index, id) in ids.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        if ids[..index].contains(id) {
+            problems.add(code::DUPLICATE, path, format!("{id} is given twice."));
+        } else if !R::table(state).contains(*id) {
+            let message = format!("There is no {} {id}.", R::NOUN.replace('_', " "));
+            problems.add(code::UNKNOWN_REFERENCE, path, message);
+        }
+    }
+}
+
+/// Says that the object is stored and nothing else.
+pub(super) fn warn_without_effect(problems: &mut Problems) {
+    problems.warn("", "Stored, but without effect: this version has no resolver.");
+}
+
+#[cfg(test)]
+mod tests;

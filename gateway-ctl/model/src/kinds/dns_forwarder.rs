@@ -1,0 +1,133 @@
+//! Forwarders: which resolvers are asked for which domains, and by which way.
+
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::tunnel::Tunnel;
+use crate::domain::DomainName;
+use crate::id::IfName;
+use crate::problem::{Problems, code};
+use crate::references::{Hold, Ref};
+use crate::resource::{Keys, Meta, Resource};
+use crate::state::State;
+use crate::upstream::{DnsProtocol, Upstream, check_upstreams, normalise_upstreams};
+
+/// A forwarder. The one with the longest domain that fits is asked, of several the one with the lowest priority.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DnsForwarder {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    /// The domain and all below it; `.` for all names.
+    pub domain: DomainName,
+    /// Addresses or names of resolvers, with a port if it is not that of the protocol; for https also whole addresses
+    /// such as `https://dns.example.net/dns-query`.
+    pub upstreams: Vec<String>,
+    pub protocol: DnsProtocol,
+    /// Name on the certificates of resolvers that are given by address.
+    pub tls_name: Option<DomainName>,
+    /// Addresses of resolvers that find those that are given by name.
+    pub bootstrap: Vec<IpAddr>,
+    /// `auto`, or name of a tunnel or of an uplink.
+    pub egress: String,
+    /// Not supported by this version.
+    pub proxy: Option<String>,
+    /// Answers are validated.
+    pub dnssec: bool,
+    pub enabled: bool,
+    /// Lower comes first.
+    pub priority: u16,
+}
+
+impl Default for DnsForwarder {
+    fn default() -> DnsForwarder {
+        DnsForwarder {
+            meta: Meta::default(),
+            domain: DomainName::root(),
+            upstreams: Vec::new(),
+            protocol: DnsProtocol::Udp,
+            tls_name: None,
+            bootstrap: Vec::new(),
+            egress: DnsForwarder::AUTO.to_owned(),
+            proxy: None,
+            dnssec: false,
+            enabled: true,
+            priority: 100,
+        }
+    }
+}
+
+impl DnsForwarder {
+    /// The way that policies choose for the gateway itself.
+    pub const AUTO: &'static str = "auto";
+}
+
+impl Resource for DnsForwarder {
+    const NOUN: &'static str = "dns_forwarder";
+    const COLLECTION: &'static str = "dns_forwarders";
+    const REQUIRED: &'static [&'static str] = &["upstreams"];
+
+    fn label(&self) -> &str {
+        self.domain.as_str()
+    }
+
+    fn prepare(&mut self) {
+        normalise_upstreams(&mut self.upstreams);
+    }
+
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        if self.upstreams.is_empty() {
+            problems.required("upstreams");
+        }
+        check_upstreams("upstreams", &self.upstreams, self.protocol, &self.tls_name, problems);
+        if self.tls_name.is_some() && !self.protocol.is_encrypted() {
+            problems.add(
+                code::CONFLICT,
+                "tls_name",
+                format!("The protocol {} has no certificates.", self.protocol),
+            );
+        }
+        if self.tls_name.as_ref().is_some_and(DomainName::is_root) {
+            problems.add(code::FORMAT, "tls_name", "Expected the name on a certificate.");
+        }
+        if self.bootstrap.len() > 8 {
+            problems.add(code::RANGE, "bootstrap", "At most 8 addresses.");
+        }
+        let named = self.upstreams.iter().any(|text| match text.parse() {
+            Ok(Upstream::Name { .. }) => true,
+            Ok(Upstream::Https(url)) => url::Url::parse(&url).is_ok_and(|url| url.domain().is_some()),
+            _ => false,
+        });
+        // Whoever resolves everything cannot ask itself for the address of its resolver.
+        if named && self.bootstrap.is_empty() && self.domain.is_root() {
+            problems.required("bootstrap");
+        }
+        if self.egress != DnsForwarder::AUTO && state.tunnel_by_name(&self.egress).is_none() {
+            match self.egress.parse::<IfName>() {
+                Ok(name) => {
+                    problems.warn("egress", format!("There is no tunnel {name}; it is taken for an uplink."))
+                }
+                Err(_) => {
+                    let message = "Expected auto, or the name of a tunnel or of an uplink.";
+                    problems.add(code::FORMAT, "egress", message);
+                }
+            }
+        }
+        if self.proxy.is_some() {
+            problems.not_supported("proxy", "A proxy");
+        }
+        super::dns::warn_without_effect(problems);
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        let egress = (self.egress != DnsForwarder::AUTO)
+            .then(|| Ref::new(Tunnel::NOUN, &self.egress, "egress", Hold::Loose));
+        egress.into_iter().collect()
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("priority", format!("{} {}", self.domain, self.priority));
+    }
+}

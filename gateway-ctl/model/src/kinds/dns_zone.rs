@@ -1,0 +1,216 @@
+//! Zones that the resolver answers for, or asks others about.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::dns_record::DnsRecord;
+use crate::domain::DomainName;
+use crate::edit::EditError;
+use crate::named::keep_name;
+use crate::problem::{Problems, code};
+use crate::resource::{Keys, Meta, Resource, ref_key};
+use crate::state::State;
+use crate::text::text_enum;
+use crate::upstream::{DnsProtocol, check_upstreams, normalise_upstreams};
+
+text_enum! {
+    /// Where the answers of a zone come from.
+    #[derive(Default)]
+    pub enum ZoneType {
+        /// The records stored here.
+        #[default]
+        Primary = "primary",
+        /// Other resolvers, asked for recursion.
+        Forward = "forward",
+        /// The servers of the zone, asked for their own answers.
+        Stub = "stub",
+        /// A copy of the zone, transferred from its primary server.
+        Secondary = "secondary",
+    }
+}
+
+/// Longest life of an answer: 2^31 - 1 seconds (RFC 2181).
+pub(super) const MAX_TTL: u32 = i32::MAX as u32;
+
+/// Start of authority of a primary zone. The serial is the gateway's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Soa {
+    /// Name of the primary server; the gateway's own if left out.
+    pub mname: Option<DomainName>,
+    /// Mail address of whoever is responsible, as a mail address or as a domain name.
+    pub rname: Option<String>,
+    /// Seconds.
+    pub refresh: u32,
+    /// Seconds.
+    pub retry: u32,
+    /// Seconds.
+    pub expire: u32,
+    /// Seconds that "there is no such name" is remembered.
+    pub minimum: u32,
+}
+
+impl Default for Soa {
+    fn default() -> Soa {
+        Soa { mname: None, rname: None, refresh: 86_400, retry: 7_200, expire: 3_600_000, minimum: 300 }
+    }
+}
+
+impl Soa {
+    fn check(&self, problems: &mut Problems) {
+        let times = [
+            ("refresh", self.refresh),
+            ("retry", self.retry),
+            ("expire", self.expire),
+            ("minimum", self.minimum),
+        ];
+        for (field, seconds) in times {
+            if seconds == 0 || seconds > MAX_TTL {
+                problems.add(code::RANGE, format!("soa.{field}"), format!("From 1 to {MAX_TTL} seconds."));
+            }
+        }
+        if self.expire <= self.refresh {
+            problems.add(
+                code::CONFLICT,
+                "soa.expire",
+                "A copy must live longer than until its next refresh.",
+            );
+        }
+        if let Some(rname) = &self.rname
+            && !is_mailbox(rname)
+        {
+            problems.add(
+                code::FORMAT,
+                "soa.rname",
+                "Expected a mail address such as hostmaster@example.com.",
+            );
+        }
+    }
+}
+
+/// `hostmaster@example.com` or `hostmaster.example.com`.
+fn is_mailbox(text: &str) -> bool {
+    let (local, domain) = text.split_once('@').unwrap_or(("x", text));
+    let fine = !local.is_empty()
+        && local.len() <= 63
+        && local.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'+'));
+    fine && DomainName::parse(domain).is_ok()
+}
+
+/// A zone. Records name it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DnsZone {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    pub name: DomainName,
+    pub r#type: ZoneType,
+    pub enabled: bool,
+    /// Seconds, for records that say nothing else.
+    pub ttl: u32,
+    pub soa: Soa,
+    /// Whom a zone of another type than primary asks: addresses, with a port if it is not 53.
+    pub upstreams: Vec<String>,
+    pub dnssec: bool,
+}
+
+impl Default for DnsZone {
+    fn default() -> DnsZone {
+        DnsZone {
+            meta: Meta::default(),
+            name: DomainName::default(),
+            r#type: ZoneType::Primary,
+            enabled: true,
+            ttl: 300,
+            soa: Soa::default(),
+            upstreams: Vec::new(),
+            dnssec: false,
+        }
+    }
+}
+
+/// Fields of a shown zone that follow from its records.
+#[derive(JsonSchema)]
+#[allow(dead_code)]
+struct DnsZoneShown {
+    /// Records stored for the zone.
+    records_count: usize,
+    /// Serial of the start of authority; grows with every change of a record.
+    serial: u32,
+}
+
+impl Resource for DnsZone {
+    const NOUN: &'static str = "dns_zone";
+    const COLLECTION: &'static str = "dns_zones";
+    const READ_ONLY: &'static [&'static str] = &["records_count", "serial"];
+    const REQUIRED: &'static [&'static str] = &["name"];
+
+    fn label(&self) -> &str {
+        self.name.as_str()
+    }
+
+    fn alias(&self) -> Option<&str> {
+        Some(self.name.as_str())
+    }
+
+    fn prepare(&mut self) {
+        normalise_upstreams(&mut self.upstreams);
+    }
+
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        if self.name.is_root() {
+            problems.add(
+                code::FORMAT,
+                "name",
+                "The root is no zone of this gateway; forwarders are for all names.",
+            );
+        }
+        if self.ttl == 0 || self.ttl > MAX_TTL {
+            problems.add(code::RANGE, "ttl", format!("From 1 to {MAX_TTL} seconds."));
+        }
+        self.soa.check(problems);
+        check_upstreams("upstreams", &self.upstreams, DnsProtocol::Udp, &None, problems);
+        match self.r#type {
+            ZoneType::Primary if !self.upstreams.is_empty() => {
+                problems.add(code::CONFLICT, "upstreams", "A primary zone answers itself and asks nobody.");
+            }
+            ZoneType::Primary => {}
+            _ if self.upstreams.is_empty() => problems.required("upstreams"),
+            other if state.dns_zones.contains(self.meta.id) && has_records(self, state) => {
+                let message = format!("The zone has records; a zone of type {other} has none of its own.");
+                problems.add(code::CONFLICT, "type", message);
+            }
+            _ => {}
+        }
+        super::dns::warn_without_effect(problems);
+    }
+
+    fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
+        keep_name(self, before, false, state)
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", self.name.as_str());
+    }
+
+    fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
+        shown.insert("records_count".into(), records(self, state).count().into());
+        // Deleted records leave no trace but in the revision of their collection.
+        let revision = self.meta.revision.max(state.dns_records.revision()).0;
+        shown.insert("serial".into(), (revision & u64::from(u32::MAX)).into());
+    }
+
+    fn shown_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(DnsZoneShown::json_schema(generator))
+    }
+}
+
+fn records<'a>(zone: &DnsZone, state: &'a State) -> impl Iterator<Item = &'a DnsRecord> + use<'a> {
+    state.dns_records.with_key(&ref_key(DnsZone::NOUN, zone.name.as_str())).map(AsRef::as_ref)
+}
+
+fn has_records(zone: &DnsZone, state: &State) -> bool {
+    let before = state.dns_zones.get(zone.meta.id);
+    before.is_some_and(|before| records(before, state).next().is_some())
+}

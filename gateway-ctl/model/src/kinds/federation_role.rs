@@ -1,0 +1,162 @@
+//! Roles of peers: what each may do with which kinds of objects.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::edit::EditError;
+use crate::named::{keep_builtin, keep_name};
+use crate::problem::{Problems, code};
+use crate::resource::{Keys, Meta, Resource};
+use crate::state::State;
+use crate::text::{check_free_text, check_slug, text_enum};
+
+text_enum! {
+    /// Kinds of objects that peers exchange.
+    pub enum SyncKind {
+        Routing = "routing",
+        Dns = "dns",
+        Devices = "devices",
+        DeviceGroups = "device_groups",
+        Profiles = "profiles",
+        Chains = "chains",
+        PrivacyClasses = "privacy_classes",
+        TrustClasses = "trust_classes",
+        Exceptions = "exceptions",
+        Tunnels = "tunnels",
+        Proxies = "proxies",
+        Alerts = "alerts",
+        Dhcp = "dhcp",
+    }
+}
+
+/// What a peer may do with objects of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Permission {
+    pub kind: SyncKind,
+    /// It may send its objects to this gateway.
+    #[serde(default)]
+    pub push: bool,
+    /// It may fetch the objects of this gateway.
+    #[serde(default)]
+    pub pull: bool,
+    /// It may approve objects that wait for it.
+    #[serde(default)]
+    pub approve: bool,
+}
+
+/// A role. Nodes name it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FederationRole {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    /// a-z, 0-9, _ and -.
+    pub name: String,
+    pub description: String,
+    /// What is not listed is not permitted.
+    pub permissions: Vec<Permission>,
+    /// Came with the service: cannot be changed or deleted.
+    #[schemars(extend("readOnly" = true))]
+    pub builtin: bool,
+}
+
+impl FederationRole {
+    /// Role of a node that names none: it can do the least.
+    pub const DEFAULT: &'static str = "observer";
+}
+
+impl Resource for FederationRole {
+    const NOUN: &'static str = "federation_role";
+    const COLLECTION: &'static str = "federation_roles";
+    const READ_ONLY: &'static [&'static str] = &["builtin"];
+    const REQUIRED: &'static [&'static str] = &["name"];
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    fn builtin(now: Timestamp) -> Vec<FederationRole> {
+        builtin(now)
+    }
+
+    fn alias(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn validate(&self, _state: &State, problems: &mut Problems) {
+        check_slug("name", &self.name, problems);
+        check_free_text("description", &self.description, 1000, problems);
+        for (index, permission) in self.permissions.iter().enumerate() {
+            let path = format!("permissions[{index}]");
+            if self.permissions[..index].iter().any(|before| before.kind == permission.kind) {
+                let message = format!("The kind {} is given twice.", permission.kind);
+                problems.add(code::DUPLICATE, format!("{path}.kind"), message);
+            }
+            if !(permission.push || permission.pull || permission.approve) {
+                problems.warn(
+                    path,
+                    format!("It permits nothing with {}, as if it were not listed.", permission.kind),
+                );
+            }
+        }
+        problems.warn("", WITHOUT_EFFECT);
+    }
+
+    fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
+        keep_name(self, before, self.builtin, state)?;
+        match before {
+            Some(before) if before.builtin && self != before => Err(EditError::Protected {
+                resource_type: Self::NOUN,
+                id: before.meta.id,
+                message: format!("The built-in role {} cannot be changed; make another one.", before.name),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn admit_delete(&self, _state: &State) -> Result<(), EditError> {
+        keep_builtin(self, self.builtin)
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", self.name.as_str());
+    }
+
+    fn carry_over(input: &mut Map<String, Value>, before: &Self) {
+        input.insert("builtin".into(), before.builtin.into());
+    }
+}
+
+/// Of roles and nodes.
+pub(super) const WITHOUT_EFFECT: &str =
+    "Stored, but without effect: this version does not sync with other gateways.";
+
+fn builtin(now: Timestamp) -> Vec<FederationRole> {
+    let role = |slot, name: &str, description: &str, push, pull, approve| {
+        let permission = |kind: &SyncKind| Permission { kind: *kind, push, pull, approve };
+        FederationRole {
+            meta: Meta::builtin(4, slot, now),
+            name: name.to_owned(),
+            description: description.to_owned(),
+            permissions: SyncKind::ALL.iter().map(permission).collect(),
+            builtin: true,
+        }
+    };
+    vec![
+        role(1, "primary", "Leads: sends its objects here and approves.", true, true, true),
+        role(2, "secondary", "Follows: fetches the objects of this gateway.", false, true, false),
+        FederationRole {
+            permissions: Vec::new(),
+            ..role(
+                3,
+                FederationRole::DEFAULT,
+                "Sees that this gateway is there, and none of its objects.",
+                false,
+                false,
+                false,
+            )
+        },
+    ]
+}

@@ -1,0 +1,215 @@
+//! Threat feeds: lists of hostile names and addresses that others keep up to date.
+
+use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::edit::EditError;
+use crate::named::{keep_builtin, keep_name};
+use crate::problem::{Problems, code};
+use crate::resource::{Keys, Meta, Resource};
+use crate::state::State;
+use crate::text::{check_name, text_enum};
+use crate::upstream::{check_web_address, normalise_web_address};
+
+text_enum! {
+    /// How a feed is written.
+    #[derive(Default)]
+    pub enum FeedFormat {
+        /// Lines of a hosts file.
+        Hosts = "hosts",
+        /// One name a line.
+        #[default]
+        Domains = "domains",
+        Adblock = "adblock",
+        /// A response policy zone.
+        Rpz = "rpz",
+        /// One address or network a line.
+        Ip = "ip",
+    }
+}
+
+text_enum! {
+    /// What a feed lists.
+    #[derive(Default)]
+    pub enum FeedCategory {
+        #[default]
+        Malware = "malware",
+        Phishing = "phishing",
+        /// Servers that command infected machines.
+        C2 = "c2",
+        /// Resolvers by which clients evade this one.
+        Doh = "doh",
+        Tracker = "tracker",
+    }
+}
+
+text_enum! {
+    /// How a feed stands.
+    pub enum FeedStatus {
+        Ok = "ok",
+        /// Older than its interval.
+        Stale = "stale",
+        Error = "error",
+    }
+}
+
+const SCHEMES: &[&str] = &["https", "http"];
+
+/// A feed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ThreatFeed {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    pub name: String,
+    pub url: String,
+    pub format: FeedFormat,
+    pub category: FeedCategory,
+    pub enabled: bool,
+    /// Hours between two looks at it: 1 to 720.
+    pub interval_h: u16,
+    /// Came with the service: cannot be renamed or deleted.
+    #[schemars(extend("readOnly" = true))]
+    pub builtin: bool,
+}
+
+impl Default for ThreatFeed {
+    fn default() -> ThreatFeed {
+        ThreatFeed {
+            meta: Meta::default(),
+            name: String::new(),
+            url: String::new(),
+            format: FeedFormat::Domains,
+            category: FeedCategory::Malware,
+            enabled: true,
+            interval_h: 24,
+            builtin: false,
+        }
+    }
+}
+
+/// What is known of a feed; null where nothing has fetched it.
+#[derive(Serialize, JsonSchema)]
+pub struct FeedLive {
+    pub entries: Option<u64>,
+    pub last_updated: Option<Timestamp>,
+    pub next_update: Option<Timestamp>,
+    pub status: Option<FeedStatus>,
+    pub etag: Option<String>,
+}
+
+const LIVE_KEYS: &[&str] = &["entries", "last_updated", "next_update", "status", "etag"];
+
+impl Resource for ThreatFeed {
+    const NOUN: &'static str = "threat_feed";
+    const COLLECTION: &'static str = "threat_feeds";
+    const READ_ONLY: &'static [&'static str] =
+        &["builtin", "entries", "last_updated", "next_update", "status", "etag"];
+    const REQUIRED: &'static [&'static str] = &["name", "url"];
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    fn builtin(now: Timestamp) -> Vec<ThreatFeed> {
+        builtin(now)
+    }
+
+    fn alias(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn prepare(&mut self) {
+        normalise_web_address(&mut self.url, SCHEMES);
+    }
+
+    fn validate(&self, _state: &State, problems: &mut Problems) {
+        check_name("name", &self.name, problems);
+        if self.url.is_empty() {
+            problems.required("url");
+        } else {
+            check_web_address("url", &self.url, SCHEMES, problems);
+        }
+        if self.url.starts_with("http://") {
+            problems.warn("url", "Without https others on the way can change what the feed says.");
+        }
+        if !(1..=720).contains(&self.interval_h) {
+            problems.add(code::RANGE, "interval_h", "From 1 to 720 hours.");
+        }
+        super::dns::warn_without_effect(problems);
+    }
+
+    fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
+        keep_name(self, before, before.is_some_and(|before| before.builtin), state)
+    }
+
+    fn admit_delete(&self, _state: &State) -> Result<(), EditError> {
+        keep_builtin(self, self.builtin)
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", self.name.as_str());
+        keys.unique("url", format!("url:{}", self.url));
+    }
+
+    fn carry_over(input: &mut Map<String, Value>, before: &Self) {
+        input.insert("builtin".into(), before.builtin.into());
+    }
+
+    fn adorn(&self, _state: &State, shown: &mut Map<String, Value>) {
+        LIVE_KEYS.iter().for_each(|key| drop(shown.insert((*key).to_owned(), Value::Null)));
+    }
+
+    fn shown_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(FeedLive::json_schema(generator))
+    }
+}
+
+/// Feeds that are known to be kept, none of them enabled. In the order of their slots: only ever append.
+fn builtin(now: Timestamp) -> Vec<ThreatFeed> {
+    use FeedCategory::{C2, Doh, Malware, Phishing, Tracker};
+    use FeedFormat::{Adblock, Domains, Hosts, Ip};
+    let feeds = [
+        ("URLhaus", "https://urlhaus.abuse.ch/downloads/hostfile/", Hosts, Malware, 1),
+        ("ThreatFox", "https://threatfox.abuse.ch/downloads/hostfile/", Hosts, C2, 1),
+        ("Feodo Tracker", "https://feodotracker.abuse.ch/downloads/ipblocklist.txt", Ip, C2, 1),
+        ("Phishing Army", "https://phishing.army/download/phishing_army_blocklist.txt", Domains, Phishing, 6),
+        (
+            "HaGeZi threat intelligence",
+            "https://raw.githubusercontent.com/hagezi/dns-blocklists/main/adblock/tif.txt",
+            Adblock,
+            Malware,
+            24,
+        ),
+        (
+            "HaGeZi encrypted resolvers",
+            "https://raw.githubusercontent.com/hagezi/dns-blocklists/main/adblock/doh.txt",
+            Adblock,
+            Doh,
+            24,
+        ),
+        (
+            "AdGuard DNS filter",
+            "https://adguardteam.github.io/AdGuardSDNSFilter/Filters/filter.txt",
+            Adblock,
+            Tracker,
+            24,
+        ),
+    ];
+    let feed = |(slot, (name, url, format, category, interval_h)): (
+        u32,
+        (&str, &str, FeedFormat, FeedCategory, u16),
+    )| ThreatFeed {
+        meta: Meta::builtin(6, slot, now),
+        name: name.to_owned(),
+        url: url.to_owned(),
+        format,
+        category,
+        enabled: false,
+        interval_h,
+        builtin: true,
+    };
+    (1..).zip(feeds).map(feed).collect()
+}

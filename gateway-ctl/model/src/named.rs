@@ -1,0 +1,73 @@
+//! Objects that others refer to by id or by name: finding one, checking that there is one, keeping a name in use.
+
+use std::sync::Arc;
+
+use crate::edit::EditError;
+use crate::problem::{Problems, code};
+use crate::resource::Resource;
+use crate::state::State;
+
+/// So many names are listed when an unknown one was given.
+const LISTED: usize = 50;
+
+impl State {
+    /// The object with this id or, for kinds with unique names, this name.
+    pub fn find<R: Resource>(&self, id_or_name: &str) -> Option<&Arc<R>> {
+        let table = R::table(self);
+        if let Some(row) = id_or_name.parse().ok().and_then(|id| table.get(id)) {
+            return Some(row);
+        }
+        table.by_key(id_or_name).filter(|row| row.alias() == Some(id_or_name))
+    }
+}
+
+/// Reports a field that refers to nothing.
+pub(crate) fn check_reference<R: Resource>(
+    path: &str,
+    field: &Option<String>,
+    state: &State,
+    problems: &mut Problems,
+) {
+    let Some(target) = field else { return };
+    if state.find::<R>(target).is_some() {
+        return;
+    }
+    let what = R::NOUN.replace('_', " ");
+    let names = R::table(state).iter().filter_map(|row| row.alias().map(str::to_owned)).take(LISTED);
+    problems.add(code::UNKNOWN_REFERENCE, path, format!("There is no {what} {target:?}.")).allowed =
+        Some(names.collect());
+}
+
+/// Refuses a new name for an object that is built in, or that others refer to by the old one.
+pub(crate) fn keep_name<R: Resource>(
+    row: &R,
+    before: Option<&R>,
+    builtin: bool,
+    state: &State,
+) -> Result<(), EditError> {
+    let Some((before, name)) = before.and_then(|before| Some((before, before.alias()?))) else {
+        return Ok(());
+    };
+    if row.alias() == Some(name) {
+        return Ok(());
+    }
+    let id = before.meta().id;
+    if builtin {
+        let message = format!("The built-in {} {name} cannot be renamed.", R::NOUN.replace('_', " "));
+        return Err(EditError::Protected { resource_type: R::NOUN, id, message });
+    }
+    if state.is_referred_as::<R>(name) {
+        let references = Box::new(state.references_of(before));
+        return Err(EditError::InUse { resource_type: R::NOUN, id, references });
+    }
+    Ok(())
+}
+
+/// Refuses to delete what is built in.
+pub(crate) fn keep_builtin<R: Resource>(row: &R, builtin: bool) -> Result<(), EditError> {
+    if !builtin {
+        return Ok(());
+    }
+    let message = format!("The built-in {} {} cannot be deleted.", R::NOUN.replace('_', " "), row.label());
+    Err(EditError::Protected { resource_type: R::NOUN, id: row.meta().id, message })
+}

@@ -1,0 +1,269 @@
+//! Patterns of names in filter rules: a name, a wildcard, a regular expression, a rule in adblock syntax.
+//!
+//! What is read here is what the resolver's filter will match with: nothing is accepted that it could not compile.
+
+use std::fmt;
+
+use regex::bytes::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{DomainName, MAX_NAME};
+use crate::text::text_enum;
+
+mod adblock;
+
+pub use adblock::{AdblockRule, AdblockTarget};
+
+text_enum! {
+    /// How a pattern is matched against the name that was asked for.
+    #[derive(Default)]
+    pub enum Match {
+        /// This name only.
+        Exact = "exact",
+        /// The name and all below it.
+        #[default]
+        Suffix = "suffix",
+        /// `*` stands for any characters, dots included.
+        Wildcard = "wildcard",
+        /// A regular expression, found anywhere in the name unless it has anchors.
+        Regex = "regex",
+        /// A rule for host names in the syntax of ad blockers.
+        Adblock = "adblock",
+    }
+}
+
+/// Longest pattern.
+pub const MAX_PATTERN: usize = 512;
+
+/// Most bytes a compiled expression may take: thousands of them must fit into memory.
+const REGEX_SIZE: usize = 256 * 1024;
+
+/// A pattern as it is matched.
+#[derive(Clone, Debug)]
+pub enum Pattern {
+    Exact(DomainName),
+    Suffix(DomainName),
+    /// Lower case, with at least one `*`.
+    Wildcard(String),
+    Regex(Regex),
+    Adblock(Box<AdblockRule>),
+}
+
+impl Pattern {
+    /// Reads a pattern, or says what is wrong with it.
+    pub fn parse(kind: Match, text: &str) -> Result<Pattern, String> {
+        if text.is_empty() {
+            return Err("This field is required.".to_owned());
+        }
+        if text.len() > MAX_PATTERN {
+            return Err(format!("At most {MAX_PATTERN} bytes."));
+        }
+        if text.chars().any(char::is_control) {
+            return Err("No control characters.".to_owned());
+        }
+        match kind {
+            Match::Exact => name(text).map(Pattern::Exact),
+            Match::Suffix => name(text).map(Pattern::Suffix),
+            Match::Wildcard => wildcard(text).map(Pattern::Wildcard),
+            Match::Regex => regex(text).map(Pattern::Regex),
+            Match::Adblock => AdblockRule::parse(text).map(|rule| Pattern::Adblock(Box::new(rule))),
+        }
+    }
+
+    /// Whether the pattern itself matches a name in its one spelling; modifiers apart.
+    pub fn matches(&self, asked: &DomainName) -> bool {
+        match self {
+            Pattern::Exact(name) => name == asked,
+            Pattern::Suffix(name) => asked.is_within(name),
+            Pattern::Wildcard(text) => matches_wildcard(text.as_bytes(), asked.as_str().as_bytes()),
+            Pattern::Regex(regex) => regex.is_match(asked.as_str().as_bytes()),
+            Pattern::Adblock(rule) => rule.matches(asked),
+        }
+    }
+}
+
+/// The one spelling.
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Exact(name) | Pattern::Suffix(name) => name.fmt(f),
+            Pattern::Wildcard(text) => f.write_str(text),
+            Pattern::Regex(regex) => f.write_str(regex.as_str()),
+            Pattern::Adblock(rule) => rule.fmt(f),
+        }
+    }
+}
+
+fn name(text: &str) -> Result<DomainName, String> {
+    if text.contains('*') {
+        return Err("A pattern with * needs the match wildcard.".to_owned());
+    }
+    DomainName::parse(text).map_err(|error| format!("Not a domain name: {error}."))
+}
+
+fn wildcard(text: &str) -> Result<String, String> {
+    let text = text.trim().trim_end_matches('.');
+    if !text.contains('*') {
+        return Err("A wildcard has at least one *; without one use exact or suffix.".to_owned());
+    }
+    if text.len() > MAX_NAME {
+        return Err(format!("At most {MAX_NAME} characters."));
+    }
+    // Labels without a star are names of their own and may be international.
+    let label = |label: &str| match label {
+        label if label.contains('*') => {
+            let fine = label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'*'));
+            fine.then(|| label.to_ascii_lowercase())
+        }
+        label if label.bytes().all(|b| b.is_ascii_digit()) && !label.is_empty() => Some(label.to_owned()),
+        label => DomainName::parse(label).ok().map(|name| name.to_string()),
+    };
+    let labels: Option<Vec<String>> = text.split('.').map(label).collect();
+    labels.map(|labels| labels.join(".")).ok_or_else(|| {
+        "A wildcard has letters, digits, hyphens, underscores and *, parts separated by dots.".to_owned()
+    })
+}
+
+/// Names are ASCII when they are matched, so expressions are of bytes, and case does not matter.
+pub(crate) fn regex(text: &str) -> Result<Regex, String> {
+    let mut builder = RegexBuilder::new(text);
+    builder
+        .unicode(false)
+        .case_insensitive(true)
+        .size_limit(REGEX_SIZE)
+        .dfa_size_limit(REGEX_SIZE)
+        .nest_limit(32);
+    builder.build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "The regular expression is too large when compiled.".to_owned(),
+        error => {
+            // The last line is the reason; those before draw the place.
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            format!("Not a regular expression: {reason}.")
+        }
+    })
+}
+
+/// Greedy with one point of return: linear for one star, at worst the product of the lengths.
+fn matches_wildcard(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        if pattern.get(p) == Some(&b'*') {
+            star = Some((p, t));
+            p += 1;
+        } else if pattern.get(p) == Some(&text[t]) {
+            p += 1;
+            t += 1;
+        } else if let Some((at, from)) = star {
+            star = Some((at, from + 1));
+            p = at + 1;
+            t = from + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|b| *b == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn matches(kind: Match, pattern: &str, name: &str) -> bool {
+        Pattern::parse(kind, pattern).unwrap().matches(&DomainName::parse(name).unwrap())
+    }
+
+    #[test]
+    fn patterns_match_what_they_say() {
+        let cases = [
+            (Match::Exact, "Example.com", "example.com", true),
+            (Match::Exact, "example.com", "www.example.com", false),
+            (Match::Suffix, "example.com", "www.example.com", true),
+            (Match::Suffix, "example.com", "myexample.com", false),
+            (Match::Suffix, "bücher.example", "a.xn--bcher-kva.example", true),
+            (Match::Wildcard, "ads*.example.com", "ads12.eu.example.com", true),
+            (Match::Wildcard, "*.example.com", "example.com", false),
+            (Match::Wildcard, "*a*b*", "xxaxxbxx.com", true),
+            (Match::Wildcard, "*.Bücher.example", "a.xn--bcher-kva.example", true),
+            (Match::Regex, r"^ad\d+\.", "ad7.example.com", true),
+            (Match::Regex, r"^AD\d+\.", "ad7.example.com", true),
+            (Match::Regex, r"^ad\d+\.", "bad7.example.com", false),
+            (Match::Adblock, "||example.com^", "www.example.com", true),
+            (Match::Adblock, "||example.com^", "example.com.evil.net", false),
+            (Match::Adblock, "@@||example.com^$important", "example.com", true),
+            (Match::Adblock, "|example.com^", "www.example.com", false),
+            (Match::Adblock, "example.com", "www.example.com", true),
+            (Match::Adblock, "||ads*.example.com^", "ads1.example.com", true),
+            (Match::Adblock, "/^ad[0-9]+\\./", "ad1.example.com", true),
+            (Match::Adblock, "||example.com^$denyallow=good.example.com", "good.example.com", false),
+        ];
+        for (kind, pattern, name, want) in cases {
+            assert_eq!(matches(kind, pattern, name), want, "{kind} {pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_matched_is_refused() {
+        let big = "(a{1000}){1000}";
+        let deep = "(".repeat(100) + &")".repeat(100);
+        let long = "a".repeat(600);
+        let cases = [
+            (Match::Exact, ""),
+            (Match::Exact, "*.example.com"),
+            (Match::Suffix, "a b"),
+            (Match::Suffix, "192.0.2.1"),
+            (Match::Wildcard, "example.com"),
+            (Match::Wildcard, "*..com"),
+            (Match::Wildcard, "* .com"),
+            (Match::Regex, "("),
+            (Match::Regex, "a{2,1}"),
+            (Match::Regex, r"(?=a)"),
+            (Match::Regex, big),
+            (Match::Regex, deep.as_str()),
+            (Match::Suffix, long.as_str()),
+            (Match::Adblock, "||"),
+            (Match::Adblock, "@@"),
+            (Match::Adblock, "||example.com^$third-party"),
+            (Match::Adblock, "||example.com/path"),
+            (Match::Adblock, "example.com##.banner"),
+            (Match::Adblock, "! comment"),
+            (Match::Adblock, "# comment"),
+            (Match::Adblock, "/(/"),
+            (Match::Adblock, "||example.com^$dnstype=NONSENSE"),
+            (Match::Adblock, "||example.com^$important,important"),
+            (Match::Adblock, "||example.com^$"),
+        ];
+        for (kind, pattern) in cases {
+            assert!(Pattern::parse(kind, pattern).is_err(), "{kind} {pattern:.40}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_and_what_is_read_has_one_spelling(
+            kind in 0usize..5,
+            text in "\\PC{0,40}|(@@)?\\|{0,2}[a-z*.]{1,20}\\^?(\\$[a-z=~|,]{0,20})?|[a-z*.^$()\\[\\]|+?{}0-9\\\\]{0,24}",
+            name in "[a-z]{1,8}\\.[a-z]{2,5}",
+        ) {
+            let kind = Match::ALL[kind];
+            if let Ok(pattern) = Pattern::parse(kind, &text) {
+                let again = Pattern::parse(kind, &pattern.to_string()).expect("its own spelling is read");
+                prop_assert_eq!(again.to_string(), pattern.to_string());
+                let name = DomainName::parse(&name).expect("a name");
+                prop_assert_eq!(again.matches(&name), pattern.matches(&name));
+            }
+        }
+
+        #[test]
+        fn a_wildcard_matches_as_the_expression_it_stands_for(pattern in "[ab.*]{1,8}", text in "[ab.]{0,10}") {
+            let expression = format!("^{}$", pattern.replace('.', "\\.").replace('*', ".*"));
+            prop_assert_eq!(
+                matches_wildcard(pattern.as_bytes(), text.as_bytes()),
+                regex(&expression).expect("an expression").is_match(text.as_bytes())
+            );
+        }
+    }
+}

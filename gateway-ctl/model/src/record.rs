@@ -1,0 +1,307 @@
+//! Resource records in text form: types, and values as zone files write them.
+//!
+//! A value has no owner, class or TTL. The priority of MX, SRV, HTTPS and SVCB stands in a field of its own; a value
+//! that begins with it is accepted.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::DomainName;
+use crate::text::text_enum;
+
+mod quoted;
+mod svcb;
+
+pub use svcb::ServiceParams;
+
+text_enum! {
+    /// Types of records that a zone of this gateway can have.
+    #[derive(Default)]
+    pub enum RecordType {
+        #[default]
+        A = "A",
+        Aaaa = "AAAA",
+        Cname = "CNAME",
+        Mx = "MX",
+        Txt = "TXT",
+        Srv = "SRV",
+        Ptr = "PTR",
+        Ns = "NS",
+        Caa = "CAA",
+        Https = "HTTPS",
+        Svcb = "SVCB",
+    }
+}
+
+impl RecordType {
+    /// Whether its value comes with a priority.
+    pub const fn has_priority(self) -> bool {
+        matches!(self, RecordType::Mx | RecordType::Srv | RecordType::Https | RecordType::Svcb)
+    }
+
+    /// Of a record that names none. A service binding of priority 0 would be an alias.
+    pub const fn default_priority(self) -> u16 {
+        match self {
+            RecordType::Https | RecordType::Svcb => 1,
+            _ => 10,
+        }
+    }
+}
+
+/// Longest text of a TXT record: what fits a message beside its header.
+const MAX_TXT: usize = 4096;
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordData {
+    A(Ipv4Addr),
+    Aaaa(Ipv6Addr),
+    /// CNAME, PTR and NS.
+    Name(DomainName),
+    /// Target; the root for "no mail here" (RFC 7505).
+    Mx(DomainName),
+    Txt(String),
+    Srv {
+        weight: u16,
+        port: u16,
+        target: DomainName,
+    },
+    Caa {
+        flags: u8,
+        tag: String,
+        value: String,
+    },
+    /// HTTPS and SVCB.
+    Service {
+        target: DomainName,
+        params: ServiceParams,
+    },
+}
+
+/// A value with the priority that stood before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    pub priority: Option<u16>,
+    pub data: RecordData,
+}
+
+/// Reads a value, or says what would be one.
+pub fn parse(record_type: RecordType, text: &str) -> Result<Parsed, String> {
+    let alone = |data| Parsed { priority: None, data };
+    let text = if record_type == RecordType::Txt { text } else { text.trim() };
+    match record_type {
+        RecordType::A => match text.parse() {
+            Ok(address) => Ok(alone(RecordData::A(address))),
+            Err(_) => Err("Expected an IPv4 address such as 192.0.2.1.".to_owned()),
+        },
+        RecordType::Aaaa => match text.parse() {
+            Ok(address) => Ok(alone(RecordData::Aaaa(address))),
+            Err(_) => Err("Expected an IPv6 address such as 2001:db8::1.".to_owned()),
+        },
+        RecordType::Cname | RecordType::Ptr | RecordType::Ns => {
+            DomainName::parse(text).map(|name| alone(RecordData::Name(name))).map_err(sentence)
+        }
+        RecordType::Mx => mail(text),
+        RecordType::Txt => txt(text).map(|text| alone(RecordData::Txt(text))),
+        RecordType::Srv => service_location(text),
+        RecordType::Caa => authorisation(text).map(alone),
+        RecordType::Https | RecordType::Svcb => service_binding(text),
+    }
+}
+
+fn sentence(error: impl fmt::Display) -> String {
+    let text = error.to_string();
+    let mut letters = text.chars();
+    let first: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// The number before the rest, if the first word is one.
+fn leading_number(text: &str) -> (Option<u16>, &str) {
+    let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    match number(first) {
+        Some(number) => (Some(number), rest.trim_start()),
+        None => (None, text),
+    }
+}
+
+/// Digits only: no sign.
+fn number<N: std::str::FromStr>(text: &str) -> Option<N> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+fn mail(text: &str) -> Result<Parsed, String> {
+    let (priority, rest) = leading_number(text);
+    let target = DomainName::parse_or_root(rest).map_err(sentence)?;
+    Ok(Parsed { priority, data: RecordData::Mx(target) })
+}
+
+fn txt(text: &str) -> Result<String, String> {
+    let text = quoted::unquote(text)?;
+    if text.len() > MAX_TXT {
+        return Err(format!("At most {MAX_TXT} bytes."));
+    }
+    Ok(text)
+}
+
+fn service_location(text: &str) -> Result<Parsed, String> {
+    const WANT: &str = "Expected weight, port and target, such as 5 443 server.example.com.";
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (priority, rest) = match words.as_slice() {
+        [priority, rest @ ..] if rest.len() == 3 => (Some(number(priority).ok_or(WANT)?), rest),
+        rest => (None, rest),
+    };
+    let [weight, port, target] = rest else { return Err(WANT.to_owned()) };
+    let (Some(weight), Some(port)) = (number(weight), number(port)) else { return Err(WANT.to_owned()) };
+    let target = DomainName::parse_or_root(target).map_err(sentence)?;
+    Ok(Parsed { priority, data: RecordData::Srv { weight, port, target } })
+}
+
+fn authorisation(text: &str) -> Result<RecordData, String> {
+    const WANT: &str = "Expected flags, tag and value, such as 0 issue \"ca.example.net\".";
+    let mut parts = text.splitn(3, char::is_whitespace);
+    let (flags, tag, value) = (parts.next(), parts.next(), parts.next());
+    let (Some(flags), Some(tag), Some(value)) = (flags.and_then(number), tag, value) else {
+        return Err(WANT.to_owned());
+    };
+    let tag = tag.to_ascii_lowercase();
+    if tag.is_empty() || tag.len() > 15 || !tag.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        return Err("The tag has 1 to 15 letters and digits, such as issue, issuewild or iodef.".to_owned());
+    }
+    let value = quoted::unquote(value.trim())?;
+    if value.len() > 1024 {
+        return Err("The value has at most 1024 bytes.".to_owned());
+    }
+    Ok(RecordData::Caa { flags, tag, value })
+}
+
+fn service_binding(text: &str) -> Result<Parsed, String> {
+    let (priority, rest) = leading_number(text);
+    let (target, params) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let target = DomainName::parse_or_root(target).map_err(sentence)?;
+    let params = ServiceParams::parse(params)?;
+    if priority == Some(0) && !params.is_empty() {
+        return Err("With the priority 0 it is an alias, which has no parameters.".to_owned());
+    }
+    Ok(Parsed { priority, data: RecordData::Service { target, params } })
+}
+
+/// The one spelling, without the priority.
+impl fmt::Display for RecordData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordData::A(address) => address.fmt(f),
+            RecordData::Aaaa(address) => address.fmt(f),
+            RecordData::Name(name) | RecordData::Mx(name) => name.fmt(f),
+            RecordData::Txt(text) => f.write_str(&quoted::quote_if_needed(text)),
+            RecordData::Srv { weight, port, target } => write!(f, "{weight} {port} {target}"),
+            RecordData::Caa { flags, tag, value } => write!(f, "{flags} {tag} {}", quoted::quote(value)),
+            RecordData::Service { target, params } if params.is_empty() => target.fmt(f),
+            RecordData::Service { target, params } => write!(f, "{target} {params}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(record_type: RecordType, text: &str) -> Result<(Option<u16>, String), String> {
+        parse(record_type, text).map(|parsed| (parsed.priority, parsed.data.to_string()))
+    }
+
+    #[test]
+    fn values_of_every_type_have_one_spelling() {
+        use RecordType::*;
+        let cases = [
+            (A, " 192.0.2.1 ", None, "192.0.2.1"),
+            (Aaaa, "2001:DB8:0::1", None, "2001:db8::1"),
+            (Cname, "WWW.Example.com.", None, "www.example.com"),
+            (Ptr, "nas.home.lan", None, "nas.home.lan"),
+            (Ns, "ns1.bücher.example", None, "ns1.xn--bcher-kva.example"),
+            (Mx, "mail.example.com", None, "mail.example.com"),
+            (Mx, "20 mail.example.com.", Some(20), "mail.example.com"),
+            (Mx, "0 .", Some(0), "."),
+            (Txt, "v=spf1 -all", None, "v=spf1 -all"),
+            (Txt, "\"v=spf1 \" \"-all\"", None, "v=spf1 -all"),
+            (Txt, "say \"hi\"", None, "say \"hi\""),
+            (Txt, "\"\\\"quoted\\\"\"", None, "\"\\\"quoted\\\"\""),
+            (Txt, "", None, ""),
+            (Srv, "5 443 server.example.com.", None, "5 443 server.example.com"),
+            (Srv, "10 5 443 server.example.com", Some(10), "5 443 server.example.com"),
+            (Srv, "0 0 0 .", Some(0), "0 0 ."),
+            (Caa, "0 Issue letsencrypt.org", None, "0 issue \"letsencrypt.org\""),
+            (Caa, "128 iodef \"mailto:a@b.c\"", None, "128 iodef \"mailto:a@b.c\""),
+            (Https, "1 . alpn=\"h2,h3\" port=8443", Some(1), ". alpn=\"h2,h3\" port=8443"),
+            (Https, "0 cdn.example.net", Some(0), "cdn.example.net"),
+            (
+                Svcb,
+                "svc.example.net ipv4hint=192.0.2.1,192.0.2.2",
+                None,
+                "svc.example.net ipv4hint=192.0.2.1,192.0.2.2",
+            ),
+        ];
+        for (record_type, text, priority, want) in cases {
+            assert_eq!(shown(record_type, text), Ok((priority, want.to_owned())), "{record_type} {text}");
+        }
+    }
+
+    #[test]
+    fn values_of_another_type_are_refused() {
+        use RecordType::*;
+        let cases = [
+            (A, ""),
+            (A, "2001:db8::1"),
+            (A, "192.0.2"),
+            (A, "192.0.2.256"),
+            (Aaaa, "192.0.2.1"),
+            (Aaaa, "::g"),
+            (Cname, "192.0.2.1"),
+            (Cname, "."),
+            (Cname, "a b"),
+            (Ns, "a..b"),
+            (Mx, "10"),
+            (Mx, "mail 10"),
+            (Mx, "70000 mail.example.com"),
+            (Mx, "-1 mail.example.com"),
+            (Srv, "443 server"),
+            (Srv, "x 5 443 a.b"),
+            (Srv, "5 70000 a.b"),
+            (Srv, "1 2 3 4 a.b"),
+            (Caa, "issue ca"),
+            (Caa, "256 issue ca"),
+            (Caa, "0 is-sue ca"),
+            (Caa, "0 issue"),
+            (Txt, "\"open"),
+            (Txt, "\"a\" b"),
+            (Https, "1"),
+            (Https, "0 . port=1"),
+            (Https, "1 . port=x"),
+            (Https, "1 . alpn"),
+            (Svcb, "1 . port=1 port=2"),
+            (Svcb, "1 . nonsense=1"),
+        ];
+        for (record_type, text) in cases {
+            assert!(shown(record_type, text).is_err(), "{record_type} {text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_and_what_is_read_has_one_spelling(
+            kind in 0usize..11,
+            text in "\\PC{0,60}|[0-9a-f:. ]{0,30}|[0-9]{1,3} [a-z.]{1,12}( [a-z0-9]{1,9}=[0-9a-z\",.:/+=\\\\]{0,12}){0,3}|(\"[^\"]{0,9}\" ?){0,3}|[0-9]{1,3} [a-z]{1,9} \\PC{0,9}"
+        ) {
+            let record_type = RecordType::ALL[kind];
+            if let Ok(parsed) = parse(record_type, &text) {
+                let again = parse(record_type, &parsed.data.to_string());
+                prop_assert_eq!(again, Ok(Parsed { priority: None, data: parsed.data }));
+            }
+        }
+    }
+}
