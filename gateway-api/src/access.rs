@@ -1,12 +1,12 @@
 //! Who may do what: the class of capability a row needs, and the one place where a request is judged.
 //!
-//! Sign-in is not part of this version: the configuration refuses `auth.enabled: true`, and every caller is an
-//! administrator. Rows carry their class all the same, and nothing but [`authorise`] looks at it.
+//! Who a caller is was found out before, in [`crate::auth`].
 
 use std::net::IpAddr;
 
 use gateway_ctl::store::AuditAuth;
-use gateway_model::Role;
+use gateway_model::{Id, Role};
+use uuid::Uuid;
 
 use crate::error::{ApiError, Code};
 use crate::table::Row;
@@ -16,6 +16,8 @@ use crate::table::Row;
 pub enum Access {
     /// Without any credential.
     Open,
+    /// One's own password and sessions.
+    Own,
     /// Configuration and status, secrets redacted.
     Read,
     /// Who asked for what, when: query log, captures, history of a client.
@@ -35,19 +37,18 @@ pub enum Access {
 impl Access {
     pub fn allows(self, role: Role) -> bool {
         match self {
-            Access::Open | Access::Read | Access::Check => true,
+            Access::Open | Access::Own | Access::Read | Access::Check => true,
             Access::Private | Access::Diagnose | Access::Export => role != Role::Viewer,
             Access::Operate => matches!(role, Role::Admin | Role::Operator),
             Access::Administer => role == Role::Admin,
         }
     }
 
-    /// The least role that is enough.
+    /// The least role of a person that is enough.
     pub fn required_role(self) -> Role {
         match self {
-            Access::Open | Access::Read | Access::Check => Role::Viewer,
-            Access::Private | Access::Diagnose | Access::Export => Role::Diagnostics,
-            Access::Operate => Role::Operator,
+            Access::Open | Access::Own | Access::Read | Access::Check => Role::Viewer,
+            Access::Private | Access::Diagnose | Access::Export | Access::Operate => Role::Operator,
             Access::Administer => Role::Admin,
         }
     }
@@ -56,15 +57,37 @@ impl Access {
 /// How a caller proved who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
+    /// Not at all.
+    None,
     /// Sign-in is off.
     Open,
+    /// By its address.
+    Localnet,
+    /// By the local socket.
+    System,
+    Session(Uuid),
+    Key(Id),
+    /// By its position in the configuration.
+    ConfiguredKey(usize),
 }
 
 impl Proof {
     /// The `auth` of an audit entry.
     pub fn audit(self) -> AuditAuth {
         match self {
-            Proof::Open => AuditAuth::Open,
+            Proof::None | Proof::Open => AuditAuth::Open,
+            Proof::Localnet => AuditAuth::Localnet,
+            Proof::System => AuditAuth::System,
+            Proof::Session(_) => AuditAuth::Session,
+            Proof::Key(_) | Proof::ConfiguredKey(_) => AuditAuth::Key,
+        }
+    }
+
+    /// Something that a page of another site could not make a browser send.
+    pub fn is_credential(self) -> bool {
+        match self {
+            Proof::None | Proof::Open | Proof::Localnet => false,
+            Proof::System | Proof::Session(_) | Proof::Key(_) | Proof::ConfiguredKey(_) => true,
         }
     }
 }
@@ -77,13 +100,8 @@ pub struct Actor {
     pub proof: Proof,
     /// None for the local socket.
     pub ip: Option<IpAddr>,
-}
-
-impl Actor {
-    /// The caller while sign-in is off.
-    pub fn open(ip: Option<IpAddr>) -> Self {
-        Self { name: "admin".to_owned(), role: Role::Admin, proof: Proof::Open, ip }
-    }
+    /// The managed user, if it is one.
+    pub user: Option<Id>,
 }
 
 /// May this caller use this row?
@@ -94,6 +112,12 @@ pub fn authorise(actor: &Actor, row: &Row) -> Result<(), ApiError> {
 
 /// Has this caller that capability?
 pub fn check(actor: &Actor, access: Access) -> Result<(), ApiError> {
+    if actor.proof == Proof::None && access != Access::Open {
+        return Err(ApiError::new(
+            Code::Unauthenticated,
+            "This needs a session or an API key: sign in, or send Authorization: Bearer <key>.",
+        ));
+    }
     if access.allows(actor.role) {
         return Ok(());
     }
@@ -112,11 +136,26 @@ mod tests {
         let allowed = |access: Access| {
             [Role::Admin, Role::Operator, Role::Viewer, Role::Diagnostics].map(|role| access.allows(role))
         };
+        assert_eq!(allowed(Access::Own), [true, true, true, true]);
         assert_eq!(allowed(Access::Read), [true, true, true, true]);
         assert_eq!(allowed(Access::Private), [true, true, false, true]);
         assert_eq!(allowed(Access::Check), [true, true, true, true]);
         assert_eq!(allowed(Access::Diagnose), [true, true, false, true]);
+        assert_eq!(allowed(Access::Export), [true, true, false, true]);
         assert_eq!(allowed(Access::Operate), [true, true, false, false]);
         assert_eq!(allowed(Access::Administer), [true, false, false, false]);
+    }
+
+    #[test]
+    fn without_a_proof_no_role_counts() {
+        let nobody = Actor {
+            name: "anonymous".into(),
+            role: Role::Admin,
+            proof: Proof::None,
+            ip: None,
+            user: None,
+        };
+        assert_eq!(check(&nobody, Access::Read).expect_err("refused").code, Code::Unauthenticated);
+        assert!(check(&nobody, Access::Open).is_ok());
     }
 }

@@ -21,6 +21,7 @@ mod health;
 mod mesh;
 mod pq_crypto;
 mod privacy;
+mod roles;
 mod routing;
 mod security;
 mod service;
@@ -50,6 +51,7 @@ pub fn table() -> Table {
     table.area("bluetooth", bluetooth::rows);
     table.area("ai", ai::rows);
     table.area("service", service::rows);
+    roles::assign(&mut table);
     table
 }
 

@@ -8,6 +8,7 @@ use gateway_core::network::{Network, UplinkSettings};
 use gateway_ctl::engine;
 use gateway_model::settings::bootstrap::{self, Bootstrap, ConfigError};
 
+use crate::auth;
 use crate::context::Settings;
 use crate::preflight::Subject;
 
@@ -61,7 +62,18 @@ pub fn engine(config: &Bootstrap) -> engine::Config {
 
 /// What the API is told of it.
 pub fn api(config: &Bootstrap) -> Settings {
-    Settings { mode: config.network.mode.to_string(), ..Settings::default() }
+    let bootstrap::Auth { enabled, local_net, api_keys } = config.auth.clone();
+    Settings {
+        mode: config.network.mode.to_string(),
+        host_names: config.listen.host_names.clone(),
+        auth: auth::Settings {
+            enabled,
+            local_net: local_net.net(),
+            api_keys,
+            setup_folder: Some(config.state_dir.clone()),
+        },
+        ..Settings::default()
+    }
 }
 
 pub fn store_path(config: &Bootstrap) -> PathBuf {
@@ -112,7 +124,11 @@ mod tests {
     }
 
     #[test]
-    fn sign_in_is_refused_because_this_version_has_none() {
-        assert!(bootstrap::parse("auth: { enabled: true }").is_err());
+    fn sign_in_and_the_names_of_the_host_reach_the_api() {
+        let text = "auth: { enabled: true, local_net: 10.0.0.0/8 }\nlisten: { host_names: [gateway.lan] }\n";
+        let settings = api(&bootstrap::parse(text).expect("valid"));
+        assert!(settings.auth.enabled && settings.auth.local_net.to_string() == "10.0.0.0/8");
+        assert_eq!(settings.host_names, ["gateway.lan"]);
+        assert!(!api(&Bootstrap::default()).auth.enabled, "off unless it is asked for");
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use gateway_ctl::store::CommitError;
+use gateway_ctl::store::{AuditTicket, CommitError};
 use gateway_model::{EditError, State};
 
-use crate::access::{Access, Actor, check};
+use crate::access::{Access, Actor, Proof, check};
+use crate::auth::{self, Auth};
 use crate::error::ApiError;
 use crate::gateway::{Attempt, Gateway, Open, blocking};
 use crate::openapi;
@@ -25,11 +26,17 @@ pub struct Settings {
     pub body_limit: usize,
     /// `network.mode` of the configuration.
     pub mode: String,
+    pub auth: auth::Settings,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { host_names: Vec::new(), body_limit: 2 * 1024 * 1024, mode: "primary".to_owned() }
+        Self {
+            host_names: Vec::new(),
+            body_limit: 2 * 1024 * 1024,
+            mode: "primary".to_owned(),
+            auth: auth::Settings::default(),
+        }
     }
 }
 
@@ -41,6 +48,7 @@ pub struct Api {
     pub filter_names: BTreeMap<String, Vec<String>>,
     pub settings: Settings,
     pub gateway: Gateway,
+    pub auth: Auth,
     pub openapi: Bytes,
     pub started: Instant,
 }
@@ -51,12 +59,14 @@ impl Api {
         let routes = Routes::new(table.rows())?;
         let openapi = Bytes::from(openapi::text(&table));
         let filter_names = openapi::filters(&table);
+        let auth = Auth::new(&settings.auth, &gateway);
         Ok(Arc::new(Self {
             table,
             routes,
             filter_names,
             settings,
             gateway,
+            auth,
             openapi,
             started: Instant::now(),
         }))
@@ -100,11 +110,22 @@ impl Peer {
     }
 }
 
+/// How a request came here.
+#[derive(Clone, Debug, Default)]
+pub struct Way {
+    /// The connection is encrypted by this daemon.
+    pub tls: bool,
+    /// A proxy says that it stands between.
+    pub forwarded: bool,
+    pub user_agent: Option<String>,
+}
+
 /// One request's identity, and the way to everything else.
 #[derive(Clone)]
 pub struct Cx {
     pub api: Arc<Api>,
     pub actor: Actor,
+    pub way: Way,
     pub request_id: String,
     pub effect: Effect,
     /// What the path names, for the audit entry.
@@ -112,9 +133,16 @@ pub struct Cx {
 }
 
 impl Cx {
-    pub fn new(api: Arc<Api>, row: &Row, actor: Actor, request_id: &str, params: &Params) -> Self {
+    pub fn new(
+        api: Arc<Api>,
+        row: &Row,
+        actor: Actor,
+        way: Way,
+        request_id: &str,
+        params: &Params,
+    ) -> Self {
         let subject = params.0.values().next().cloned().unwrap_or_default();
-        Self { api, actor, request_id: request_id.to_owned(), effect: row.effect, subject }
+        Self { api, actor, way, request_id: request_id.to_owned(), effect: row.effect, subject }
     }
 
     /// The store and the engine.
@@ -127,17 +155,22 @@ impl Cx {
         check(&self.actor, access)
     }
 
-    /// Changes the store, with the audit entry of this row in the same transaction. Waits for the disk.
-    pub fn commit_blocking<T>(
-        &self,
-        edit: impl FnOnce(&mut State) -> Result<T, EditError>,
-    ) -> Result<T, ApiError> {
+    /// The audit entry of a row that changes the store.
+    pub fn own_ticket(&self) -> Result<AuditTicket, ApiError> {
         let Effect::Stores(audit) = self.effect else {
             // A declaration that does not fit its handler must not change anything unrecorded.
             let error = std::io::Error::other("this row is not declared as one that changes the store");
             return Err(ApiError::internal(&error));
         };
-        match self.open()?.store.commit(self.ticket(audit), edit) {
+        Ok(self.ticket(audit))
+    }
+
+    /// Changes the store, with the audit entry of this row in the same transaction. Waits for the disk.
+    pub fn commit_blocking<T>(
+        &self,
+        edit: impl FnOnce(&mut State) -> Result<T, EditError>,
+    ) -> Result<T, ApiError> {
+        match self.open()?.store.commit(self.own_ticket()?, edit) {
             Ok(value) => Ok(value),
             // The dispatcher records all failures of handlers, this one too.
             Err(CommitError::Refused { error, ticket: _ }) => Err(error.into()),
@@ -156,21 +189,41 @@ impl Cx {
 
     /// Writes an audit entry for something that was read and should be known to have been.
     pub async fn record_reading(&self, audit: Audit) -> Result<(), ApiError> {
-        let attempt = Attempt { audit, subject: self.subject.clone(), denied: false, error: None };
+        let subject = self.subject.clone();
+        let attempt = Attempt { audit, subject, denied: false, error: None, unrecorded: 0 };
         self.api.gateway.record(self, attempt).await
     }
 
     /// Writes the audit entry of a change that was refused or failed. Rows that change nothing leave none.
     pub async fn record_failure(&self, error: &ApiError) {
+        self.record_failure_of(error, None).await;
+    }
+
+    /// The same, about an object that the path does not name.
+    ///
+    /// Refusals, and whatever callers without a credential try, are written down in measure: past it they are counted,
+    /// and the next entry says how many there were. So nobody can fill the disk by being refused.
+    pub async fn record_failure_of(&self, error: &ApiError, subject: Option<&str>) {
         if error.recorded {
             return;
         }
         let Some(audit) = self.effect.audit() else { return };
+        let status = error.code.status();
+        let denied = matches!(status, http::StatusCode::UNAUTHORIZED | http::StatusCode::FORBIDDEN);
+        let mut unrecorded = 0;
+        if denied || self.actor.proof == Proof::None {
+            let auth = &self.api.auth;
+            match auth.limits.may_record_denial(self.actor.payer(), auth.instant()) {
+                Some(before) => unrecorded = before,
+                None => return,
+            }
+        }
         let attempt = Attempt {
             audit,
-            subject: self.subject.clone(),
-            denied: error.code.status() == http::StatusCode::FORBIDDEN,
+            subject: subject.unwrap_or(&self.subject).to_owned(),
+            denied,
             error: Some((error.code.as_str(), error.message.clone())),
+            unrecorded,
         };
         if let Err(lost) = self.api.gateway.record(self, attempt).await {
             tracing::error!(request_id = self.request_id, action = audit.action, error = %lost, "audit entry lost");
@@ -181,6 +234,7 @@ impl Cx {
     pub async fn record_success(&self, subject: Option<&str>) -> Result<(), ApiError> {
         let Some(audit) = self.effect.audit() else { return Ok(()) };
         let subject = subject.unwrap_or(&self.subject).to_owned();
-        self.api.gateway.record(self, Attempt { audit, subject, denied: false, error: None }).await
+        let attempt = Attempt { audit, subject, denied: false, error: None, unrecorded: 0 };
+        self.api.gateway.record(self, attempt).await
     }
 }

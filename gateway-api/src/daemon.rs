@@ -49,6 +49,8 @@ pub enum Error {
     Engine(#[source] engine::Error),
     #[error("the configured tunnels cannot be stored")]
     FirstTunnels(#[source] EditError),
+    #[error("the store cannot be used")]
+    Unusable(#[source] store::Error),
     #[error("the store cannot be written")]
     Store(#[source] store::Error),
     #[error("cannot listen on {address}")]
@@ -73,6 +75,12 @@ pub enum Error {
 pub async fn run(config: Bootstrap) -> Result<(), Error> {
     for note in config.without_effect() {
         tracing::warn!("{note}");
+    }
+    if !config.auth.enabled && !config.listen.api_addr.ip().is_loopback() {
+        tracing::warn!(
+            address = %config.listen.api_addr,
+            "auth.enabled is false: whoever reaches this address is admin"
+        );
     }
     let mut terminate = listen_for(SignalKind::terminate())?;
     let mut interrupt = listen_for(SignalKind::interrupt())?;
@@ -146,29 +154,38 @@ fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
 
 /// The store and the engine over it. A store that cannot be used blocks all traffic and is reported, not fatal.
 async fn open(config: &Bootstrap, tls: &Arc<Tls>) -> Result<Gateway, Error> {
-    let path = config::store_path(config);
-    let fresh = !path.exists();
     let settings = config::engine(config);
-    // A first start has no plan before it. Taking this for one would let everything out.
-    if fresh && is_plan_live(&settings.pin_dir) {
-        return Err(Error::StoreGone { store: path, pins: settings.pin_dir });
-    }
-    let store = match Store::open(&path, SystemClock::shared()) {
+    let store = match open_store(config) {
         Ok(store) => Arc::new(store),
-        Err(store::Error::Locked { path }) => return Err(Error::AlreadyRunning { path }),
-        Err(error) => {
+        Err(Error::Unusable(error)) => {
             let reason = chain(&error);
             tracing::error!(%reason, "the store cannot be used: all traffic is blocked");
             engine::block(&settings).await.map_err(Error::Block)?;
             return Ok(Gateway::Blocked { reason });
         }
+        Err(error) => return Err(error),
     };
     tls.adopt(&store);
+    let enforcement = Engine::start(settings, store.clone()).await.map_err(Error::Engine)?;
+    Ok(Gateway::Open(Open { store, enforcement: Arc::new(enforcement), tls: tls.clone() }))
+}
+
+/// Opens the store, or makes it with the tunnels of the configuration.
+pub fn open_store(config: &Bootstrap) -> Result<Store, Error> {
+    let path = config::store_path(config);
+    let fresh = !path.exists();
+    // A first start has no plan before it. Taking this for one would let everything out.
+    if fresh && is_plan_live(&config.bpf.pin_dir) {
+        return Err(Error::StoreGone { store: path, pins: config.bpf.pin_dir.clone() });
+    }
+    let store = Store::open(&path, SystemClock::shared()).map_err(|error| match error {
+        store::Error::Locked { path } => Error::AlreadyRunning { path },
+        error => Error::Unusable(error),
+    })?;
     if fresh {
         store_first_tunnels(&store, config)?;
     }
-    let enforcement = Engine::start(settings, store.clone()).await.map_err(Error::Engine)?;
-    Ok(Gateway::Open(Open { store, enforcement: Arc::new(enforcement), tls: tls.clone() }))
+    Ok(store)
 }
 
 /// The tunnels of the configuration, at the first start only: from then on the store is right.

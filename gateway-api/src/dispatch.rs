@@ -1,20 +1,23 @@
 //! The only HTTP handler: from a request to a row and back to a response in the envelope.
 //!
-//! The order matters: identify, is the host ours, route, method, origin, may the caller, can it be done at all, read
-//! the body, run, record, envelope. Handlers run in a task of their own, so that a client that goes away does not cut
+//! The order matters: identify, charge the caller's quota, route, method, is the host ours, origin, may the caller,
+//! can it be done at all, read the body, run, record, envelope. Handlers run in a task of their own, so that a client that goes away does not cut
 //! a change in half and a panic ends one request only.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body as HttpBody;
+use futures_util::StreamExt;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
-use crate::access::{Actor, authorise};
-use crate::context::{Api, Cx, Peer};
+use crate::access::{Access, Proof, authorise};
+use crate::auth::limit::Quota;
+use crate::auth::{self, Identity};
+use crate::context::{Api, Cx, Peer, Way};
 use crate::error::{ApiError, Code};
 use crate::reply::{Content, Reply};
 use crate::request::{Query, Request};
@@ -43,7 +46,17 @@ pub async fn answer(api: Arc<Api>, request: http::Request<HttpBody>) -> Response
     let (parts, body) = request.into_parts();
     let request_id = request_id(&parts.headers);
     let head_only = parts.method == http::Method::HEAD;
-    let result = process(&api, &parts, body, &request_id).await;
+    let peer = parts.extensions.get::<axum::extract::ConnectInfo<Peer>>().map(|info| info.0.clone());
+    let identity = api.auth.identify(&api.gateway, &parts, peer.as_ref());
+    // Pages and their parts are in memory and cost nothing; a browser asks for many of them at once.
+    let (quota, admitted) = match parts.uri.path().starts_with(API_ROOT) {
+        true => api.auth.charge(&identity.actor),
+        false => (None, Ok(())),
+    };
+    let result = match admitted {
+        Ok(()) => process(&api, &parts, body, identity, peer.as_ref(), &request_id).await,
+        Err(exceeded) => Err(exceeded),
+    };
     let mut response = result.unwrap_or_else(|error| {
         tracing::debug!(
             method = %parts.method, path = parts.uri.path(), request_id, code = error.code.as_str(), "refused"
@@ -51,6 +64,9 @@ pub async fn answer(api: Arc<Api>, request: http::Request<HttpBody>) -> Response
         error_response(&error, &request_id)
     });
     finish(response.headers_mut(), &request_id);
+    if let Some(quota) = quota {
+        limit_headers(response.headers_mut(), quota);
+    }
     if head_only { without_body(response) } else { response }
 }
 
@@ -58,34 +74,46 @@ async fn process(
     api: &Arc<Api>,
     parts: &Parts,
     body: HttpBody,
+    identity: Identity,
+    peer: Option<&Peer>,
     request_id: &str,
 ) -> Result<Response<HttpBody>, ApiError> {
-    let peer = parts.extensions.get::<axum::extract::ConnectInfo<Peer>>().map(|info| info.0.clone());
-    let local_socket = matches!(peer, Some(Peer::Local));
-    if !local_socket {
-        browser::check_host(parts, &api.settings.host_names)?;
-    }
+    // Who shows a credential may call the gateway what he likes: a rebound name would not make a browser send it.
+    let host = match identity.actor.proof.is_credential() {
+        true => Ok(()),
+        false => browser::check_host(parts, &api.settings.host_names),
+    };
     let path = parts.uri.path();
     let Some(found) = api.routes.find(path) else {
+        host?;
         return Err(ApiError::new(Code::RouteNotFound, format!("There is nothing at {path}."))
             .detail("path", path)
             .detail("documentation", format!("{API_ROOT}/openapi.json")));
     };
     if parts.method == http::Method::OPTIONS {
+        host?;
         return Ok(options_response(&found.allow()));
     }
     let position = Method::from_http(&parts.method).and_then(|method| found.rows.get(&method));
     let Some(row) = position.map(|position| &api.table.rows()[*position]) else {
+        host?;
         let message = format!("{} is not possible at {path}.", parts.method);
         return Err(ApiError::new(Code::MethodNotAllowed, message).detail("allow", found.allow()));
     };
-    if row.method != Method::Get {
-        browser::check_origin(parts)?;
-    }
-    let actor = Actor::open(peer.and_then(|peer| peer.ip()));
     let params = found.params(row);
-    let cx = Cx::new(api.clone(), row, actor, request_id, &params);
-    if let Err(denied) = authorise(&cx.actor, row) {
+    let way = Way {
+        tls: peer.is_some_and(Peer::is_tls),
+        forwarded: auth::is_forwarded(parts),
+        user_agent: parts
+            .headers
+            .get(header::USER_AGENT)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned),
+    };
+    let Identity { actor, refusal } = identity;
+    let cx = Cx::new(api.clone(), row, actor, way, request_id, &params);
+    let judged = host.and_then(|()| judge(&cx, row, parts, refusal));
+    if let Err(denied) = judged {
         cx.record_failure(&denied).await;
         return Err(denied);
     }
@@ -135,11 +163,29 @@ async fn process(
             ));
         }
     };
-    respond(row, parts, reply)
+    respond(&cx, row, parts, reply)
+}
+
+/// Everything that can be against a request before its body is looked at.
+fn judge(cx: &Cx, row: &Row, parts: &Parts, refusal: Option<ApiError>) -> Result<(), ApiError> {
+    if row.method != Method::Get {
+        browser::check_origin(parts)?;
+    }
+    authorise(&cx.actor, row).map_err(|denied| match refusal {
+        // What is wrong with the credential says more than that there is none.
+        Some(refusal) if cx.actor.proof == Proof::None => refusal,
+        _ => denied,
+    })?;
+    // Whoever may come without a credential gains nothing from one that came along by itself.
+    if let (Proof::Session(id), true) = (cx.actor.proof, row.method != Method::Get && row.access != Access::Open) {
+        let session = cx.open().ok().and_then(|open| open.store.session(id));
+        browser::check_csrf(parts, session.as_ref().map(|session| session.csrf.as_str()))?;
+    }
+    Ok(())
 }
 
 /// Turns a reply into a response, or into 304 if the client has it already.
-fn respond(row: &Row, parts: &Parts, reply: Reply) -> Result<Response<HttpBody>, ApiError> {
+fn respond(cx: &Cx, row: &Row, parts: &Parts, reply: Reply) -> Result<Response<HttpBody>, ApiError> {
     let mut headers = HeaderMap::new();
     if let Some(total) = reply.total {
         headers.insert(TOTAL_COUNT, HeaderValue::from(total));
@@ -148,6 +194,9 @@ fn respond(row: &Row, parts: &Parts, reply: Reply) -> Result<Response<HttpBody>,
         && let Ok(value) = HeaderValue::from_str(&format!("{API_ROOT}{location}"))
     {
         headers.insert(header::LOCATION, value);
+    }
+    if let Some(cookie) = reply.cookie {
+        headers.insert(header::SET_COOKIE, cookie);
     }
     let (content_type, body) = match reply.content {
         Content::Data(data) => {
@@ -174,13 +223,30 @@ fn respond(row: &Row, parts: &Parts, reply: Reply) -> Result<Response<HttpBody>,
             ("application/json", HttpBody::from(bytes))
         }
         Content::Bytes { content_type, bytes } => (content_type, HttpBody::from(bytes)),
-        Content::Stream { content_type, body } => (content_type, body),
+        Content::Stream { content_type, body } => (content_type, while_known(cx.clone(), body)),
     };
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     let mut response = Response::new(body);
     *response.status_mut() = reply.status;
     *response.headers_mut() = headers;
     Ok(response)
+}
+
+/// An answer that goes on ends when its caller is signed out, deleted or given another role.
+fn while_known(cx: Cx, body: HttpBody) -> HttpBody {
+    let frames = body.into_data_stream().take_while(move |_| {
+        futures_util::future::ready(cx.api.auth.holds(&cx.api.gateway, &cx.actor))
+    });
+    HttpBody::from_stream(frames)
+}
+
+fn limit_headers(headers: &mut HeaderMap, quota: Quota) {
+    let Quota { limit, remaining, reset } = quota;
+    for (name, value) in
+        [("ratelimit-limit", limit), ("ratelimit-remaining", remaining), ("ratelimit-reset", reset)]
+    {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
+    }
 }
 
 fn error_response(error: &ApiError, request_id: &str) -> Response<HttpBody> {

@@ -297,6 +297,13 @@ impl From<EditError> for ApiError {
                     .detail("resource_type", resource_type)
                     .detail("limit", limit)
             }
+            EditError::LastAdmin { id, username } => Self::new(
+                Code::LastAdmin,
+                format!("{username} is the last administrator; make another user one first."),
+            )
+            .detail("id", id.to_string())
+            .detail("username", username),
+            EditError::AlreadyConfigured { message } => Self::new(Code::AlreadyConfigured, sentence(&message)),
             EditError::Stale { resource_type, expected: _, current } => {
                 Self::precondition_failed(&format!("\"{current}\"")).detail("resource_type", resource_type)
             }

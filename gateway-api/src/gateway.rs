@@ -13,7 +13,7 @@ use std::sync::Arc;
 use gateway_core::compile::{Compiled, CompiledPolicy, Input, compile};
 use gateway_core::facts::Facts;
 use gateway_core::network::{Network, UplinkSettings};
-use gateway_ctl::clock::SystemClock;
+use gateway_ctl::clock::{SharedClock, SystemClock};
 use gateway_ctl::effects::bpf::{self, AttachMode, Counters};
 use gateway_ctl::engine::Engine;
 use gateway_ctl::reconcile::{Reason, Status, Stopped};
@@ -160,6 +160,8 @@ pub struct Attempt {
     pub denied: bool,
     /// Code and message, if it failed.
     pub error: Option<(&'static str, String)>,
+    /// Refusals before this one that have no entry.
+    pub unrecorded: u64,
 }
 
 impl Open {
@@ -206,7 +208,12 @@ impl Picture {
 impl Gateway {
     /// A gateway with its store in this folder and no kernel behind it.
     pub fn detached(folder: &Path) -> Result<Self, store::Error> {
-        let store = Arc::new(Store::open(folder.join("store.redb"), SystemClock::shared())?);
+        Self::detached_at(folder, SystemClock::shared())
+    }
+
+    /// The same under another clock.
+    pub fn detached_at(folder: &Path, clock: SharedClock) -> Result<Self, store::Error> {
+        let store = Arc::new(Store::open(folder.join("store.redb"), clock)?);
         let network = Network {
             lan: vec!["eth1".to_owned()],
             uplinks: vec![UplinkSettings { interface: "eth0".to_owned(), gateway: None }],
@@ -221,7 +228,7 @@ impl Gateway {
     /// Writes an audit entry for an attempt.
     pub async fn record(&self, cx: &Cx, attempt: Attempt) -> Result<(), ApiError> {
         let Gateway::Open(open) = self else { return Ok(()) };
-        let Attempt { audit, subject, denied, error } = attempt;
+        let Attempt { audit, subject, denied, error, unrecorded } = attempt;
         let mut ticket = cx.ticket(audit);
         ticket.resource_id = Some(subject).filter(|subject| !subject.is_empty());
         let result = match (&error, denied) {
@@ -231,6 +238,9 @@ impl Gateway {
         };
         if let Some((code, message)) = error {
             ticket.details = serde_json::json!({"error": code, "message": message});
+            if unrecorded > 0 {
+                ticket.details["unrecorded_refusals_before"] = unrecorded.into();
+            }
         }
         let store = open.store.clone();
         blocking(move || store.record(ticket, result)).await?.map_err(ApiError::from)

@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod areas;
+pub mod auth;
 pub mod config;
 pub mod context;
 pub mod daemon;
@@ -22,3 +23,4 @@ pub mod request;
 pub mod serve;
 pub mod table;
 pub mod tls;
+pub mod user_command;

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
-use gateway_api::{config, daemon, preflight};
+use gateway_api::{config, daemon, preflight, user_command};
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::engine;
 use gateway_ctl::store::Store;
+use gateway_model::Role;
+use gateway_model::kinds::user::ROLES;
 use gateway_model::settings::bootstrap::{Bootstrap, LogLevel};
 use tracing_subscriber::EnvFilter;
 
@@ -59,8 +61,8 @@ enum User {
         #[arg(long)]
         username: String,
         /// admin, operator or viewer
-        #[arg(long)]
-        role: String,
+        #[arg(long, value_parser = people_role)]
+        role: Role,
     },
     /// List the users.
     List,
@@ -160,10 +162,23 @@ fn run_command(path: &std::path::Path, command: Command) -> Result<bool> {
             println!("what comes from the LAN is blocked until the daemon has a plan");
             Ok(true)
         }
-        Command::User { command: User::Add { .. } | User::List | User::Del { .. } } => {
-            bail!("this version has no accounts: auth.enabled must be false, and every request is admin")
+        Command::User { command } => {
+            let command = match command {
+                User::Add { username, role } => user_command::Command::Add { username, role },
+                User::List => user_command::Command::List,
+                User::Del { id } => user_command::Command::Del { id },
+            };
+            print!("{}", runtime()?.block_on(user_command::run(&config::load(path)?, command))?);
+            Ok(true)
         }
         Command::Audit { command: Audit::Verify } => verify_audit(&config::load(path)?),
+    }
+}
+
+fn people_role(text: &str) -> Result<Role, String> {
+    match text.parse() {
+        Ok(role) if ROLES.contains(&role) => Ok(role),
+        _ => Err("admin, operator or viewer".to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a handler answers, before it becomes HTTP.
 
 use gateway_model::Warning;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ pub struct Reply {
     pub location: Option<String>,
     /// Which object an action was about, where the path does not say it.
     pub subject: Option<String>,
+    /// `Set-Cookie`
+    pub cookie: Option<HeaderValue>,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,7 @@ impl Reply {
             total: None,
             location: None,
             subject: None,
+            cookie: None,
         }
     }
 
@@ -83,6 +86,8 @@ pub struct With<O> {
     pub total: Option<usize>,
     pub location: Option<String>,
     pub subject: Option<String>,
+    /// `Set-Cookie`
+    pub cookie: Option<HeaderValue>,
 }
 
 impl<O> With<O> {
@@ -95,6 +100,7 @@ impl<O> With<O> {
             total: None,
             location: None,
             subject: None,
+            cookie: None,
         }
     }
 }
@@ -120,6 +126,7 @@ impl<O: Serialize + JsonSchema> Answer for With<O> {
         reply.total = self.total;
         reply.location = self.location;
         reply.subject = self.subject;
+        reply.cookie = self.cookie;
         Ok(reply)
     }
 }

@@ -110,10 +110,23 @@ pub fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// Fields whose values are quoted in no message, and so in no audit entry.
+const SECRETS: &[&str] = &[
+    "password",
+    "current_password",
+    "new_password",
+    "setup_code",
+    "passphrase",
+    "old_passphrase",
+    "secret",
+    "auth_key",
+    "private_key",
+];
+
 /// Decodes an input; keys nobody reads become warnings.
 pub fn decode<I: DeserializeOwned>(value: Value) -> Result<(I, Vec<Warning>), ApiError> {
     let mut problems = Problems::new();
-    let decoded = gateway_model::decode::decode::<I>(value, &[], &mut problems);
+    let decoded = gateway_model::decode::decode::<I>(value, SECRETS, &mut problems);
     match decoded {
         Some(decoded) if problems.is_empty() => {
             let warnings =

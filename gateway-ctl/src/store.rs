@@ -10,6 +10,7 @@ mod error;
 mod load;
 mod migrate;
 mod schema;
+mod sessions;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -27,6 +28,7 @@ pub use audit::{
 pub use commit::CommitError;
 pub use error::Error;
 pub use migrate::SCHEMA;
+pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
 
 /// The store. Shared as `Arc<Store>`. Writing blocks on the disk: call it from a blocking task.
 pub struct Store {
@@ -36,6 +38,7 @@ pub struct Store {
     current: ArcSwap<State>,
     revisions: watch::Sender<u64>,
     writer: Mutex<audit::Head>,
+    sessions: sessions::Sessions,
 }
 
 impl std::fmt::Debug for Store {
@@ -48,7 +51,7 @@ impl Store {
     /// Opens the file, or makes a new one with the built-in objects. The folder is made if it is missing.
     pub fn open(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
         let path = path.as_ref().to_owned();
-        let (db, state, head) = load::open(&path, clock.as_ref())?;
+        let (db, state, head, sessions) = load::open(&path, clock.as_ref())?;
         let (revisions, _) = watch::channel(state.revision.0);
         Ok(Store {
             path,
@@ -57,6 +60,7 @@ impl Store {
             current: ArcSwap::from_pointee(state),
             revisions,
             writer: Mutex::new(head),
+            sessions,
         })
     }
 

@@ -7,10 +7,12 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use http::header::{self, HeaderMap, HeaderName};
 use http::request::Parts;
+use subtle::ConstantTimeEq;
 
 use crate::error::{ApiError, Code};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
 
 /// The host must be an address, `localhost` or a configured name.
 pub fn check_host(parts: &Parts, names: &[String]) -> Result<(), ApiError> {
@@ -51,11 +53,29 @@ pub fn check_origin(parts: &Parts) -> Result<(), ApiError> {
     let own = text(&parts.headers, &header::HOST)
         .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str))
         .unwrap_or_default();
-    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    match authority {
-        Some(authority) if authority.eq_ignore_ascii_case(own) => Ok(()),
-        _ => refuse("origin", origin),
+    // Browsers leave the usual port out of both; proxies and programs do not always.
+    let foreign = match origin.split_once("://") {
+        Some((scheme @ ("http" | "https"), authority)) => {
+            let port = if scheme == "http" { ":80" } else { ":443" };
+            let bare = |authority: &str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
+            own.is_empty() || bare(authority) != bare(own)
+        }
+        _ => true,
+    };
+    if foreign { refuse("origin", origin) } else { Ok(()) }
+}
+
+/// A change that comes with a session cookie must show that its sender could read an answer of ours.
+pub fn check_csrf(parts: &Parts, token: Option<&str>) -> Result<(), ApiError> {
+    let given = text(&parts.headers, &CSRF).unwrap_or_default();
+    if token.is_some_and(|token| bool::from(token.as_bytes().ct_eq(given.as_bytes()))) {
+        return Ok(());
     }
+    let message = match given {
+        "" => "With a session cookie, changes need the header X-CSRF-Token: the csrf_token of the sign-in or of GET /auth/status.",
+        _ => "X-CSRF-Token is not that of this session; GET /auth/status has it.",
+    };
+    Err(ApiError::new(Code::OriginNotAllowed, message).detail("header", "X-CSRF-Token"))
 }
 
 /// A header that is not text counts as a foreign one.
@@ -112,5 +132,20 @@ mod tests {
             assert!(check_origin(&parts(&[host, ("origin", bad)])).is_err(), "{bad}");
         }
         assert!(check_origin(&parts(&[host, ("sec-fetch-site", "cross-site")])).is_err());
+        let behind = ("host", "gateway.example");
+        assert!(check_origin(&parts(&[behind, ("origin", "https://gateway.example:443")])).is_ok());
+        assert!(check_origin(&parts(&[behind, ("origin", "https://Gateway.example")])).is_ok());
+        assert!(check_origin(&parts(&[behind, ("origin", "http://gateway.example:443")])).is_err());
+        assert!(check_origin(&parts(&[("origin", "http://")])).is_err());
+    }
+
+    #[test]
+    fn changes_with_a_cookie_need_the_token_of_that_session() {
+        assert!(check_csrf(&parts(&[("x-csrf-token", "abc")]), Some("abc")).is_ok());
+        for (given, token) in [("", Some("abc")), ("abd", Some("abc")), ("abc", None), ("", None), ("ab", Some("abc"))] {
+            let error = check_csrf(&parts(&[("x-csrf-token", given)]), token).expect_err("refused");
+            assert_eq!(error.code, Code::OriginNotAllowed);
+        }
+        assert!(check_csrf(&parts(&[]), Some("abc")).is_err());
     }
 }

@@ -82,6 +82,47 @@ impl Table {
         row
     }
 
+    /// A PUT that replaces one thing.
+    pub fn change<I, O, F, Fut>(
+        &mut self,
+        path: &'static str,
+        operation: &str,
+        effect: Effect,
+        run: F,
+    ) -> &mut Row
+    where
+        I: DeserializeOwned + JsonSchema + Send + 'static,
+        O: Answer + 'static,
+        F: Fn(Cx, Req<I>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
+    {
+        let row = self.row(Method::Put, path, operation, effect, Access::Operate);
+        row.input = Some(schema_of::<I>);
+        row.input_required = true;
+        row.output = Some(O::schema);
+        row.work = Work::Handler(with_input(run));
+        row
+    }
+
+    /// A DELETE of one thing; a body that is sent is ignored.
+    pub fn erase<O, F, Fut>(
+        &mut self,
+        path: &'static str,
+        operation: &str,
+        effect: Effect,
+        run: F,
+    ) -> &mut Row
+    where
+        O: Answer + 'static,
+        F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
+    {
+        let row = self.row(Method::Delete, path, operation, effect, Access::Operate);
+        row.output = Some(O::schema);
+        row.work = Work::Handler(without_input(run));
+        row
+    }
+
     /// A GET and a PUT of one object, the same shape both ways.
     pub fn singleton<T, G, GFut, P, PFut>(
         &mut self,
@@ -180,6 +221,12 @@ impl Table {
             row.operation = operation.to_owned();
             self.rows.push(row);
         }
+    }
+
+    /// Gives a row another class of access. False if there is no such row.
+    pub fn assign(&mut self, method: Method, path: &str, access: Access) -> bool {
+        let row = self.rows.iter_mut().find(|row| row.method == method && row.path == path);
+        row.map(|row| row.access = access).is_some()
     }
 
     pub(super) fn row(

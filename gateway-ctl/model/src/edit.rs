@@ -49,6 +49,12 @@ pub enum EditError {
     /// 409 `limit_reached`.
     #[error("there can be at most {limit} objects of type {resource_type}")]
     LimitReached { resource_type: &'static str, limit: u32 },
+    /// 409 `last_admin`: nobody could administer the gateway any more.
+    #[error("{username} is the last administrator")]
+    LastAdmin { id: Id, username: String },
+    /// 409 `already_configured`: what is done once was done.
+    #[error("{message}")]
+    AlreadyConfigured { message: String },
     /// 412 `precondition_failed`.
     #[error("the {resource_type} was changed meanwhile: its revision is {current}, not {expected}")]
     Stale { resource_type: &'static str, expected: Revision, current: Revision },

@@ -1,6 +1,7 @@
 //! The kinds of resources, one module each.
 
 pub mod alert_rule;
+pub mod api_key;
 pub mod device;
 pub mod device_group;
 pub mod dhcp_reservation;
@@ -20,8 +21,10 @@ pub mod threat_feed;
 pub mod trust_class;
 pub mod tunnel;
 pub mod tunnel_health;
+pub mod user;
 
 pub use alert_rule::AlertRule;
+pub use api_key::ApiKey;
 pub use device::{Device, DeviceLive, DeviceStatus};
 pub use device_group::DeviceGroup;
 pub use dhcp_reservation::DhcpReservation;
@@ -42,3 +45,4 @@ pub use threat_feed::ThreatFeed;
 pub use trust_class::{Internet, LanAccess, TrustClass};
 pub use tunnel::{AdminState, Peer, Tunnel, TunnelType, Uplink};
 pub use tunnel_health::{Health, HealthCheck, HealthCheckType, PeerLive, TunnelLive, TunnelStatus};
+pub use user::User;

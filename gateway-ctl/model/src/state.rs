@@ -14,6 +14,7 @@ use crate::id::{Id, MacAddr, Revision};
 use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
 use crate::kinds::{AlertRule, DhcpReservation, FederationRole, Node, ThreatFeed};
 use crate::kinds::{DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone};
+use crate::kinds::{ApiKey, User};
 use crate::problem::{Problems, Warning};
 use crate::references::{Hold, References};
 use crate::registry::{Kind, LoadError};
@@ -100,6 +101,8 @@ state! {
     federation_roles: FederationRole,
     nodes: Node,
     alert_rules: AlertRule,
+    users: User,
+    api_keys: ApiKey,
 }
 
 /// Referring rows, by collection and id.

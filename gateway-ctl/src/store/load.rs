@@ -16,10 +16,11 @@ use super::audit::Head;
 use super::commit::write_state;
 use super::error::Error;
 use super::schema::{APPLIED, META, META_TEXT, SETTINGS, meta, rows};
+use super::sessions::Sessions;
 use super::{audit, migrate};
 use crate::clock::Clock;
 
-type Opened = (Database, State, Head);
+type Opened = (Database, State, Head, Sessions);
 
 pub(super) fn open(path: &Path, clock: &dyn Clock) -> Result<Opened, Error> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -39,7 +40,8 @@ pub(super) fn open(path: &Path, clock: &dyn Clock) -> Result<Opened, Error> {
         migrate::run(&db)?;
         let (mut state, head) = read(&db)?;
         seed(&db, &mut state, clock)?;
-        Ok((db, state, head))
+        let sessions = Sessions::load(&db)?;
+        Ok((db, state, head, sessions))
     }))
     .unwrap_or_else(|panic| Err(Error::Damaged { what: panic_text(panic.as_ref()) }))
 }

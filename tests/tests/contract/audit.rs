@@ -39,7 +39,11 @@ async fn succeed(client: &Client, row: &Row) -> Option<(usize, Answer)> {
 #[tokio::test]
 async fn every_change_that_is_built_leaves_exactly_one_entry() {
     let rows = gateway_api::areas::table();
-    let changes = rows.rows().iter().filter(|row| row.needs().is_none() && row.effect.audit().is_some());
+    // Accounts have actors of their own; the suite authz looks at their entries.
+    let changes = rows
+        .rows()
+        .iter()
+        .filter(|row| row.area != "auth" && row.needs().is_none() && row.effect.audit().is_some());
     let mut tried = BTreeSet::new();
     for row in changes {
         let client = Client::new();

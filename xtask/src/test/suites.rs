@@ -74,6 +74,15 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(20),
     },
     Suite {
+        name: "authz",
+        what: "accounts, keys, sessions, and every row by every kind of caller",
+        work: Work::Target("authz"),
+        quick: Quick::All,
+        root: false,
+        arguments: &[],
+        limit: minutes(20),
+    },
+    Suite {
         name: "tls",
         what: "TLS against OpenSSL, curl, slow clients and in every post-quantum mode",
         work: Work::Target("tls"),

@@ -11,6 +11,7 @@ use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
 use crate::kinds::{
     DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone,
 };
+use crate::kinds::{ApiKey, User};
 use crate::resource::{META_KEYS, from_stored, to_stored};
 
 const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
@@ -63,6 +64,8 @@ fn sample(kind: &Kind) -> Value {
             json!({"name": "branch", "url": "https://branch.example.net", "public_key": PEER, "sync_policy": "push", "sync_resources": "routing, dns"})
         }
         "alert_rule" => json!({"name": "Suspicious", "kind": "bluetooth_ids", "threshold": 2}),
+        "user" => json!({"username": "anna", "role": "viewer"}),
+        "api_key" => json!({"name": "backup", "role": "viewer"}),
         other => panic!("no sample of {other}"),
     }
 }
@@ -153,6 +156,8 @@ fn a_stored_row_is_read_back_as_it_was() {
     check::<FederationRole>(&state);
     check::<Node>(&state);
     check::<AlertRule>(&state);
+    check::<User>(&state);
+    check::<ApiKey>(&state);
 }
 
 #[test]

@@ -136,6 +136,8 @@ impl fmt::Debug for Given {
 pub struct Listen {
     /// REST API and web UI.
     pub api_addr: SocketAddr,
+    /// Names under which browsers may ask for it, besides addresses and `localhost`.
+    pub host_names: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -286,7 +288,7 @@ impl Default for Bootstrap {
 
 impl Default for Listen {
     fn default() -> Listen {
-        Listen { api_addr: SocketAddr::from(([127, 0, 0, 1], 8080)) }
+        Listen { api_addr: SocketAddr::from(([127, 0, 0, 1], 8080)), host_names: Vec::new() }
     }
 }
 
@@ -356,7 +358,9 @@ impl Bootstrap {
         if self.dns != Dns::default() {
             notes.push("dns: this version has no resolver yet".to_owned());
         }
-        if !self.auth.api_keys.is_empty() || self.auth.local_net != Auth::default().local_net {
+        let default = Auth::default();
+        let given = !self.auth.api_keys.is_empty() || self.auth.local_net != default.local_net;
+        if !self.auth.enabled && given {
             notes.push(
                 "auth.local_net and auth.api_keys: nobody is asked while auth.enabled is false".to_owned(),
             );
@@ -387,6 +391,12 @@ impl Bootstrap {
         }
         if self.listen.api_addr.port() == 0 {
             problems.add(code::RANGE, "listen.api_addr", "The port must be from 1 to 65535.");
+        }
+        for (index, name) in self.listen.host_names.iter().enumerate() {
+            if !is_host_name(name) {
+                let message = "Expected a host name, without scheme and port.";
+                problems.add(code::FORMAT, format!("listen.host_names[{index}]"), message);
+            }
         }
         if self.reconcile.interval_sec < 5 {
             problems.add(code::RANGE, "reconcile.interval_sec", "Must be at least 5.");
@@ -460,9 +470,6 @@ impl Bootstrap {
     }
 
     fn validate_auth(&self, problems: &mut Problems) {
-        if self.auth.enabled {
-            problems.not_supported("auth.enabled", "Authentication");
-        }
         for (index, key) in self.auth.api_keys.iter().enumerate() {
             let path = format!("auth.api_keys[{index}].key");
             if key.key.expose().len() < 16 {

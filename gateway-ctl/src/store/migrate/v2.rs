@@ -1,7 +1,8 @@
-//! Schema 2: runtime settings, and tables for the kinds that came with them.
+//! Schema 2: runtime settings, sessions, and tables for the kinds that came with them.
 //!
 //! BEFORE: schema 1.
-//! AFTER: the table `settings` and one table for each name of [`COLLECTIONS`]; all empty. Nothing else changes.
+//! AFTER: the tables `settings`, `sessions` and `sign_ins`, and one table for each name of [`COLLECTIONS`]; all empty.
+//! Nothing else changes.
 
 use redb::{TableDefinition, WriteTransaction};
 
@@ -10,6 +11,8 @@ use crate::store::error::Error;
 type Rows = TableDefinition<'static, &'static [u8; 16], &'static [u8]>;
 
 const COLLECTIONS: &[&str] = &[
+    "users",
+    "api_keys",
     "dns_filter_rules",
     "dns_zones",
     "dns_records",
@@ -28,6 +31,8 @@ const COLLECTIONS: &[&str] = &[
 pub(super) fn run(txn: &WriteTransaction) -> Result<(), Error> {
     let create = || -> Result<(), redb::TableError> {
         txn.open_table(TableDefinition::<&str, &[u8]>::new("settings"))?;
+        txn.open_table(Rows::new("sessions"))?;
+        txn.open_table(TableDefinition::<&[u8; 16], i64>::new("sign_ins"))?;
         for name in COLLECTIONS {
             txn.open_table(Rows::new(name))?;
         }

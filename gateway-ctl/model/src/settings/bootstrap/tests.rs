@@ -69,11 +69,9 @@ fn what_is_not_built_is_refused_by_name() {
 network: { mode: portable, wan_balance: true }
 dns:
   backend: extfilter
-auth:
-  enabled: true
 ";
     let errors = parse(text).unwrap_err();
-    assert_eq!(errors.len(), 4);
+    assert_eq!(errors.len(), 3);
     assert!(errors.iter().all(|error| error.message.contains("not supported by this version")), "{errors:?}");
     for mode in ["embedded", "portable"] {
         assert!(parse(&format!("network:\n  mode: {mode}\n")).is_err());
@@ -88,6 +86,16 @@ fn an_own_certificate_is_given_whole_and_by_absolute_paths() {
     assert_eq!(errors("tls:\n  enabled: true\n  cert: /a.pem\n")[0].0, "tls.key");
     assert_eq!(errors("tls:\n  key: /a.pem\n")[0].0, "tls.cert");
     assert_eq!(errors("tls:\n  cert: a.pem\n  key: /b.pem\n"), [("tls.cert".into(), 2, 3)]);
+}
+
+#[test]
+fn sign_in_can_be_asked_for_and_hosts_are_names() {
+    let config = parse("auth: { enabled: true }\nlisten: { host_names: [gateway.lan, box] }\n").unwrap();
+    assert!(config.auth.enabled && config.listen.host_names.len() == 2);
+    assert!(!Bootstrap::default().auth.enabled);
+    let text = "listen:\n  host_names:\n    - gateway.lan\n    - http://gateway.lan\n    - gateway.lan:8080\n";
+    let wrong: Vec<String> = errors(text).into_iter().map(|(path, ..)| path).collect();
+    assert_eq!(wrong, ["listen.host_names[1]", "listen.host_names[2]"]);
 }
 
 #[test]

@@ -1,0 +1,269 @@
+//! Who asks: from a request to an [`Actor`].
+//!
+//! In this order: the local socket is the system itself; with sign-in off everybody is admin; an API key; a session
+//! cookie; the local network, for reading. A key that is shown and not valid is refused even where none is needed,
+//! because whoever shows one means to be that caller; a cookie comes along by itself, so an old one only counts as none.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gateway_ctl::clock::{SharedClock, SystemClock};
+use gateway_ctl::store::Store;
+use gateway_model::settings::bootstrap;
+use gateway_model::Role;
+use http::request::Parts;
+use ipnet::IpNet;
+
+use crate::access::{Actor, Proof};
+use crate::context::Peer;
+use crate::error::{ApiError, Code};
+use crate::gateway::Gateway;
+
+pub mod accounts;
+pub mod api_key;
+pub mod limit;
+pub mod lock;
+pub mod password;
+pub mod setup;
+pub mod token;
+
+use limit::{Limits, Payer, Quota};
+use lock::Lock;
+use password::Passwords;
+use setup::SetupCode;
+use token::Signer;
+
+/// Most cookies of our name that are looked at.
+const COOKIES: usize = 4;
+
+/// What the configuration says.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub enabled: bool,
+    pub local_net: IpNet,
+    pub api_keys: Vec<bootstrap::ApiKey>,
+    /// Where the setup code goes. None: there is none.
+    pub setup_folder: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let bootstrap::Auth { enabled, local_net, api_keys } = bootstrap::Auth::default();
+        Self { enabled, local_net: local_net.net(), api_keys, setup_folder: None }
+    }
+}
+
+/// Accounts, keys and sessions at work.
+#[derive(Debug)]
+pub struct Auth {
+    pub enabled: bool,
+    local_net: IpNet,
+    keys: Vec<api_key::Configured>,
+    clock: SharedClock,
+    pub limits: Limits,
+    pub lock: Lock,
+    pub passwords: Passwords,
+    pub signer: Signer,
+    pub setup: SetupCode,
+}
+
+/// Who asks, and why a credential that was shown did not count.
+pub struct Identity {
+    pub actor: Actor,
+    pub refusal: Option<ApiError>,
+}
+
+impl Auth {
+    pub fn new(settings: &Settings, gateway: &Gateway) -> Self {
+        let store = store(gateway);
+        let empty = store.is_some_and(|store| store.current().users.is_empty());
+        // Without a store no session can be looked up, so a key that signs none is as good as any.
+        let signer = Signer::new(store.map_or(&[0; 32], Store::session_key));
+        Self {
+            enabled: settings.enabled,
+            local_net: settings.local_net,
+            keys: api_key::Configured::all(&settings.api_keys),
+            clock: store.map_or_else(SystemClock::shared, |store| store.clock().clone()),
+            limits: Limits::default(),
+            lock: Lock::default(),
+            passwords: Passwords::default(),
+            signer,
+            setup: SetupCode::prepare(settings.setup_folder.as_deref(), settings.enabled && empty),
+        }
+    }
+
+    /// Since boot; for limits and locks.
+    pub fn instant(&self) -> Duration {
+        self.clock.boot()
+    }
+
+    pub fn identify(&self, gateway: &Gateway, parts: &Parts, peer: Option<&Peer>) -> Identity {
+        let ip = peer.and_then(Peer::ip);
+        let known = |actor| Identity { actor, refusal: None };
+        if matches!(peer, Some(Peer::Local)) {
+            return known(Actor::system());
+        }
+        if !self.enabled {
+            return known(Actor::open(ip));
+        }
+        if let Some(key) = api_key::from_headers(&parts.headers) {
+            return match self.by_key(gateway, key, ip) {
+                Ok(actor) => known(actor),
+                Err(refusal) => Identity { actor: Actor::anonymous(ip), refusal: Some(refusal) },
+            };
+        }
+        let mut cookie = false;
+        for token in token::from_cookies(&parts.headers).take(COOKIES) {
+            cookie = true;
+            if let Some(actor) = self.by_token(gateway, token, ip) {
+                return known(actor);
+            }
+        }
+        let safe = matches!(parts.method, http::Method::GET | http::Method::HEAD | http::Method::OPTIONS);
+        if safe && self.is_local(ip) && !is_forwarded(parts) {
+            return known(Actor::local(ip));
+        }
+        let refusal =
+            cookie.then(|| ApiError::new(Code::SessionExpired, "The session is over; sign in again."));
+        Identity { actor: Actor::anonymous(ip), refusal }
+    }
+
+    /// Whether the address is one of the local network.
+    pub fn is_local(&self, ip: Option<IpAddr>) -> bool {
+        ip.is_some_and(|ip| self.local_net.contains(&ip.to_canonical()))
+    }
+
+    fn by_key(&self, gateway: &Gateway, text: &str, ip: Option<IpAddr>) -> Result<Actor, ApiError> {
+        let invalid = |message| Err(ApiError::new(Code::InvalidCredentials, message));
+        if let Some(position) = api_key::Configured::find(&self.keys, text) {
+            let key = &self.keys[position];
+            return Ok(Actor {
+                name: key.name.clone(),
+                role: key.role,
+                proof: Proof::ConfiguredKey(position),
+                ip,
+                user: None,
+            });
+        }
+        let Some(store) = store(gateway) else { return invalid("The API key is not valid.") };
+        let state = store.current();
+        let found = api_key::prefix(text).and_then(|prefix| state.api_key_by_prefix(prefix));
+        let Some(key) = found.filter(|key| api_key::fits(text, &key.key_hash)) else {
+            return invalid("The API key is not valid.");
+        };
+        // Whoever comes this far has the key, and may know what is wrong with it.
+        if key.is_expired(store.clock().now()) {
+            return invalid("The API key has expired.");
+        }
+        if !key.admits(ip) {
+            return invalid("The API key may not be used from this address.");
+        }
+        Ok(Actor { name: key.name.clone(), role: key.role, proof: Proof::Key(key.meta.id), ip, user: None })
+    }
+
+    fn by_token(&self, gateway: &Gateway, token: &str, ip: Option<IpAddr>) -> Option<Actor> {
+        let Gateway::Open(open) = gateway else { return None };
+        let session = open.store.session(self.signer.read(token)?)?;
+        let state = open.store.current();
+        let user = state.users.get(session.user)?;
+        if open.store.note_use(session.id) {
+            let (store, id) = (open.store.clone(), session.id);
+            tokio::task::spawn_blocking(move || {
+                if let Err(error) = store.save_session(id) {
+                    tracing::warn!(%error, "the last use of a session was not written down");
+                }
+            });
+        }
+        Some(Actor {
+            name: user.username.clone(),
+            role: user.role,
+            proof: Proof::Session(session.id),
+            ip,
+            user: Some(user.meta.id),
+        })
+    }
+
+    /// Whether the caller is still who it was: for answers that go on.
+    pub fn holds(&self, gateway: &Gateway, actor: &Actor) -> bool {
+        let Some(store) = store(gateway) else { return true };
+        let state = store.current();
+        match actor.proof {
+            Proof::None | Proof::Open | Proof::Localnet | Proof::System | Proof::ConfiguredKey(_) => true,
+            Proof::Key(id) => {
+                let key = state.api_keys.get(id);
+                key.is_some_and(|key| !key.is_expired(store.clock().now()) && key.role == actor.role)
+            }
+            Proof::Session(id) => {
+                let user = store.session(id).and_then(|session| state.users.get(session.user).cloned());
+                user.is_some_and(|user| user.role == actor.role)
+            }
+        }
+    }
+
+    /// Takes the request from the caller's quota. `None`: this caller has no limit.
+    pub fn charge(&self, actor: &Actor) -> (Option<Quota>, Result<(), ApiError>) {
+        let Some(payer) = actor.payer() else { return (None, Ok(())) };
+        match self.limits.take(payer, self.instant()) {
+            Ok(quota) => (Some(quota), Ok(())),
+            Err(exceeded) => {
+                let mut error = ApiError::new(
+                    Code::RateLimited,
+                    format!("Too many requests; the next one is answered in {} s.", exceeded.retry_after),
+                )
+                .detail("limit", exceeded.quota.limit);
+                error.retry_after = Some(exceeded.retry_after);
+                (Some(exceeded.quota), Err(error))
+            }
+        }
+    }
+}
+
+impl Actor {
+    /// The local socket: whoever opens it is root on this host.
+    pub fn system() -> Self {
+        Self { name: "system".to_owned(), role: Role::Admin, proof: Proof::System, ip: None, user: None }
+    }
+
+    /// The caller while sign-in is off.
+    pub fn open(ip: Option<IpAddr>) -> Self {
+        Self { name: "admin".to_owned(), role: Role::Admin, proof: Proof::Open, ip, user: None }
+    }
+
+    /// A reader of the local network.
+    fn local(ip: Option<IpAddr>) -> Self {
+        Self { name: "localnet".to_owned(), role: Role::Admin, proof: Proof::Localnet, ip, user: None }
+    }
+
+    /// Nobody known. The role says nothing: without a proof only open rows are allowed.
+    fn anonymous(ip: Option<IpAddr>) -> Self {
+        Self { name: "anonymous".to_owned(), role: Role::Viewer, proof: Proof::None, ip, user: None }
+    }
+
+    /// Whose quota a request takes from.
+    pub fn payer(&self) -> Option<Payer> {
+        match self.proof {
+            Proof::System => None,
+            Proof::Session(id) => Some(Payer::Session(id)),
+            Proof::Key(id) => Some(Payer::Key(id)),
+            Proof::ConfiguredKey(position) => Some(Payer::ConfiguredKey(position)),
+            Proof::Open => self.ip.filter(|ip| !ip.is_loopback()).map(Payer::address),
+            Proof::None | Proof::Localnet => self.ip.map(Payer::address),
+        }
+    }
+}
+
+fn store(gateway: &Gateway) -> Option<&Store> {
+    match gateway {
+        Gateway::Open(open) => Some(&open.store),
+        Gateway::Blocked { .. } => None,
+    }
+}
+
+/// Whether a proxy stands between: then the address is the proxy's and says nothing of the client.
+pub fn is_forwarded(parts: &Parts) -> bool {
+    ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| parts.headers.contains_key(*name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Making and changing accounts: the rules that the API and the command line of the daemon share.
+
+use std::sync::Arc;
+
+use gateway_model::kinds::User;
+use gateway_model::kinds::user::{ROLES, check_username};
+use gateway_model::{EditError, Id, Problems, Role, Secret, State, problem};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::password;
+
+/// A user as it is asked for.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct UserInput {
+    /// Letters, digits, `.`, `_`, `-` and `@`; upper and lower case are the same user.
+    pub username: String,
+    /// 12 to 256 characters. Kept when left out of a change.
+    pub password: Secret,
+    /// admin, operator or viewer
+    pub role: Option<Role>,
+    /// A disabled user cannot sign in.
+    pub enabled: bool,
+}
+
+impl Default for UserInput {
+    fn default() -> Self {
+        Self { username: String::new(), password: Secret::default(), role: None, enabled: true }
+    }
+}
+
+impl UserInput {
+    /// Everything that is wrong with it. `new`: a password is needed.
+    pub fn check(&self, new: bool) -> Result<Role, EditError> {
+        let mut problems = Problems::new();
+        check_username("username", &self.username, &mut problems);
+        if new || self.password.is_set() {
+            password::check("password", &self.password, &self.username, &mut problems);
+        }
+        match self.role {
+            None => problems.required("role"),
+            Some(role) if ROLES.contains(&role) => {}
+            Some(_) => {
+                let message = "A user is admin, operator or viewer; diagnostics is for API keys.";
+                problems.add(problem::code::ENUM, "role", message).allowed =
+                    Some(ROLES.iter().map(|role| role.to_string()).collect());
+            }
+        }
+        match self.role {
+            Some(role) if problems.is_empty() => Ok(role),
+            _ => Err(EditError::Invalid(problems)),
+        }
+    }
+}
+
+/// A user as it is shown: never with its hash.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct UserShown {
+    pub id: Id,
+    pub created_at: jiff::Timestamp,
+    pub updated_at: jiff::Timestamp,
+    pub revision: gateway_model::Revision,
+    pub username: String,
+    /// admin, operator or viewer
+    pub role: Role,
+    pub enabled: bool,
+    pub last_login: Option<jiff::Timestamp>,
+}
+
+impl UserShown {
+    pub fn new(user: &User, last_login: Option<jiff::Timestamp>) -> Self {
+        Self {
+            id: user.meta.id,
+            created_at: user.meta.created_at,
+            updated_at: user.meta.updated_at,
+            revision: user.meta.revision,
+            username: user.username.clone(),
+            role: user.role,
+            enabled: user.enabled,
+            last_login,
+        }
+    }
+}
+
+/// Stores a checked user.
+pub fn create(draft: &mut State, input: UserInput, role: Role, hash: Secret) -> Result<Arc<User>, EditError> {
+    let UserInput { username, password: _, role: _, enabled } = input;
+    let (user, _) = draft.create(User { username, role, enabled, password_hash: hash, ..User::default() })?;
+    Ok(user)
+}
+
+/// Stores the very first user.
+pub fn create_first(draft: &mut State, input: UserInput, hash: Secret) -> Result<Arc<User>, EditError> {
+    refuse_if_configured(draft)?;
+    create(draft, input, Role::Admin, hash)
+}
+
+pub fn refuse_if_configured(state: &State) -> Result<(), EditError> {
+    if state.users.is_empty() {
+        return Ok(());
+    }
+    Err(EditError::AlreadyConfigured {
+        message: "there are accounts already; sign in, or use `gatewayd user` on the gateway".to_owned(),
+    })
+}
+
+/// Changes what differs. A new password ends the sessions of the user.
+pub fn change(draft: &mut State, id: Id, input: UserInput, role: Role, hash: Option<Secret>) -> Result<Arc<User>, EditError> {
+    let UserInput { username, password: _, role: _, enabled } = input;
+    let (user, _) = draft.update::<User>(id, None, |user| {
+        user.username = username;
+        user.role = role;
+        user.enabled = enabled;
+        if let Some(hash) = hash {
+            set_password(user, hash);
+        }
+    })?;
+    Ok(user)
+}
+
+/// A new password, and the end of all sessions begun with the old one.
+pub fn set_password(user: &mut User, hash: Secret) {
+    user.password_hash = hash;
+    user.session_epoch = user.session_epoch.wrapping_add(1);
+}

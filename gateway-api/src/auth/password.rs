@@ -1,0 +1,169 @@
+//! Passwords: what a good one is, and Argon2id over it.
+//!
+//! A hash takes 19 MiB and tens of milliseconds, on purpose. So only a few run at a time, off the request threads, and
+//! only so many wait: a flood of sign-ins gets refusals and takes neither memory nor processors from the gateway.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use argon2::Argon2;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use gateway_model::{Problems, Secret, problem};
+use tokio::sync::Semaphore;
+
+use crate::error::{ApiError, Code};
+use crate::gateway::blocking;
+
+/// Characters.
+pub const SHORTEST: usize = 12;
+pub const LONGEST: usize = 256;
+
+/// Hashes at the same time.
+const WORKERS: usize = 2;
+/// Requests that wait for one.
+const WAITING: usize = 32;
+
+/// A hash that no password has, with the parameters of ours: what is compared where there is no such user, so that
+/// the answer takes as long.
+const NOBODY: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$Z2F0ZXdheS1ub2JvZHk$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+#[derive(Debug)]
+pub struct Passwords {
+    workers: Semaphore,
+    waiting: AtomicUsize,
+}
+
+impl Default for Passwords {
+    fn default() -> Self {
+        Self { workers: Semaphore::new(WORKERS), waiting: AtomicUsize::new(0) }
+    }
+}
+
+impl Passwords {
+    pub async fn hash(&self, password: Secret) -> Result<Secret, ApiError> {
+        self.work(move || hash(&password)).await?
+    }
+
+    /// Whether the password is the one of the hash; `None` takes as long and is always false.
+    pub async fn verify(&self, password: Secret, hash: Option<Secret>) -> Result<bool, ApiError> {
+        self.work(move || {
+            let known = hash.as_ref().map(Secret::expose).filter(|hash| !hash.is_empty());
+            verify(&password, known.unwrap_or(NOBODY)) && known.is_some()
+        })
+        .await
+    }
+
+    async fn work<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+        let place = Place::take(&self.waiting)?;
+        let permit = self.workers.acquire().await.map_err(|closed| ApiError::internal(&closed))?;
+        drop(place);
+        let outcome = blocking(work).await;
+        drop(permit);
+        outcome
+    }
+}
+
+/// A place in the queue.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(waiting: &'a AtomicUsize) -> Result<Self, ApiError> {
+        if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            let mut error = ApiError::new(Code::LoginThrottled, "Too many sign-ins at a time; try again soon.");
+            error.retry_after = Some(2);
+            return Err(error);
+        }
+        Ok(Self(waiting))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The hash of a password, with a fresh salt. Takes tens of milliseconds.
+pub fn hash(password: &Secret) -> Result<Secret, ApiError> {
+    match Argon2::default().hash_password(password.expose().as_bytes()) {
+        Ok(hash) => Ok(Secret::new(hash.to_string())),
+        Err(error) => Err(ApiError::internal(&std::io::Error::other(error.to_string()))),
+    }
+}
+
+fn verify(password: &Secret, hash: &str) -> bool {
+    match PasswordHash::new(hash) {
+        Ok(parsed) => Argon2::default().verify_password(password.expose().as_bytes(), &parsed).is_ok(),
+        Err(_) => {
+            tracing::error!("a stored password hash cannot be read; that user cannot sign in");
+            false
+        }
+    }
+}
+
+/// Reports what is wrong with a new password.
+pub fn check(path: &str, password: &Secret, username: &str, problems: &mut Problems) {
+    let length = password.expose().chars().count();
+    if length == 0 {
+        problems.required(path);
+    } else if length < SHORTEST {
+        problems.add(problem::code::RANGE, path, format!("A password has at least {SHORTEST} characters."));
+    } else if length > LONGEST {
+        problems.add(problem::code::RANGE, path, format!("A password has at most {LONGEST} characters."));
+    } else if password.expose().to_lowercase() == username.to_lowercase() {
+        problems.add(problem::code::FORMAT, path, "The password must not be the user name.");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_fits_its_own_hash_only_and_no_two_hashes_are_alike() {
+        let password = Secret::new("correct horse battery");
+        let (one, two) = (hash(&password).expect("hash"), hash(&password).expect("hash"));
+        assert!(one.expose().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", one.expose());
+        assert_ne!(one.expose(), two.expose());
+        assert!(verify(&password, one.expose()) && verify(&password, two.expose()));
+        assert!(!verify(&Secret::new("correct horse batterx"), one.expose()));
+        assert!(!verify(&password, "not a hash"));
+    }
+
+    #[tokio::test]
+    async fn nobody_has_a_password_and_it_takes_as_long_to_say_so() {
+        assert!(PasswordHash::new(NOBODY).is_ok(), "it must be computed, not refused as malformed");
+        let passwords = Passwords::default();
+        assert!(!passwords.verify(Secret::new(""), None).await.expect("verified"));
+        assert!(!passwords.verify(Secret::new("x"), Some(Secret::default())).await.expect("verified"));
+    }
+
+    #[tokio::test]
+    async fn only_so_many_wait_and_their_places_come_back() {
+        let passwords = Passwords::default();
+        let all: Vec<Place> =
+            (0..WAITING).map(|_| Place::take(&passwords.waiting).expect("a place")).collect();
+        let refused = passwords.hash(Secret::new("x")).await.expect_err("the queue is full");
+        assert_eq!((refused.code, refused.retry_after), (Code::LoginThrottled, Some(2)));
+        drop(all);
+        assert!(passwords.hash(Secret::new("x")).await.is_ok());
+        assert_eq!(passwords.waiting.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn short_long_and_obvious_passwords_are_refused() {
+        let wrong = |password: &str| {
+            let mut problems = Problems::new();
+            check("password", &Secret::new(password), "administrator", &mut problems);
+            !problems.is_empty()
+        };
+        for bad in ["", "eleven char", &"x".repeat(257), "Administrator"] {
+            assert!(wrong(bad), "{bad}");
+        }
+        for good in ["twelve chars", "žluťoučký kůň", &"x".repeat(256)] {
+            assert!(!wrong(good), "{good}");
+        }
+    }
+}

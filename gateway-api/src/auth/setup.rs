@@ -1,0 +1,142 @@
+//! The setup code: who makes the first account from elsewhere shows that he can read files of the gateway.
+//!
+//! While sign-in is on and nobody can sign in, the code stands in `setup-code` in the state folder, for root alone. It
+//! is never logged: logs travel. From the gateway itself and from the local network no code is asked for.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use gateway_model::Secret;
+use subtle::ConstantTimeEq;
+
+const FILE: &str = "setup-code";
+/// Without those that look alike.
+const LETTERS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+const LENGTH: usize = 20;
+const GROUP: usize = 5;
+
+/// The code, while there is one.
+#[derive(Debug, Default)]
+pub struct SetupCode {
+    path: Option<PathBuf>,
+    code: Mutex<Option<Secret>>,
+}
+
+impl SetupCode {
+    /// `wanted`: nobody can sign in yet. Else a file that was left behind is removed.
+    pub fn prepare(folder: Option<&Path>, wanted: bool) -> Self {
+        let Some(folder) = folder else { return Self::default() };
+        let path = folder.join(FILE);
+        if !wanted {
+            remove(&path);
+            return Self::default();
+        }
+        match read_or_make(&path) {
+            Ok(code) => {
+                tracing::info!(
+                    file = %path.display(),
+                    "no account yet: POST /api/v1/auth/setup makes the first one; from other networks with the code in \
+                     that file"
+                );
+                Self { path: Some(path), code: Mutex::new(Some(code)) }
+            }
+            Err(error) => {
+                tracing::error!(
+                    file = %path.display(), %error,
+                    "the setup code cannot be written: the first account can only be made from the gateway itself"
+                );
+                Self::default()
+            }
+        }
+    }
+
+    /// Whether this is the code; dashes and case do not matter.
+    pub fn fits(&self, given: &Secret) -> bool {
+        let code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(code) = code.as_ref() else { return false };
+        bare(given.expose()).as_bytes().ct_eq(bare(code.expose()).as_bytes()).into()
+    }
+
+    /// It has served.
+    pub fn discard(&self) {
+        *self.code.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if let Some(path) = &self.path {
+            remove(path);
+        }
+    }
+}
+
+fn bare(code: &str) -> String {
+    code.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_uppercase()).collect()
+}
+
+fn remove(path: &Path) {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(file = %path.display(), %error, "the setup code was not removed");
+        }
+        _ => {}
+    }
+}
+
+/// The code of an earlier start, else a new one.
+fn read_or_make(path: &Path) -> io::Result<Secret> {
+    if let Ok(text) = fs::read_to_string(path)
+        && bare(&text).len() == LENGTH
+    {
+        return Ok(Secret::new(text.trim()));
+    }
+    remove(path);
+    let code = generate()?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(path)?;
+    file.write_all(format!("{}\n", code.expose()).as_bytes())?;
+    file.sync_all()?;
+    Ok(code)
+}
+
+fn generate() -> io::Result<Secret> {
+    let mut random = [0; LENGTH];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let letters: Vec<char> = random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect();
+    let groups: Vec<String> = letters.chunks(GROUP).map(|group| group.iter().collect()).collect();
+    Ok(Secret::new(groups.join("-")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_code_is_in_a_file_for_root_alone_until_it_has_served() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(FILE);
+        let setup = SetupCode::prepare(Some(folder.path()), true);
+        let text = fs::read_to_string(&path).expect("the file");
+        assert_eq!(fs::metadata(&path).expect("the file").permissions().mode() & 0o777, 0o400);
+        assert_eq!(text.trim().len(), LENGTH + LENGTH / GROUP - 1, "{text}");
+        assert!(setup.fits(&Secret::new(text.trim())));
+        assert!(setup.fits(&Secret::new(text.trim().to_lowercase().replace('-', ""))));
+        for wrong in ["", "AAAAA-AAAAA-AAAAA-AAAAA", &text[..10]] {
+            assert!(!setup.fits(&Secret::new(wrong)), "{wrong}");
+        }
+        let again = SetupCode::prepare(Some(folder.path()), true);
+        assert!(again.fits(&Secret::new(text.trim())), "a restart keeps it");
+        again.discard();
+        assert!(!path.exists() && !again.fits(&Secret::new(text.trim())) && !again.fits(&Secret::default()));
+    }
+
+    #[test]
+    fn a_damaged_or_needless_file_goes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(FILE);
+        fs::write(&path, "AB").expect("file");
+        assert!(!SetupCode::prepare(Some(folder.path()), true).fits(&Secret::new("AB")));
+        SetupCode::prepare(Some(folder.path()), false);
+        assert!(!path.exists());
+    }
+}

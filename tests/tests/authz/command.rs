@@ -1,0 +1,99 @@
+//! `gatewayd user`: with the daemon stopped, and through its socket while it holds the store.
+
+use std::path::Path;
+
+use axum::Extension;
+use axum::extract::ConnectInfo;
+use gateway_api::context::{Api, Peer, Settings};
+use gateway_api::gateway::Gateway;
+use gateway_api::user_command::{Command, run_with};
+use gateway_api::{areas, config, dispatch};
+use gateway_ctl::clock::SystemClock;
+use gateway_ctl::store::Store;
+use gateway_model::settings::bootstrap::{Bootstrap, parse};
+use gateway_model::{Role, Secret};
+
+use crate::site::PASSWORD;
+
+fn configuration(folder: &Path) -> Bootstrap {
+    let at = folder.display();
+    let text = format!("state_dir: {at}\nruntime_dir: {at}/run\nbpf: {{ pin_dir: {at}/pins }}\n");
+    parse(&text).expect("a configuration")
+}
+
+async fn user(config: &Bootstrap, command: Command) -> Result<String, String> {
+    run_with(config, command, Secret::new(PASSWORD)).await.map_err(|error| error.to_string())
+}
+
+fn add(name: &str, role: Role) -> Command {
+    Command::Add { username: name.into(), role }
+}
+
+/// Adds, lists, deletes; the same whoever holds the store.
+async fn exercise(config: &Bootstrap) {
+    let anna = user(config, add("anna", Role::Admin)).await.expect("added");
+    let bert = user(config, add("bert", Role::Viewer)).await.expect("added");
+    let clash = user(config, add("Anna", Role::Viewer)).await.expect_err("there already");
+    assert!(clash.contains("username"), "{clash}");
+    let list = user(config, Command::List).await.expect("listed");
+    let lines: Vec<&str> = list.lines().collect();
+    assert_eq!(lines[0], "ID\tUSERNAME\tROLE\tENABLED\tLAST_LOGIN");
+    assert_eq!(lines[1], format!("{}\tanna\tadmin\ttrue\t-", anna.trim()));
+    assert_eq!(lines[2], format!("{}\tbert\tviewer\ttrue\t-", bert.trim()));
+    let del = |id: &str| Command::Del { id: id.trim().to_owned() };
+    assert_eq!(user(config, del(&bert)).await.expect("deleted"), bert);
+    let missing = user(config, del(&bert)).await.expect_err("gone");
+    assert!(missing.contains("There is no user"), "{missing}");
+    assert!(user(config, del("nonsense/../x")).await.is_err());
+    let last = user(config, del(&anna)).await.expect_err("the last one");
+    assert!(last.contains("last administrator"), "{last}");
+    let weak = run_with(config, add("cleo", Role::Viewer), Secret::new("short")).await.expect_err("too short");
+    assert!(weak.to_string().contains("at least 12"), "{weak}");
+}
+
+#[tokio::test]
+async fn with_the_daemon_stopped_the_store_is_opened() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = configuration(folder.path());
+    exercise(&config).await;
+    let store = Store::open(config::store_path(&config), SystemClock::shared()).expect("not left locked");
+    assert_eq!(store.current().users.len(), 1);
+    assert!(store.verify_audit().expect("checked").intact);
+}
+
+#[tokio::test]
+async fn the_first_user_does_not_cost_the_first_tunnels() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = configuration(folder.path());
+    let text = "tunnels:\n  - name: home\n    type: wireguard\n    private_key: QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=\n    \
+        addresses: [10.64.0.2/32]\n    peers:\n      - public_key: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=\n        \
+        endpoint: 192.0.2.1:51820\n        allowed_ips: [0.0.0.0/0]\n";
+    config.tunnels = parse(text).expect("a configuration").tunnels;
+    user(&config, add("anna", Role::Admin)).await.expect("added");
+    let store = Store::open(config::store_path(&config), SystemClock::shared()).expect("a store");
+    assert_eq!((store.current().users.len(), store.current().tunnels.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn while_the_daemon_holds_the_store_it_is_asked_through_its_socket() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = configuration(folder.path());
+    let gateway = Gateway::detached(folder.path()).expect("a store");
+    let silent = user(&config, Command::List).await.expect_err("nobody listens");
+    assert!(silent.contains("does not answer"), "{silent}");
+    let mut settings = Settings::default();
+    settings.auth.enabled = true;
+    let api = Api::new(areas::table(), gateway, settings).expect("an API");
+    let socket = config::socket_path(&config);
+    std::fs::create_dir_all(socket.parent().expect("a folder")).expect("the folder");
+    let listener = tokio::net::UnixListener::bind(&socket).expect("the socket");
+    let router = dispatch::router(api.clone()).layer(Extension(ConnectInfo(Peer::Local)));
+    let server = tokio::spawn(async move { axum::serve(listener, router).await });
+    exercise(&config).await;
+    let store = &api.open().expect("open").store;
+    assert_eq!(store.current().users.len(), 1);
+    let (entries, _) = store.audit(50, None, &Default::default()).expect("read");
+    assert!(entries.iter().all(|entry| entry.actor == "system"), "{entries:?}");
+    assert!(entries.iter().any(|entry| entry.action == "delete_user"));
+    server.abort();
+}

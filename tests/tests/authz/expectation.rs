@@ -1,0 +1,146 @@
+//! What the contract says about who may do what, written down a second time: from its table of roles, not from the
+//! classes of the rows.
+
+/// A line of the table of roles: admin, operator, viewer, diagnostics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// No credential needed.
+    Open,
+    /// Everybody who is somebody.
+    All,
+    /// Not viewers.
+    NotViewer,
+    /// The daily business.
+    AdminAndOperator,
+    AdminOnly,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    Admin,
+    Operator,
+    Viewer,
+    Diagnostics,
+    Anonymous,
+    /// The bypass: admin for reading.
+    Localnet,
+}
+
+const OPEN: &[&str] = &["GET /health", "GET /auth/status", "POST /auth/setup", "POST /auth/login", "GET /openapi.json"];
+
+/// "DNS query log, captures content, per-client history", and the plaintext export.
+const NOT_VIEWER: &[&str] = &[
+    "GET /dns/log",
+    "GET /dns/clients",
+    "GET /diagnostics/capture/{id}",
+    "GET /diagnostics/capture/{id}/stream",
+    "GET /config/export",
+    // "captures start/stop, leak-check, captive check, bridge/tunnel test, cache flush, test-definitions run"
+    "POST /diagnostics/capture",
+    "DELETE /diagnostics/capture/{id}",
+    "POST /privacy/leak-check",
+    "POST /captive/check",
+    "POST /bridges/{id}/test",
+    "POST /dns/cache/flush",
+    "POST /test-definitions/run",
+];
+
+/// Questions that viewers may ask, and what is everybody's own.
+const ALL: &[&str] = &[
+    "POST /policy/evaluate",
+    "POST /policy/conflicts",
+    "POST /validate",
+    "POST /auth/change-password",
+    "GET /auth/tokens",
+    "DELETE /auth/tokens/{id}",
+];
+
+const ADMIN_ONLY: &[&str] = &[
+    // "rollback, snapshots, config/import, backup import/config"
+    "POST /rollback",
+    "GET /snapshots",
+    "POST /config/import",
+    "POST /backup/import",
+    "PUT /backup/config",
+    // "export-encrypted", which is what /backup/export is too
+    "POST /config/export-encrypted",
+    "POST /backup/export",
+    "POST /backup/export-encrypted",
+    // "users, keys, auth settings"
+    "GET /auth/users",
+    "POST /auth/users",
+    "GET /auth/users/{id}",
+    "PUT /auth/users/{id}",
+    "DELETE /auth/users/{id}",
+    "GET /auth/keys",
+    "POST /auth/keys",
+    "GET /auth/keys/{id}",
+    "DELETE /auth/keys/{id}",
+    // "settings of listener/TLS": one row for all settings
+    "PUT /settings",
+    "PUT /settings/{key}",
+    "DELETE /settings/{key}",
+    // "federation nodes/roles"
+    "POST /nodes",
+    "PUT /nodes/{id}",
+    "DELETE /nodes/{id}",
+    "POST /nodes/exchange",
+    "POST /nodes/{id}/approve",
+    "POST /gateway-nodes",
+    "PUT /gateway-nodes/{id}",
+    "DELETE /gateway-nodes/{id}",
+    "POST /federation-roles",
+    "PUT /federation-roles/{id}",
+    "DELETE /federation-roles/{id}",
+    // "mesh create-key"; registering hands over a key of the same kind
+    "POST /mesh/create-key",
+    "POST /mesh/register",
+    // "secrets, storage, pq-crypto PUT, deadman, wipe, AI config"
+    "GET /secrets",
+    "POST /secrets/set-passphrase",
+    "POST /secrets/clear-passphrase",
+    "POST /storage/encrypted/setup",
+    "POST /storage/encrypted/teardown",
+    "PUT /pq-crypto",
+    "PUT /system/deadman",
+    "POST /system/wipe",
+    "PUT /ai/config",
+];
+
+/// All that the lists name, to find names that no row has.
+pub fn named() -> impl Iterator<Item = &'static str> {
+    [OPEN, NOT_VIEWER, ALL, ADMIN_ONLY].into_iter().flatten().copied()
+}
+
+/// The line for `GET /devices`. `page`: not below the API root.
+pub fn line(name: &str, page: bool) -> Line {
+    let reads = name.starts_with("GET ");
+    match name {
+        _ if OPEN.contains(&name) => Line::Open,
+        _ if page && name != "GET /metrics" => Line::Open,
+        _ if NOT_VIEWER.contains(&name) => Line::NotViewer,
+        _ if ALL.contains(&name) => Line::All,
+        _ if ADMIN_ONLY.contains(&name) => Line::AdminOnly,
+        _ if reads => Line::All,
+        _ => Line::AdminAndOperator,
+    }
+}
+
+/// The refusal that the caller gets, if any: status and code.
+pub fn refusal(who: Who, line: Line, name: &str, foreign: bool) -> Option<(u16, &'static str)> {
+    let reads = name.starts_with("GET ");
+    if foreign && !reads {
+        return Some((403, "origin_not_allowed"));
+    }
+    let allowed = match (line, who) {
+        (Line::Open, _) => true,
+        (_, Who::Anonymous) => return Some((401, "unauthenticated")),
+        (_, Who::Localnet) if !reads => return Some((401, "unauthenticated")),
+        (_, Who::Localnet | Who::Admin) => true,
+        (Line::All, _) => true,
+        (Line::NotViewer, who) => who != Who::Viewer,
+        (Line::AdminAndOperator, who) => who == Who::Operator,
+        (Line::AdminOnly, _) => false,
+    };
+    if allowed { None } else { Some((403, "forbidden")) }
+}

@@ -1,0 +1,158 @@
+//! Every row, by every kind of caller, from every origin.
+
+use std::collections::BTreeSet;
+
+use gateway_api::areas;
+use gateway_api::table::Row;
+use gateway_ctl::store::AuditResult;
+use gateway_model::Role;
+
+use crate::expectation::{Who, line, named, refusal};
+use crate::site::{Caller, LOCAL, OUTSIDE, Site};
+
+const MISSING: &str = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
+
+/// What the handlers of these rows refuse by themselves, knowing whose things are asked for.
+const OWN: [&str; 2] = ["POST /auth/change-password", "DELETE /auth/tokens/{id}"];
+
+fn name(row: &Row) -> String {
+    format!("{} {}", row.method.as_str(), row.path)
+}
+
+fn concrete(row: &Row) -> String {
+    let part = |part: &str| if part.starts_with('{') { MISSING.to_owned() } else { part.to_owned() };
+    row.full_path().split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+/// A fresh gateway for each, because some rows change it.
+fn caller(who: Who, by_session: bool) -> (Site, Caller) {
+    let site = Site::new();
+    let person = |role| {
+        let admin = site.user("root", Role::Admin);
+        let user = if role == Role::Admin { admin } else { site.user("somebody", role) };
+        if by_session { site.session(user) } else { site.key(role) }
+    };
+    let caller = match who {
+        Who::Admin => person(Role::Admin),
+        Who::Operator => person(Role::Operator),
+        Who::Viewer => person(Role::Viewer),
+        Who::Diagnostics => {
+            site.user("root", Role::Admin);
+            site.key(Role::Diagnostics)
+        }
+        Who::Anonymous => {
+            site.user("root", Role::Admin);
+            Caller::from(OUTSIDE)
+        }
+        Who::Localnet => {
+            site.user("root", Role::Admin);
+            Caller::from(LOCAL)
+        }
+    };
+    (site, caller)
+}
+
+/// Origins: what a browser says of the page, and whether that is a page of somebody else.
+const ORIGINS: [(&[(&str, &str)], bool); 4] = [
+    (&[], false),
+    (&[("origin", "http://192.0.2.1:8080"), ("sec-fetch-site", "same-origin")], false),
+    (&[("origin", "https://evil.example")], true),
+    (&[("sec-fetch-site", "cross-site")], true),
+];
+
+async fn walk(who: Who, by_session: bool) {
+    for (headers, foreign) in ORIGINS {
+        let (site, mut caller) = caller(who, by_session);
+        for (name, value) in headers {
+            caller = caller.with(name, value);
+        }
+        let (mut tried, mut refused) = (0, 0);
+        for row in areas::table().rows() {
+            let name = name(row);
+            // No page's rate is meant here, and sessions stay in use.
+            site.advance(1);
+            let (before, _) = site.audit();
+            let body = row.input.is_some().then(|| serde_json::json!({}));
+            let answer = site.send_to(&caller, row.method.as_str(), &concrete(row), body).await;
+            let context = format!("{who:?} session={by_session} foreign={foreign} {name}: {}", answer.body);
+            tried += 1;
+            match refusal(who, line(&name, row.outside), &name, foreign) {
+                Some((status, code)) => {
+                    refused += 1;
+                    assert_eq!((answer.status, answer.code()), (status, code), "{context}");
+                    if code == "forbidden" {
+                        let details = &answer.body["error"]["details"];
+                        for detail in ["required_role", "role", "method", "path"] {
+                            assert!(details[detail].is_string(), "no {detail}: {context}");
+                        }
+                    }
+                    let (after, newest) = site.audit();
+                    let changes = row.effect.audit().is_some();
+                    assert_eq!(after - before, u64::from(changes), "audit entries: {context}");
+                    if let (true, Some(entry)) = (changes, newest) {
+                        assert_eq!(entry.result, AuditResult::Denied, "{context}");
+                        assert_eq!(entry.details["error"], code, "{context}");
+                    }
+                }
+                None if OWN.contains(&name.as_str()) => {
+                    assert!([403, 404, 422].contains(&answer.status), "{context}");
+                    assert_ne!(answer.code(), "origin_not_allowed", "{context}");
+                }
+                None => assert!(![401, 403, 429].contains(&answer.status), "{context}"),
+            }
+        }
+        assert!(tried > 250 && (refused > 20 || who == Who::Admin), "{who:?}: {tried} tried, {refused} refused");
+    }
+}
+
+#[tokio::test]
+async fn admins_by_session() {
+    walk(Who::Admin, true).await;
+}
+
+#[tokio::test]
+async fn admins_by_key() {
+    walk(Who::Admin, false).await;
+}
+
+#[tokio::test]
+async fn operators_by_session() {
+    walk(Who::Operator, true).await;
+}
+
+#[tokio::test]
+async fn operators_by_key() {
+    walk(Who::Operator, false).await;
+}
+
+#[tokio::test]
+async fn viewers_by_session() {
+    walk(Who::Viewer, true).await;
+}
+
+#[tokio::test]
+async fn viewers_by_key() {
+    walk(Who::Viewer, false).await;
+}
+
+#[tokio::test]
+async fn diagnostics_by_key() {
+    walk(Who::Diagnostics, false).await;
+}
+
+#[tokio::test]
+async fn nobody() {
+    walk(Who::Anonymous, false).await;
+}
+
+#[tokio::test]
+async fn the_local_network() {
+    walk(Who::Localnet, false).await;
+}
+
+#[test]
+fn the_expectations_name_rows_that_exist() {
+    let rows: BTreeSet<String> = areas::table().rows().iter().map(name).collect();
+    let unknown: Vec<_> = named().filter(|known| !rows.contains(*known)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}

@@ -1,0 +1,145 @@
+//! Sessions as a browser has them.
+
+use serde_json::json;
+
+use crate::site::{Caller, LOCAL, OUTSIDE, PASSWORD, Site};
+use gateway_model::Role;
+
+async fn with_anna() -> Site {
+    let site = Site::new();
+    let body = json!({"username": "anna", "password": PASSWORD});
+    assert_eq!(site.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await.status, 201);
+    site
+}
+
+#[tokio::test]
+async fn signing_in_sets_a_cookie_that_scripts_and_other_sites_cannot_use() {
+    let site = with_anna().await;
+    let plain = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await;
+    let cookie = plain.header("set-cookie");
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=43200"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert!(cookie.starts_with("gw_session=ey") && !cookie.contains("Secure"), "{cookie}");
+    let data = plain.data();
+    assert_eq!((&data["user"]["username"], &data["user"]["role"]), (&json!("anna"), &json!("admin")));
+    assert_eq!(data["expires_at"], "2026-11-21T00:00:00Z");
+    let tls = Caller { tls: true, ..Caller::from(OUTSIDE) };
+    assert!(site.login(&tls, "anna", PASSWORD).await.header("set-cookie").contains("; Secure"));
+    let entry = site.last_audit();
+    assert_eq!((entry.action.as_str(), entry.actor.as_str()), ("login", "anna"));
+    assert_eq!(entry.auth, gateway_ctl::store::AuditAuth::Session);
+    let failed = site.login(&Caller::from(OUTSIDE), "anna", "wrong password").await;
+    failed.is(401, "invalid_credentials");
+    assert_eq!(failed.header("www-authenticate"), "Bearer");
+    assert_eq!(failed.header("set-cookie"), "");
+    assert_eq!(site.last_audit().result, gateway_ctl::store::AuditResult::Denied);
+}
+
+#[tokio::test]
+async fn changes_with_the_cookie_need_the_token_of_the_session() {
+    let site = with_anna().await;
+    let browser = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
+    let other = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
+    let body = || Some(json!({"name": "laptop", "mac": "02:00:00:00:00:0a"}));
+    let bare = browser.clone().without("x-csrf-token");
+    site.send(&bare, "POST", "/devices", body()).await.is(403, "origin_not_allowed");
+    let foreign = other.headers.iter().find(|(name, _)| name == "x-csrf-token").expect("a token").1.clone();
+    let mixed = browser.clone().with("x-csrf-token", &foreign);
+    site.send(&mixed, "POST", "/devices", body()).await.is(403, "origin_not_allowed");
+    assert_eq!(site.send(&bare, "GET", "/devices", None).await.status, 200);
+    let status = site.send(&bare, "GET", "/auth/status", None).await;
+    let token = status.data()["csrf_token"].as_str().expect("a token").to_owned();
+    let found = bare.with("x-csrf-token", &token);
+    assert_eq!(site.send(&found, "POST", "/devices", body()).await.status, 201);
+    assert_eq!(site.login(&browser.without("x-csrf-token"), "anna", PASSWORD).await.status, 200);
+}
+
+#[tokio::test]
+async fn sessions_end_when_idle_and_after_twelve_hours() {
+    let site = with_anna().await;
+    let (used, idle) = {
+        let one = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
+        (one, site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE))
+    };
+    site.advance(29 * 60);
+    assert_eq!(site.send(&used, "GET", "/devices", None).await.status, 200);
+    site.advance(60);
+    site.send(&idle, "GET", "/devices", None).await.is(401, "session_expired");
+    for _ in 0..(11 * 60 + 29) / 29 {
+        assert_eq!(site.send(&used, "GET", "/devices", None).await.status, 200);
+        site.advance(29 * 60);
+    }
+    site.advance(60);
+    let answer = site.send(&used, "GET", "/devices", None).await;
+    answer.is(401, "session_expired");
+    // What needs no session goes on, and so does reading in the local network.
+    assert_eq!(site.send(&used, "GET", "/health", None).await.status, 200);
+    let local = Caller { from: LOCAL.into(), ..used };
+    assert_eq!(site.send(&local, "GET", "/devices", None).await.status, 200);
+}
+
+#[tokio::test]
+async fn sessions_survive_a_restart() {
+    let site = with_anna().await;
+    let browser = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
+    let site = site.restart();
+    let body = json!({"name": "laptop", "mac": "02:00:00:00:00:0a"});
+    assert_eq!(site.send(&browser, "POST", "/devices", Some(body)).await.status, 201);
+    site.advance(30 * 60);
+    let site = site.restart();
+    site.send(&browser, "GET", "/devices", None).await.is(401, "session_expired");
+}
+
+#[tokio::test]
+async fn sessions_are_listed_and_ended() {
+    let site = with_anna().await;
+    let agent = Caller::from(OUTSIDE).with("user-agent", "browser/1");
+    let one = site.login(&agent, "anna", PASSWORD).await.browser(OUTSIDE);
+    let two = site.login(&Caller::from(LOCAL), "anna", PASSWORD).await.browser(LOCAL);
+    let viewer = site.session(site.user("vera", Role::Viewer));
+    let all = site.send(&one, "GET", "/auth/tokens", None).await;
+    let all = all.data().as_array().expect("a list").clone();
+    assert_eq!(all.len(), 3);
+    assert_eq!((&all[0]["user"], &all[0]["current"]), (&json!("anna"), &json!(true)));
+    assert_eq!((&all[0]["ip"], &all[0]["user_agent"]), (&json!(OUTSIDE), &json!("browser/1")));
+    assert!(!serde_json::to_string(&all).expect("json").contains("csrf"));
+    // Others see and end only their own.
+    let own = site.send(&viewer, "GET", "/auth/tokens", None).await;
+    assert_eq!(own.data().as_array().map(Vec::len), Some(1));
+    let foreign = format!("/auth/tokens/{}", all[1]["id"].as_str().expect("an id"));
+    site.send(&viewer, "DELETE", &foreign, None).await.is(403, "forbidden");
+    let ended = site.send(&one, "DELETE", &foreign, None).await;
+    assert_eq!(ended.data()["deleted"], true);
+    assert_eq!(ended.header("set-cookie"), "", "another one's session");
+    assert_eq!(site.last_audit().action, "revoke_session");
+    site.send(&two, "DELETE", &foreign, None).await.is(401, "session_expired");
+    site.send(&one, "DELETE", &foreign, None).await.is(404, "not_found");
+    let out = site.send(&viewer, "DELETE", "/auth/tokens/current", None).await;
+    assert!(out.header("set-cookie").starts_with("gw_session=; ") && out.header("set-cookie").contains("Max-Age=0"));
+    site.send(&viewer, "GET", "/devices", None).await.is(401, "session_expired");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_session() {
+    use axum::body::Body;
+    use futures_util::StreamExt;
+    use http::Request;
+
+    let site = with_anna().await;
+    let browser = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
+    let mut request = Request::builder().uri("/api/v1/events").header("host", "192.0.2.1");
+    for (name, value) in &browser.headers {
+        request = request.header(name, value);
+    }
+    let request = request.body(Body::empty()).expect("a request");
+    let response = gateway_api::dispatch::answer(site.api.clone(), request).await;
+    assert_eq!(response.status(), 200);
+    let mut frames = response.into_body().into_data_stream();
+    assert!(frames.next().await.is_some(), "the first event");
+    let ended = site.send(&browser, "DELETE", "/auth/tokens/current", None).await;
+    assert_eq!(ended.status, 200, "{}", ended.body);
+    // The next event is a change by somebody else; it must not get through.
+    site.user("vera", Role::Viewer);
+    assert!(frames.next().await.is_none(), "the stream goes on after its session");
+}

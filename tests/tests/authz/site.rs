@@ -1,0 +1,231 @@
+//! A gateway with sign-in on, and callers of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use gateway_api::context::{Api, Peer, Settings};
+use gateway_api::gateway::{Gateway, Open};
+use gateway_api::{areas, auth, dispatch};
+use gateway_ctl::clock::ManualClock;
+use gateway_ctl::store::{AuditEntry, AuditFilter, AuditTicket, Session};
+use gateway_model::kinds::{ApiKey, User};
+use gateway_model::{Role, Secret};
+use http::{HeaderMap, Request};
+use http_body_util::BodyExt;
+use serde_json::Value;
+
+/// In the local network of the configuration.
+pub const LOCAL: &str = "10.1.2.3";
+pub const OUTSIDE: &str = "203.0.113.9";
+pub const PASSWORD: &str = "correct horse battery";
+
+pub struct Site {
+    pub folder: tempfile::TempDir,
+    pub clock: Arc<ManualClock>,
+    pub api: Arc<Api>,
+}
+
+/// From where, and with which headers.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// `socket`, or an address.
+    pub from: String,
+    pub tls: bool,
+    pub headers: Vec<(String, String)>,
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+impl Site {
+    pub fn new() -> Site {
+        Site::with(true)
+    }
+
+    pub fn with(enabled: bool) -> Site {
+        let folder = tempfile::tempdir().expect("a folder");
+        let clock = ManualClock::at("2026-11-20T12:00:00Z".parse().expect("a time"));
+        let api = start(&folder, &clock, enabled);
+        Site { folder, clock, api }
+    }
+
+    /// The same store and clock in another process, as far as anybody can see.
+    pub fn restart(self) -> Site {
+        let Site { folder, clock, api } = self;
+        let enabled = api.auth.enabled;
+        let waiting = Arc::downgrade(&api);
+        drop(api);
+        assert!(waiting.upgrade().is_none(), "somebody still holds the store");
+        let api = start(&folder, &clock, enabled);
+        Site { folder, clock, api }
+    }
+
+    pub fn open(&self) -> &Open {
+        self.api.open().expect("an open store")
+    }
+
+    pub fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    pub async fn send(&self, caller: &Caller, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let path = if path.starts_with("/api") || path == "/" { path.to_owned() } else { format!("/api/v1{path}") };
+        self.send_to(caller, method, &path, body).await
+    }
+
+    /// To a path as it stands.
+    pub async fn send_to(&self, caller: &Caller, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        if !caller.headers.iter().any(|(name, _)| name == "host") {
+            request = request.header("host", "192.0.2.1:8080");
+        }
+        for (name, value) in &caller.headers {
+            request = request.header(name, value);
+        }
+        let body = match body {
+            None => Body::empty(),
+            Some(body) => {
+                request = request.header("content-type", "application/json");
+                Body::from(body.to_string())
+            }
+        };
+        let mut request = request.body(body).expect("a request");
+        let peer = match caller.from.as_str() {
+            "socket" => Peer::Local,
+            ip => Peer::Remote {
+                address: SocketAddr::new(ip.parse().expect("an address"), 40_000),
+                tls: caller.tls,
+            },
+        };
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let response = dispatch::answer(self.api.clone(), request).await;
+        let (parts, body) = response.into_parts();
+        let endless = parts.headers.get("content-type").is_some_and(|media| media == "text/event-stream");
+        let bytes = if endless { Default::default() } else { body.collect().await.expect("a body").to_bytes() };
+        Answer {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+        }
+    }
+
+    /// Makes a user without the cost of a hash; nobody can sign in as this one.
+    pub fn user(&self, name: &str, role: Role) -> gateway_model::Id {
+        let user = User {
+            username: name.into(),
+            role,
+            password_hash: Secret::new("$argon2id$none"),
+            ..User::default()
+        };
+        let store = &self.open().store;
+        let ticket = AuditTicket::system("create_user", "user");
+        store.commit(ticket, |draft| draft.create(user)).expect("stored").0.meta.id
+    }
+
+    /// A caller with a session of that user, as a browser has it.
+    pub fn session(&self, user: gateway_model::Id) -> Caller {
+        let store = &self.open().store;
+        let session = Session::new(user, 0, store.clock().now(), None, None);
+        let token = self.api.auth.signer.sign(&session).expect("signed");
+        let csrf = session.csrf.clone();
+        store.open_session(AuditTicket::system("login", "session"), session).expect("stored");
+        Caller::from(OUTSIDE).with("cookie", &format!("gw_session={token}")).with("x-csrf-token", &csrf)
+    }
+
+    /// A caller with an API key of that role.
+    pub fn key(&self, role: Role) -> Caller {
+        let fresh = auth::api_key::generate().expect("a key");
+        let row = ApiKey {
+            name: fresh.prefix.clone(),
+            prefix: fresh.prefix.clone(),
+            key_hash: fresh.hash.clone(),
+            role,
+            ..ApiKey::default()
+        };
+        let ticket = AuditTicket::system("create_api_key", "api_key");
+        self.open().store.commit(ticket, |draft| draft.create(row)).expect("stored");
+        Caller::from(OUTSIDE).with("authorization", &format!("Bearer {}", fresh.text.expose()))
+    }
+
+    /// How many audit entries there are, and the newest.
+    pub fn audit(&self) -> (u64, Option<AuditEntry>) {
+        let (page, total) = self.open().store.audit(1, None, &AuditFilter::default()).expect("read");
+        (total, page.into_iter().next())
+    }
+
+    pub fn last_audit(&self) -> AuditEntry {
+        self.audit().1.expect("an entry")
+    }
+
+    /// Signs in through the API.
+    pub async fn login(&self, caller: &Caller, name: &str, password: &str) -> Answer {
+        let body = serde_json::json!({"username": name, "password": password});
+        self.send(caller, "POST", "/auth/login", Some(body)).await
+    }
+}
+
+fn start(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, enabled: bool) -> Arc<Api> {
+    let gateway = Gateway::detached_at(folder.path(), clock.clone()).expect("the store opens");
+    let settings = Settings {
+        host_names: vec!["gateway.lan".into()],
+        auth: auth::Settings {
+            enabled,
+            local_net: "10.0.0.0/8".parse().expect("a network"),
+            api_keys: Vec::new(),
+            setup_folder: Some(folder.path().to_owned()),
+        },
+        ..Settings::default()
+    };
+    Api::new(areas::table(), gateway, settings).expect("the table has no duplicates")
+}
+
+impl Caller {
+    pub fn from(from: &str) -> Caller {
+        Caller { from: from.to_owned(), ..Caller::default() }
+    }
+
+    pub fn with(mut self, name: &str, value: &str) -> Caller {
+        self.headers.retain(|(known, _)| known != name);
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn without(mut self, name: &str) -> Caller {
+        self.headers.retain(|(known, _)| known != name);
+        self
+    }
+}
+
+impl Answer {
+    pub fn code(&self) -> &str {
+        self.body["error"]["code"].as_str().unwrap_or_default()
+    }
+
+    pub fn is(&self, status: u16, code: &str) {
+        assert_eq!((self.status, self.code()), (status, code), "{}", self.body);
+    }
+
+    pub fn data(&self) -> &Value {
+        assert!(self.status < 300, "{} {}", self.status, self.body);
+        &self.body["data"]
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The browser that got this answer to its sign-in.
+    pub fn browser(&self, from: &str) -> Caller {
+        let cookie = self.header("set-cookie").split(';').next().unwrap_or_default();
+        Caller::from(from)
+            .with("cookie", cookie)
+            .with("x-csrf-token", self.data()["csrf_token"].as_str().unwrap_or_default())
+    }
+}
