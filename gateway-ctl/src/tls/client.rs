@@ -1,6 +1,6 @@
 //! TLS clients by name: a configuration for libraries that connect by themselves, a handshake for those that do not.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rustls::client::Resumption;
 use rustls::{ClientConfig, RootCertStore};
@@ -10,7 +10,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::error::{Error, Side};
-use super::posture::Posture;
+use super::posture::{Made, Posture};
 use super::{Factory, lock};
 
 /// Server sessions that are remembered for resumption.
@@ -24,7 +24,7 @@ pub struct Client {
     /// None: what the system trusts.
     roots: Option<Arc<RootCertStore>>,
     protocols: Vec<Vec<u8>>,
-    made: Arc<Mutex<Option<(u64, Arc<ClientConfig>)>>>,
+    made: Arc<Made<ClientConfig>>,
 }
 
 impl Client {

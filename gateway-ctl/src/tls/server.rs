@@ -1,6 +1,6 @@
 //! TLS servers: the configuration of the mode in force, and a handshake that tells why it failed.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::server::{ResolvesServerCert, ServerSessionMemoryCache};
@@ -9,7 +9,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::error::{Error, FORBIDDEN, Side};
-use super::posture::Posture;
+use super::posture::{Made, Posture};
 use super::{Factory, lock};
 
 /// Client sessions that are remembered for resumption.
@@ -20,7 +20,7 @@ pub struct Server {
     factory: Arc<Factory>,
     certificates: Arc<dyn ResolvesServerCert>,
     protocols: Vec<Vec<u8>>,
-    made: Mutex<Option<(u64, Arc<ServerConfig>)>>,
+    made: Made<ServerConfig>,
 }
 
 impl Server {
@@ -30,7 +30,7 @@ impl Server {
         protocols: &[&[u8]],
     ) -> Self {
         let protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        Self { factory, certificates, protocols, made: Mutex::default() }
+        Self { factory, certificates, protocols, made: Made::default() }
     }
 
     /// The configuration of the mode in force, for libraries that accept by themselves: ask again for each session,
