@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Raise this whenever a wire structure, a map's type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -27,7 +27,9 @@ const _: () = {
     same(size_of::<ActionValue>(), 48);
     same(size_of::<AuthorisedKey>(), 8);
     same(size_of::<FlowKey>(), 52);
-    same(size_of::<FlowValue>(), 32);
+    same(size_of::<ShortFlowKey>(), 24);
+    same(size_of::<FlowValue>(), 24);
     same(size_of::<CounterValue>(), 16);
+    same(size_of::<CounterPage>(), 1024);
     same(size_of::<EventRecord>(), 72);
 };

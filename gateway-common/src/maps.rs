@@ -61,12 +61,14 @@ maps! {
     Turns "gw_turns" [POLICIES] u32 => u64;
     /// Which mark may leave by which interface.
     Authorised "gw_authorised" [4096] AuthorisedKey => u32;
-    /// Least recently used entries go first.
-    Flows "gw_flows" [262_144] FlowKey => FlowValue;
-    /// Per-CPU array by policy number.
-    PolicyCounters "gw_policy_count" [POLICIES] u32 => CounterValue;
-    /// Per-CPU array by device number.
-    DeviceCounters "gw_device_count" [DEVICES] u32 => CounterValue;
+    /// Flows whose key has a short form, which are nearly all of IPv4. Least recently used entries go first.
+    Flows4 "gw_flows4" [262_144] ShortFlowKey => FlowValue;
+    /// All other flows. Least recently used entries go first.
+    Flows6 "gw_flows6" [131_072] FlowKey => FlowValue;
+    /// Per-CPU array by policy number, in pages.
+    PolicyCounters "gw_policy_count" [POLICIES / COUNTER_PAGE] u32 => CounterPage;
+    /// Per-CPU array by device number, in pages.
+    DeviceCounters "gw_device_count" [DEVICES / COUNTER_PAGE] u32 => CounterPage;
     /// Per-CPU array by reason.
     ReasonCounters "gw_reason_count" [32] u32 => CounterValue;
     /// Per-CPU hash by interface index: leaks the guard prevented.

@@ -28,7 +28,7 @@ pub trait Environment {
     fn turn(&self, policy: u32) -> u64;
     fn flow(&self, key: &FlowKey) -> Option<FlowValue>;
     fn remember(&self, key: &FlowKey, value: &FlowValue);
-    /// Boot-time clock in nanoseconds.
+    /// A clock that never goes back, in nanoseconds; some milliseconds do not matter.
     fn now(&self) -> u64;
 }
 
@@ -118,6 +118,8 @@ pub enum Reason {
     GuardUnmarked = 16,
     /// The guard: the mark does not authorise this interface.
     GuardUnauthorised = 17,
+    /// It claims to come from the gateway itself, or from a broadcast address.
+    Spoofed = 18,
 }
 
 impl Reason {
@@ -142,12 +144,13 @@ impl Reason {
             Reason::UnmatchedReject => "unmatched_reject",
             Reason::GuardUnmarked => "guard_unmarked",
             Reason::GuardUnauthorised => "guard_unauthorised",
+            Reason::Spoofed => "spoofed",
         }
     }
 
     pub const fn from_wire(value: u8) -> Option<Reason> {
         use Reason::*;
-        const ALL: [Reason; 18] = [
+        const ALL: [Reason; 19] = [
             NotIp,
             Malformed,
             Resting,
@@ -166,15 +169,20 @@ impl Reason {
             UnmatchedReject,
             GuardUnmarked,
             GuardUnauthorised,
+            Spoofed,
         ];
         if (value as usize) < ALL.len() { Some(ALL[value as usize]) } else { None }
     }
 }
 
-const SECOND: u64 = 1_000_000_000;
 /// RFC 5382, requirement 5: an established TCP connection may idle for two hours and four minutes.
-const IDLE_TCP: u64 = 7_440 * SECOND;
-const IDLE_OTHER: u64 = 300 * SECOND;
+const IDLE_TCP: u32 = moments(7_440);
+const IDLE_OTHER: u32 = moments(300);
+
+/// Seconds by the clock of the flow table, rounded up.
+const fn moments(seconds: u64) -> u32 {
+    ((seconds * 1_000_000_000) >> MOMENT_SHIFT) as u32 + 1
+}
 
 /// Decides one packet that entered from the LAN.
 pub fn decide<E: Environment>(packet: &Result<Classified, Malformed>, environment: &E) -> Verdict {
@@ -198,18 +206,18 @@ pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &m
         return;
     };
     let key = flow_key(packet);
-    let now = environment.now();
+    let now = (environment.now() >> MOMENT_SHIFT) as u32;
     let mut previous = 0;
     if let Some(flow) = environment.flow(&key) {
         let idle = if packet.protocol == TCP { IDLE_TCP } else { IDLE_OTHER };
-        let age = now.saturating_sub(flow.seen);
+        let age = now.wrapping_sub(flow.seen);
         // An opening segment repeats the one before it, or, after others, opens another connection
         // with the ports of an earlier one.
         let another = packet.opening && flow.established != 0;
         if age <= idle && !another {
             if flow.generation == plan.generation {
                 let establishes = packet.protocol == TCP && !packet.opening && flow.established == 0;
-                if age > SECOND || establishes {
+                if age != 0 || establishes {
                     let established = flow.established | u8::from(establishes);
                     environment.remember(&key, &FlowValue { seen: now, established, ..flow });
                 }
@@ -236,7 +244,6 @@ pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &m
             reason: verdict.reason as u8,
             leg: verdict.leg,
             established: u8::from(packet.protocol == TCP && !packet.opening),
-            _pad: [0; 4],
         },
     );
 }
@@ -278,6 +285,10 @@ pub fn judge<E: Environment>(question: &Question<'_>, environment: &E, v: &mut V
     let Question { packet, slot, plan, previous } = *question;
     let device = device(packet, slot, environment);
     v.device = device.number;
+    if is_spoofed(packet, slot, environment) {
+        v.set(Action::Drop, Reason::Spoofed, 0);
+        return 0;
+    }
     let local = local(packet, slot, environment);
     if device.flags & device_flags::BLOCKED != 0 {
         let near = matches!(local.as_ref().map(LocalValue::kind), Some(LocalKind::Own | LocalKind::Link));
@@ -359,6 +370,23 @@ fn device<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> Dev
             Some(device) => device,
             None => none,
         },
+    }
+}
+
+/// Whether an IPv4 packet has a source that no host of the LAN can have. The kernel's own test of it is off on LAN
+/// interfaces, where it would cost each packet a second look-up of a route. There is none for IPv6, where the owner of
+/// a duplicate address must be heard (RFC 4862, section 5.4.4).
+#[inline(always)]
+fn is_spoofed<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> bool {
+    if packet.ipv6 {
+        return false;
+    }
+    let source = packet.source.last();
+    match environment.local4(&Prefix4 { slot, address: source }).as_ref().map(LocalValue::kind) {
+        Some(LocalKind::Own | LocalKind::Forbidden) => true,
+        // Multicast and broadcast; hosts without an address use link-local ones.
+        Some(LocalKind::Link) => u32::from_be(source) >> 16 != 0xa9fe,
+        Some(LocalKind::Lan) | None => false,
     }
 }
 

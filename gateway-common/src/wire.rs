@@ -10,8 +10,8 @@ mod policy;
 
 pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, Sticky};
 pub use address::{Address, Mac};
-pub use event::{CounterValue, EventRecord};
-pub use flow::{FlowKey, FlowValue, Fragment};
+pub use event::{COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
+pub use flow::{FlowKey, FlowValue, Fragment, MOMENT_SHIFT, ShortFlowKey};
 pub use mark::Mark;
 pub use policy::{
     AddressKey, AuthorisedKey, DeviceValue, InterfaceKey, InterfaceValue, LocalKind, LocalValue, MacKey,

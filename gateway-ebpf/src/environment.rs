@@ -111,18 +111,26 @@ impl Environment for Kernel {
     #[inline(always)]
     fn flow(&self, key: &FlowKey) -> Option<FlowValue> {
         // SAFETY: a torn read can only mix records of one flow; both are verdicts of live plans.
-        unsafe { FLOWS.get(key).copied() }
+        unsafe {
+            match key.short() {
+                Some(short) => FLOWS4.get(&short).copied(),
+                None => FLOWS6.get(key).copied(),
+            }
+        }
     }
 
     #[inline(always)]
     fn remember(&self, key: &FlowKey, value: &FlowValue) {
         // A full table forgets old flows; a flow that is not remembered is judged again.
-        let _ = FLOWS.insert(key, value, 0);
+        let _ = match key.short() {
+            Some(short) => FLOWS4.insert(&short, value, 0),
+            None => FLOWS6.insert(key, value, 0),
+        };
     }
 
     #[inline(always)]
     fn now(&self) -> u64 {
         // SAFETY: the helper has no preconditions.
-        unsafe { aya_ebpf::helpers::generated::bpf_ktime_get_boot_ns() }
+        unsafe { aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns() }
     }
 }

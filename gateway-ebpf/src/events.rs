@@ -22,7 +22,7 @@ pub fn sample(packet: &IpPacket, verdict: &Verdict) {
         return;
     }
     write(EventRecord {
-        time: Kernel.now(),
+        time: now(),
         source: packet.source,
         destination: packet.destination,
         interface: packet.interface,
@@ -42,7 +42,7 @@ pub fn sample(packet: &IpPacket, verdict: &Verdict) {
 #[inline(always)]
 pub fn prevented(context: &TcContext, reason: Reason) {
     write(EventRecord {
-        time: Kernel.now(),
+        time: now(),
         interface: ingress_interface(context),
         mark: mark(context),
         reason: reason as u8,
@@ -59,4 +59,11 @@ fn write(record: EventRecord) {
         entry.write(record);
         entry.submit(0);
     }
+}
+
+/// Boot-time clock in nanoseconds.
+#[inline(always)]
+fn now() -> u64 {
+    // SAFETY: the helper has no preconditions.
+    unsafe { aya_ebpf::helpers::generated::bpf_ktime_get_boot_ns() }
 }

@@ -6,7 +6,7 @@ use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{Headers, IpPacket, read_headers};
 use gateway_common::verdict::{Action, Reason, Verdict, decide_ip};
-use gateway_common::wire::CounterValue;
+use gateway_common::wire::{CounterPage, CounterValue, counter_place};
 
 use crate::context::{Buffer, interface, pull_headers};
 use crate::environment::Kernel;
@@ -44,10 +44,10 @@ pub fn run(context: &TcContext) -> i32 {
     decide_ip(packet, &Kernel, verdict);
     count(&maps::REASON_COUNTERS, verdict.reason as u32, length);
     if verdict.policy != 0 {
-        count(&maps::POLICY_COUNTERS, verdict.policy, length);
+        count_in_page(&maps::POLICY_COUNTERS, verdict.policy, length);
     }
     if verdict.device != 0 {
-        count(&maps::DEVICE_COUNTERS, verdict.device, length);
+        count_in_page(&maps::DEVICE_COUNTERS, verdict.device, length);
     }
     if verdict.new {
         events::sample(packet, verdict);
@@ -66,9 +66,21 @@ pub fn run(context: &TcContext) -> i32 {
 fn count(counters: &PerCpuArray<CounterValue>, index: u32, length: u32) {
     if let Some(counter) = counters.get_ptr_mut(index) {
         // SAFETY: a per-CPU value is this processor's own while the program runs.
-        unsafe {
-            (*counter).packets += 1;
-            (*counter).bytes += length as u64;
-        }
+        add(unsafe { &mut *counter }, length);
     }
+}
+
+#[inline(always)]
+fn count_in_page(counters: &PerCpuArray<CounterPage>, number: u32, length: u32) {
+    let (page, place) = counter_place(number);
+    if let Some(page) = counters.get_ptr_mut(page) {
+        // SAFETY: as above.
+        add(unsafe { &mut (*page).0[place] }, length);
+    }
+}
+
+#[inline(always)]
+fn add(counter: &mut CounterValue, length: u32) {
+    counter.packets += 1;
+    counter.bytes += length as u64;
 }

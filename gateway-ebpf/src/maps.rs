@@ -60,9 +60,12 @@ pub static TURNS: Array<Value<spec::Turns>> = Array::with_max_entries(size::<spe
 #[map(name = "gw_authorised")]
 pub static AUTHORISED: HashMap<Key<spec::Authorised>, Value<spec::Authorised>> =
     HashMap::with_max_entries(size::<spec::Authorised>(), BPF_F_NO_PREALLOC);
-#[map(name = "gw_flows")]
-pub static FLOWS: LruHashMap<Key<spec::Flows>, Value<spec::Flows>> =
-    LruHashMap::with_max_entries(size::<spec::Flows>(), 0);
+#[map(name = "gw_flows4")]
+pub static FLOWS4: LruHashMap<Key<spec::Flows4>, Value<spec::Flows4>> =
+    LruHashMap::with_max_entries(size::<spec::Flows4>(), 0);
+#[map(name = "gw_flows6")]
+pub static FLOWS6: LruHashMap<Key<spec::Flows6>, Value<spec::Flows6>> =
+    LruHashMap::with_max_entries(size::<spec::Flows6>(), 0);
 #[map(name = "gw_policy_count")]
 pub static POLICY_COUNTERS: PerCpuArray<Value<spec::PolicyCounters>> =
     PerCpuArray::with_max_entries(size::<spec::PolicyCounters>(), 0);

@@ -11,6 +11,21 @@ pub struct CounterValue {
     pub bytes: u64,
 }
 
+/// How many counters lie in one value of a map.
+pub const COUNTER_PAGE: u32 = 64;
+
+/// Counters side by side. A per-CPU array finds each of its values through a table of pointers: with one counter a
+/// value, both the pointer and the counter would be cold where there are many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct CounterPage(pub [CounterValue; COUNTER_PAGE as usize]);
+
+/// Page of a counter, and its place there.
+#[inline(always)]
+pub const fn counter_place(number: u32) -> (u32, usize) {
+    (number / COUNTER_PAGE, (number % COUNTER_PAGE) as usize)
+}
+
 /// A verdict that was sampled, or a leak that the guard prevented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

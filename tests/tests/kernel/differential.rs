@@ -96,6 +96,7 @@ fn the_program_decides_as_the_function_does() {
         "lan",
         "link",
         "own_forbidden",
+        "spoofed",
         "device_blocked",
         "trust_lan",
         "trust_internet",

@@ -111,6 +111,7 @@ pub fn reason(reason: Reason, class: Option<&str>) -> String {
         Reason::OwnForbidden => {
             "the destination is an address of the gateway that hosts of the LAN may not use".to_owned()
         }
+        Reason::Spoofed => "the source is an address of the gateway or of a whole network".to_owned(),
         Reason::DeviceBlocked => "the device is blocked".to_owned(),
         Reason::TrustLan => format!("its trust class {class:?} keeps it off other networks of the LAN"),
         Reason::TrustInternet => format!("its trust class {class:?} keeps it off the internet"),

@@ -162,7 +162,7 @@ fn question(input: &Input<'_>, compiled: &Compiled, source: &Source, ipv6: bool)
 }
 
 fn of_family(net: &IpNet, ipv6: bool) -> Option<IpAddr> {
-    (net.addr().is_ipv6() == ipv6).then(|| net.addr())
+    (net.addr().is_ipv6() == ipv6).then(|| net.network())
 }
 
 fn mac_of(device: &std::sync::Arc<Device>) -> Option<MacAddr> {

@@ -367,6 +367,14 @@ fn expected(input: &Input<'_>, packet: &IpPacket) -> Expected {
     let ip = |a: Address| if packet.ipv6 { IpAddr::V6(a.octets().into()) } else { a.into() };
     let device = device_behind(input, packet.mac.octets(), ip(packet.source));
     let class = device.and_then(|device| input.state.trust_class_of(device));
+    if !packet.ipv6 {
+        let link_local = ip(packet.source).to_string().starts_with("169.254.");
+        match local(input, ip(packet.source)) {
+            Some(Reason::Own | Reason::OwnForbidden) => return Expected::Reason(Reason::Spoofed),
+            Some(Reason::Link) if !link_local => return Expected::Reason(Reason::Spoofed),
+            _ => {}
+        }
+    }
     let local = local(input, ip(packet.destination));
     if device.is_some_and(|device: &Device| device.status == DeviceStatus::Blocked) {
         let essential = match packet.protocol {
@@ -485,7 +493,9 @@ fn check(world: &World, compiled: &Compiled, packet: &IpPacket) -> Result<&'stat
             prop_assert_eq!((verdict.reason, told), (reason, None), "{:?}", packet);
             prop_assert_eq!(verdict.rank, RANK_NONE);
             let action = match reason {
-                Reason::DeviceBlocked | Reason::TrustLan | Reason::OwnForbidden => Action::Drop,
+                Reason::DeviceBlocked | Reason::TrustLan | Reason::OwnForbidden | Reason::Spoofed => {
+                    Action::Drop
+                }
                 _ => Action::Mark,
             };
             prop_assert_eq!(verdict.action, action);

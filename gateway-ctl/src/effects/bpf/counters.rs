@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use gateway_common::maps::MapSpec;
 use gateway_common::verdict::Reason;
-use gateway_common::wire::CounterValue;
+use gateway_common::wire::{CounterPage, CounterValue, counter_place};
 use serde::Serialize;
 
+use super::maps::CounterArray;
 use super::{Error, Programs};
 
 /// Packets and bytes over all processors.
@@ -22,13 +24,22 @@ fn sum(values: &[CounterValue]) -> Counters {
     })
 }
 
+fn in_page<M: MapSpec<Value = CounterPage>>(
+    counters: &CounterArray<M>,
+    number: u32,
+) -> Result<Counters, Error> {
+    let (page, place) = counter_place(number);
+    let values: Vec<CounterValue> = counters.get(page)?.iter().map(|page| page.0[place]).collect();
+    Ok(sum(&values))
+}
+
 impl Programs {
     pub fn policy_counters(&self, number: u32) -> Result<Counters, Error> {
-        self.maps.policy_counters.get(number).map(|values| sum(&values))
+        in_page(&self.maps.policy_counters, number)
     }
 
     pub fn device_counters(&self, number: u32) -> Result<Counters, Error> {
-        self.maps.device_counters.get(number).map(|values| sum(&values))
+        in_page(&self.maps.device_counters, number)
     }
 
     /// Verdicts by reason; reasons that never occurred are left out.

@@ -9,17 +9,24 @@ use super::{Error, Programs};
 
 impl Programs {
     pub fn flows(&self) -> Result<BTreeMap<FlowKey, FlowValue>, Error> {
-        self.maps.flows.read()
+        let short = self.maps.flows4.read()?.into_iter().map(|(key, value)| (key.into(), value));
+        Ok(self.maps.flows6.read()?.into_iter().chain(short).collect())
     }
 
     pub fn flow(&self, key: &FlowKey) -> Result<Option<FlowValue>, Error> {
-        self.maps.flows.get(key)
+        match key.short() {
+            Some(short) => self.maps.flows4.get(&short),
+            None => self.maps.flows6.get(key),
+        }
     }
 
     /// Forgets all flows: each is judged as a new one.
     pub fn forget_flows(&mut self) -> Result<(), Error> {
-        for key in self.flows()?.keys() {
-            self.maps.flows.remove(key)?;
+        for key in self.maps.flows4.read()?.keys() {
+            self.maps.flows4.remove(key)?;
+        }
+        for key in self.maps.flows6.read()?.keys() {
+            self.maps.flows6.remove(key)?;
         }
         Ok(())
     }

@@ -14,9 +14,10 @@ const MAX_NAME: usize = 15;
 
 /// The rule set of a running gateway.
 ///
-/// A packet of a known flow meets one rule. `new` is asked for explicitly on the ways out: what conntrack calls
-/// invalid would leave without being masqueraded. LAN to LAN is accepted in any state, because the other direction
-/// of such a flow may go another way.
+/// A packet of a known flow meets one rule. One that has had no answer yet is new to conntrack as long as that lasts,
+/// so the rules of the ways out come next, those that fail soonest first. `new` is asked for explicitly there: what
+/// conntrack calls invalid would leave without being masqueraded. LAN to LAN is accepted in any state, because the
+/// other direction of such a flow may go another way.
 pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     let NftRuleset { lan, tunnels, uplinks, open_udp } = ruleset;
     let both: Vec<String> = tunnels.iter().chain(uplinks).cloned().collect();
@@ -28,16 +29,16 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
     text.rule("ct state established,related accept");
     if let Some(lan) = &lan {
-        text.rule(&format!("iifname {lan} oifname {lan} accept"));
         if let Some(tunnels) = &tunnels {
             // What the far end may send us must fit the tunnel, which it cannot know.
             text.rule(&format!(
-                "iifname {lan} oifname {tunnels} tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu"
+                "tcp flags & (syn | rst) == syn iifname {lan} oifname {tunnels} tcp option maxseg size set rt mtu"
             ));
         }
         if let Some(outside) = &outside {
             text.rule(&format!("iifname {lan} oifname {outside} ct state new accept"));
         }
+        text.rule(&format!("iifname {lan} oifname {lan} accept"));
     }
     text.end();
 
@@ -69,7 +70,10 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     text.rule("drop");
     text.end();
 
-    text.chain("input", "type filter hook input priority filter; policy accept;");
+    text.chain("input", INPUT);
+    if let Some(lan) = &lan {
+        text.rule(&format!("iifname {lan} {SPOOFED} drop"));
+    }
     if let Some(outside) = &outside {
         text.rule(&format!("iifname {outside} jump outside"));
     }
@@ -77,10 +81,18 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     Ok(text.close())
 }
 
+const INPUT: &str = "type filter hook input priority filter; policy accept;";
+/// Sources that no host of the LAN can have. A plan takes the kernel's own test of them off its LAN interfaces, and
+/// without a plan the ingress program does not know them.
+const SPOOFED: &str = "meta nfproto ipv4 fib saddr type { local, broadcast }";
+
 /// The resting state: nothing is forwarded, not even what conntrack knows.
 pub fn render_block() -> String {
     let mut text = Text::open();
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
+    text.end();
+    text.chain("input", INPUT);
+    text.rule(&format!("iifname != \"lo\" {SPOOFED} drop"));
     text.end();
     text.close()
 }
@@ -185,6 +197,13 @@ mod tests {
     }
 
     #[test]
+    fn the_lan_does_not_speak_for_the_gateway() {
+        let drops =
+            |text: &str| chain(text, "input")[1].ends_with("fib saddr type { local, broadcast } drop");
+        assert!(drops(&render(&ruleset()).unwrap()) && drops(&render_block()));
+    }
+
+    #[test]
     fn uplinks_masquerade_only_what_cannot_be_answered_otherwise() {
         let text = render(&ruleset()).unwrap();
         let rules = chain(&text, "postrouting");
@@ -212,7 +231,7 @@ mod tests {
     fn the_block_accepts_nothing() {
         let text = render_block();
         assert_eq!(chain(&text, "forward"), ["type filter hook forward priority filter; policy drop;"]);
-        assert!(!text.contains("accept"));
+        assert!(text.lines().all(|line| !line.ends_with(" accept")), "{text}");
     }
 
     #[test]

@@ -39,9 +39,18 @@ pub enum Way {
     /// And masquerade.
     Masquerade,
     /// So many rules that mark by source, one after the other; one ip rule by mark; masquerade.
-    NftLinear { rules: usize },
+    NftLinear { rules: usize, form: RuleForm },
     /// So many ip rules by source; masquerade.
     IpRules { rules: usize },
+}
+
+/// How a linear list of nft rules is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleForm {
+    /// What says the same as our policies: a network as the source, a counter, in a table for both families.
+    Network,
+    /// The cheapest there is: a single address, no counter, in a table for IPv4 alone.
+    Address,
 }
 
 /// A road with its gateway at work.
@@ -82,23 +91,17 @@ impl Road {
         match self.way {
             Way::Ours { policies } => return self.start_daemon(prefix, policies),
             Way::Plain => {}
-            Way::Masquerade => masquerade(&self.gateway, "")?,
-            Way::NftLinear { rules } => {
-                let lines: String = (1..rules)
-                    .map(|n| format!("ip saddr {} meta mark set {}\n", source(n), MARK + 1))
-                    .chain([format!("ip saddr {HOST} meta mark set {MARK}\n")])
-                    .collect();
-                masquerade(
-                    &self.gateway,
-                    &format!("chain marks {{\ntype filter hook prerouting priority mangle\n{lines}}}\n"),
-                )?;
+            Way::Masquerade => masquerade(&self.gateway)?,
+            Way::NftLinear { rules, form } => {
+                masquerade(&self.gateway)?;
+                self.gateway.nft(&linear(rules, form))?;
                 self.gateway.ip(&format!(
                     "route add default via 203.0.113.1 dev eth0 table {TABLE}\n\
                      rule add fwmark {MARK} lookup {TABLE} priority 1000"
                 ))?;
             }
             Way::IpRules { rules } => {
-                masquerade(&self.gateway, "")?;
+                masquerade(&self.gateway)?;
                 let lines: String = (1..rules)
                     .map(|n| {
                         format!("rule add from {} lookup {} priority {}\n", source(n), TABLE + 1, 1000 + n)
@@ -192,10 +195,30 @@ fn connect(lan: &Namespace, gateway: &Namespace, wan: &Namespace) -> Result<()> 
          route add default via 203.0.113.1")
 }
 
-pub fn masquerade(gateway: &Namespace, more: &str) -> Result<()> {
-    gateway.nft(&format!(
-        "table ip peer {{\n{more}chain out {{\ntype nat hook postrouting priority srcnat\noifname \"eth0\" masquerade\n}}\n}}\n"
-    ))
+pub fn masquerade(gateway: &Namespace) -> Result<()> {
+    gateway.nft(
+        "table ip peer {\nchain out {\ntype nat hook postrouting priority srcnat\noifname \"eth0\" masquerade\n}\n}\n",
+    )
+}
+
+/// A table of so many rules that mark by source; the last one matches the host.
+fn linear(rules: usize, form: RuleForm) -> String {
+    let rule = |number: Option<usize>| match (form, number) {
+        (RuleForm::Network, Some(number)) => {
+            let [.., high, low] = number.to_be_bytes();
+            format!("ip saddr 64.{high}.{low}.0/24 counter meta mark set {}\n", MARK + 1)
+        }
+        (RuleForm::Network, None) => format!("ip saddr 10.77.0.0/24 counter meta mark set {MARK}\n"),
+        (RuleForm::Address, Some(number)) => {
+            format!("ip saddr {} meta mark set {}\n", source(number), MARK + 1)
+        }
+        (RuleForm::Address, None) => format!("ip saddr {HOST} meta mark set {MARK}\n"),
+    };
+    let family = if form == RuleForm::Network { "inet" } else { "ip" };
+    let rules: String = (1..rules).map(Some).chain([None]).map(rule).collect();
+    format!(
+        "table {family} linear {{\nchain marks {{\ntype filter hook prerouting priority mangle\n{rules}}}\n}}\n"
+    )
 }
 
 /// A host that sends nothing.

@@ -232,6 +232,31 @@ fn a_change_of_the_rule_set_cuts_no_flow_and_the_block_cuts_all() {
 }
 
 #[test]
+fn the_lan_cannot_speak_for_the_gateway() {
+    let Network { device, gateway, .. } = &Network::new();
+    // As a plan sets it: the kernel does not look whether a source is its own.
+    gateway.sysctl("net.ipv4.conf.lan0.accept_local", "1").expect("sysctl");
+    device.ip("addr add 10.0.2.1/32 dev lo").expect("the gateway's own address");
+    let target: SocketAddr = "10.0.1.1:9000".parse().expect("an address");
+    let spoofed = || {
+        let receiver = receiver(gateway, target);
+        let sender = device.within(|| UdpSocket::bind("10.0.2.1:0")).expect("sender");
+        sender.send_to(b"hello", target).expect("send");
+        receiver.recv_from(&mut [0; 16]).ok()
+    };
+    wait_until(PATIENCE, "without our table it is heard", spoofed).expect("heard");
+    within(gateway, async || assert!(install(&ruleset()).await.is_ok()));
+    reaches(device, gateway, "10.0.1.1:9000");
+    assert_eq!(spoofed(), None, "with our table it is not");
+    within(gateway, async || {
+        let nft = Nft::block();
+        assert!(step(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
+    });
+    reaches(device, gateway, "10.0.1.1:9000");
+    assert_eq!(spoofed(), None, "nor at rest");
+}
+
+#[test]
 fn handshakes_into_tunnels_carry_a_segment_size_that_fits() {
     let Network { device, gateway, exit, .. } = &Network::new();
     gateway.ip("link set tun0 mtu 1280").expect("mtu");
