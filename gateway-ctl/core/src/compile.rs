@@ -1,8 +1,9 @@
 //! State and facts to a plan: total, synchronous, deterministic.
 //!
-//! Routing follows the *applied* policies; devices, groups, classes and tunnels count as they are.
+//! Routing follows the *applied* policies; devices, groups, classes, tunnels and exceptions count as they are.
 
 mod devices;
+mod exceptions;
 mod legs;
 mod policies;
 mod prefixes;
@@ -58,6 +59,8 @@ pub struct CompiledPolicy {
     pub status: PolicyStatus,
     /// The hop that decides where traffic leaves now.
     pub active_hop: Option<Hop>,
+    /// It is no policy but an exception of a device, which ends then.
+    pub exception_until: Option<Timestamp>,
 }
 
 /// A hop and whether it can be used.
@@ -96,15 +99,10 @@ pub fn compile(input: &Input<'_>) -> Compiled {
         dataplane.destination_ports.extend(inherited.into_iter().map(|(net, rank)| ((*port, net), rank)));
     }
     system::lower(input, &mut compiled);
-    compiled.plan.valid_until = input
-        .state
-        .applied
-        .policies
-        .iter()
-        .filter(|policy| policy.enabled)
-        .filter_map(|policy| policy.expires_at)
-        .filter(|end| *end > input.now)
-        .min();
+    let policies = input.state.applied.policies.iter().filter(|policy| policy.enabled);
+    let ends = policies.filter_map(|policy| policy.expires_at).filter(|end| *end > input.now);
+    let exceptions = input.active_exceptions().filter_map(|exception| exception.expires_at);
+    compiled.plan.valid_until = ends.chain(exceptions).min();
     compiled
 }
 

@@ -6,6 +6,7 @@
 mod cover;
 mod targets;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_model::id::Id;
@@ -54,8 +55,9 @@ pub enum Severity {
 
 /// All conflicts among the stored policies, in the order of trial. `compiled` tells which ways out there are.
 pub fn conflicts(input: &Input<'_>, compiled: &Compiled) -> Vec<Conflict> {
-    let mut policies: Vec<&RoutingPolicy> =
-        input.state.routing_policies.iter().filter(|policy| policy.in_force(input.now)).collect();
+    let stored = input.state.routing_policies.iter().filter(|policy| policy.in_force(input.now));
+    let whole: Vec<Cow<'_, RoutingPolicy>> = stored.map(|policy| input.state.resolved(policy)).collect();
+    let mut policies: Vec<&RoutingPolicy> = whole.iter().map(AsRef::as_ref).collect();
     policies.sort_by_key(|policy| precedence(policy));
     let mut found = Vec::new();
     let mut cover = Cover::new(input);
@@ -93,7 +95,7 @@ fn same_way(one: &RoutingPolicy, other: &RoutingPolicy) -> bool {
     one.hops == other.hops
         && one.is_pool() == other.is_pool()
         && mode(one) == mode(other)
-        && one.fail_policy == other.fail_policy
+        && one.fail_policy.unwrap_or_default() == other.fail_policy.unwrap_or_default()
 }
 
 fn contradiction(first: &RoutingPolicy, second: &RoutingPolicy, source: &Source) -> Conflict {

@@ -9,12 +9,16 @@ pub mod route;
 mod sentence;
 mod verdict;
 
+use gateway_model::Device;
 use gateway_model::id::Id;
+use gateway_model::kinds::exception::ExceptionType;
+use gateway_model::kinds::privacy_class::PrivacyClass;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::{Compiled, Input};
+use crate::compile::{Compiled, CompiledPolicy, Input};
 use matching::Considered;
 pub use probe::Entry;
 pub(crate) use probe::{packet, public_address};
@@ -95,10 +99,22 @@ pub struct Effective {
     pub fail_policy: Option<FailPolicy>,
     /// Always null in this version.
     pub dns: Option<String>,
-    /// Always null in this version.
+    /// That of the policy, else that of the device. Of the latter this version enforces only whether exceptions are
+    /// allowed.
     pub privacy_class: Option<String>,
-    /// Always empty in this version.
-    pub exceptions: Vec<String>,
+    /// The active ones of the device.
+    pub exceptions: Vec<ActiveException>,
+}
+
+/// An exception of the device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ActiveException {
+    pub id: Id,
+    pub r#type: ExceptionType,
+    pub allow_direct: bool,
+    pub expires_at: Option<Timestamp>,
+    /// Whether it changes what happens to traffic.
+    pub effective: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -196,8 +212,8 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
             hop: main.and_then(|judged| judged.hop.clone()),
             fail_policy: policy.map(|policy| policy.fail_policy),
             dns: None,
-            privacy_class: None,
-            exceptions: Vec::new(),
+            privacy_class: privacy_class(input, &subject, policy),
+            exceptions: subject.device.map(|device| exceptions_of(input, device)).unwrap_or_default(),
         },
         hops: policy.map(|policy| policy.hops.iter().map(hop_view).collect()).unwrap_or_default(),
         kernel: main.map(|judged| judged.verdict.kernel.clone()).unwrap_or_default(),
@@ -252,12 +268,45 @@ fn consider(
     list
 }
 
+/// The verdicts alone, one for each family that the question is about.
+pub(crate) fn verdicts(
+    input: &Input<'_>,
+    compiled: &Compiled,
+    request: &Request,
+) -> Result<Vec<FamilyVerdict>, Refusal> {
+    let subject = Subject::find(input, request)?;
+    let packets = request::packets(input, compiled, request, &subject, &mut Vec::new())?;
+    let judged = packets.iter().map(|packet| verdict::judge_packet(input, compiled, &subject, packet));
+    Ok(judged.map(|judged| judged.verdict).collect())
+}
+
+fn privacy_class(
+    input: &Input<'_>,
+    subject: &Subject<'_>,
+    policy: Option<&CompiledPolicy>,
+) -> Option<String> {
+    let of_policy = policy.and_then(|policy| input.policy(policy.id)).and_then(|policy| {
+        input.state.referred::<PrivacyClass>(&policy.privacy_class).map(|class| class.name.clone())
+    });
+    let of_device = || Some(input.state.privacy_class_of(subject.device?)?.name.clone());
+    of_policy.or_else(of_device)
+}
+
+fn exceptions_of(input: &Input<'_>, device: &Device) -> Vec<ActiveException> {
+    let of_device =
+        input.state.exceptions_of(device.meta.id).filter(|exception| exception.is_active(input.now));
+    of_device
+        .map(|exception| ActiveException {
+            id: exception.meta.id,
+            r#type: exception.r#type,
+            allow_direct: exception.allow_direct,
+            expires_at: exception.expires_at,
+            effective: exception.diverts() || exception.r#type == ExceptionType::Quarantine,
+        })
+        .collect()
+}
+
 /// How many policies differ between what is stored and what is applied.
 pub fn pending_changes(input: &Input<'_>) -> usize {
-    let (stored, applied) = (&input.state.routing_policies, &input.state.applied.policies);
-    let changed = stored.iter().filter(|policy| {
-        applied.get(policy.meta.id).is_none_or(|applied| applied.meta.revision != policy.meta.revision)
-    });
-    let removed = applied.iter().filter(|policy| !stored.contains(policy.meta.id));
-    changed.count() + removed.count()
+    input.state.pending_policies()
 }

@@ -4,10 +4,12 @@
 //! world: what is wrong with the input comes back as findings.
 #![forbid(unsafe_code)]
 
+pub mod chain;
 pub mod compile;
 pub mod conflicts;
 pub mod environment;
 pub mod evaluate;
+pub mod expectation;
 pub mod facts;
 pub mod matrix;
 pub mod network;

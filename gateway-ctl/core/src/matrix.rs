@@ -14,7 +14,8 @@ use serde::Serialize;
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::route::{Exits, Kernel};
 use reach::{DnsWay, Reach};
-use worlds::{World, Worlds};
+use worlds::Worlds;
+pub(crate) use worlds::{World, up_and_down};
 
 /// The grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -178,8 +179,8 @@ fn rows_of(input: &Input<'_>, worlds: &Worlds) -> (LeakMatrix, Vec<Outcome>) {
     let mut rows = Rows::new(input, worlds);
     let (mut list, mut degraded) = (Vec::new(), Vec::new());
     for policy in &worlds.up.compiled.policies {
-        let Some(stored) = input.state.applied.policies.get(policy.id) else { continue };
-        let (row, outcome) = rows.row(policy, stored);
+        let Some(stored) = input.policy(policy.id) else { continue };
+        let (row, outcome) = rows.row(policy, &stored);
         list.push(row);
         degraded.push(outcome);
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::edit::EditError;
 use crate::problem::{Problems, code};
+use crate::references::{Hold, Ref};
 use crate::resource::Resource;
 use crate::state::State;
 
@@ -18,6 +19,11 @@ impl State {
             return Some(row);
         }
         table.by_key(id_or_name).filter(|row| row.alias() == Some(id_or_name))
+    }
+
+    /// The object that a field refers to.
+    pub fn referred<R: Resource>(&self, field: &Option<String>) -> Option<&Arc<R>> {
+        self.find(field.as_deref()?)
     }
 }
 
@@ -36,6 +42,11 @@ pub(crate) fn check_reference<R: Resource>(
     let names = R::table(state).iter().filter_map(|row| row.alias().map(str::to_owned)).take(LISTED);
     problems.add(code::UNKNOWN_REFERENCE, path, format!("There is no {what} {target:?}.")).allowed =
         Some(names.collect());
+}
+
+/// The reference of an optional field.
+pub(crate) fn reference<R: Resource>(path: &str, field: &Option<String>, hold: Hold) -> Option<Ref> {
+    field.as_ref().map(|target| Ref::new(R::NOUN, target, path, hold))
 }
 
 /// Refuses a new name for an object that is built in, or that others refer to by the old one.

@@ -108,6 +108,11 @@ pub trait Resource:
         Ok(())
     }
 
+    /// What stays of a row when it is deleted, for kinds that keep a record of it; nothing for most.
+    fn retired(&self, _state: &State) -> Option<Self> {
+        None
+    }
+
     /// Ends memberships of a deleted row.
     fn release(&self, _state: &mut State) -> Result<(), EditError> {
         Ok(())

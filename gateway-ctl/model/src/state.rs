@@ -3,6 +3,7 @@
 //! A published state is never changed. An edit works on a clone (the draft, from [`State::begin`]) that
 //! the store writes down and publishes as a whole, or drops.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,10 +12,15 @@ use serde_json::Value;
 
 use crate::edit::EditError;
 use crate::id::{Id, MacAddr, Revision};
-use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
 use crate::kinds::{AlertRule, DhcpReservation, FederationRole, Node, ThreatFeed};
-use crate::kinds::{DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone};
 use crate::kinds::{ApiKey, User};
+use crate::kinds::{
+    Bridge, Chain, Device, DeviceGroup, Exception, Preset, PrivacyClass, Profile, Proxy, RoutingPolicy,
+    Segment, SplittingEndpoint, TestDefinition, TrustClass, Tunnel,
+};
+use crate::kinds::{
+    DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone,
+};
 use crate::problem::{Problems, Warning};
 use crate::references::{Hold, References};
 use crate::registry::{Kind, LoadError};
@@ -37,6 +43,7 @@ macro_rules! state {
             pub applied: Applied,
             pub revision: Revision,
             now: Timestamp,
+            author: String,
             minted: u32,
         }
 
@@ -52,6 +59,7 @@ macro_rules! state {
                     applied: Applied::default(),
                     revision: Revision(0),
                     now: Timestamp::UNIX_EPOCH,
+                    author: String::new(),
                     minted: 0,
                 }
             }
@@ -83,11 +91,21 @@ macro_rules! state {
 }
 
 state! {
+    privacy_classes: PrivacyClass,
+    proxies: Proxy,
+    tunnels: Tunnel,
+    chains: Chain,
+    profiles: Profile,
     trust_classes: TrustClass,
     devices: Device,
     device_groups: DeviceGroup,
-    tunnels: Tunnel,
     routing_policies: RoutingPolicy,
+    exceptions: Exception,
+    bridges: Bridge,
+    segments: Segment,
+    presets: Preset,
+    splitting_endpoints: SplittingEndpoint,
+    test_definitions: TestDefinition,
     dns_filter_rules: DnsFilterRule,
     dns_zones: DnsZone,
     dns_records: DnsRecord,
@@ -150,6 +168,7 @@ impl State {
         let mut draft = self.clone();
         draft.revision = self.revision.next();
         draft.now = now;
+        draft.author.clear();
         draft.minted = 0;
         for kind in KINDS {
             kind.begin(&mut draft);
@@ -163,10 +182,26 @@ impl State {
         self.now
     }
 
-    /// Makes the present policies, enabled or not, those that steer traffic.
+    /// Who makes the draft.
+    pub fn author(&self) -> &str {
+        &self.author
+    }
+
+    /// Says who makes the draft, for objects that keep it.
+    pub fn sign(&mut self, author: &str) {
+        author.clone_into(&mut self.author);
+    }
+
+    /// Makes the present policies, enabled or not, those that steer traffic. What they take from profiles, chains and
+    /// classes is frozen with them.
     pub fn freeze_applied(&mut self) {
-        self.applied =
-            Applied { revision: self.revision, at: Some(self.now), policies: self.routing_policies.clone() };
+        let mut policies = self.routing_policies.clone();
+        for policy in self.routing_policies.iter() {
+            if let Cow::Owned(whole) = self.resolved(policy) {
+                policies.put(whole).expect("policies have no unique keys");
+            }
+        }
+        self.applied = Applied { revision: self.revision, at: Some(self.now), policies };
     }
 
     /// Stores a new row; its metadata is assigned here.
@@ -219,6 +254,10 @@ impl State {
         let references = self.references_of(row.as_ref());
         if references.firm > 0 || (references.loose > 0 && !force) {
             return Err(EditError::InUse { resource_type: R::NOUN, id, references: Box::new(references) });
+        }
+        if let Some(kept) = row.retired(self) {
+            self.put(kept)?;
+            return Ok(row);
         }
         row.release(self)?;
         let revision = self.revision;
@@ -303,6 +342,14 @@ impl State {
     /// The groups that a device is a member of.
     pub fn groups_of(&self, device: Id) -> impl Iterator<Item = &Arc<DeviceGroup>> {
         self.device_groups.with_key(&ref_key(Device::NOUN, &device.to_string()))
+    }
+
+    /// Removes rows that belong to another one that goes.
+    pub(crate) fn forget<R: Resource>(&mut self, ids: &[Id]) {
+        let revision = self.revision;
+        for id in ids {
+            R::table_mut(self).take(*id, revision);
+        }
     }
 
     fn write<R: Resource>(

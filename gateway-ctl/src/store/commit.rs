@@ -49,6 +49,7 @@ impl Store {
         let before = self.current();
         let now = self.clock.now();
         let mut draft = before.begin(now);
+        draft.sign(&ticket.actor);
         let answer = match edit(&mut draft, &mut ticket) {
             Ok(answer) => answer,
             Err(error) => return Err(CommitError::Refused { error, ticket: Box::new(ticket) }),

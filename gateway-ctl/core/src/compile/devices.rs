@@ -30,6 +30,9 @@ fn flags(input: &Input<'_>, device: &Device) -> u32 {
     if device.status == DeviceStatus::Blocked {
         flags |= device_flags::BLOCKED;
     }
+    if input.state.quarantine_of(device.meta.id, input.now).is_some() {
+        flags |= device_flags::NO_INTERNET | device_flags::NO_LAN;
+    }
     let Some(class) = input.state.trust_class_of(device) else { return flags };
     flags |= match class.internet {
         Internet::None => device_flags::NO_INTERNET,

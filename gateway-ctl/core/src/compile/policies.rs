@@ -7,9 +7,7 @@ use gateway_common::wire::{ActionValue, Choice, InterfaceKey, InterfaceValue, RA
 use gateway_model::RoutingPolicy;
 use gateway_model::id::Id;
 use gateway_model::kinds::policy_source::Source;
-use gateway_model::kinds::routing_policy::{
-    FailPolicy, Hop, HopMode, HopType, PolicyStatus, Reject, Sticky, precedence,
-};
+use gateway_model::kinds::routing_policy::{FailPolicy, Hop, HopMode, HopType, PolicyStatus, Reject, Sticky};
 use ipnet::IpNet;
 
 use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, Legs};
@@ -35,15 +33,14 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
         destinations: BTreeMap::new(),
         destination_ports: BTreeMap::new(),
     };
-    let mut order: Vec<&RoutingPolicy> =
-        input.state.applied.policies.iter().filter(|policy| policy.in_force(input.now)).collect();
-    order.sort_by_key(|policy| precedence(policy));
-    for (rank, policy) in order.into_iter().enumerate() {
+    let order = input.in_trial();
+    for (rank, policy) in order.iter().filter(|policy| policy.in_force(input.now)).enumerate() {
         let Ok(rank) = u32::try_from(rank) else { break };
         for source in policy.sources() {
             ranks.note(input, policy, &source, rank, &mut compiled.findings);
         }
-        let (policy, action) = policy_at_work(policy, rank, &compiled.legs);
+        let (mut policy, action) = policy_at_work(policy, rank, &compiled.legs);
+        policy.exception_until = input.exception_end(policy.id);
         compiled.policies.push(policy);
         compiled.plan.dataplane.actions.push(action);
     }
@@ -152,13 +149,14 @@ fn policy_at_work(policy: &RoutingPolicy, rank: u32, legs: &Legs) -> (CompiledPo
     let v6 = choose(|leg| leg.ipv6);
     let active_hop =
         way.legs.first().and_then(|leg| hops.iter().find(|hop| hop.leg == *leg)).map(|s| s.hop.clone());
-    let status = match (way.legs.is_empty(), policy.fail_policy) {
+    let fail_policy = policy.fail_policy.unwrap_or_default();
+    let status = match (way.legs.is_empty(), fail_policy) {
         (true, FailPolicy::Open) => PolicyStatus::Fallback,
         (true, FailPolicy::Closed | FailPolicy::Degraded) => PolicyStatus::Blocked,
         (false, _) if hops.iter().any(|hop| !hop.usable) => PolicyStatus::Degraded,
         (false, _) => PolicyStatus::Active,
     };
-    let sticky = match policy.sticky {
+    let sticky = match policy.sticky.unwrap_or_default() {
         Sticky::Flow => gateway_common::wire::Sticky::Flow,
         Sticky::Source => gateway_common::wire::Sticky::Source,
         Sticky::SourceDest => gateway_common::wire::Sticky::SourceDestination,
@@ -170,12 +168,13 @@ fn policy_at_work(policy: &RoutingPolicy, rank: u32, legs: &Legs) -> (CompiledPo
         priority: policy.priority,
         rank,
         number: policy.meta.slot,
-        fail_policy: policy.fail_policy,
+        fail_policy,
         hops,
         v4,
         v6,
         status,
         active_hop,
+        exception_until: None,
     };
     (compiled, action)
 }
@@ -189,8 +188,8 @@ fn hop_state(hop: &Hop, legs: &Legs) -> HopState {
     let missing = match hop.r#type {
         HopType::Vpn => "there is no tunnel of this name",
         HopType::Interface => "it is no configured uplink",
-        HopType::Proxy => "proxies are not supported yet",
-        HopType::MeshPeer => "mesh peers are not supported yet",
+        HopType::Proxy => "this version sends nothing to proxies",
+        HopType::MeshPeer => "this version has no mesh",
     };
     HopState {
         hop: hop.clone(),
@@ -214,12 +213,12 @@ fn way(policy: &RoutingPolicy, hops: &[HopState], legs: &Legs) -> Way {
     if policy.is_pool() {
         // A proxy behind the pool cannot be reached by this version: the hop is never usable.
         let blocked = hops.iter().any(|hop| !hop.usable && hop.hop.r#type != HopType::Vpn)
-            && policy.fail_policy != FailPolicy::Degraded;
+            && policy.fail_policy != Some(FailPolicy::Degraded);
         let pool = hops.iter().filter(|hop| hop.hop.r#type == HopType::Vpn).filter(usable);
         return Way { legs: if blocked { Vec::new() } else { pool.map(|hop| hop.leg).collect() } };
     }
     // A path: traffic leaves by its last hop, which is carried by those before.
-    if policy.fail_policy == FailPolicy::Degraded {
+    if policy.fail_policy == Some(FailPolicy::Degraded) {
         let is_uplink = |number: u8| legs.get(number).is_some_and(|leg| leg.kind == super::LegKind::Uplink);
         let only_uplinks = hops.iter().all(|hop| hop.hop.r#type == HopType::Interface);
         let last = hops.iter().rev().filter(usable).find(|hop| only_uplinks || !is_uplink(hop.leg));
@@ -231,7 +230,7 @@ fn way(policy: &RoutingPolicy, hops: &[HopState], legs: &Legs) -> Way {
 
 /// What happens when no way is usable.
 fn failed(policy: &RoutingPolicy) -> Choice {
-    match (policy.fail_policy, policy.reject) {
+    match (policy.fail_policy.unwrap_or_default(), policy.reject) {
         (FailPolicy::Open, _) => Choice::DIRECT,
         (FailPolicy::Closed | FailPolicy::Degraded, Reject::Unreachable) => Choice::REJECT,
         (FailPolicy::Closed | FailPolicy::Degraded, Reject::Drop) => Choice::DROP,

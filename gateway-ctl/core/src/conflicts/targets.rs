@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_model::kinds::policy_source::Source;
+use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{Hop, HopType, RoutingPolicy};
 
 use super::{Conflict, ConflictKind, Severity};
@@ -23,8 +24,10 @@ pub fn check(
     let wrong: Vec<String> = policy.hops.iter().filter_map(|hop| wrong_hop(input, compiled, hop)).collect();
     if !wrong.is_empty() {
         let all = wrong.len() == policy.hops.len();
-        let outcome =
-            if all { format!("; its failure policy {} applies", policy.fail_policy) } else { String::new() };
+        let outcome = match policy.fail_policy.unwrap_or_default() {
+            fail_policy if all => format!("; its failure policy {fail_policy} applies"),
+            _ => String::new(),
+        };
         let severity = if all { Severity::Error } else { Severity::Warning };
         note(format!("{:?}: {}{outcome}.", policy.name, wrong.join(", ")), severity);
     }
@@ -50,7 +53,12 @@ fn wrong_hop(input: &Input<'_>, compiled: &Compiled, hop: &Hop) -> Option<String
         HopType::Interface => {
             compiled.legs.uplink(target).is_none().then(|| format!("{target} is no configured uplink"))
         }
-        HopType::Proxy => Some(format!("the proxy {target} is unreachable: this version has no proxies")),
+        HopType::Proxy if input.state.find::<Proxy>(target).is_none() => {
+            Some(format!("there is no proxy {target}"))
+        }
+        HopType::Proxy => {
+            Some(format!("the proxy {target} is unreachable: this version sends nothing to proxies"))
+        }
         HopType::MeshPeer => Some(format!("the mesh peer {target} is unreachable: this version has no mesh")),
     }
 }

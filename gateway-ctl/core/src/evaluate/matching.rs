@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use gateway_common::classify::IpPacket;
 use gateway_model::kinds::device::Device;
 use gateway_model::kinds::policy_source::Source;
-use gateway_model::kinds::routing_policy::{RoutingPolicy, precedence};
+use gateway_model::kinds::routing_policy::RoutingPolicy;
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,19 +20,19 @@ use crate::compile::Input;
 pub struct Considered {
     pub id: String,
     pub name: String,
+    /// -1 for an exception, which comes before all policies.
     pub priority: i64,
     pub matched: bool,
     /// Why it matches or does not, in words for people.
     pub reason: String,
 }
 
-/// The applied policies in the order in which they are tried, disabled ones included.
+/// The applied policies in the order in which they are tried, disabled ones included; before them the exceptions.
 pub fn consider(input: &Input<'_>, packet: &IpPacket) -> Vec<Considered> {
     let sight = Sight::of(input, packet);
-    let mut policies: Vec<&RoutingPolicy> = input.state.applied.policies.iter().collect();
-    policies.sort_by_key(|policy| precedence(policy));
-    policies
-        .into_iter()
+    input
+        .in_trial()
+        .iter()
         .map(|policy| {
             let answer = answer(input, policy, &sight);
             Considered {

@@ -45,6 +45,9 @@ pub fn sentence(who: &str, families: &[(&str, &Words)]) -> String {
 
 /// `policy "vpn-only" (priority 10, fail-closed) matched`
 pub fn policy_matched(policy: &CompiledPolicy) -> String {
+    if let Some(end) = policy.exception_until {
+        return format!("the exception {:?} holds until {end}", policy.name);
+    }
     format!("policy {:?} (priority {}, {}) matched", policy.name, policy.priority, policy.fail_policy)
 }
 
@@ -82,6 +85,9 @@ pub fn legs_of(choice: &Choice) -> BTreeSet<u8> {
 pub fn failure(policy: &CompiledPolicy, ipv6: bool) -> String {
     let family = if ipv6 { "IPv6" } else { "IPv4" };
     let down: Vec<&HopState> = policy.hops.iter().filter(|hop| !hop.usable).collect();
+    if policy.exception_until.is_some() && policy.hops.is_empty() {
+        return "the device goes out by the default way, past its policies".to_owned();
+    }
     let text = match (policy.hops.as_slice(), down.as_slice()) {
         ([], _) => "it has no hops".to_owned(),
         (hops, []) => {

@@ -126,7 +126,14 @@ pub fn judge_packet<'a>(
             .push(format!("{family}: the device has no MAC address: nothing tells its traffic from others'"));
     }
     let class = subject.device.or(by_address).and_then(|device| input.state.trust_class_of(device));
-    let because = sentence::reason(verdict.reason, class.map(|class| class.name.as_str()));
+    let device = subject.device.or(by_address);
+    let quarantine = device.and_then(|device| input.state.quarantine_of(device.meta.id, input.now));
+    let because = match (quarantine.and_then(|exception| exception.expires_at), verdict.reason) {
+        (Some(end), Reason::TrustLan | Reason::TrustInternet) => {
+            format!("an exception keeps the device in quarantine until {end}")
+        }
+        _ => sentence::reason(verdict.reason, class.map(|class| class.name.as_str())),
+    };
     trace.push(format!("{family}: {source} to {}: {because}", destination_text(packet, destination)));
 
     let local = matches!(verdict.reason, Reason::Own | Reason::Lan | Reason::Link);

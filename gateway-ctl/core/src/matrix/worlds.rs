@@ -48,13 +48,25 @@ impl World {
     }
 }
 
+/// The worlds in which all tunnels work and in which none does.
+pub(crate) fn up_and_down(input: &Input<'_>) -> [World; 2] {
+    let up = all_up(input);
+    let down = all_down(input, &up);
+    [World::of(input, up), World::of(input, down)]
+}
+
+fn all_down(input: &Input<'_>, up: &Facts) -> Facts {
+    let mut facts = up.clone();
+    for tunnel in input.state.tunnels.iter() {
+        take_down(input, &mut facts, HopType::Vpn, &tunnel.name);
+    }
+    facts
+}
+
 impl Worlds {
     pub fn of(input: &Input<'_>) -> Worlds {
         let all_up = all_up(input);
-        let mut all_down = all_up.clone();
-        for tunnel in input.state.tunnels.iter() {
-            take_down(input, &mut all_down, HopType::Vpn, &tunnel.name);
-        }
+        let all_down = all_down(input, &all_up);
         let mut nothing = all_down.clone();
         for uplink in &input.network.uplinks {
             take_down(input, &mut nothing, HopType::Interface, &uplink.interface);

@@ -42,6 +42,8 @@ pub struct PolicyEnforcement {
     pub status: PolicyStatus,
     pub active_hop: Option<Hop>,
     pub hops: Vec<HopView>,
+    /// It is no policy but an exception of a device, which ends then.
+    pub exception_until: Option<jiff::Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -91,7 +93,7 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
     let plan = &compiled.plan;
     let reject = plan.dataplane.header.flags & plan_flags::UNMATCHED_REJECT != 0;
     let policies = compiled.policies.iter().map(|policy| {
-        let stored = input.state.applied.policies.get(policy.id);
+        let stored = input.policy(policy.id);
         let mut legs = legs_of(&policy.v4);
         legs.extend(legs_of(&policy.v6));
         PolicyEnforcement {
@@ -111,6 +113,7 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
             status: policy.status,
             active_hop: policy.active_hop.clone(),
             hops: policy.hops.iter().map(hop_view).collect(),
+            exception_until: policy.exception_until,
         }
     });
     Enforcement {

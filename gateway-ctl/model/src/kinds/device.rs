@@ -10,10 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::device_group::DeviceGroup;
-use super::trust_class::{TrustClass, check_class};
+use super::exception::Exception;
+use super::privacy_class::PrivacyClass;
+use super::profile::Profile;
+use super::trust_class::{TrustClass, check_privacy_class, check_profile};
 use crate::change::Names;
 use crate::edit::EditError;
 use crate::id::{Id, MacAddr};
+use crate::named::{check_reference, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
@@ -46,9 +50,9 @@ pub struct Device {
     pub hostname: Option<String>,
     /// Name of a trust class. Without one that of its groups counts, without those `standard`.
     pub trust_class: Option<String>,
-    /// Not supported by this version.
+    /// Id or name of a privacy class.
     pub privacy_class: Option<String>,
-    /// Not supported by this version.
+    /// Id or name of a route profile; without effect in this version.
     pub profile: Option<String>,
     pub status: DeviceStatus,
     /// Ids of the groups the device is a member of. Given in input it sets the memberships, left out it leaves them
@@ -143,13 +147,9 @@ impl Resource for Device {
                 "Expected a host name: letters, digits and hyphens, parts separated by dots.",
             );
         }
-        check_class("trust_class", &self.trust_class, state, problems);
-        if self.privacy_class.is_some() {
-            problems.not_supported("privacy_class", "A privacy class");
-        }
-        if self.profile.is_some() {
-            problems.not_supported("profile", "A profile");
-        }
+        check_reference::<TrustClass>("trust_class", &self.trust_class, state, problems);
+        check_privacy_class(&self.privacy_class, state, problems);
+        check_profile("profile", &self.profile, state, problems);
         for (index, group) in self.groups.iter().flatten().enumerate() {
             if !state.device_groups.contains(*group) {
                 problems.add(
@@ -181,6 +181,8 @@ impl Resource for Device {
 
     fn release(&self, state: &mut State) -> Result<(), EditError> {
         let id = self.meta.id;
+        let exceptions: Vec<Id> = state.exceptions_of(id).map(|exception| exception.meta.id).collect();
+        state.forget::<Exception>(&exceptions);
         let groups: Vec<Id> = state.groups_of(id).map(|group| group.meta.id).collect();
         groups
             .into_iter()
@@ -188,8 +190,7 @@ impl Resource for Device {
     }
 
     fn refs(&self) -> Vec<Ref> {
-        let class = self.trust_class.iter();
-        class.map(|name| Ref::new(TrustClass::NOUN, name, "trust_class", Hold::Firm)).collect()
+        class_refs(&self.trust_class, &self.privacy_class, &self.profile).collect()
     }
 
     fn keys(&self, keys: &mut Keys) {
@@ -224,10 +225,12 @@ impl State {
     /// The class that governs a device: `quarantine` by status, else its own, else the one of least trust
     /// among its groups, else `standard`.
     pub fn trust_class_of(&self, device: &Device) -> Option<&Arc<TrustClass>> {
-        let own = || device.trust_class.as_deref().and_then(|name| self.trust_class_by_name(name));
+        let own = || self.referred::<TrustClass>(&device.trust_class);
         let of_groups = || {
-            let classes = self.groups_of(device.meta.id).filter_map(|group| group.trust_class.as_deref());
-            classes.filter_map(|name| self.trust_class_by_name(name)).min_by_key(|class| class.level)
+            let groups = self.groups_of(device.meta.id);
+            groups
+                .filter_map(|group| self.referred::<TrustClass>(&group.trust_class))
+                .min_by_key(|class| class.level)
         };
         match device.status {
             DeviceStatus::Quarantined => self.trust_class_by_name(TrustClass::QUARANTINE),
@@ -237,11 +240,34 @@ impl State {
         }
     }
 
+    /// The privacy class of a device: its own, else that of the first group that has one, else that of its
+    /// trust class.
+    pub fn privacy_class_of(&self, device: &Device) -> Option<&Arc<PrivacyClass>> {
+        let of_groups =
+            || self.groups_of(device.meta.id).find_map(|group| self.referred(&group.privacy_class));
+        let of_class = || self.referred(&self.trust_class_of(device)?.privacy_class);
+        self.referred(&device.privacy_class).or_else(of_groups).or_else(of_class)
+    }
+
     fn edit_group(&mut self, id: Id, edit: impl FnOnce(&mut Vec<Id>)) -> Result<(), EditError> {
         let mut group: DeviceGroup = self.expect::<DeviceGroup>(id, None)?.as_ref().clone();
         edit(&mut group.members);
         self.put(group)
     }
+}
+
+/// What devices and groups refer to alike.
+pub(super) fn class_refs(
+    trust_class: &Option<String>,
+    privacy_class: &Option<String>,
+    profile: &Option<String>,
+) -> impl Iterator<Item = Ref> + use<> {
+    let refs = [
+        reference::<TrustClass>("trust_class", trust_class, Hold::Firm),
+        reference::<PrivacyClass>("privacy_class", privacy_class, Hold::Firm),
+        reference::<Profile>("profile", profile, Hold::Firm),
+    ];
+    refs.into_iter().flatten()
 }
 
 fn check_mac(path: &str, mac: MacAddr, problems: &mut Problems) {

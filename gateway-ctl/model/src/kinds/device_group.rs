@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::device::Device;
-use super::trust_class::{TrustClass, check_class};
+use super::device::{Device, class_refs};
+use super::trust_class::{TrustClass, check_privacy_class, check_profile};
 use crate::change::Names;
 use crate::id::Id;
+use crate::named::check_reference;
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
@@ -28,9 +29,9 @@ pub struct DeviceGroup {
     pub members: Vec<Id>,
     /// For members that have no trust class of their own.
     pub trust_class: Option<String>,
-    /// Not supported by this version.
+    /// Id or name of a privacy class.
     pub privacy_class: Option<String>,
-    /// Not supported by this version.
+    /// Id or name of a route profile; without effect in this version.
     pub profile: Option<String>,
     /// `#rrggbb`, for display.
     pub color: Option<String>,
@@ -68,13 +69,9 @@ impl Resource for DeviceGroup {
                 );
             }
         }
-        check_class("trust_class", &self.trust_class, state, problems);
-        if self.privacy_class.is_some() {
-            problems.not_supported("privacy_class", "A privacy class");
-        }
-        if self.profile.is_some() {
-            problems.not_supported("profile", "A profile");
-        }
+        check_reference::<TrustClass>("trust_class", &self.trust_class, state, problems);
+        check_privacy_class(&self.privacy_class, state, problems);
+        check_profile("profile", &self.profile, state, problems);
         if let Some(color) = &self.color {
             let fine = color.len() == 7
                 && color.starts_with('#')
@@ -86,9 +83,7 @@ impl Resource for DeviceGroup {
     }
 
     fn refs(&self) -> Vec<Ref> {
-        let class = self.trust_class.iter();
-        let class = class.map(|name| Ref::new(TrustClass::NOUN, name, "trust_class", Hold::Firm));
-        class
+        class_refs(&self.trust_class, &self.privacy_class, &self.profile)
             .chain(self.members.iter().map(|id| Ref::new(Device::NOUN, id, "members", Hold::Member)))
             .collect()
     }

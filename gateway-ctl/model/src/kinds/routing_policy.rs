@@ -1,27 +1,31 @@
 //! Routing policies: which traffic takes which way, and what happens when the way is gone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::chain::Chain;
 use super::device::Device;
 use super::device_group::DeviceGroup;
 use super::policy_source::{self, Source, SourceType};
-use super::tunnel::Tunnel;
+use super::privacy_class::PrivacyClass;
+use super::profile::Profile;
+use super::way::{self, check_hops, hop_refs};
+pub use super::way::{Hop, HopMode, HopType, MAX_HOPS};
 use crate::change::Names;
 use crate::edit::EditError;
-use crate::id::{Id, IfName};
+use crate::id::Id;
+use crate::named::{check_reference, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
-use crate::resource::{Keys, Meta, Resource};
+use crate::resource::{Keys, Meta, Resource, ref_key};
 use crate::state::State;
-use crate::text::{check_free_text, check_name, check_slug, text_enum};
-
-/// Most hops of a policy; the dataplane has so many places in a pool.
-pub const MAX_HOPS: usize = 16;
+use crate::text::{check_free_text, check_name, text_enum};
 
 text_enum! {
     /// What happens when hops are unavailable.
@@ -61,27 +65,6 @@ text_enum! {
 }
 
 text_enum! {
-    /// How several hops belong together.
-    #[derive(Default)]
-    pub enum HopMode {
-        /// One after the other, each reached through the one before.
-        #[default]
-        Path = "path",
-        /// The first that is available.
-        Failover = "failover",
-    }
-}
-
-text_enum! {
-    pub enum HopType {
-        Vpn = "vpn",
-        Interface = "interface",
-        Proxy = "proxy",
-        MeshPeer = "mesh_peer",
-    }
-}
-
-text_enum! {
     #[derive(Default)]
     pub enum PolicyStatus {
         #[default]
@@ -92,14 +75,6 @@ text_enum! {
         Blocked = "blocked",
         Error = "error",
     }
-}
-
-/// A leg of the way.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct Hop {
-    pub r#type: HopType,
-    /// Name of the tunnel, interface, proxy or mesh peer.
-    pub target: String,
 }
 
 /// A routing policy. It steers traffic from the next apply on.
@@ -119,17 +94,19 @@ pub struct RoutingPolicy {
     pub hops: Vec<Hop>,
     /// With several vpn hops: share new connections among them.
     pub splitting: bool,
-    pub fail_policy: FailPolicy,
+    /// `fail-closed` if neither the policy nor its profile says anything; null leaves it to the profile.
+    pub fail_policy: Option<FailPolicy>,
     pub reject: Reject,
-    pub sticky: Sticky,
+    /// `flow` if neither the policy nor its profile says anything; null leaves it to the profile.
+    pub sticky: Option<Sticky>,
     pub hop_mode: HopMode,
     /// The policy ends then.
     pub expires_at: Option<Timestamp>,
-    /// Not supported by this version.
+    /// Id or name of a route profile: it says what the policy itself does not.
     pub profile: Option<String>,
-    /// Not supported by this version.
+    /// Id or name of a chain in place of `hops`.
     pub chain: Option<String>,
-    /// Not supported by this version.
+    /// Id or name of a privacy class: the policy fails at least as strictly as the class demands.
     pub privacy_class: Option<String>,
 }
 
@@ -145,9 +122,9 @@ impl Default for RoutingPolicy {
             source_value: String::new(),
             hops: Vec::new(),
             splitting: false,
-            fail_policy: FailPolicy::Closed,
+            fail_policy: None,
             reject: Reject::Unreachable,
-            sticky: Sticky::Flow,
+            sticky: None,
             hop_mode: HopMode::Path,
             expires_at: None,
             profile: None,
@@ -155,6 +132,27 @@ impl Default for RoutingPolicy {
             privacy_class: None,
         }
     }
+}
+
+/// What a policy comes to with its profile, chain and privacy class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PolicyWay {
+    pub hops: Vec<Hop>,
+    pub splitting: bool,
+    pub hop_mode: HopMode,
+    pub fail_policy: FailPolicy,
+    pub sticky: Sticky,
+    pub privacy_class: Option<String>,
+}
+
+/// Fields of a shown policy that are not stored.
+#[derive(JsonSchema)]
+#[allow(dead_code)]
+struct PolicyShown {
+    #[serde(flatten)]
+    live: PolicyLive,
+    /// Null if the policy names neither a profile nor a chain nor a privacy class: then it is as it stands.
+    effective: Option<PolicyWay>,
 }
 
 /// What is known of a policy at work; shown beside what is stored.
@@ -187,7 +185,7 @@ impl RoutingPolicy {
 
     /// Whether its vpn hops form a round-robin pool.
     pub fn is_pool(&self) -> bool {
-        self.splitting && self.vpn_hops().count() > 1
+        way::is_pool(&self.hops, self.splitting)
     }
 
     pub fn vpn_hops(&self) -> impl Iterator<Item = &Hop> {
@@ -196,26 +194,14 @@ impl RoutingPolicy {
 
     /// Which tunnel has to be carried by which hop.
     pub fn underlays(&self) -> BTreeMap<&str, &Hop> {
-        if self.hop_mode == HopMode::Failover {
-            return BTreeMap::new();
-        }
-        let vpn = |hop: &&Hop| hop.r#type == HopType::Vpn;
-        if self.is_pool() {
-            let uplink = self.hops.first().filter(|hop| hop.r#type == HopType::Interface);
-            return uplink
-                .into_iter()
-                .flat_map(|up| self.vpn_hops().map(move |hop| (hop.target.as_str(), up)))
-                .collect();
-        }
-        let pairs = self.hops.iter().zip(self.hops.iter().skip(1));
-        pairs.filter(|(_, hop)| vpn(hop)).map(|(under, hop)| (hop.target.as_str(), under)).collect()
+        way::underlays(&self.hops, self.splitting, self.hop_mode)
     }
 
     fn same_way(&self, other: &RoutingPolicy) -> bool {
         self.hops == other.hops
             && self.is_pool() == other.is_pool()
             && self.hop_mode == other.hop_mode
-            && self.fail_policy == other.fail_policy
+            && self.fail_policy.unwrap_or_default() == other.fail_policy.unwrap_or_default()
     }
 
     fn scope_keys(&self) -> impl Iterator<Item = String> {
@@ -256,53 +242,11 @@ impl RoutingPolicy {
         }
     }
 
-    fn validate_hops(&self, state: &State, problems: &mut Problems) {
-        if self.hops.len() > MAX_HOPS {
-            problems.add(code::RANGE, "hops", format!("At most {MAX_HOPS} hops."));
-        }
-        let ordered = self.hop_mode == HopMode::Path;
-        let mut seen = BTreeSet::new();
-        for (index, hop) in self.hops.iter().enumerate() {
-            let target = format!("hops[{index}].target");
-            let kind = format!("hops[{index}].type");
-            match hop.r#type {
-                HopType::Interface => {
-                    if let Err(error) = hop.target.parse::<IfName>() {
-                        problems.add(code::FORMAT, &target, format!("Expected {}.", error.0));
-                    }
-                    if ordered && index > 0 {
-                        problems.add(
-                            code::ORDER,
-                            kind,
-                            "An interface may stand only first: it picks the uplink.",
-                        );
-                    }
-                }
-                HopType::Vpn => {
-                    check_slug(&target, &hop.target, problems);
-                    if state.tunnel_by_name(&hop.target).is_none() {
-                        problems.warn(&target, format!("There is no tunnel {:?}: the hop is unavailable and the failure policy applies.", hop.target));
-                    }
-                }
-                HopType::Proxy | HopType::MeshPeer => {
-                    check_name(&target, &hop.target, problems);
-                    if ordered && hop.r#type == HopType::Proxy && index + 1 < self.hops.len() {
-                        problems.add(code::ORDER, kind, "A proxy may stand only last.");
-                    }
-                    problems.warn(&target, format!("This version has no hops of type {}: it is unavailable and the failure policy applies.", hop.r#type));
-                }
-            }
-            if !seen.insert(hop) {
-                problems.add(code::DUPLICATE, target, "This hop is given twice.");
-            }
-        }
-    }
-
     fn check_scope(&self, state: &State) -> Result<(), EditError> {
         for key in self.scope_keys() {
             let mut others = state.routing_policies.with_key(&key);
             let other = others.find(|other| other.meta.id != self.meta.id && other.in_force(state.now()));
-            if let Some(other) = other.filter(|other| !self.same_way(other)) {
+            if let Some(other) = other.filter(|other| !self.same_way(&state.resolved(other))) {
                 return Err(EditError::PolicyConflict {
                     policies: vec![other.meta.id],
                     reason: format!(
@@ -319,7 +263,8 @@ impl RoutingPolicy {
         let own = self.underlays();
         let demand_of_others = |tunnel: &str| {
             let mut others = state.routing_policies.with_key(&underlay_key(tunnel));
-            others.find(|other| other.meta.id != self.meta.id && other.in_force(state.now())).cloned()
+            let other = others.find(|other| other.meta.id != self.meta.id && other.in_force(state.now()));
+            other.cloned().or_else(|| indirect_demand(state, tunnel, self.meta.id))
         };
         for (tunnel, under) in &own {
             if let Some(other) = demand_of_others(tunnel)
@@ -365,6 +310,53 @@ impl RoutingPolicy {
     }
 }
 
+/// A policy in force, other than this one, whose profile or chain carries the tunnel over something.
+fn indirect_demand(state: &State, tunnel: &str, except: Id) -> Option<Arc<RoutingPolicy>> {
+    let demands = |hops: &[Hop], splitting, mode| way::underlays(hops, splitting, mode).contains_key(tunnel);
+    let chains = state.chains.iter().filter(|chain| demands(&chain.way(), false, HopMode::Path));
+    let of_chains = chains.flat_map(|chain| users(state, chain));
+    let profiles = state.profiles.iter().filter(|profile| match state.referred::<Chain>(&profile.chain) {
+        Some(chain) => demands(&chain.way(), false, HopMode::Path),
+        None => {
+            demands(&profile.hops, true, profile.hop_mode) || demands(&profile.hops, false, profile.hop_mode)
+        }
+    });
+    let of_profiles = profiles.flat_map(|profile| users(state, profile));
+    of_chains
+        .chain(of_profiles)
+        .filter(|policy| policy.meta.id != except && policy.in_force(state.now()))
+        .map(|policy| state.resolved_arc(policy))
+        .find(|policy| policy.underlays().contains_key(tunnel))
+}
+
+/// The policies that name an object.
+fn users<'a, R: Resource>(
+    state: &'a State,
+    row: &R,
+) -> impl Iterator<Item = &'a Arc<RoutingPolicy>> + use<'a, R> {
+    let targets = [Some(row.meta().id.to_string()), row.alias().map(str::to_owned)];
+    targets
+        .into_iter()
+        .flatten()
+        .flat_map(|target| state.routing_policies.with_key(&ref_key(R::NOUN, &target)))
+}
+
+/// Refuses a profile or chain by which policies in force would come to contradict one another.
+pub(crate) fn admit_indirect<R: Resource>(row: &R, state: &State) -> Result<(), EditError> {
+    for policy in users(state, row).filter(|policy| policy.in_force(state.now())) {
+        let whole = state.resolved(policy);
+        whole.check_scope(state)?;
+        whole.check_underlays(state)?;
+    }
+    let targets = [Some(row.meta().id.to_string()), row.alias().map(str::to_owned)];
+    for target in targets.into_iter().flatten() {
+        for profile in state.profiles.with_key(&ref_key(R::NOUN, &target)) {
+            admit_indirect::<Profile>(profile, state)?;
+        }
+    }
+    Ok(())
+}
+
 fn underlay_key(tunnel: &str) -> String {
     format!("underlay:{tunnel}")
 }
@@ -372,7 +364,8 @@ fn underlay_key(tunnel: &str) -> String {
 impl Resource for RoutingPolicy {
     const NOUN: &'static str = "routing_policy";
     const COLLECTION: &'static str = "routing_policies";
-    const READ_ONLY: &'static [&'static str] = &["routing", "status", "compiled_at", "hits", "active_hop"];
+    const READ_ONLY: &'static [&'static str] =
+        &["routing", "status", "compiled_at", "hits", "active_hop", "effective"];
     const REQUIRED: &'static [&'static str] = &["source_type"];
 
     fn label(&self) -> &str {
@@ -383,6 +376,10 @@ impl Resource for RoutingPolicy {
         if self.name.is_empty() {
             self.name = format!("policy-{}", self.meta.slot);
         }
+        if self.profile.is_none() {
+            self.fail_policy.get_or_insert_default();
+            self.sticky.get_or_insert_default();
+        }
     }
 
     fn validate(&self, state: &State, problems: &mut Problems) {
@@ -392,7 +389,7 @@ impl Resource for RoutingPolicy {
             problems.add(code::RANGE, "priority", "Must be from 0 to 1000000.");
         }
         self.validate_source(state, problems);
-        self.validate_hops(state, problems);
+        check_hops(&self.hops, self.hop_mode, state, problems);
         if self.splitting && self.hop_mode == HopMode::Failover {
             problems.add(
                 code::CONFLICT,
@@ -400,12 +397,14 @@ impl Resource for RoutingPolicy {
                 "Splitting shares traffic among the hops, failover takes one: choose one of them.",
             );
         }
-        let unbuilt =
-            [("profile", &self.profile), ("chain", &self.chain), ("privacy_class", &self.privacy_class)];
-        for (field, value) in unbuilt {
-            if value.is_some() {
-                problems.not_supported(field, format!("The field {field}"));
-            }
+        check_reference::<Profile>("profile", &self.profile, state, problems);
+        check_reference::<Chain>("chain", &self.chain, state, problems);
+        check_reference::<PrivacyClass>("privacy_class", &self.privacy_class, state, problems);
+        if self.chain.is_some() && !self.hops.is_empty() {
+            problems.add(code::CONFLICT, "chain", "A chain stands in place of hops: give one of them.");
+        }
+        if self.chain.is_some() && self.splitting {
+            problems.warn("splitting", "A chain is one way: there is nothing to share traffic among.");
         }
         if self.expires_at.is_some_and(|end| end <= state.now()) {
             problems.warn("expires_at", "This time has passed: the policy matches nothing.");
@@ -416,8 +415,9 @@ impl Resource for RoutingPolicy {
         if !self.in_force(state.now()) {
             return Ok(());
         }
-        self.check_scope(state)?;
-        self.check_underlays(state)
+        let whole = state.resolved(self);
+        whole.check_scope(state)?;
+        whole.check_underlays(state)
     }
 
     fn refs(&self) -> Vec<Ref> {
@@ -426,16 +426,12 @@ impl Resource for RoutingPolicy {
             Source::DeviceGroup(id) => Some(Ref::new(DeviceGroup::NOUN, id, "source_value", Hold::Firm)),
             _ => None,
         });
-        let hops = self.hops.iter().enumerate().filter_map(|(index, hop)| {
-            let kind = match hop.r#type {
-                HopType::Vpn => Tunnel::NOUN,
-                HopType::Proxy => "proxy",
-                HopType::MeshPeer => "mesh_peer",
-                HopType::Interface => return None,
-            };
-            Some(Ref::new(kind, &hop.target, format!("hops[{index}].target"), Hold::Loose))
-        });
-        sources.chain(hops).collect()
+        let named = [
+            reference::<Profile>("profile", &self.profile, Hold::Firm),
+            reference::<Chain>("chain", &self.chain, Hold::Firm),
+            reference::<PrivacyClass>("privacy_class", &self.privacy_class, Hold::Firm),
+        ];
+        sources.chain(hop_refs(&self.hops)).chain(named.into_iter().flatten()).collect()
     }
 
     fn resolve(input: &mut Map<String, Value>, names: &Names<'_>) {
@@ -445,7 +441,8 @@ impl Resource for RoutingPolicy {
             _ => return,
         };
         if let Some(Value::String(value)) = input.get_mut("source_value") {
-            let resolved = |text: &str| names.id(noun, text.trim()).map_or(text.to_owned(), |id| id.to_string());
+            let resolved =
+                |text: &str| names.id(noun, text.trim()).map_or(text.to_owned(), |id| id.to_string());
             *value = value.split(',').map(resolved).collect::<Vec<_>>().join(",");
         }
     }
@@ -459,7 +456,22 @@ impl Resource for RoutingPolicy {
     }
 
     fn shown_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
-        Some(PolicyLive::json_schema(generator))
+        Some(PolicyShown::json_schema(generator))
+    }
+
+    fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
+        let effective = match state.resolved(self) {
+            Cow::Borrowed(_) => Value::Null,
+            Cow::Owned(whole) => serde_json::json!(PolicyWay {
+                hops: whole.hops,
+                splitting: whole.splitting,
+                hop_mode: whole.hop_mode,
+                fail_policy: whole.fail_policy.unwrap_or_default(),
+                sticky: whole.sticky.unwrap_or_default(),
+                privacy_class: whole.privacy_class,
+            }),
+        };
+        shown.insert("effective".into(), effective);
     }
 }
 

@@ -5,8 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::privacy_class::PrivacyClass;
+use super::profile::Profile;
 use crate::edit::EditError;
+use crate::named::{check_reference, keep_builtin, keep_name, reference};
 use crate::problem::{Problems, code};
+use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
 use crate::text::{check_free_text, check_name, text_enum};
@@ -50,9 +54,9 @@ pub struct TrustClass {
     pub dns_local: bool,
     /// May see and offer services by mDNS.
     pub mdns: bool,
-    /// Not supported by this version.
+    /// Id or name of a route profile for devices of the class; without effect in this version.
     pub default_profile: Option<String>,
-    /// Not supported by this version.
+    /// Id or name of a privacy class for devices of the class.
     pub privacy_class: Option<String>,
     /// Came with the service: cannot be deleted or renamed.
     #[schemars(extend("readOnly" = true))]
@@ -102,46 +106,28 @@ impl Resource for TrustClass {
         Some(&self.name)
     }
 
-    fn validate(&self, _state: &State, problems: &mut Problems) {
+    fn validate(&self, state: &State, problems: &mut Problems) {
         check_name("name", &self.name, problems);
         check_free_text("description", &self.description, 1000, problems);
         if self.level > 100 {
             problems.add(code::RANGE, "level", "Must be from 0 to 100.");
         }
-        if self.default_profile.is_some() {
-            problems.not_supported("default_profile", "A default profile");
-        }
-        if self.privacy_class.is_some() {
-            problems.not_supported("privacy_class", "A privacy class");
-        }
+        check_profile("default_profile", &self.default_profile, state, problems);
+        check_privacy_class(&self.privacy_class, state, problems);
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
-        let Some(before) = before.filter(|before| before.name != self.name) else { return Ok(()) };
-        if before.builtin {
-            return Err(EditError::Protected {
-                resource_type: Self::NOUN,
-                id: before.meta.id,
-                message: format!("The built-in trust class {} cannot be renamed.", before.name),
-            });
-        }
-        let references = state.references_of(before);
-        if references.total > 0 {
-            let references = Box::new(references);
-            return Err(EditError::InUse { resource_type: Self::NOUN, id: before.meta.id, references });
-        }
-        Ok(())
+        keep_name(self, before, before.is_some_and(|before| before.builtin), state)
     }
 
     fn admit_delete(&self, _state: &State) -> Result<(), EditError> {
-        if self.builtin {
-            return Err(EditError::Protected {
-                resource_type: Self::NOUN,
-                id: self.meta.id,
-                message: format!("The built-in trust class {} cannot be deleted.", self.name),
-            });
-        }
-        Ok(())
+        keep_builtin(self, self.builtin)
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        let profile = reference::<Profile>("default_profile", &self.default_profile, Hold::Firm);
+        let class = reference::<PrivacyClass>("privacy_class", &self.privacy_class, Hold::Firm);
+        profile.into_iter().chain(class).collect()
     }
 
     fn keys(&self, keys: &mut Keys) {
@@ -153,14 +139,22 @@ impl Resource for TrustClass {
     }
 }
 
-/// Reports a class name that no trust class has.
-pub(crate) fn check_class(path: &str, name: &Option<String>, state: &State, problems: &mut Problems) {
-    if let Some(name) = name
-        && state.trust_class_by_name(name).is_none()
-    {
-        let known = state.trust_classes.iter().map(|class| class.name.clone()).collect();
-        problems.add(code::UNKNOWN_REFERENCE, path, format!("There is no trust class {name:?}.")).allowed =
-            Some(known);
+/// Checks the profile of something that is no policy.
+pub(crate) fn check_profile(path: &str, name: &Option<String>, state: &State, problems: &mut Problems) {
+    check_reference::<Profile>(path, name, state, problems);
+    if name.is_some() {
+        problems.warn(path, "Stored without effect: this version takes profiles from policies only.");
+    }
+}
+
+/// Checks the privacy class of something that is no policy.
+pub(crate) fn check_privacy_class(name: &Option<String>, state: &State, problems: &mut Problems) {
+    check_reference::<PrivacyClass>("privacy_class", name, state, problems);
+    if name.is_some() {
+        problems.warn(
+            "privacy_class",
+            "Of a device's class this version knows whether exceptions are allowed; it enforces nothing else of it.",
+        );
     }
 }
 

@@ -7,19 +7,27 @@ use serde_json::json;
 use super::*;
 use crate::Secret;
 use crate::kinds::{AlertRule, DhcpReservation, FederationRole, Node, ThreatFeed};
-use crate::kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
+use crate::kinds::{
+    ApiKey, Bridge, Chain, Device, DeviceGroup, Exception, Preset, PrivacyClass, Profile, Proxy,
+    RoutingPolicy, Segment, SplittingEndpoint, TestDefinition, TrustClass, Tunnel, User,
+};
 use crate::kinds::{
     DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone,
 };
-use crate::kinds::{ApiKey, User};
-use crate::resource::{META_KEYS, from_stored, to_stored};
+use crate::resource::{META_KEYS, Meta, from_stored, to_stored};
 
 const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
 const PEER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
 const PSK: &str = "UFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFM=";
 
+/// Of a device that is there for others to refer to; beside it there is a tunnel `spare`.
+const SPARE: Id = Id::from_u128(0x0193f3a8_0c5e_7cc2_8a0e_2f6d1b9f4a11);
+
 fn draft() -> State {
     let mut state = State::new("2026-11-20T12:00:00Z".parse().unwrap());
+    let meta = Meta { id: SPARE, slot: 1, ..Meta::default() };
+    state.put(Device { meta, name: "spare".into(), ..Device::default() }).unwrap();
+    of("tunnel").create(&mut state, tunnel("spare")).unwrap();
     of("dns_zone").create(&mut state, json!({"name": "spare.lan"})).unwrap();
     // Every rule there can be is built in; one is left out to be made.
     let rule = state.alert_rules.by_key("bluetooth_ids").unwrap().meta.id;
@@ -46,6 +54,26 @@ fn sample(kind: &Kind) -> Value {
         "device_group" => json!({"name": "team"}),
         "tunnel" => tunnel("home"),
         "routing_policy" => json!({"name": "p", "source_type": "all"}),
+        "user" => json!({"username": "anna", "role": "viewer"}),
+        "api_key" => json!({"name": "backup", "role": "viewer"}),
+        "privacy_class" => json!({"name": "mine", "block_doh": true, "fail_policy_floor": "fail-degraded"}),
+        "proxy" => json!({"name": "exit", "address": "192.0.2.7", "username": "u", "password": "hunter2"}),
+        "chain" => {
+            json!({"name": "two", "hops": [{"type": "interface", "target": "eth0"}, {"type": "vpn", "target": "spare"}]})
+        }
+        "profile" => {
+            json!({"name": "media", "hops": [{"type": "interface", "target": "eth0"}], "sticky": "source"})
+        }
+        "exception" => json!({"type": "quarantine", "device_id": SPARE}),
+        "bridge" => {
+            json!({"name": "b", "kind": "transport", "transport": {"type": "udp2tcp", "address": "192.0.2.8", "port": 443}})
+        }
+        "segment" => json!({"name": "guests", "interface": "eth1", "vlan_id": 20, "cidr": "192.168.20.0/24"}),
+        "preset" => json!({"name": "mine", "category": "work", "template": {"profile": {"name": "x"}}}),
+        "splitting_endpoint" => json!({"tunnel": "spare", "weight": 2}),
+        "test_definition" => {
+            json!({"name": "t", "source": {"cidr": "192.168.1.0/24"}, "deny": ["203.0.113.7:25"]})
+        }
         "dns_filter_rule" => json!({"pattern": "ads*.example.com", "match": "wildcard", "qtypes": ["a"]}),
         "dns_zone" => json!({"name": "Home.lan"}),
         "dns_record" => {
@@ -64,15 +92,13 @@ fn sample(kind: &Kind) -> Value {
             json!({"name": "branch", "url": "https://branch.example.net", "public_key": PEER, "sync_policy": "push", "sync_resources": "routing, dns"})
         }
         "alert_rule" => json!({"name": "Suspicious", "kind": "bluetooth_ids", "threshold": 2}),
-        "user" => json!({"username": "anna", "role": "viewer"}),
-        "api_key" => json!({"name": "backup", "role": "viewer"}),
         other => panic!("no sample of {other}"),
     }
 }
 
-/// Rules of alerts are built in, all of them.
+/// A deleted exception is kept as revoked; rules of alerts are built in, all of them.
 fn can_be_deleted(kind: &Kind) -> bool {
-    kind.noun != "alert_rule"
+    !matches!(kind.noun, "exception" | "alert_rule")
 }
 
 fn problems(result: Result<Written, EditError>) -> Vec<(String, &'static str)> {
@@ -143,6 +169,18 @@ fn a_stored_row_is_read_back_as_it_was() {
     check::<DeviceGroup>(&state);
     check::<Tunnel>(&state);
     check::<RoutingPolicy>(&state);
+    check::<Bridge>(&state);
+    check::<Chain>(&state);
+    check::<Exception>(&state);
+    check::<Preset>(&state);
+    check::<PrivacyClass>(&state);
+    check::<Profile>(&state);
+    check::<Proxy>(&state);
+    check::<Segment>(&state);
+    check::<SplittingEndpoint>(&state);
+    check::<TestDefinition>(&state);
+    check::<User>(&state);
+    check::<ApiKey>(&state);
     check::<DnsFilterRule>(&state);
     check::<DnsZone>(&state);
     check::<DnsRecord>(&state);
@@ -156,8 +194,6 @@ fn a_stored_row_is_read_back_as_it_was() {
     check::<FederationRole>(&state);
     check::<Node>(&state);
     check::<AlertRule>(&state);
-    check::<User>(&state);
-    check::<ApiKey>(&state);
 }
 
 #[test]
@@ -195,6 +231,16 @@ fn the_declared_secrets_are_those_of_the_type() {
     check(DeviceGroup::default());
     check(TrustClass::default());
     check(RoutingPolicy::default());
+    check(Bridge::default());
+    check(Chain::default());
+    check(Exception::default());
+    check(Preset::default());
+    check(PrivacyClass::default());
+    check(Profile::default());
+    check(Proxy::default());
+    check(Segment::default());
+    check(SplittingEndpoint::default());
+    check(TestDefinition::default());
     check(DnsFilterRule::default());
     check(DnsZone::default());
     check(DnsRecord::default());
@@ -266,7 +312,7 @@ fn unknown_keys_are_warnings_and_everything_wrong_is_told_at_once() {
         ("hops[1].type", "enum"),
         ("hops[2].type", "required"),
         ("sticky", "enum"),
-        ("chain", "not_supported"),
+        ("chain", "unknown_reference"),
     ];
     assert_eq!(found, want.map(|(path, code)| (path.to_owned(), code)).into());
 }

@@ -26,6 +26,16 @@ const COLLECTIONS: &[&str] = &[
     "federation_roles",
     "nodes",
     "alert_rules",
+    "privacy_classes",
+    "proxies",
+    "chains",
+    "profiles",
+    "exceptions",
+    "bridges",
+    "segments",
+    "presets",
+    "splitting_endpoints",
+    "test_definitions",
 ];
 
 pub(super) fn run(txn: &WriteTransaction) -> Result<(), Error> {

@@ -1,0 +1,45 @@
+//! How a chain of hops fares: as well as the worst of them.
+
+use gateway_model::kinds::chain::{Chain, ChainLive, ChainStatus};
+use gateway_model::kinds::routing_policy::HopType;
+
+use crate::compile::{Compiled, Leg};
+
+/// What a tunnel inside another one loses of a packet: WireGuard over IPv6 (40 + 8 + 32).
+const OVERHEAD: u16 = 80;
+
+/// The chain by the ways out as they are.
+pub fn live(compiled: &Compiled, chain: &Chain) -> ChainLive {
+    let legs: Vec<Option<&Leg>> = chain
+        .hops
+        .iter()
+        .map(|hop| match hop.r#type {
+            HopType::Vpn => compiled.legs.tunnel(&hop.target),
+            HopType::Interface => compiled.legs.uplink(&hop.target),
+            HopType::Proxy | HopType::MeshPeer => None,
+        })
+        .collect();
+    // Nobody looks after proxies and mesh peers yet, so nothing is known of them.
+    let unknown = |hop: HopType| matches!(hop, HopType::Proxy | HopType::MeshPeer);
+    let hops = || chain.hops.iter().zip(&legs);
+    let down = hops().any(|(hop, leg)| !unknown(hop.r#type) && !leg.is_some_and(|leg| leg.usable));
+    let status = match (chain.enabled, down) {
+        (false, _) => ChainStatus::Disabled,
+        (true, true) => ChainStatus::Down,
+        (true, false) if hops().any(|(hop, _)| unknown(hop.r#type)) => ChainStatus::Unknown,
+        (true, false) => ChainStatus::Up,
+    };
+    let mut mtu: Option<u16> = None;
+    for leg in &legs {
+        let own = leg.map(|leg| leg.mtu);
+        mtu = match (mtu, own) {
+            (_, None) => None,
+            (None, own) => own,
+            (Some(outer), Some(own)) => Some(own.min(outer.saturating_sub(OVERHEAD))),
+        };
+        if mtu.is_none() {
+            break;
+        }
+    }
+    ChainLive { status, mtu_effective: mtu, latency_ms: None }
+}

@@ -1,0 +1,67 @@
+//! Exceptions of devices, lowered: what diverts a device becomes a policy before all others, quarantine a mark on the
+//! device. Exceptions count as they are now, not as they were at the last apply.
+
+use std::borrow::Cow;
+
+use gateway_model::RoutingPolicy;
+use gateway_model::id::Id;
+use gateway_model::kinds::exception::Exception;
+use gateway_model::kinds::policy_source::SourceType;
+use gateway_model::kinds::profile::Profile;
+use gateway_model::kinds::routing_policy::{FailPolicy, precedence};
+use gateway_model::resource::Meta;
+use jiff::Timestamp;
+
+use super::Input;
+
+/// Before that of every policy: those begin at 0.
+pub const PRIORITY: i64 = -1;
+
+impl<'a> Input<'a> {
+    /// The policies in the order of trial, those out of force included; before them the exceptions that divert.
+    pub fn in_trial(&self) -> Vec<Cow<'a, RoutingPolicy>> {
+        let mut applied: Vec<&RoutingPolicy> = self.state.applied.policies.iter().collect();
+        applied.sort_by_key(|policy| precedence(policy));
+        let diversions = self.active_exceptions().filter(|exception| exception.diverts());
+        let diversions = diversions.map(|exception| Cow::Owned(self.diversion(exception)));
+        diversions.chain(applied.into_iter().map(Cow::Borrowed)).collect()
+    }
+
+    /// The policy of this id, as it was applied or as an exception makes it.
+    pub fn policy(&self, id: Id) -> Option<Cow<'a, RoutingPolicy>> {
+        if let Some(policy) = self.state.applied.policies.get(id) {
+            return Some(Cow::Borrowed(policy.as_ref()));
+        }
+        let exception = self.state.exceptions.get(id).filter(|exception| exception.is_active(self.now))?;
+        exception.diverts().then(|| Cow::Owned(self.diversion(exception)))
+    }
+
+    /// When the exception of this id ends; none if there is none.
+    pub fn exception_end(&self, id: Id) -> Option<Timestamp> {
+        self.state.exceptions.get(id)?.expires_at
+    }
+
+    pub fn active_exceptions(&self) -> impl Iterator<Item = &'a Exception> + use<'a> {
+        let now = self.now;
+        self.state.exceptions.iter().filter(move |exception| exception.is_active(now))
+    }
+
+    /// Out by the way of its profile, or by the default one.
+    fn diversion(&self, exception: &Exception) -> RoutingPolicy {
+        let state = self.state;
+        let device = state.devices.get(exception.device_id);
+        let device = device.map_or_else(|| exception.device_id.to_string(), |device| device.name.clone());
+        let profile = state.referred::<Profile>(&exception.profile);
+        RoutingPolicy {
+            // Counters belong to policies; 0 is none of them.
+            meta: Meta { slot: 0, ..exception.meta.clone() },
+            name: format!("{} of {device}", exception.r#type),
+            priority: PRIORITY,
+            source_type: SourceType::Device,
+            source_value: exception.device_id.to_string(),
+            hops: profile.map(|profile| profile.hops.clone()).unwrap_or_default(),
+            fail_policy: Some(profile.map_or(FailPolicy::Open, |profile| profile.fail_policy)),
+            ..RoutingPolicy::default()
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Exceptions: for a time, a device is treated otherwise than the policies say. They act at once, without an apply.
+
+use std::net::IpAddr;
+
+use jiff::{SignedDuration, Timestamp};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::device::Device;
+use super::privacy_class::PrivacyClass;
+use super::profile::Profile;
+use super::trust_class::Internet;
+use crate::edit::EditError;
+use crate::id::Id;
+use crate::named::{check_reference, reference};
+use crate::problem::{Problems, code};
+use crate::references::{Hold, Ref};
+use crate::resource::{Keys, Meta, Resource, ref_key};
+use crate::state::State;
+use crate::text::{Cidr, Endpoint, check_free_text, is_host_name, parse_port, text_enum};
+
+/// Minutes.
+pub const DEFAULT_DURATION: i64 = 60;
+pub const LONGEST_DURATION: i64 = 1440;
+
+text_enum! {
+    #[derive(Default)]
+    pub enum ExceptionType {
+        /// Out by the default way, because something else must not wait.
+        #[default]
+        EmergencyBypass = "emergency-bypass",
+        /// Out by the default way, to find out what is wrong.
+        DiagnosticBypass = "diagnostic-bypass",
+        /// Only the targets go out directly.
+        ServiceAllowlist = "service-allowlist",
+        /// Out by the default way, or by the way of a profile.
+        TemporaryDirect = "temporary-direct",
+        /// Nothing passes the gateway.
+        Quarantine = "quarantine",
+        /// Out to a captive portal.
+        CaptivePortal = "captive-portal",
+    }
+}
+
+text_enum! {
+    pub enum ExceptionStatus {
+        Active = "active",
+        Expired = "expired",
+        Revoked = "revoked",
+    }
+}
+
+/// An exception. It is not edited: revoke it and make another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Exception {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    pub r#type: ExceptionType,
+    /// Id of the device it applies to.
+    pub device_id: Id,
+    /// The device may leave without a tunnel. Without it a bypass changes nothing; `quarantine` ignores it.
+    pub allow_direct: bool,
+    /// 1 to 1440.
+    #[schemars(range(min = 1, max = 1440))]
+    pub duration_min: i64,
+    pub reason: String,
+    /// For `service-allowlist`: networks, domains, ports.
+    pub targets: Vec<String>,
+    /// For `temporary-direct`: id or name of the profile whose way is taken instead of the default one.
+    pub profile: Option<String>,
+    #[schemars(extend("readOnly" = true))]
+    pub starts_at: Option<Timestamp>,
+    #[schemars(extend("readOnly" = true))]
+    pub expires_at: Option<Timestamp>,
+    /// Who made it.
+    #[schemars(extend("readOnly" = true))]
+    pub created_by: String,
+    #[schemars(extend("readOnly" = true))]
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl Default for Exception {
+    fn default() -> Exception {
+        Exception {
+            meta: Meta::default(),
+            r#type: ExceptionType::EmergencyBypass,
+            device_id: Id::NIL,
+            allow_direct: false,
+            duration_min: DEFAULT_DURATION,
+            reason: String::new(),
+            targets: Vec::new(),
+            profile: None,
+            starts_at: None,
+            expires_at: None,
+            created_by: String::new(),
+            revoked_at: None,
+        }
+    }
+}
+
+/// What follows from the time; shown beside what is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ExceptionLive {
+    pub status: ExceptionStatus,
+    /// Seconds until it ends; 0 when it has.
+    pub remaining_sec: i64,
+}
+
+impl Exception {
+    pub fn status(&self, now: Timestamp) -> ExceptionStatus {
+        match (self.revoked_at, self.expires_at) {
+            (Some(_), _) => ExceptionStatus::Revoked,
+            (None, Some(end)) if now < end => ExceptionStatus::Active,
+            (None, _) => ExceptionStatus::Expired,
+        }
+    }
+
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        self.status(now) == ExceptionStatus::Active
+    }
+
+    pub fn live(&self, now: Timestamp) -> ExceptionLive {
+        let status = self.status(now);
+        let left =
+            self.expires_at.filter(|_| status == ExceptionStatus::Active).map(|end| end.duration_since(now));
+        // A second that has begun is one that is left.
+        let remaining_sec = left.map_or(0, |left| left.as_secs() + i64::from(left.subsec_nanos() > 0));
+        ExceptionLive { status, remaining_sec }
+    }
+
+    /// Whether it sends the device another way than the policies do.
+    pub fn diverts(&self) -> bool {
+        match self.r#type {
+            ExceptionType::EmergencyBypass
+            | ExceptionType::DiagnosticBypass
+            | ExceptionType::TemporaryDirect => self.allow_direct,
+            ExceptionType::Quarantine | ExceptionType::ServiceAllowlist | ExceptionType::CaptivePortal => {
+                false
+            }
+        }
+    }
+
+    fn validate_way(&self, device: &Device, state: &State, problems: &mut Problems) {
+        if self.r#type == ExceptionType::Quarantine {
+            return;
+        }
+        let class = state
+            .privacy_class_of(device)
+            .filter(|class: &&std::sync::Arc<PrivacyClass>| !class.allow_exceptions);
+        if let Some(class) = class {
+            let message = format!("The privacy class {:?} of the device allows no exceptions.", class.name);
+            problems.add(code::CONFLICT, "type", message);
+        }
+        if !self.allow_direct {
+            problems.warn(
+                "allow_direct",
+                "It is false, so the policies go on deciding: the exception is only on record.",
+            );
+        }
+        let trust = state.trust_class_of(device).filter(|class| class.internet == Internet::None);
+        if let Some(trust) = trust {
+            let message = format!(
+                "The trust class {:?} keeps the device off the internet, which an exception does not change.",
+                trust.name
+            );
+            problems.warn("device_id", message);
+        }
+    }
+}
+
+/// A network, an address, a domain, `host:port`, or a port as `:443`.
+fn is_target(text: &str) -> bool {
+    text.parse::<Cidr>().is_ok()
+        || text.parse::<Endpoint>().is_ok()
+        || is_host_name(text)
+        || text.strip_prefix(':').is_some_and(|port| parse_port(port).is_some())
+        || text.parse::<IpAddr>().is_ok()
+}
+
+impl Resource for Exception {
+    const NOUN: &'static str = "exception";
+    const COLLECTION: &'static str = "exceptions";
+    const READ_ONLY: &'static [&'static str] =
+        &["status", "starts_at", "expires_at", "created_by", "revoked_at", "remaining_sec"];
+    const REQUIRED: &'static [&'static str] = &["type", "device_id"];
+
+    fn label(&self) -> &str {
+        self.r#type.as_str()
+    }
+
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        if !(1..=LONGEST_DURATION).contains(&self.duration_min) {
+            let message = "Must be from 1 to 1440 minutes: an exception lasts at most 24 hours.";
+            problems.add(code::RANGE, "duration_min", message);
+        }
+        check_free_text("reason", &self.reason, 1000, problems);
+        if matches!(self.r#type, ExceptionType::ServiceAllowlist | ExceptionType::CaptivePortal) {
+            problems.not_supported("type", format!("The type {}", self.r#type));
+        }
+        if self.targets.len() > 64 {
+            problems.add(code::RANGE, "targets", "At most 64 targets.");
+        }
+        for (index, target) in self.targets.iter().enumerate() {
+            if !is_target(target) {
+                let message = "Expected a network, a domain, host:port, or a port such as :443.";
+                problems.add(code::FORMAT, format!("targets[{index}]"), message);
+            }
+        }
+        if !self.targets.is_empty() && self.r#type != ExceptionType::ServiceAllowlist {
+            problems.add(code::CONFLICT, "targets", "Only a service-allowlist has targets.");
+        }
+        check_reference::<Profile>("profile", &self.profile, state, problems);
+        if self.profile.is_some() && self.r#type != ExceptionType::TemporaryDirect {
+            problems.add(code::CONFLICT, "profile", "Only temporary-direct takes the way of a profile.");
+        }
+        if let Some(profile) = state.referred::<Profile>(&self.profile)
+            && (profile.hops.len() > 1 || profile.chain.is_some())
+        {
+            problems.not_supported("profile", "For exceptions a profile of more than one hop");
+        }
+        match state.devices.get(self.device_id) {
+            Some(device) => self.validate_way(device, state, problems),
+            None => {
+                let message = format!("There is no device {}.", self.device_id);
+                problems.add(code::UNKNOWN_REFERENCE, "device_id", message);
+            }
+        }
+    }
+
+    fn settle(mut self, state: &mut State) -> Result<(), EditError> {
+        let starts = *self.starts_at.get_or_insert(state.now());
+        self.expires_at = Some(starts + SignedDuration::from_mins(self.duration_min));
+        if self.created_by.is_empty() {
+            self.created_by = state.author().to_owned();
+        }
+        state.put(self)
+    }
+
+    /// Deleting an active one revokes it; one that has ended goes.
+    fn retired(&self, state: &State) -> Option<Exception> {
+        let revoked = Exception { revoked_at: Some(state.now()), ..self.clone() };
+        self.is_active(state.now()).then_some(revoked)
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        let device = Ref::new(Device::NOUN, self.device_id, "device_id", Hold::Member);
+        let hold = if self.revoked_at.is_some() { Hold::Member } else { Hold::Firm };
+        [Some(device), reference::<Profile>("profile", &self.profile, hold)].into_iter().flatten().collect()
+    }
+
+    fn keys(&self, _keys: &mut Keys) {}
+
+    fn carry_over(input: &mut Map<String, Value>, before: &Self) {
+        let mut keep = |field: &str, value: Value| input.insert(field.to_owned(), value);
+        keep("starts_at", serde_json::json!(before.starts_at));
+        keep("revoked_at", serde_json::json!(before.revoked_at));
+        keep("created_by", before.created_by.as_str().into());
+    }
+
+    fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
+        if let Value::Object(live) = serde_json::json!(self.live(state.now())) {
+            shown.extend(live);
+        }
+    }
+
+    fn shown_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(ExceptionLive::json_schema(generator))
+    }
+}
+
+impl State {
+    /// The exceptions of a device, in the order of their making.
+    pub fn exceptions_of(&self, device: Id) -> impl Iterator<Item = &Exception> {
+        self.exceptions.with_key(&ref_key(Device::NOUN, &device.to_string())).map(AsRef::as_ref)
+    }
+
+    /// The exception that keeps a device in quarantine, the one that lasts longest.
+    pub fn quarantine_of(&self, device: Id, now: Timestamp) -> Option<&Exception> {
+        self.exceptions_of(device)
+            .filter(|exception| exception.r#type == ExceptionType::Quarantine && exception.is_active(now))
+            .max_by_key(|exception| exception.expires_at)
+    }
+}

@@ -1,0 +1,213 @@
+//! SOCKS5 proxies. Stored and named by hops; this version sends nothing to them yet.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::edit::EditError;
+use crate::named::keep_name;
+use crate::problem::{Problems, code};
+use crate::resource::{Keys, Meta, Resource};
+use crate::secret::Secret;
+use crate::state::State;
+use crate::text::{check_free_text, check_slug, is_host_name, text_enum};
+
+text_enum! {
+    #[derive(Default)]
+    pub enum ProxyType {
+        #[default]
+        Socks5 = "socks5",
+    }
+}
+
+text_enum! {
+    /// By what a proxy is judged.
+    #[derive(Default)]
+    pub enum ProxyCheckType {
+        /// It takes a connection and agrees on a method.
+        #[default]
+        Connect = "connect",
+        Http = "http",
+        Dns = "dns",
+    }
+}
+
+text_enum! {
+    #[derive(Default)]
+    pub enum ProxyStatus {
+        Disabled = "disabled",
+        Up = "up",
+        Down = "down",
+        #[default]
+        Unknown = "unknown",
+    }
+}
+
+/// When a proxy counts as up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProxyCheck {
+    pub r#type: ProxyCheckType,
+    pub target: Option<String>,
+    pub interval_sec: u32,
+    pub timeout_sec: u32,
+    /// So many failures in a row make it down.
+    pub fail: u32,
+    /// So many successes in a row make it up again.
+    pub success: u32,
+}
+
+impl Default for ProxyCheck {
+    fn default() -> ProxyCheck {
+        ProxyCheck {
+            r#type: ProxyCheckType::Connect,
+            target: None,
+            interval_sec: 30,
+            timeout_sec: 5,
+            fail: 3,
+            success: 2,
+        }
+    }
+}
+
+/// A proxy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Proxy {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    /// Unique; hops name the proxy by it.
+    #[schemars(regex(pattern = "^[a-z0-9_-]{1,32}$"))]
+    pub name: String,
+    pub r#type: ProxyType,
+    /// Address or name of the host.
+    pub address: String,
+    pub port: u16,
+    pub username: Option<String>,
+    #[serde(rename(serialize = "has_password", deserialize = "password"))]
+    pub password: Secret,
+    /// Takes UDP (UDP ASSOCIATE, RFC 1928).
+    pub udp: bool,
+    pub udp_over_tcp: bool,
+    /// Names are resolved by the proxy.
+    pub remote_dns: bool,
+    pub enabled: bool,
+    pub health_check: ProxyCheck,
+    pub notes: String,
+}
+
+impl Default for Proxy {
+    fn default() -> Proxy {
+        Proxy {
+            meta: Meta::default(),
+            name: String::new(),
+            r#type: ProxyType::Socks5,
+            address: String::new(),
+            port: 1080,
+            username: None,
+            password: Secret::default(),
+            udp: true,
+            udp_over_tcp: false,
+            remote_dns: true,
+            enabled: true,
+            health_check: ProxyCheck::default(),
+            notes: String::new(),
+        }
+    }
+}
+
+/// What is known of a proxy; shown beside what is stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ProxyLive {
+    /// This version does not look: `unknown`, or `disabled`.
+    pub status: ProxyStatus,
+    pub latency_ms: Option<f64>,
+}
+
+impl ProxyCheck {
+    fn validate(&self, problems: &mut Problems) {
+        let numbers = [
+            ("interval_sec", self.interval_sec, 5..=86_400),
+            ("timeout_sec", self.timeout_sec, 1..=60),
+            ("fail", self.fail, 1..=100),
+            ("success", self.success, 1..=100),
+        ];
+        for (field, value, range) in numbers {
+            if !range.contains(&value) {
+                let message = format!("Must be from {} to {}.", range.start(), range.end());
+                problems.add(code::RANGE, format!("health_check.{field}"), message);
+            }
+        }
+        if self.target.as_ref().is_some_and(|target| target.len() > 2048) {
+            problems.add(code::RANGE, "health_check.target", "At most 2048 characters.");
+        }
+    }
+}
+
+impl Resource for Proxy {
+    const NOUN: &'static str = "proxy";
+    const COLLECTION: &'static str = "proxies";
+    const SECRETS: &'static [&'static str] = &["password"];
+    const READ_ONLY: &'static [&'static str] = &["status", "latency_ms"];
+    const REQUIRED: &'static [&'static str] = &["name", "address"];
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    fn alias(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn validate(&self, _state: &State, problems: &mut Problems) {
+        check_slug("name", &self.name, problems);
+        if self.address.parse::<std::net::IpAddr>().is_err() && !is_host_name(&self.address) {
+            problems.add(code::FORMAT, "address", "Expected an address or a host name, without the port.");
+        }
+        if self.port == 0 {
+            problems.add(code::RANGE, "port", "Must be from 1 to 65535.");
+        }
+        // One byte of length each (RFC 1929).
+        if self.username.as_ref().is_some_and(|name| name.is_empty() || name.len() > 255) {
+            problems.add(code::RANGE, "username", "1 to 255 bytes.");
+        }
+        if self.password.expose().len() > 255 {
+            problems.add(code::RANGE, "password", "At most 255 bytes.");
+        }
+        if self.password.is_set() && self.username.is_none() {
+            problems.add(code::REQUIRED, "username", "A password needs a user name.");
+        }
+        self.health_check.validate(problems);
+        check_free_text("notes", &self.notes, 4000, problems);
+        problems.warn("", "Stored without effect: this version sends nothing to proxies. Policies that name it fail as they say.");
+    }
+
+    fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
+        keep_name(self, before, false, state)
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", self.name.as_str());
+    }
+
+    fn secrets(&mut self) -> Vec<(String, &mut Secret)> {
+        vec![("/password".to_owned(), &mut self.password)]
+    }
+
+    fn carry_over(input: &mut Map<String, Value>, before: &Self) {
+        if before.password.is_set() && !input.contains_key("password") {
+            input.insert("password".to_owned(), before.password.kept().into());
+        }
+    }
+
+    fn adorn(&self, _state: &State, shown: &mut Map<String, Value>) {
+        let status = if self.enabled { ProxyStatus::Unknown } else { ProxyStatus::Disabled };
+        if let Value::Object(live) = json!(ProxyLive { status, latency_ms: None }) {
+            shown.extend(live);
+        }
+    }
+
+    fn shown_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(ProxyLive::json_schema(generator))
+    }
+}

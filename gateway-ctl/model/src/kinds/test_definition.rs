@@ -1,0 +1,196 @@
+//! Network tests: what must and what must not be possible from somewhere, and by which way.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::device::Device;
+use super::device_group::DeviceGroup;
+use crate::edit::EditError;
+use crate::id::Id;
+use crate::named::{check_reference, keep_name, reference};
+use crate::problem::{Problems, code};
+use crate::references::{Hold, Ref};
+use crate::resource::{Keys, Meta, Resource};
+use crate::state::State;
+use crate::text::{Cidr, Endpoint, Host, check_name, is_host_name, text_enum};
+
+text_enum! {
+    #[derive(Default)]
+    pub enum TestProtocol {
+        #[default]
+        Tcp = "tcp",
+        Udp = "udp",
+    }
+}
+
+text_enum! {
+    #[derive(Default)]
+    pub enum TestMode {
+        /// Judged by the policies, nothing is sent.
+        #[default]
+        Plan = "plan",
+        /// Tried with real connections.
+        Live = "live",
+    }
+}
+
+text_enum! {
+    pub enum DnsExpectation {
+        Resolve = "resolve",
+        Blocked = "blocked",
+    }
+}
+
+/// From where the test looks: one of the three.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TestSource {
+    /// Id of a device.
+    pub device: Option<Id>,
+    /// Id or name of a device group: it must hold for every member.
+    pub group: Option<String>,
+    /// A network of the LAN.
+    pub cidr: Option<Cidr>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TestDns {
+    pub name: String,
+    pub expect: DnsExpectation,
+}
+
+/// A test definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TestDefinition {
+    #[serde(flatten, skip_deserializing)]
+    pub meta: Meta,
+    pub name: String,
+    pub enabled: bool,
+    pub source: TestSource,
+    pub proto: TestProtocol,
+    /// Must be reachable while all tunnels work.
+    pub accept: Vec<Endpoint>,
+    /// Must never be reachable, whether tunnels work or not.
+    pub deny: Vec<Endpoint>,
+    /// By what it must leave while all tunnels work: the name of a tunnel or uplink, or `direct`; of a pool all names,
+    /// with commas.
+    pub expect_egress: Option<String>,
+    /// Without effect in this version.
+    pub dns: Option<TestDns>,
+    pub mode: TestMode,
+    /// As long as it fails, policies are not applied.
+    pub gate: bool,
+}
+
+impl Default for TestDefinition {
+    fn default() -> TestDefinition {
+        TestDefinition {
+            meta: Meta::default(),
+            name: String::new(),
+            enabled: true,
+            source: TestSource::default(),
+            proto: TestProtocol::Tcp,
+            accept: Vec::new(),
+            deny: Vec::new(),
+            expect_egress: None,
+            dns: None,
+            mode: TestMode::Plan,
+            gate: true,
+        }
+    }
+}
+
+impl TestDefinition {
+    /// Whether an apply waits for it.
+    pub fn is_gate(&self) -> bool {
+        self.enabled && self.gate && self.mode == TestMode::Plan
+    }
+
+    fn check_endpoints(&self, path: &str, endpoints: &[Endpoint], problems: &mut Problems) {
+        if endpoints.len() > 64 {
+            problems.add(code::RANGE, path, "At most 64 destinations.");
+        }
+        for (index, endpoint) in endpoints.iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            if self.mode == TestMode::Plan && matches!(endpoint.host, Host::Name(_)) {
+                let message = "In the mode plan destinations are addresses: names need the resolver, which this version does not have.";
+                problems.add(code::NOT_SUPPORTED, &path, message);
+            }
+            if endpoints[..index].contains(endpoint) {
+                problems.add(code::DUPLICATE, path, format!("{endpoint} is given twice."));
+            }
+        }
+    }
+}
+
+impl TestSource {
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        let given = [self.device.is_some(), self.group.is_some(), self.cidr.is_some()];
+        if given.into_iter().filter(|given| *given).count() != 1 {
+            problems.add(code::REQUIRED, "source", "Give one of device, group and cidr.");
+        }
+        if let Some(id) = self.device.filter(|id| !state.devices.contains(*id)) {
+            problems.add(code::UNKNOWN_REFERENCE, "source.device", format!("There is no device {id}."));
+        }
+        check_reference::<DeviceGroup>("source.group", &self.group, state, problems);
+    }
+}
+
+impl Resource for TestDefinition {
+    const NOUN: &'static str = "test_definition";
+    const COLLECTION: &'static str = "test_definitions";
+    const REQUIRED: &'static [&'static str] = &["name", "source"];
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    fn alias(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        check_name("name", &self.name, problems);
+        self.source.validate(state, problems);
+        self.check_endpoints("accept", &self.accept, problems);
+        self.check_endpoints("deny", &self.deny, problems);
+        for (index, endpoint) in self.deny.iter().enumerate() {
+            if self.accept.contains(endpoint) {
+                let message = format!("{endpoint} is to be accepted and denied.");
+                problems.add(code::CONFLICT, format!("deny[{index}]"), message);
+            }
+        }
+        if let Some(egress) = &self.expect_egress
+            && (egress.trim().is_empty() || egress.len() > 512)
+        {
+            problems.add(code::RANGE, "expect_egress", "Expected the name of a tunnel or uplink, or direct.");
+        }
+        if let Some(dns) = &self.dns {
+            if !is_host_name(&dns.name) {
+                problems.add(code::FORMAT, "dns.name", "Expected a domain.");
+            }
+            problems.warn("dns", "Stored without effect: this version has no resolver to ask.");
+        }
+        if self.accept.is_empty() && self.deny.is_empty() && self.expect_egress.is_none() {
+            problems.warn("", "It expects nothing that this version can test, so it never fails.");
+        }
+        if self.mode == TestMode::Live {
+            problems.warn("mode", "Stored without effect: this version does not run live tests.");
+        }
+    }
+
+    fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
+        keep_name(self, before, false, state)
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        let device = self.source.device.map(|id| Ref::new(Device::NOUN, id, "source.device", Hold::Firm));
+        let group = reference::<DeviceGroup>("source.group", &self.source.group, Hold::Firm);
+        device.into_iter().chain(group).collect()
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", self.name.as_str());
+    }
+}
