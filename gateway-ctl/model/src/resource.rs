@@ -79,6 +79,9 @@ pub trait Resource:
     /// Keys that an input must have.
     const REQUIRED: &'static [&'static str] = &[];
 
+    /// Whether plans may mean an object by its label. Not where several objects may well have the same one.
+    const LABEL_IS_NAME: bool = true;
+
     /// The name for people.
     fn label(&self) -> &str;
 

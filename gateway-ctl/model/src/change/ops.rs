@@ -75,7 +75,7 @@ fn identify<R: Resource>(state: &State, item: &Map<String, Value>) -> Identified
         return Identified::default();
     };
     let mut row = decoded.value;
-    let label = Some(row.label().to_owned()).filter(|label| !label.is_empty());
+    let label = Some(row.label().to_owned()).filter(|label| R::LABEL_IS_NAME && !label.is_empty());
     row.prepare();
     let mut keys = Keys::default();
     row.keys(&mut keys);

@@ -35,6 +35,7 @@ impl Resource for DhcpReservation {
     const NOUN: &'static str = "dhcp_reservation";
     const COLLECTION: &'static str = "dhcp_reservations";
     const REQUIRED: &'static [&'static str] = &["mac", "ip"];
+    const LABEL_IS_NAME: bool = false;
 
     fn label(&self) -> &str {
         self.hostname.as_deref().unwrap_or(&self.comment)

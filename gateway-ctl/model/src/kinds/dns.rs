@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Device, DeviceGroup};
+use super::{Device, DeviceGroup, PrivacyClass};
 use crate::change::Names;
 use crate::id::Id;
+use crate::named::{check_reference, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::Resource;
@@ -41,13 +42,15 @@ impl Scope {
     pub(super) fn check(&self, path: &str, state: &State, problems: &mut Problems) {
         check_ids::<Device>(&format!("{path}.devices"), &self.devices, state, problems);
         check_ids::<DeviceGroup>(&format!("{path}.groups"), &self.groups, state, problems);
-        if self.privacy_class.is_some() {
-            problems.not_supported(format!("{path}.privacy_class"), "A privacy class");
-        }
+        let path = format!("{path}.privacy_class");
+        check_reference::<PrivacyClass>(&path, &self.privacy_class, state, problems);
     }
 
     pub(super) fn refs(&self, path: &str) -> Vec<Ref> {
-        id_refs(path, &self.devices, &self.groups)
+        let mut refs = id_refs(path, &self.devices, &self.groups);
+        let class = format!("{path}.privacy_class");
+        refs.extend(reference::<PrivacyClass>(&class, &self.privacy_class, Hold::Firm));
+        refs
     }
 }
 

@@ -222,6 +222,7 @@ impl Resource for DnsFilterRule {
     const COLLECTION: &'static str = "dns_filter_rules";
     const READ_ONLY: &'static [&'static str] = &["hits", "last_hit"];
     const REQUIRED: &'static [&'static str] = &["pattern"];
+    const LABEL_IS_NAME: bool = false;
 
     fn label(&self) -> &str {
         &self.pattern

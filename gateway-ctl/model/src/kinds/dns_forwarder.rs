@@ -5,9 +5,11 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::proxy::Proxy;
 use super::tunnel::Tunnel;
 use crate::domain::DomainName;
 use crate::id::IfName;
+use crate::named::{check_reference, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
@@ -32,7 +34,7 @@ pub struct DnsForwarder {
     pub bootstrap: Vec<IpAddr>,
     /// `auto`, or name of a tunnel or of an uplink.
     pub egress: String,
-    /// Not supported by this version.
+    /// Id or name of a proxy that the queries go through.
     pub proxy: Option<String>,
     /// Answers are validated.
     pub dnssec: bool,
@@ -68,6 +70,7 @@ impl Resource for DnsForwarder {
     const NOUN: &'static str = "dns_forwarder";
     const COLLECTION: &'static str = "dns_forwarders";
     const REQUIRED: &'static [&'static str] = &["upstreams"];
+    const LABEL_IS_NAME: bool = false;
 
     fn label(&self) -> &str {
         self.domain.as_str()
@@ -115,16 +118,14 @@ impl Resource for DnsForwarder {
                 }
             }
         }
-        if self.proxy.is_some() {
-            problems.not_supported("proxy", "A proxy");
-        }
+        check_reference::<Proxy>("proxy", &self.proxy, state, problems);
         super::dns::warn_without_effect(problems);
     }
 
     fn refs(&self) -> Vec<Ref> {
-        let egress = (self.egress != DnsForwarder::AUTO)
-            .then(|| Ref::new(Tunnel::NOUN, &self.egress, "egress", Hold::Loose));
-        egress.into_iter().collect()
+        let egress = Some(&self.egress).filter(|egress| *egress != DnsForwarder::AUTO);
+        let egress = egress.map(|egress| Ref::new(Tunnel::NOUN, egress, "egress", Hold::Loose));
+        egress.into_iter().chain(reference::<Proxy>("proxy", &self.proxy, Hold::Firm)).collect()
     }
 
     fn keys(&self, keys: &mut Keys) {

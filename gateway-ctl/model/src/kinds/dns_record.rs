@@ -111,6 +111,7 @@ impl Resource for DnsRecord {
     const NOUN: &'static str = "dns_record";
     const COLLECTION: &'static str = "dns_records";
     const REQUIRED: &'static [&'static str] = &["zone", "value"];
+    const LABEL_IS_NAME: bool = false;
 
     fn label(&self) -> &str {
         &self.name

@@ -71,6 +71,7 @@ impl Resource for DnsRewrite {
     const NOUN: &'static str = "dns_rewrite";
     const COLLECTION: &'static str = "dns_rewrites";
     const REQUIRED: &'static [&'static str] = &["domain", "answer"];
+    const LABEL_IS_NAME: bool = false;
 
     fn label(&self) -> &str {
         &self.domain

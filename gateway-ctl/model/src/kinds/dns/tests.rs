@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::change::{Op, Order, change};
 use crate::edit::{EditError, Written};
 use crate::registry::{Kind, kind};
 use crate::state::State;
@@ -91,6 +92,10 @@ fn filter_rules_are_what_the_resolver_can_do() {
             (json!({"pattern": "@@||a.b^", "match": "adblock"}), &["action conflict"]),
             (json!({"pattern": "||a.b^", "match": "adblock", "action": "allow"}), &["pattern conflict"]),
             (json!({"pattern": "a.b", "qtypes": ["A", "a"]}), &["qtypes[1] duplicate"]),
+            (
+                json!({"pattern": "a.b", "scope": {"privacy_class": "none"}}),
+                &["scope.privacy_class unknown_reference"],
+            ),
             (json!({"pattern": "a.b", "qtypes": ["NONSENSE"]}), &["qtypes[0] format"]),
             (
                 json!({"pattern": "a.b", "scope": {"devices": [nobody]}}),
@@ -275,6 +280,7 @@ fn forwarders_can_reach_their_resolvers() {
             (json!({"upstreams": ["https://a.b/"], "bootstrap": ["9.9.9.9"]}), &["upstreams[0] conflict"]),
             (json!({"upstreams": ["0.0.0.0"]}), &["upstreams[0] range"]),
             (json!({"upstreams": ["9.9.9.9"], "egress": "no such way"}), &["egress format"]),
+            (json!({"upstreams": ["9.9.9.9"], "proxy": "none"}), &["proxy unknown_reference"]),
         ],
     );
     assert_eq!(
@@ -516,4 +522,18 @@ fn nodes_name_roles_and_kinds_that_there_are() {
             (json!({"name": "a", "permissions": [{"kind": "colours"}]}), &["permissions[0].kind enum"]),
         ],
     );
+}
+
+#[test]
+fn a_plan_adds_records_beside_others_of_their_name() {
+    let mut state = draft();
+    let record = |value: &str| json!({"zone": "home.lan", "name": "www", "type": "A", "value": value});
+    made(&mut state, "dns_record", record("192.0.2.1"));
+    let resources = json!({"dns_records": [record("192.0.2.1"), record("192.0.2.2")]});
+    let Value::Object(resources) = resources else { panic!("an object") };
+    let mut draft = state.begin("2026-11-20T12:00:02Z".parse().unwrap());
+    let outcome = change(&mut draft, &Order { resources, ..Order::default() }).unwrap();
+    let ops: Vec<Op> =
+        outcome.changes.iter().map(|change| change.op).filter(|op| *op != Op::Unchanged).collect();
+    assert_eq!((ops, draft.dns_records.len()), (vec![Op::Create], 2));
 }
