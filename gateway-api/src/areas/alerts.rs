@@ -1,6 +1,7 @@
-//! The audit log, and the alerts and anomalies that this version does not have.
+//! The audit log, the rules of alerts, and the alerts and anomalies that this version does not have.
 
 use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, Before};
+use gateway_model::kinds::AlertRule;
 
 use crate::context::Cx;
 use crate::error::ApiError;
@@ -8,7 +9,7 @@ use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::{Query, Req};
 use crate::table::Method::{Get, Post, Put};
-use crate::table::{Placeholder, Table};
+use crate::table::{Collection, Ops, Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/audit", "list_audit", audit)
@@ -21,6 +22,13 @@ pub fn rows(t: &mut Table) {
         .parameter("resource_id", Placeholder::Text, "Only this object.")
         .parameter("request_id", Placeholder::Text, "Only this request.")
         .parameter("result", Placeholder::Text, "success, denied or failed.");
+    t.collection::<AlertRule>(Collection {
+        path: "/alerts/rules",
+        item: "/alerts/rules/{id}",
+        actions: ["create_alert_rule", "replace_alert_rule", "delete_alert_rule"],
+        ops: Ops::LIST | Ops::GET | Ops::REPLACE,
+        live: None,
+    });
     t.unsupported(
         "alerts and anomaly detection, which this version does not have",
         &[
@@ -28,8 +36,6 @@ pub fn rows(t: &mut Table) {
             (Get, "/alerts/active"),
             (Post, "/alerts/{id}/acknowledge"),
             (Post, "/alerts/{id}/resolve"),
-            (Get, "/alerts/rules"),
-            (Put, "/alerts/rules/{id}"),
             (Get, "/alerts/webhook"),
             (Put, "/alerts/webhook"),
             (Post, "/alerts/webhook/test"),

@@ -1,18 +1,24 @@
 //! The DHCP server and the settings of interfaces.
 
-use crate::table::Method::{Delete, Get, Post, Put};
-use crate::table::Table;
+use gateway_model::kinds::DhcpReservation;
+
+use crate::table::Method::{Get, Post, Put};
+use crate::table::{Collection, Ops, Table};
 
 pub fn rows(t: &mut Table) {
+    t.collection::<DhcpReservation>(Collection {
+        path: "/dhcp/reservations",
+        item: "/dhcp/reservations/{mac}",
+        actions: ["create_dhcp_reservation", "replace_dhcp_reservation", "delete_dhcp_reservation"],
+        ops: Ops::ALL,
+        live: None,
+    });
     t.unsupported(
         "the DHCP server and interface settings, which this version does not have",
         &[
             (Get, "/dhcp"),
             (Put, "/dhcp"),
             (Get, "/dhcp/leases"),
-            (Get, "/dhcp/reservations"),
-            (Post, "/dhcp/reservations"),
-            (Delete, "/dhcp/reservations/{mac}"),
             (Get, "/interfaces/{name}/config"),
             (Put, "/interfaces/{name}/config"),
             (Post, "/interfaces/{name}/dhcp/start"),

@@ -1,9 +1,30 @@
-//! Peers that sync with this gateway.
+//! Peers that sync with this gateway, and their roles. The sync itself is not part of this version.
+
+use gateway_model::kinds::{FederationRole, Node};
 
 use crate::table::Method::{Delete, Get, Post, Put};
-use crate::table::Table;
+use crate::table::{Collection, Ops, Table};
 
 pub fn rows(t: &mut Table) {
+    t.collection::<Node>(Collection {
+        path: "/nodes",
+        item: "/nodes/{id}",
+        actions: ["create_node", "replace_node", "delete_node"],
+        ops: Ops::ALL,
+        live: None,
+    });
+    t.collection::<FederationRole>(Collection {
+        path: "/federation-roles",
+        item: "/federation-roles/{id}",
+        actions: ["create_federation_role", "replace_federation_role", "delete_federation_role"],
+        ops: Ops::ALL,
+        live: None,
+    });
+    t.alias(Get, "/gateway-nodes", "/nodes", "list_gateway_nodes");
+    t.alias(Post, "/gateway-nodes", "/nodes", "create_gateway_node");
+    t.alias(Get, "/gateway-nodes/{id}", "/nodes/{id}", "get_gateway_node");
+    t.alias(Put, "/gateway-nodes/{id}", "/nodes/{id}", "replace_gateway_node");
+    t.alias(Delete, "/gateway-nodes/{id}", "/nodes/{id}", "delete_gateway_node");
     t.unsupported(
         "federation, which this version does not have",
         &[
@@ -13,20 +34,8 @@ pub fn rows(t: &mut Table) {
             (Get, "/federation/inventory"),
             (Get, "/federation/recent-events"),
             (Post, "/federation/sync"),
-            (Get, "/nodes"),
-            (Post, "/nodes"),
-            (Put, "/nodes/{id}"),
-            (Delete, "/nodes/{id}"),
             (Post, "/nodes/exchange"),
             (Post, "/nodes/{id}/approve"),
-            (Get, "/gateway-nodes"),
-            (Post, "/gateway-nodes"),
-            (Put, "/gateway-nodes/{id}"),
-            (Delete, "/gateway-nodes/{id}"),
-            (Get, "/federation-roles"),
-            (Post, "/federation-roles"),
-            (Put, "/federation-roles/{id}"),
-            (Delete, "/federation-roles/{id}"),
         ],
     );
 }

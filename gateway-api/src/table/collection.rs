@@ -62,6 +62,12 @@ pub struct Collection {
 pub type Live = fn(&Open, &State, &mut [Value]);
 
 impl Table {
+    /// A row that was declared already, to change what is special about it.
+    pub fn declared(&mut self, method: Method, path: &str) -> &mut Row {
+        let position = self.rows.iter().position(|row| row.method == method && row.path == path);
+        &mut self.rows[position.expect("only what was declared is changed")]
+    }
+
     /// The rows of a kind.
     pub fn collection<R: Resource>(&mut self, collection: Collection) {
         let kind = const { &Kind::of::<R>() };
@@ -160,7 +166,7 @@ fn list(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<R
 fn get(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
     let open = cx.open()?;
     let state = open.store.current();
-    let (value, revision) = kind.get(&state, request.params.get("id"))?;
+    let (value, revision) = kind.get(&state, &named(kind, &state, request))?;
     Ok(shown(open, &state, live, value, revision))
 }
 
@@ -177,18 +183,19 @@ fn create(
     let state = open.store.current();
     let mut reply = shown(open, &state, live, written.value, written.revision);
     reply.status = StatusCode::CREATED;
-    reply.location = Some(item.replace("{id}", &written.id.to_string()));
+    let front = item.split('{').next().unwrap_or_default();
+    reply.location = Some(format!("{front}{}", written.id));
     reply.warnings = written.warnings;
     Ok(reply)
 }
 
-fn replace(kind: &Kind, live: Option<Live>, cx: &Cx, request: Request) -> Result<Reply, ApiError> {
+fn replace(kind: &Kind, live: Option<Live>, cx: &Cx, mut request: Request) -> Result<Reply, ApiError> {
     let open = cx.open()?;
-    let input = input(request.body)?;
-    let id = request.params.get("id");
+    let input = input(std::mem::take(&mut request.body))?;
     let written: Written = cx.commit_blocking(|draft| {
-        let expected = expected(kind, draft, id, request.if_match.as_deref())?;
-        kind.replace(draft, id, expected, input)
+        let id = named(kind, draft, &request);
+        let expected = expected(kind, draft, &id, request.if_match.as_deref())?;
+        kind.replace(draft, &id, expected, input)
     })?;
     let state = open.store.current();
     let mut reply = shown(open, &state, live, written.value, written.revision);
@@ -197,13 +204,19 @@ fn replace(kind: &Kind, live: Option<Live>, cx: &Cx, request: Request) -> Result
 }
 
 fn delete(kind: &Kind, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
-    let id = request.params.get("id");
     let force = request.query.flag("force")?;
     let deleted = cx.commit_blocking(|draft| {
-        let expected = expected(kind, draft, id, request.if_match.as_deref())?;
-        kind.delete(draft, id, expected, force)
+        let id = named(kind, draft, request);
+        let expected = expected(kind, draft, &id, request.if_match.as_deref())?;
+        kind.delete(draft, &id, expected, force)
     })?;
     deleted.reply()
+}
+
+/// Id of the object that the path names by its id or its unique name. What names nothing stays as it is.
+fn named(kind: &Kind, state: &State, request: &Request) -> String {
+    let name = request.params.0.values().next().map_or("", String::as_str);
+    kind.find(state, name).map_or_else(|| name.to_owned(), |id| id.to_string())
 }
 
 /// The revision that `If-Match` allows: the current one if it names it, else a refusal.

@@ -14,18 +14,30 @@ fn name(row: &Row) -> String {
 
 /// Uses a row so that it succeeds, after making what it needs. Nothing if no way is known here.
 async fn succeed(client: &Client, row: &Row) -> Option<(usize, Answer)> {
-    let collection = COLLECTIONS.iter().find(|example| row.path.starts_with(example.path));
+    // An alias does what the other path does.
+    let of = row.path.replace("/gateway-nodes", "/nodes");
+    let collection =
+        COLLECTIONS.iter().chain([&examples::dns::RECORDS]).find(|example| of.starts_with(example.path));
+    if of.starts_with(examples::dns::RECORDS.path) {
+        client.create("/dns/zones", json!({"name": examples::dns::ZONE})).await;
+    }
     let made = match collection {
-        Some(example) if row.path.contains("{id}") => client.create(example.path, (example.body)(200)).await,
+        Some(example) if row.path.contains('{') => client.create(example.path, (example.body)(200)).await,
+        // There is one of each, and none is made.
+        None if of.starts_with("/alerts/rules") => client.get("/alerts/rules").await.data()[0].clone(),
         _ => Value::Null,
     };
-    let path = row.path.replace("{id}", made["id"].as_str().unwrap_or_default());
+    let id = made["id"].as_str().unwrap_or_default();
+    let path =
+        ["{id}", "{domain}", "{mac}"].iter().fold(row.path.to_owned(), |path, name| path.replace(name, id));
     let body = match (row.method.as_str(), row.path) {
         (_, "/tunnels/import-wireguard") => {
             Some(json!({"name": "imported", "config": examples::WIREGUARD_CONF}))
         }
         (_, "/routing/policies/apply" | "/enforce/reconcile") => None,
         ("POST", path) if path.contains("{id}") => None,
+        ("PUT", "/alerts/rules/{id}") => Some(made.clone()),
+        ("DELETE", "/dns/allowlist" | "/dns/blocklist") => Some(json!({"domains": ["site.example"]})),
         ("POST", _) => Some((collection?.body)(201)),
         ("PUT", "/pq-crypto") => Some(json!({"mode": "preferred"})),
         ("PUT", _) => Some((collection?.body)(202)),

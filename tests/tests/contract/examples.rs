@@ -2,18 +2,31 @@
 
 use serde_json::{Value, json};
 
+pub mod dns;
+
 /// A collection and a body that it accepts. Bodies of one collection differ by `n`.
 pub struct Example {
     pub path: &'static str,
     pub body: fn(u8) -> Value,
 }
 
-pub const COLLECTIONS: [Example; 5] = [
+pub const COLLECTIONS: &[Example] = &[
     Example { path: "/devices", body: device },
     Example { path: "/device-groups", body: device_group },
     Example { path: "/trust-classes", body: trust_class },
     Example { path: "/tunnels", body: tunnel },
     Example { path: "/routing/policies", body: policy },
+    Example { path: "/dns/filter-rules", body: dns::filter_rule },
+    Example { path: "/dns/zones", body: dns::zone },
+    Example { path: "/dns/forwarders", body: dns::forwarder },
+    Example { path: "/dns/rewrites", body: dns::rewrite },
+    Example { path: "/dns/allowlist", body: dns::listed_domain },
+    Example { path: "/dns/blocklist", body: dns::listed_domain },
+    Example { path: "/dns/presets", body: dns::dns_preset },
+    Example { path: "/dns/threat-feeds", body: dns::feed },
+    Example { path: "/dhcp/reservations", body: dns::reservation },
+    Example { path: "/nodes", body: dns::node },
+    Example { path: "/federation-roles", body: dns::federation_role },
 ];
 
 pub fn device(n: u8) -> Value {

@@ -3,6 +3,7 @@
 
 mod audit;
 mod client;
+mod collections_dns;
 mod envelope;
 mod examples;
 mod objects;

@@ -1,0 +1,186 @@
+//! Many domains at once on the allowlist and the blocklist: all of them in one change, or none.
+
+use std::sync::Arc;
+
+use gateway_model::domain::DomainName;
+use gateway_model::kinds::{DnsAllow, DnsBlock};
+use gateway_model::problem::code;
+use gateway_model::{EditError, Kind, Problems, Resource, State, Warning};
+use http::StatusCode;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::{Answer, With};
+use crate::request::{Body, Req, decode};
+use crate::table::Method::{Delete, Post};
+use crate::table::{Audit, Effect, Table, Work, output_schema};
+
+/// Most domains of one request.
+const MAX_DOMAINS: usize = 10_000;
+
+/// A kind whose entries may be domains.
+pub(super) trait DomainList: Resource {
+    fn is_enabled(&self) -> bool;
+    fn enable(&mut self);
+}
+
+impl DomainList for DnsAllow {
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn enable(&mut self) {
+        self.enabled = true;
+    }
+}
+
+impl DomainList for DnsBlock {
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn enable(&mut self) {
+        self.enabled = true;
+    }
+}
+
+/// Domains to put on a list or to take off it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Domains {
+    /// One of them.
+    domain: Option<String>,
+    /// Several of them.
+    domains: Vec<String>,
+}
+
+/// What became of the domains, each in its one spelling.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Changed {
+    changed: Vec<String>,
+    /// They stood on the list already, or did not stand on it.
+    unchanged: Vec<String>,
+}
+
+/// Lets POST take many domains, and adds the DELETE that does.
+pub(super) fn rows<L: DomainList>(t: &mut Table, path: &'static str, operation: &'static str) {
+    let row = t.declared(Post, path);
+    row.summary = "Put a domain, a list on the web, or several domains on it";
+    row.doc =
+        "With `domains` all of them are put on it in one change, and the answer tells which were not there.";
+    row.input = Some(input_schema::<L>);
+    row.output = Some(answer_schema::<L>);
+    let Work::Handler(one) = row.work.clone() else { return };
+    row.work = Work::Handler(Arc::new(move |cx, request| match &request.body {
+        Body::Json(Value::Object(map)) if map.contains_key("domains") => {
+            let input = Value::Object(map.clone());
+            Box::pin(async move { add::<L>(cx, input).await?.reply() })
+        }
+        _ => one(cx, request),
+    }));
+    let effect = Effect::Stores(Audit { action: operation, resource_type: L::NOUN });
+    let row = t.action(path, operation, effect, remove::<L>);
+    row.method = Delete;
+    row.input_required = true;
+    row.summary = "Take domains off it";
+    row.doc = "All of them in one change; those that are not on it are no mistake.";
+}
+
+fn input_schema<L: DomainList>(generator: &mut SchemaGenerator) -> Schema {
+    let one = Kind::of::<L>().input_schema(generator);
+    let many = generator.subschema_for::<Domains>();
+    json_schema!({ "anyOf": [one, many] })
+}
+
+fn answer_schema<L: DomainList>(generator: &mut SchemaGenerator) -> Schema {
+    let one = output_schema::<L>(generator);
+    let many = generator.subschema_for::<Changed>();
+    json_schema!({ "anyOf": [one, many] })
+}
+
+async fn add<L: DomainList>(cx: Cx, input: Value) -> Result<With<Changed>, ApiError> {
+    let (domains, mut warnings) = decode::<Domains>(input)?;
+    let names = names(domains)?;
+    let (changed, more) = cx.commit(move |draft| put_all::<L>(draft, names)).await?;
+    warnings.extend(more);
+    let mut answer = With::new(changed);
+    answer.status = StatusCode::CREATED;
+    answer.warnings = warnings;
+    Ok(answer)
+}
+
+async fn remove<L: DomainList>(cx: Cx, request: Req<Domains>) -> Result<Changed, ApiError> {
+    let names = names(request.input)?;
+    cx.commit(move |draft| take_all::<L>(draft, names)).await
+}
+
+/// The domains, each once, or what is wrong with them.
+fn names(domains: Domains) -> Result<Vec<DomainName>, ApiError> {
+    let mut problems = Problems::new();
+    let mut names: Vec<DomainName> = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    if domains.domains.len() > MAX_DOMAINS {
+        problems.add(code::RANGE, "domains", format!("At most {MAX_DOMAINS} domains at once."));
+        return Err(ApiError::validation(&problems));
+    }
+    let several = domains.domains.iter().enumerate().map(|(index, text)| (format!("domains[{index}]"), text));
+    for (path, text) in domains.domain.iter().map(|text| ("domain".to_owned(), text)).chain(several) {
+        match DomainName::parse(text) {
+            Ok(name) => names.extend(seen.insert(name.clone()).then_some(name)),
+            Err(error) => drop(problems.add(code::FORMAT, path, format!("Not a domain: {error}."))),
+        }
+    }
+    if names.is_empty() {
+        let path = if domains.domain.is_some() { "domain" } else { "domains" };
+        problems.required(path);
+    }
+    if problems.is_empty() { Ok(names) } else { Err(ApiError::validation(&problems)) }
+}
+
+fn put_all<L: DomainList>(
+    draft: &mut State,
+    names: Vec<DomainName>,
+) -> Result<(Changed, Vec<Warning>), EditError> {
+    let kind = const { &Kind::of::<L>() };
+    let mut answer = Changed::default();
+    let mut warnings: Vec<Warning> = Vec::new();
+    for name in names {
+        let have = L::table(draft).by_key(name.as_str()).map(|entry| (entry.meta().id, entry.is_enabled()));
+        let more = match have {
+            Some((_, true)) => {
+                answer.unchanged.push(name.to_string());
+                continue;
+            }
+            Some((id, false)) => draft.update::<L>(id, None, L::enable)?.1,
+            None => kind.create(draft, json!({"domain": name}))?.warnings,
+        };
+        // What holds for the object as a whole holds for each of them: once is enough.
+        for mut warning in more {
+            if warning.path == "domain" {
+                warning.message = format!("{name}: {}", warning.message);
+            }
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        answer.changed.push(name.to_string());
+    }
+    Ok((answer, warnings))
+}
+
+fn take_all<L: DomainList>(draft: &mut State, names: Vec<DomainName>) -> Result<Changed, EditError> {
+    let mut answer = Changed::default();
+    for name in names {
+        match L::table(draft).by_key(name.as_str()).map(|entry| entry.meta().id) {
+            Some(id) => {
+                draft.remove::<L>(id, None, false)?;
+                answer.changed.push(name.to_string());
+            }
+            None => answer.unchanged.push(name.to_string()),
+        }
+    }
+    Ok(answer)
+}
