@@ -1,9 +1,9 @@
 //! The resolver's objects: filters, zones, lists, forwarders. The resolver itself is not part of this version.
 
+use gateway_model::State;
 use gateway_model::kinds::{
     DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone, ThreatFeed,
 };
-use gateway_model::State;
 use serde_json::Value;
 
 use crate::gateway::Open;
