@@ -210,7 +210,8 @@ pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &m
     let mut previous = 0;
     if let Some(flow) = environment.flow(&key) {
         let idle = if packet.protocol == TCP { IDLE_TCP } else { IDLE_OTHER };
-        let age = now.wrapping_sub(flow.seen);
+        // Another processor may have seen it later than this one read the clock.
+        let age = now.saturating_sub(flow.seen);
         // An opening segment repeats the one before it, or, after others, opens another connection
         // with the ports of an earlier one.
         let another = packet.opening && flow.established != 0;

@@ -136,3 +136,32 @@ impl Environment for PlanEnvironment<'_> {
         self.now.get()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gateway_common::classify::{Classified, IpPacket, UDP};
+    use gateway_common::verdict::decide;
+
+    use super::*;
+
+    #[test]
+    fn a_flow_keeps_its_leg_until_it_was_idle_for_too_long() {
+        let choice = Choice::legs(&[16, 17]);
+        let plan = Dataplane {
+            header: PlanValue { all: 0, ..PlanValue::default() },
+            actions: vec![ActionValue { v4: choice, v6: choice, policy: 1, ..ActionValue::default() }],
+            ..Dataplane::default()
+        };
+        let environment = PlanEnvironment::new(Some(&plan));
+        let leg_at = |seconds: u64| {
+            environment.now.set(seconds * 1_000_000_000);
+            let packet = IpPacket { protocol: UDP, ..IpPacket::default() };
+            decide(&Ok(Classified::Ip(packet)), &environment).leg
+        };
+        assert_eq!(leg_at(10_000), 16);
+        assert_eq!(leg_at(9_990), 16, "by a clock that is behind");
+        assert_eq!(leg_at(10_250), 16);
+        assert_eq!(leg_at(10_500), 16, "each packet counts");
+        assert_eq!(leg_at(10_900), 17, "another flow with the same ports");
+    }
+}
