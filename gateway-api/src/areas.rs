@@ -12,6 +12,7 @@ mod alerts;
 mod auth;
 mod backup;
 mod bluetooth;
+mod bridges;
 mod devices;
 mod dhcp;
 mod diagnostics;
@@ -25,7 +26,9 @@ mod roles;
 mod routing;
 mod security;
 mod service;
+mod services;
 mod splitting;
+mod test_definitions;
 mod tunnels;
 mod wan;
 

@@ -41,20 +41,11 @@ pub fn rows(t: &mut Table) {
     );
 }
 
-/// Kinds of the contract that this version does not have.
-const UNBUILT: [&str; 3] = ["profile", "privacy_class", "proxy"];
-
 async fn references(cx: Cx, request: Req<()>) -> Result<References, ApiError> {
     let (kind, id) = (request.params.get("type"), request.params.get("id"));
     let state = cx.open()?.store.current();
     let Some(found) = registry::kind(kind) else {
-        let noun = kind.replace('-', "_");
-        if UNBUILT.contains(&noun.as_str()) {
-            return Err(ApiError::not_supported(&format!(
-                "objects of type {noun}, which this version does not have"
-            )));
-        }
-        let allowed: Vec<&str> = registry::KINDS.iter().map(|kind| kind.noun).chain(UNBUILT).collect();
+        let allowed: Vec<&str> = registry::KINDS.iter().map(|kind| kind.noun).collect();
         return Err(ApiError::invalid_parameter("type", format!("There are no objects of type {kind:?}."))
             .detail("allowed", allowed));
     };

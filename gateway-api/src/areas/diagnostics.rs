@@ -1,11 +1,12 @@
 //! Packet capture, captive portal detection, network tests.
 
-use crate::table::Method::{Delete, Get, Post, Put};
+use crate::table::Method::{Delete, Get, Post};
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
+    super::test_definitions::rows(t);
     t.unsupported(
-        "packet capture, portal detection and network tests, which this version does not have",
+        "packet capture and portal detection, which this version does not have",
         &[
             (Get, "/diagnostics/captures"),
             (Get, "/diagnostics/capture/presets"),
@@ -14,12 +15,6 @@ pub fn rows(t: &mut Table) {
             (Delete, "/diagnostics/capture/{id}"),
             (Get, "/diagnostics/capture/{id}/stream"),
             (Post, "/captive/check"),
-            (Get, "/test-definitions"),
-            (Post, "/test-definitions"),
-            (Get, "/test-definitions/{id}"),
-            (Put, "/test-definitions/{id}"),
-            (Delete, "/test-definitions/{id}"),
-            (Post, "/test-definitions/run"),
         ],
     );
 }

@@ -87,7 +87,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         stored_revision: stored.0,
         applied_revision: state.applied.revision.0,
         applied_at: state.applied.at,
-        pending_changes: stored > state.applied.revision,
+        pending_changes: state.pending_policies() > 0,
     })
 }
 

@@ -36,7 +36,7 @@ pub fn rows(t: &mut Table) {
     t.stream("/events", "get_events", events::MEDIA, |cx: Cx, _| async move { Ok(events::body(cx.open()?)) })
         .summary("That something changed, as server-sent events")
         .doc("revision: the store was changed. status: the kernel was compared with the plan.");
-    t.unsupported("the list of services, which this version does not have", &[(Get, "/services")]);
+    super::services::rows(t);
     t.unsupported_outside("metrics, which this version does not have", &[(Get, "/metrics")]);
 }
 

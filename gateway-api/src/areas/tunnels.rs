@@ -1,4 +1,4 @@
-//! Tunnels, and the bridges and proxies that this version does not have.
+//! Tunnels.
 
 use gateway_ctl::effects::wireguard::{generate_keypair, generate_preshared_key};
 use gateway_ctl::reconcile::Reason;
@@ -16,7 +16,7 @@ use crate::error::{ApiError, Code};
 use crate::gateway::Open;
 use crate::reply::With;
 use crate::request::Req;
-use crate::table::Method::{Delete, Get, Post, Put};
+use crate::table::Method::Post;
 use crate::table::collection::{Live, Object, expected, shown};
 use crate::table::{Audit, Collection, Effect, Ops, Placeholder, Table};
 
@@ -70,29 +70,7 @@ pub fn rows(t: &mut Table) {
 
 fn unbuilt(t: &mut Table) {
     t.unsupported("OpenVPN tunnels, which this version does not have", &[(Post, "/tunnels/upload-ovpn")]);
-    t.unsupported(
-        "bridges, which this version does not have",
-        &[
-            (Get, "/bridges"),
-            (Post, "/bridges"),
-            (Get, "/bridges/status"),
-            (Get, "/bridges/{id}"),
-            (Put, "/bridges/{id}"),
-            (Delete, "/bridges/{id}"),
-            (Post, "/bridges/{id}/toggle"),
-            (Post, "/bridges/{id}/test"),
-        ],
-    );
-    t.unsupported(
-        "SOCKS5 proxies, which this version does not have",
-        &[
-            (Get, "/proxies"),
-            (Post, "/proxies"),
-            (Get, "/proxies/{id}"),
-            (Put, "/proxies/{id}"),
-            (Delete, "/proxies/{id}"),
-        ],
-    );
+    super::bridges::rows(t);
 }
 
 /// What is observed of the tunnels and of their peers.

@@ -12,19 +12,37 @@ fn name(row: &Row) -> String {
     format!("{} {}", row.method.as_str(), row.path)
 }
 
+/// The body of a collection whose objects need others: made after those.
+async fn dependent(client: &Client, path: &str) -> Option<(&'static str, Value)> {
+    if path.starts_with("/exceptions") {
+        let device = client.create("/devices", examples::device(9)).await;
+        return Some(("/exceptions", json!({"type": "quarantine", "device_id": device["id"]})));
+    }
+    if path.starts_with("/splitting/endpoints") {
+        client.create("/tunnels", examples::tunnel(9)).await;
+        return Some(("/splitting/endpoints", json!({"tunnel": "exit-9"})));
+    }
+    let records = &examples::dns::RECORDS;
+    if path.starts_with(records.path) {
+        client.create("/dns/zones", json!({"name": examples::dns::ZONE})).await;
+        return Some((records.path, (records.body)(1)));
+    }
+    None
+}
+
 /// Uses a row so that it succeeds, after making what it needs. Nothing if no way is known here.
 async fn succeed(client: &Client, row: &Row) -> Option<(usize, Answer)> {
     // An alias does what the other path does.
     let of = row.path.replace("/gateway-nodes", "/nodes");
-    let collection =
-        COLLECTIONS.iter().chain([&examples::dns::RECORDS]).find(|example| of.starts_with(example.path));
-    if of.starts_with(examples::dns::RECORDS.path) {
-        client.create("/dns/zones", json!({"name": examples::dns::ZONE})).await;
-    }
-    let made = match collection {
-        Some(example) if row.path.contains('{') => client.create(example.path, (example.body)(200)).await,
+    let collection = COLLECTIONS.iter().find(|example| of.starts_with(example.path));
+    let dependent = dependent(client, row.path).await;
+    let made = match (collection, &dependent) {
+        (_, Some((path, body))) if row.path.contains("{id}") => client.create(path, body.clone()).await,
+        (Some(example), None) if row.path.contains('{') => {
+            client.create(example.path, (example.body)(200)).await
+        }
         // There is one of each, and none is made.
-        None if of.starts_with("/alerts/rules") => client.get("/alerts/rules").await.data()[0].clone(),
+        (None, None) if of.starts_with("/alerts/rules") => client.get("/alerts/rules").await.data()[0].clone(),
         _ => Value::Null,
     };
     let id = made["id"].as_str().unwrap_or_default();
@@ -36,7 +54,8 @@ async fn succeed(client: &Client, row: &Row) -> Option<(usize, Answer)> {
         }
         (_, "/routing/policies/apply" | "/enforce/reconcile") => None,
         ("POST", path) if path.contains("{id}") => None,
-        ("PUT", "/alerts/rules/{id}") => Some(made.clone()),
+        ("POST", _) if dependent.is_some() => dependent.map(|(_, body)| body),
+        ("PUT", "/alerts/rules/{id}" | "/dns/records/{id}") => Some(made.clone()),
         ("DELETE", "/dns/allowlist" | "/dns/blocklist") => Some(json!({"domains": ["site.example"]})),
         ("POST", _) => Some((collection?.body)(201)),
         ("PUT", "/pq-crypto") => Some(json!({"mode": "preferred"})),

@@ -16,6 +16,13 @@ pub const COLLECTIONS: &[Example] = &[
     Example { path: "/trust-classes", body: trust_class },
     Example { path: "/tunnels", body: tunnel },
     Example { path: "/routing/policies", body: policy },
+    Example { path: "/profiles", body: profile },
+    Example { path: "/chains", body: chain },
+    Example { path: "/privacy-classes", body: privacy_class },
+    Example { path: "/proxies", body: proxy },
+    Example { path: "/bridges", body: bridge },
+    Example { path: "/segments", body: segment },
+    Example { path: "/test-definitions", body: test_definition },
     Example { path: "/dns/filter-rules", body: dns::filter_rule },
     Example { path: "/dns/zones", body: dns::zone },
     Example { path: "/dns/forwarders", body: dns::forwarder },
@@ -63,6 +70,49 @@ pub fn policy(n: u8) -> Value {
         "name": format!("policy {n}"), "priority": 100 + u16::from(n), "enabled": true,
         "source_type": "subnet", "source_value": format!("10.1.{n}.0/24"), "hops": [],
         "fail_policy": "fail-closed",
+    })
+}
+
+pub fn profile(n: u8) -> Value {
+    json!({
+        "name": format!("profile {n}"), "hops": [{"type": "interface", "target": "eth0"}],
+        "fail_policy": "fail-closed", "privacy_class": "standard",
+    })
+}
+
+pub fn chain(n: u8) -> Value {
+    json!({
+        "name": format!("chain {n}"),
+        "hops": [{"type": "interface", "target": "eth0"}, {"type": "vpn", "target": "exit-1"}],
+    })
+}
+
+pub fn privacy_class(n: u8) -> Value {
+    json!({"name": format!("privacy {n}"), "block_doh": true, "fail_policy_floor": "fail-degraded"})
+}
+
+pub fn proxy(n: u8) -> Value {
+    json!({"name": format!("proxy-{n}"), "address": "192.0.2.7", "username": "u", "password": "hunter2"})
+}
+
+pub fn bridge(n: u8) -> Value {
+    json!({
+        "name": format!("bridge-{n}"), "kind": "transport",
+        "transport": {"type": "udp2tcp", "address": "192.0.2.8", "port": 443},
+    })
+}
+
+pub fn segment(n: u8) -> Value {
+    json!({
+        "name": format!("segment {n}"), "interface": "eth1", "vlan_id": n, "cidr": format!("192.168.{n}.0/24"),
+        "trust_class": "guest",
+    })
+}
+
+pub fn test_definition(n: u8) -> Value {
+    json!({
+        "name": format!("test {n}"), "source": {"cidr": "192.168.1.0/24"}, "deny": ["203.0.113.7:25"],
+        "gate": false,
     })
 }
 

@@ -4,6 +4,7 @@
 mod audit;
 mod client;
 mod collections_dns;
+mod collections_routing;
 mod envelope;
 mod examples;
 mod objects;

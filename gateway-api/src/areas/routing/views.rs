@@ -1,9 +1,11 @@
 //! What the gateway makes of the policies: applying them, explaining them, showing the plan.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use gateway_core::compile::Input;
 use gateway_core::conflicts::Conflict;
 use gateway_core::evaluate::{self, Evaluation};
+use gateway_core::expectation::{self, TestResult};
 use gateway_core::matrix::{self, FailRow, LeakMatrix};
 use gateway_core::render::{self, Enforcement, Render};
 use gateway_ctl::reconcile::{Reason, Status};
@@ -97,11 +99,7 @@ pub struct Applied {
 }
 
 pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
-    cx.commit(|draft| {
-        draft.freeze_applied();
-        Ok(())
-    })
-    .await?;
+    freeze(&cx).await?;
     let open = cx.open()?;
     let status = open.reconcile(Reason::Apply).await?;
     let dataplane = status.as_ref().and_then(|status| status.subsystems.get("dataplane"));
@@ -126,6 +124,36 @@ pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
     });
     answer.warnings = failures(status.as_ref());
     Ok(answer)
+}
+
+/// Makes the stored policies the applied ones, unless a gating test fails on them.
+async fn freeze(cx: &Cx) -> Result<(), ApiError> {
+    let open = cx.open()?;
+    let (network, facts) = (open.enforcement.network().clone(), open.enforcement.facts());
+    let failed: Arc<OnceLock<Vec<TestResult>>> = Arc::default();
+    let told = failed.clone();
+    let frozen = cx.commit(move |draft| {
+        draft.freeze_applied();
+        let input = Input { state: draft, network: &network, facts: &facts, now: draft.now() };
+        let failing = expectation::failing_gates(&input);
+        if failing.is_empty() {
+            return Ok(());
+        }
+        let reasons: Vec<String> =
+            failing.iter().map(|test| format!("{:?}: {}", test.name, test.failures.join("; "))).collect();
+        let reason =
+            format!("the policies fail {} of the gating tests: {}", failing.len(), reasons.join("; "));
+        // Nobody else sets it.
+        let _ = failed.set(failing);
+        Err(EditError::PolicyConflict { policies: Vec::new(), reason })
+    });
+    frozen.await.map_err(|error| match told.get() {
+        Some(failing) => error
+            .detail("stage", "test_definitions")
+            .detail("kept_previous", true)
+            .detail("failures", serde_json::json!(failing)),
+        None => error,
+    })
 }
 
 async fn reconcile(cx: Cx, _: Req<()>) -> Result<With<Run>, ApiError> {

@@ -1,0 +1,337 @@
+//! Profiles, chains, classes, exceptions and network tests: what they do to policies, and what protects them.
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::examples;
+
+fn id(object: &Value) -> String {
+    object["id"].as_str().expect("an id").to_owned()
+}
+
+async fn apply(client: &Client) -> Value {
+    let answer = client.send("POST", "/routing/policies/apply", None, &[]).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.data()
+}
+
+async fn evaluate(client: &Client, device: &Value) -> Value {
+    client.post("/policy/evaluate", json!({"device_id": device["id"]})).await.data()
+}
+
+fn policy_for(device: &Value, more: Value) -> Value {
+    let mut policy = json!({"name": "p", "source_type": "device", "source_value": device["id"]});
+    policy.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    policy
+}
+
+#[tokio::test]
+async fn a_policy_takes_its_way_from_its_profile_as_it_was_at_the_apply() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    client.create("/tunnels", examples::tunnel(1)).await;
+    client.create("/tunnels", examples::tunnel(2)).await;
+    let body = json!({"name": "exit", "hops": [{"type": "vpn", "target": "exit-1"}], "fail_policy": "fail-degraded", "sticky": "source"});
+    let profile = client.create("/profiles", body).await;
+    let policy = client.create("/routing/policies", policy_for(&device, json!({"profile": "exit"}))).await;
+    assert_eq!((&policy["hops"], &policy["fail_policy"]), (&json!([]), &Value::Null), "{policy}");
+    let effective = &policy["effective"];
+    assert_eq!(effective["hops"][0]["target"], "exit-1", "{policy}");
+    assert_eq!(
+        (&effective["fail_policy"], &effective["sticky"]),
+        (&json!("fail-degraded"), &json!("source"))
+    );
+    apply(&client).await;
+    assert_eq!(client.get("/status").await.data()["pending_changes"], false);
+    assert_eq!(evaluate(&client, &device).await["hops"][0]["target"], "exit-1");
+
+    let mut edited = client.get(&format!("/profiles/{}", id(&profile))).await.data();
+    edited["hops"] = json!([{"type": "vpn", "target": "exit-2"}]);
+    assert_eq!(client.put(&format!("/profiles/{}", id(&profile)), edited).await.status, 200);
+    assert_eq!(client.get("/status").await.data()["pending_changes"], true);
+    let before = evaluate(&client, &device).await;
+    assert_eq!((&before["hops"][0]["target"], &before["pending_changes"]), (&json!("exit-1"), &json!(1)));
+    apply(&client).await;
+    assert_eq!(evaluate(&client, &device).await["hops"][0]["target"], "exit-2");
+}
+
+#[tokio::test]
+async fn a_chain_stands_in_place_of_hops_and_fares_as_badly_as_they_do() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    client.create("/tunnels", examples::tunnel(1)).await;
+    let hops = json!([{"type": "interface", "target": "eth0"}, {"type": "vpn", "target": "exit-1"}]);
+    let chain = client.create("/chains", json!({"name": "two", "hops": hops})).await;
+    assert_eq!((&chain["status"], &chain["latency_ms"]), (&json!("down"), &Value::Null), "{chain}");
+    let policy = client.create("/routing/policies", policy_for(&device, json!({"chain": chain["id"]}))).await;
+    assert_eq!(policy["effective"]["hops"], hops);
+    client.post("/chains", json!({"name": "one", "hops": [hops[0]]})).await.error(422, "validation_failed");
+    let both = policy_for(&device, json!({"chain": "two", "hops": hops}));
+    client.post("/routing/policies", both).await.error(422, "validation_failed");
+    // A tunnel has one underlay at a time, whoever demands it.
+    client.create("/tunnels", examples::tunnel(2)).await;
+    let other = json!({"name": "q", "source_type": "vlan", "source_value": "7", "hops": [{"type": "vpn", "target": "exit-2"}, {"type": "vpn", "target": "exit-1"}]});
+    let details = client.post("/routing/policies", other).await.error(409, "policy_conflict");
+    assert_eq!(details["policies"], json!([policy["id"]]));
+}
+
+#[tokio::test]
+async fn a_privacy_class_makes_policies_fail_more_strictly_and_never_less() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    for (class, own, want) in [
+        ("isolated", "fail-open", "fail-closed"),
+        ("strict", "fail-open", "fail-degraded"),
+        ("strict", "fail-closed", "fail-closed"),
+        ("open", "fail-open", "fail-open"),
+    ] {
+        let body = policy_for(&device, json!({"privacy_class": class, "fail_policy": own, "enabled": false}));
+        let policy = client.create("/routing/policies", body).await;
+        assert_eq!(policy["effective"]["fail_policy"], want, "{class} {own}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_referred_to_stays_and_is_counted_in_every_spelling() {
+    let client = Client::new();
+    let class = client.create("/privacy-classes", json!({"name": "ours"})).await;
+    let profile = client.create("/profiles", json!({"name": "exit", "privacy_class": "ours"})).await;
+    let mut body = examples::device(1);
+    body["profile"] = profile["id"].clone();
+    body["privacy_class"] = json!("ours");
+    let answer = client.post("/devices", body).await;
+    assert!(answer.json()["warnings"].to_string().contains("without effect"), "{}", answer.text);
+    let device = answer.data();
+    client.create("/routing/policies", policy_for(&device, json!({"profile": "exit"}))).await;
+    for path in [format!("/references/profile/{}", id(&profile)), "/references/profile/exit".to_owned()] {
+        let found = client.get(&path).await.data();
+        assert_eq!(
+            (
+                &found["referenced_by"]["devices"],
+                &found["referenced_by"]["routing_policies"],
+                &found["total"]
+            ),
+            (&json!(1), &json!(1), &json!(2)),
+            "{found}"
+        );
+    }
+    for kind in ["privacy_class", "privacy-class"] {
+        let found = client.get(&format!("/references/{kind}/ours")).await.data();
+        assert_eq!((&found["referenced_by"]["devices"], &found["total"]), (&json!(1), &json!(2)), "{found}");
+    }
+    for path in [format!("/profiles/{}", id(&profile)), format!("/privacy-classes/{}", id(&class))] {
+        let details = client.delete(&path).await.error(409, "in_use");
+        assert_eq!(details["references"]["total"], 2, "{details}");
+        let mut renamed = client.get(&path).await.data();
+        renamed["name"] = json!("another");
+        client.put(&path, renamed).await.error(409, "in_use");
+    }
+    let mut body = examples::device(2);
+    body["profile"] = json!("nothing");
+    client.post("/devices", body).await.error(422, "unknown_reference");
+    client.get("/references/proxy/nothing").await.error(404, "not_found");
+}
+
+#[tokio::test]
+async fn an_exception_lets_a_device_out_at_once_until_it_is_revoked() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    client.create("/routing/policies", policy_for(&device, json!({"hops": []}))).await;
+    apply(&client).await;
+    assert_eq!(evaluate(&client, &device).await["decision"], "block");
+    let body = json!({"type": "temporary-direct", "device_id": device["id"], "allow_direct": true, "reason": "portal"});
+    let exception = client.create("/exceptions", body).await;
+    assert_eq!((&exception["status"], &exception["duration_min"]), (&json!("active"), &json!(60)));
+    assert!((3590..=3600).contains(&exception["remaining_sec"].as_i64().expect("seconds")), "{exception}");
+    assert_eq!(exception["created_by"], "admin", "{exception}");
+    let answer = evaluate(&client, &device).await;
+    assert_eq!(answer["decision"], "direct", "{answer}");
+    assert_eq!(answer["effective"]["exceptions"][0]["id"], exception["id"]);
+    assert_eq!(answer["matched_policies"][0]["id"], exception["id"], "{answer}");
+    let shown = client.get("/policy/leak-matrix").await.data();
+    assert_eq!(shown["rows"][0]["policy_id"], exception["id"], "{shown}");
+    assert_eq!(client.get("/policy/fail-matrix").await.data().as_array().map(Vec::len), Some(2));
+    assert_eq!(client.get("/exceptions/active").await.data()[0]["id"], exception["id"]);
+    assert_eq!(client.get("/enforce").await.data()["valid_until"], exception["expires_at"]);
+
+    let item = format!("/exceptions/{}", id(&exception));
+    assert_eq!(client.delete(&item).await.status, 200);
+    assert_eq!(evaluate(&client, &device).await["decision"], "block");
+    let revoked = client.get(&item).await.data();
+    assert_eq!((&revoked["status"], &revoked["remaining_sec"]), (&json!("revoked"), &json!(0)));
+    assert_eq!(client.get("/exceptions/active").await.data(), json!([]));
+    assert_eq!(client.get("/exceptions?status=revoked").await.data().as_array().map(Vec::len), Some(1));
+    // The record of one that has ended can be deleted.
+    assert_eq!(client.delete(&item).await.status, 200);
+    client.get(&item).await.error(404, "not_found");
+}
+
+#[tokio::test]
+async fn quarantine_blocks_whatever_the_policies_say() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    client.create("/routing/policies", policy_for(&device, json!({"fail_policy": "fail-open"}))).await;
+    apply(&client).await;
+    assert_eq!(evaluate(&client, &device).await["decision"], "direct");
+    for kind in ["emergency-bypass", "quarantine"] {
+        let body = json!({"type": kind, "device_id": device["id"], "allow_direct": true});
+        client.create("/exceptions", body).await;
+    }
+    let answer = evaluate(&client, &device).await;
+    assert_eq!(answer["decision"], "block", "{answer}");
+    assert!(answer["sentence"].as_str().is_some_and(|text| text.contains("quarantine")), "{answer}");
+    // They go with their device.
+    client.create("/devices", examples::device(2)).await;
+    let policy = client.get("/routing/policies").await.data()[0].clone();
+    client.delete(&format!("/routing/policies/{}", id(&policy))).await;
+    apply(&client).await;
+    assert_eq!(client.delete(&format!("/devices/{}", id(&device))).await.status, 200);
+    assert_eq!(client.get("/exceptions").await.data(), json!([]));
+}
+
+#[tokio::test]
+async fn exceptions_that_cannot_be_are_refused_and_idle_ones_say_so() {
+    let client = Client::new();
+    let mut body = examples::device(1);
+    body["privacy_class"] = json!("isolated");
+    let isolated = client.create("/devices", body).await;
+    let device = client.create("/devices", examples::device(2)).await;
+    let refused = |body: Value| {
+        let client = &client;
+        async move { client.post("/exceptions", body).await.error(422, "validation_failed")["fields"].clone() }
+    };
+    for minutes in [0, -5, 1441] {
+        let body = json!({"type": "quarantine", "device_id": device["id"], "duration_min": minutes});
+        assert_eq!(refused(body).await[0]["path"], "duration_min", "{minutes}");
+    }
+    for kind in ["service-allowlist", "captive-portal"] {
+        let body = json!({"type": kind, "device_id": device["id"], "allow_direct": true});
+        assert_eq!(refused(body).await[0]["rule"], "not_supported", "{kind}");
+    }
+    assert_eq!(refused(json!({"type": "holiday", "device_id": device["id"]})).await[0]["rule"], "enum");
+    assert_eq!(refused(json!({"type": "quarantine"})).await[0]["path"], "device_id");
+    let body = json!({"type": "emergency-bypass", "device_id": isolated["id"], "allow_direct": true});
+    assert_eq!(refused(body).await[0]["rule"], "conflict");
+    let unknown = json!({"type": "quarantine", "device_id": "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11"});
+    client.post("/exceptions", unknown).await.error(422, "unknown_reference");
+    let idle =
+        client.post("/exceptions", json!({"type": "diagnostic-bypass", "device_id": device["id"]})).await;
+    assert_eq!(idle.json()["warnings"][0]["path"], "allow_direct", "{}", idle.text);
+    assert_eq!(evaluate(&client, &device).await["effective"]["exceptions"][0]["effective"], false);
+}
+
+#[tokio::test]
+async fn a_gating_test_that_fails_blocks_the_apply() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    let test = client
+        .create(
+            "/test-definitions",
+            json!({"name": "no mail", "source": {"device": device["id"]}, "deny": ["203.0.113.7:25"]}),
+        )
+        .await;
+    let details =
+        client.send("POST", "/routing/policies/apply", None, &[]).await.error(409, "policy_conflict");
+    assert_eq!(details["failures"][0]["id"], test["id"], "{details}");
+    assert_eq!((&details["stage"], &details["kept_previous"]), (&json!("test_definitions"), &json!(true)));
+    assert_eq!(client.get("/status").await.data()["applied_revision"], 0);
+    assert_eq!(client.last_audit().await["result"], "failed");
+    let report = client.post("/test-definitions/run", json!({})).await.data();
+    assert_eq!((&report["pass"], &report["results"][0]["pass"]), (&json!(false), &json!(false)), "{report}");
+
+    let body =
+        json!({"name": "mail", "source_type": "destination", "source_value": "0.0.0.0/0:25", "hops": []});
+    client.create("/routing/policies", body).await;
+    let report = client.post("/test-definitions/run", json!({})).await.data();
+    assert_eq!(report["pass"], true, "{report}");
+    let applied = client.post("/test-definitions/run", json!({"policies": "applied"})).await.data();
+    assert_eq!(applied["pass"], false, "{applied}");
+    apply(&client).await;
+}
+
+#[tokio::test]
+async fn tests_expect_ways_out_and_live_ones_are_not_pretended() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    client.create("/tunnels", examples::tunnel(1)).await;
+    let hops = json!([{"type": "vpn", "target": "exit-1"}]);
+    client.create("/routing/policies", policy_for(&device, json!({"hops": hops}))).await;
+    let make = |name: &'static str, more: Value| {
+        let mut body =
+            json!({"name": name, "source": {"device": device["id"]}, "accept": ["203.0.113.7:443"]});
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        body
+    };
+    let right = client.create("/test-definitions", make("right", json!({"expect_egress": "exit-1"}))).await;
+    let wrong = client.create("/test-definitions", make("wrong", json!({"expect_egress": "direct"}))).await;
+    let live = client.create("/test-definitions", make("live", json!({"mode": "live"}))).await;
+    let run = |ids: Value| client.post("/test-definitions/run", json!({"ids": ids}));
+    let report = run(json!([right["id"]])).await.data();
+    assert_eq!(report["results"][0]["pass"], true, "{report}");
+    let report = run(json!([wrong["id"]])).await.data();
+    assert_eq!(report["results"][0]["pass"], false, "{report}");
+    run(json!([live["id"]])).await.error(501, "not_supported");
+    let all = client.post("/test-definitions/run", json!({})).await.data();
+    let of_live = all["results"].as_array().expect("results").iter().find(|result| result["name"] == "live");
+    assert_eq!(of_live.expect("it is listed")["pass"], Value::Null);
+    for source in [json!({}), json!({"device": device["id"], "cidr": "10.0.0.0/8"})] {
+        client
+            .post("/test-definitions", json!({"name": "x", "source": source}))
+            .await
+            .error(422, "validation_failed");
+    }
+}
+
+#[tokio::test]
+async fn presets_vlans_services_and_the_self_test_tell_what_is() {
+    let client = Client::new();
+    let presets = client.get("/presets").await.data();
+    assert_eq!(presets.as_array().map(Vec::len), Some(5));
+    assert!(presets.as_array().expect("a list").iter().all(|preset| preset["builtin"] == true));
+    assert_eq!(client.get("/vlans").await.data(), json!([]));
+    client
+        .create(
+            "/segments",
+            json!({"name": "guests", "interface": "eth1", "vlan_id": 20, "cidr": "192.168.20.0/24"}),
+        )
+        .await;
+    let vlan = client.get("/vlans").await.data()[0].clone();
+    assert_eq!(
+        (&vlan["vlan_id"], &vlan["segment"], &vlan["interface"]),
+        (&json!(20), &json!("guests"), &Value::Null)
+    );
+    let services = client.get("/services").await.data();
+    let daemon = services.as_array().expect("a list").iter().find(|service| service["name"] == "gatewayd");
+    let daemon = daemon.expect("the daemon itself");
+    assert_eq!((&daemon["installed"], &daemon["running"]), (&json!(true), &json!(true)), "{daemon}");
+    let verified = client.get("/verify").await.data();
+    assert_eq!((&verified["ok"], &verified["hash"]), (&json!(false), &Value::Null), "{verified}");
+    assert_eq!(verified["expected_hash"], client.get("/render").await.data()["hash"]);
+}
+
+#[tokio::test]
+async fn a_bridge_is_toggled_and_its_work_is_not_pretended() {
+    let client = Client::new();
+    let body = json!({"name": "b", "kind": "transport", "transport": {"type": "udp2tcp", "address": "192.0.2.8", "port": 443}});
+    let bridge = client.create("/bridges", body).await;
+    assert_eq!((&bridge["status"], &bridge["healthy"]), (&json!("down"), &json!(false)));
+    let item = format!("/bridges/{}", id(&bridge));
+    let toggled = client.send("POST", &format!("{item}/toggle"), None, &[]).await.data();
+    assert_eq!((&toggled["enabled"], &toggled["status"]), (&json!(false), &json!("disabled")));
+    client.get("/bridges/status").await.error(501, "not_supported");
+    client.send("POST", &format!("{item}/test"), None, &[]).await.error(501, "not_supported");
+}
+
+#[tokio::test]
+async fn the_password_of_a_proxy_is_kept_and_never_shown() {
+    let client = Client::new();
+    let proxy = client.create("/proxies", examples::proxy(1)).await;
+    assert_eq!((&proxy["has_password"], &proxy["status"]), (&json!(true), &json!("unknown")));
+    let item = format!("/proxies/{}", id(&proxy));
+    let mut edited = client.get(&item).await.data();
+    edited["port"] = json!(1081);
+    assert_eq!(client.put(&item, edited).await.data()["has_password"], true);
+    for path in ["/proxies", &item, "/audit"] {
+        assert!(!client.get(path).await.text.contains("hunter2"), "{path} shows the password");
+    }
+}
