@@ -107,11 +107,11 @@ fn kind<'a>(table: &'a [Kind], word: &str) -> Result<&'a Kind, Failure> {
     if let Some(pointer) = unavailable::kind(&name) {
         return Err(failure.advise(pointer));
     }
-    let names = table.iter().map(|kind| kind.name);
-    Err(match suggest::nearest(&name, names) {
-        Some(near) => failure.advise(format!("Did you mean {near}?")),
-        None => failure.advise("gateway-ctl --help lists them all"),
-    })
+    if let Some(near) = suggest::nearest(&name, table.iter().map(|kind| kind.name)) {
+        return Err(failure.advise(format!("Did you mean {near}?")));
+    }
+    let pointer = suggest::nearest(&name, unavailable::words()).and_then(unavailable::kind);
+    Err(failure.advise(pointer.unwrap_or("gateway-ctl --help lists them all")))
 }
 
 fn default_command<'a>(kind: &'a Kind, rest: &[String]) -> Result<&'a Command, Failure> {
@@ -322,6 +322,7 @@ mod tests {
     #[test]
     fn kinds_without_a_command_point_elsewhere() {
         assert!(asked("policies list").contains("/api/v1/routing/policies"));
+        assert!(asked("polices").contains("/api/v1/routing/policies"));
         assert!(asked("bridges").contains("gateway-ctl apply plan.json"));
         assert!(asked("tunnels create {}").contains("/api/v1/tunnels"));
         assert!(asked("exceptions update 1 {}").contains("delete it and create another"));

@@ -76,7 +76,7 @@ fn bash(table: &[Kind]) -> String {
     for kind in table.iter().filter(|kind| !kind.verbs().is_empty()) {
         push(&mut text, &format!("    {}) verbs='{}' ;;", kind.name, kind.verbs().join(" ")));
     }
-    text.push_str("    esac\n    case ${kind}${verb:+ $verb} in\n");
+    text.push_str("    esac\n    [[ -n $verbs ]] || verb=''\n    case ${kind}${verb:+ $verb} in\n");
     cases(table, |of, fixed, places| {
         push(&mut text, &format!("    '{of}') fixed='{fixed}' places='{places}' ;;"));
     });
@@ -100,7 +100,7 @@ fn zsh(table: &[Kind]) -> String {
             .collect();
         push(&mut text, &format!("    {}) verbs=({}) ;;", kind.name, verbs.join(" ")));
     }
-    text.push_str("    esac\n    case ${kind}${verb:+ $verb} in\n");
+    text.push_str("    esac\n    ((${#verbs})) || verb=''\n    case ${kind}${verb:+ $verb} in\n");
     cases(table, |of, fixed, places| {
         push(&mut text, &format!("    '{of}') fixed=({fixed}) places=({places}) ;;"));
     });

@@ -159,6 +159,7 @@ impl Refusal {
         for (name, words) in TELLING {
             match self.details.get(*name) {
                 None => {}
+                Some(Value::Array(list)) if list.is_empty() => {}
                 Some(Value::Object(references)) if *name == "references" => {
                     push_line(&mut text, &format!("{words}: {}", counts(references)));
                 }

@@ -37,10 +37,6 @@ fn standard_input() -> Result<(String, String), Failure> {
     let read = std::io::stdin().lock().take(LIMIT + 1).read_to_end(&mut bytes);
     read.map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
     let text = decode("standard input", bytes)?;
-    if text.trim().is_empty() {
-        return Err(Failure::usage("standard input is empty")
-            .advise("Give the JSON itself in quotes, a file, or pipe it in."));
-    }
     Ok(("standard input".to_owned(), text))
 }
 
@@ -72,6 +68,10 @@ fn decode(source: &str, bytes: Vec<u8>) -> Result<String, Failure> {
 }
 
 fn check(source: &str, text: &str) -> Result<(), Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::usage(format!("{source} is empty"))
+            .advise("Give the JSON itself in quotes, a file, or pipe it in."));
+    }
     let Err(error) = serde_json::from_str::<Value>(text) else { return Ok(()) };
     // The place stands before the message, where editors look for it.
     let message = error.to_string();
