@@ -83,6 +83,15 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(20),
     },
     Suite {
+        name: "cli",
+        what: "the command-line client against a real daemon",
+        work: Work::Target("cli"),
+        quick: Quick::No,
+        root: true,
+        arguments: &[],
+        limit: minutes(20),
+    },
+    Suite {
         name: "tls",
         what: "TLS against OpenSSL, curl, slow clients and in every post-quantum mode",
         work: Work::Target("tls"),

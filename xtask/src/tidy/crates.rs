@@ -20,7 +20,10 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("gateway-ctl", &["gateway-common", "gateway-core", "gateway-model"]),
     ("gateway-api", &["gateway-common", "gateway-core", "gateway-ctl", "gateway-model"]),
     ("gateway-cli", &["gateway-model"]),
-    ("gateway-tests", &["gateway-api", "gateway-common", "gateway-core", "gateway-ctl", "gateway-model"]),
+    (
+        "gateway-tests",
+        &["gateway-api", "gateway-cli", "gateway-common", "gateway-core", "gateway-ctl", "gateway-model"],
+    ),
     ("xtask", &[]),
 ];
 

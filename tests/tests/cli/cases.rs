@@ -1,0 +1,217 @@
+//! The commands whose answers are held against files, in the order in which they run: later ones see what earlier
+//! ones made.
+
+/// A run of the client.
+pub struct Case {
+    /// Name of its file below `golden`
+    pub file: &'static str,
+    pub arguments: &'static [&'static str],
+    /// On standard input
+    pub input: Option<&'static str>,
+    pub look: Look,
+}
+
+/// How much of the answer is the same in every run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    Whole,
+    /// Names and types of the fields
+    Shape,
+    /// The first line
+    Header,
+}
+
+const fn case(file: &'static str, arguments: &'static [&'static str]) -> Case {
+    Case { file, arguments, input: None, look: Look::Whole }
+}
+
+const fn fed(file: &'static str, arguments: &'static [&'static str], input: &'static str) -> Case {
+    Case { file, arguments, input: Some(input), look: Look::Whole }
+}
+
+const fn shape(file: &'static str, arguments: &'static [&'static str]) -> Case {
+    Case { file, arguments, input: None, look: Look::Shape }
+}
+
+const fn header(file: &'static str, arguments: &'static [&'static str]) -> Case {
+    Case { file, arguments, input: None, look: Look::Header }
+}
+
+const UNKNOWN: &str = "0199f1c2-0000-7000-8000-000000000001";
+
+pub const CASES: &[Case] = &[
+    shape("status", &["status"]),
+    case("health", &["health"]),
+    shape("platform", &["platform"]),
+    shape("observer", &["observer"]),
+    case("version", &["version"]),
+    header("drift", &["drift"]),
+    shape("verify", &["verify"]),
+    case("conflicts", &["conflicts"]),
+    // Devices: the whole life of an object, by all three ways for a body.
+    case("devices-empty", &["devices"]),
+    case("devices-create", &["devices", "create", r#"{"name":"laptop","mac":"02:00:00:00:00:0a"}"#]),
+    fed(
+        "devices-create-stdin",
+        &["devices", "create", "-"],
+        "{\"name\": \"tv\",\n \"mac\": \"02:00:00:00:00:0b\"}",
+    ),
+    fed("devices-create-hostile", &["devices", "create"], r#"{"name":"a b","hostname":"x\u001b[2J"}"#),
+    case("devices-create-invalid", &["devices", "create", r#"{"mac":"zz"}"#]),
+    case("devices-create-unknown-key", &["devices", "create", r#"{"name":"radio","colour":"red"}"#]),
+    case("devices-list", &["devices", "list"]),
+    case("devices-get", &["devices", "get", "laptop"]),
+    case("devices-get-unknown", &["devices", "get", UNKNOWN]),
+    case(
+        "devices-update",
+        &["devices", "update", "tv", r#"{"name":"television","mac":"02:00:00:00:00:0b"}"#],
+    ),
+    case("evaluate-name", &["evaluate", "laptop"]),
+    case("evaluate-mac", &["evaluate", "02:00:00:00:00:0b"]),
+    case("evaluate-unknown", &["evaluate", "fridge"]),
+    case("devices-delete", &["devices", "delete", "television"]),
+    case("device-groups-create", &["device-groups", "create", r#"{"name":"office"}"#]),
+    case("device-groups-list", &["device-groups"]),
+    case("device-groups-get", &["device-groups", "get", "office"]),
+    case("device-groups-update", &["device-groups", "update", "office", r#"{"name":"bureau"}"#]),
+    case("device-groups-delete", &["device-groups", "delete", "bureau"]),
+    case("trust-classes-create", &["trust-classes", "create", r#"{"name":"printers","internet":"none"}"#]),
+    case("trust-classes-list", &["trust-classes"]),
+    case("trust-classes-get", &["trust-classes", "get", "printers"]),
+    case(
+        "trust-classes-update",
+        &["trust-classes", "update", "printers", r#"{"name":"printers","internet":"policy"}"#],
+    ),
+    case("trust-classes-delete", &["trust-classes", "delete", "printers"]),
+    case("trust-classes-delete-builtin", &["trust-classes", "delete", "trusted"]),
+    case("privacy-classes-create", &["privacy-classes", "create", r#"{"name":"quiet","block_doh":true}"#]),
+    case("privacy-classes-list", &["privacy-classes"]),
+    case("privacy-classes-get", &["privacy-classes", "get", "quiet"]),
+    case(
+        "privacy-classes-update",
+        &["privacy-classes", "update", "quiet", r#"{"name":"quiet","block_doh":false}"#],
+    ),
+    case("privacy-classes-delete", &["privacy-classes", "delete", "quiet"]),
+    case(
+        "profiles-create",
+        &["profiles", "create", r#"{"name":"work","hops":[{"type":"vpn","target":"exit"}]}"#],
+    ),
+    case("profiles-list", &["profiles"]),
+    case("profiles-get", &["profiles", "get", "work"]),
+    case("profiles-update", &["profiles", "update", "work", r#"{"name":"work","hops":[]}"#]),
+    case("profiles-delete", &["profiles", "delete", "work"]),
+    case(
+        "chains-create",
+        &[
+            "chains",
+            "create",
+            r#"{"name":"double","hops":[{"type":"interface","target":"eth0"},{"type":"vpn","target":"exit"}]}"#,
+        ],
+    ),
+    case("chains-list", &["chains"]),
+    case("chains-get", &["chains", "get", "double"]),
+    case(
+        "chains-update",
+        &[
+            "chains",
+            "update",
+            "double",
+            r#"{"name":"twice","hops":[{"type":"interface","target":"eth0"},{"type":"vpn","target":"exit"}]}"#,
+        ],
+    ),
+    case("chains-delete", &["chains", "delete", "twice"]),
+    case(
+        "exceptions-create",
+        &[
+            "exceptions",
+            "create",
+            r#"{"type":"quarantine","device_id":"0199f1c2-0000-7000-8000-000000000001"}"#,
+        ],
+    ),
+    case("exceptions-list", &["exceptions"]),
+    case("exceptions-get", &["exceptions", "get", UNKNOWN]),
+    case("exceptions-delete", &["exceptions", "delete", UNKNOWN]),
+    case(
+        "federation-roles-create",
+        &["federation-roles", "create", r#"{"name":"mirror","permissions":[{"kind":"dns","pull":true}]}"#],
+    ),
+    case("federation-roles-list", &["federation-roles"]),
+    case("federation-roles-get", &["federation-roles", "get", "mirror"]),
+    case(
+        "federation-roles-update",
+        &["federation-roles", "update", "mirror", r#"{"name":"mirror","permissions":[]}"#],
+    ),
+    case("federation-roles-delete", &["federation-roles", "delete", "mirror"]),
+    case(
+        "test-definitions-create",
+        &[
+            "test-definitions",
+            "create",
+            r#"{"name":"no-leak","source":{"cidr":"192.0.2.0/24"},"deny":["192.0.2.1:443"]}"#,
+        ],
+    ),
+    case("test-definitions-list", &["test-definitions"]),
+    case("test-definitions-get", &["test-definitions", "get", "no-leak"]),
+    case(
+        "test-definitions-update",
+        &["test-definitions", "update", "no-leak", r#"{"name":"no-leak","enabled":false}"#],
+    ),
+    case("test-definitions-run", &["test-definitions", "run"]),
+    case("test-definitions-delete", &["test-definitions", "delete", "no-leak"]),
+    case("tunnels-list", &["tunnels"]),
+    shape("tunnels-get", &["tunnels", "get", "exit"]),
+    shape("tunnels-down", &["tunnels", "down", "exit"]),
+    shape("tunnels-up", &["tunnels", "up", "exit"]),
+    case("proxy-create", &["proxy", "create", r#"{"name":"office","address":"192.0.2.1","port":1080}"#]),
+    case("proxy-list", &["proxy"]),
+    case("proxy-get", &["proxy", "get", "office"]),
+    case("proxy-delete", &["proxy", "delete", "office"]),
+    case("leak-matrix", &["leak-matrix"]),
+    case("fail-matrix", &["fail-matrix"]),
+    case("leak-check", &["leak-check"]),
+    shape("render", &["render"]),
+    shape("enforce", &["enforce"]),
+    shape("enforce-reconcile", &["enforce", "reconcile"]),
+    shape("reconcile", &["reconcile"]),
+    fed("validate", &["validate"], r#"{"resources":{"devices":[{"name":"camera"}]}}"#),
+    fed("validate-invalid", &["validate", "-"], r#"{"resources":{"devices":[{"mac":"zz"}]}}"#),
+    fed("apply", &["apply"], r#"{"resources":{"devices":[{"name":"camera"}]}}"#),
+    case("dns", &["dns"]),
+    case("dns-block", &["dns", "block", "ads.example.com", "b.example"]),
+    case("dns-unblock", &["dns", "unblock", "ads.example.com", "c.example"]),
+    case("extfilter", &["extfilter"]),
+    case("extfilter-enable", &["extfilter", "enable"]),
+    case("extfilter-disable", &["extfilter", "disable"]),
+    case("captive", &["captive"]),
+    case("presets", &["presets"]),
+    case("segments", &["segments"]),
+    case("vlan", &["vlan"]),
+    case("dhcp", &["dhcp"]),
+    case("mesh", &["mesh"]),
+    case("nodes", &["nodes"]),
+    case("gateway-nodes", &["gateway-nodes"]),
+    case("federation", &["federation"]),
+    case("federation-peers", &["federation", "peers"]),
+    case("federation-sync", &["federation", "sync", "--peer", "https://gateway2.example:8080"]),
+    header("audit", &["audit"]),
+    case("alerts", &["alerts"]),
+    case("anomalies", &["anomalies"]),
+    shape("backup-export", &["backup", "export"]),
+    case("backup-import", &["backup", "import", "tests/cli/golden/input/export.json"]),
+    header("snapshots", &["snapshots"]),
+    case("rollback-unknown", &["rollback", "never-made"]),
+    header("secrets", &["secrets"]),
+    case("ai-status", &["ai", "status"]),
+    case("ai-query", &["ai", "query", "why is it slow"]),
+    case("capture-list", &["capture"]),
+    case("capture-start", &["capture", "start", "--iface", "eth1", "--filter", "port 53", "--count", "10"]),
+    case("capture-get", &["capture", "get", UNKNOWN]),
+    case("capture-stop", &["capture", "stop", UNKNOWN]),
+    header("completion-bash", &["completion", "bash"]),
+    // Help is data too.
+    case("help", &["--help"]),
+    case("help-devices", &["devices", "--help"]),
+    case("help-devices-update", &["devices", "update", "--help"]),
+    case("help-capture-start", &["help", "capture", "start"]),
+    case("help-status", &["status", "-h"]),
+];

@@ -1,0 +1,72 @@
+//! Runs the client inside the gateway's namespace.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use gateway_tests::scene::Scene;
+
+/// What a run of the client left.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Ran {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the client writes UTF-8");
+        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// `GATEWAY_CTL_BIN`, or `gateway-ctl` beside the daemon or this program.
+pub fn program() -> PathBuf {
+    if let Some(told) = std::env::var_os("GATEWAY_CTL_BIN") {
+        return told.into();
+    }
+    let here = std::env::current_exe().expect("path of this program");
+    let beside = here.ancestors().skip(1).take(2).map(|folder| folder.join("gateway-ctl"));
+    let daemon = std::env::var_os("GATEWAYD_BIN").map(PathBuf::from);
+    let daemons = daemon.into_iter().map(|daemon| daemon.with_file_name("gateway-ctl"));
+    let candidates: Vec<PathBuf> = daemons.chain(beside).collect();
+    let found = candidates.iter().find(|candidate| candidate.is_file()).cloned();
+    found.unwrap_or_else(|| {
+        panic!(
+            "no gateway-ctl at {candidates:?}: build it (cargo build -p gateway-cli) or set GATEWAY_CTL_BIN"
+        )
+    })
+}
+
+/// A command of the client with an environment of its own and no terminal anywhere.
+pub fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(program());
+    command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The command enters the gateway's namespace before it runs.
+pub fn inside(scene: &Scene, mut command: Command) -> Command {
+    let entrance = scene.network.gateway.entrance();
+    // SAFETY: the closure makes one async-signal-safe system call.
+    unsafe { command.pre_exec(move || entrance.enter()) };
+    command
+}
+
+/// Runs the client against the scene's daemon.
+pub fn run(scene: &Scene, arguments: &[&str]) -> Ran {
+    Ran::of(inside(scene, command(arguments)).output().expect("gateway-ctl runs"))
+}
+
+/// The same with something on its standard input.
+pub fn feed(scene: &Scene, arguments: &[&str], input: &str) -> Ran {
+    let mut command = inside(scene, command(arguments));
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("gateway-ctl runs");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(input.as_bytes()).expect("the client reads its input");
+    drop(stdin);
+    Ran::of(child.wait_with_output().expect("gateway-ctl ends"))
+}

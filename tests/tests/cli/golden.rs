@@ -1,0 +1,164 @@
+//! Every command against a live daemon, held against a file under `golden`. `UPDATE=1` writes the files anew.
+//!
+//! A command whose row is not built answers 501, and its file says so: when the row is built, the test fails until the
+//! file is written anew and read by somebody.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gateway_tests::scene::{Scene, policy};
+use serde_json::Value;
+
+use crate::cases::{CASES, Case, Look};
+use crate::client::{Ran, feed, run};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden")
+}
+
+#[test]
+fn every_command_against_a_live_daemon() {
+    let scene = Scene::start().expect("a daemon on a fresh network");
+    let policy = policy("vpn-only", 10, ("all", ""), &["exit"]);
+    let tunnel = include_str!("golden/input/tunnel.json").parse::<Value>().expect("JSON");
+    scene.api().post("/tunnels", &tunnel).expect("a tunnel");
+    scene.api().post("/routing/policies", &policy).expect("a policy");
+    scene.api().act("/routing/policies/apply").expect("the policy is applied");
+
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut wrong = Vec::new();
+    for case in CASES {
+        let got = shown(case, &scene);
+        let path = folder().join(format!("{}.txt", case.file));
+        if update {
+            fs::write(&path, &got).expect("the golden file can be written");
+        }
+        let wanted = fs::read_to_string(&path).unwrap_or_default();
+        if got != wanted {
+            wrong.push(format!("=== {} ===\n{}", case.file, difference(&wanted, &got)));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} commands answer otherwise than their files (UPDATE=1 writes them anew):\n{}",
+        wrong.len(),
+        CASES.len(),
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn every_golden_file_is_of_a_case() {
+    let cases: BTreeSet<String> = CASES.iter().map(|case| format!("{}.txt", case.file)).collect();
+    assert_eq!(cases.len(), CASES.len(), "two cases share a file");
+    let entries = fs::read_dir(folder()).expect("the folder of the golden files");
+    let files = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
+    let files: BTreeSet<String> = files.filter(|name| name.ends_with(".txt")).collect();
+    assert_eq!(files, cases);
+}
+
+fn shown(case: &Case, scene: &Scene) -> String {
+    let ran = match case.input {
+        Some(input) => feed(scene, case.arguments, input),
+        None => run(scene, case.arguments),
+    };
+    let Ran { code, stdout, stderr } = ran;
+    let code = code.map_or("a signal".to_owned(), |code| code.to_string());
+    let stdout = match (case.look, serde_json::from_str::<Value>(&stdout)) {
+        (Look::Shape, Ok(value)) => shape(&value),
+        (Look::Whole | Look::Shape, _) => settled(&stdout),
+        (Look::Header, _) => stdout.lines().next().map(|line| format!("{line}\n")).unwrap_or_default(),
+    };
+    format!(
+        "$ gateway-ctl {}\nexit {code}\n--- stdout\n{stdout}--- stderr\n{}",
+        case.arguments.join(" "),
+        settled(&stderr)
+    )
+}
+
+/// What differs from run to run, by what it is.
+fn settled(text: &str) -> String {
+    let mut settled = String::new();
+    for line in text.lines() {
+        settled.push_str(&counted(&words(line)));
+        settled.push('\n');
+    }
+    settled
+}
+
+/// Ids and times.
+fn words(line: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '.' | '+');
+    let mut text = String::new();
+    let mut rest = line;
+    while !rest.is_empty() {
+        let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(length);
+        text.push_str(&word_settled(word));
+        let next = after.chars().next().map_or(0, char::len_utf8);
+        text.push_str(&after[..next]);
+        rest = &after[next..];
+    }
+    text
+}
+
+fn word_settled(word: &str) -> String {
+    let is_id = word.len() == 36
+        && word.chars().enumerate().all(|(n, c)| match n {
+            8 | 13 | 18 | 23 => c == '-',
+            _ => c.is_ascii_hexdigit(),
+        });
+    if is_id {
+        "<id>".to_owned()
+    } else if word.parse::<jiff::Timestamp>().is_ok() {
+        "<time>".to_owned()
+    } else if word == env!("CARGO_PKG_VERSION") {
+        "<version>".to_owned()
+    } else {
+        word.to_owned()
+    }
+}
+
+/// Numbers of JSON fields that count time or runs.
+fn counted(line: &str) -> String {
+    const COUNTING: &[&str] = &["revision", "duration_ms", "run", "applied_revision", "stored_revision"];
+    let Some((name, value)) = line.split_once("\": ") else { return line.to_owned() };
+    let is_counting = COUNTING.contains(&name.trim_start().trim_start_matches('"'));
+    let comma = if value.ends_with(',') { "," } else { "" };
+    if is_counting { format!("{name}\": <number>{comma}") } else { line.to_owned() }
+}
+
+/// A document of which only the form can be known: types instead of values, of a list the first element.
+fn shape(value: &Value) -> String {
+    fn of(value: &Value) -> Value {
+        match value {
+            Value::Null => Value::from("null"),
+            Value::Bool(_) => Value::from("boolean"),
+            Value::Number(_) => Value::from("number"),
+            Value::String(_) => Value::from("string"),
+            Value::Array(list) => list.first().map(of).into_iter().collect(),
+            Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), of(value))).collect(),
+        }
+    }
+    let text = serde_json::to_string_pretty(&of(value)).expect("plain values");
+    // What may or may not be there is one of both.
+    format!("{}\n", text.replace("\"null\"", "\"string\""))
+}
+
+/// The lines that one has and the other has not.
+fn difference(wanted: &str, got: &str) -> String {
+    let (wanted, got): (Vec<&str>, Vec<&str>) = (wanted.lines().collect(), got.lines().collect());
+    let missing = wanted.iter().filter(|line| !got.contains(line)).map(|line| format!("- {line}"));
+    let extra = got.iter().filter(|line| !wanted.contains(line)).map(|line| format!("+ {line}"));
+    let lines: Vec<String> = missing.chain(extra).collect();
+    if lines.is_empty() { "the order of the lines".to_owned() } else { lines.join("\n") }
+}
+
+#[test]
+fn what_differs_from_run_to_run_is_settled() {
+    let line = "  \"id\": \"0199f1c2-0000-7000-8000-000000000001\", \"at\": \"2026-11-21T12:00:00.5Z\"";
+    assert_eq!(words(line), "  \"id\": \"<id>\", \"at\": \"<time>\"");
+    assert_eq!(counted("  \"revision\": 17,"), "  \"revision\": <number>,");
+    assert_eq!(counted("  \"level\": 80,"), "  \"level\": 80,");
+}

@@ -1,0 +1,127 @@
+//! The table of commands against the rows of the API, against the specification, and against the golden files.
+
+use std::collections::BTreeSet;
+
+use gateway_api::areas;
+use gateway_cli::commands::{Kind, table};
+
+use crate::cases::CASES;
+
+/// Placeholders may have another name in the API than in the client.
+fn shape(path: &str) -> String {
+    path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part }).collect::<Vec<_>>().join("/")
+}
+
+#[test]
+fn every_command_calls_rows_that_exist() {
+    let rows: BTreeSet<String> = areas::table()
+        .rows()
+        .iter()
+        .filter(|row| !row.outside)
+        .map(|row| format!("{} {}", row.method.as_str(), shape(row.path)))
+        .collect();
+    for kind in table() {
+        for command in &kind.commands {
+            for call in &command.calls {
+                let called = format!("{} {}", call.method.as_str(), shape(call.path));
+                assert!(rows.contains(&called), "{} {} calls {called}", kind.name, command.verb);
+            }
+        }
+    }
+}
+
+/// The table of the specification: kinds, and the verbs they must have (empty: the kind alone).
+const SPECIFIED: &[(&str, &[&str])] = &[
+    ("status", &[""]),
+    ("health", &[""]),
+    ("observer", &[""]),
+    ("drift", &[""]),
+    ("platform", &[""]),
+    ("version", &[""]),
+    ("verify", &[""]),
+    ("conflicts", &[""]),
+    ("devices", &["list", "get", "create", "update", "delete"]),
+    ("device-groups", &["list", "get", "create", "update", "delete"]),
+    ("trust-classes", &["list", "get", "create", "update", "delete"]),
+    ("tunnels", &["list", "up", "down"]),
+    ("proxy", &["list", "create", "delete"]),
+    ("dns", &["status", "block", "unblock"]),
+    ("extfilter", &["status", "enable", "disable"]),
+    ("captive", &[""]),
+    ("profiles", &["list", "get", "create", "update", "delete"]),
+    ("chains", &["list", "get", "create", "update", "delete"]),
+    // The API has no PUT for exceptions.
+    ("exceptions", &["list", "get", "create", "delete"]),
+    ("privacy-classes", &["list", "get", "create", "update", "delete"]),
+    ("evaluate", &[""]),
+    ("apply", &[""]),
+    ("validate", &[""]),
+    ("render", &[""]),
+    ("leak-matrix", &[""]),
+    ("fail-matrix", &[""]),
+    ("leak-check", &[""]),
+    ("mesh", &[""]),
+    ("nodes", &["list"]),
+    ("gateway-nodes", &["list"]),
+    ("federation", &["status", "peers", "sync"]),
+    ("federation-roles", &["list", "get", "create", "update", "delete"]),
+    ("audit", &["list"]),
+    ("alerts", &["list"]),
+    ("anomalies", &["list"]),
+    ("presets", &["list"]),
+    ("segments", &["list"]),
+    ("vlan", &["list"]),
+    ("dhcp", &[""]),
+    ("backup", &["export", "import"]),
+    ("snapshots", &["list"]),
+    ("rollback", &[""]),
+    ("secrets", &["list"]),
+    ("ai", &["status", "query"]),
+    ("capture", &["start", "list", "get", "stop"]),
+    ("reconcile", &[""]),
+    ("enforce", &["", "reconcile"]),
+    ("test-definitions", &["list", "get", "create", "update", "delete"]),
+];
+
+#[test]
+fn every_command_of_the_specification_is_there() {
+    let table = table();
+    for (name, verbs) in SPECIFIED {
+        let kind = table.iter().find(|kind| kind.name == *name).unwrap_or_else(|| panic!("no {name}"));
+        for verb in *verbs {
+            assert!(kind.command(verb).is_some(), "{name} has no verb {verb:?}");
+        }
+    }
+}
+
+/// "No client command exists for: …"
+#[test]
+fn what_the_specification_leaves_out_is_left_out() {
+    let table = table();
+    let kinds: BTreeSet<&str> = table.iter().map(|kind| kind.name).collect();
+    for name in ["bridges", "splitting", "policies", "routing", "settings"] {
+        assert!(!kinds.contains(name), "{name}");
+    }
+    for (name, verbs) in [("tunnels", ["create", "update", "delete"]), ("dns", ["cache", "zones", "records"])]
+    {
+        let kind = table.iter().find(|kind| kind.name == name).expect("a kind");
+        assert!(verbs.iter().all(|verb| kind.command(verb).is_none()), "{name}");
+    }
+}
+
+#[test]
+fn every_command_has_a_golden_file() {
+    let table = table();
+    let mut open: BTreeSet<(&str, &str)> =
+        table.iter().flat_map(|kind| kind.commands.iter().map(|command| (kind.name, command.verb))).collect();
+    for case in CASES {
+        let Some(kind) = table.iter().find(|kind| kind.name == case.arguments[0]) else { continue };
+        open.remove(&(kind.name, verb(kind, case.arguments)));
+    }
+    assert!(open.is_empty(), "no case runs {open:?}");
+}
+
+fn verb(kind: &Kind, arguments: &[&str]) -> &'static str {
+    let named = arguments.get(1).and_then(|word| kind.command(word));
+    named.or_else(|| kind.default_command()).map_or("", |command| command.verb)
+}
