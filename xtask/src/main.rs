@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod demo;
+mod dist;
 mod ebpf;
 mod metadata;
 mod paths;
@@ -40,6 +41,8 @@ enum Command {
     Tidy,
     /// Build up a small network in namespaces and walk through what the gateway does (as root)
     Demo(demo::Options),
+    /// Build the client for arm64, static, as an archive with completions and manual pages
+    Dist,
     /// Measure against peers, side by side (as root)
     Bench(bench::Options),
 }
@@ -62,6 +65,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Check => return check::run(),
         Command::Tidy => return tidy::run(),
         Command::Demo(options) => demo::run(&options)?,
+        Command::Dist => dist::run()?,
         Command::Bench(options) => bench::run(&options)?,
     }
     Ok(ExitCode::SUCCESS)

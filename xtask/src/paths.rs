@@ -48,6 +48,21 @@ pub fn bpf_stamp() -> PathBuf {
     target().join("bpf").join("gateway.inputs")
 }
 
+/// What is handed out.
+pub fn dist() -> PathBuf {
+    target().join("dist")
+}
+
+/// Cargo's own target directory for what is handed out.
+pub fn dist_build() -> PathBuf {
+    target().join("dist-build")
+}
+
+/// The distribution's compiler and library for arm64, unpacked.
+pub fn dist_toolchain() -> PathBuf {
+    target().join("dist-toolchain")
+}
+
 pub fn lock(name: &str) -> PathBuf {
     target().join(format!(".xtask-{name}.lock"))
 }
