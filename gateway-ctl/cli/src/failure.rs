@@ -17,7 +17,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (4, "sign-in is required, or the role does not allow it (401, 403)"),
     (5, "there is no such object (404)"),
     (6, "the request was rejected (400, 409, 412, 413, 415, 422, 429)"),
-    (7, "the check ran, and its answer is bad (verify, leak-check)"),
+    (7, "the check ran, and its answer is bad (verify, leak-check, test-definitions run)"),
     (130, "ended by Ctrl-C"),
 ];
 

@@ -62,6 +62,7 @@ const CHECKS: &[Check] = &[
     ("drift", "/drift", drift_is_repaired),
     ("leaks", "/policy/leak-matrix", nothing_leaks),
     ("enforcement", "/enforce", enforced),
+    ("plan", "/verify", plan_is_installed),
 ];
 
 /// A view that the gateway refuses is a check that fails; only a gateway that does not answer ends the command.
@@ -150,6 +151,17 @@ fn enforced(enforce: &Value) -> (bool, String) {
         missing => format!("missing interfaces: {}", missing.join(", ")),
     };
     (missing.is_empty(), detail)
+}
+
+/// The gateway's own test of what is installed. What it could not check it does not hold against itself.
+fn plan_is_installed(own: &Value) -> (bool, String) {
+    let bad: Vec<String> = list(&own["checks"])
+        .iter()
+        .filter(|check| check["ok"] == false)
+        .map(|check| format!("{}: {}", word(check, "name"), word(check, "detail")))
+        .collect();
+    let detail = if bad.is_empty() { "installed as wanted".to_owned() } else { bad.join("; ") };
+    (own["ok"] == true, detail)
 }
 
 fn evaluate(client: &Client, device: &str) -> Result<Answer, Failure> {
@@ -242,6 +254,14 @@ mod tests {
         assert_eq!(drift_is_repaired(&json!([])), (true, "none".to_owned()));
         assert!(drift_is_repaired(&json!([{"resource": "r", "repaired": true}])).0);
         assert!(!drift_is_repaired(&json!([{"resource": "r", "repaired": false}])).0);
+    }
+
+    #[test]
+    fn the_gateways_own_test_counts() {
+        let good = json!({"ok": true, "checks": [{"name": "hash", "ok": null, "detail": "no kernel"}]});
+        assert_eq!(plan_is_installed(&good), (true, "installed as wanted".to_owned()));
+        let bad = json!({"ok": false, "checks": [{"name": "hash", "ok": false, "detail": "another plan"}]});
+        assert_eq!(plan_is_installed(&bad), (false, "hash: another plan".to_owned()));
     }
 
     #[test]

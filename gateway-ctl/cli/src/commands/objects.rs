@@ -1,7 +1,7 @@
 //! The stored objects, with the verbs that every kind of them has.
 
 use super::build::{BODY, column, command, delete, get, list, operand, post, put};
-use super::{Arity, Column, Command, Group, Kind, Operand, What, Work};
+use super::{Arity, Bad, Column, Command, Group, Kind, Operand, Verdict, What, Work};
 
 /// A collection of the API.
 struct Collection {
@@ -211,7 +211,8 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
         match collection.name {
             "tunnels" => commands.extend(tunnel_verbs()),
             "test-definitions" => commands.push(
-                command("run", post("/test-definitions/run"), "Run the tests")
+                command("run", post("/test-definitions/run"), "Run the tests that are enabled")
+                    .verdict(Verdict { field: "/pass", bad: Bad::False, exit: 7 })
                     .examples(["test-definitions run", "test-definitions run | jq ."]),
             ),
             _ => {}

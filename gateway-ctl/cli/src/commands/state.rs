@@ -44,12 +44,18 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
             .work(Work::Special(Special::Version))
             .examples(["version", "version | jq -r .server.version"]),
     );
-    let about = "Health, subsystems, drift, leaks and enforcement in one answer";
+    let about = "Health, subsystems, drift, leaks, enforcement and the installed plan in one answer";
     kind(
         "verify",
         about,
         command("", get("/health"), about)
-            .also_calls(&[get("/observer"), get("/drift"), get("/policy/leak-matrix"), get("/enforce")])
+            .also_calls(&[
+                get("/observer"),
+                get("/drift"),
+                get("/policy/leak-matrix"),
+                get("/enforce"),
+                get("/verify"),
+            ])
             .work(Work::Special(Special::Verify))
             .verdict(Verdict { field: "/ok", bad: Bad::False, exit: 7 })
             .examples(["verify", "verify | jq '.checks[] | select(.ok | not)'"]),
