@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
+use crate::access::Access;
+use crate::auth::token;
 use crate::error::Code;
 use crate::table::{API_ROOT, Effect, Method, Placeholder, Row, SchemaFn, Table};
 
@@ -38,7 +40,13 @@ pub fn document(table: &Table) -> Value {
         "servers": [{"url": API_ROOT}],
         "tags": areas(table).into_iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
         "paths": paths,
-        "components": {"schemas": schemas},
+        "components": {"schemas": schemas, "securitySchemes": {
+            "key": {"type": "http", "scheme": "bearer", "description": "An API key."},
+            "session": {
+                "type": "apiKey", "in": "cookie", "name": token::COOKIE,
+                "description": "Set by POST /auth/login. Changes also need its csrf_token in X-CSRF-Token.",
+            },
+        }},
         "x-error-codes": Code::ALL
             .iter()
             .map(|code| json!({"code": code.as_str(), "status": code.status().as_u16()}))
@@ -69,6 +77,8 @@ fn operation(row: &Row, generators: &mut Generators) -> Value {
         "tags": [row.area],
         "summary": row.summary,
         "x-required-role": row.access.required_role().as_str(),
+        // With sign-in off, and for reading in the local network, none is asked for.
+        "security": if row.access == Access::Open { json!([]) } else { json!([{"key": []}, {"session": []}]) },
         "parameters": parameters(row, generators),
         "responses": responses(row, generators),
     });

@@ -49,8 +49,9 @@ async fn guessing_the_setup_code_is_throttled() {
     }
     let answer = site.send(&Caller::from(OUTSIDE), "POST", "/auth/setup", body()).await;
     answer.is(429, "login_throttled");
-    let local = site.send(&Caller::from("127.0.0.1"), "POST", "/auth/setup", Some(json!({"password": PASSWORD})));
-    assert_eq!(local.await.data()["username"], "admin", "the default name, and no code on the host itself");
+    let body = Some(json!({"password": PASSWORD}));
+    let local = site.send(&Caller::from("127.0.0.1"), "POST", "/auth/setup", body).await;
+    assert_eq!(local.data()["username"], "admin", "the default name, and no code on the host itself");
 }
 
 #[tokio::test]
@@ -74,6 +75,7 @@ async fn everything_wrong_with_a_new_account_is_said_at_once_and_no_password_is_
 async fn users_are_live_and_the_last_admin_stays() {
     let site = Site::new();
     let admin = set_up(&site).await;
+    site.advance(1);
     let body = json!({"username": "bert", "password": "another long one", "role": "operator"});
     let made = site.send(&admin, "POST", "/auth/users", Some(body.clone())).await;
     assert_eq!(made.status, 201, "{}", made.body);
@@ -137,19 +139,18 @@ async fn a_new_password_ends_all_other_sessions() {
 async fn an_unknown_user_takes_as_long_as_a_known_one() {
     let site = Site::new();
     set_up(&site).await;
-    let median = async |name: fn(usize) -> String| {
-        let mut times = Vec::new();
-        for n in 0..7 {
-            site.advance(60 * 60);
-            let begin = Instant::now();
-            site.login(&Caller::from(OUTSIDE), &name(n), "wrong password").await.is(401, "invalid_credentials");
-            times.push(begin.elapsed());
-        }
-        times.sort_unstable();
-        times[times.len() / 2]
+    let measure = async |name: String| {
+        site.advance(60 * 60);
+        let begin = Instant::now();
+        site.login(&Caller::from(OUTSIDE), &name, "wrong password").await.is(401, "invalid_credentials");
+        begin.elapsed()
     };
-    let known = median(|_| "anna".to_owned()).await;
-    let unknown = median(|n| format!("nobody{n}")).await;
+    // By turns, and the least of each: what else the machine does only adds to it.
+    let (mut known, mut unknown) = (Duration::MAX, Duration::MAX);
+    for n in 0..12 {
+        known = known.min(measure("anna".to_owned()).await);
+        unknown = unknown.min(measure(format!("nobody{n}")).await);
+    }
     let ratio = unknown.as_secs_f64() / known.as_secs_f64();
     assert!(known > Duration::from_millis(5), "no password was hashed: {known:?}");
     assert!((0.5..2.0).contains(&ratio), "known {known:?}, unknown {unknown:?}");
