@@ -27,6 +27,7 @@ mod routing;
 mod security;
 mod service;
 mod services;
+mod settings;
 mod splitting;
 mod test_definitions;
 mod tunnels;
@@ -49,6 +50,7 @@ pub fn table() -> Table {
     table.area("federation", federation::rows);
     table.area("alerts", alerts::rows);
     table.area("backup", backup::rows);
+    table.area("backup", settings::rows);
     table.area("diagnostics", diagnostics::rows);
     table.area("security", security::rows);
     table.area("bluetooth", bluetooth::rows);

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
 
 use gateway_core::network::{Network, UplinkSettings};
 use gateway_ctl::engine;
@@ -10,6 +10,7 @@ use gateway_model::settings::bootstrap::{self, Bootstrap, ConfigError};
 
 use crate::auth;
 use crate::context::Settings;
+use crate::live;
 use crate::preflight::Subject;
 
 pub const DEFAULT_PATH: &str = "/etc/gatewayd/config.yaml";
@@ -56,12 +57,12 @@ pub fn engine(config: &Bootstrap) -> engine::Config {
             uplinks: config.uplinks().iter().map(uplink).collect(),
             sample_every: SAMPLE_EVERY,
         },
-        interval: config.reconcile.enabled.then(|| Duration::from_secs(config.reconcile.interval_sec)),
+        interval: live::periodic(config),
     }
 }
 
 /// What the API is told of it.
-pub fn api(config: &Bootstrap) -> Settings {
+pub fn api(file: &Bootstrap, config: &Bootstrap) -> Settings {
     let bootstrap::Auth { enabled, local_net, api_keys } = config.auth.clone();
     Settings {
         mode: config.network.mode.to_string(),
@@ -72,6 +73,8 @@ pub fn api(config: &Bootstrap) -> Settings {
             api_keys,
             setup_folder: Some(config.state_dir.clone()),
         },
+        file: Arc::new(file.clone()),
+        running: Arc::new(config.clone()),
         ..Settings::default()
     }
 }
@@ -100,6 +103,8 @@ pub fn preflight(config: &Bootstrap) -> Subject {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -126,9 +131,11 @@ mod tests {
     #[test]
     fn sign_in_and_the_names_of_the_host_reach_the_api() {
         let text = "auth: { enabled: true, local_net: 10.0.0.0/8 }\nlisten: { host_names: [gateway.lan] }\n";
-        let settings = api(&bootstrap::parse(text).expect("valid"));
+        let config = bootstrap::parse(text).expect("valid");
+        let settings = api(&config, &config);
         assert!(settings.auth.enabled && settings.auth.local_net.to_string() == "10.0.0.0/8");
         assert_eq!(settings.host_names, ["gateway.lan"]);
-        assert!(!api(&Bootstrap::default()).auth.enabled, "off unless it is asked for");
+        let config = Bootstrap::default();
+        assert!(!api(&config, &config).auth.enabled, "off unless it is asked for");
     }
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use gateway_ctl::store::{AuditTicket, CommitError};
+use gateway_model::settings::Bootstrap;
 use gateway_model::{EditError, State};
 
 use crate::access::{Access, Actor, Proof, check};
@@ -27,6 +28,10 @@ pub struct Settings {
     /// `network.mode` of the configuration.
     pub mode: String,
     pub auth: auth::Settings,
+    /// The configuration file.
+    pub file: Arc<Bootstrap>,
+    /// What the daemon was started with: the file and, over it, what was set at runtime.
+    pub running: Arc<Bootstrap>,
 }
 
 impl Default for Settings {
@@ -35,6 +40,8 @@ impl Default for Settings {
             host_names: Vec::new(),
             body_limit: 2 * 1024 * 1024,
             mode: "primary".to_owned(),
+            file: Arc::default(),
+            running: Arc::default(),
             auth: auth::Settings::default(),
         }
     }

@@ -27,7 +27,7 @@ use crate::context::Api;
 use crate::error::chain;
 use crate::gateway::{Gateway, Open};
 use crate::tls::{self, Tls};
-use crate::{areas, config, dispatch, serve};
+use crate::{areas, config, dispatch, live, serve};
 
 /// How long open requests may take after the signal to end.
 const GRACE: Duration = Duration::from_secs(3);
@@ -72,15 +72,9 @@ pub enum Error {
 }
 
 /// Runs until a signal ends it.
-pub async fn run(config: Bootstrap) -> Result<(), Error> {
-    for note in config.without_effect() {
+pub async fn run(file: Bootstrap) -> Result<(), Error> {
+    for note in file.without_effect() {
         tracing::warn!("{note}");
-    }
-    if !config.auth.enabled && !config.listen.api_addr.ip().is_loopback() {
-        tracing::warn!(
-            address = %config.listen.api_addr,
-            "auth.enabled is false: whoever reaches this address is admin"
-        );
     }
     let mut terminate = listen_for(SignalKind::terminate())?;
     let mut interrupt = listen_for(SignalKind::interrupt())?;
@@ -88,7 +82,13 @@ pub async fn run(config: Bootstrap) -> Result<(), Error> {
     // While the store cannot be read, its post-quantum mode is not known and the default stands: whoever has to repair
     // the gateway must be able to ask it what is wrong.
     let tls = Arc::new(Tls::default());
-    let gateway = open(&config, &tls).await?;
+    let (gateway, config) = open(&file, &tls).await?;
+    if !config.auth.enabled && !config.listen.api_addr.ip().is_loopback() {
+        tracing::warn!(
+            address = %config.listen.api_addr,
+            "auth.enabled is false: whoever reaches this address is admin"
+        );
+    }
     let blocked = match &gateway {
         Gateway::Open(_) => None,
         Gateway::Blocked { reason } => Some(reason.clone()),
@@ -96,12 +96,13 @@ pub async fn run(config: Bootstrap) -> Result<(), Error> {
     let mut following = JoinSet::new();
     if let Gateway::Open(open) = &gateway {
         following.spawn(tls::follow_store(tls.clone(), open.store.clone()));
+        following.spawn(live::follow(Arc::new(file.clone()), open.store.clone(), open.enforcement.clone()));
     }
     let secure = match config.tls.enabled {
         true => Some(tls.serve(tls::open(&config, &gateway).await.map_err(Error::Certificate)?)),
         false => None,
     };
-    let api = Api::new(areas::table(), gateway, config::api(&config)).map_err(Error::Table)?;
+    let api = Api::new(areas::table(), gateway, config::api(&file, &config)).map_err(Error::Table)?;
     following.spawn(tls::follow_files(config.clone(), api.clone(), tls, hangup));
     let router = dispatch::router(api);
 
@@ -153,21 +154,26 @@ fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
 }
 
 /// The store and the engine over it. A store that cannot be used blocks all traffic and is reported, not fatal.
-async fn open(config: &Bootstrap, tls: &Arc<Tls>) -> Result<Gateway, Error> {
-    let settings = config::engine(config);
-    let store = match open_store(config) {
+/// With it the configuration that counts: the file and, over it, what was set at runtime.
+async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), Error> {
+    let settings = config::engine(file);
+    let store = match open_store(file) {
         Ok(store) => Arc::new(store),
         Err(Error::Unusable(error)) => {
             let reason = chain(&error);
             tracing::error!(%reason, "the store cannot be used: all traffic is blocked");
             engine::block(&settings).await.map_err(Error::Block)?;
-            return Ok(Gateway::Blocked { reason });
+            return Ok((Gateway::Blocked { reason }, file.clone()));
         }
         Err(error) => return Err(error),
     };
     tls.adopt(&store);
-    let enforcement = Engine::start(settings, store.clone()).await.map_err(Error::Engine)?;
-    Ok(Gateway::Open(Open { store, enforcement: Arc::new(enforcement), tls: tls.clone() }))
+    let (config, left_out) = file.overlaid_or_less(&store.current().settings);
+    for (key, why) in left_out {
+        tracing::warn!(key, why, "a stored setting does not fit to the configuration file: left out");
+    }
+    let enforcement = Engine::start(config::engine(&config), store.clone()).await.map_err(Error::Engine)?;
+    Ok((Gateway::Open(Open { store, enforcement: Arc::new(enforcement), tls: tls.clone() }), config))
 }
 
 /// Opens the store, or makes it with the tunnels of the configuration.

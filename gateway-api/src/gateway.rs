@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gateway_core::compile::{Compiled, CompiledPolicy, Input, compile};
 use gateway_core::facts::Facts;
@@ -77,6 +78,9 @@ pub trait Enforcement: Send + Sync {
 
     /// What the programs counted.
     fn counters(&self) -> Result<Counted, bpf::Error>;
+
+    /// How often to compare the kernel with the plan without a reason.
+    fn set_interval(&self, interval: Option<Duration>);
 
     /// Brings the kernel to the state now; nothing if this gateway enforces nothing.
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>>;
@@ -331,6 +335,10 @@ impl Enforcement for Engine {
         Ok(Counted { verdicts: counted.verdicts, prevented_leaks, recent: Engine::events(self) })
     }
 
+    fn set_interval(&self, interval: Option<Duration>) {
+        Engine::set_interval(self, interval);
+    }
+
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
         Box::pin(async move { Engine::reconcile(self, reason).await.map(Some) })
     }
@@ -386,6 +394,8 @@ impl Enforcement for Detached {
     fn counters(&self) -> Result<Counted, bpf::Error> {
         Ok(Counted::default())
     }
+
+    fn set_interval(&self, _: Option<Duration>) {}
 
     fn reconcile(&self, _: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
         Box::pin(std::future::ready(Ok(None)))

@@ -14,6 +14,8 @@ pub mod dispatch;
 pub mod error;
 pub mod events;
 pub mod gateway;
+pub mod live;
+pub mod log;
 pub mod openapi;
 pub mod pages;
 pub mod platform;

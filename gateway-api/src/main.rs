@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
-use gateway_api::{config, daemon, preflight, user_command};
+use gateway_api::{config, daemon, log, preflight, user_command};
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::engine;
 use gateway_ctl::store::Store;
 use gateway_model::Role;
 use gateway_model::kinds::user::ROLES;
-use gateway_model::settings::bootstrap::{Bootstrap, LogLevel};
-use tracing_subscriber::EnvFilter;
+use gateway_model::settings::bootstrap::Bootstrap;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -102,7 +101,7 @@ fn run_daemon(path: &std::path::Path) -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    start_log(config.log.level);
+    log::start(config.log.level);
     let outcome = runtime().and_then(|runtime| {
         let outcome = runtime.block_on(daemon::run(config));
         // Tasks that wait for a slow peer must not hold the end up.
@@ -120,23 +119,6 @@ fn run_daemon(path: &std::path::Path) -> ExitCode {
 
 fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")
-}
-
-fn start_log(level: LogLevel) {
-    let filter = match level {
-        // What the libraries have to say at this level is about themselves.
-        LogLevel::Debug => {
-            "debug,aya=info,aya_obj=info,hyper=info,hyper_util=info,netlink_proto=info,mio=info"
-        }
-        LogLevel::Info => "info",
-        LogLevel::Warn => "warn",
-        LogLevel::Error => "error",
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
 }
 
 /// False: a check said no.
@@ -157,7 +139,7 @@ fn run_command(path: &std::path::Path, command: Command) -> Result<bool> {
         }
         Command::Guard => {
             let config = config::load(path)?;
-            start_log(config.log.level);
+            log::start(config.log.level);
             runtime()?.block_on(engine::guard(&config::engine(&config)))?;
             println!("what comes from the LAN is blocked until the daemon has a plan");
             Ok(true)

@@ -17,9 +17,11 @@ use crate::request::Request;
 
 mod build;
 pub mod collection;
+mod group;
 mod route;
 
 pub use collection::{Collection, Live, Ops, output_schema};
+pub use group::expect;
 pub use route::{Found, Routes, placeholders};
 
 /// Methods of the contract. HEAD is answered as GET, OPTIONS from the set of rows.

@@ -116,6 +116,11 @@ impl Engine {
         self.handle.run_now(reason).await
     }
 
+    /// How often to look at the kernel without a reason.
+    pub fn set_interval(&self, interval: Option<Duration>) {
+        self.handle.set_interval(interval);
+    }
+
     pub fn status(&self) -> watch::Receiver<Arc<Status>> {
         self.handle.status()
     }

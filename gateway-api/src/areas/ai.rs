@@ -1,15 +1,17 @@
 //! The local language-model assistant.
 
-use crate::table::Method::{Delete, Get, Post, Put};
+use gateway_model::settings::groups::AssistantConfig;
+
+use crate::access::Access;
+use crate::table::Method::{Delete, Get, Post};
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
+    t.group::<AssistantConfig>("/ai/config", "replace_ai_config", Access::Administer);
     t.unsupported(
         "the assistant, which this version does not have",
         &[
             (Get, "/ai/status"),
-            (Get, "/ai/config"),
-            (Put, "/ai/config"),
             (Post, "/ai/validate"),
             (Post, "/ai/policy"),
             (Post, "/ai/service"),

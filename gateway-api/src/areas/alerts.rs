@@ -1,17 +1,20 @@
 //! The audit log, the rules of alerts, and the alerts and anomalies that this version does not have.
 
+use gateway_model::settings::groups::AlertWebhook;
 use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, Before};
 use gateway_model::kinds::AlertRule;
 
+use crate::access::Access;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::{Query, Req};
-use crate::table::Method::{Get, Post, Put};
+use crate::table::Method::{Get, Post};
 use crate::table::{Collection, Ops, Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
+    t.group::<AlertWebhook>("/alerts/webhook", "replace_alert_webhook", Access::Operate);
     t.view("/audit", "list_audit", audit)
         .summary("Who changed what, newest first")
         .parameter("limit", Placeholder::Integer, "At most so many: 1 to 500, 50 if left out.")
@@ -36,8 +39,6 @@ pub fn rows(t: &mut Table) {
             (Get, "/alerts/active"),
             (Post, "/alerts/{id}/acknowledge"),
             (Post, "/alerts/{id}/resolve"),
-            (Get, "/alerts/webhook"),
-            (Put, "/alerts/webhook"),
             (Post, "/alerts/webhook/test"),
             (Get, "/anomalies"),
             (Get, "/anomalies/stats"),

@@ -1,4 +1,4 @@
-//! References between objects, and the backups, snapshots and settings that this version does not have.
+//! References between objects, and the backups and snapshots that this version does not have.
 
 use gateway_model::references::References;
 use gateway_model::registry;
@@ -6,7 +6,7 @@ use gateway_model::registry;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::request::Req;
-use crate::table::Method::{Delete, Get, Post, Put};
+use crate::table::Method::{Get, Post, Put};
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
@@ -27,16 +27,6 @@ pub fn rows(t: &mut Table) {
             (Get, "/config/export"),
             (Post, "/config/export-encrypted"),
             (Post, "/config/import"),
-        ],
-    );
-    t.unsupported(
-        "settings at run time, which this version does not have (edit the configuration file and restart)",
-        &[
-            (Get, "/settings"),
-            (Put, "/settings"),
-            (Get, "/settings/{key}"),
-            (Put, "/settings/{key}"),
-            (Delete, "/settings/{key}"),
         ],
     );
 }

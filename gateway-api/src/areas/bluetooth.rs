@@ -1,9 +1,14 @@
 //! Bluetooth adapter, personal area network, its watch.
 
+use gateway_model::settings::groups::{BluetoothFailover, BluetoothSettings};
+
+use crate::access::Access;
 use crate::table::Method::{Delete, Get, Post, Put};
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
+    t.group::<BluetoothSettings>("/bluetooth/settings", "replace_bluetooth_settings", Access::Operate);
+    t.group::<BluetoothFailover>("/bluetooth/failover", "replace_bluetooth_failover", Access::Operate);
     t.unsupported(
         "the Bluetooth service, which this version does not have",
         &[
@@ -21,10 +26,6 @@ pub fn rows(t: &mut Table) {
             (Post, "/bluetooth/nap/start"),
             (Post, "/bluetooth/nap/stop"),
             (Delete, "/bluetooth/devices/{mac}"),
-            (Get, "/bluetooth/settings"),
-            (Put, "/bluetooth/settings"),
-            (Get, "/bluetooth/failover"),
-            (Put, "/bluetooth/failover"),
             (Put, "/bluetooth/name"),
         ],
     );

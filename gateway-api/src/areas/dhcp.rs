@@ -1,11 +1,14 @@
 //! The DHCP server and the settings of interfaces.
 
 use gateway_model::kinds::DhcpReservation;
+use gateway_model::settings::groups::DhcpConfig;
 
+use crate::access::Access;
 use crate::table::Method::{Get, Post, Put};
 use crate::table::{Collection, Ops, Table};
 
 pub fn rows(t: &mut Table) {
+    t.group::<DhcpConfig>("/dhcp", "replace_dhcp_config", Access::Operate);
     t.collection::<DhcpReservation>(Collection {
         path: "/dhcp/reservations",
         item: "/dhcp/reservations/{mac}",
@@ -16,8 +19,6 @@ pub fn rows(t: &mut Table) {
     t.unsupported(
         "the DHCP server and interface settings, which this version does not have",
         &[
-            (Get, "/dhcp"),
-            (Put, "/dhcp"),
             (Get, "/dhcp/leases"),
             (Get, "/interfaces/{name}/config"),
             (Put, "/interfaces/{name}/config"),

@@ -4,15 +4,18 @@ use gateway_model::State;
 use gateway_model::kinds::{
     DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone, ThreatFeed,
 };
+use gateway_model::settings::groups::DnsRotation;
 use serde_json::Value;
 
+use crate::access::Access;
 use crate::gateway::Open;
-use crate::table::Method::{Get, Post, Put};
+use crate::table::Method::{Get, Post};
 use crate::table::{Collection, Ops, Table};
 
 mod lists;
 
 pub fn rows(t: &mut Table) {
+    t.group::<DnsRotation>("/dns/rotation", "replace_dns_rotation", Access::Operate);
     t.collection::<DnsFilterRule>(Collection {
         path: "/dns/filter-rules",
         item: "/dns/filter-rules/{id}",
@@ -90,8 +93,6 @@ fn unbuilt(t: &mut Table) {
             (Post, "/dns/cache/flush"),
             (Get, "/dns/log"),
             (Get, "/dns/clients"),
-            (Get, "/dns/rotation"),
-            (Put, "/dns/rotation"),
             (Get, "/dns/extfilter/status"),
             (Post, "/dns/extfilter/enable"),
             (Post, "/dns/extfilter/disable"),

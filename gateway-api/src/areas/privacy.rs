@@ -1,15 +1,17 @@
 //! DNS enforcement, DoH, IPv6 and WebRTC blocking, leak checks.
 
-use crate::table::Method::{Get, Post, Put};
+use gateway_model::settings::groups::PrivacyMode;
+
+use crate::access::Access;
+use crate::table::Method::{Get, Post};
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
+    t.group::<PrivacyMode>("/privacy/dns-mode", "replace_privacy_dns_mode", Access::Operate);
     t.unsupported(
         "the privacy services, which this version does not have",
         &[
             (Get, "/privacy/status"),
-            (Get, "/privacy/dns-mode"),
-            (Put, "/privacy/dns-mode"),
             (Get, "/privacy/leak-monitor"),
             (Post, "/privacy/force-dns"),
             (Post, "/privacy/block-doh"),

@@ -417,9 +417,11 @@ fn report(path: &str, error: EditError, problems: &mut Problems) {
             problems.add(code::CONFLICT, join(path, &field), message);
         }
         EditError::LimitReached { .. } => {
-            drop(problems.add(code::RANGE, path, format!("{}.", sentence(&error.to_string()))))
+            let _ = problems.add(code::RANGE, path, format!("{}.", sentence(&error.to_string())));
         }
-        other => drop(problems.add(code::CONFLICT, path, format!("{}.", sentence(&other.to_string())))),
+        other => {
+            let _ = problems.add(code::CONFLICT, path, format!("{}.", sentence(&other.to_string())));
+        }
     }
 }
 

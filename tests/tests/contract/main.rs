@@ -8,5 +8,6 @@ mod collections_routing;
 mod envelope;
 mod examples;
 mod objects;
+mod settings;
 mod table;
 mod views;

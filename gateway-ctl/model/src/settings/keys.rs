@@ -42,6 +42,7 @@ pub const KEYS: &[(&str, Apply)] = &[
     ("state_dir", Apply::File),
     ("runtime_dir", Apply::File),
     ("listen.api_addr", Apply::Restart),
+    ("listen.host_names", Apply::Restart),
     ("log.level", Apply::Live),
     ("network.mode", Apply::Restart),
     ("network.wan_iface", Apply::Restart),

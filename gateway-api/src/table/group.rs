@@ -1,0 +1,85 @@
+//! The rows of a group of settings: GET and PUT of one object without an id.
+
+use std::sync::Arc;
+
+use gateway_model::settings::group::{Group, GroupKind};
+use gateway_model::{EditError, Revision, State};
+use schemars::{Schema, SchemaGenerator};
+
+use super::{Audit, Effect, Method, Row, Table, Work};
+use crate::access::Access;
+use crate::context::Cx;
+use crate::dispatch::conditional;
+use crate::error::{ApiError, Code};
+use crate::gateway::blocking;
+use crate::reply::Reply;
+use crate::request::{Body, Request};
+
+impl Table {
+    /// The rows of a group; who may change it is `access`. The action is also the operation id.
+    pub fn group<G: Group>(&mut self, path: &'static str, action: &'static str, access: Access) {
+        let kind = const { &GroupKind::of::<G>() };
+        let row = self.row(Method::Get, path, &format!("get_{}", G::NOUN), Effect::Reads, Access::Read);
+        describe::<G>(row);
+        row.summary = "What is set, else the defaults";
+        row.work = handler(move |cx, request| get(kind, &cx, &request));
+        let effect = Effect::Stores(Audit { action, resource_type: G::NOUN });
+        let row = self.row(Method::Put, path, action, effect, access);
+        describe::<G>(row);
+        row.input = Some(|generator| G::json_schema(generator));
+        row.input_required = true;
+        row.summary = "Replace it as a whole";
+        row.doc = "What is left out takes its default; secrets that are left out are kept.";
+        row.work = handler(move |cx, request| put(kind, &cx, request));
+    }
+}
+
+fn describe<G: Group>(row: &mut Row) {
+    fn schema<G: Group>(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<G>()
+    }
+    row.output = Some(schema::<G>);
+    row.tagged = true;
+}
+
+fn handler(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
+    let run = Arc::new(run);
+    Work::Handler(Arc::new(move |cx, request| {
+        let run = run.clone();
+        Box::pin(async move { blocking(move || run(cx, request)).await? })
+    }))
+}
+
+fn get(kind: &GroupKind, cx: &Cx, _: &Request) -> Result<Reply, ApiError> {
+    let state = cx.open()?.store.current();
+    Ok(shown(kind, &state))
+}
+
+fn put(kind: &GroupKind, cx: &Cx, request: Request) -> Result<Reply, ApiError> {
+    let Body::Json(input) = request.body else {
+        return Err(ApiError::new(Code::BadRequest, "This operation needs a JSON object as its body."));
+    };
+    let (reply, warnings) = cx.commit_blocking(|draft| {
+        expect(kind.noun, kind.revision(draft), request.if_match.as_deref())?;
+        let warnings = kind.put(draft, input)?;
+        Ok((shown(kind, draft), warnings))
+    })?;
+    Ok(Reply { warnings, ..reply })
+}
+
+fn shown(kind: &GroupKind, state: &State) -> Reply {
+    let mut reply = Reply::data(kind.shown(state));
+    reply.etag = Some(kind.revision(state).to_string());
+    reply
+}
+
+/// Refuses an `If-Match` that names another revision.
+pub fn expect(noun: &'static str, current: Revision, if_match: Option<&str>) -> Result<(), EditError> {
+    match if_match {
+        Some(list) if !conditional::matches_revision(list, &current.to_string()) => {
+            let expected = Revision(conditional::first_revision(list).unwrap_or(0));
+            Err(EditError::Stale { resource_type: noun, expected, current })
+        }
+        _ => Ok(()),
+    }
+}
