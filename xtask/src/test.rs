@@ -89,7 +89,14 @@ fn step<T>(report: &mut Report, name: &'static str, work: impl FnOnce() -> Resul
 
 fn build_daemon() -> Result<PathBuf> {
     // The client is wanted beside it.
-    process::run(process::cargo().args(["build", "--package", "gateway-api", "--package", "gateway-cli", "--bins"]))?;
+    process::run(process::cargo().args([
+        "build",
+        "--package",
+        "gateway-api",
+        "--package",
+        "gateway-cli",
+        "--bins",
+    ]))?;
     Ok(Metadata::of_workspace()?.target_directory()?.join("debug/gatewayd"))
 }
 
