@@ -16,6 +16,7 @@ pub mod route;
 pub mod rule;
 pub mod step;
 pub mod sysctl;
+pub mod time_sync;
 pub mod wireguard;
 
 pub use backend::{Backend, DriftEntry, Failure, Outcome};

@@ -179,6 +179,14 @@ impl Engine {
         self.recent.list()
     }
 
+    /// Blocks everything and stays so: the loop ends, the programs rest, and the base block stands.
+    pub async fn block(&self) -> Result<(), Error> {
+        for task in &self.tasks {
+            task.abort();
+        }
+        block(&self.config).await
+    }
+
     /// Ends the loop and the watchers; what is in the kernel stays.
     pub async fn stop(self) {
         let Engine { handle, tunnels, tasks, .. } = self;

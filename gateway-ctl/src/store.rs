@@ -9,18 +9,23 @@ mod commit;
 mod error;
 mod load;
 mod migrate;
+mod rewrite;
+mod rotate;
 mod schema;
 mod sessions;
+mod vault;
+mod wipe;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use gateway_model::State;
-use redb::Database;
 use tokio::sync::watch;
 
 use crate::clock::SharedClock;
+use rewrite::Db;
+use vault::Sealing;
 
 pub use audit::{
     AuditAuth, AuditEntry, AuditFault, AuditFilter, AuditReport, AuditResult, AuditTicket, Before,
@@ -29,16 +34,19 @@ pub use commit::CommitError;
 pub use error::Error;
 pub use migrate::SCHEMA;
 pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
+pub use rotate::{RotateError, SecretEntry, SecretsStatus};
+pub use vault::SecretsMode;
 
 /// The store. Shared as `Arc<Store>`. Writing blocks on the disk: call it from a blocking task.
 pub struct Store {
     path: PathBuf,
     clock: SharedClock,
-    db: Database,
+    db: Db,
     current: ArcSwap<State>,
     revisions: watch::Sender<u64>,
     writer: Mutex<audit::Head>,
     sessions: sessions::Sessions,
+    sealing: ArcSwap<Sealing>,
 }
 
 impl std::fmt::Debug for Store {
@@ -51,16 +59,17 @@ impl Store {
     /// Opens the file, or makes a new one with the built-in objects. The folder is made if it is missing.
     pub fn open(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
         let path = path.as_ref().to_owned();
-        let (db, state, head, sessions) = load::open(&path, clock.as_ref())?;
+        let (db, state, head, sessions, sealing) = load::open(&path, clock.as_ref())?;
         let (revisions, _) = watch::channel(state.revision.0);
         Ok(Store {
             path,
             clock,
-            db,
+            db: Db::new(db),
             current: ArcSwap::from_pointee(state),
             revisions,
             writer: Mutex::new(head),
             sessions,
+            sealing: ArcSwap::from_pointee(sealing),
         })
     }
 

@@ -11,6 +11,7 @@ pub mod environment;
 pub mod evaluate;
 pub mod expectation;
 pub mod facts;
+pub mod machines;
 pub mod matrix;
 pub mod network;
 pub mod plan;

@@ -1,6 +1,7 @@
 //! All secrets of the state, wherever they are: for the store, which seals them, and for the inventory.
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::resource::Resource;
 use crate::secret::Secret;
@@ -72,6 +73,32 @@ fn path_of(pointer: &str) -> String {
     path
 }
 
+/// Visits the secrets in the stored form of a row: of the kind with this collection, or of a `setting`.
+pub fn visit_stored(collection: &str, row: &mut Value, visit: &mut dyn FnMut(&mut String)) {
+    if collection == "setting" {
+        visit_path(row, crate::settings::SECRET_KEY, visit);
+        return;
+    }
+    let kind = crate::registry::kind(collection).filter(|kind| kind.sealed);
+    for path in kind.map(|kind| kind.secrets).unwrap_or_default() {
+        visit_path(row, path, visit);
+    }
+}
+
+fn visit_path(value: &mut Value, path: &str, visit: &mut dyn FnMut(&mut String)) {
+    let (head, rest) = path.split_once('.').unwrap_or((path, ""));
+    let (key, each) = head.strip_suffix("[]").map_or((head, false), |key| (key, true));
+    let Some(found) = value.get_mut(key) else { return };
+    match (found, each, rest) {
+        (Value::Array(list), true, rest) => {
+            list.iter_mut().for_each(|element| visit_path(element, rest, visit));
+        }
+        (Value::String(text), false, "") => visit(text),
+        (found, false, rest) if !rest.is_empty() => visit_path(found, rest, visit),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +108,22 @@ mod tests {
         assert_eq!(path_of("/private_key"), "private_key");
         assert_eq!(path_of("/peers/12/preshared_key"), "peers[12].preshared_key");
         assert_eq!(path_of("/a/b"), "a.b");
+    }
+
+    #[test]
+    fn secrets_are_found_in_stored_rows() {
+        let mut row = serde_json::json!({"name": "home", "private_key": "a", "password": "b",
+            "peers": [{"preshared_key": "c"}, {}, {"preshared_key": "d", "public_key": "e"}]});
+        let mut found = String::new();
+        visit_stored("tunnels", &mut row, &mut |text| {
+            found.push_str(text);
+            *text = "x".into();
+        });
+        assert_eq!(found.chars().collect::<std::collections::BTreeSet<_>>(), "abcd".chars().collect());
+        assert_eq!(row["peers"][2], serde_json::json!({"preshared_key": "x", "public_key": "e"}));
+        let mut setting = serde_json::json!({"secret": "s", "revision": 1});
+        visit_stored("setting", &mut setting, &mut |text| *text = "y".into());
+        assert_eq!(setting["secret"], "y");
+        visit_stored("nothing", &mut setting, &mut |_| panic!("there is no such kind"));
     }
 }

@@ -9,4 +9,4 @@ mod stored;
 mod yaml;
 
 pub use bootstrap::{Bootstrap, ConfigError, EXAMPLE, parse};
-pub use stored::{Setting, Settings};
+pub use stored::{SECRET_KEY, Setting, Settings};

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use gateway_model::Id;
 use jiff::{SignedDuration, Timestamp};
-use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, WriteTransaction};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -157,6 +157,17 @@ pub(super) struct Head {
     at: Timestamp,
 }
 
+impl Head {
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The end of a trail that was wiped: the numbers go on, the chain begins anew.
+    pub(super) fn anew(self) -> Head {
+        Head { hash: [0; 32], ..self }
+    }
+}
+
 /// An entry about to be written.
 pub(super) struct Entry {
     id: u64,
@@ -187,6 +198,10 @@ impl Entry {
         };
         let json = serde_json::to_vec(&entry).expect("an entry is a struct with string keys");
         Entry { id, at, hash: chain(&head.hash, &json), json }
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
     }
 
     pub(super) fn head(&self) -> Head {
@@ -317,7 +332,8 @@ impl Store {
             intact: false,
             fault: Some(AuditFault { id, what: what.into() }),
         };
-        let (mut last, mut hash) = (0, [0; 32]);
+        let first = load::number(&txn, meta::AUDIT_FIRST)?.max(1);
+        let (mut last, mut hash) = (first - 1, [0; 32]);
         for row in table.iter().map_err(Error::at("read the audit trail"))? {
             let (id, value) = row.map_err(Error::at("read the audit trail"))?;
             let id = id.value();
@@ -339,7 +355,7 @@ impl Store {
         if load::number(&txn, meta::AUDIT_LAST)? != last {
             return Ok(broken(last + 1, "entries at the end are missing"));
         }
-        if last > 0 && load::text(&txn, meta::AUDIT_HASH)? != Some(hex(&hash)) {
+        if last >= first && load::text(&txn, meta::AUDIT_HASH)? != Some(hex(&hash)) {
             return Ok(broken(last, "the last entry was exchanged"));
         }
         Ok(AuditReport { entries, intact: true, fault: None })

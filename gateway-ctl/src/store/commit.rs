@@ -11,6 +11,7 @@ use super::Store;
 use super::audit::{self, AuditResult, AuditTicket};
 use super::error::Error;
 use super::schema::{APPLIED, META, META_TEXT, SETTINGS, meta, rows};
+use super::vault;
 
 /// Most row changes that an audit entry lists; it counts the rest.
 const LISTED_CHANGES: usize = 20;
@@ -54,6 +55,7 @@ impl Store {
             Ok(answer) => answer,
             Err(error) => return Err(CommitError::Refused { error, ticket: Box::new(ticket) }),
         };
+        vault::seal_changed(&mut draft, &self.sealing.load())?;
         let changed = has_changed(&before, &draft);
         note_changes(&mut ticket, &before, &draft);
         let entry = audit::Entry::new(&head, ticket, AuditResult::Success, now);
@@ -138,8 +140,7 @@ fn write_settings(txn: &WriteTransaction, draft: &State) -> Result<(), Error> {
     for key in draft.settings.dirty() {
         match draft.settings.setting(key) {
             Some(setting) => {
-                let json = serde_json::to_vec(setting.as_ref()).expect("a setting is JSON already");
-                table.insert(key.as_ref(), json.as_slice()).map_err(failed())?;
+                table.insert(key.as_ref(), setting.stored_json().as_slice()).map_err(failed())?;
             }
             None => drop(table.remove(key.as_ref()).map_err(failed())?),
         }

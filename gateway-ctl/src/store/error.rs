@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use gateway_model::registry::LoadError;
+use gateway_model::secrets::SecretPlace;
 
 /// The operation that failed.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,14 @@ pub enum Error {
     /// The file cannot be read back as what was written.
     #[error("the store is damaged: {what}")]
     Damaged { what: String },
+    /// The folder was wiped: what blocks stays until somebody decides otherwise.
+    #[error("this gateway was wiped; remove {path} and start again to begin anew")]
+    Wiped { path: PathBuf },
+    /// Values are sealed, and what opens and seals them is missing.
+    #[error("the passphrase of the secrets is missing: set it again before a secret can be stored")]
+    SecretsLocked,
+    #[error("{} secrets can neither be read nor stored", places.len())]
+    SecretsUnreadable { places: Vec<SecretPlace> },
     #[error("cannot {operation} in the store")]
     Database {
         operation: &'static str,
@@ -64,7 +73,12 @@ impl Error {
             Error::Folder { source, .. } | Error::Open { source, .. } => {
                 source.kind() == io::ErrorKind::StorageFull
             }
-            Error::Locked { .. } | Error::NewerSchema { .. } | Error::Damaged { .. } => false,
+            Error::Locked { .. }
+            | Error::NewerSchema { .. }
+            | Error::Damaged { .. }
+            | Error::Wiped { .. }
+            | Error::SecretsLocked
+            | Error::SecretsUnreadable { .. } => false,
         }
     }
 }

@@ -17,10 +17,12 @@ use super::commit::write_state;
 use super::error::Error;
 use super::schema::{APPLIED, META, META_TEXT, SETTINGS, meta, rows};
 use super::sessions::Sessions;
-use super::{audit, migrate};
+use super::vault::{self, Sealing, Started};
+use super::wipe::WIPED;
+use super::{audit, migrate, rewrite, rotate};
 use crate::clock::Clock;
 
-type Opened = (Database, State, Head, Sessions);
+type Opened = (Database, State, Head, Sessions, Sealing);
 
 pub(super) fn open(path: &Path, clock: &dyn Clock) -> Result<Opened, Error> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -29,9 +31,13 @@ pub(super) fn open(path: &Path, clock: &dyn Clock) -> Result<Opened, Error> {
         .mode(0o700)
         .create(folder)
         .map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+    let wiped = folder.join(WIPED);
+    if wiped.exists() {
+        return Err(Error::Wiped { path: wiped });
+    }
     let exists = path.try_exists().map_err(|source| Error::Open { path: path.to_owned(), source })?;
     if !exists {
-        create(path, folder, clock)?;
+        create(path, clock)?;
     }
     let file = open_file(path, false)?;
     // The database library panics on some kinds of damage instead of reporting them.
@@ -39,11 +45,48 @@ pub(super) fn open(path: &Path, clock: &dyn Clock) -> Result<Opened, Error> {
         let db = open_database(file, path)?;
         migrate::run(&db)?;
         let (mut state, head) = read(&db)?;
+        let started = vault::start(&db, folder)?;
+        if !started.seal_now {
+            rotate::adopt(&mut state, &started.sealing);
+        }
         seed(&db, &mut state, clock)?;
+        let db = secure(db, path, &mut state, &started, clock)?;
         let sessions = Sessions::load(&db)?;
-        Ok((db, state, head, sessions))
+        Ok((db, state, head, sessions, started.sealing))
     }))
     .unwrap_or_else(|panic| Err(Error::Damaged { what: panic_text(panic.as_ref()) }))
+}
+
+/// Writes down how secrets are kept, seals what is in clear, and leaves nothing of it in the file.
+fn secure(
+    db: Database,
+    path: &Path,
+    state: &mut State,
+    started: &Started,
+    clock: &dyn Clock,
+) -> Result<Database, Error> {
+    if started.write {
+        let mut draft = state.begin(clock.now());
+        let txn = db.begin_write().map_err(Error::at("begin to write"))?;
+        let sealed = started.seal_now && rotate::seal_first(&txn, state, &mut draft, &started.sealing)?;
+        vault::write(&txn, &started.sealing)?;
+        txn.commit().map_err(Error::at("commit"))?;
+        if sealed {
+            *state = draft;
+        }
+    }
+    let due = {
+        let txn = db.begin_read().map_err(Error::at("begin to read"))?;
+        number(&txn, meta::REWRITE_DUE)? != 0
+    };
+    if !due {
+        return Ok(db);
+    }
+    let fresh = rewrite::copy(&db, path)?;
+    let txn = fresh.begin_write().map_err(Error::at("begin to write"))?;
+    rotate::clear_due(&txn)?;
+    txn.commit().map_err(Error::at("commit"))?;
+    Ok(fresh)
 }
 
 /// Adds the built-in objects that this version has and the one before had not.
@@ -59,7 +102,7 @@ fn seed(db: &Database, state: &mut State, clock: &dyn Clock) -> Result<(), Error
 }
 
 /// Makes a new store beside its place and moves it there when it is whole. An interrupted attempt is started over.
-fn create(path: &Path, folder: &Path, clock: &dyn Clock) -> Result<(), Error> {
+fn create(path: &Path, clock: &dyn Clock) -> Result<(), Error> {
     let draft = draft_path(path);
     let failed = |source| Error::Open { path: draft.clone(), source };
     {
@@ -72,16 +115,24 @@ fn create(path: &Path, folder: &Path, clock: &dyn Clock) -> Result<(), Error> {
         txn.commit().map_err(Error::at("commit"))?;
     }
     std::fs::rename(&draft, path).map_err(failed)?;
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+    sync_folder(path)
 }
 
-fn draft_path(path: &Path) -> PathBuf {
+/// Makes what a rename did to this path last.
+pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|source| Error::Folder { path: folder.to_owned(), source })
+}
+
+/// Where a file is made before it takes the place of this one.
+pub(super) fn draft_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     path.with_file_name(name)
 }
 
-fn open_file(path: &Path, fresh: bool) -> Result<File, Error> {
+pub(super) fn open_file(path: &Path, fresh: bool) -> Result<File, Error> {
     let failed = |source| Error::Open { path: path.to_owned(), source };
     if fresh {
         match std::fs::remove_file(path) {
@@ -104,7 +155,7 @@ fn open_file(path: &Path, fresh: bool) -> Result<File, Error> {
     Ok(file)
 }
 
-fn open_database(file: File, path: &Path) -> Result<Database, Error> {
+pub(super) fn open_database(file: File, path: &Path) -> Result<Database, Error> {
     let mut builder = Database::builder();
     builder.set_cache_size(16 << 20);
     builder.create_file(file).map_err(|error| match error {
@@ -145,7 +196,7 @@ fn read_settings(txn: &ReadTransaction, state: &mut State) -> Result<(), Error> 
     let table = txn.open_table(SETTINGS).map_err(Error::at("read"))?;
     for row in table.iter().map_err(Error::at("read"))? {
         let (key, json) = row.map_err(Error::at("read"))?;
-        let setting: Setting = serde_json::from_slice(json.value())
+        let setting = Setting::read_stored(json.value())
             .map_err(|_| Error::Damaged { what: format!("the setting {} cannot be read", key.value()) })?;
         state.settings.load(key.value(), setting);
     }

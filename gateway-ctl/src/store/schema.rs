@@ -1,6 +1,6 @@
 //! Tables of the file.
 //!
-//! One table per kind, named by its collection: id to JSON with the secrets in clear. `applied` holds the frozen
+//! One table per kind, named by its collection: id to JSON with the secrets sealed. `applied` holds the frozen
 //! policies in the same form. The definitions of closed migrations are their own, not these.
 
 use redb::TableDefinition;
@@ -33,10 +33,14 @@ pub mod meta {
     /// Revision of the last change to the runtime settings.
     pub const SETTINGS_REVISION: &str = "revision:settings";
     pub const APPLIED_REVISION: &str = "applied_revision";
+    /// 1 while the free pages of the file hold what must not be there.
+    pub const REWRITE_DUE: &str = "rewrite_due";
     /// Text: RFC 3339.
     pub const APPLIED_AT: &str = "applied_at";
     /// Number of the last audit entry.
     pub const AUDIT_LAST: &str = "audit_last";
+    /// Number of the first audit entry since the trail was wiped; 0 if it never was.
+    pub const AUDIT_FIRST: &str = "audit_first";
     /// Text: hash of the last audit entry.
     pub const AUDIT_HASH: &str = "audit_hash";
 

@@ -137,6 +137,12 @@ impl Sessions {
         Ok(Sessions { key, held: Mutex::new(held), sign_ins: Mutex::new(sign_ins) })
     }
 
+    /// All of them are gone from the file.
+    pub(super) fn forget(&self) {
+        self.held().clear();
+        self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     fn held(&self) -> MutexGuard<'_, BTreeMap<Uuid, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

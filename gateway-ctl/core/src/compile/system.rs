@@ -65,7 +65,11 @@ fn open_ports(input: &Input<'_>) -> Vec<u16> {
 fn wireguard(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     for tunnel in up(input) {
         let Some(leg) = legs.iter().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)) else { continue };
+        // A tunnel whose secrets cannot be read must not come up without them.
         let Some(key) = tunnel.private_key.key() else { continue };
+        if !tunnel.peers.iter().all(|peer| peer.preshared_key.is_readable()) {
+            continue;
+        }
         let peers = tunnel.peers.iter().map(|peer| {
             let endpoint = peer.endpoint.as_ref().map(ToString::to_string);
             let address = endpoint

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::groups::{
-    AlertWebhook, AssistantConfig, BluetoothFailover, BluetoothSettings, DhcpConfig, DnsRotation, PrivacyMode,
+    AlertWebhook, AssistantConfig, BluetoothFailover, BluetoothSettings, DeadmanSettings, DhcpConfig, DnsRotation, PrivacyMode,
 };
 use crate::decode;
 use crate::edit::EditError;
@@ -46,6 +46,7 @@ pub const GROUPS: &[GroupKind] = &[
     GroupKind::of::<AssistantConfig>(),
     GroupKind::of::<BluetoothFailover>(),
     GroupKind::of::<BluetoothSettings>(),
+    GroupKind::of::<DeadmanSettings>(),
     GroupKind::of::<DhcpConfig>(),
     GroupKind::of::<DnsRotation>(),
     GroupKind::of::<PrivacyMode>(),

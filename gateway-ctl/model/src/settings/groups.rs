@@ -3,6 +3,7 @@
 mod alerts;
 mod assistant;
 mod bluetooth;
+mod deadman;
 mod dhcp;
 mod dns;
 mod privacy;
@@ -10,6 +11,7 @@ mod privacy;
 pub use alerts::{AlertWebhook, Severity, WebhookFormat};
 pub use assistant::AssistantConfig;
 pub use bluetooth::{BluetoothFailover, BluetoothSettings};
+pub use deadman::{DeadmanSettings, WipeLevel};
 pub use dhcp::{DhcpConfig, DhcpOption};
 pub use dns::{DnsRotation, RotationMode};
 pub use privacy::{DnsMode, PrivacyMode};

@@ -28,7 +28,7 @@ pub struct Setting {
 }
 
 /// Key of the stored form that is there in place of `value`.
-const SECRET: &str = "secret";
+pub const SECRET_KEY: &str = "secret";
 
 impl Setting {
     pub fn is_secret(&self) -> bool {
@@ -40,7 +40,7 @@ impl Setting {
         let mut stored = serde_json::to_value(self).expect("a setting is JSON already");
         if let (true, Value::Object(map)) = (self.is_secret(), &mut stored) {
             map.shift_remove("value");
-            map.insert(SECRET.into(), self.secret.stored_text().into());
+            map.insert(SECRET_KEY.into(), self.secret.stored_text().into());
         }
         serde_json::to_vec(&stored).expect("a setting is JSON already")
     }
@@ -49,7 +49,7 @@ impl Setting {
     pub fn read_stored(json: &[u8]) -> Result<Setting, serde_json::Error> {
         let mut stored: Value = serde_json::from_slice(json)?;
         let secret = stored.as_object_mut().and_then(|map| {
-            let secret = map.shift_remove(SECRET)?;
+            let secret = map.shift_remove(SECRET_KEY)?;
             map.insert("value".into(), true.into());
             Some(secret)
         });

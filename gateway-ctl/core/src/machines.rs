@@ -1,0 +1,3 @@
+//! State machines without input or output: they are told what happened and when, and say what to do.
+
+pub mod deadman;

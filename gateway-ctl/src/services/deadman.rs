@@ -1,0 +1,152 @@
+//! The dead-man switch at work: settings and check-ins from the store, time from the clocks, warnings to the log.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gateway_core::machines::deadman::{Action, CheckIn, Deadman, Now, WARN_AT};
+use gateway_model::settings::group::Group;
+use gateway_model::settings::groups::{DeadmanSettings, WipeLevel};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::store::{Error, Store};
+
+/// How often to look.
+pub const LOOK: Duration = Duration::from_secs(10);
+/// How often a check-in is written down; after a crash it may be that much too old.
+const SAVE_EVERY: SignedDuration = SignedDuration::from_secs(60);
+
+/// The switch of one store.
+pub struct Switch {
+    store: Arc<Store>,
+    synced: fn() -> bool,
+    held: Mutex<Held>,
+}
+
+struct Held {
+    machine: Deadman,
+    settings: DeadmanSettings,
+    saved: Option<CheckIn>,
+    warned: Option<u8>,
+}
+
+/// What there is to say of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    pub settings: DeadmanSettings,
+    pub last_checkin: Option<Timestamp>,
+    pub deadline: Option<Timestamp>,
+    /// Hours after the last check-in.
+    pub warn_hours: Vec<f64>,
+    /// Percent of the time that is over, of the last warning.
+    pub warned: Option<u8>,
+    /// Until then it does not fire.
+    pub clock_synced: bool,
+}
+
+impl Switch {
+    /// `synced` says whether the wall clock is right.
+    pub fn new(store: Arc<Store>, synced: fn() -> bool) -> Result<Switch, Error> {
+        let check_in = store.check_in()?;
+        let switch = Switch {
+            synced,
+            held: Mutex::new(Held {
+                machine: Deadman::new(check_in),
+                settings: DeadmanSettings { enabled: false, ..DeadmanSettings::default() },
+                saved: check_in,
+                warned: None,
+            }),
+            store,
+        };
+        switch.follow(&mut switch.held())?;
+        Ok(switch)
+    }
+
+    /// Whether it was ever set. Costs next to nothing.
+    pub fn is_set(&self) -> bool {
+        self.store.current().settings.setting(DeadmanSettings::KEY).is_some()
+    }
+
+    /// Somebody in charge was there.
+    pub fn check_in(&self) -> Result<(), Error> {
+        let mut held = self.held();
+        self.follow(&mut held)?;
+        if !held.settings.enabled {
+            return Ok(());
+        }
+        held.warned = None;
+        let check_in = held.machine.handle_check_in(self.now());
+        let due = held.saved.is_none_or(|saved| {
+            let since = check_in.at.duration_since(saved.at);
+            since >= SAVE_EVERY || since.is_negative() || saved.certain != check_in.certain
+        });
+        if due { self.save(&mut held, check_in) } else { Ok(()) }
+    }
+
+    /// To be called every [`LOOK`]. Says what to wipe, once.
+    pub fn tick(&self) -> Result<Option<WipeLevel>, Error> {
+        let mut held = self.held();
+        self.follow(&mut held)?;
+        match held.machine.poll(self.now()) {
+            Some(Action::Fire) => {
+                tracing::error!(level = %held.settings.level, "nobody checked in: the dead-man switch wipes");
+                Ok(Some(held.settings.level))
+            }
+            Some(Action::Warn(percent)) => {
+                held.warned = Some(percent);
+                let deadline = held.machine.deadline(self.now()).map(|at| at.to_string());
+                tracing::warn!(percent, deadline, "nobody checks in: the dead-man switch will wipe this gateway");
+                Ok(None)
+            }
+            Some(Action::Keep(check_in)) => self.save(&mut held, check_in).map(|()| None),
+            None => Ok(None),
+        }
+    }
+
+    pub fn report(&self) -> Result<Report, Error> {
+        let mut held = self.held();
+        self.follow(&mut held)?;
+        let now = self.now();
+        let hours = held.settings.hours;
+        Ok(Report {
+            last_checkin: held.machine.check_in().map(|check_in| check_in.at),
+            deadline: held.machine.deadline(now),
+            warn_hours: WARN_AT.iter().map(|percent| f64::from(*percent) * hours as f64 / 100.0).collect(),
+            warned: held.warned,
+            clock_synced: now.synced,
+            settings: held.settings.clone(),
+        })
+    }
+
+    /// Takes over the settings if they are others.
+    fn follow(&self, held: &mut Held) -> Result<(), Error> {
+        let settings: DeadmanSettings = self.store.current().group();
+        if settings == held.settings {
+            return Ok(());
+        }
+        let period = settings.enabled.then(|| Duration::from_secs(3600) * u32::try_from(settings.hours).unwrap_or(u32::MAX));
+        held.settings = settings;
+        held.warned = None;
+        match held.machine.handle_period(period, self.now()) {
+            Some(Action::Keep(check_in)) => self.save(held, check_in),
+            _ => Ok(()),
+        }
+    }
+
+    fn save(&self, held: &mut Held, check_in: CheckIn) -> Result<(), Error> {
+        self.store.keep_check_in(check_in)?;
+        held.saved = Some(check_in);
+        Ok(())
+    }
+
+    fn now(&self) -> Now {
+        let clock = self.store.clock();
+        Now { wall: clock.now(), boot: clock.boot(), synced: (self.synced)() }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Secrets at rest: how one is sealed, and which passphrase seals them.
+//!
+//! A sealed value is `enc:` and the base64 of salt (16 bytes), nonce (12 bytes), ciphertext and tag: AES-256-GCM under
+//! a key that PBKDF2-HMAC-SHA256 derives from the passphrase with 100 000 rounds and the salt, which is a fresh one
+//! for each value. Nothing is opened before somebody needs it, so a start costs no derivation.
+//!
+//! The passphrase stands in the store and in a file beside it: that keeps secrets out of copies of single values, of
+//! exports and of discarded pages, not from somebody who has the whole folder.
+
+mod exchange;
+mod passphrase;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::pbkdf2;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use gateway_model::Secret;
+use gateway_model::secret::{Open, SEALED_PREFIX};
+use zeroize::Zeroizing;
+
+pub(super) use exchange::{Unsealable, exchange, in_clear, open_all, seal_changed};
+pub(super) use passphrase::{Started, forget, keep, start, write};
+
+const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).expect("not zero");
+const SALT: usize = 16;
+const TAG: usize = 16;
+
+/// How secrets are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretsMode {
+    /// In clear: the passphrase was taken away.
+    Plain,
+    /// Sealed under a passphrase that was made at the first start.
+    Generated,
+    /// Sealed under a passphrase that was set.
+    Own,
+}
+
+impl SecretsMode {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SecretsMode::Plain => "none",
+            SecretsMode::Generated => "generated",
+            SecretsMode::Own => "own",
+        }
+    }
+
+    fn parse(text: &str) -> Option<SecretsMode> {
+        [SecretsMode::Plain, SecretsMode::Generated, SecretsMode::Own]
+            .into_iter()
+            .find(|mode| mode.as_str() == text)
+    }
+}
+
+/// The mode, and what seals: nothing in mode [`SecretsMode::Plain`].
+pub(super) struct Sealing {
+    pub mode: SecretsMode,
+    pub vault: Option<Arc<Vault>>,
+    /// A passphrase was lost: some values may never be readable again.
+    pub lost: bool,
+}
+
+impl Sealing {
+    pub fn opener(&self) -> Option<Arc<dyn Open>> {
+        self.vault.clone().map(|vault| vault as Arc<dyn Open>)
+    }
+
+    /// Values are sealed, and what opens them is missing.
+    pub fn is_locked(&self) -> bool {
+        self.vault.as_ref().is_some_and(|vault| vault.passphrase.is_none())
+    }
+}
+
+/// Seals and opens under one passphrase.
+pub(super) struct Vault {
+    /// Nothing while it is missing: then nothing can be opened or sealed.
+    passphrase: Option<Zeroizing<String>>,
+    derivations: AtomicU64,
+}
+
+impl Vault {
+    pub fn new(passphrase: Zeroizing<String>) -> Vault {
+        Vault { passphrase: Some(passphrase), derivations: AtomicU64::new(0) }
+    }
+
+    pub fn locked() -> Vault {
+        Vault { passphrase: None, derivations: AtomicU64::new(0) }
+    }
+
+    pub fn passphrase(&self) -> Option<&str> {
+        self.passphrase.as_ref().map(|text| text.as_str())
+    }
+
+    /// How many keys it has derived so far.
+    pub fn derivations(&self) -> u64 {
+        self.derivations.load(Ordering::Relaxed)
+    }
+
+    /// The same secret, sealed. Nothing if it cannot be read or the passphrase is missing.
+    pub fn seal(self: &Arc<Vault>, secret: &Secret) -> Option<Secret> {
+        if !secret.is_readable() {
+            return None;
+        }
+        Some(secret.with_seal(self.seal_text(secret.expose())?, self.clone() as Arc<dyn Open>))
+    }
+
+    pub fn seal_text(&self, clear: &str) -> Option<String> {
+        let mut bytes = vec![0; SALT + NONCE_LEN];
+        getrandom::fill(&mut bytes).expect("a booted kernel has random numbers");
+        let key = self.key(&bytes[..SALT])?;
+        let nonce = Nonce::try_assume_unique_for_key(&bytes[SALT..]).expect("it has the length of a nonce");
+        let mut sealed = clear.as_bytes().to_vec();
+        sealed.reserve_exact(TAG);
+        key.seal_in_place_append_tag(nonce, Aad::empty(), &mut sealed).ok()?;
+        bytes.append(&mut sealed);
+        Some(format!("{SEALED_PREFIX}{}", STANDARD.encode(bytes)))
+    }
+
+    fn key(&self, salt: &[u8]) -> Option<LessSafeKey> {
+        let passphrase = self.passphrase.as_ref()?;
+        self.derivations.fetch_add(1, Ordering::Relaxed);
+        let mut key = Zeroizing::new([0; 32]);
+        let algorithm = pbkdf2::PBKDF2_HMAC_SHA256;
+        pbkdf2::derive(algorithm, ROUNDS, salt, passphrase.as_bytes(), key.as_mut_slice());
+        UnboundKey::new(&AES_256_GCM, key.as_slice()).ok().map(LessSafeKey::new)
+    }
+}
+
+impl Open for Vault {
+    fn open(&self, sealed: &str) -> Option<Zeroizing<String>> {
+        let mut bytes = STANDARD.decode(sealed.strip_prefix(SEALED_PREFIX)?).ok()?;
+        if bytes.len() < SALT + NONCE_LEN + TAG {
+            return None;
+        }
+        let key = self.key(&bytes[..SALT])?;
+        let nonce = Nonce::try_assume_unique_for_key(&bytes[SALT..SALT + NONCE_LEN]).ok()?;
+        let mut sealed = Zeroizing::new(bytes.split_off(SALT + NONCE_LEN));
+        let clear = key.open_in_place(nonce, Aad::empty(), &mut sealed).ok()?;
+        Some(Zeroizing::new(std::str::from_utf8(clear).ok()?.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Exchanging secrets of a state for the same ones in another form, and what stands in stored rows.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use gateway_model::secrets::{Scope, SecretPlace};
+use gateway_model::{Secret, State};
+
+use super::Sealing;
+use crate::store::error::Error;
+
+/// Where secrets are that cannot be read or cannot be sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsealable(pub Vec<SecretPlace>);
+
+/// Exchanges the secrets that `wants` picks. Nothing is exchanged if `make` fails for one of them.
+pub fn exchange(
+    draft: &mut State,
+    scope: Scope,
+    wants: impl Fn(&Secret) -> bool,
+    make: impl Fn(&Secret) -> Option<Secret> + Sync,
+) -> Result<usize, Unsealable> {
+    let mut found = Vec::new();
+    draft.visit_secrets(scope, &mut |place, secret| {
+        if wants(secret) {
+            found.push((place.clone(), secret.clone()));
+        }
+    });
+    let made = in_parallel(&found, |(_, secret)| make(secret));
+    let failed = found.iter().zip(&made).filter(|(_, made)| made.is_none());
+    let failed: Vec<SecretPlace> = failed.map(|((place, _), _)| place.clone()).collect();
+    if !failed.is_empty() {
+        return Err(Unsealable(failed));
+    }
+    let total = made.len();
+    let mut made = made.into_iter().flatten();
+    draft.visit_secrets(scope, &mut |_, secret| {
+        if wants(secret)
+            && let Some(exchanged) = made.next()
+        {
+            *secret = exchanged;
+        }
+    });
+    Ok(total)
+}
+
+/// Brings the secrets that the draft wrote into the form in which the store keeps them.
+pub fn seal_changed(draft: &mut State, sealing: &Sealing) -> Result<(), Error> {
+    let done = match (&sealing.vault, sealing.opener()) {
+        (Some(vault), Some(by)) => {
+            exchange(draft, Scope::Changed, |secret| !secret.is_sealed_by(&by), |secret| vault.seal(secret))
+        }
+        _ => exchange(draft, Scope::Changed, |secret| secret.sealed_text().is_some(), in_clear),
+    };
+    match done {
+        Ok(_) => Ok(()),
+        Err(Unsealable(_)) if sealing.is_locked() => Err(Error::SecretsLocked),
+        Err(Unsealable(places)) => Err(Error::SecretsUnreadable { places }),
+    }
+}
+
+/// Opens everything, and counts what cannot be opened.
+pub fn open_all(secrets: &[Secret]) -> usize {
+    in_parallel(secrets, |secret| secret.is_readable()).into_iter().filter(|readable| !readable).count()
+}
+
+/// The same without a sealed form.
+pub fn in_clear(secret: &Secret) -> Option<Secret> {
+    secret.is_readable().then(|| Secret::new(secret.expose()))
+}
+
+/// In order, on all processors: a derivation takes milliseconds of one.
+fn in_parallel<T: Sync, O: Send>(items: &[T], work: impl Fn(&T) -> O + Sync) -> Vec<O> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(items.len());
+    if threads <= 1 {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let done: Mutex<BTreeMap<usize, O>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((index, item)) = {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    items.get(index).map(|item| (index, item))
+                } {
+                    let out = work(item);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(index, out);
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+}

@@ -1,0 +1,201 @@
+//! Wiping: what is removed is gone from the bytes of the files, not only from the tables.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use gateway_core::machines::deadman::CheckIn;
+use gateway_model::{KINDS, RoutingPolicy, State};
+use redb::{Key, TableDefinition, TableError, TableHandle, Value, WriteTransaction};
+use serde_json::json;
+
+use super::Store;
+use super::audit::{self, AuditResult, AuditTicket};
+use super::commit::write_state;
+use super::error::Error;
+use super::load;
+use super::schema::{META, META_TEXT, meta};
+
+/// In the folder of a store that was destroyed: nothing starts there until it is removed.
+pub const WIPED: &str = "wiped";
+
+/// Key of the table `meta_text`.
+const CHECK_IN: &str = "deadman_check_in";
+
+/// Tables of what happened.
+const TRACES: &[&str] = &["audit", "sessions", "sign_ins"];
+/// Tables of what is configured, besides those of the kinds.
+const CONFIGURATION: &[&str] = &["applied", "settings", "snapshots", "snapshot_contents"];
+
+impl Store {
+    /// Removes what happened; with `configuration` also everything that is configured, users and keys included. Then
+    /// a single policy is left, which blocks: an empty gateway would let everything out by the default way.
+    ///
+    /// The audit trail begins anew with the entry of the wipe.
+    pub fn wipe(&self, mut ticket: AuditTicket, configuration: bool) -> Result<(), Error> {
+        let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, now) = (self.current(), self.clock.now());
+        let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
+        drain(&txn, TRACES)?;
+        let next = if configuration {
+            drain(&txn, CONFIGURATION)?;
+            let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.collection).collect();
+            drain(&txn, &kinds)?;
+            let next = blocked(&before, now)?;
+            write_state(&txn, &State::empty(), &next)?;
+            Some(next)
+        } else {
+            None
+        };
+        *head = head.anew();
+        ticket.details = json!({ "configuration": configuration, "audit_entries_before": head.id() });
+        let entry = audit::Entry::new(&head, ticket, AuditResult::Success, now);
+        audit::append(&txn, &entry)?;
+        {
+            let mut numbers = txn.open_table(META).map_err(Error::at("write"))?;
+            numbers.insert(meta::AUDIT_FIRST, entry.id()).map_err(Error::at("write"))?;
+            numbers.insert(meta::REWRITE_DUE, 1).map_err(Error::at("write"))?;
+        }
+        txn.commit().map_err(Error::at("commit"))?;
+        *head = entry.head();
+        self.sessions.forget();
+        if let Some(next) = next {
+            let revision = next.revision.0;
+            self.current.store(Arc::new(next));
+            self.revisions.send_replace(revision);
+        }
+        self.rewrite_file()
+    }
+
+    /// Overwrites and removes everything in the folder of the store, which cannot be used any more. What is left says
+    /// that this happened, so that nothing starts here as if it were new.
+    pub fn destroy(&self) -> Result<(), Error> {
+        let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = self.folder();
+        let failed = |source| Error::Folder { path: folder.to_owned(), source };
+        // First of all: if it is interrupted, nothing comes up open.
+        let marked = File::create(folder.join(WIPED)).and_then(|file| file.sync_all());
+        // The open file is let go before it is overwritten, or its end would be written into it.
+        self.db.discard()?;
+        self.current.store(Arc::new(State::empty()));
+        self.sessions.forget();
+        let removed = remove_all(folder);
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        marked.and(removed).and(synced).map_err(failed)
+    }
+
+    /// The last check-in of the dead-man switch.
+    pub fn check_in(&self) -> Result<Option<CheckIn>, Error> {
+        let txn = self.db.begin_read().map_err(Error::at("begin to read"))?;
+        let text = load::text(&txn, CHECK_IN)?;
+        Ok(text.and_then(|text| {
+            let (at, certain) = text.split_once(' ')?;
+            Some(CheckIn { at: at.parse().ok()?, certain: certain == "certain" })
+        }))
+    }
+
+    /// Keeps the last check-in. No change of the configuration, so no audit entry.
+    pub fn keep_check_in(&self, check_in: CheckIn) -> Result<(), Error> {
+        let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let certain = if check_in.certain { "certain" } else { "uncertain" };
+        let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
+        {
+            let mut texts = txn.open_table(META_TEXT).map_err(Error::at("write"))?;
+            let text = format!("{} {certain}", check_in.at);
+            texts.insert(CHECK_IN, text.as_str()).map_err(Error::at("write"))?;
+        }
+        txn.commit().map_err(Error::at("commit"))
+    }
+}
+
+/// A new gateway's state, with one policy in force that blocks what comes from the LAN.
+fn blocked(before: &State, now: jiff::Timestamp) -> Result<State, Error> {
+    let mut next = State::new(now);
+    next.revision = before.revision.next();
+    let policy = RoutingPolicy {
+        name: "blocked after a wipe".into(),
+        description: "The configuration was wiped. Delete this policy when there is a new one, and apply.".into(),
+        priority: 1,
+        ..RoutingPolicy::default()
+    };
+    next.create(policy).map_err(|error| Error::Damaged { what: format!("the blocking policy is refused: {error}") })?;
+    next.freeze_applied();
+    Ok(next)
+}
+
+/// Empties these tables. Names of tables that are not there are passed over.
+fn drain(txn: &WriteTransaction, names: &[&str]) -> Result<(), Error> {
+    let have: Vec<String> = txn
+        .list_tables()
+        .map_err(Error::at("list the tables"))?
+        .map(|table| table.name().to_owned())
+        .collect();
+    for name in names.iter().filter(|name| have.iter().any(|have| have == *name)) {
+        let mut drained = false;
+        for drain in [
+            drain_as::<&'static [u8; 16], &'static [u8]>,
+            drain_as::<&'static str, &'static [u8]>,
+            drain_as::<u64, &'static [u8]>,
+            drain_as::<&'static [u8; 16], i64>,
+        ] {
+            drained = drained || drain(txn, name)?;
+        }
+        if !drained {
+            return Err(Error::Damaged { what: format!("the table {name} has an unknown form") });
+        }
+    }
+    Ok(())
+}
+
+/// False if the table has another form.
+fn drain_as<K: Key + 'static, V: Value + 'static>(txn: &WriteTransaction, name: &str) -> Result<bool, Error> {
+    let mut table = match txn.open_table(TableDefinition::<K, V>::new(name)) {
+        Ok(table) => table,
+        Err(TableError::TableTypeMismatch { .. } | TableError::TypeDefinitionChanged { .. }) => return Ok(false),
+        Err(error) => return Err(Error::at("empty a table")(error)),
+    };
+    table.retain(|_, _| false).map_err(Error::at("empty a table"))?;
+    Ok(true)
+}
+
+/// Goes on after a failure, so that as much as possible is gone; tells of the first.
+fn remove_all(folder: &Path) -> io::Result<()> {
+    let mut result = Ok(());
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.file_name().is_some_and(|name| name == WIPED) {
+            continue;
+        }
+        let is_folder = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
+        let removed = if is_folder {
+            remove_all(&path).and_then(|()| fs::remove_dir(&path))
+        } else {
+            overwrite(&path).and_then(|()| fs::remove_file(&path))
+        };
+        result = result.and(removed);
+    }
+    result
+}
+
+/// Puts zeros over the bytes of a regular file.
+fn overwrite(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let metadata = fs::symlink_metadata(path)?;
+    if !metadata.is_file() {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    let zeros = vec![0u8; 1 << 16];
+    let mut left = metadata.len();
+    while left > 0 {
+        let step = usize::try_from(left).unwrap_or(usize::MAX).min(zeros.len());
+        file.write_all(&zeros[..step])?;
+        left -= step as u64;
+    }
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests;
