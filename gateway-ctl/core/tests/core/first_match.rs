@@ -432,7 +432,7 @@ fn local(input: &Input<'_>, to: IpAddr) -> Option<Reason> {
 }
 
 fn way_of(input: &Input<'_>, policy: &RoutingPolicy, ipv6: bool) -> (Reason, BTreeSet<String>) {
-    let failed = match (policy.fail_policy, policy.reject) {
+    let failed = match (policy.fail_policy.unwrap_or_default(), policy.reject) {
         (FailPolicy::Open, _) => Reason::PolicyDirect,
         (_, Reject::Unreachable) => Reason::PolicyReject,
         (_, Reject::Drop) => Reason::PolicyDrop,

@@ -2,6 +2,7 @@
 
 mod conflict;
 mod evaluation;
+mod exceptions;
 mod first_match;
 mod golden;
 mod posture;

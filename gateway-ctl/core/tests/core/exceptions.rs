@@ -1,0 +1,150 @@
+//! Exceptions of devices and what policies take from profiles: what is compiled, and when it ends.
+
+use gateway_core::evaluate::{Decision, Request, evaluate};
+use gateway_core::expectation;
+use gateway_core::matrix::{Outcome, Risk, fail_matrix, leak_matrix};
+use gateway_model::Id;
+use jiff::SignedDuration;
+use serde_json::json;
+
+use crate::world::World;
+
+/// A laptop whose only policy sends it through the tunnel `a`.
+fn world() -> (World, Id) {
+    let mut world = World::new();
+    let laptop = world.device("laptop", "02:00:00:00:00:01");
+    world.tunnel("a");
+    world.policy(json!({"name": "p", "source_type": "device", "source_value": laptop.to_string(), "hops": [{"type": "vpn", "target": "a"}]}));
+    world.apply();
+    (world, laptop)
+}
+
+fn decision(world: &World, device: Id) -> Decision {
+    let request = Request { device_id: Some(device), ..Request::default() };
+    evaluate(&world.input(), &world.compiled(), &request).expect("an answer").decision
+}
+
+fn exception(world: &mut World, kind: &str, device: Id, minutes: i64) -> Id {
+    let input = json!({"type": kind, "device_id": device, "allow_direct": true, "duration_min": minutes});
+    world.create("exception", input).expect("an exception")
+}
+
+#[test]
+fn a_bypass_needs_no_apply_and_ends_by_itself() {
+    let (mut world, laptop) = world();
+    let other = world.device("tv", "02:00:00:00:00:02");
+    assert_eq!(decision(&world, laptop), Decision::Tunnel);
+    let id = exception(&mut world, "emergency-bypass", laptop, 30);
+    let compiled = world.compiled();
+    assert_eq!(compiled.policies[0].id, id);
+    assert_eq!(compiled.plan.dataplane.actions[0].policy, 0, "it has no counters of a policy");
+    let end = world.now + SignedDuration::from_mins(30);
+    assert_eq!(compiled.plan.valid_until, Some(end));
+    assert_eq!((decision(&world, laptop), decision(&world, other)), (Decision::Direct, Decision::Direct));
+    world.now = end;
+    assert_eq!((decision(&world, laptop), world.compiled().plan.valid_until), (Decision::Tunnel, None));
+}
+
+#[test]
+fn quarantine_outranks_every_bypass_and_policy() {
+    let (mut world, laptop) = world();
+    exception(&mut world, "temporary-direct", laptop, 60);
+    exception(&mut world, "quarantine", laptop, 10);
+    assert_eq!(decision(&world, laptop), Decision::Block);
+    world.now = world.now + SignedDuration::from_mins(11);
+    assert_eq!(decision(&world, laptop), Decision::Direct);
+    world.now = world.now + SignedDuration::from_mins(50);
+    assert_eq!(decision(&world, laptop), Decision::Tunnel);
+}
+
+#[test]
+fn a_bypass_without_leave_to_go_directly_changes_nothing() {
+    let (mut world, laptop) = world();
+    let input = json!({"type": "diagnostic-bypass", "device_id": laptop});
+    world.create("exception", input).expect("an exception");
+    assert_eq!((decision(&world, laptop), world.compiled().policies.len()), (Decision::Tunnel, 1));
+}
+
+#[test]
+fn an_exception_may_take_the_way_of_a_profile() {
+    let (mut world, laptop) = world();
+    world.tunnel("b");
+    world
+        .create("profile", json!({"name": "other", "hops": [{"type": "vpn", "target": "b"}]}))
+        .expect("a profile");
+    let input =
+        json!({"type": "temporary-direct", "device_id": laptop, "allow_direct": true, "profile": "other"});
+    world.create("exception", input).expect("an exception");
+    let request = Request { device_id: Some(laptop), ..Request::default() };
+    let answer = evaluate(&world.input(), &world.compiled(), &request).expect("an answer");
+    assert_eq!(answer.effective.hop.expect("a hop").target, "b");
+    world.set_usable("b", false);
+    assert_eq!(decision(&world, laptop), Decision::Block, "the profile fails closed");
+}
+
+#[test]
+fn the_matrices_show_exceptions_before_the_policies() {
+    let (mut world, laptop) = world();
+    let id = exception(&mut world, "emergency-bypass", laptop, 60);
+    let matrix = leak_matrix(&world.input());
+    assert_eq!(matrix.rows.len(), 2);
+    assert_eq!((matrix.rows[0].policy_id, matrix.rows[0].cells.down.outcome), (id, Outcome::Direct));
+    // The exception is meant to go out directly: that is no leak. The policy below it is as it was.
+    assert!(!matrix.rows[0].cells.down.leak);
+    assert_eq!((matrix.rows[1].risk, matrix.rows[1].cells.down.outcome), (Risk::None, Outcome::Blocked));
+    let rows = fail_matrix(&world.input(), &world.compiled());
+    assert_eq!(rows.iter().map(|row| row.policy_id).collect::<Vec<_>>()[0], id);
+    assert_eq!(rows.len(), 2);
+}
+
+#[test]
+fn what_a_policy_takes_is_frozen_when_it_is_applied() {
+    let mut world = World::new();
+    let laptop = world.device("laptop", "02:00:00:00:00:01");
+    world.tunnel("a");
+    world.tunnel("b");
+    let profile = json!({"name": "exit", "hops": [{"type": "vpn", "target": "a"}], "privacy_class": "strict", "fail_policy": "fail-open"});
+    let profile = world.create("profile", profile).expect("a profile");
+    world.policy(json!({"source_type": "device", "source_value": laptop.to_string(), "profile": "exit"}));
+    world.apply();
+    assert_eq!(decision(&world, laptop), Decision::Tunnel);
+    assert_eq!(world.state.pending_policies(), 0);
+    // The class of the profile is stricter than its failure policy.
+    world.set_usable("a", false);
+    assert_eq!(decision(&world, laptop), Decision::Block);
+    let kind = gateway_model::registry::kind("profile").expect("a kind");
+    let edited = json!({"name": "exit", "hops": [{"type": "vpn", "target": "b"}]});
+    kind.replace(&mut world.state, &profile.to_string(), None, edited).expect("an edit");
+    assert_eq!((decision(&world, laptop), world.state.pending_policies()), (Decision::Block, 1));
+    world.apply();
+    assert_eq!((decision(&world, laptop), world.state.pending_policies()), (Decision::Tunnel, 0));
+}
+
+#[test]
+fn gates_judge_the_policies_and_not_the_weather() {
+    let (mut world, laptop) = world();
+    let test = json!({
+        "name": "t", "source": {"device": laptop}, "accept": ["203.0.113.7:443"], "expect_egress": "a",
+    });
+    world.create("test_definition", test).expect("a test");
+    let leaks = json!({"name": "u", "source": {"cidr": "192.168.1.128/25"}, "deny": ["203.0.113.7:25"]});
+    world.create("test_definition", leaks).expect("a test");
+    // The tunnel is down now, which fails no test; strangers have no policy, which does.
+    world.set_usable("a", false);
+    let failing: Vec<String> =
+        expectation::failing_gates(&world.input()).into_iter().map(|result| result.name).collect();
+    assert_eq!(failing, ["u"]);
+    // What is denied may not become possible by an outage.
+    let id = world.state.routing_policies.iter().next().expect("a policy").meta.id.to_string();
+    let open = json!({"name": "p", "source_type": "device", "source_value": laptop.to_string(), "hops": [{"type": "vpn", "target": "a"}], "fail_policy": "fail-open"});
+    gateway_model::registry::kind("routing_policy")
+        .expect("a kind")
+        .replace(&mut world.state, &id, None, open)
+        .expect("an edit");
+    world.apply();
+    let down = json!({"name": "v", "source": {"device": laptop}, "deny": ["203.0.113.7:25"]});
+    world.create("test_definition", down).expect("a test");
+    let results = expectation::failing_gates(&world.input());
+    let of_v = results.iter().find(|result| result.name == "v").expect("it fails");
+    assert!(of_v.failures.iter().any(|text| text.contains("while no tunnel works")), "{of_v:?}");
+}
