@@ -13,21 +13,23 @@ use std::time::Duration;
 
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::effects::bpf::is_plan_live;
+use gateway_ctl::effects::time_sync::is_synchronised;
 use gateway_ctl::engine::{self, Engine};
+use gateway_ctl::services::deadman::Switch;
 use gateway_ctl::store::{self, AuditTicket, CommitError, Store};
 use gateway_model::settings::bootstrap::Bootstrap;
 use gateway_model::{EditError, Tunnel};
 use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::context::Api;
 use crate::error::chain;
 use crate::gateway::{Gateway, Open};
 use crate::tls::{self, Tls};
-use crate::{areas, config, dispatch, live, serve};
+use crate::{areas, config, dispatch, live, serve, wipe};
 
 /// How long open requests may take after the signal to end.
 const GRACE: Duration = Duration::from_secs(3);
@@ -104,6 +106,8 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     };
     let api = Api::new(areas::table(), gateway, config::api(&file, &config)).map_err(Error::Table)?;
     following.spawn(tls::follow_files(config.clone(), api.clone(), tls, hangup));
+    following.spawn(wipe::follow_switch(api.clone()));
+    let ended = api.clone();
     let router = dispatch::router(api);
 
     let address = config.listen.api_addr;
@@ -130,6 +134,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     tokio::select! {
         _ = terminate.recv() => tracing::info!("ending on SIGTERM"),
         _ = interrupt.recv() => tracing::info!("ending on SIGINT"),
+        () = wipe::ending(&ended) => tracing::warn!("ending after a wipe; everything stays blocked"),
     }
     notify(&[NotifyState::Stopping]);
     // The servers hold a receiver each until they have ended.
@@ -173,7 +178,12 @@ async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), 
         tracing::warn!(key, why, "a stored setting does not fit to the configuration file: left out");
     }
     let enforcement = Engine::start(config::engine(&config), store.clone()).await.map_err(Error::Engine)?;
-    Ok((Gateway::Open(Open { store, enforcement: Arc::new(enforcement), tls: tls.clone() }), config))
+    let checked = store.clone();
+    tokio::task::spawn_blocking(move || checked.check_secrets());
+    let deadman = Switch::new(store.clone(), is_synchronised).map_err(Error::Store)?;
+    let enforcement = Arc::new(enforcement);
+    let ending = Notify::new();
+    Ok((Gateway::Open(Open { store, enforcement, tls: tls.clone(), deadman, ending }), config))
 }
 
 /// Opens the store, or makes it with the tunnels of the configuration.

@@ -22,6 +22,7 @@ use crate::error::{ApiError, Code};
 use crate::reply::{Content, Reply};
 use crate::request::{Query, Request};
 use crate::table::{API_ROOT, Effect, Method, Row};
+use crate::wipe;
 
 mod body;
 mod browser;
@@ -117,6 +118,7 @@ async fn process(
         cx.record_failure(&denied).await;
         return Err(denied);
     }
+    wipe::note_presence(&cx);
     let handler = match &row.work {
         crate::table::Work::Handler(handler) => handler.clone(),
         crate::table::Work::Unsupported { needs } => return Err(ApiError::not_supported(needs)),

@@ -16,8 +16,9 @@ use gateway_core::facts::Facts;
 use gateway_core::network::{Network, UplinkSettings};
 use gateway_ctl::clock::{SharedClock, SystemClock};
 use gateway_ctl::effects::bpf::{self, AttachMode, Counters};
-use gateway_ctl::engine::Engine;
+use gateway_ctl::engine::{self, Engine};
 use gateway_ctl::reconcile::{Reason, Status, Stopped};
+use gateway_ctl::services::deadman::Switch;
 use gateway_ctl::services::tunnels::Seen;
 use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
 use gateway_model::kinds::device::DeviceLive;
@@ -28,7 +29,7 @@ use gateway_model::{Device, Id, RoutingPolicy, State, Tunnel};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::context::Cx;
 use crate::error::{ApiError, Code, chain};
@@ -46,6 +47,9 @@ pub struct Open {
     pub store: Arc<Store>,
     pub enforcement: Arc<dyn Enforcement>,
     pub tls: Arc<Tls>,
+    pub deadman: Switch,
+    /// Told when the daemon is to end by itself.
+    pub ending: Notify,
 }
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -84,6 +88,9 @@ pub trait Enforcement: Send + Sync {
 
     /// Brings the kernel to the state now; nothing if this gateway enforces nothing.
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>>;
+
+    /// Blocks everything for good; nothing is enforced or changed after it.
+    fn block(&self) -> Pending<'_, Result<(), engine::Error>>;
 }
 
 /// What the programs counted.
@@ -226,7 +233,8 @@ impl Gateway {
         let enforcement = Arc::new(Detached::new(store.clone(), network));
         let tls = Arc::new(Tls::default());
         tls.adopt(&store);
-        Ok(Gateway::Open(Open { store, enforcement, tls }))
+        let deadman = Switch::new(store.clone(), || true)?;
+        Ok(Gateway::Open(Open { store, enforcement, tls, deadman, ending: Notify::new() }))
     }
 
     /// Writes an audit entry for an attempt.
@@ -267,7 +275,15 @@ impl From<store::Error> for ApiError {
             tracing::error!(error = %chain(&error), "no room for the store");
             return Self::new(Code::StorageFull, "There is no room left on the disk of the store.");
         }
-        Self::internal(&error)
+        match &error {
+            store::Error::SecretsLocked => {
+                let message = "The passphrase of the secrets is lost: set it again before a secret can be stored.";
+                Self::new(Code::InvalidState, message)
+                    .detail("state", "secrets_locked")
+                    .detail("allowed", vec!["POST /secrets/set-passphrase"])
+            }
+            _ => Self::internal(&error),
+        }
     }
 }
 
@@ -342,6 +358,10 @@ impl Enforcement for Engine {
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
         Box::pin(async move { Engine::reconcile(self, reason).await.map(Some) })
     }
+
+    fn block(&self) -> Pending<'_, Result<(), engine::Error>> {
+        Box::pin(Engine::block(self))
+    }
 }
 
 /// A gateway without a kernel behind it.
@@ -399,5 +419,9 @@ impl Enforcement for Detached {
 
     fn reconcile(&self, _: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
         Box::pin(std::future::ready(Ok(None)))
+    }
+
+    fn block(&self) -> Pending<'_, Result<(), engine::Error>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -26,3 +26,4 @@ pub mod serve;
 pub mod table;
 pub mod tls;
 pub mod user_command;
+pub mod wipe;

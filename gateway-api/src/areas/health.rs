@@ -159,6 +159,7 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
         })
         .collect();
     list.extend(open.tls.certificate().map(Observation::from));
+    list.push(secrets(open));
     if open.enforcement.attached().is_none() {
         list.push(Observation {
             subsystem: "dataplane".to_owned(),
@@ -169,6 +170,17 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
         });
     }
     Ok(With::counted(list))
+}
+
+/// Whether the stored secrets can be used.
+fn secrets(open: &Open) -> Observation {
+    let status = open.store.secrets_status();
+    let (state, message) = match (status.locked, status.unreadable) {
+        (true, _) => ("failed", "the passphrase of the secrets is lost: set it again".to_owned()),
+        (false, 0) => ("ok", String::new()),
+        (false, count) => ("degraded", format!("{count} secrets cannot be decrypted: set them again")),
+    };
+    Observation { subsystem: "secrets".to_owned(), state, message, since: None, checks: 0 }
 }
 
 /// A field of an object in the kernel that somebody else had changed.

@@ -8,6 +8,7 @@ mod collections_routing;
 mod envelope;
 mod examples;
 mod objects;
+mod security;
 mod settings;
 mod table;
 mod views;

@@ -101,6 +101,15 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(20),
     },
     Suite {
+        name: "store",
+        what: "crashes under load, and secrets at rest against another implementation",
+        work: Work::Target("store"),
+        quick: Quick::No,
+        root: false,
+        arguments: &[],
+        limit: minutes(20),
+    },
+    Suite {
         name: "kernel",
         what: "the programs in the kernel against the same decision in user space",
         work: Work::Target("kernel"),

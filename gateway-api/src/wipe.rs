@@ -1,0 +1,93 @@
+//! Wiping on demand and by the dead-man switch: what blocks goes in before anything goes out.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use gateway_ctl::reconcile::Reason;
+use gateway_ctl::services::deadman::LOOK;
+use gateway_ctl::store::AuditTicket;
+use gateway_model::Role;
+use gateway_model::settings::groups::WipeLevel;
+
+use crate::access::Proof;
+use crate::context::{Api, Cx};
+use crate::error::ApiError;
+use crate::gateway::{Gateway, Open, blocking};
+use crate::table::Audit;
+
+pub const AUDIT: Audit = Audit { action: "wipe_system", resource_type: "system" };
+
+/// Wipes. After a hard one the daemon ends.
+pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<(), ApiError> {
+    let store = open.store.clone();
+    match level {
+        WipeLevel::Soft => blocking(move || store.wipe(ticket, false)).await??,
+        WipeLevel::Medium => {
+            blocking(move || store.wipe(ticket, true)).await??;
+            open.reconcile(Reason::Apply).await?;
+        }
+        WipeLevel::Hard => {
+            // Whoever wipes wants things gone: that the block failed is told, and does not keep them.
+            if let Err(error) = open.enforcement.block().await {
+                tracing::error!(%error, "the wipe goes on, but not everything is blocked");
+            }
+            let gone = blocking(move || store.destroy()).await;
+            open.ending.notify_one();
+            gone??;
+        }
+    }
+    tracing::warn!(%level, "wiped");
+    Ok(())
+}
+
+/// Every request of an administrator or an operator is a check-in; an address alone proves nobody. While sign-in is
+/// off, everybody who gets through is an administrator.
+pub fn note_presence(cx: &Cx) {
+    let in_charge = matches!(cx.actor.role, Role::Admin | Role::Operator);
+    let Gateway::Open(open) = &cx.api.gateway else { return };
+    if !in_charge || matches!(cx.actor.proof, Proof::None | Proof::Localnet) || !open.deadman.is_set() {
+        return;
+    }
+    let api = cx.api.clone();
+    tokio::task::spawn_blocking(move || {
+        if let Gateway::Open(open) = &api.gateway
+            && let Err(error) = open.deadman.check_in()
+        {
+            tracing::error!(%error, "a check-in of the dead-man switch was not written down");
+        }
+    });
+}
+
+/// Follows the dead-man switch until the daemon ends.
+pub async fn follow_switch(api: Arc<Api>) {
+    let Gateway::Open(open) = &api.gateway else { return };
+    let mut ticks = tokio::time::interval(LOOK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let watched = api.clone();
+        let looked = blocking(move || match &watched.gateway {
+            Gateway::Open(open) => open.deadman.tick(),
+            Gateway::Blocked { .. } => Ok(None),
+        });
+        match looked.await {
+            Ok(Ok(None)) => {}
+            Ok(Ok(Some(level))) => {
+                let ticket = AuditTicket::system(AUDIT.action, AUDIT.resource_type);
+                if let Err(error) = wipe(open, ticket, level).await {
+                    tracing::error!(error = error.message, "the dead-man switch could not wipe everything");
+                }
+            }
+            Ok(Err(error)) => tracing::error!(%error, "the dead-man switch cannot keep its state"),
+            Err(error) => tracing::error!(error = error.message, "the dead-man switch cannot look"),
+        }
+    }
+}
+
+/// Returns when the daemon is to end by itself.
+pub async fn ending(api: &Api) {
+    match &api.gateway {
+        Gateway::Open(open) => open.ending.notified().await,
+        Gateway::Blocked { .. } => pending().await,
+    }
+}
