@@ -135,7 +135,8 @@ impl Secret {
 
     /// Equal as far as it is known without opening.
     fn clear_is_known_equal(&self, other: &Secret) -> bool {
-        let known = |secret: &Secret| secret.0.as_ref().and_then(|inner| inner.clear.get().cloned().flatten());
+        let known =
+            |secret: &Secret| secret.0.as_ref().and_then(|inner| inner.clear.get().cloned().flatten());
         matches!((known(self), known(other)), (Some(one), Some(two)) if *one == *two)
     }
 
@@ -170,7 +171,9 @@ impl Secret {
 /// By the text. Secrets that cannot be opened equal those with the same sealed form only.
 impl PartialEq for Secret {
     fn eq(&self, other: &Secret) -> bool {
-        let (Some(one), Some(two)) = (&self.0, &other.0) else { return self.0.is_none() == other.0.is_none() };
+        let (Some(one), Some(two)) = (&self.0, &other.0) else {
+            return self.0.is_none() == other.0.is_none();
+        };
         if Arc::ptr_eq(one, two) {
             return true;
         }

@@ -94,7 +94,11 @@ impl Switch {
             Some(Action::Warn(percent)) => {
                 held.warned = Some(percent);
                 let deadline = held.machine.deadline(self.now()).map(|at| at.to_string());
-                tracing::warn!(percent, deadline, "nobody checks in: the dead-man switch will wipe this gateway");
+                tracing::warn!(
+                    percent,
+                    deadline,
+                    "nobody checks in: the dead-man switch will wipe this gateway"
+                );
                 Ok(None)
             }
             Some(Action::Keep(check_in)) => self.save(&mut held, check_in).map(|()| None),
@@ -123,7 +127,9 @@ impl Switch {
         if settings == held.settings {
             return Ok(());
         }
-        let period = settings.enabled.then(|| Duration::from_secs(3600) * u32::try_from(settings.hours).unwrap_or(u32::MAX));
+        let period = settings
+            .enabled
+            .then(|| Duration::from_secs(3600) * u32::try_from(settings.hours).unwrap_or(u32::MAX));
         held.settings = settings;
         held.warned = None;
         match held.machine.handle_period(period, self.now()) {

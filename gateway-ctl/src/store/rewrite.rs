@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use redb::{
-    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableError, TableHandle,
-    TransactionError, Value, WriteTransaction,
+    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+    TableError, TableHandle, TransactionError, Value, WriteTransaction,
 };
 
 use super::error::Error;
@@ -117,7 +117,9 @@ fn copy_as<K: Key + 'static, V: Value + 'static>(
     let definition = TableDefinition::<K, V>::new(name);
     let from = match source.open_table(definition) {
         Ok(table) => table,
-        Err(TableError::TableTypeMismatch { .. } | TableError::TypeDefinitionChanged { .. }) => return Ok(false),
+        Err(TableError::TableTypeMismatch { .. } | TableError::TypeDefinitionChanged { .. }) => {
+            return Ok(false);
+        }
         Err(error) => return Err(Error::at("copy a table")(error)),
     };
     let mut to = target.open_table(definition).map_err(Error::at("copy a table"))?;

@@ -202,9 +202,12 @@ pub(super) fn seal_first(
     sealing: &Sealing,
 ) -> Result<bool, Error> {
     let Some(vault) = &sealing.vault else { return Ok(false) };
-    let sealed = vault::exchange(draft, Scope::All, |secret| secret.sealed_text().is_none(), |secret| {
-        vault.seal(secret)
-    });
+    let sealed = vault::exchange(
+        draft,
+        Scope::All,
+        |secret| secret.sealed_text().is_none(),
+        |secret| vault.seal(secret),
+    );
     let sealed = sealed.map_err(|Unsealable(places)| Error::SecretsUnreadable { places })?;
     if sealed > 0 {
         write_state(txn, before, draft)?;

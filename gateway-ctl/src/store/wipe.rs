@@ -115,11 +115,13 @@ fn blocked(before: &State, now: jiff::Timestamp) -> Result<State, Error> {
     next.revision = before.revision.next();
     let policy = RoutingPolicy {
         name: "blocked after a wipe".into(),
-        description: "The configuration was wiped. Delete this policy when there is a new one, and apply.".into(),
+        description: "The configuration was wiped. Delete this policy when there is a new one, and apply."
+            .into(),
         priority: 1,
         ..RoutingPolicy::default()
     };
-    next.create(policy).map_err(|error| Error::Damaged { what: format!("the blocking policy is refused: {error}") })?;
+    next.create(policy)
+        .map_err(|error| Error::Damaged { what: format!("the blocking policy is refused: {error}") })?;
     next.freeze_applied();
     Ok(next)
 }
@@ -152,7 +154,9 @@ fn drain(txn: &WriteTransaction, names: &[&str]) -> Result<(), Error> {
 fn drain_as<K: Key + 'static, V: Value + 'static>(txn: &WriteTransaction, name: &str) -> Result<bool, Error> {
     let mut table = match txn.open_table(TableDefinition::<K, V>::new(name)) {
         Ok(table) => table,
-        Err(TableError::TableTypeMismatch { .. } | TableError::TypeDefinitionChanged { .. }) => return Ok(false),
+        Err(TableError::TableTypeMismatch { .. } | TableError::TypeDefinitionChanged { .. }) => {
+            return Ok(false);
+        }
         Err(error) => return Err(Error::at("empty a table")(error)),
     };
     table.retain(|_, _| false).map_err(Error::at("empty a table"))?;

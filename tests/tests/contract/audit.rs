@@ -42,15 +42,18 @@ async fn succeed(client: &Client, row: &Row) -> Option<(usize, Answer)> {
             client.create(example.path, (example.body)(200)).await
         }
         // There is one of each, and none is made.
-        (None, None) if of.starts_with("/alerts/rules") => client.get("/alerts/rules").await.data()[0].clone(),
+        (None, None) if of.starts_with("/alerts/rules") => {
+            client.get("/alerts/rules").await.data()[0].clone()
+        }
         _ => Value::Null,
     };
     let id = match row.path.contains("{key}") {
         true => "log.level",
         false => made["id"].as_str().unwrap_or_default(),
     };
-    let path =
-        ["{id}", "{key}", "{domain}", "{mac}"].iter().fold(row.path.to_owned(), |path, name| path.replace(name, id));
+    let path = ["{id}", "{key}", "{domain}", "{mac}"]
+        .iter()
+        .fold(row.path.to_owned(), |path, name| path.replace(name, id));
     let body = match (row.method.as_str(), row.path) {
         (_, "/tunnels/import-wireguard") => {
             Some(json!({"name": "imported", "config": examples::WIREGUARD_CONF}))
@@ -126,11 +129,8 @@ async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_s
     let (mut failed, mut succeeded) = (0, 0);
     for row in changes {
         let client = Client::new();
-        let path: Vec<&str> = row
-            .path
-            .split('/')
-            .map(|step| if step.starts_with('{') { missing } else { step })
-            .collect();
+        let path: Vec<&str> =
+            row.path.split('/').map(|step| if step.starts_with('{') { missing } else { step }).collect();
         let body = row.input.is_some().then(|| json!({}));
         let before = client.audit_count().await;
         let answer = client.send(row.method.as_str(), &path.join("/"), body, &[]).await;
@@ -138,7 +138,10 @@ async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_s
         assert_eq!(client.audit_count().await, before + 1, "{}: {}", name(row), answer.text);
         let entry = client.last_audit().await;
         let audit = row.effect.audit().expect("a change");
-        assert_eq!((&entry["action"], &entry["resource_type"]), (&json!(audit.action), &json!(audit.resource_type)));
+        assert_eq!(
+            (&entry["action"], &entry["resource_type"]),
+            (&json!(audit.action), &json!(audit.resource_type))
+        );
         if answer.status < 300 {
             succeeded += 1;
             assert_eq!(entry["result"], "success", "{}", name(row));

@@ -30,7 +30,10 @@ async fn a_passphrase_is_set_and_taken_away() {
     let client = Client::new();
     client.create("/tunnels", examples::tunnel(1)).await;
     let short = client.post("/secrets/set-passphrase", json!({"passphrase": "short"})).await;
-    assert_eq!((short.status, &short.json()["error"]["details"]["fields"][0]["path"]), (422, &json!("passphrase")));
+    assert_eq!(
+        (short.status, &short.json()["error"]["details"]["fields"][0]["path"]),
+        (422, &json!("passphrase"))
+    );
     let set = client.post("/secrets/set-passphrase", json!({"passphrase": "correct horse battery"})).await;
     assert_eq!((set.status, &set.data()["passphrase"]), (200, &json!("own")), "{}", set.text);
     assert!(!client.get("/audit").await.text.contains("correct horse"));
@@ -46,7 +49,10 @@ async fn a_passphrase_is_set_and_taken_away() {
 async fn the_dead_man_switch_is_set_and_shown_and_comes_back_unmodified() {
     let client = Client::new();
     let off = client.get("/system/deadman").await.data();
-    assert_eq!((&off["enabled"], &off["level"], &off["deadline"]), (&json!(false), &json!("medium"), &Value::Null));
+    assert_eq!(
+        (&off["enabled"], &off["level"], &off["deadline"]),
+        (&json!(false), &json!("medium"), &Value::Null)
+    );
     let set = client.put("/system/deadman", json!({"enabled": true, "hours": 10, "level": "soft"})).await;
     assert_eq!(set.status, 200, "{}", set.text);
     let shown = client.get("/system/deadman").await.data();
@@ -54,7 +60,9 @@ async fn the_dead_man_switch_is_set_and_shown_and_comes_back_unmodified() {
     assert!(shown["deadline"].is_string() && shown["last_checkin"].is_string(), "{shown}");
     let again = client.put("/system/deadman", shown.clone()).await;
     assert_eq!((again.status, &again.json()["warnings"]), (200, &Value::Null), "{}", again.text);
-    for wrong in [json!({"hours": 0}), json!({"hours": 8761}), json!({"level": "total"}), json!({"enabled": 1})] {
+    for wrong in
+        [json!({"hours": 0}), json!({"hours": 8761}), json!({"level": "total"}), json!({"enabled": 1})]
+    {
         assert_eq!(client.put("/system/deadman", wrong.clone()).await.status, 422, "{wrong}");
     }
 }
@@ -64,7 +72,10 @@ async fn a_wipe_says_how_much_and_leaves_a_gateway_that_blocks() {
     let client = Client::new();
     client.create("/devices", examples::device(1)).await;
     let unsaid = client.post("/system/wipe", json!({})).await;
-    assert_eq!((unsaid.status, &unsaid.json()["error"]["details"]["fields"][0]["path"]), (422, &json!("level")));
+    assert_eq!(
+        (unsaid.status, &unsaid.json()["error"]["details"]["fields"][0]["path"]),
+        (422, &json!("level"))
+    );
     assert_eq!(client.post("/system/wipe", json!({"level": "soft"})).await.status, 200);
     assert_eq!(client.get("/audit").await.data().as_array().map(Vec::len), Some(1));
     assert_eq!(client.get("/devices").await.data().as_array().map(Vec::len), Some(1));
@@ -72,8 +83,14 @@ async fn a_wipe_says_how_much_and_leaves_a_gateway_that_blocks() {
     assert_eq!((wiped.status, &wiped.data()["ending"]), (200, &json!(false)), "{}", wiped.text);
     assert_eq!(client.get("/devices").await.data(), json!([]));
     let policies = client.get("/routing/policies").await.data();
-    assert_eq!((policies.as_array().map(Vec::len), &policies[0]["hops"]), (Some(1), &json!([])), "{policies}");
-    let verdict = client.post("/policy/evaluate", json!({"source_ip": "192.168.1.50", "destination": "192.0.2.1"})).await;
+    assert_eq!(
+        (policies.as_array().map(Vec::len), &policies[0]["hops"]),
+        (Some(1), &json!([])),
+        "{policies}"
+    );
+    let verdict = client
+        .post("/policy/evaluate", json!({"source_ip": "192.168.1.50", "destination": "192.0.2.1"}))
+        .await;
     assert!(verdict.status < 500, "{}", verdict.text);
     let hard = client.post("/system/wipe", json!({"level": "hard"})).await;
     assert_eq!((hard.status, &hard.data()["ending"]), (200, &json!(true)), "{}", hard.text);

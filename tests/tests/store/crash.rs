@@ -49,7 +49,8 @@ impl Promised {
 
     /// Opens the store and compares.
     fn check(&self, path: &Path, round: u32) {
-        let store = Store::open(path, SystemClock::shared()).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let store =
+            Store::open(path, SystemClock::shared()).unwrap_or_else(|error| panic!("round {round}: {error}"));
         let state = store.current();
         for id in &self.there {
             assert!(state.devices.contains(*id), "round {round}: {id} was confirmed and is lost");
@@ -65,7 +66,10 @@ impl Promised {
         let report = store.verify_audit().expect("the trail is read");
         assert!(report.intact, "round {round}: {report:?}");
         let confirmed = self.lines - self.open.len() as u64;
-        assert!(report.entries >= confirmed.saturating_sub(self.gone.len() as u64), "round {round}: {report:?}");
+        assert!(
+            report.entries >= confirmed.saturating_sub(self.gone.len() as u64),
+            "round {round}: {report:?}"
+        );
     }
 }
 
@@ -129,7 +133,8 @@ fn round(path: &Path, number: u32, delay: Duration) -> Vec<String> {
 
 #[test]
 fn two_hundred_kills_under_load_lose_nothing_that_was_confirmed() {
-    let seed = std::env::var("GATEWAY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_0001_u64);
+    let seed =
+        std::env::var("GATEWAY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_0001_u64);
     println!("seed {seed} (GATEWAY_SEED)");
     let mut dice = Dice(seed);
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -103,7 +103,8 @@ impl Deadman {
         }
         if self.counting.is_none() {
             // How long the machine was off. A time that lies ahead, or is uncertain, counts as no time.
-            let ago = if check_in.certain { now.wall.duration_since(check_in.at) } else { SignedDuration::ZERO };
+            let ago =
+                if check_in.certain { now.wall.duration_since(check_in.at) } else { SignedDuration::ZERO };
             let ago = Duration::try_from(ago).unwrap_or(Duration::ZERO);
             self.counting = Some((now.boot, ago));
             if !check_in.certain || check_in.at > now.wall {
@@ -232,7 +233,11 @@ mod tests {
 
     #[test]
     fn a_check_in_under_a_wrong_clock_never_makes_it_fire_early() {
-        let wrong = Now { wall: "1970-01-01T00:10:00Z".parse().unwrap(), boot: Duration::from_secs(600), synced: false };
+        let wrong = Now {
+            wall: "1970-01-01T00:10:00Z".parse().unwrap(),
+            boot: Duration::from_secs(600),
+            synced: false,
+        };
         // Synchronised in the same boot: corrected.
         let mut switch = Deadman::new(None);
         switch.handle_period(Some(10 * HOUR), wrong);
@@ -244,7 +249,10 @@ mod tests {
         let mut switch = Deadman::new(Some(CheckIn { at: wrong.wall, certain: false }));
         switch.handle_period(Some(10 * HOUR), at(0.0));
         assert_eq!(switch.poll(at(0.0)), Some(Action::Keep(CheckIn { at: start(), certain: true })));
-        assert_eq!((switch.poll(at(9.0)), switch.poll(at(10.0))), (Some(Action::Warn(80)), Some(Action::Fire)));
+        assert_eq!(
+            (switch.poll(at(9.0)), switch.poll(at(10.0))),
+            (Some(Action::Warn(80)), Some(Action::Fire))
+        );
         // A time that lies ahead was a wrong one.
         let mut switch = Deadman::new(Some(CheckIn { at: at(50.0).wall, certain: true }));
         switch.handle_period(Some(10 * HOUR), at(0.0));

@@ -97,7 +97,10 @@ fn the_passphrase_is_made_at_the_first_start_and_each_copy_restores_the_other() 
     create(&store, tunnel("home", KEY));
     drop(store);
     let passphrase = fallback_text(&place);
-    assert!(passphrase.len() == 64 && passphrase.bytes().all(|byte| byte.is_ascii_hexdigit()), "{passphrase}");
+    assert!(
+        passphrase.len() == 64 && passphrase.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{passphrase}"
+    );
     assert_eq!(fs::metadata(place.fallback()).unwrap().permissions().mode() & 0o777, 0o400);
     fs::remove_file(place.fallback()).unwrap();
     assert_eq!(key_of(&place.open(), "home"), KEY);
@@ -141,7 +144,9 @@ fn a_store_with_secrets_in_clear_is_sealed_at_the_start_and_keeps_none_of_the_by
     store.clear_passphrase(ticket()).unwrap();
     create(&store, tunnel("home", KEY));
     let secret = Secret::new("a-setting-that-is-secret");
-    store.commit(ticket(), |draft| Ok::<_, EditError>(draft.set_secret("alerts.webhook.secret", secret))).unwrap();
+    store
+        .commit(ticket(), |draft| Ok::<_, EditError>(draft.set_secret("alerts.webhook.secret", secret)))
+        .unwrap();
     drop(store);
     assert!(place.has(KEY) && place.has("a-setting-that-is-secret") && !place.fallback().exists());
     // As it was written by a version that did not seal.
@@ -193,7 +198,10 @@ fn when_both_copies_are_lost_values_are_unreadable_and_the_rest_goes_on() {
     assert_eq!(key_of(&store, "home"), "");
     store.check_secrets();
     let status = store.secrets_status();
-    assert_eq!((status.mode, status.locked, status.total, status.unreadable), (SecretsMode::Generated, false, 2, 2));
+    assert_eq!(
+        (status.mode, status.locked, status.total, status.unreadable),
+        (SecretsMode::Generated, false, 2, 2)
+    );
     let failed = store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap_err();
     assert!(matches!(&failed, RotateError::Unreadable { places, .. } if places.len() == 2), "{failed}");
     assert_eq!(store.secrets_status().mode, SecretsMode::Generated);
@@ -215,7 +223,8 @@ fn a_lost_own_passphrase_locks_until_it_is_set_again() {
     place.lose_passphrase();
     let store = place.open();
     assert!(store.secrets_status().locked);
-    let refused = store.commit(ticket(), |draft| kind("tunnel").unwrap().create(draft, tunnel("away", OTHER)));
+    let refused =
+        store.commit(ticket(), |draft| kind("tunnel").unwrap().create(draft, tunnel("away", OTHER)));
     assert!(matches!(refused, Err(CommitError::Store(Error::SecretsLocked))), "{refused:?}");
     let plain = store.commit(ticket(), |draft| kind("device").unwrap().create(draft, json!({"name": "d"})));
     assert!(plain.is_ok(), "what has no secret is stored");
@@ -255,7 +264,10 @@ fn a_value_that_cannot_be_opened_stops_a_rotation_before_anything_is_written() {
     let (revision, entries) = (store.current().revision, store.verify_audit().unwrap().entries);
     let failed = store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap_err();
     let RotateError::Unreadable { places, .. } = failed else { panic!("{failed}") };
-    assert_eq!((places.len(), places[0].field.as_str(), places[0].id.clone()), (1, "private_key", id.to_string()));
+    assert_eq!(
+        (places.len(), places[0].field.as_str(), places[0].id.clone()),
+        (1, "private_key", id.to_string())
+    );
     assert_eq!((store.current().revision, store.verify_audit().unwrap().entries), (revision, entries));
     assert_eq!(fallback_text(&place), generated);
     drop(store);

@@ -50,7 +50,11 @@ pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
     if mode == Some(SecretsMode::Plain) {
         // Left behind by a daemon that was killed when it took the passphrase away.
         forget(folder);
-        return Ok(Started { sealing: Sealing { mode: SecretsMode::Plain, vault: None, lost }, seal_now: false, write: false });
+        return Ok(Started {
+            sealing: Sealing { mode: SecretsMode::Plain, vault: None, lost },
+            seal_now: false,
+            write: false,
+        });
     }
     let beside = read(&path);
     let started = |passphrase, mode, lost, write| Started {
@@ -66,13 +70,19 @@ pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
             started(stored, mode, lost, false)
         }
         (None, Some(beside), Some(mode)) => {
-            tracing::warn!("the passphrase of the secrets was missing in the store and is restored from its file");
+            tracing::warn!(
+                "the passphrase of the secrets was missing in the store and is restored from its file"
+            );
             started(beside, mode, lost, true)
         }
         (None, None, Some(SecretsMode::Own)) => {
             tracing::error!("the passphrase of the secrets is lost: they stay locked until it is set again");
             let vault = Some(Arc::new(Vault::locked()));
-            Started { sealing: Sealing { mode: SecretsMode::Own, vault, lost }, seal_now: false, write: false }
+            Started {
+                sealing: Sealing { mode: SecretsMode::Own, vault, lost },
+                seal_now: false,
+                write: false,
+            }
         }
         (None, None, Some(mode)) => {
             tracing::error!("both copies of the passphrase are lost: sealed secrets cannot be read any more");

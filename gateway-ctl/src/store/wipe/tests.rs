@@ -49,7 +49,9 @@ fn has(folder: &Path, text: &str) -> bool {
 fn a_soft_wipe_removes_the_trail_and_keeps_the_configuration() {
     let folder = TempDir::new().unwrap();
     let store = filled(&folder);
-    store.record(AuditTicket { actor: "bert".into(), ..ticket("seen-by-bert") }, AuditResult::Failed).unwrap();
+    store
+        .record(AuditTicket { actor: "bert".into(), ..ticket("seen-by-bert") }, AuditResult::Failed)
+        .unwrap();
     assert!(has(folder.path(), "seen-by-bert"));
     let before = store.verify_audit().unwrap().entries;
     store.wipe(ticket("wipe"), false).unwrap();
@@ -83,7 +85,9 @@ fn a_medium_wipe_leaves_nothing_but_a_policy_that_blocks() {
     let check = |store: &Store| {
         let state = store.current();
         assert!(state.revision > revision);
-        assert!(state.devices.is_empty() && state.tunnels.is_empty() && state.settings.iter().next().is_none());
+        assert!(
+            state.devices.is_empty() && state.tunnels.is_empty() && state.settings.iter().next().is_none()
+        );
         assert_eq!((state.trust_classes.len(), state.applied.policies.len()), (5, 1));
         let policy = state.applied.policies.iter().next().unwrap();
         assert!(policy.enabled && policy.hops.is_empty());
@@ -92,10 +96,12 @@ fn a_medium_wipe_leaves_nothing_but_a_policy_that_blocks() {
     check(&store);
     // It goes on as a gateway.
     store.commit(ticket("t"), |draft| kind("device").unwrap().create(draft, json!({"name": "new"}))).unwrap();
-    store.commit(ticket("t"), |draft| {
-        let id = draft.devices.iter().next().unwrap().meta.id;
-        draft.remove::<gateway_model::Device>(id, None, true)
-    }).unwrap();
+    store
+        .commit(ticket("t"), |draft| {
+            let id = draft.devices.iter().next().unwrap().meta.id;
+            draft.remove::<gateway_model::Device>(id, None, true)
+        })
+        .unwrap();
     drop(store);
     check(&open(&folder));
 }
