@@ -148,13 +148,8 @@ mod tests {
 
     #[test]
     fn without_a_proof_no_role_counts() {
-        let nobody = Actor {
-            name: "anonymous".into(),
-            role: Role::Admin,
-            proof: Proof::None,
-            ip: None,
-            user: None,
-        };
+        let nobody =
+            Actor { name: "anonymous".into(), role: Role::Admin, proof: Proof::None, ip: None, user: None };
         assert_eq!(check(&nobody, Access::Read).expect_err("refused").code, Code::Unauthenticated);
         assert!(check(&nobody, Access::Open).is_ok());
     }

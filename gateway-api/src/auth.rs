@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use gateway_ctl::clock::{SharedClock, SystemClock};
 use gateway_ctl::store::Store;
-use gateway_model::settings::bootstrap;
 use gateway_model::Role;
+use gateway_model::settings::bootstrap;
 use http::request::Parts;
 use ipnet::IpNet;
 

@@ -140,14 +140,7 @@ pub struct Cx {
 }
 
 impl Cx {
-    pub fn new(
-        api: Arc<Api>,
-        row: &Row,
-        actor: Actor,
-        way: Way,
-        request_id: &str,
-        params: &Params,
-    ) -> Self {
+    pub fn new(api: Arc<Api>, row: &Row, actor: Actor, way: Way, request_id: &str, params: &Params) -> Self {
         let subject = params.0.values().next().cloned().unwrap_or_default();
         Self { api, actor, way, request_id: request_id.to_owned(), effect: row.effect, subject }
     }

@@ -179,7 +179,9 @@ fn judge(cx: &Cx, row: &Row, parts: &Parts, refusal: Option<ApiError>) -> Result
         _ => denied,
     })?;
     // Whoever may come without a credential gains nothing from one that came along by itself.
-    if let (Proof::Session(id), true) = (cx.actor.proof, row.method != Method::Get && row.access != Access::Open) {
+    if let (Proof::Session(id), true) =
+        (cx.actor.proof, row.method != Method::Get && row.access != Access::Open)
+    {
         let session = cx.open().ok().and_then(|open| open.store.session(id));
         browser::check_csrf(parts, session.as_ref().map(|session| session.csrf.as_str()))?;
     }
@@ -236,9 +238,9 @@ fn respond(cx: &Cx, row: &Row, parts: &Parts, reply: Reply) -> Result<Response<H
 
 /// An answer that goes on ends when its caller is signed out, deleted or given another role.
 fn while_known(cx: Cx, body: HttpBody) -> HttpBody {
-    let frames = body.into_data_stream().take_while(move |_| {
-        futures_util::future::ready(cx.api.auth.holds(&cx.api.gateway, &cx.actor))
-    });
+    let frames = body
+        .into_data_stream()
+        .take_while(move |_| futures_util::future::ready(cx.api.auth.holds(&cx.api.gateway, &cx.actor)));
     HttpBody::from_stream(frames)
 }
 

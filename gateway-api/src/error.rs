@@ -303,7 +303,9 @@ impl From<EditError> for ApiError {
             )
             .detail("id", id.to_string())
             .detail("username", username),
-            EditError::AlreadyConfigured { message } => Self::new(Code::AlreadyConfigured, sentence(&message)),
+            EditError::AlreadyConfigured { message } => {
+                Self::new(Code::AlreadyConfigured, sentence(&message))
+            }
             EditError::Stale { resource_type, expected: _, current } => {
                 Self::precondition_failed(&format!("\"{current}\"")).detail("resource_type", resource_type)
             }

@@ -277,7 +277,8 @@ impl From<store::Error> for ApiError {
         }
         match &error {
             store::Error::SecretsLocked => {
-                let message = "The passphrase of the secrets is lost: set it again before a secret can be stored.";
+                let message =
+                    "The passphrase of the secrets is lost: set it again before a secret can be stored.";
                 Self::new(Code::InvalidState, message)
                     .detail("state", "secrets_locked")
                     .detail("allowed", vec!["POST /secrets/set-passphrase"])

@@ -259,7 +259,8 @@ mod tests {
 
     #[test]
     fn every_wrong_field_is_named() {
-        let input = UserInput { username: "a b".into(), password: Secret::new("short"), ..UserInput::default() };
+        let input =
+            UserInput { username: "a b".into(), password: Secret::new("short"), ..UserInput::default() };
         let text = refused(input.check(true).expect_err("wrong")).to_string();
         for part in ["username: ", "password: ", "role: "] {
             assert!(text.contains(part), "{text}");

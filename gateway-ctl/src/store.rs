@@ -33,8 +33,8 @@ pub use audit::{
 pub use commit::CommitError;
 pub use error::Error;
 pub use migrate::SCHEMA;
-pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
 pub use rotate::{RotateError, SecretEntry, SecretsStatus};
+pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
 pub use vault::SecretsMode;
 
 /// The store. Shared as `Arc<Store>`. Writing blocks on the disk: call it from a blocking task.

@@ -1,8 +1,8 @@
 //! The audit log, the rules of alerts, and the alerts and anomalies that this version does not have.
 
-use gateway_model::settings::groups::AlertWebhook;
 use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, Before};
 use gateway_model::kinds::AlertRule;
+use gateway_model::settings::groups::AlertWebhook;
 
 use crate::access::Access;
 use crate::context::Cx;

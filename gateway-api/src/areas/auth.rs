@@ -248,7 +248,8 @@ async fn authenticate(cx: &Cx, username: &str, given: Secret) -> Result<Arc<User
             Ok(user)
         }
         user => {
-            let mut error = ApiError::new(Code::InvalidCredentials, "The user name or the password is wrong.");
+            let mut error =
+                ApiError::new(Code::InvalidCredentials, "The user name or the password is wrong.");
             // Names that are nobody's may be passwords typed into the wrong field: those are not written down.
             let subject = user.map(|user| user.meta.id.to_string());
             cx.record_failure_of(&error, subject.as_deref()).await;

@@ -33,9 +33,7 @@ pub fn rows(t: &mut Table) {
         .tagged();
     row.method = Method::Put;
     row.input_required = true;
-    t.view("/settings/{key}", "get_setting", one)
-        .summary("One setting by its dotted key")
-        .tagged();
+    t.view("/settings/{key}", "get_setting", one).summary("One setting by its dotted key").tagged();
     let row = t.action("/settings/{key}", SET.action, Effect::Stores(SET), replace);
     row.summary("Set one: {value}").access(Access::Administer).tagged();
     row.method = Method::Put;
@@ -151,7 +149,8 @@ fn tree_of(cx: &Cx, state: &State) -> With<Tree> {
     let mut tree = Map::new();
     for shown in all_keys().filter_map(|key| scene.show(key)) {
         let Shown { key, value, source, apply, pending_restart } = shown;
-        let leaf = json!({"value": value, "source": source, "apply": apply, "pending_restart": pending_restart});
+        let leaf =
+            json!({"value": value, "source": source, "apply": apply, "pending_restart": pending_restart});
         plant(&mut tree, &key, leaf);
     }
     With { etag: Some(state.settings.revision().to_string()), ..With::new(Tree(tree)) }
@@ -198,7 +197,8 @@ fn check_key(key: &str) -> Result<(), ApiError> {
     }
     match keys::apply_of(key) {
         Some(Apply::File) => {
-            let message = format!("{key} is set in the configuration file only; restart the daemon afterwards.");
+            let message =
+                format!("{key} is set in the configuration file only; restart the daemon afterwards.");
             Err(ApiError::new(Code::InvalidState, message).detail("key", key).detail("apply", "file"))
         }
         None if GroupKind::find(key).is_none() => Err(unknown(key)),
@@ -299,7 +299,11 @@ async fn replace_tree(cx: Cx, request: Req<Wish>) -> Result<With<Tree>, ApiError
 }
 
 /// Sets all of them, and tells of all that is wrong at once.
-fn set_all(draft: &mut State, file: &Bootstrap, wishes: Vec<(String, Value)>) -> Result<Vec<Warning>, EditError> {
+fn set_all(
+    draft: &mut State,
+    file: &Bootstrap,
+    wishes: Vec<(String, Value)>,
+) -> Result<Vec<Warning>, EditError> {
     let (mut problems, mut warnings) = (Problems::new(), Vec::new());
     for (key, value) in wishes {
         match GroupKind::find(&key) {
@@ -323,7 +327,9 @@ fn flatten(tree: &Value, path: &str, wishes: &mut Vec<(String, Value)>, warnings
     for (name, value) in map {
         let key = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         let known = all_keys().any(|known| known == key);
-        let shown = value.get("value").filter(|_| value.get("source").is_some() || value.as_object().is_some_and(|map| map.len() == 1));
+        let shown = value
+            .get("value")
+            .filter(|_| value.get("source").is_some() || value.as_object().is_some_and(|map| map.len() == 1));
         if known {
             wishes.push((key.clone(), shown.unwrap_or(value).clone()));
         }
@@ -335,4 +341,3 @@ fn flatten(tree: &Value, path: &str, wishes: &mut Vec<(String, Value)>, warnings
         }
     }
 }
-

@@ -106,7 +106,13 @@ pub fn refuse_if_configured(state: &State) -> Result<(), EditError> {
 }
 
 /// Changes what differs. A new password ends the sessions of the user.
-pub fn change(draft: &mut State, id: Id, input: UserInput, role: Role, hash: Option<Secret>) -> Result<Arc<User>, EditError> {
+pub fn change(
+    draft: &mut State,
+    id: Id,
+    input: UserInput,
+    role: Role,
+    hash: Option<Secret>,
+) -> Result<Arc<User>, EditError> {
     let UserInput { username, password: _, role: _, enabled } = input;
     let (user, _) = draft.update::<User>(id, None, |user| {
         user.username = username;

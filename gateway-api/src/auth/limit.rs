@@ -163,8 +163,11 @@ impl<K: Ord + Copy> Buckets<K> {
         }
         let until_full = (burst - bucket.tokens) / rate.per_second;
         bucket.full_at = now + Duration::from_secs_f64(until_full);
-        let quota =
-            Quota { limit: rate.burst, remaining: whole(bucket.tokens.floor()), reset: whole(until_full.ceil()) };
+        let quota = Quota {
+            limit: rate.burst,
+            remaining: whole(bucket.tokens.floor()),
+            reset: whole(until_full.ceil()),
+        };
         if allowed {
             return Ok(quota);
         }

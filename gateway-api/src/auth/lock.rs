@@ -103,7 +103,11 @@ mod tests {
         }
         let seconds = lock.begin(anna, T0 + Duration::from_secs(1)).expect_err("closed");
         assert_eq!(seconds, 15 * 60);
-        assert_eq!(lock.begin(pair("192.0.2.1", "  ANNA "), T0), Err(15 * 60 + 1), "names are one in any case");
+        assert_eq!(
+            lock.begin(pair("192.0.2.1", "  ANNA "), T0),
+            Err(15 * 60 + 1),
+            "names are one in any case"
+        );
         assert!(lock.begin(pair("192.0.2.1", "bert"), T0).is_ok());
         assert!(lock.begin(pair("192.0.2.2", "anna"), T0).is_ok());
         assert!(lock.begin(anna, T0 + PAUSE).is_ok());

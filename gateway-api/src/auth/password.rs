@@ -54,7 +54,10 @@ impl Passwords {
         .await
     }
 
-    async fn work<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
         let place = Place::take(&self.waiting)?;
         let permit = self.workers.acquire().await.map_err(|closed| ApiError::internal(&closed))?;
         drop(place);
@@ -71,7 +74,8 @@ impl<'a> Place<'a> {
     fn take(waiting: &'a AtomicUsize) -> Result<Self, ApiError> {
         if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
             waiting.fetch_sub(1, Ordering::Relaxed);
-            let mut error = ApiError::new(Code::LoginThrottled, "Too many sign-ins at a time; try again soon.");
+            let mut error =
+                ApiError::new(Code::LoginThrottled, "Too many sign-ins at a time; try again soon.");
             error.retry_after = Some(2);
             return Err(error);
         }

@@ -71,7 +71,9 @@ impl Site {
         let parts = request.body(()).expect("a request").into_parts().0;
         let peer = match from {
             "socket" => Peer::Local,
-            ip => Peer::Remote { address: SocketAddr::new(ip.parse().expect("an address"), 4711), tls: false },
+            ip => {
+                Peer::Remote { address: SocketAddr::new(ip.parse().expect("an address"), 4711), tls: false }
+            }
         };
         self.auth.identify(&self.gateway, &parts, Some(&peer))
     }
@@ -119,7 +121,10 @@ async fn keys_and_sessions_are_who_they_belong_to() {
     let site = Site::new(true);
     let bearer = |key: &str| format!("Bearer {key}");
     let actor = site.ask("POST", OUTSIDE, &[("authorization", "bearer configured-key-0123456789")]).actor;
-    assert_eq!((actor.proof, actor.role, actor.name.as_str()), (Proof::ConfiguredKey(0), Role::Operator, "script"));
+    assert_eq!(
+        (actor.proof, actor.role, actor.name.as_str()),
+        (Proof::ConfiguredKey(0), Role::Operator, "script")
+    );
     let key = site.key(|_| {});
     let actor = site.ask("POST", OUTSIDE, &[("authorization", &bearer(&key))]).actor;
     assert!(matches!(actor.proof, Proof::Key(_)) && actor.role == Role::Diagnostics, "{actor:?}");

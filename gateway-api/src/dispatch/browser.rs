@@ -57,7 +57,8 @@ pub fn check_origin(parts: &Parts) -> Result<(), ApiError> {
     let foreign = match origin.split_once("://") {
         Some((scheme @ ("http" | "https"), authority)) => {
             let port = if scheme == "http" { ":80" } else { ":443" };
-            let bare = |authority: &str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
+            let bare =
+                |authority: &str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
             own.is_empty() || bare(authority) != bare(own)
         }
         _ => true,
@@ -72,7 +73,9 @@ pub fn check_csrf(parts: &Parts, token: Option<&str>) -> Result<(), ApiError> {
         return Ok(());
     }
     let message = match given {
-        "" => "With a session cookie, changes need the header X-CSRF-Token: the csrf_token of the sign-in or of GET /auth/status.",
+        "" => {
+            "With a session cookie, changes need the header X-CSRF-Token: the csrf_token of the sign-in or of GET /auth/status."
+        }
         _ => "X-CSRF-Token is not that of this session; GET /auth/status has it.",
     };
     Err(ApiError::new(Code::OriginNotAllowed, message).detail("header", "X-CSRF-Token"))
@@ -142,7 +145,9 @@ mod tests {
     #[test]
     fn changes_with_a_cookie_need_the_token_of_that_session() {
         assert!(check_csrf(&parts(&[("x-csrf-token", "abc")]), Some("abc")).is_ok());
-        for (given, token) in [("", Some("abc")), ("abd", Some("abc")), ("abc", None), ("", None), ("ab", Some("abc"))] {
+        for (given, token) in
+            [("", Some("abc")), ("abd", Some("abc")), ("abc", None), ("", None), ("ab", Some("abc"))]
+        {
             let error = check_csrf(&parts(&[("x-csrf-token", given)]), token).expect_err("refused");
             assert_eq!(error.code, Code::OriginNotAllowed);
         }

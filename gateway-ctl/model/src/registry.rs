@@ -13,9 +13,9 @@ use crate::id::{Id, Revision};
 use crate::problem::{Problems, Warning, code};
 use crate::references::References;
 use crate::resource::{self, Resource};
-use crate::state::State;
 use crate::secrets::{self, Scope, SecretVisitor};
 pub use crate::state::KINDS;
+use crate::state::State;
 use crate::table::Table;
 
 /// The kind with this noun or collection name; `-` counts as `_`.

@@ -79,13 +79,17 @@ async fn users_are_live_and_the_last_admin_stays() {
     let body = json!({"username": "bert", "password": "another long one", "role": "operator"});
     let made = site.send(&admin, "POST", "/auth/users", Some(body.clone())).await;
     assert_eq!(made.status, 201, "{}", made.body);
-    let (id, at) = (made.data()["id"].as_str().expect("an id").to_owned(), made.header("location").to_owned());
+    let (id, at) =
+        (made.data()["id"].as_str().expect("an id").to_owned(), made.header("location").to_owned());
     assert_eq!(at, format!("/api/v1/auth/users/{id}"));
     site.send(&admin, "POST", "/auth/users", Some(body)).await.is(409, "conflict");
     let bert = site.login(&Caller::from(OUTSIDE), "Bert", "another long one").await.browser(OUTSIDE);
     let device = || Some(json!({"name": "laptop", "mac": "02:00:00:00:00:0a"}));
     assert_eq!(site.send(&bert, "POST", "/devices", device()).await.status, 201);
-    assert_eq!((site.last_audit().actor.as_str(), site.last_audit().auth), ("bert", gateway_ctl::store::AuditAuth::Session));
+    assert_eq!(
+        (site.last_audit().actor.as_str(), site.last_audit().auth),
+        ("bert", gateway_ctl::store::AuditAuth::Session)
+    );
     site.send(&bert, "GET", "/auth/users", None).await.is(403, "forbidden");
     let list = site.send(&admin, "GET", "/auth/users", None).await;
     assert_eq!(list.data().as_array().map(Vec::len), Some(2));
@@ -119,7 +123,8 @@ async fn a_new_password_ends_all_other_sessions() {
     let one = set_up(&site).await;
     let two = site.login(&Caller::from(LOCAL), "anna", PASSWORD).await.browser(LOCAL);
     let body = |current: &str, new: &str| Some(json!({"current_password": current, "new_password": new}));
-    let wrong = site.send(&one, "POST", "/auth/change-password", body("not the password", "a new long one")).await;
+    let wrong =
+        site.send(&one, "POST", "/auth/change-password", body("not the password", "a new long one")).await;
     wrong.is(401, "invalid_credentials");
     let same = site.send(&one, "POST", "/auth/change-password", body(PASSWORD, PASSWORD)).await;
     same.is(422, "validation_failed");

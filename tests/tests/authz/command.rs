@@ -18,7 +18,8 @@ use crate::site::PASSWORD;
 fn configuration(folder: &Path) -> Bootstrap {
     let at = folder.display();
     // Names of a bpf file system have no dots; nothing is pinned there.
-    let text = format!("state_dir: {at}\nruntime_dir: {at}/run\nbpf: {{ pin_dir: /sys/fs/bpf/nothing-of-authz }}\n");
+    let text =
+        format!("state_dir: {at}\nruntime_dir: {at}/run\nbpf: {{ pin_dir: /sys/fs/bpf/nothing-of-authz }}\n");
     parse(&text).expect("a configuration")
 }
 
@@ -48,7 +49,8 @@ async fn exercise(config: &Bootstrap) {
     assert!(user(config, del("nonsense/../x")).await.is_err());
     let last = user(config, del(&anna)).await.expect_err("the last one");
     assert!(last.contains("last administrator"), "{last}");
-    let weak = run_with(config, add("cleo", Role::Viewer), Secret::new("short")).await.expect_err("too short");
+    let weak =
+        run_with(config, add("cleo", Role::Viewer), Secret::new("short")).await.expect_err("too short");
     assert!(weak.to_string().contains("at least 12"), "{weak}");
 }
 

@@ -26,7 +26,8 @@ pub enum Who {
     Localnet,
 }
 
-const OPEN: &[&str] = &["GET /health", "GET /auth/status", "POST /auth/setup", "POST /auth/login", "GET /openapi.json"];
+const OPEN: &[&str] =
+    &["GET /health", "GET /auth/status", "POST /auth/setup", "POST /auth/login", "GET /openapi.json"];
 
 /// "DNS query log, captures content, per-client history", and the plaintext export.
 const NOT_VIEWER: &[&str] = &[

@@ -101,7 +101,10 @@ async fn refusals_are_written_down_in_measure() {
     site.send(&outside, "POST", "/devices", None).await.is(401, "unauthenticated");
     let entry = site.last_audit();
     let left_out = entry.details["unrecorded_refusals_before"].as_u64().unwrap_or_default();
-    assert_eq!((entry.actor.as_str(), entry.ip.map(|ip| ip.to_string()).as_deref()), ("anonymous", Some(OUTSIDE)));
+    assert_eq!(
+        (entry.actor.as_str(), entry.ip.map(|ip| ip.to_string()).as_deref()),
+        ("anonymous", Some(OUTSIDE))
+    );
     assert!(left_out > 0 && site.audit().0 - before <= 521, "{entry:?}");
 }
 

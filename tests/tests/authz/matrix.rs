@@ -101,7 +101,10 @@ async fn walk(who: Who, by_session: bool) {
                 None => assert!(![401, 403, 429].contains(&answer.status), "{context}"),
             }
         }
-        assert!(tried > 250 && (refused > 20 || who == Who::Admin), "{who:?}: {tried} tried, {refused} refused");
+        assert!(
+            tried > 250 && (refused > 20 || who == Who::Admin),
+            "{who:?}: {tried} tried, {refused} refused"
+        );
     }
 }
 

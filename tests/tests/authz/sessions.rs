@@ -121,7 +121,10 @@ async fn sessions_are_listed_and_ended() {
     site.send(&two, "DELETE", &foreign, None).await.is(401, "session_expired");
     site.send(&one, "DELETE", &foreign, None).await.is(404, "not_found");
     let out = site.send(&viewer, "DELETE", "/auth/tokens/current", None).await;
-    assert!(out.header("set-cookie").starts_with("gw_session=; ") && out.header("set-cookie").contains("Max-Age=0"));
+    assert!(
+        out.header("set-cookie").starts_with("gw_session=; ")
+            && out.header("set-cookie").contains("Max-Age=0")
+    );
     site.send(&viewer, "GET", "/devices", None).await.is(401, "session_expired");
 }
 

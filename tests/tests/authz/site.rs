@@ -76,7 +76,8 @@ impl Site {
     }
 
     pub async fn send(&self, caller: &Caller, method: &str, path: &str, body: Option<Value>) -> Answer {
-        let path = if path.starts_with("/api") || path == "/" { path.to_owned() } else { format!("/api/v1{path}") };
+        let path =
+            if path.starts_with("/api") || path == "/" { path.to_owned() } else { format!("/api/v1{path}") };
         self.send_to(caller, method, &path, body).await
     }
 
@@ -108,7 +109,8 @@ impl Site {
         let response = dispatch::answer(self.api.clone(), request).await;
         let (parts, body) = response.into_parts();
         let endless = parts.headers.get("content-type").is_some_and(|media| media == "text/event-stream");
-        let bytes = if endless { Default::default() } else { body.collect().await.expect("a body").to_bytes() };
+        let bytes =
+            if endless { Default::default() } else { body.collect().await.expect("a body").to_bytes() };
         Answer {
             status: parts.status.as_u16(),
             headers: parts.headers,

@@ -39,7 +39,10 @@ async fn a_wrong_value_is_refused_under_its_key_and_nothing_is_stored() {
         let answer = client.put(&format!("/settings/{key}"), json!({"value": value})).await;
         assert_eq!(answer.status, 422, "{key} = {value}: {}", answer.text);
         let fields = answer.json()["error"]["details"]["fields"].clone();
-        assert!(fields[0]["path"].as_str().expect("a path").starts_with(key.split('.').next().expect("a part")), "{fields}");
+        assert!(
+            fields[0]["path"].as_str().expect("a path").starts_with(key.split('.').next().expect("a part")),
+            "{fields}"
+        );
         assert_eq!(client.get(&format!("/settings/{key}")).await.data()["source"], "default", "{key}");
     }
     client.put("/settings/reconcile.interval_sec", json!({})).await.error(422, "validation_failed");
@@ -102,7 +105,8 @@ async fn groups_are_replaced_as_a_whole_and_keep_their_secrets() {
     let shown = client.get("/alerts/webhook").await.data();
     assert_eq!(shown["enabled"], false);
     assert_eq!(shown["has_secret"], false);
-    let body = json!({"enabled": true, "url": "https://alerts.example/hook", "secret": "correct horse battery"});
+    let body =
+        json!({"enabled": true, "url": "https://alerts.example/hook", "secret": "correct horse battery"});
     let answer = client.put("/alerts/webhook", body).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert!(!answer.text.contains("battery"));
@@ -117,7 +121,14 @@ async fn groups_are_replaced_as_a_whole_and_keep_their_secrets() {
         .send("PUT", "/alerts/webhook", Some(json!({"enabled": false})), &[("if-match", "\"0\"")])
         .await
         .error(412, "precondition_failed");
-    for path in ["/dhcp", "/dns/rotation", "/privacy/dns-mode", "/ai/config", "/bluetooth/settings", "/bluetooth/failover"] {
+    for path in [
+        "/dhcp",
+        "/dns/rotation",
+        "/privacy/dns-mode",
+        "/ai/config",
+        "/bluetooth/settings",
+        "/bluetooth/failover",
+    ] {
         let shown = client.get(path).await;
         assert_eq!(shown.status, 200, "{path}");
         let back = client.put(path, shown.data()).await;

@@ -1,7 +1,7 @@
 //! API keys. A key is shown once, when it is made.
 
-use gateway_model::text::Cidr;
 use gateway_model::kinds::ApiKey;
+use gateway_model::text::Cidr;
 use gateway_model::{Deleted, Id, Problems, Resource, Role};
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -164,7 +164,10 @@ mod tests {
         let mut state = draft();
         state.create(user("Anna", Role::Viewer)).unwrap();
         let clash = state.create(user("anna", Role::Viewer));
-        assert!(matches!(clash, Err(EditError::Conflict { ref field, .. }) if field == "username"), "{clash:?}");
+        assert!(
+            matches!(clash, Err(EditError::Conflict { ref field, .. }) if field == "username"),
+            "{clash:?}"
+        );
         assert!(state.user_by_name("ANNA").is_some());
         assert!(matches!(state.create(user("bert", Role::Diagnostics)), Err(EditError::Invalid(_))));
         for bad in ["", " anna", "an na", "änne", "-anna", "a/b", "a\nb", &"x".repeat(65)] {

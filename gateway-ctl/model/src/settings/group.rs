@@ -7,7 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::groups::{
-    AlertWebhook, AssistantConfig, BluetoothFailover, BluetoothSettings, DeadmanSettings, DhcpConfig, DnsRotation, PrivacyMode,
+    AlertWebhook, AssistantConfig, BluetoothFailover, BluetoothSettings, DeadmanSettings, DhcpConfig,
+    DnsRotation, PrivacyMode,
 };
 use crate::decode;
 use crate::edit::EditError;

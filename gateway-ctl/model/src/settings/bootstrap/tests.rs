@@ -93,7 +93,8 @@ fn sign_in_can_be_asked_for_and_hosts_are_names() {
     let config = parse("auth: { enabled: true }\nlisten: { host_names: [gateway.lan, box] }\n").unwrap();
     assert!(config.auth.enabled && config.listen.host_names.len() == 2);
     assert!(!Bootstrap::default().auth.enabled);
-    let text = "listen:\n  host_names:\n    - gateway.lan\n    - http://gateway.lan\n    - gateway.lan:8080\n";
+    let text =
+        "listen:\n  host_names:\n    - gateway.lan\n    - http://gateway.lan\n    - gateway.lan:8080\n";
     let wrong: Vec<String> = errors(text).into_iter().map(|(path, ..)| path).collect();
     assert_eq!(wrong, ["listen.host_names[1]", "listen.host_names[2]"]);
 }
