@@ -12,6 +12,7 @@ use futures_util::StreamExt;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
+use gateway_model::Secret;
 use serde_json::Value;
 
 use crate::access::{Access, Proof, authorise};
@@ -29,6 +30,8 @@ mod browser;
 pub mod conditional;
 
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Opens the encrypted file in the body. Not in the query, which ends up in logs and histories.
+pub const PASSPHRASE: HeaderName = HeaderName::from_static("x-passphrase");
 pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
 /// What a handler may take before the client is told to ask again. The work itself goes on.
@@ -130,7 +133,11 @@ async fn process(
     check_query(row, &query, &api.filter_names)?;
     let body = body::read(row, parts, body, &query, api.settings.body_limit).await?;
     let if_match = conditional::header(&parts.headers, &header::IF_MATCH)?;
-    let request = Request { params, query, body, if_match };
+    let passphrase = match row.binary {
+        true => conditional::header(&parts.headers, &PASSPHRASE)?.map(Secret::new).unwrap_or_default(),
+        false => Secret::default(),
+    };
+    let request = Request { params, query, body, if_match, passphrase };
 
     let acts = matches!(row.effect, Effect::Acts(_));
     let task_cx = cx.clone();

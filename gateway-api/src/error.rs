@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use gateway_ctl::store::{CommitError, Pending, SafeError};
 use gateway_model::{EditError, Problems};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -231,6 +232,17 @@ impl ApiError {
             .detail("current_etag", current_etag)
     }
 
+    /// An earlier change waits to be confirmed.
+    pub fn apply_in_progress(pending: &Pending) -> Self {
+        Self::new(
+            Code::ApplyInProgress,
+            "An earlier change waits to be confirmed; confirm it or take it back first.",
+        )
+        .detail("pending_confirm_until", pending.until.to_string())
+        .detail("snapshot", pending.snapshot.as_str())
+        .detail("author", pending.author.as_str())
+    }
+
     /// Wrong fields, all of them. If all of them only name what does not exist, that is the code.
     pub fn validation(problems: &Problems) -> Self {
         let message = match problems.list() {
@@ -251,6 +263,16 @@ impl ApiError {
         let mut details = self.details.clone();
         details.insert("request_id".to_owned(), Value::from(request_id));
         json!({"error": {"code": self.code.as_str(), "message": self.message, "details": details}})
+    }
+}
+
+impl From<SafeError<EditError>> for ApiError {
+    fn from(error: SafeError<EditError>) -> Self {
+        match error {
+            SafeError::InProgress { pending, ticket: _ } => Self::apply_in_progress(&pending),
+            SafeError::Commit(CommitError::Refused { error, ticket: _ }) => error.into(),
+            SafeError::Commit(CommitError::Store(error)) => error.into(),
+        }
     }
 }
 

@@ -100,6 +100,9 @@ fn operation(row: &Row, generators: &mut Generators) -> Value {
                 "schema": {"type": "string", "description": format!("Taken as {field}; the other fields go in the query.")},
             });
         }
+        if row.binary {
+            content["application/octet-stream"] = json!({"schema": {"type": "string", "format": "binary"}});
+        }
         operation["requestBody"] = json!({"required": row.input_required, "content": content});
     }
     operation
@@ -117,6 +120,12 @@ fn parameters(row: &Row, generators: &mut Generators) -> Vec<Value> {
         };
         parameters.push(json!({
             "name": parameter.name, "in": "query", "description": parameter.doc, "schema": {"type": kind},
+        }));
+    }
+    if row.binary {
+        parameters.push(json!({
+            "name": "X-Passphrase", "in": "header", "schema": {"type": "string", "format": "password"},
+            "description": "Opens the file, if it comes as it is.",
         }));
     }
     for name in filter_names(row, generators) {

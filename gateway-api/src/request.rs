@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gateway_model::{Problems, Warning};
+use gateway_model::{Problems, Secret, Warning};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -16,6 +16,8 @@ pub struct Request {
     pub query: Query,
     pub body: Body,
     pub if_match: Option<String>,
+    /// `X-Passphrase`, for rows that take files.
+    pub passphrase: Secret,
 }
 
 /// The body as it came.
@@ -26,6 +28,8 @@ pub enum Body {
     Json(Value),
     /// Only for rows that accept text.
     Text(String),
+    /// Only for rows that take files.
+    Bytes(Vec<u8>),
 }
 
 /// A request with its decoded input.

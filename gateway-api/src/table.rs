@@ -136,6 +136,8 @@ pub struct Row {
     pub input_required: bool,
     /// A `text/plain` body is taken as this field of the input, the query as its other fields.
     pub text_field: Option<&'static str>,
+    /// A body of any other media type is taken as bytes; the passphrase that opens it comes in a header.
+    pub binary: bool,
     pub output: Option<SchemaFn>,
     /// The output is a list of that schema.
     pub list: bool,

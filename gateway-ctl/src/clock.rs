@@ -12,6 +12,8 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn now(&self) -> Timestamp;
     /// Since boot, sleep included; never goes back. The dataplane measures with the same clock.
     fn boot(&self) -> Duration;
+    /// Tells one boot from another: what [`Clock::boot`] counts from.
+    fn boot_id(&self) -> String;
 }
 
 pub type SharedClock = Arc<dyn Clock>;
@@ -35,6 +37,13 @@ impl Clock for SystemClock {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
     }
+
+    fn boot_id(&self) -> String {
+        // Without an id every start counts as another boot: the wall clock is taken then.
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map(|id| id.trim().to_owned())
+            .unwrap_or_else(|_| uuid::Uuid::new_v4().to_string())
+    }
 }
 
 /// A clock that moves only when told: for tests.
@@ -42,6 +51,7 @@ impl Clock for SystemClock {
 pub struct ManualClock {
     wall_micros: AtomicI64,
     boot_micros: AtomicU64,
+    boots: AtomicU64,
 }
 
 impl ManualClock {
@@ -49,6 +59,7 @@ impl ManualClock {
         Arc::new(ManualClock {
             wall_micros: AtomicI64::new(now.as_microsecond()),
             boot_micros: AtomicU64::new(1_000_000),
+            boots: AtomicU64::new(0),
         })
     }
 
@@ -56,6 +67,12 @@ impl ManualClock {
         let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
         self.boot_micros.fetch_add(micros, Ordering::SeqCst);
         self.wall_micros.fetch_add(i64::try_from(micros).unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
+
+    /// Begins another boot.
+    pub fn reboot(&self) {
+        self.boots.fetch_add(1, Ordering::SeqCst);
+        self.boot_micros.store(1_000_000, Ordering::SeqCst);
     }
 
     /// Sets the wall clock, as an administrator or NTP would.
@@ -71,6 +88,10 @@ impl Clock for ManualClock {
 
     fn boot(&self) -> Duration {
         Duration::from_micros(self.boot_micros.load(Ordering::SeqCst))
+    }
+
+    fn boot_id(&self) -> String {
+        self.boots.load(Ordering::SeqCst).to_string()
     }
 }
 

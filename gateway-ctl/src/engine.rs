@@ -23,6 +23,7 @@ use crate::reconcile::{
     self, Existing, Handle, Kernel, KernelDataplane, Observe, Reason, Settings, Status, Stopped, Subsystems,
     Tunnels as TunnelBackend, base_block,
 };
+use crate::services::confirm;
 use crate::services::events::{self, Recent};
 use crate::services::tunnels::{Seen as TunnelsSeen, Tunnels};
 use crate::store::Store;
@@ -75,6 +76,10 @@ impl Engine {
         if !blocked.is_ok() {
             tracing::error!(failed = ?blocked.failed, "the base block does not stand");
         }
+        // Before the first plan: what was not confirmed in time must not come into force once more.
+        if let Err(error) = store.revert_overdue() {
+            tracing::error!(%error, "a change that was not confirmed cannot be taken back");
+        }
         let netlink = Netlink::open()?;
         let programs = Programs::load(&config.pin_dir)?;
         let dataplane = KernelDataplane::new(programs);
@@ -106,7 +111,8 @@ impl Engine {
         let watching = tokio::spawn(watcher.run(handle.clone()));
         let recent = Recent::default();
         let reading = tokio::spawn(events::run(dataplane.clone(), recent.clone()));
-        let tasks = vec![looping, revisions, watching, reading];
+        let confirming = tokio::spawn(confirm::run(store.clone()));
+        let tasks = vec![looping, revisions, watching, reading, confirming];
         handle.run_now(Reason::Start).await?;
         Ok(Engine { config, dataplane, wireguard, handle, compiled, tunnels, recent, tasks })
     }

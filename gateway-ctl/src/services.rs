@@ -1,5 +1,7 @@
 //! What runs beside the reconcile loop and watches or serves something.
 
+pub mod backup;
+pub mod confirm;
 pub mod deadman;
 pub mod events;
 pub mod tunnels;

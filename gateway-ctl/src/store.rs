@@ -15,6 +15,7 @@ mod schema;
 mod sessions;
 mod vault;
 mod wipe;
+mod snapshots;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -36,6 +37,10 @@ pub use migrate::SCHEMA;
 pub use rotate::{RotateError, SecretEntry, SecretsStatus};
 pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
 pub use vault::SecretsMode;
+pub use snapshots::{
+    Confirm, Pending, SafeError, Safety, Secured, Snapshot, SnapshotReason, is_snapshot_name, restore,
+    rewrite as rewrite_snapshots,
+};
 
 /// The store. Shared as `Arc<Store>`. Writing blocks on the disk: call it from a blocking task.
 pub struct Store {
@@ -47,6 +52,7 @@ pub struct Store {
     writer: Mutex<audit::Head>,
     sessions: sessions::Sessions,
     sealing: ArcSwap<Sealing>,
+    guarded: Mutex<snapshots::Guarded>,
 }
 
 impl std::fmt::Debug for Store {
@@ -60,6 +66,7 @@ impl Store {
     pub fn open(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
         let path = path.as_ref().to_owned();
         let (db, state, head, sessions, sealing) = load::open(&path, clock.as_ref())?;
+        let guarded = snapshots::Guarded::load(&db)?;
         let (revisions, _) = watch::channel(state.revision.0);
         Ok(Store {
             path,
@@ -70,6 +77,7 @@ impl Store {
             writer: Mutex::new(head),
             sessions,
             sealing: ArcSwap::from_pointee(sealing),
+            guarded: Mutex::new(guarded),
         })
     }
 

@@ -14,19 +14,11 @@ pub fn rows(t: &mut Table) {
         .summary("How many objects refer to this one, by id or name")
         .doc("type is a noun such as tunnel or trust_class; - and _ are alike.");
     t.unsupported(
-        "backups, snapshots and export, which this version does not have",
+        "backups by schedule, which this version does not have",
         &[
             (Get, "/backup/status"),
-            (Post, "/backup/export"),
-            (Post, "/backup/export-encrypted"),
-            (Post, "/backup/import"),
             (Post, "/backup/run"),
             (Put, "/backup/config"),
-            (Get, "/snapshots"),
-            (Post, "/rollback"),
-            (Get, "/config/export"),
-            (Post, "/config/export-encrypted"),
-            (Post, "/config/import"),
         ],
     );
 }

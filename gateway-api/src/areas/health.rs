@@ -52,8 +52,10 @@ pub struct ServiceStatus {
     /// A plan is live and every subsystem stands as wanted.
     pub ready: bool,
     pub uptime_sec: u64,
-    /// Seconds since the kernel was last compared with the plan; null before the first time.
+    /// Seconds since the newest snapshot was taken; null before the first one.
     pub snapshot_age_sec: Option<u64>,
+    /// A change waits to be confirmed until then, and is taken back otherwise.
+    pub pending_confirm_until: Option<Timestamp>,
     /// `network.mode` of the configuration.
     pub mode: String,
     /// `ebpf`; `degraded` while the programs do not stand as wanted; `detached` without a kernel behind the API.
@@ -79,7 +81,8 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         version: env!("CARGO_PKG_VERSION"),
         ready: last.run > 0 && last.is_ok(),
         uptime_sec: cx.api.started.elapsed().as_secs(),
-        snapshot_age_sec: age(&last, open.now()),
+        snapshot_age_sec: open.store.newest_snapshot().map(|taken| age(taken, open.now())),
+        pending_confirm_until: open.store.pending().map(|pending| pending.until),
         mode: cx.api.settings.mode.clone(),
         dataplane: dataplane(open, &last),
         node_id: None,
@@ -91,8 +94,9 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
     })
 }
 
-fn age(last: &Status, now: Timestamp) -> Option<u64> {
-    (last.run > 0).then(|| u64::try_from(now.duration_since(last.started).as_secs()).unwrap_or(0))
+/// In seconds; the clock may have been set back since.
+fn age(taken: Timestamp, now: Timestamp) -> u64 {
+    u64::try_from(now.duration_since(taken).as_secs()).unwrap_or(0)
 }
 
 fn dataplane(open: &Open, last: &Status) -> &'static str {

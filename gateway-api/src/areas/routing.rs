@@ -7,13 +7,12 @@ use crate::context::Cx;
 use crate::error::ApiError;
 use crate::gateway::Open;
 use crate::request::Req;
-use crate::table::Method::Post;
 use crate::table::collection::{Live, Object, expected, shown};
 use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 mod exceptions;
 mod objects;
-mod views;
+pub mod views;
 
 const KIND: &Kind = &Kind::of::<RoutingPolicy>();
 const LIVE: Option<Live> = Some(observe_policies);
@@ -48,7 +47,6 @@ pub fn rows(t: &mut Table) {
     super::services::verify_rows(t);
     objects::rows(t);
     exceptions::rows(t);
-    unbuilt(t);
 }
 
 /// Whether the policies steer traffic, and by which hop.
@@ -76,11 +74,4 @@ async fn toggle(cx: Cx, request: Req<()>) -> Result<Object<RoutingPolicy>, ApiEr
     let mut reply = shown(open, &state, LIVE, value, revision);
     reply.warnings = warnings;
     Ok(Object::new(reply))
-}
-
-fn unbuilt(t: &mut Table) {
-    t.unsupported(
-        "plans of many objects, which this version does not have",
-        &[(Post, "/apply"), (Post, "/apply/confirm"), (Post, "/apply/revert"), (Post, "/validate")],
-    );
 }

@@ -44,6 +44,7 @@ pub async fn read(
     match row.text_field {
         Some(field) if media == "text/plain" => text(field, &bytes, query),
         _ if media == "application/json" || media.ends_with("+json") => json(&bytes),
+        _ if row.binary => Ok(Body::Bytes(bytes.to_vec())),
         text_field => {
             let allowed = match text_field {
                 Some(_) => vec!["application/json", "text/plain"],

@@ -173,6 +173,33 @@ impl Table {
         row
     }
 
+    /// A POST that takes a file, as it is or inside JSON.
+    pub fn upload<I, O, F, Fut>(
+        &mut self,
+        path: &'static str,
+        operation: &str,
+        effect: Effect,
+        run: F,
+    ) -> &mut Row
+    where
+        I: JsonSchema + 'static,
+        O: Answer + 'static,
+        F: Fn(Cx, Request) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
+    {
+        let row = self.row(Method::Post, path, operation, effect, Access::Operate);
+        row.input = Some(schema_of::<I>);
+        row.input_required = true;
+        row.binary = true;
+        row.output = Some(O::schema);
+        let run = Arc::new(run);
+        row.work = Work::Handler(Arc::new(move |cx, request| {
+            let run = run.clone();
+            Box::pin(async move { run(cx, request).await?.reply() })
+        }));
+        row
+    }
+
     /// A GET of a fixed text in a form of its own; answers at any time.
     pub fn document(
         &mut self,
@@ -253,6 +280,7 @@ impl Table {
             input: None,
             input_required: false,
             text_field: None,
+            binary: false,
             output: None,
             list: false,
             status: 200,
@@ -315,7 +343,7 @@ where
         Box::pin(async move {
             let value = match request.body {
                 Body::Json(value) => value,
-                Body::Absent | Body::Text(_) => serde_json::json!({}),
+                Body::Absent | Body::Text(_) | Body::Bytes(_) => serde_json::json!({}),
             };
             let (input, warnings) = decode::<I>(value)?;
             let request =

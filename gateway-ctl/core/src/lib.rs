@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chain;
+pub mod change;
 pub mod compile;
 pub mod conflicts;
 pub mod environment;

@@ -20,10 +20,8 @@ pub(crate) use ops::Ops;
 
 use crate::edit::EditError;
 use crate::id::Id;
-use crate::kinds::RoutingPolicy;
 use crate::problem::{Problems, Warning, code};
 use crate::registry::{self, KINDS, Kind};
-use crate::resource::Resource;
 use crate::state::State;
 
 /// After so many problems nobody reads on.
@@ -87,9 +85,8 @@ pub fn change(draft: &mut State, order: &Order) -> Result<Outcome, Problems> {
     let mut warnings = Vec::new();
     let items = write(draft, &before, items, order, &mut problems, &mut warnings);
     // Policies that go do not hold what they name, once they are not applied either.
-    let policy_leaves = leaving.iter().any(|(kind, _)| kind.noun == RoutingPolicy::NOUN);
-    if order.freeze && (policy_leaves || draft.has_unapplied()) {
-        draft.freeze_applied();
+    if order.freeze {
+        draft.freeze_if_it_differs();
     }
     delete(draft, &before, &leaving, order, &mut problems);
     let (list, more) = problems.clone().into_parts();
@@ -130,7 +127,9 @@ fn list(order: &Order, problems: &mut Problems) -> Vec<(&'static Kind, String, M
             let path = format!("{path}[{index}]");
             match item {
                 Value::Object(map) => listed.push((kind, path, map.clone())),
-                _ => drop(problems.add(code::TYPE, path, "Expected an object.")),
+                _ => {
+                    problems.add(code::TYPE, path, "Expected an object.");
+                }
             }
         }
     }

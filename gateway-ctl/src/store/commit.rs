@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use gateway_model::State;
 use gateway_model::registry::{Change, KINDS, stored_json};
+use jiff::Timestamp;
 use redb::WriteTransaction;
 use serde_json::{Value, json};
 
@@ -26,6 +27,15 @@ pub enum CommitError<E> {
     Store(#[from] Error),
 }
 
+/// A transaction about to write a draft.
+pub(super) struct Moment<'a> {
+    pub txn: &'a WriteTransaction,
+    pub before: &'a State,
+    /// Whether the draft differs.
+    pub changed: bool,
+    pub now: Timestamp,
+}
+
 impl Store {
     /// Runs the edit on a draft of the state and, if it agrees, makes the draft the state: rows, audit entry and
     /// revision in one transaction. Blocks on the disk and on other writers.
@@ -42,9 +52,19 @@ impl Store {
     /// As [`Store::commit`], for edits that add to the audit entry.
     pub fn commit_noted<T, E>(
         &self,
-        mut ticket: AuditTicket,
+        ticket: AuditTicket,
         edit: impl FnOnce(&mut State, &mut AuditTicket) -> Result<T, E>,
     ) -> Result<T, CommitError<E>> {
+        self.commit_beside(ticket, edit, |_| Ok(())).map(|(answer, ())| answer)
+    }
+
+    /// The same with more to write in the transaction, before the rows are.
+    pub(super) fn commit_beside<T, E, X>(
+        &self,
+        mut ticket: AuditTicket,
+        edit: impl FnOnce(&mut State, &mut AuditTicket) -> Result<T, E>,
+        beside: impl FnOnce(&Moment<'_>) -> Result<X, Error>,
+    ) -> Result<(T, X), CommitError<E>> {
         // A writer that panicked left nothing half done: the head moves only after its transaction.
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
@@ -60,6 +80,7 @@ impl Store {
         note_changes(&mut ticket, &before, &draft);
         let entry = audit::Entry::new(&head, ticket, AuditResult::Success, now);
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
+        let more = beside(&Moment { txn: &txn, before: &before, changed, now })?;
         if changed {
             write_state(&txn, &before, &draft)?;
         }
@@ -71,7 +92,7 @@ impl Store {
             self.current.store(Arc::new(draft));
             self.revisions.send_replace(revision);
         }
-        Ok(answer)
+        Ok((answer, more))
     }
 
     /// Makes the present policies those that steer traffic.
@@ -99,8 +120,12 @@ impl Store {
     }
 }
 
+fn has_applied_changed(before: &State, draft: &State) -> bool {
+    (draft.applied.revision, draft.applied.at) != (before.applied.revision, before.applied.at)
+}
+
 fn has_changed(before: &State, draft: &State) -> bool {
-    draft.applied.revision != before.applied.revision
+    has_applied_changed(before, draft)
         || !draft.settings.dirty().is_empty()
         || KINDS.iter().any(|kind| kind.is_changed(draft))
 }
@@ -126,7 +151,7 @@ pub(super) fn write_state(txn: &WriteTransaction, before: &State, draft: &State)
         numbers.insert(meta::SETTINGS_REVISION, draft.settings.revision().0).map_err(failed())?;
         write_settings(txn, draft)?;
     }
-    if draft.applied.revision != before.applied.revision {
+    if has_applied_changed(before, draft) {
         numbers.insert(meta::APPLIED_REVISION, draft.applied.revision.0).map_err(failed())?;
         drop(numbers);
         write_applied(txn, before, draft)?;

@@ -55,6 +55,25 @@ async fn succeed(client: &Client, row: &Row) -> Option<(usize, Answer)> {
         .iter()
         .fold(row.path.to_owned(), |path, name| path.replace(name, id));
     let body = match (row.method.as_str(), row.path) {
+        (_, "/apply") => Some(json!({"resources": {"devices": [{"name": "new"}]}})),
+        (_, "/apply/confirm" | "/apply/revert") => {
+            let plan = json!({"resources": {"devices": [{"name": "new"}]}, "confirm_timeout_sec": 600});
+            client.post("/apply", plan).await.data();
+            None
+        }
+        (_, "/rollback") => {
+            let plan = json!({"resources": {"devices": [{"name": "new"}]}});
+            Some(json!({"snapshot": client.post("/apply", plan).await.data()["snapshot"]}))
+        }
+        (_, "/config/import") => Some(client.get("/config/export").await.data()),
+        (_, "/backup/import") => {
+            let passphrase = json!({"passphrase": "correct horse battery"});
+            let export = client.post("/backup/export", passphrase.clone()).await.data();
+            Some(json!({"passphrase": passphrase["passphrase"], "content": export["content"]}))
+        }
+        (_, "/config/export-encrypted" | "/backup/export-encrypted" | "/backup/export") => {
+            Some(json!({"passphrase": "correct horse battery"}))
+        }
         (_, "/tunnels/import-wireguard") => {
             Some(json!({"name": "imported", "config": examples::WIREGUARD_CONF}))
         }

@@ -37,6 +37,12 @@ impl Client {
         Client { api, _folder: folder }
     }
 
+    /// The API over any gateway whose store is in the folder.
+    pub fn over(gateway: Gateway, settings: Settings, folder: tempfile::TempDir) -> Client {
+        let api = Api::new(areas::table(), gateway, settings).expect("the table has no duplicates");
+        Client { api, _folder: folder }
+    }
+
     /// The API of a daemon that could not open its store.
     pub fn blocked(reason: &str) -> Client {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -76,11 +82,12 @@ impl Client {
         let response = dispatch::answer(self.api.clone(), request).await;
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.expect("the body of an answer ends").to_bytes();
-        Answer {
-            status: parts.status.as_u16(),
-            headers: parts.headers,
-            text: String::from_utf8(bytes.to_vec()).expect("answers are UTF-8"),
-        }
+        let is_file = parts.headers.get("content-type").is_some_and(|media| media == "application/octet-stream");
+        let text = match is_file {
+            true => String::from_utf8_lossy(&bytes).into_owned(),
+            false => String::from_utf8(bytes.to_vec()).expect("answers are UTF-8"),
+        };
+        Answer { status: parts.status.as_u16(), headers: parts.headers, text }
     }
 
     pub async fn get(&self, path: &str) -> Answer {

@@ -1,14 +1,17 @@
 //! The contract of the REST API, checked in process: which rows there are, what every answer looks like, and that
 //! every change leaves its trace. Needs neither root nor network.
 
+mod apply;
 mod audit;
 mod client;
 mod collections_dns;
 mod collections_routing;
 mod envelope;
 mod examples;
+mod export;
 mod objects;
 mod security;
 mod settings;
+mod snapshots;
 mod table;
 mod views;

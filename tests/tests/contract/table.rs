@@ -103,6 +103,7 @@ fn rows_have_unique_operation_names_and_a_summary() {
 fn every_change_that_is_built_has_an_audit_action() {
     // POSTs that answer a question and change nothing.
     let questions = [
+        "POST /validate",
         "POST /policy/evaluate",
         "POST /policy/conflicts",
         "POST /tunnels/generate-keys",

@@ -10,6 +10,7 @@ mod routing;
 mod sources;
 mod splitting;
 mod swap;
+mod timed_confirm;
 mod tunnels;
 
 use std::net::IpAddr;

@@ -45,7 +45,7 @@ pub fn rows(t: &mut Table) {
 }
 
 /// How a run of the reconciler came out.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Run {
     /// False: this gateway is not attached to a kernel, so nothing was done.
     pub enforced: bool,
@@ -61,7 +61,7 @@ pub struct Run {
 }
 
 impl Run {
-    fn of(status: Option<&Status>) -> Self {
+    pub fn of(status: Option<&Status>) -> Self {
         let Some(status) = status else {
             return Self { enforced: false, ok: false, run: 0, revision: 0, duration_ms: 0, drift: 0 };
         };
@@ -77,7 +77,7 @@ impl Run {
 }
 
 /// What did not come out as wanted, as warnings.
-fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
+pub fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
     let subsystems = status.into_iter().flat_map(|status| &status.subsystems);
     subsystems
         .flat_map(|(name, subsystem)| {
@@ -99,6 +99,10 @@ pub struct Applied {
 }
 
 pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
+    if let Some(pending) = cx.open()?.store.pending() {
+        // What it applies would be taken back with the change that waits.
+        return Err(ApiError::apply_in_progress(&pending));
+    }
     freeze(&cx).await?;
     let open = cx.open()?;
     let status = open.reconcile(Reason::Apply).await?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Applied, State};
 use crate::edit::EditError;
-use crate::id::{Id, Revision};
+use crate::id::Id;
 use crate::problem::Warning;
 use crate::registry::decode_input;
 use crate::resource::{META_KEYS, Resource, to_shown};
@@ -146,9 +146,11 @@ impl State {
         }
     }
 
-    /// Whether the policies were edited since they were last applied.
-    pub(crate) fn has_unapplied(&self) -> bool {
-        self.applied.at.is_none() || self.routing_policies.revision() > self.applied.revision
+    /// [`State::freeze_applied`], unless that would change nothing.
+    pub(crate) fn freeze_if_it_differs(&mut self) {
+        if self.applied.at.is_none() || self.pending_policies() > 0 {
+            self.freeze_applied();
+        }
     }
 
     /// Makes the applied policies those of another state. Nothing changes if they are the same.
@@ -156,12 +158,17 @@ impl State {
         if same_rows(&self.applied.policies, &target.applied.policies) {
             return;
         }
-        // Stored policies that are not the applied ones count as changed after the apply.
-        let revision = match same_rows(&self.routing_policies, &target.applied.policies) {
-            true => self.revision,
-            false => Revision(self.revision.0.saturating_sub(1)),
-        };
-        self.applied = Applied { revision, at: Some(self.now), policies: target.applied.policies.clone() };
+        let mut frozen = self.clone();
+        frozen.freeze_applied();
+        // Those that are like the stored ones are the stored ones, so that they do not count as edited since.
+        let mut policies = Table::default();
+        for policy in target.applied.policies.arcs() {
+            let stored = frozen.applied.policies.get(policy.meta.id);
+            let stored = stored.filter(|stored| same_content(stored.as_ref(), policy.as_ref()));
+            let policy = stored.unwrap_or(policy).as_ref().clone();
+            policies.put(policy).expect("policies have no unique keys");
+        }
+        self.applied = Applied { revision: self.revision, at: Some(self.now), policies };
     }
 }
 

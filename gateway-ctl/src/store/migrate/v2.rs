@@ -1,8 +1,8 @@
-//! Schema 2: runtime settings, sessions, and tables for the kinds that came with them.
+//! Schema 2: runtime settings, sessions, snapshots, and tables for the kinds that came with them.
 //!
 //! BEFORE: schema 1.
-//! AFTER: the tables `settings`, `sessions` and `sign_ins`, and one table for each name of [`COLLECTIONS`]; all empty.
-//! Nothing else changes.
+//! AFTER: the tables `settings`, `sessions`, `sign_ins`, `snapshots` and `snapshot_contents`, and one table for each
+//! name of [`COLLECTIONS`]; all empty. Nothing else changes.
 
 use redb::{TableDefinition, WriteTransaction};
 
@@ -43,6 +43,8 @@ pub(super) fn run(txn: &WriteTransaction) -> Result<(), Error> {
         txn.open_table(TableDefinition::<&str, &[u8]>::new("settings"))?;
         txn.open_table(Rows::new("sessions"))?;
         txn.open_table(TableDefinition::<&[u8; 16], i64>::new("sign_ins"))?;
+        txn.open_table(TableDefinition::<&str, &[u8]>::new("snapshots"))?;
+        txn.open_table(TableDefinition::<&str, &[u8]>::new("snapshot_contents"))?;
         for name in COLLECTIONS {
             txn.open_table(Rows::new(name))?;
         }

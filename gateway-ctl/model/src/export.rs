@@ -1,0 +1,235 @@
+//! The configuration as a document: what can be exported, and taking it in again.
+//!
+//! Accounts are not in it, nor the keys of the configuration file, which belong to the machine.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::change::{self, Mode, Order, Outcome};
+use crate::edit::EditError;
+use crate::problem::{Problems, Warning, code};
+use crate::settings::group::{GROUPS, GroupKind};
+use crate::state::State;
+
+/// The name of the form of the document, before its number.
+const FORM: &str = "gateway-config/";
+/// The newest form this version reads, and the one it writes.
+const NUMBER: u32 = 1;
+
+/// An export.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Document {
+    /// `gateway-config/1`
+    pub schema: String,
+    /// Of the service that wrote it.
+    pub version: String,
+    pub created_at: Option<Timestamp>,
+    /// The gateway that wrote it.
+    pub node: String,
+    /// Of its store.
+    pub revision: u64,
+    /// Secrets are in it, in clear.
+    pub secrets: bool,
+    /// Collection to list of objects.
+    pub resources: Map<String, Value>,
+    /// Groups of settings, by key.
+    pub settings: Map<String, Value>,
+    /// The document itself, where it comes in the envelope of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<Document>>,
+}
+
+impl Document {
+    /// Writes down a state.
+    pub fn of(state: &State, secrets: bool, version: &str, node: &str, now: Timestamp) -> Document {
+        let set = GROUPS.iter().filter(|group| state.settings.get(group.key).is_some());
+        let shown = |group: &GroupKind| {
+            let mut shown = group.shown(state);
+            if let (true, Value::Object(map)) = (secrets, &mut shown) {
+                for name in group.secrets {
+                    map.shift_remove(&format!("has_{name}"));
+                    let secret = state.settings.secret(&format!("{}.{name}", group.key));
+                    if secret.is_set() {
+                        map.insert((*name).to_owned(), secret.expose().into());
+                    }
+                }
+            }
+            (group.key.to_owned(), shown)
+        };
+        Document {
+            schema: format!("{FORM}{NUMBER}"),
+            version: version.to_owned(),
+            created_at: Some(now),
+            node: node.to_owned(),
+            revision: state.revision.0,
+            secrets,
+            resources: change::export(state, secrets),
+            settings: set.map(shown).collect(),
+            data: None,
+        }
+    }
+
+    /// Reads what [`Document::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Document, Problems> {
+        let read: Result<Document, _> = serde_json::from_slice(bytes);
+        let document = read.map_err(|error| {
+            let mut problems = Problems::new();
+            problems.add(code::FORMAT, "", format!("This is no export of a gateway: {error}."));
+            problems
+        })?;
+        document.accept()
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).expect("a struct with string keys")
+    }
+
+    /// The document, if it is one and of a form that this version knows.
+    pub fn accept(mut self) -> Result<Document, Problems> {
+        if let Some(inner) = self.data.take() {
+            self = *inner;
+        }
+        let mut problems = Problems::new();
+        match self.schema.strip_prefix(FORM).map(str::parse::<u32>) {
+            Some(Ok(1..=NUMBER)) => return Ok(self),
+            Some(Ok(newer)) if newer > NUMBER => {
+                let message = format!(
+                    "This export has the form {FORM}{newer} and was written by a newer version ({}); this one reads up to {FORM}{NUMBER}.",
+                    self.version
+                );
+                problems.add(code::NOT_SUPPORTED, "schema", message);
+            }
+            _ if self.schema.is_empty() => problems.required("schema"),
+            _ => {
+                let message = format!(
+                    "This is no export of a gateway: expected {FORM}{NUMBER}, got {:?}.",
+                    self.schema
+                );
+                problems.add(code::FORMAT, "schema", message);
+            }
+        }
+        Err(problems)
+    }
+
+    /// What taking the objects in means.
+    pub fn order(&self, mode: Mode) -> Order {
+        Order { mode, resources: self.resources.clone(), force: true, redacted: !self.secrets, freeze: true }
+    }
+
+    /// Takes it in: objects, settings, and the policies come into force.
+    pub fn import(&self, draft: &mut State, mode: Mode) -> Result<Outcome, Problems> {
+        let mut outcome = change::change(draft, &self.order(mode))?;
+        let mut problems = Problems::new();
+        for (key, value) in &self.settings {
+            let path = format!("settings.{key}");
+            let Some(group) = GroupKind::find(key) else {
+                outcome.warnings.push(Warning::new(path, "This version has no such settings; left out."));
+                continue;
+            };
+            let before = group.shown(draft);
+            if before == *value {
+                continue;
+            }
+            match group.put(draft, value.clone()) {
+                Ok(warnings) => outcome.warnings.extend(
+                    warnings
+                        .into_iter()
+                        .map(|warning| Warning::new(join(&path, &warning.path), warning.message)),
+                ),
+                Err(EditError::Invalid(found)) => {
+                    for problem in found.iter() {
+                        problems
+                            .add(problem.code, join(&path, &problem.path), problem.message.clone())
+                            .allowed = problem.allowed.clone();
+                    }
+                }
+                Err(error) => {
+                    problems.add(code::CONFLICT, &path, error.to_string());
+                }
+            }
+            if !self.secrets {
+                let after = group.shown(draft);
+                let lost = group.secrets.iter().filter(|name| {
+                    let has = format!("has_{name}");
+                    value.get(&has) == Some(&Value::Bool(true)) && after.get(&has) != Some(&Value::Bool(true))
+                });
+                outcome.warnings.extend(lost.map(|name| {
+                    Warning::new(
+                        join(&path, name),
+                        "This secret is not in the export; it has to be set anew.",
+                    )
+                }));
+            }
+        }
+        if problems.is_empty() { Ok(outcome) } else { Err(problems) }
+    }
+}
+
+fn join(path: &str, field: &str) -> String {
+    if field.is_empty() { path.to_owned() } else { format!("{path}.{field}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-21T12:00:00Z".parse().unwrap()
+    }
+
+    fn state() -> State {
+        let mut draft = State::new(now()).begin(now());
+        let webhook = GroupKind::find("alerts.webhook").unwrap();
+        webhook
+            .put(&mut draft, json!({"url": "https://a.example/", "secret": "s3cret-s3cret-s3cret"}))
+            .unwrap();
+        draft
+    }
+
+    #[test]
+    fn a_document_comes_back_as_it_was_and_applies_without_change() {
+        for secrets in [true, false] {
+            let state = state();
+            let document = Document::of(&state, secrets, "1", "gw", now());
+            let bytes = document.to_bytes();
+            assert_eq!(String::from_utf8_lossy(&bytes).contains("s3cret-s3cret"), secrets);
+            let read = Document::from_bytes(&bytes).unwrap();
+            assert_eq!(read, document);
+            let mut draft = state.begin(now());
+            let outcome = read.import(&mut draft, Mode::Replace).unwrap();
+            assert!(outcome.changes.iter().all(|change| change.op == change::Op::Unchanged));
+            assert_eq!(
+                Document::of(&draft, true, "1", "gw", now()).settings,
+                Document::of(&state, true, "1", "gw", now()).settings
+            );
+        }
+    }
+
+    #[test]
+    fn a_redacted_secret_that_is_not_here_is_told() {
+        let document = Document::of(&state(), false, "1", "gw", now());
+        let mut draft = State::new(now()).begin(now());
+        let outcome = document.import(&mut draft, Mode::Replace).unwrap();
+        assert!(
+            outcome.warnings.iter().any(|warning| warning.path == "settings.alerts.webhook.secret"),
+            "{:?}",
+            outcome.warnings
+        );
+    }
+
+    #[test]
+    fn what_is_foreign_newer_or_damaged_is_told_apart() {
+        let rule = |text: &str| Document::from_bytes(text.as_bytes()).unwrap_err().list()[0].code;
+        assert_eq!(rule("{"), code::FORMAT);
+        assert_eq!(rule("{}"), code::REQUIRED);
+        assert_eq!(rule(r#"{"schema": "other/1"}"#), code::FORMAT);
+        assert_eq!(rule(r#"{"schema": "gateway-config/0"}"#), code::FORMAT);
+        assert_eq!(rule(r#"{"schema": "gateway-config/2", "version": "9"}"#), code::NOT_SUPPORTED);
+        assert!(Document::from_bytes(br#"{"data": {"schema": "gateway-config/1"}}"#).is_ok());
+    }
+}

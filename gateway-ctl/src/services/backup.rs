@@ -1,0 +1,3 @@
+//! Backups: the configuration as a file that only its passphrase opens.
+
+pub mod container;

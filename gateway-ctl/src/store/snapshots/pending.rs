@@ -1,0 +1,145 @@
+//! A change that waits to be confirmed, and takes itself back otherwise.
+//!
+//! The deadline stands in the store with both clocks: within one boot the boot clock counts, which nobody can set;
+//! after a reboot the wall clock, but never for longer than was asked for.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use redb::{ReadTransaction, WriteTransaction};
+use serde::{Deserialize, Serialize};
+
+use super::{nothing, restore};
+use crate::clock::Clock;
+use crate::store::audit::AuditTicket;
+use crate::store::commit::CommitError;
+use crate::store::error::Error;
+use crate::store::schema::META_TEXT;
+use crate::store::{Store, load};
+
+/// Key of the table `meta_text`.
+const KEY: &str = "apply_pending";
+
+/// How long a change waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Confirm {
+    pub within: Duration,
+}
+
+/// The change that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// What it goes back to.
+    pub snapshot: String,
+    pub author: String,
+    pub since: Timestamp,
+    pub until: Timestamp,
+    boot_id: String,
+    /// Microseconds of the boot clock.
+    boot_until: u64,
+}
+
+impl Pending {
+    pub(super) fn new(snapshot: String, author: String, confirm: Confirm, clock: &dyn Clock) -> Pending {
+        let since = clock.now();
+        let within = SignedDuration::try_from(confirm.within).unwrap_or(SignedDuration::MAX);
+        let boot_until = clock.boot().saturating_add(confirm.within);
+        Pending {
+            snapshot,
+            author,
+            since,
+            until: since.saturating_add(within).unwrap_or(Timestamp::MAX),
+            boot_id: clock.boot_id(),
+            boot_until: u64::try_from(boot_until.as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// How long it still waits; zero when it is overdue.
+    pub fn remaining(&self, clock: &dyn Clock) -> Duration {
+        if self.boot_id == clock.boot_id() {
+            return Duration::from_micros(self.boot_until).saturating_sub(clock.boot());
+        }
+        let whole = self.until.duration_since(self.since);
+        let left = self.until.duration_since(clock.now()).min(whole);
+        Duration::try_from(left).unwrap_or_default()
+    }
+}
+
+impl Store {
+    /// Lets the pending change stand. Gives it back; nothing if there is none.
+    pub fn confirm_pending(&self, ticket: AuditTicket) -> Result<Option<Pending>, Error> {
+        let mut guarded = self.guarded();
+        if guarded.pending.is_none() {
+            return Ok(None);
+        }
+        self.commit_beside(ticket, nothing, |moment| store(moment.txn, None))
+            .map_err(super::never_refused)?;
+        Ok(guarded.pending.take())
+    }
+
+    /// Takes the pending change back, and whatever was changed since then: the state is that of the snapshot again,
+    /// in one transaction. Gives the change; nothing if there is none.
+    pub fn revert_pending(&self, ticket: AuditTicket) -> Result<Option<Pending>, Error> {
+        let mut guarded = self.guarded();
+        let Some(pending) = guarded.pending.clone() else { return Ok(None) };
+        if self.snapshot(&pending.snapshot)?.is_none() {
+            // Wiped meanwhile: there is nothing to go back to.
+            self.commit_beside(ticket, nothing, |moment| store(moment.txn, None))
+                .map_err(super::never_refused)?;
+            guarded.pending = None;
+            return Ok(None);
+        }
+        self.restore_from(ticket, &pending.snapshot)?;
+        guarded.pending = None;
+        Ok(Some(pending))
+    }
+
+    /// Takes a change back that did not come into force. What waits for a confirmation does not any more.
+    pub fn undo(&self, ticket: AuditTicket, snapshot: &str) -> Result<(), Error> {
+        let mut guarded = self.guarded();
+        self.restore_from(ticket, snapshot)?;
+        guarded.pending = None;
+        Ok(())
+    }
+
+    fn restore_from(&self, ticket: AuditTicket, name: &str) -> Result<(), Error> {
+        let Some((_, target)) = self.snapshot(name)? else {
+            return Err(Error::Damaged { what: format!("the snapshot {name} is not there") });
+        };
+        let reverted =
+            self.commit_beside(ticket, |draft, _| restore(draft, &target), |moment| store(moment.txn, None));
+        match reverted {
+            Ok(_) => Ok(()),
+            Err(CommitError::Refused { error, .. } | CommitError::Store(error)) => Err(error),
+        }
+    }
+
+    /// At a start: takes back what was not confirmed in time. True if there was something.
+    pub fn revert_overdue(&self) -> Result<bool, Error> {
+        let overdue =
+            self.pending().is_some_and(|pending| pending.remaining(self.clock().as_ref()).is_zero());
+        if !overdue {
+            return Ok(false);
+        }
+        let ticket = AuditTicket::system("revert_apply", "plan");
+        Ok(self.revert_pending(ticket)?.is_some())
+    }
+}
+
+pub(super) fn store(txn: &WriteTransaction, pending: Option<&Pending>) -> Result<(), Error> {
+    let mut table = txn.open_table(META_TEXT).map_err(Error::at("write"))?;
+    match pending {
+        Some(pending) => {
+            let json = serde_json::to_string(pending).expect("a struct with string keys");
+            table.insert(KEY, json.as_str()).map_err(Error::at("write"))?;
+        }
+        None => drop(table.remove(KEY).map_err(Error::at("write"))?),
+    }
+    Ok(())
+}
+
+pub(super) fn load(txn: &ReadTransaction) -> Result<Option<Pending>, Error> {
+    let Some(text) = load::text(txn, KEY)? else { return Ok(None) };
+    let pending = serde_json::from_str(&text);
+    pending.map(Some).map_err(|_| Error::Damaged { what: "the change that waits cannot be read".into() })
+}

@@ -1,0 +1,244 @@
+//! Plans of many objects through the API: /validate, /apply, and the time to confirm.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_api::context::Settings;
+use gateway_api::gateway::Gateway;
+use gateway_ctl::services::confirm;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::examples;
+
+fn plan() -> Value {
+    json!({"resources": {
+        "devices": [{"name": "laptop", "mac": "02:00:00:00:00:01"}],
+        "tunnels": [examples::tunnel(1)],
+        "policies": [{"name": "work", "source_type": "device", "source_value": "laptop",
+                      "hops": [{"type": "vpn", "target": "exit-1"}]}],
+    }})
+}
+
+fn with(mut plan: Value, key: &str, value: Value) -> Value {
+    plan[key] = value;
+    plan
+}
+
+fn ops(result: &Value) -> Vec<&str> {
+    result["changes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|change| change["op"].as_str().expect("op"))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_plan_is_told_carried_out_and_then_unchanged() {
+    let client = Client::new();
+    let told = client.post("/validate", plan()).await.data();
+    assert_eq!((&told["valid"], &told["applied"]), (&json!(true), &json!(false)));
+    assert_eq!(ops(&told), ["create"; 3]);
+    assert_eq!(told["plan"]["changed"], true, "{told}");
+    assert_eq!(client.get("/devices").await.data(), json!([]));
+    let dry = client.post("/apply", with(plan(), "dry_run", json!(true))).await.data();
+    assert_eq!((ops(&dry).len(), client.audit_count().await), (3, 0));
+
+    let done = client.post("/apply", plan()).await;
+    assert_eq!(done.status, 200, "{}", done.text);
+    let done = done.data();
+    assert_eq!((&done["applied"], &done["pending_confirm_until"]), (&json!(true), &Value::Null));
+    assert_eq!(done["run"]["enforced"], false, "no kernel behind this gateway, and it says so");
+    assert!(done["plan"]["parts"]["rules"]["added_count"].as_u64().is_some_and(|count| count > 0), "{done}");
+    assert!(done["snapshot"].is_string());
+    let status = client.get("/status").await.data();
+    assert_eq!((&status["pending_changes"], &status["snapshot_age_sec"]), (&json!(false), &json!(0)));
+    let entry = client.last_audit().await;
+    assert_eq!((&entry["action"], &entry["details"]["counts"]["create"]), (&json!("apply_plan"), &json!(3)));
+
+    for mode in ["merge", "replace"] {
+        let again = client.post("/apply", with(plan(), "mode", json!(mode))).await.data();
+        assert_eq!(ops(&again), ["unchanged"; 3], "{again}");
+        assert_eq!((&again["snapshot"], &again["plan"]["changed"]), (&Value::Null, &json!(false)));
+    }
+}
+
+#[tokio::test]
+async fn an_invalid_plan_changes_nothing_and_names_every_mistake() {
+    let client = Client::new();
+    let bad = json!({"resources": {"devices": [{"name": "ok"}, {"name": ""}, {"name": "x", "mac": "no"}], "devises": []}});
+    let told = client.post("/validate", bad.clone()).await.data();
+    assert_eq!(told["valid"], false);
+    let details = client.post("/apply", bad).await.error(422, "validation_failed");
+    for found in [&told["errors"], &details["fields"]] {
+        let paths: Vec<&str> =
+            found.as_array().expect("a list").iter().map(|f| f["path"].as_str().expect("path")).collect();
+        assert_eq!(
+            paths,
+            ["resources.devises", "resources.devices[1].name", "resources.devices[2].mac"],
+            "{found}"
+        );
+    }
+    assert_eq!(details["fields"][1]["pointer"], "/resources/devices/1/name");
+    assert_eq!(client.get("/devices").await.data(), json!([]));
+    assert_eq!(client.last_audit().await["result"], "failed");
+    client.post("/apply", json!({"mode": "sideways"})).await.error(422, "validation_failed");
+    client.post("/apply", json!({"confirm_timeout_sec": 86_401})).await.error(422, "validation_failed");
+    let warned = client.post("/validate", json!({"resourses": {}})).await.json();
+    assert_eq!(warned["warnings"][0]["path"], "resourses");
+}
+
+#[tokio::test]
+async fn accounts_are_no_part_of_plans() {
+    let client = Client::new();
+    for name in ["users", "api_keys", "api-keys"] {
+        let body = json!({"resources": {name: []}, "mode": "replace"});
+        client.post("/apply", body).await.error(422, "validation_failed");
+    }
+}
+
+#[tokio::test]
+async fn a_plan_made_for_another_state_is_refused() {
+    let client = Client::new();
+    let revision = client.post("/validate", plan()).await.data()["revision"].to_string();
+    client.create("/devices", examples::device(1)).await;
+    let stale = [("if-match", revision.as_str())];
+    client.send("POST", "/apply", Some(plan()), &stale).await.error(412, "precondition_failed");
+    let current = client.get("/status").await.data()["revision"].to_string();
+    let answer = client.send("POST", "/apply", Some(plan()), &[("if-match", current.as_str())]).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_change_that_waits_blocks_others_and_stands_when_it_is_confirmed() {
+    let client = Client::new();
+    client.post("/apply/confirm", json!({})).await.error(409, "invalid_state");
+    let done = client.post("/apply", with(plan(), "confirm_timeout_sec", json!(600))).await.data();
+    let until = done["pending_confirm_until"].clone();
+    assert!(until.is_string(), "{done}");
+    assert_eq!(client.get("/status").await.data()["pending_confirm_until"], until);
+    let details = client.post("/apply", plan()).await.error(409, "apply_in_progress");
+    assert_eq!(details["snapshot"], done["snapshot"]);
+    client.send("POST", "/routing/policies/apply", None, &[]).await.error(409, "apply_in_progress");
+    client.post("/rollback", json!({"snapshot": done["snapshot"]})).await.error(409, "apply_in_progress");
+    let confirmed = client.post("/apply/confirm", json!({})).await.data();
+    assert_eq!((&confirmed["confirmed"], &confirmed["snapshot"]), (&json!(true), &done["snapshot"]));
+    client.post("/apply/revert", json!({})).await.error(409, "invalid_state");
+    assert_eq!(client.get("/devices").await.data().as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn a_change_can_be_taken_back_at_once() {
+    let client = Client::new();
+    client.create("/devices", examples::device(7)).await;
+    let before = client.get("/config/export").await.data()["resources"].clone();
+    client.post("/apply", with(plan(), "confirm_timeout_sec", json!(600))).await.data();
+    let reverted = client.post("/apply/revert", json!({})).await.data();
+    assert_eq!(reverted["reverted"], true);
+    assert_eq!(client.get("/config/export").await.data()["resources"], before);
+    assert_eq!(client.last_audit().await["action"], "revert_apply");
+}
+
+#[tokio::test]
+async fn a_change_that_nobody_confirms_goes_by_itself() {
+    let client = Client::new();
+    let Gateway::Open(open) = &client.api.gateway else { panic!("open") };
+    let service = tokio::spawn(confirm::run(open.store.clone()));
+    let mut revisions = open.store.watch();
+    client.post("/apply", with(plan(), "confirm_timeout_sec", json!(1))).await.data();
+    assert_eq!(client.get("/devices").await.data().as_array().map(Vec::len), Some(1));
+    let reverted = revisions.wait_for(|revision| *revision == 2);
+    tokio::time::timeout(Duration::from_secs(20), reverted)
+        .await
+        .expect("in time")
+        .expect("the store is open");
+    assert_eq!(client.get("/devices").await.data(), json!([]));
+    assert_eq!(client.last_audit().await["actor"], "system");
+    service.abort();
+}
+
+mod refusing {
+    //! A gateway whose kernel takes no plan.
+
+    use std::collections::BTreeMap;
+
+    use gateway_api::gateway::{Counted, Detached, Enforcement, Pending};
+    use gateway_core::compile::Compiled;
+    use gateway_core::facts::Facts;
+    use gateway_core::network::Network;
+    use gateway_ctl::effects::{Failure, Outcome, bpf};
+    use gateway_ctl::reconcile::{Reason, Status, Stopped, Subsystem};
+    use gateway_ctl::services::tunnels::Seen;
+    use gateway_model::kinds::routing_policy::Hits;
+    use tokio::sync::watch;
+
+    use super::*;
+
+    struct Refusing(Detached);
+
+    impl Enforcement for Refusing {
+        fn attached(&self) -> Option<&'static str> {
+            Some("tcx")
+        }
+        fn status(&self) -> watch::Receiver<Arc<Status>> {
+            self.0.status()
+        }
+        fn facts(&self) -> Arc<Facts> {
+            self.0.facts()
+        }
+        fn network(&self) -> &Network {
+            self.0.network()
+        }
+        fn compiled(&self) -> Arc<Compiled> {
+            self.0.compiled()
+        }
+        fn tunnels(&self) -> Arc<Seen> {
+            self.0.tunnels()
+        }
+        fn hits(&self) -> BTreeMap<u32, Hits> {
+            self.0.hits()
+        }
+        fn generation(&self) -> Result<u32, bpf::Error> {
+            self.0.generation()
+        }
+        fn counters(&self) -> Result<Counted, bpf::Error> {
+            self.0.counters()
+        }
+        fn set_interval(&self, interval: Option<Duration>) {
+            self.0.set_interval(interval);
+        }
+        fn block(&self) -> Pending<'_, Result<(), gateway_ctl::engine::Error>> {
+            self.0.block()
+        }
+        fn reconcile(&self, _: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
+            let failure = Failure { resource: "gw_sources4".into(), error: "no room".into() };
+            let outcome = Outcome { failed: vec![failure], ..Outcome::default() };
+            let mut status = Status::default();
+            let since = status.started;
+            status.subsystems.insert("dataplane", Subsystem { outcome, since, checks: 1 });
+            Box::pin(std::future::ready(Ok(Some(Arc::new(status)))))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_kernel_refuses_is_taken_back() {
+        let folder = tempfile::tempdir().expect("folder");
+        let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
+        let Gateway::Open(mut open) = gateway else { panic!("open") };
+        let network = Network { lan: vec!["eth1".into()], uplinks: Vec::new(), sample_every: 0 };
+        open.enforcement = Arc::new(Refusing(Detached::new(open.store.clone(), network)));
+        let client = Client::over(Gateway::Open(open), Settings::default(), folder);
+        let details = client
+            .post("/apply", with(plan(), "confirm_timeout_sec", json!(60)))
+            .await
+            .error(500, "apply_failed");
+        assert_eq!((&details["stage"], &details["kept_previous"]), (&json!("dataplane"), &json!(true)));
+        assert_eq!(client.get("/devices").await.data(), json!([]));
+        let status = client.get("/status").await.data();
+        assert_eq!(
+            (&status["pending_changes"], &status["pending_confirm_until"]),
+            (&json!(false), &Value::Null)
+        );
+    }
+}

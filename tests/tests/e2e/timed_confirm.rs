@@ -1,0 +1,92 @@
+//! A change that cuts its author off takes itself back, whatever becomes of the daemon meanwhile.
+
+use gateway_tests::scene::Scene;
+use gateway_tests::services::HTTP;
+use gateway_tests::topology::{Host, server, wan};
+use gateway_tests::traffic::ask;
+use gateway_tests::wait::wait_ok;
+use serde_json::{Value, json};
+
+use crate::{BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct};
+
+/// A plan that takes the host's way from it, and that would have to be confirmed.
+fn cut_off(host: &Host, seconds: u32) -> Value {
+    json!({
+        "resources": {
+            "devices": [{"name": host.name, "mac": host.mac}],
+            "policies": [{"name": "nowhere", "priority": 1, "source_type": "device", "source_value": host.name,
+                          "hops": [], "fail_policy": "fail-closed"}],
+        },
+        "confirm_timeout_sec": seconds,
+    })
+}
+
+fn wait_until_direct(host: &Host) {
+    for ipv6 in FAMILIES {
+        wait_ok(SOON, &format!("{} to have its way again", host.name), || {
+            let answer = ask(host, (server(ipv6), HTTP).into(), BLOCKED);
+            anyhow::ensure!(answer.seen() == Some(wan(ipv6)), "{answer}");
+            Ok(())
+        })
+        .expect("way restored");
+    }
+}
+
+#[test]
+fn who_is_cut_off_and_cannot_confirm_gets_the_way_back() {
+    let scene = Scene::start().expect("scene");
+    let laptop = &scene.network.laptop;
+    assert_direct(laptop);
+    let result = scene.api().post("/apply", &cut_off(laptop, 4)).expect("applied");
+    assert_eq!((&result["applied"], &result["run"]["ok"]), (&json!(true), &json!(true)), "{result}");
+    assert!(result["pending_confirm_until"].is_string(), "{result}");
+    assert_blocked(laptop);
+    wait_until_direct(laptop);
+    let policies = scene.api().get("/routing/policies").expect("policies");
+    assert_eq!(policies, json!([]));
+    let entry = scene.api().get("/audit?limit=1").expect("audit")[0].clone();
+    assert_eq!((&entry["action"], &entry["actor"]), (&json!("revert_apply"), &json!("system")));
+}
+
+#[test]
+fn what_is_confirmed_stays() {
+    let scene = Scene::start().expect("scene");
+    let laptop = &scene.network.laptop;
+    scene.api().post("/apply", &cut_off(laptop, 3)).expect("applied");
+    scene.api().act("/apply/confirm").expect("confirmed");
+    let until = std::time::Duration::from_secs(5);
+    let back = wait_ok(until, "the way not to come back", || {
+        let answer = ask(laptop, (server(false), HTTP).into(), BLOCKED);
+        anyhow::ensure!(answer.seen().is_some(), "{answer}");
+        Ok(())
+    });
+    assert!(back.is_err(), "a confirmed change was taken back");
+}
+
+#[test]
+fn a_daemon_that_is_killed_meanwhile_takes_the_change_back_at_its_start() {
+    let mut scene = Scene::start().expect("scene");
+    scene.api().post("/apply", &cut_off(&scene.network.laptop, 3)).expect("applied");
+    assert_blocked(&scene.network.laptop);
+    scene.daemon.kill9().expect("killed");
+    // Nobody is there to take it back: the plan holds beyond its time.
+    let over = std::time::Instant::now() + std::time::Duration::from_secs(4);
+    while std::time::Instant::now() < over {
+        assert_blocked(&scene.network.laptop);
+    }
+    scene.daemon.start().expect("started again");
+    wait_until_direct(&scene.network.laptop);
+    assert_eq!(scene.api().get("/devices").expect("devices"), json!([]));
+}
+
+#[test]
+fn a_change_survives_a_restart_within_its_time_and_goes_after_it() {
+    let mut scene = Scene::start().expect("scene");
+    scene.api().post("/apply", &cut_off(&scene.network.laptop, 12)).expect("applied");
+    scene.daemon.kill9().expect("killed");
+    scene.daemon.start().expect("started again");
+    assert_blocked(&scene.network.laptop);
+    let status = scene.api().get("/status").expect("status");
+    assert!(status["pending_confirm_until"].is_string(), "{status}");
+    wait_until_direct(&scene.network.laptop);
+}
