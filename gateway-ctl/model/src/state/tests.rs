@@ -294,7 +294,7 @@ fn an_interface_stands_first_and_a_proxy_last() {
 }
 
 #[test]
-fn what_is_not_built_is_refused_and_named() {
+fn what_is_not_there_or_not_built_is_refused_and_named() {
     let mut state = draft();
     let codes = |result: Result<Written, EditError>| match result {
         Err(EditError::Invalid(problems)) => {
@@ -305,7 +305,10 @@ fn what_is_not_built_is_refused_and_named() {
     for field in ["chain", "profile", "privacy_class"] {
         let mut input = policy(&[], json!({}));
         input[field] = "x".into();
-        assert_eq!(codes(of("routing_policy").create(&mut state, input)), [format!("{field} not_supported")]);
+        assert_eq!(
+            codes(of("routing_policy").create(&mut state, input)),
+            [format!("{field} unknown_reference")]
+        );
     }
     let list = json!({"source_type": "domain", "source_value": "list:ads"});
     assert_eq!(codes(of("routing_policy").create(&mut state, list)), ["source_value not_supported"]);
