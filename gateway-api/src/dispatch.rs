@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use axum::body::Body as HttpBody;
 use futures_util::StreamExt;
+use gateway_model::Secret;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
-use gateway_model::Secret;
 use serde_json::Value;
 
 use crate::access::{Access, Proof, authorise};

@@ -13,9 +13,9 @@ mod rewrite;
 mod rotate;
 mod schema;
 mod sessions;
+mod snapshots;
 mod vault;
 mod wipe;
-mod snapshots;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -36,11 +36,11 @@ pub use error::Error;
 pub use migrate::SCHEMA;
 pub use rotate::{RotateError, SecretEntry, SecretsStatus};
 pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
-pub use vault::SecretsMode;
 pub use snapshots::{
     Confirm, Pending, SafeError, Safety, Secured, Snapshot, SnapshotReason, is_snapshot_name, restore,
     rewrite as rewrite_snapshots,
 };
+pub use vault::SecretsMode;
 
 /// The store. Shared as `Arc<Store>`. Writing blocks on the disk: call it from a blocking task.
 pub struct Store {

@@ -15,11 +15,7 @@ pub fn rows(t: &mut Table) {
         .doc("type is a noun such as tunnel or trust_class; - and _ are alike.");
     t.unsupported(
         "backups by schedule, which this version does not have",
-        &[
-            (Get, "/backup/status"),
-            (Post, "/backup/run"),
-            (Put, "/backup/config"),
-        ],
+        &[(Get, "/backup/status"), (Post, "/backup/run"), (Put, "/backup/config")],
     );
 }
 

@@ -27,7 +27,7 @@ impl Id {
 
     /// Whether it is of an object that every installation has: see `Meta::builtin`.
     pub const fn is_builtin(&self) -> bool {
-        self.0.as_u128() >> 48 == 0x67617465_7761_4000_8000
+        self.0.as_u128() >> 48 == 0x6761_7465_7761_4000_8000
     }
 
     pub const fn as_bytes(&self) -> &[u8; 16] {

@@ -89,8 +89,11 @@ pub(super) fn copy(from: &Database, path: &Path) -> Result<Database, Error> {
     Ok(fresh)
 }
 
+/// Copies a table of one form; false if the table has another.
+type Form = fn(&ReadTransaction, &WriteTransaction, &str) -> Result<bool, Error>;
+
 /// The forms that tables of this store have.
-const FORMS: &[fn(&ReadTransaction, &WriteTransaction, &str) -> Result<bool, Error>] = &[
+const FORMS: &[Form] = &[
     copy_as::<&'static [u8; 16], &'static [u8]>,
     copy_as::<&'static str, &'static [u8]>,
     copy_as::<u64, &'static [u8]>,

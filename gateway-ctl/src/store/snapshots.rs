@@ -6,6 +6,7 @@
 mod content;
 mod pending;
 
+use std::cmp::Reverse;
 use std::sync::{MutexGuard, PoisonError};
 
 use gateway_model::State;
@@ -301,7 +302,7 @@ fn list(txn: &redb::ReadTransaction) -> Result<Vec<Snapshot>, Error> {
 
 /// Newest first. The clock may have been set back, the revision never is.
 fn sort(all: &mut [Snapshot]) {
-    all.sort_by(|one, other| (other.revision, other.created_at).cmp(&(one.revision, one.created_at)));
+    all.sort_by_key(|one| Reverse((one.revision, one.created_at)));
 }
 
 fn read_info(json: &[u8]) -> Result<Snapshot, Error> {

@@ -44,7 +44,10 @@ fn write(store: &Store, writer: u32) -> Result<()> {
             commit(store, "delete_device", |draft| draft.remove::<Device>(gone, None, true))?;
             say(&format!("- {gone}"))?;
         }
-        commit(store, "set", |draft| Ok(draft.set(&key, json!(round))))?;
+        commit(store, "set", |draft| {
+            draft.set(&key, json!(round));
+            Ok(())
+        })?;
         say(&format!("= {key} {round}"))?;
     }
     Ok(())

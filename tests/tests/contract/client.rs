@@ -82,7 +82,8 @@ impl Client {
         let response = dispatch::answer(self.api.clone(), request).await;
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.expect("the body of an answer ends").to_bytes();
-        let is_file = parts.headers.get("content-type").is_some_and(|media| media == "application/octet-stream");
+        let is_file =
+            parts.headers.get("content-type").is_some_and(|media| media == "application/octet-stream");
         let text = match is_file {
             true => String::from_utf8_lossy(&bytes).into_owned(),
             false => String::from_utf8(bytes.to_vec()).expect("answers are UTF-8"),

@@ -111,7 +111,7 @@ fn start(path: &Path) -> (Child, mpsc::Receiver<String>) {
 fn round(path: &Path, number: u32, delay: Duration) -> Vec<String> {
     let (mut writer, told) = start(path);
     let mut said = Vec::new();
-    if number % 4 != 0 {
+    if !number.is_multiple_of(4) {
         match told.recv_timeout(PATIENCE) {
             Ok(first) => said.push(first),
             Err(error) => panic!("round {number}: the writer said nothing: {error}; {:?}", writer.try_wait()),

@@ -76,7 +76,10 @@ fn another_implementation_opens_what_the_store_sealed_and_the_other_way_round() 
     let store = Store::open(&path, SystemClock::shared()).expect("opens");
     let set = |key: &str, text: &str| {
         let ticket = AuditTicket::system("set", "setting");
-        let done = store.commit(ticket, |draft| Ok::<_, EditError>(draft.set_secret(key, Secret::new(text))));
+        let done = store.commit(ticket, |draft| {
+            draft.set_secret(key, Secret::new(text));
+            Ok::<_, EditError>(())
+        });
         done.expect("stored");
     };
     set("alerts.webhook.secret", clear);

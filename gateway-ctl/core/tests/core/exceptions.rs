@@ -51,9 +51,9 @@ fn quarantine_outranks_every_bypass_and_policy() {
     exception(&mut world, "temporary-direct", laptop, 60);
     exception(&mut world, "quarantine", laptop, 10);
     assert_eq!(decision(&world, laptop), Decision::Block);
-    world.now = world.now + SignedDuration::from_mins(11);
+    world.now += SignedDuration::from_mins(11);
     assert_eq!(decision(&world, laptop), Decision::Direct);
-    world.now = world.now + SignedDuration::from_mins(50);
+    world.now += SignedDuration::from_mins(50);
     assert_eq!(decision(&world, laptop), Decision::Tunnel);
 }
 

@@ -12,6 +12,9 @@ use crate::resource::{Keys, META_KEYS, Resource, strip, strip_read_only, to_reve
 use crate::state::State;
 use crate::table::KeyClash;
 
+/// Writes a form over a draft, under this id; answers what to warn of.
+type Write = fn(&mut State, &State, Id, Value) -> Result<Vec<Warning>, EditError>;
+
 /// The functions of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ops {
@@ -22,7 +25,7 @@ pub(crate) struct Ops {
     pub mint: fn(&mut State) -> Id,
     pub lift: fn(&mut State, Id),
     pub lay_back: fn(&mut State, &State, Id),
-    pub write: fn(&mut State, &State, Id, Value) -> Result<Vec<Warning>, EditError>,
+    pub write: Write,
     pub remove: fn(&mut State, &State, Id, bool) -> Result<(), EditError>,
     pub take_over: fn(&mut State, &State) -> Result<(), KeyClash>,
     pub diff: fn(&State, &State, Id) -> Option<RowDiff>,

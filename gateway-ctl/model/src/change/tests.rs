@@ -197,7 +197,12 @@ fn secrets_that_an_export_lacks_stay_or_are_told() {
     let (other, outcome) = run(&State::new(now()), &lacking).unwrap();
     assert!(other.tunnels.is_empty());
     let lacking = outcome.warnings.iter().find(|warning| warning.message.contains("export"));
-    assert_eq!(lacking.map(|warning| warning.path.as_str()), Some("resources.tunnels[0]"), "{:?}", outcome.warnings);
+    assert_eq!(
+        lacking.map(|warning| warning.path.as_str()),
+        Some("resources.tunnels[0]"),
+        "{:?}",
+        outcome.warnings
+    );
     assert_eq!(other.routing_policies.len(), 2);
 }
 

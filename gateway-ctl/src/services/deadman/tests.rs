@@ -1,3 +1,5 @@
+//! Tests of the dead-man switch: what counts as a sign of life, and what a silence does.
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gateway_model::settings::group::GroupKind;

@@ -145,7 +145,10 @@ fn a_store_with_secrets_in_clear_is_sealed_at_the_start_and_keeps_none_of_the_by
     create(&store, tunnel("home", KEY));
     let secret = Secret::new("a-setting-that-is-secret");
     store
-        .commit(ticket(), |draft| Ok::<_, EditError>(draft.set_secret("alerts.webhook.secret", secret)))
+        .commit(ticket(), |draft| {
+            draft.set_secret("alerts.webhook.secret", secret);
+            Ok::<_, EditError>(())
+        })
         .unwrap();
     drop(store);
     assert!(place.has(KEY) && place.has("a-setting-that-is-secret") && !place.fallback().exists());
