@@ -38,7 +38,6 @@ pub use rotate::{RotateError, SecretEntry, SecretsStatus};
 pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
 pub use snapshots::{
     Confirm, Pending, SafeError, Safety, Secured, Snapshot, SnapshotReason, is_snapshot_name, restore,
-    rewrite as rewrite_snapshots,
 };
 pub use vault::SecretsMode;
 

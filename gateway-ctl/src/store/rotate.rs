@@ -1,14 +1,15 @@
 //! Setting and taking away the passphrase of the secrets, and what is known of them.
 //!
-//! All rows and settings are rewritten in one transaction, or nothing is. Then the file is written anew, so
+//! All rows, settings and snapshots are rewritten in one transaction, or nothing is. Then the file is written anew, so
 //! that neither values in clear nor the old passphrase stay in its bytes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use gateway_model::secret::Open;
 use gateway_model::secrets::{Scope, SecretPlace};
-use gateway_model::{Secret, State};
+use gateway_model::{Resource, Secret, State};
 use redb::WriteTransaction;
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -18,7 +19,7 @@ use super::audit::{self, AuditResult, AuditTicket};
 use super::commit::write_state;
 use super::error::Error;
 use super::schema::{META, meta};
-use super::vault::{self, Sealing, SecretsMode, Unsealable, Vault};
+use super::vault::{self, Resealed, Sealing, SecretsMode, Unsealable, Vault};
 
 /// What is known of the secrets without opening any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +54,10 @@ impl Store {
     /// Seals everything under this passphrase. While the secrets are locked, it must be the one that they are sealed
     /// under.
     pub fn set_passphrase(&self, ticket: AuditTicket, passphrase: &Secret) -> Result<usize, RotateError> {
-        let present = self.sealing.load_full();
         let next = Arc::new(Vault::new(Zeroizing::new(passphrase.expose().to_owned())));
         let by: Arc<dyn Open> = next.clone();
-        let locked = present.is_locked();
         let to = Sealing { mode: SecretsMode::Own, vault: Some(next.clone()), lost: false };
-        self.rotate(ticket, to, |draft| {
+        self.rotate(ticket, to, |draft, locked| {
             let wants = |secret: &Secret| !secret.is_sealed_by(&by);
             exchange(draft, wants, |secret| match secret.sealed_text() {
                 Some(text) if locked => Some(Secret::sealed(text, by.clone())).filter(Secret::is_readable),
@@ -70,29 +69,36 @@ impl Store {
     /// Keeps all secrets in clear from here on.
     pub fn clear_passphrase(&self, ticket: AuditTicket) -> Result<usize, RotateError> {
         let to = Sealing { mode: SecretsMode::Plain, vault: None, lost: false };
-        self.rotate(ticket, to, |draft| {
+        self.rotate(ticket, to, |draft, _| {
             exchange(draft, |secret| secret.sealed_text().is_some(), vault::in_clear)
         })
     }
 
+    /// `edit` is told whether the secrets are locked.
     fn rotate(
         &self,
         mut ticket: AuditTicket,
         to: Sealing,
-        edit: impl FnOnce(&mut State) -> Result<usize, Unsealable>,
+        edit: impl FnOnce(&mut State, bool) -> Result<usize, Unsealable>,
     ) -> Result<usize, RotateError> {
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, now) = (self.current(), self.clock.now());
         let mut draft = before.begin(now);
-        let values = match edit(&mut draft) {
+        // Under the lock: another passphrase may just have been set.
+        let present = self.sealing.load_full();
+        let values = match edit(&mut draft, present.is_locked()) {
             Ok(values) => values,
             Err(Unsealable(places)) => {
                 return Err(RotateError::Unreadable { places, ticket: Box::new(ticket) });
             }
         };
-        ticket.details = json!({ "values": values, "passphrase": to.mode.as_str() });
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
         write_state(&txn, &before, &draft)?;
+        // While locked, what is sealed was sealed under the passphrase that is set now.
+        let from = if present.is_locked() { &to.vault } else { &present.vault };
+        let known = exchanged(&before, &draft);
+        let resealed = vault::reseal_snapshots(&txn, from.as_deref(), to.vault.as_deref(), known)?;
+        ticket.details = details(values, resealed, to.mode);
         vault::write(&txn, &to)?;
         mark_due(&txn)?;
         let entry = audit::Entry::new(&head, ticket, AuditResult::Success, now);
@@ -158,9 +164,15 @@ impl Store {
         }
     }
 
-    /// For states that were read back from stored rows: their secrets are sealed as the store's are.
-    pub fn adopt(&self, state: &mut State) {
-        adopt(state, &self.sealing.load());
+    /// Opens the secrets of the tunnels that are to run, on all processors: the first plan needs them, and one after
+    /// another they would hold it up.
+    pub fn open_tunnel_secrets(&self) {
+        let mut secrets = Vec::new();
+        for tunnel in self.current().tunnels.iter().filter(|tunnel| tunnel.enabled) {
+            // A copy shares what was opened.
+            secrets.extend(tunnel.clone().secrets().into_iter().map(|(_, secret)| secret.clone()));
+        }
+        vault::open_all(&secrets);
     }
 
     /// Keys derived since the start, or since the passphrase was set.
@@ -193,8 +205,8 @@ pub(super) fn adopt(state: &mut State, sealing: &Sealing) {
     }
 }
 
-/// Seals what a store of an older version has in clear, and writes down how secrets are kept. True if the old values
-/// are still in the bytes of the file.
+/// Seals what a store of an older version has in clear, snapshots included. True if the draft is what stands in the
+/// tables.
 pub(super) fn seal_first(
     txn: &WriteTransaction,
     before: &State,
@@ -211,9 +223,43 @@ pub(super) fn seal_first(
     let sealed = sealed.map_err(|Unsealable(places)| Error::SecretsUnreadable { places })?;
     if sealed > 0 {
         write_state(txn, before, draft)?;
+    }
+    let resealed = vault::reseal_snapshots(txn, Some(vault), Some(vault), exchanged(before, draft))?;
+    if sealed > 0 || resealed.exchanged > 0 {
         mark_due(txn)?;
     }
     Ok(sealed > 0)
+}
+
+/// What stood in the rows, and what stands there instead.
+fn exchanged(before: &State, draft: &State) -> BTreeMap<String, String> {
+    let texts = |state: &State| {
+        let mut texts = BTreeMap::new();
+        each(state, |place, secret| {
+            let place = (place.noun, place.id.clone(), place.field.clone());
+            texts.insert(place, secret.stored_text().to_owned());
+        });
+        texts
+    };
+    let mut new = texts(draft);
+    let old = texts(before).into_iter();
+    old.filter_map(|(place, old)| Some((old, new.remove(&place)?))).filter(|(old, new)| old != new).collect()
+}
+
+/// For the audit trail: numbers only.
+fn details(values: usize, resealed: Resealed, mode: SecretsMode) -> serde_json::Value {
+    let mut details = json!({
+        "values": values,
+        "passphrase": mode.as_str(),
+        "snapshot_values": resealed.exchanged,
+    });
+    if resealed.unreadable > 0 {
+        details["snapshot_values_unreadable"] = resealed.unreadable.into();
+    }
+    if resealed.damaged > 0 {
+        details["snapshots_damaged"] = resealed.damaged.into();
+    }
+    details
 }
 
 /// The file is to be written anew.

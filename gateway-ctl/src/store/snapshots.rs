@@ -11,7 +11,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use gateway_model::State;
 use jiff::Timestamp;
-use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,10 @@ use super::Store;
 use super::audit::AuditTicket;
 use super::commit::CommitError;
 use super::error::Error;
+use super::rotate;
 
 use content::Content;
+pub(super) use pending::store as store_pending;
 pub use pending::{Confirm, Pending};
 
 /// Name to the JSON of [`Snapshot`].
@@ -113,6 +115,11 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
+    /// When all snapshots are gone: nothing waits, because there is nothing to go back to.
+    pub(super) fn forget(&mut self) {
+        *self = Guarded { pending: None, newest: None };
+    }
+
     pub(super) fn load(db: &redb::Database) -> Result<Guarded, Error> {
         let txn = db.begin_read().map_err(Error::at("read the snapshots"))?;
         let newest = list(&txn)?.first().map(|snapshot| snapshot.created_at);
@@ -193,8 +200,13 @@ impl Store {
     }
 
     /// The state that a snapshot holds; nothing if there is none of that name. It has no accounts.
+    /// Waits for writers, so never call it from within a commit.
     pub fn snapshot(&self, name: &str) -> Result<Option<(Snapshot, State)>, Error> {
-        let txn = self.db.begin_read().map_err(Error::at("read a snapshot"))?;
+        let (txn, sealing) = {
+            // A change of the passphrase holds this lock until both the file and the sealing are the new ones.
+            let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            (self.db.begin_read().map_err(Error::at("read a snapshot"))?, self.sealing.load_full())
+        };
         let infos = txn.open_table(SNAPSHOTS).map_err(Error::at("read a snapshot"))?;
         let contents = txn.open_table(CONTENTS).map_err(Error::at("read a snapshot"))?;
         let found = (
@@ -204,11 +216,11 @@ impl Store {
         let (Some(info), Some(packed)) = found else { return Ok(None) };
         let info = read_info(info.value())?;
         let mut state = Content::unpack(packed.value())?.into_state()?;
-        self.adopt(&mut state);
+        rotate::adopt(&mut state, &sealing);
         Ok(Some((info, state)))
     }
 
-    fn guarded(&self) -> MutexGuard<'_, Guarded> {
+    pub(super) fn guarded(&self) -> MutexGuard<'_, Guarded> {
         // What is guarded is a copy of what the file says, and changes only after it.
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -220,29 +232,44 @@ pub fn restore(draft: &mut State, target: &State) -> Result<(), Error> {
         .map_err(|what| Error::Damaged { what: format!("the snapshot contradicts itself: {what}") })
 }
 
-/// Rewrites the stored rows of all snapshots, as a new passphrase does. Called with the collection (`setting` for
-/// settings) and each row in its stored form.
-pub fn rewrite(
+/// Runs over the stored rows of all snapshots, and writes those anew of which `row` says that it changed them. Called
+/// with the collection (`setting` for settings) and each row in its stored form. Gives the names of the snapshots that
+/// are damaged; they are left as they are.
+pub(super) fn rewrite(
     txn: &WriteTransaction,
-    mut row: impl FnMut(&str, &mut serde_json::Value) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut row: impl FnMut(&str, &mut serde_json::Value) -> bool,
+) -> Result<Vec<String>, Error> {
+    let mut infos = txn.open_table(SNAPSHOTS).map_err(Error::at("rewrite the snapshots"))?;
     let mut contents = txn.open_table(CONTENTS).map_err(Error::at("rewrite the snapshots"))?;
     let mut names = Vec::new();
     for entry in contents.iter().map_err(Error::at("rewrite the snapshots"))? {
         let (name, _) = entry.map_err(Error::at("rewrite the snapshots"))?;
         names.push(name.value().to_owned());
     }
+    let mut damaged = Vec::new();
     for name in names {
-        let packed = {
+        let content = {
             let found = contents.get(name.as_str()).map_err(Error::at("rewrite the snapshots"))?;
             let Some(found) = found else { continue };
-            let mut content = Content::unpack(found.value())?;
-            content.for_each(&mut row)?;
-            content.pack()?
+            Content::unpack(found.value())
         };
+        let Ok(mut content) = content else {
+            damaged.push(name);
+            continue;
+        };
+        if !content.for_each(&mut row) {
+            continue;
+        }
+        let packed = content.pack()?;
         contents.insert(name.as_str(), packed.as_slice()).map_err(Error::at("rewrite the snapshots"))?;
+        let info = {
+            let found = infos.get(name.as_str()).map_err(Error::at("rewrite the snapshots"))?;
+            let Some(found) = found else { continue };
+            Snapshot { size: packed.len() as u64, ..read_info(found.value())? }
+        };
+        write_info(&mut infos, &info)?;
     }
-    Ok(())
+    Ok(damaged)
 }
 
 /// Writes a snapshot of what stands in the tables, and drops the oldest.
@@ -273,8 +300,7 @@ fn take(
         revision: before.revision.0,
         summary: content::summary(before),
     };
-    let json = serde_json::to_vec(&info).expect("a struct with string keys");
-    infos.insert(info.name.as_str(), json.as_slice()).map_err(Error::at("take a snapshot"))?;
+    write_info(&mut infos, &info)?;
     contents.insert(info.name.as_str(), packed.as_slice()).map_err(Error::at("take a snapshot"))?;
     let mut all = Vec::new();
     for entry in infos.iter().map_err(Error::at("take a snapshot"))? {
@@ -307,6 +333,12 @@ fn sort(all: &mut [Snapshot]) {
 
 fn read_info(json: &[u8]) -> Result<Snapshot, Error> {
     serde_json::from_slice(json).map_err(|_| Error::Damaged { what: "a snapshot cannot be read".into() })
+}
+
+fn write_info(infos: &mut Table<'_, &'static str, &'static [u8]>, info: &Snapshot) -> Result<(), Error> {
+    let json = serde_json::to_vec(info).expect("a struct with string keys");
+    infos.insert(info.name.as_str(), json.as_slice()).map_err(Error::at("write a snapshot"))?;
+    Ok(())
 }
 
 pub(super) fn nothing(_: &mut State, _: &mut AuditTicket) -> Result<(), std::convert::Infallible> {

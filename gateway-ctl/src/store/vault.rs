@@ -9,6 +9,7 @@
 
 mod exchange;
 mod passphrase;
+mod stored;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use zeroize::Zeroizing;
 
 pub(super) use exchange::{Unsealable, exchange, in_clear, open_all, seal_changed};
 pub(super) use passphrase::{Started, forget, keep, start, write};
+pub(super) use stored::{Resealed, reseal_snapshots};
 
 const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).expect("not zero");
 const SALT: usize = 16;
@@ -128,6 +130,12 @@ impl Vault {
         pbkdf2::derive(algorithm, ROUNDS, salt, passphrase.as_bytes(), key.as_mut_slice());
         UnboundKey::new(&AES_256_GCM, key.as_slice()).ok().map(LessSafeKey::new)
     }
+}
+
+/// Whether a text has the form of a sealed value, not only its first letters: a password may begin like one.
+fn has_sealed_form(text: &str) -> bool {
+    let bytes = text.strip_prefix(SEALED_PREFIX).and_then(|text| STANDARD.decode(text).ok());
+    bytes.is_some_and(|bytes| bytes.len() >= SALT + NONCE_LEN + TAG)
 }
 
 impl Open for Vault {

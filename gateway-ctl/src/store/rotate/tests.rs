@@ -1,16 +1,18 @@
 //! What is in the bytes of the folder, what a lost passphrase means, and what a failed rotation leaves.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use flate2::read::GzDecoder;
 use gateway_model::registry::kind;
 use gateway_model::{EditError, Id};
 use redb::{ReadableTable, TableDefinition};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::super::CommitError;
+use super::super::{CommitError, Safety, SnapshotReason, restore};
 use super::*;
 use crate::clock::SystemClock;
 
@@ -40,9 +42,13 @@ impl Place {
 
     /// Whether the bytes of any file in the folder have this text.
     fn has(&self, text: &str) -> bool {
+        self.has_bytes(text.as_bytes())
+    }
+
+    fn has_bytes(&self, wanted: &[u8]) -> bool {
         fs::read_dir(self.0.path()).unwrap().any(|entry| {
             let bytes = fs::read(entry.unwrap().path()).unwrap();
-            bytes.windows(text.len()).any(|window| window == text.as_bytes())
+            bytes.windows(wanted.len()).any(|window| window == wanted)
         })
     }
 
@@ -83,6 +89,40 @@ fn replace(store: &Store, id: Id, input: Value) -> Result<(), CommitError<EditEr
 
 fn key_of(store: &Store, name: &str) -> String {
     store.current().tunnel_by_name(name).unwrap().private_key.expose().to_owned()
+}
+
+fn snapshot(store: &Store) -> String {
+    store.take_snapshot(ticket(), SnapshotReason::Manual).unwrap().name
+}
+
+fn key_in(store: &Store, snapshot: &str) -> String {
+    let (_, state) = store.snapshot(snapshot).unwrap().unwrap();
+    state.tunnel_by_name("home").unwrap().private_key.expose().to_owned()
+}
+
+fn roll_back(store: &Store, snapshot: &str) {
+    let (_, target) = store.snapshot(snapshot).unwrap().unwrap();
+    let safety = Safety { reason: SnapshotReason::PreRollback, confirm: None };
+    store.commit_safely(ticket(), safety, |draft, _| restore(draft, &target)).unwrap();
+}
+
+const CONTENTS: TableDefinition<'static, &'static str, &'static [u8]> =
+    TableDefinition::new("snapshot_contents");
+
+/// As it stands in the file, compressed.
+fn packed(store: &Store, snapshot: &str) -> Vec<u8> {
+    let txn = store.db.begin_read().unwrap();
+    txn.open_table(CONTENTS).unwrap().get(snapshot).unwrap().unwrap().value().to_vec()
+}
+
+fn content(store: &Store, snapshot: &str) -> String {
+    let mut text = String::new();
+    GzDecoder::new(packed(store, snapshot).as_slice()).read_to_string(&mut text).unwrap();
+    text
+}
+
+fn last_details(store: &Store) -> Value {
+    store.audit(1, None, &Default::default()).unwrap().0.remove(0).details
 }
 
 fn fallback_text(place: &Place) -> String {
@@ -222,6 +262,7 @@ fn a_lost_own_passphrase_locks_until_it_is_set_again() {
     let store = place.open();
     create(&store, tunnel("home", KEY));
     store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap();
+    let taken = snapshot(&store);
     drop(store);
     place.lose_passphrase();
     let store = place.open();
@@ -235,6 +276,7 @@ fn a_lost_own_passphrase_locks_until_it_is_set_again() {
     assert!(store.secrets_status().locked);
     store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap();
     assert_eq!((key_of(&store, "home"), store.secrets_status().locked), (KEY.to_owned(), false));
+    assert_eq!(key_in(&store, &taken), KEY);
     create(&store, tunnel("away", OTHER));
     drop(store);
     assert_eq!(key_of(&place.open(), "away"), OTHER);
@@ -275,4 +317,161 @@ fn a_value_that_cannot_be_opened_stops_a_rotation_before_anything_is_written() {
     assert_eq!(fallback_text(&place), generated);
     drop(store);
     assert_eq!(key_of(&place.open(), "away"), OTHER);
+}
+
+#[test]
+fn a_rollback_to_a_snapshot_of_before_a_rotation_opens_its_secrets() {
+    let place = Place::new();
+    let store = place.open();
+    let id = create(&store, tunnel("home", KEY));
+    let first = snapshot(&store);
+    replace(&store, id, tunnel("home", OTHER)).unwrap();
+    let second = snapshot(&store);
+    let old = packed(&store, &first);
+    assert!(place.has_bytes(&old));
+    let derived = store.derivations();
+    assert_eq!(store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap(), 2);
+    assert!(!place.has_bytes(&old));
+    assert!(derived > 0 && store.derivations() <= 4, "what stands in rows and snapshots is sealed once");
+    assert!(last_details(&store)["snapshot_values_unreadable"].is_null());
+    assert_eq!((key_in(&store, &first), key_in(&store, &second)), (KEY.into(), OTHER.into()));
+    for snapshot in store.snapshots().unwrap() {
+        assert_eq!(snapshot.size, packed(&store, &snapshot.name).len() as u64);
+    }
+    store.set_passphrase(ticket(), &Secret::new("another passphrase")).unwrap();
+    roll_back(&store, &first);
+    let check = |store: &Store| {
+        assert_eq!(key_of(store, "home"), KEY);
+        let state = store.current();
+        assert_eq!(state.tunnel_by_name("home").unwrap().peers[0].preshared_key.expose(), PSK);
+        assert_eq!(key_in(store, &second), OTHER);
+        assert_eq!(store.secrets_status().unreadable, 0);
+    };
+    check(&store);
+    drop(store);
+    check(&place.open());
+}
+
+#[test]
+fn snapshots_taken_in_clear_are_sealed_with_the_rest() {
+    for first_sealing in [false, true] {
+        let place = Place::new();
+        let store = place.open();
+        let id = create(&store, tunnel("home", KEY));
+        store
+            .commit(ticket(), |draft| {
+                draft.set_secret("alerts.webhook.secret", Secret::new("enc:of the webhook"));
+                Ok::<_, EditError>(())
+            })
+            .unwrap();
+        let sealed = snapshot(&store);
+        store.clear_passphrase(ticket()).unwrap();
+        let clear = snapshot(&store);
+        replace(
+            &store,
+            id,
+            json!({"name": "home", "type": "wireguard", "private_key": OTHER,
+            "addresses": ["10.9.0.2/32"]}),
+        )
+        .unwrap();
+        let texts = [KEY, PSK, "enc:of the webhook"];
+        let bytes: Vec<Vec<u8>> = [&sealed, &clear].map(|name| packed(&store, name)).into();
+        for name in [&sealed, &clear] {
+            assert!(texts.iter().all(|text| content(&store, name).contains(text)), "{name}");
+        }
+        assert!(bytes.iter().all(|bytes| place.has_bytes(bytes)));
+        let store = if first_sealing {
+            drop(store);
+            // As it was written by a version that did not seal.
+            place.forget("secrets_mode");
+            place.open()
+        } else {
+            store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap();
+            store
+        };
+        for name in [&sealed, &clear] {
+            let content = content(&store, name);
+            assert!(texts.iter().all(|text| !content.contains(text)), "{name}");
+        }
+        assert!(!bytes.iter().any(|bytes| place.has_bytes(bytes)));
+        assert!(!texts.iter().any(|text| place.has(text)));
+        for name in [&sealed, &clear] {
+            assert_eq!(key_in(&store, name), KEY);
+        }
+        roll_back(&store, &clear);
+        drop(store);
+        let store = place.open();
+        assert_eq!(key_of(&store, "home"), KEY);
+        assert_eq!(store.current().settings.secret("alerts.webhook.secret").expose(), "enc:of the webhook");
+    }
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_read_any_more_does_not_stop_a_rotation() {
+    let place = Place::new();
+    let store = place.open();
+    let id = create(&store, tunnel("home", KEY));
+    let lost = snapshot(&store);
+    let damaged = snapshot(&store);
+    let before = content(&store, &lost);
+    drop(store);
+    place.lose_passphrase();
+    {
+        let db = redb::Database::open(place.path()).unwrap();
+        let txn = db.begin_write().unwrap();
+        txn.open_table(CONTENTS).unwrap().insert(damaged.as_str(), b"no gzip".as_slice()).unwrap();
+        txn.commit().unwrap();
+    }
+    let store = place.open();
+    replace(&store, id, tunnel("home", OTHER)).unwrap();
+    let readable = snapshot(&store);
+    assert_eq!(store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap(), 2);
+    let told = last_details(&store);
+    assert_eq!(
+        (&told["snapshot_values"], &told["snapshot_values_unreadable"], &told["snapshots_damaged"]),
+        (&json!(2), &json!(2), &json!(1)),
+        "{told}"
+    );
+    assert_eq!((content(&store, &lost), packed(&store, &damaged)), (before, b"no gzip".to_vec()));
+    assert_eq!((key_in(&store, &lost), key_in(&store, &readable)), (String::new(), OTHER.into()));
+    assert_eq!(store.clear_passphrase(ticket()).unwrap(), 2);
+    // Sealed once, not twice, though it looks like text in clear.
+    store.set_passphrase(ticket(), &Secret::new("another passphrase")).unwrap();
+    assert_eq!((key_in(&store, &lost), key_in(&store, &readable)), (String::new(), OTHER.into()));
+}
+
+#[test]
+fn secrets_of_tunnels_that_run_are_opened_ahead() {
+    let place = Place::new();
+    let store = place.open();
+    create(&store, tunnel("home", KEY));
+    let mut idle = tunnel("idle", OTHER);
+    idle["enabled"] = false.into();
+    create(&store, idle);
+    drop(store);
+    let store = place.open();
+    store.open_tunnel_secrets();
+    assert_eq!(store.derivations(), 2);
+    assert_eq!((key_of(&store, "home"), store.derivations()), (KEY.to_owned(), 2));
+}
+
+#[test]
+fn passphrases_set_at_the_same_time_lose_no_snapshot() {
+    let place = Place::new();
+    let store = place.open();
+    let id = create(&store, tunnel("home", KEY));
+    let taken = snapshot(&store);
+    replace(&store, id, tunnel("home", OTHER)).unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let store = &store;
+            scope.spawn(move || {
+                store.set_passphrase(ticket(), &Secret::new(format!("passphrase {number}"))).unwrap()
+            });
+            scope.spawn(|| assert_eq!(key_in(store, &store.snapshots().unwrap()[0].name), KEY));
+        }
+    });
+    assert_eq!((key_in(&store, &taken), key_of(&store, "home")), (KEY.into(), OTHER.into()));
+    drop(store);
+    assert_eq!(key_in(&place.open(), &taken), KEY);
 }

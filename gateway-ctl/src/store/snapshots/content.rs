@@ -118,15 +118,15 @@ impl Content {
         Ok(state)
     }
 
-    pub(super) fn for_each(
-        &mut self,
-        row: &mut impl FnMut(&str, &mut Value) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    /// Runs over all rows. True if one was changed, as `row` says.
+    pub(super) fn for_each(&mut self, row: &mut impl FnMut(&str, &mut Value) -> bool) -> bool {
+        let mut changed = false;
         for (collection, list) in &mut self.collections {
-            list.as_array_mut().into_iter().flatten().try_for_each(|value| row(collection, value))?;
+            list.as_array_mut().into_iter().flatten().for_each(|value| changed |= row(collection, value));
         }
-        self.applied.iter_mut().try_for_each(|value| row("routing_policies", value))?;
-        self.settings.values_mut().try_for_each(|value| row("setting", value))
+        self.applied.iter_mut().for_each(|value| changed |= row("routing_policies", value));
+        self.settings.values_mut().for_each(|value| changed |= row("setting", value));
+        changed
     }
 }
 

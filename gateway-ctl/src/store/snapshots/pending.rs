@@ -126,7 +126,7 @@ impl Store {
     }
 }
 
-pub(super) fn store(txn: &WriteTransaction, pending: Option<&Pending>) -> Result<(), Error> {
+pub(in crate::store) fn store(txn: &WriteTransaction, pending: Option<&Pending>) -> Result<(), Error> {
     let mut table = txn.open_table(META_TEXT).map_err(Error::at("write"))?;
     match pending {
         Some(pending) => {

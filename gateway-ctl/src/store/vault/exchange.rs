@@ -72,7 +72,7 @@ pub fn in_clear(secret: &Secret) -> Option<Secret> {
 }
 
 /// In order, on all processors: a derivation takes milliseconds of one.
-fn in_parallel<T: Sync, O: Send>(items: &[T], work: impl Fn(&T) -> O + Sync) -> Vec<O> {
+pub(super) fn in_parallel<T: Sync, O: Send>(items: &[T], work: impl Fn(&T) -> O + Sync) -> Vec<O> {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(items.len());
     if threads <= 1 {
         return items.iter().map(work).collect();
