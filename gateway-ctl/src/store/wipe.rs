@@ -16,6 +16,7 @@ use super::commit::write_state;
 use super::error::Error;
 use super::load;
 use super::schema::{META, META_TEXT, meta};
+use super::snapshots::store_pending;
 
 /// In the folder of a store that was destroyed: nothing starts there until it is removed.
 pub const WIPED: &str = "wiped";
@@ -34,12 +35,15 @@ impl Store {
     ///
     /// The audit trail begins anew with the entry of the wipe.
     pub fn wipe(&self, mut ticket: AuditTicket, configuration: bool) -> Result<(), Error> {
+        let mut guarded = self.guarded();
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, now) = (self.current(), self.clock.now());
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
         drain(&txn, TRACES)?;
         let next = if configuration {
             drain(&txn, CONFIGURATION)?;
+            // What it would go back to is gone.
+            store_pending(&txn, None)?;
             let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.collection).collect();
             drain(&txn, &kinds)?;
             let next = blocked(&before, now)?;
@@ -61,6 +65,7 @@ impl Store {
         *head = entry.head();
         self.sessions.forget();
         if let Some(next) = next {
+            guarded.forget();
             let revision = next.revision.0;
             self.current.store(Arc::new(next));
             self.revisions.send_replace(revision);
@@ -71,6 +76,7 @@ impl Store {
     /// Overwrites and removes everything in the folder of the store, which cannot be used any more. What is left says
     /// that this happened, so that nothing starts here as if it were new.
     pub fn destroy(&self) -> Result<(), Error> {
+        let mut guarded = self.guarded();
         let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = self.folder();
         let failed = |source| Error::Folder { path: folder.to_owned(), source };
@@ -80,6 +86,7 @@ impl Store {
         self.db.discard()?;
         self.current.store(Arc::new(State::empty()));
         self.sessions.forget();
+        guarded.forget();
         let removed = remove_all(folder);
         let synced = File::open(folder).and_then(|folder| folder.sync_all());
         marked.and(removed).and(synced).map_err(failed)

@@ -1,5 +1,7 @@
 //! What must be gone is gone from the bytes of every file.
 
+use std::time::Duration;
+
 use gateway_model::registry::kind;
 use gateway_model::settings::group::GroupKind;
 use gateway_model::{EditError, Secret};
@@ -8,6 +10,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::clock::SystemClock;
+use crate::store::{Confirm, Safety, SnapshotReason};
 
 const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
 
@@ -104,6 +107,37 @@ fn a_medium_wipe_leaves_nothing_but_a_policy_that_blocks() {
         .unwrap();
     drop(store);
     check(&open(&folder));
+}
+
+#[test]
+fn a_wipe_of_the_configuration_leaves_neither_snapshots_nor_what_waits_for_a_confirmation() {
+    let folder = TempDir::new().unwrap();
+    let store = filled(&folder);
+    let confirm = Some(Confirm { within: Duration::from_secs(60) });
+    let safety = Safety { reason: SnapshotReason::PreApply, confirm };
+    let change = |store: &Store, name: &str| {
+        let changed = store.commit_safely(ticket("apply"), safety, |draft, _| {
+            kind("device").unwrap().create(draft, json!({"name": name})).map(drop)
+        });
+        changed.map(drop)
+    };
+    change(&store, "one").unwrap();
+    store.wipe(ticket("wipe"), false).unwrap();
+    assert!(store.pending().is_some() && store.newest_snapshot().is_some(), "the configuration stays");
+    assert!(has(folder.path(), "anna-the-actor"));
+    store.wipe(AuditTicket::system("wipe", "gateway"), true).unwrap();
+    assert!(!has(folder.path(), "anna-the-actor"));
+    let check = |store: &Store| {
+        assert!(store.pending().is_none() && store.newest_snapshot().is_none());
+        assert!(store.snapshots().unwrap().is_empty() && !store.revert_overdue().unwrap());
+    };
+    check(&store);
+    drop(store);
+    let store = open(&folder);
+    check(&store);
+    change(&store, "two").unwrap();
+    store.destroy().unwrap();
+    assert!(store.pending().is_none() && store.newest_snapshot().is_none());
 }
 
 #[test]
