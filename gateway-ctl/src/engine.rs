@@ -80,6 +80,8 @@ impl Engine {
         if let Err(error) = store.revert_overdue() {
             tracing::error!(%error, "a change that was not confirmed cannot be taken back");
         }
+        let opening = store.clone();
+        drop(tokio::task::spawn_blocking(move || opening.open_tunnel_secrets()));
         let netlink = Netlink::open()?;
         let programs = Programs::load(&config.pin_dir)?;
         let dataplane = KernelDataplane::new(programs);
