@@ -111,13 +111,27 @@ fn word_settled(word: &str) -> String {
         });
     if is_id {
         "<id>".to_owned()
+    } else if word.len() == 64 && word.bytes().all(|c| c.is_ascii_hexdigit()) {
+        "<hash>".to_owned()
     } else if word.parse::<jiff::Timestamp>().is_ok() {
         "<time>".to_owned()
+    } else if let Some((_, why)) = word.split_once('-').filter(|(at, _)| is_compact_time(at)) {
+        format!("<time>-{why}")
     } else if word == env!("CARGO_PKG_VERSION") {
         "<version>".to_owned()
     } else {
         word.to_owned()
     }
+}
+
+/// `20261121T164649Z`, the beginning of a snapshot's id.
+fn is_compact_time(word: &str) -> bool {
+    word.len() == 16
+        && word.chars().enumerate().all(|(n, c)| match n {
+            8 => c == 'T',
+            15 => c == 'Z',
+            _ => c.is_ascii_digit(),
+        })
 }
 
 /// Numbers of JSON fields that count time or runs.
@@ -138,8 +152,14 @@ fn shape(value: &Value) -> String {
             Value::Number(_) => Value::from("number"),
             Value::String(_) => Value::from("string"),
             Value::Array(list) => list.first().map(of).into_iter().collect(),
-            Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), of(value))).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| (name.clone(), field(name, value))).collect()
+            }
         }
+    }
+    // Which reasons were counted is up to the traffic.
+    fn field(name: &str, value: &Value) -> Value {
+        if name == "verdicts" { Value::from("object") } else { of(value) }
     }
     let text = serde_json::to_string_pretty(&of(value)).expect("plain values");
     // What may or may not be there is one of both.
@@ -159,6 +179,8 @@ fn difference(wanted: &str, got: &str) -> String {
 fn what_differs_from_run_to_run_is_settled() {
     let line = "  \"id\": \"0199f1c2-0000-7000-8000-000000000001\", \"at\": \"2026-11-21T12:00:00.5Z\"";
     assert_eq!(words(line), "  \"id\": \"<id>\", \"at\": \"<time>\"");
+    assert_eq!(words("\"snapshot\": \"20261121T164649Z-pre-apply\""), "\"snapshot\": \"<time>-pre-apply\"");
+    assert_eq!(words(&"a1".repeat(32)), "<hash>");
     assert_eq!(counted("  \"revision\": 17,"), "  \"revision\": <number>,");
     assert_eq!(counted("  \"level\": 80,"), "  \"level\": 80,");
 }

@@ -27,8 +27,7 @@ pub fn rows(t: &mut Table) {
         .doc("Never their values.")
         .access(Access::Administer);
     t.view("/secrets/encryption-status", "get_secrets_encryption_status", status)
-        .summary("How secrets are kept")
-        .access(Access::Administer);
+        .summary("How secrets are kept");
     let row = t.action("/secrets/set-passphrase", SET.action, Effect::Stores(SET), set);
     row.summary("Seal all secrets under this passphrase")
         .doc(
