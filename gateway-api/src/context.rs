@@ -162,7 +162,10 @@ impl Cx {
             let error = std::io::Error::other("this row is not declared as one that changes the store");
             return Err(ApiError::internal(&error));
         };
-        Ok(self.ticket(audit))
+        Ok(AuditTicket {
+            named: Some(self.subject.clone()).filter(|subject| !subject.is_empty()),
+            ..self.ticket(audit)
+        })
     }
 
     /// Changes the store, with the audit entry of this row in the same transaction. Waits for the disk.

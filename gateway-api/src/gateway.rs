@@ -299,6 +299,7 @@ impl Cx {
             action: audit.action.to_owned(),
             resource_type: audit.resource_type.to_owned(),
             resource_id: None,
+            named: None,
             details: serde_json::Value::Null,
         }
     }

@@ -10,6 +10,10 @@ use crate::auth::token;
 use crate::error::Code;
 use crate::table::{API_ROOT, Effect, Method, Placeholder, Row, SchemaFn, Table};
 
+mod responses;
+
+pub use responses::statuses;
+
 /// Inputs and outputs of one type differ (secrets are written, never shown), so each has its own generator; the
 /// schemas of inputs carry this suffix.
 const INPUT: &str = "Input";
@@ -40,7 +44,7 @@ pub fn document(table: &Table) -> Value {
         "servers": [{"url": API_ROOT}],
         "tags": areas(table).into_iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
         "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": {
+        "components": {"schemas": schemas, "responses": responses::shared(), "securitySchemes": {
             "key": {"type": "http", "scheme": "bearer", "description": "An API key."},
             "session": {
                 "type": "apiKey", "in": "cookie", "name": token::COOKIE,
@@ -80,7 +84,7 @@ fn operation(row: &Row, generators: &mut Generators) -> Value {
         // With sign-in off, and for reading in the local network, none is asked for.
         "security": if row.access == Access::Open { json!([]) } else { json!([{"key": []}, {"session": []}]) },
         "parameters": parameters(row, generators),
-        "responses": responses(row, generators),
+        "responses": responses::of(row, success(row, generators)),
     });
     if !row.doc.is_empty() {
         operation["description"] = json!(row.doc);
@@ -144,16 +148,8 @@ fn parameters(row: &Row, generators: &mut Generators) -> Vec<Value> {
     parameters
 }
 
-fn responses(row: &Row, generators: &mut Generators) -> Value {
-    let error = json!({
-        "description": "Error",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-    });
-    if row.needs().is_some() {
-        let mut error = error;
-        error["description"] = json!("Not supported by this version");
-        return json!({"501": error});
-    }
+/// What a row answers when it has done what was asked.
+fn success(row: &Row, generators: &mut Generators) -> Value {
     let mut success = json!({"description": "Success"});
     match (row.media, row.output) {
         (Some(media), _) => success["content"] = json!({media: {}}),
@@ -185,7 +181,7 @@ fn responses(row: &Row, generators: &mut Generators) -> Value {
         headers.insert("Location".to_owned(), json!({"schema": {"type": "string"}}));
     }
     success["headers"] = Value::Object(headers);
-    json!({row.status.to_string(): success, "default": error})
+    success
 }
 
 /// The fields a list can be filtered by: those of its objects that are plain values or lists of such.

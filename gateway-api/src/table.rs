@@ -11,7 +11,7 @@ use schemars::{Schema, SchemaGenerator};
 
 use crate::access::Access;
 use crate::context::Cx;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::reply::Reply;
 use crate::request::Request;
 
@@ -142,6 +142,8 @@ pub struct Row {
     /// The output is a list of that schema.
     pub list: bool,
     pub status: u16,
+    /// Errors that only its handler knows of.
+    pub answers: Vec<Code>,
     /// Media type of an answer that is not the JSON envelope.
     pub media: Option<&'static str>,
     /// Answers with an `ETag` that `If-Match` takes.
@@ -186,6 +188,12 @@ impl Row {
 
     pub fn status(&mut self, status: u16) -> &mut Self {
         self.status = status;
+        self
+    }
+
+    /// Names errors that do not follow from what the row is.
+    pub fn answers(&mut self, codes: &[Code]) -> &mut Self {
+        self.answers.extend(codes);
         self
     }
 

@@ -7,6 +7,7 @@
 pub mod bpf_run;
 pub mod daemon;
 pub mod fuzz;
+pub mod documented;
 pub mod http;
 pub mod netns;
 pub mod process;

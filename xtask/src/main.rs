@@ -29,7 +29,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install what is missing (packages, BPF linker, BPF compiler) and build the kernel programs
+    /// Install what is missing (packages, BPF linker, BPF compiler, schemathesis) and build the kernel programs
     Setup,
     /// Build the kernel programs into target/bpf
     Ebpf,
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Setup => prepare(setup::Need::Run)?,
+        Command::Setup => prepare(setup::Need::Test)?,
         Command::Ebpf => prepare(setup::Need::Build)?,
         Command::Test(options) => return test::run(&options),
         Command::Check => return check::run(),

@@ -48,6 +48,15 @@ pub fn bpf_stamp() -> PathBuf {
     target().join("bpf").join("gateway.inputs")
 }
 
+/// The environment of Python that has schemathesis.
+pub fn schemathesis() -> PathBuf {
+    target().join("schemathesis")
+}
+
+pub fn schemathesis_requirements() -> PathBuf {
+    root().join("tests/contract/schemathesis.txt")
+}
+
 /// What is handed out.
 pub fn dist() -> PathBuf {
     target().join("dist")

@@ -6,6 +6,7 @@
 pub mod compiler;
 mod linker;
 mod packages;
+mod schemathesis;
 
 use anyhow::Result;
 
@@ -17,6 +18,9 @@ pub use packages::Need;
 pub fn ensure(need: Need) -> Result<Compiler> {
     let _lock = process::lock("setup")?;
     packages::ensure(need)?;
+    if need >= Need::Test {
+        schemathesis::ensure()?;
+    }
     linker::ensure()?;
     compiler::ensure()
 }

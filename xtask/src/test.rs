@@ -60,7 +60,7 @@ fn announce(chosen: &[&Suite]) {
     let names: Vec<&str> = chosen.iter().map(|suite| suite.name).collect();
     println!("Suites: {}.", names.join(", "));
     println!(
-        "Needs: Linux, root for the suites that load programs, and the first time the package registries (Debian, Rust)."
+        "Needs: Linux, root for the suites that load programs, and the first time the package registries (Debian, Rust, Python)."
     );
     println!(
         "Touches: target/, missing Debian packages, and namespaces of its own. Not: your interfaces, routes, rules or firewall."
@@ -69,7 +69,7 @@ fn announce(chosen: &[&Suite]) {
 
 /// The daemon to test, and the test targets there are.
 fn before(report: &mut Report) -> Option<(PathBuf, Vec<String>)> {
-    step(report, "setup", || prepare(Need::Run))?;
+    step(report, "setup", || prepare(Need::Test))?;
     let daemon = step(report, "build", build_daemon)?;
     let targets = step(report, "targets", known_targets)?;
     Some((daemon, targets))

@@ -37,6 +37,7 @@ pub fn rows(t: &mut Table) {
              local network, setup_code is needed: it stands in the file setup-code in the state folder.",
         )
         .access(Access::Open)
+        .answers(&[Code::SetupCodeRequired, Code::LoginThrottled, Code::AlreadyConfigured])
         .status(201);
     t.action("/auth/login", "login", stores("login", "session"), login)
         .summary("Sign in with a password; sets the cookie gw_session")
@@ -45,11 +46,13 @@ pub fn rows(t: &mut Table) {
              ends after 30 minutes without a request, and after 12 hours. Five wrong passwords from one address for \
              one name close that pair for 15 minutes.",
         )
-        .access(Access::Open);
+        .access(Access::Open)
+        .answers(&[Code::InvalidCredentials, Code::LoginThrottled]);
     t.action("/auth/change-password", "change_password", stores("change_password", User::NOUN), change_password)
         .summary("Change a password; ends all other sessions of that user")
         .doc("Without a session, username says whose password it is; it may be left out if there is one user only.")
-        .access(Access::Own);
+        .access(Access::Own)
+        .answers(&[Code::InvalidCredentials, Code::LoginThrottled, Code::NotFound, Code::PreconditionFailed]);
     t.view("/auth/tokens", "list_sessions", sessions)
         .summary("Sessions: all of them for administrators, else one's own")
         .access(Access::Own);

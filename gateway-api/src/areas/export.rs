@@ -78,6 +78,7 @@ fn importing(row: &mut Row) {
     .parameter("mode", Placeholder::Text, "replace (the configuration becomes the export; the default) or merge.")
     .parameter("dry_run", Placeholder::Boolean, "Only tell what would change.")
     .parameter("confirm_timeout_sec", Placeholder::Integer, "Seconds in which /apply/confirm must be called.")
+    .answers(&[Code::PreconditionFailed])
     .input_required = true;
 }
 

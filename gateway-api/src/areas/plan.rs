@@ -37,6 +37,7 @@ pub fn rows(t: &mut Table) {
             "Takes the body of /apply and changes nothing. What is wrong with the plan is listed in errors; the \
              answer is 200 all the same.",
         )
+        .answers(&[Code::PreconditionFailed])
         .input_required = true;
     t.action("/apply", "apply_plan", Effect::Stores(AUDIT), apply)
         .summary("Create, change and delete many objects at once, and let them take hold")
@@ -47,6 +48,7 @@ pub fn rows(t: &mut Table) {
              itself, with all that was changed since, unless /apply/confirm is called in time. If-Match takes the \
              revision of the store.",
         )
+        .answers(&[Code::PreconditionFailed])
         .input_required = true;
     t.command(
         "/apply/confirm",

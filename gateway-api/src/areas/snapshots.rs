@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::plan::{self, PlanResult};
 use crate::access::Access;
 use crate::context::Cx;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::Req;
@@ -33,6 +33,7 @@ pub fn rows(t: &mut Table) {
          before it. Users and keys stay as they are: a way back brings no revoked key to life.",
     )
     .access(Access::Administer)
+    .answers(&[Code::NotFound, Code::PreconditionFailed])
     .input_required = true;
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::context::Cx;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::Req;
@@ -26,7 +26,8 @@ pub fn rows(t: &mut Table) {
     t.question("/test-definitions/run", "run_test_definitions", run)
         .summary("Hold test definitions against the policies")
         .doc("Nothing is sent: each packet is judged by the function that decides in the kernel. What must be possible is judged with all tunnels working, what must not be also with none.")
-        .access(Access::Diagnose);
+        .access(Access::Diagnose)
+        .answers(&[Code::NotFound, Code::NotSupported]);
 }
 
 /// Which tests, against what.

@@ -48,7 +48,8 @@ pub fn rows(t: &mut Table) {
             "reveal",
             Placeholder::Boolean,
             "With the keys, which read *** otherwise. For administrators; audited.",
-        );
+        )
+        .answers(&[Code::InvalidState]);
     t.command("/tunnels/generate-keys", "generate_tunnel_keys", Effect::Reads, generate_keys)
         .summary("A new WireGuard key pair and preshared key")
         .doc("Nothing is stored.")

@@ -130,8 +130,8 @@ function drawOperation(path, method, operation) {
     }
     const input = ((operation.requestBody || {}).content || {})["application/json"];
     if (input) body.append(make("h3", {}, "Body"), ...fieldTable(input.schema));
-    for (const [status, response] of Object.entries(operation.responses || {})) {
-      if (status === "default" || missing) continue;
+    const answers = Object.entries(operation.responses || {});
+    for (const [status, response] of answers.filter(([status]) => status < "300")) {
       const content = (response.content || {})["application/json"];
       body.append(make("h3", {}, "Answer " + status));
       if (content && content.schema) {
@@ -141,6 +141,8 @@ function drawOperation(path, method, operation) {
         body.append(make("p", {}, Object.keys(response.content || {}).join(", ") || "no body"));
       }
     }
+    const errors = answers.map(([status]) => status).filter((status) => status >= "400");
+    body.append(make("h3", {}, "Errors"), make("p", {}, errors.join(", ")));
     if (method === "GET" && !missing) body.append(make("h3", {}, "Try it"), tryForm(path, operation));
     details.append(body);
   });

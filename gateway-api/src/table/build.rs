@@ -284,6 +284,7 @@ impl Table {
             output: None,
             list: false,
             status: 200,
+            answers: Vec::new(),
             media: None,
             tagged: false,
             always: false,

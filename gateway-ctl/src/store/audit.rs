@@ -35,6 +35,8 @@ pub struct AuditTicket {
     /// The noun: `routing_policy`.
     pub resource_type: String,
     pub resource_id: Option<String>,
+    /// What the request calls the object: the entry's id where nothing better is known.
+    pub named: Option<String>,
     /// An object; never with secrets in it.
     pub details: Value,
 }
@@ -50,6 +52,7 @@ impl AuditTicket {
             action: action.into(),
             resource_type: resource_type.into(),
             resource_id: None,
+            named: None,
             details: Value::Null,
         }
     }
@@ -178,7 +181,9 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(head: &Head, ticket: AuditTicket, result: AuditResult, now: Timestamp) -> Entry {
-        let AuditTicket { actor, auth, ip, request_id, action, resource_type, resource_id, details } = ticket;
+        let AuditTicket { actor, auth, ip, request_id, action, resource_type, resource_id, named, details } =
+            ticket;
+        let resource_id = resource_id.or(named);
         let (id, at) = (head.id + 1, stamp(now, head.at));
         let details = if details.is_null() { Value::Object(Default::default()) } else { details };
         let entry = AuditEntry {

@@ -13,6 +13,7 @@ use gateway_ctl::clock::ManualClock;
 use gateway_ctl::store::{AuditEntry, AuditFilter, AuditTicket, Session};
 use gateway_model::kinds::{ApiKey, User};
 use gateway_model::{Role, Secret};
+use gateway_tests::documented::assert_documented;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -106,8 +107,10 @@ impl Site {
             },
         };
         request.extensions_mut().insert(ConnectInfo(peer));
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let response = dispatch::answer(self.api.clone(), request).await;
         let (parts, body) = response.into_parts();
+        assert_documented(&self.api, &method, &path, parts.status.as_u16());
         let endless = parts.headers.get("content-type").is_some_and(|media| media == "text/event-stream");
         let bytes =
             if endless { Default::default() } else { body.collect().await.expect("a body").to_bytes() };

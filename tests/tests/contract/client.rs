@@ -7,6 +7,7 @@ use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::Gateway;
 use gateway_api::table::Table;
 use gateway_api::{areas, dispatch};
+use gateway_tests::documented::assert_documented;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -79,8 +80,10 @@ impl Client {
 
     /// Sends any request.
     pub async fn raw(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let response = dispatch::answer(self.api.clone(), request).await;
         let (parts, body) = response.into_parts();
+        assert_documented(&self.api, &method, &path, parts.status.as_u16());
         let bytes = body.collect().await.expect("the body of an answer ends").to_bytes();
         let is_file =
             parts.headers.get("content-type").is_some_and(|media| media == "application/octet-stream");

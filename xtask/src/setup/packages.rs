@@ -15,6 +15,8 @@ pub enum Need {
     Build,
     /// Run the gateway and its peers in network namespaces
     Run,
+    /// Run every test suite
+    Test,
 }
 
 struct Package {
@@ -54,26 +56,33 @@ pub fn ensure(need: Need) -> Result<()> {
         return Ok(());
     }
     let names: Vec<&str> = missing.iter().map(|p| p.name).collect();
-    let by_hand = format!("apt-get update && apt-get install --no-install-recommends {}", names.join(" "));
     if process::find("apt-get").is_none() {
         let wanted: Vec<String> =
             missing.iter().map(|p| format!("    {:20} ({} of {})", p.program, p.why, p.name)).collect();
         bail!("this machine has no apt-get; install these programs by its own means:\n{}", wanted.join("\n"));
     }
-    if !process::is_root() {
-        bail!("packages are missing. Run:\n    sudo sh -c '{by_hand}'");
-    }
     for p in &missing {
         eprintln!("setup: {} is missing: {}", p.name, p.why);
     }
-    update()?;
-    let mut install = apt();
-    install.args(["install", "--yes", "--no-install-recommends"]).args(&names);
-    process::output(&mut install)?;
+    install(&names)?;
     match missing.iter().find(|p| process::find(p.program).is_none()) {
         Some(p) => bail!("package {} is installed, but `{}` is still not found", p.name, p.program),
         None => Ok(()),
     }
+}
+
+/// Installs Debian packages; only root may.
+pub fn install(names: &[&str]) -> Result<()> {
+    if !process::is_root() {
+        let names = names.join(" ");
+        bail!(
+            "packages are missing. Run:\n    sudo sh -c 'apt-get update && apt-get install --no-install-recommends {names}'"
+        );
+    }
+    update()?;
+    let mut install = apt();
+    install.args(["install", "--yes", "--no-install-recommends"]).args(names);
+    process::output(&mut install).map(drop)
 }
 
 /// Refreshes apt's lists; only root may.

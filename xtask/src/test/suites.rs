@@ -74,6 +74,15 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(20),
     },
     Suite {
+        name: "openapi",
+        what: "every row by its own description, tried by schemathesis",
+        work: Work::Target("openapi"),
+        quick: Quick::No,
+        root: false,
+        arguments: &[],
+        limit: minutes(20),
+    },
+    Suite {
         name: "authz",
         what: "accounts, keys, sessions, and every row by every kind of caller",
         work: Work::Target("authz"),

@@ -31,7 +31,8 @@ pub fn rows(t: &mut Table) {
     .summary("Compare the kernel with the plan now, and repair what differs");
     t.question("/policy/evaluate", "evaluate_policies", evaluate)
         .summary("What happens to the traffic of a device, and why")
-        .doc("A dry run by the function that decides in the kernel, over the applied policies. Nothing is sent.");
+        .doc("A dry run by the function that decides in the kernel, over the applied policies. Nothing is sent.")
+        .answers(&[Code::NotFound, Code::Conflict]);
     t.command("/policy/conflicts", "find_policy_conflicts", Effect::Reads, conflicts)
         .summary("Stored policies that stand in one another's way or lead nowhere")
         .access(Access::Check);

@@ -1,0 +1,126 @@
+//! Which statuses a row can answer with. They follow from what the row is; what only its handler knows it declares
+//! itself, with `Row::answers`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::access::Access;
+use crate::error::Code;
+use crate::table::{Effect, Method, Row};
+
+/// The statuses that the document names for a row.
+pub fn statuses(row: &Row) -> BTreeSet<u16> {
+    let mut statuses: BTreeSet<u16> = codes(row).into_iter().map(|code| code.status().as_u16()).collect();
+    if row.needs().is_none() {
+        statuses.insert(row.status);
+        if is_cached(row) {
+            statuses.insert(304);
+        }
+    }
+    statuses
+}
+
+/// The error codes that a row can answer with.
+fn codes(row: &Row) -> Vec<Code> {
+    // The dispatcher's own, in the order in which it comes to them.
+    let mut codes = vec![Code::RateLimited, Code::OriginNotAllowed, Code::Internal];
+    if row.access != Access::Open {
+        codes.extend([Code::Unauthenticated, Code::InvalidCredentials, Code::SessionExpired, Code::Forbidden]);
+    }
+    if row.needs().is_some() {
+        codes.push(Code::NotSupported);
+        return codes;
+    }
+    codes.extend([Code::InvalidParameter, Code::UpstreamTimeout]);
+    if !row.always {
+        codes.push(Code::NotReady);
+    }
+    if row.method != Method::Get {
+        codes.extend([Code::BadRequest, Code::PayloadTooLarge]);
+    }
+    if row.input.is_some() {
+        codes.extend([Code::ValidationFailed, Code::UnknownReference]);
+        if !row.binary {
+            codes.push(Code::UnsupportedMediaType);
+        }
+    }
+    if row.path.contains('{') {
+        codes.push(Code::NotFound);
+    }
+    if matches!(row.effect, Effect::Stores(_)) {
+        codes.extend([Code::Conflict, Code::ValidationFailed, Code::StorageFull]);
+    }
+    if row.tagged && row.method != Method::Get {
+        codes.push(Code::PreconditionFailed);
+    }
+    codes.extend(&row.answers);
+    codes
+}
+
+/// Answers to `If-None-Match`.
+fn is_cached(row: &Row) -> bool {
+    row.method == Method::Get && row.media.is_none()
+}
+
+/// The `responses` of a row, but for the success, which only the caller can describe.
+pub fn of(row: &Row, success: Value) -> Value {
+    let mut responses = Map::new();
+    for status in statuses(row) {
+        let response = match status {
+            _ if row.needs().is_none() && status == row.status => success.clone(),
+            304 => json!({"description": "Not modified: it still has the tag of If-None-Match"}),
+            _ => json!({"$ref": format!("#/components/responses/{status}")}),
+        };
+        responses.insert(status.to_string(), response);
+    }
+    Value::Object(responses)
+}
+
+/// The errors by their status, for the document's components.
+pub fn shared() -> Value {
+    let mut responses = Map::new();
+    for status in Code::ALL.iter().map(|code| code.status()).collect::<BTreeSet<_>>() {
+        let codes: Vec<&str> =
+            Code::ALL.iter().filter(|code| code.status() == status).map(|code| code.as_str()).collect();
+        let response = json!({
+            "description": format!("{}: {}", status.canonical_reason().unwrap_or("Error"), codes.join(", ")),
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+        });
+        responses.insert(status.as_u16().to_string(), response);
+    }
+    Value::Object(responses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::areas;
+
+    fn of_row(method: Method, path: &str) -> BTreeSet<u16> {
+        let table = areas::table();
+        let row = table.rows().iter().find(|row| row.method == method && row.path == path);
+        statuses(row.unwrap_or_else(|| panic!("no {path}")))
+    }
+
+    #[test]
+    fn what_a_row_is_says_what_it_can_answer() {
+        let create = of_row(Method::Post, "/devices");
+        for status in [201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503, 507] {
+            assert!(create.contains(&status), "{status}");
+        }
+        assert!(!create.contains(&200) && !create.contains(&404) && !create.contains(&501));
+        let read = of_row(Method::Get, "/devices/{id}");
+        assert!(read.contains(&304) && read.contains(&404) && !read.contains(&409) && !read.contains(&422));
+        let open = of_row(Method::Get, "/health");
+        assert!(!open.contains(&401) && open.contains(&403), "the host is looked at even there");
+    }
+
+    #[test]
+    fn what_is_not_built_has_no_success() {
+        for row in areas::table().rows().iter().filter(|row| row.needs().is_some()) {
+            let statuses = statuses(row);
+            assert!(statuses.contains(&501) && statuses.iter().all(|status| *status >= 400), "{}", row.path);
+        }
+    }
+}

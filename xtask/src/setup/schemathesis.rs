@@ -1,0 +1,46 @@
+//! schemathesis, which tries the API against its own OpenAPI document, in an environment of its own.
+
+use std::{fs, process::Command};
+
+use anyhow::{Context, Result};
+
+use super::packages;
+use crate::{paths, process};
+
+/// Makes sure of the versions that `requirements` pins. A folder that was left half made has no stamp.
+pub fn ensure() -> Result<()> {
+    let requirements = paths::schemathesis_requirements();
+    let wanted = fs::read_to_string(&requirements)
+        .with_context(|| format!("cannot read {}", requirements.display()))?;
+    let folder = paths::schemathesis();
+    let stamp = folder.join("installed.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    eprintln!("setup: installing schemathesis (25 MB to load)");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    environment()?;
+    let mut install = Command::new(folder.join("bin/python"));
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+    // Nothing that would have to be compiled, or would run code to be installed.
+    install.args(["--only-binary", ":all:", "--requirement"]).arg(&requirements);
+    process::output(&mut install)
+        .context("schemathesis cannot be installed. It needs Python's package registry")?;
+    fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// Debian's Python comes without the part that makes environments, and the package that has it has no program.
+fn environment() -> Result<()> {
+    if python(&["-m", "ensurepip", "--version"]).is_err() {
+        packages::install(&["python3-venv"])?;
+    }
+    let folder = paths::schemathesis();
+    python(&["-m", "venv", &folder.to_string_lossy()]).context("cannot make an environment for Python").map(drop)
+}
+
+fn python(arguments: &[&str]) -> Result<String> {
+    let program = process::find("python3").context("there is no python3")?;
+    process::output(Command::new(program).args(arguments))
+}
