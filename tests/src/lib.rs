@@ -6,8 +6,9 @@
 
 pub mod bpf_run;
 pub mod daemon;
-pub mod fuzz;
 pub mod documented;
+pub mod examples;
+pub mod fuzz;
 pub mod http;
 pub mod netns;
 pub mod process;

@@ -26,7 +26,12 @@ fn codes(row: &Row) -> Vec<Code> {
     // The dispatcher's own, in the order in which it comes to them.
     let mut codes = vec![Code::RateLimited, Code::OriginNotAllowed, Code::Internal];
     if row.access != Access::Open {
-        codes.extend([Code::Unauthenticated, Code::InvalidCredentials, Code::SessionExpired, Code::Forbidden]);
+        codes.extend([
+            Code::Unauthenticated,
+            Code::InvalidCredentials,
+            Code::SessionExpired,
+            Code::Forbidden,
+        ]);
     }
     if row.needs().is_some() {
         codes.push(Code::NotSupported);

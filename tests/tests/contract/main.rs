@@ -7,7 +7,6 @@ mod client;
 mod collections_dns;
 mod collections_routing;
 mod envelope;
-mod examples;
 mod export;
 mod objects;
 mod security;
@@ -15,3 +14,5 @@ mod settings;
 mod snapshots;
 mod table;
 mod views;
+
+use gateway_tests::examples;

@@ -37,7 +37,9 @@ fn environment() -> Result<()> {
         packages::install(&["python3-venv"])?;
     }
     let folder = paths::schemathesis();
-    python(&["-m", "venv", &folder.to_string_lossy()]).context("cannot make an environment for Python").map(drop)
+    python(&["-m", "venv", &folder.to_string_lossy()])
+        .context("cannot make an environment for Python")
+        .map(drop)
 }
 
 fn python(arguments: &[&str]) -> Result<String> {

@@ -1,0 +1,64 @@
+//! The document as schemathesis is given it: whole paths, and for each row an example that succeeds.
+
+use std::fmt::Write as _;
+
+use gateway_api::table::{API_ROOT, Row, Table};
+use gateway_api::{areas, openapi};
+use serde_json::{Map, Value, json};
+
+use crate::seeds;
+use crate::server::Server;
+
+/// The document of the API, without the rows that are tried elsewhere.
+pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
+    let table = areas::table();
+    let mut document = openapi::document(&table);
+    let mut paths = Map::new();
+    for row in table.rows() {
+        let name = format!("{} {}", row.method.as_str(), row.path);
+        if elsewhere.iter().any(|(known, _)| *known == name) {
+            continue;
+        }
+        let method = row.method.as_str().to_ascii_lowercase();
+        let mut operation = document["paths"][row.path][&method].take();
+        if row.needs().is_none() {
+            exemplify(server, row, &mut operation);
+        }
+        let item = paths.entry(row.full_path()).or_insert_with(|| json!({}));
+        item[&method] = operation;
+    }
+    // The servers of the document have the root of the API in them, and so do these paths now.
+    document["servers"] = json!([{"url": server.origin()}]);
+    document["paths"] = Value::Object(paths);
+    document
+}
+
+/// Gives the row's parameters and body the values of a request that succeeds.
+fn exemplify(server: &Server, row: &Row, operation: &mut Value) {
+    let Some(seed) = seeds::of(server, row) else { return };
+    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+        let name = parameter["name"].as_str().unwrap_or_default();
+        if let Some(value) = seed.parameters.iter().find(|(known, _)| *known == name) {
+            parameter["example"] = json!(value.1);
+        }
+    }
+    if let Some(body) = seed.body {
+        operation["requestBody"]["content"]["application/json"]["example"] = body;
+    }
+}
+
+/// What is not built may answer 501. One scenario is a sequence of requests in which one takes what others gave.
+pub fn configuration(table: &Table) -> String {
+    let mut text = String::from("[phases.stateful]\ngeneration.max-examples = 40\n");
+    for row in table.rows().iter().filter(|row| row.needs().is_some()) {
+        let path = if row.outside { row.path.to_owned() } else { format!("{API_ROOT}{}", row.path) };
+        write!(
+            text,
+            "[[operations]]\ninclude-name = \"{} {path}\"\n\
+             checks.not_a_server_error.expected-statuses = [\"2xx\", \"3xx\", \"4xx\", 501]\n",
+            row.method.as_str()
+        )
+        .expect("a string takes everything");
+    }
+    text
+}

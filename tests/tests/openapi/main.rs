@@ -1,0 +1,141 @@
+//! The API against its own description: schemathesis makes requests of the OpenAPI document, valid ones and such as are
+//! wrong in every way it knows, and holds each answer against it. No server error, no status that the document does not
+//! name for that row, every body as its schema says. Needs neither root nor network; `cargo xtask setup` installs it.
+
+mod description;
+mod seeds;
+mod server;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gateway_api::{areas, openapi};
+use gateway_tests::process::describe;
+use serde_json::{Value, json};
+use server::Server;
+
+/// Rows that are not tried here, and where they are instead.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("GET /events", "goes on for ever: contract views::events_tell_of_each_commit"),
+    ("POST /system/wipe", "takes away what the others are tried on: contract security, e2e wipe"),
+];
+
+/// Rows that nothing here can make succeed, and why. They are tried all the same.
+const REFUSED: &[(&str, &str)] = &[
+    ("POST /apply/revert", "a change that waits for it would bar the others: contract apply"),
+    ("POST /auth/setup", "there are accounts already: authz accounts"),
+];
+
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+    response_headers_conformance,response_schema_conformance,allow_header_conformance";
+
+#[test]
+fn every_row_answers_as_its_description_says() {
+    let server = Server::start();
+    let document = description::with_examples(&server, ELSEWHERE);
+    let outcome = run(&server, &document);
+    println!("{}", outcome.said);
+    assert!(outcome.passed, "see above");
+
+    let seen = server.seen();
+    let silent = |row: &str| ELSEWHERE.iter().any(|(known, _)| *known == row);
+    let (mut untried, mut never, mut tried) = (Vec::new(), Vec::new(), 0);
+    for row in areas::table().rows() {
+        let name = format!("{} {}", row.method.as_str(), row.path);
+        match seen.get(&row.operation) {
+            None if silent(&name) => {}
+            None => untried.push(name),
+            Some(statuses) => {
+                tried += statuses.values().sum::<usize>();
+                let succeeded = statuses.keys().any(|status| *status < 300);
+                if row.needs().is_none() && !succeeded {
+                    never.push(format!("{name}: {statuses:?}"));
+                }
+            }
+        }
+    }
+    println!("{tried} requests to {} rows", seen.len());
+    assert!(untried.is_empty(), "never asked: {untried:#?}");
+    let known: BTreeSet<&str> = REFUSED.iter().map(|(row, _)| *row).collect();
+    never.retain(|row| !known.iter().any(|known| row.starts_with(&format!("{known}:"))));
+    assert!(never.is_empty(), "asked, and never with success: {never:#?}");
+    // A run that tried next to nothing would find nothing.
+    assert!(tried > 5_000, "{tried} requests");
+}
+
+/// What finds nothing anywhere would find nothing here.
+#[test]
+fn a_description_that_lies_is_found_out() {
+    let server = Server::start();
+    let honest = openapi::document(&areas::table())["paths"]["/version"]["get"].clone();
+    let document = |operation: &Value| {
+        let mut document = openapi::document(&areas::table());
+        document["paths"] = json!({"/api/v1/version": {"get": operation}});
+        document
+    };
+    let outcome = run(&server, &document(&honest));
+    assert!(outcome.passed, "{}", outcome.said);
+    let mut lies = vec![honest.clone(), honest.clone()];
+    lies[0]["responses"] = json!({"204": {"description": "Nothing"}});
+    lies[1]["responses"]["200"]["content"]["application/json"]["schema"] = json!({"type": "array"});
+    for lie in lies {
+        let outcome = run(&server, &document(&lie));
+        assert!(!outcome.passed, "{}", outcome.said);
+        assert!(outcome.said.contains("GET /api/v1/version"), "{}", outcome.said);
+    }
+}
+
+struct Outcome {
+    passed: bool,
+    said: String,
+}
+
+fn run(server: &Server, document: &Value) -> Outcome {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("openapi.json");
+    fs::write(&file, document.to_string()).expect("written");
+    let configuration = folder.path().join("schemathesis.toml");
+    fs::write(&configuration, description::configuration(&areas::table())).expect("written");
+    let output = Command::new(program())
+        .current_dir(folder.path())
+        .arg("--config-file")
+        .arg(&configuration)
+        .arg("run")
+        .arg(&file)
+        .args([
+            "--url",
+            &server.origin(),
+            "--checks",
+            CHECKS,
+            "--phases",
+            "examples,coverage,fuzzing,stateful",
+        ])
+        .args([
+            "--max-examples",
+            "8",
+            "--seed",
+            "20261121",
+            "--generation-database",
+            "none",
+            "--workers",
+            "2",
+        ])
+        .args(["--request-timeout", "60", "--continue-on-failure", "--no-color", "--warnings", "off"])
+        .output()
+        .expect("schemathesis starts");
+    let said = [output.stdout, output.stderr].concat();
+    let said = format!("{}\n{}", String::from_utf8_lossy(&said), describe(output.status));
+    Outcome { passed: output.status.success(), said }
+}
+
+/// `SCHEMATHESIS`, or where the set-up puts it.
+fn program() -> PathBuf {
+    if let Some(told) = std::env::var_os("SCHEMATHESIS") {
+        return told.into();
+    }
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/schemathesis/bin/schemathesis");
+    assert!(place.is_file(), "no schemathesis: run `cargo xtask setup`, or name it in SCHEMATHESIS");
+    place
+}

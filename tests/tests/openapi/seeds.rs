@@ -1,0 +1,175 @@
+//! Requests that succeed, one for each row, and the objects that they are about. Each row has objects of its own: the
+//! order in which rows are tried is not known, and one of them deletes.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use gateway_api::table::{Method, Row};
+use gateway_tests::examples::{self, COLLECTIONS};
+use serde_json::{Value, json};
+
+use crate::server::Server;
+
+/// What to send.
+#[derive(Default)]
+pub struct Seed {
+    pub parameters: Vec<(&'static str, String)>,
+    pub body: Option<Value>,
+}
+
+const PASSPHRASE: &str = "correct horse battery";
+
+/// A number that no other object has.
+fn number() -> u8 {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A request that succeeds, after making what it needs. Nothing if the row needs neither parameters nor a body.
+pub fn of(server: &Server, row: &Row) -> Option<Seed> {
+    let placeholder = gateway_api::table::placeholders(row.path).next();
+    let body = body(server, row);
+    if placeholder.is_none() {
+        return body.map(|body| Seed { body: Some(body), ..Seed::default() });
+    }
+    let mut parameters = Vec::new();
+    match row.path {
+        "/settings/{key}" => {
+            if row.method == Method::Delete {
+                server.call("PUT", "/settings/network.mode", Some(&json!({"value": "primary"})));
+            }
+            let key = if row.method == Method::Delete { "network.mode" } else { "log.level" };
+            parameters.push(("key", key.to_owned()));
+        }
+        "/references/{type}/{id}" => {
+            parameters.push(("type", "trust-class".to_owned()));
+            parameters.push(("id", "standard".to_owned()));
+        }
+        "/auth/tokens/{id}" => {
+            parameters.push(("id", session(server)));
+        }
+        _ => {
+            let made = object(server, row.path)?;
+            parameters.push((placeholder?, made));
+        }
+    }
+    Some(Seed { parameters, body })
+}
+
+/// The collection that the path is about.
+fn collection(path: &str) -> Option<&'static examples::Example> {
+    let of = path.replace("/gateway-nodes", "/nodes");
+    COLLECTIONS.iter().chain([&examples::dns::RECORDS]).find(|example| of.starts_with(example.path))
+}
+
+/// Makes the object of an item path; its id.
+fn object(server: &Server, path: &str) -> Option<String> {
+    let made = match path {
+        path if path.starts_with("/alerts/rules") => server.call("GET", "/alerts/rules", None)[0].take(),
+        path if path.starts_with("/auth/users") => server.call("POST", "/auth/users", Some(&user())),
+        path if path.starts_with("/auth/keys") => server.call(
+            "POST",
+            "/auth/keys",
+            Some(&json!({"name": format!("key {}", number()), "role": "viewer"})),
+        ),
+        path => {
+            let (path, body) = make(server, path)?;
+            server.call("POST", path, Some(&body))
+        }
+    };
+    made["id"].as_str().map(str::to_owned)
+}
+
+/// Path and body that make an object, after what it refers to.
+fn make(server: &Server, path: &str) -> Option<(&'static str, Value)> {
+    let n = number();
+    if path.starts_with("/exceptions") {
+        let device = server.call("POST", "/devices", Some(&examples::device(n)));
+        return Some(("/exceptions", json!({"type": "quarantine", "device_id": device["id"]})));
+    }
+    if path.starts_with("/splitting/endpoints") {
+        let tunnel = server.call("POST", "/tunnels", Some(&examples::tunnel(n)));
+        return Some(("/splitting/endpoints", json!({"tunnel": tunnel["name"]})));
+    }
+    if path.starts_with("/dns/records") {
+        let zones = server.call("GET", "/dns/zones", None);
+        let there = zones
+            .as_array()
+            .is_some_and(|zones| zones.iter().any(|zone| zone["name"] == examples::dns::ZONE));
+        if !there {
+            server.call("POST", "/dns/zones", Some(&json!({"name": examples::dns::ZONE})));
+        }
+    }
+    let example = collection(path)?;
+    Some((example.path, (example.body)(n)))
+}
+
+fn user() -> Value {
+    json!({"username": format!("user-{}", number()), "password": PASSPHRASE, "role": "viewer"})
+}
+
+/// Signs somebody in; the id of the session.
+fn session(server: &Server) -> String {
+    let user = user();
+    server.call("POST", "/auth/users", Some(&user));
+    server.call("POST", "/auth/login", Some(&json!({"username": user["username"], "password": PASSPHRASE})));
+    let sessions = server.call("GET", "/auth/tokens", None);
+    sessions[0]["id"].as_str().expect("a session").to_owned()
+}
+
+fn body(server: &Server, row: &Row) -> Option<Value> {
+    row.input?;
+    Some(match (row.method, row.path) {
+        (_, "/apply" | "/validate") => {
+            json!({"resources": {"devices": [{"name": format!("planned {}", number())}]}})
+        }
+        (_, "/rollback") => {
+            let plan = json!({"resources": {"devices": [{"name": format!("planned {}", number())}]}});
+            json!({"snapshot": server.call("POST", "/apply", Some(&plan))["snapshot"]})
+        }
+        (_, "/config/import") => server.call("GET", "/config/export", None),
+        (_, "/backup/import") => {
+            let export = server.call("POST", "/backup/export", Some(&json!({"passphrase": PASSPHRASE})));
+            json!({"passphrase": PASSPHRASE, "content": export["content"]})
+        }
+        (
+            _,
+            "/config/export-encrypted"
+            | "/backup/export-encrypted"
+            | "/backup/export"
+            | "/secrets/set-passphrase",
+        ) => {
+            json!({"passphrase": PASSPHRASE})
+        }
+        (_, "/tunnels/import-wireguard") => {
+            json!({"name": format!("imported-{}", number()), "config": examples::WIREGUARD_CONF})
+        }
+        (Method::Delete, _) => json!({"domains": ["site.example"]}),
+        (_, "/auth/login") => {
+            let user = user();
+            server.call("POST", "/auth/users", Some(&user));
+            json!({"username": user["username"], "password": PASSPHRASE})
+        }
+        (_, "/auth/change-password") => {
+            let user = user();
+            server.call("POST", "/auth/users", Some(&user));
+            json!({"username": user["username"], "current_password": PASSPHRASE, "new_password": "another horse battery"})
+        }
+        (_, "/auth/setup") => json!({"username": "first", "password": PASSPHRASE}),
+        (_, "/auth/users") => user(),
+        (_, "/auth/users/{id}") => json!({"username": format!("user-{}", number()), "role": "operator"}),
+        (_, "/auth/keys") => json!({"name": format!("key {}", number()), "role": "viewer"}),
+        (_, "/policy/evaluate") => {
+            let device = server.call("POST", "/devices", Some(&examples::device(number())));
+            json!({"device_id": device["id"]})
+        }
+        (_, "/test-definitions/run") => json!({}),
+        (_, "/system/deadman") => json!({"enabled": true, "hours": 24}),
+        (_, "/pq-crypto") => json!({"mode": "preferred"}),
+        (_, "/settings/{key}") => json!({"value": "debug"}),
+        // Examples with fields that are shown only are passed over.
+        (_, "/alerts/rules/{id}") => json!({"name": "A tunnel is down", "severity": "critical"}),
+        // One thing of a kind: what is shown may come back.
+        (Method::Put, path) if !path.contains('{') => server.call("GET", path, None),
+        (_, path) => make(server, path)?.1,
+    })
+}

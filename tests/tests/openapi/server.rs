@@ -1,0 +1,96 @@
+//! The API behind its real listener, over a store of its own and no kernel, with a count of what it answered.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use gateway_api::context::{Api, Settings};
+use gateway_api::gateway::Gateway;
+use gateway_api::table::Method;
+use gateway_api::{areas, dispatch, serve};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+/// Operation to status to the number of such answers.
+pub type Seen = BTreeMap<String, BTreeMap<u16, usize>>;
+
+pub struct Server {
+    runtime: Runtime,
+    api: Arc<Api>,
+    address: SocketAddr,
+    seen: Arc<Mutex<Seen>>,
+    _stop: watch::Sender<bool>,
+    _folder: tempfile::TempDir,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        let folder = tempfile::tempdir().expect("a folder");
+        let runtime = Runtime::new().expect("a runtime");
+        let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
+        let api = Api::new(areas::table(), gateway, Settings::default()).expect("no duplicates");
+        let seen = Arc::new(Mutex::new(Seen::new()));
+        let (counted, counting) = (api.clone(), seen.clone());
+        let count = middleware::from_fn(move |request: Request, next: Next| {
+            let (api, seen) = (counted.clone(), counting.clone());
+            async move {
+                let operation = operation(&api, &request);
+                let response = next.run(request).await;
+                if let Some(operation) = operation {
+                    let mut seen = seen.lock().expect("nobody panicked");
+                    *seen.entry(operation).or_default().entry(response.status().as_u16()).or_default() += 1;
+                }
+                response
+            }
+        });
+        let router = dispatch::router(api.clone()).layer(count);
+        let (stop, stopping) = watch::channel(false);
+        let address = runtime.block_on(async {
+            let listener =
+                tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+            let address = listener.local_addr().expect("an address");
+            drop(serve::tcp(listener, router, None, serve::Limits::default(), stopping));
+            address
+        });
+        Server { runtime, api, address, seen, _stop: stop, _folder: folder }
+    }
+
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn seen(&self) -> Seen {
+        self.seen.lock().expect("nobody panicked").clone()
+    }
+
+    /// Asks in process, past the count; `data` of the answer, which must be a success.
+    pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("/api/v1{path}"))
+            .header("host", "localhost")
+            .header("content-type", "application/json");
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let request = request.body(body).expect("a request");
+        let bytes = self.runtime.block_on(async {
+            let response = dispatch::answer(self.api.clone(), request).await;
+            let status = response.status();
+            let bytes = response.into_body().collect().await.expect("an end").to_bytes();
+            assert!(status.is_success(), "{method} {path}: {}", String::from_utf8_lossy(&bytes));
+            bytes
+        });
+        let mut answer: Value = serde_json::from_slice(&bytes).expect("JSON");
+        answer["data"].take()
+    }
+}
+
+fn operation(api: &Api, request: &Request) -> Option<String> {
+    let found = api.routes.find(request.uri().path())?;
+    let position = Method::from_http(request.method()).and_then(|method| found.rows.get(&method))?;
+    Some(api.table.rows()[*position].operation.clone())
+}
