@@ -31,6 +31,7 @@ pub struct Daemon {
     directory: TempDir,
     pins: PathBuf,
     api: Api,
+    environment: Vec<(String, PathBuf)>,
 }
 
 impl Daemon {
@@ -46,7 +47,9 @@ impl Daemon {
             tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
         let pins = prefix.pin_directory();
         let api = Api { entrance: gateway.entrance() };
-        let daemon = Self { process: None, program, entrance: gateway.entrance(), directory, pins, api };
+        let entrance = gateway.entrance();
+        let environment = Vec::new();
+        let daemon = Self { process: None, program, entrance, directory, pins, api, environment };
         let configuration = json!({
             "state_dir": daemon.state_directory(),
             "runtime_dir": daemon.directory.path().join("run"),
@@ -58,6 +61,22 @@ impl Daemon {
         let text = serde_yaml::to_string(&configuration).context("configuration")?;
         fs::write(daemon.configuration_file(), text).context("write the configuration")?;
         Ok(daemon)
+    }
+
+    /// Adds to the configuration file, which the next start reads. Objects are merged.
+    pub fn configure(&self, more: &Value) -> Result<()> {
+        let file = self.configuration_file();
+        let text = fs::read_to_string(&file).context("read the configuration")?;
+        let mut configuration: Value = serde_yaml::from_str(&text).context("configuration")?;
+        merge(&mut configuration, more);
+        let text = serde_yaml::to_string(&configuration).context("configuration")?;
+        fs::write(&file, text).context("write the configuration")
+    }
+
+    /// What the daemon finds in its environment from the next start on.
+    pub fn set_environment(&mut self, name: &str, value: PathBuf) {
+        self.environment.retain(|(known, _)| known != name);
+        self.environment.push((name.to_owned(), value));
     }
 
     /// Starts the daemon and waits until it says that it is well.
@@ -78,9 +97,15 @@ impl Daemon {
 
     /// Starts the daemon anew after it has ended by itself or by somebody else's hand.
     pub fn start_again(&mut self) -> Result<()> {
+        self.spawn_again()?;
+        self.wait_until_well()
+    }
+
+    /// The same without waiting.
+    pub fn spawn_again(&mut self) -> Result<()> {
         ensure!(self.ended().is_some(), "the daemon runs still");
         self.process = None;
-        self.start()
+        self.spawn()
     }
 
     pub fn wait_until_well(&mut self) -> Result<()> {
@@ -104,6 +129,7 @@ impl Daemon {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(&self.program);
         command.args(subcommand).arg("--config").arg(self.configuration_file());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         let entrance = self.entrance.clone();
         // SAFETY: the closure makes one async-signal-safe system call.
         unsafe { command.pre_exec(move || entrance.enter()) };
@@ -180,6 +206,17 @@ impl Drop for Daemon {
                 let _ = fs::copy(self.log_file(), kept);
             }
         }
+    }
+}
+
+fn merge(into: &mut Value, more: &Value) {
+    match (into, more) {
+        (Value::Object(into), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, more) => *into = more.clone(),
     }
 }
 

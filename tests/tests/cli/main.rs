@@ -7,6 +7,7 @@ mod client;
 mod completion;
 mod failures;
 mod golden;
+mod sign_in;
 mod streams;
 mod table;
 

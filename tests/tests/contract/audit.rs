@@ -30,8 +30,9 @@ async fn dependent(client: &Client, path: &str) -> Option<(&'static str, Value)>
     None
 }
 
-/// Uses a row so that it succeeds, after making what it needs. Nothing if no way is known here.
-async fn succeed(client: &Client, row: &Row) -> Option<(usize, Answer)> {
+/// Uses a row so that it succeeds unless the headers keep it from that, after making what it needs. Nothing if no way
+/// is known here.
+async fn succeed(client: &Client, row: &Row, headers: &[(&str, &str)]) -> Option<(usize, Answer)> {
     // An alias does what the other path does.
     let of = row.path.replace("/gateway-nodes", "/nodes");
     let collection = COLLECTIONS.iter().find(|example| of.starts_with(example.path));
@@ -100,7 +101,7 @@ async fn succeed(client: &Client, row: &Row) -> Option<(usize, Answer)> {
         _ => return None,
     };
     let before = client.audit_count().await;
-    Some((before, client.send(row.method.as_str(), &path, body, &[]).await))
+    Some((before, client.send(row.method.as_str(), &path, body, headers).await))
 }
 
 #[tokio::test]
@@ -114,7 +115,7 @@ async fn every_change_that_is_built_leaves_exactly_one_entry() {
     let mut tried = BTreeSet::new();
     for row in changes {
         let client = Client::new();
-        let Some((before, answer)) = succeed(&client, row).await else {
+        let Some((before, answer)) = succeed(&client, row, &[]).await else {
             panic!("{}: this test does not know how to use it", name(row));
         };
         assert!(answer.status < 300, "{}: {}", name(row), answer.text);
@@ -171,6 +172,76 @@ async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_s
         }
     }
     assert!(failed >= 10 && succeeded >= 2, "{failed} failed, {succeeded} succeeded");
+}
+
+/// Of every row that takes a condition: a stale one.
+#[tokio::test]
+async fn every_change_on_a_stale_condition_leaves_exactly_one_entry() {
+    let table = gateway_api::areas::table();
+    let rows = table.rows().iter().filter(|row| {
+        row.tagged && row.area != "auth" && row.needs().is_none() && row.effect.audit().is_some()
+    });
+    let mut refused = 0;
+    for row in rows.filter(|row| row.status != 201) {
+        let client = Client::new();
+        let Some((before, answer)) = succeed(&client, row, &[("if-match", "\"999999\"")]).await else {
+            panic!("{}: this test does not know how to use it", name(row));
+        };
+        answer.error(412, "precondition_failed");
+        assert_eq!(client.audit_count().await, before + 1, "{}", name(row));
+        let entry = client.last_audit().await;
+        let audit = row.effect.audit().expect("a change");
+        assert_eq!((&entry["action"], &entry["result"]), (&json!(audit.action), &json!("failed")), "{entry}");
+        assert_eq!(entry["details"]["error"], "precondition_failed", "{}", name(row));
+        if row.path.contains('{') {
+            assert!(entry["resource_id"].is_string(), "{}: {entry}", name(row));
+        }
+        refused += 1;
+    }
+    assert!(refused >= 40, "{refused}");
+}
+
+/// Of every collection whose objects have something of their own: the same object twice.
+#[tokio::test]
+async fn every_duplicate_leaves_exactly_one_entry() {
+    let mut refused = 0;
+    for example in COLLECTIONS {
+        let client = Client::new();
+        client.create(example.path, (example.body)(1)).await;
+        let before = client.audit_count().await;
+        let answer = client.post(example.path, (example.body)(1)).await;
+        assert_eq!(client.audit_count().await, before + 1, "{}", example.path);
+        let result = &client.last_audit().await["result"];
+        match answer.status {
+            201 => assert_eq!(result, "success", "{}", example.path),
+            409 | 422 => {
+                refused += 1;
+                assert_eq!(result, "failed", "{}", example.path);
+            }
+            other => panic!("{}: {other} {}", example.path, answer.text),
+        }
+    }
+    assert!(refused >= 15, "{refused}");
+}
+
+#[tokio::test]
+async fn the_entry_of_a_setting_names_its_key() {
+    let client = Client::new();
+    let key = "/settings/log.level";
+    for (method, body, result) in [
+        ("PUT", Some(json!({"value": "debug"})), "success"),
+        ("PUT", Some(json!({"value": "debug"})), "success"),
+        ("PUT", Some(json!({"value": "loud"})), "failed"),
+        ("DELETE", None, "success"),
+    ] {
+        client.send(method, key, body, &[]).await;
+        let entry = client.last_audit().await;
+        assert_eq!(
+            (&entry["resource_type"], &entry["resource_id"]),
+            (&json!("setting"), &json!("log.level"))
+        );
+        assert_eq!(entry["result"], result, "{entry}");
+    }
 }
 
 #[tokio::test]

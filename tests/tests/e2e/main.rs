@@ -12,6 +12,7 @@ mod splitting;
 mod swap;
 mod timed_confirm;
 mod tunnels;
+mod wipe;
 
 use std::net::IpAddr;
 use std::time::Duration;
