@@ -49,7 +49,11 @@ pub fn load(path: &Path) -> Result<Bootstrap, Error> {
 
 /// What the engine is told of it.
 pub fn engine(config: &Bootstrap) -> engine::Config {
-    let uplink = |name: &gateway_model::IfName| UplinkSettings { interface: name.to_string(), gateway: None };
+    let gateway = |name: &gateway_model::IfName| {
+        config.wans().find(|wan| wan.interface == *name).and_then(bootstrap::Wan::gateway_address)
+    };
+    let uplink =
+        |name: &gateway_model::IfName| UplinkSettings { interface: name.to_string(), gateway: gateway(name) };
     engine::Config {
         pin_dir: config.bpf.pin_dir.clone(),
         network: Network {

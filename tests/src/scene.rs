@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::daemon::{Api, Daemon};
+use crate::tap::Tap;
 use crate::topology::{Host, Topology};
 use crate::wait::wait_ok;
 use crate::wireguard::Exit;
@@ -34,6 +35,16 @@ impl Scene {
         let network = Topology::build()?;
         let daemon = Daemon::prepare(&network)?;
         Ok(Self { daemon, network })
+    }
+
+    /// A running daemon with two uplinks; the tap on the second.
+    pub fn start_with_two_uplinks() -> Result<(Self, Tap)> {
+        let mut scene = Self::prepare()?;
+        let tap = scene.network.add_uplink()?;
+        let wans = json!([{"name": "one", "interface": "eth0"}, {"name": "two", "interface": "eth2"}]);
+        scene.daemon.configure(&json!({"network": {"wans": wans}}))?;
+        scene.daemon.start()?;
+        Ok((scene, tap))
     }
 
     pub fn api(&self) -> &Api {

@@ -5,6 +5,7 @@
 //! | HTTP | TCP 80, 8080 | `GET /ip`: the client's address |
 //! | ident | TCP 7007 | for each line: the client's address; the connection stays |
 //! | ident | UDP 7007 | the client's address, a space, the datagram |
+//! | bulk | TCP 7008 | takes eight bytes of a length and so many bytes, and gives as many back |
 //! | sink | UDP 53 | a refusal in the form of DNS |
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use crate::netns::Namespace;
 pub const HTTP: u16 = 80;
 pub const HTTP_OTHER: u16 = 8080;
 pub const IDENT: u16 = 7007;
+pub const BULK: u16 = 7008;
 pub const DNS: u16 = 53;
 
 /// How soon a service notices that it should end.
@@ -46,6 +48,7 @@ impl Services {
             services.listen(namespace, (address, HTTP).into(), answer_http)?;
             services.listen(namespace, (address, HTTP_OTHER).into(), answer_http)?;
             services.listen(namespace, (address, IDENT).into(), answer_lines)?;
+            services.listen(namespace, (address, BULK).into(), move_bulk)?;
             services.receive(namespace, (address, IDENT).into(), |from, datagram| {
                 [format!("{} ", from.ip()).as_bytes(), datagram].concat()
             })?;
@@ -163,6 +166,17 @@ fn answer_lines(stream: TcpStream, from: SocketAddr) -> io::Result<()> {
             (&stream).write_all(format!("{}\n", from.ip()).as_bytes())?;
         }
     }
+}
+
+fn move_bulk(stream: TcpStream, _: SocketAddr) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(CLIENT_PATIENCE))?;
+    let mut length = [0; 8];
+    (&stream).read_exact(&mut length)?;
+    let length = u64::from_be_bytes(length);
+    io::copy(&mut (&stream).take(length), &mut io::sink())?;
+    io::copy(&mut io::repeat(0x47).take(length), &mut &stream)?;
+    Ok(())
 }
 
 /// The query with the response bit and the code REFUSED set.

@@ -7,6 +7,7 @@
 
 mod frame;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::ErrorKind;
 use std::mem::MaybeUninit;
@@ -41,11 +42,16 @@ pub struct Rules {
 
 impl Rules {
     pub fn of_the_topology(exits: [Place; 2]) -> Self {
+        Self::of_an_uplink([WAN_V4.into(), WAN_V6.into()], exits)
+    }
+
+    /// For an uplink on which the gateway has these addresses.
+    pub fn of_an_uplink(own: [IpAddr; 2], exits: [Place; 2]) -> Self {
         let endpoints = exits
             .iter()
             .flat_map(|exit| [SocketAddr::from((exit.v4, PORT)), SocketAddr::from((exit.v6, PORT))])
             .collect();
-        Self { own: [WAN_V4.into(), WAN_V6.into()], endpoints }
+        Self { own, endpoints }
     }
 
     fn judge(&self, frame: &Frame<'_>) -> Class {
@@ -138,6 +144,10 @@ impl ByFamily {
 pub struct Counts {
     /// Packets of a tunnel to one of the exits.
     pub tunnel: ByFamily,
+    /// The same by the exit's address.
+    pub endpoints: BTreeMap<IpAddr, u64>,
+    /// Those of them that came in pieces, counted by their later fragments.
+    pub fragments: u64,
     /// ARP, neighbour discovery, group membership, errors about packets of a tunnel.
     pub housekeeping: ByFamily,
     /// Traffic of the tests, or of a LAN address, outside of a tunnel.
@@ -260,7 +270,13 @@ impl Shared {
     fn count(&self, frame: &Frame<'_>, counts: &mut Counts) {
         let class = self.rules.judge(frame);
         match class {
-            Class::Tunnel => counts.tunnel.add(frame),
+            Class::Tunnel => {
+                counts.tunnel.add(frame);
+                if let Frame::Ip(packet) = frame {
+                    *counts.endpoints.entry(packet.destination).or_default() += 1;
+                    counts.fragments += u64::from(packet.later_fragment);
+                }
+            }
             Class::Housekeeping => counts.housekeeping.add(frame),
             Class::Leak => {
                 counts.leaked.add(frame);

@@ -25,6 +25,9 @@ pub const LAN_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 10, 1);
 pub const LAN_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x10, 0, 0, 0, 0, 0, 1);
 pub const WAN_V4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
 pub const WAN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x113, 0, 0, 0, 0, 2);
+/// On the second uplink, where a test has one.
+pub const OTHER_WAN_V4: Ipv4Addr = Ipv4Addr::new(203, 0, 114, 2);
+pub const OTHER_WAN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x114, 0, 0, 0, 0, 2);
 /// Servers in the internet; the second serves as "another destination".
 pub const SERVER_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 pub const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x18, 0, 0, 0, 0, 1);
@@ -61,6 +64,11 @@ pub fn other_server(ipv6: bool) -> IpAddr {
 /// The gateway's own address on the uplink: what the internet sees of traffic that went out directly.
 pub fn wan(ipv6: bool) -> IpAddr {
     if ipv6 { WAN_V6.into() } else { WAN_V4.into() }
+}
+
+/// The same on the second uplink.
+pub fn other_wan(ipv6: bool) -> IpAddr {
+    if ipv6 { OTHER_WAN_V6.into() } else { OTHER_WAN_V4.into() }
 }
 
 /// A host of the LAN.
@@ -116,6 +124,23 @@ impl Topology {
             "table inet plain {\n chain out {\n type nat hook postrouting priority srcnat\n \
              oifname \"eth0\" masquerade\n }\n}\n",
         )
+    }
+
+    /// Gives the gateway a second uplink, eth2, by which its main table leads out only when the first is gone; the tap
+    /// at its far end.
+    pub fn add_uplink(&self) -> Result<Tap> {
+        self.gateway.ip(&format!(
+            "link add eth2 type veth peer name up1 netns {}\nlink set eth2 address 02:00:00:11:40:02\n\
+             address add {OTHER_WAN_V4}/24 dev eth2\naddress add {OTHER_WAN_V6}/64 dev eth2 nodad\nlink set eth2 up",
+            self.internet.name()
+        ))?;
+        self.internet.ip("link set up1 address 02:00:00:11:40:01\naddress add 203.0.114.1/24 dev up1\n\
+             address add 2001:db8:114::1/64 dev up1 nodad\nlink set up1 up")?;
+        self.gateway.ip(
+            "route add default via 203.0.114.1 metric 200\nroute add default via 2001:db8:114::1 metric 2000",
+        )?;
+        let own = [OTHER_WAN_V4.into(), OTHER_WAN_V6.into()];
+        Tap::open(&self.internet, "up1", Rules::of_an_uplink(own, [EXIT_A, EXIT_B]))
     }
 
     /// Returns once the gateway receives nothing from its LAN any more: what was sent before has been dealt with.

@@ -2,7 +2,7 @@
 
 mod load;
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::http::exchange;
-use crate::services::{HTTP, IDENT};
+use crate::services::{BULK, HTTP, IDENT};
 use crate::tap::MARK;
 use crate::topology::Host;
 
@@ -127,6 +127,19 @@ impl TcpFlow {
         };
         Answer::of(talk(), started)
     }
+}
+
+/// Sends so many bytes to a server over TCP and takes as many back; how long that took.
+pub fn transfer(host: &Host, server: IpAddr, bytes: u64) -> io::Result<Duration> {
+    let started = Instant::now();
+    let to = SocketAddr::from((server, BULK));
+    let connection = host.namespace.within(|| TcpStream::connect_timeout(&to, PATIENCE))?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    connection.set_write_timeout(Some(PATIENCE))?;
+    (&connection).write_all(&bytes.to_be_bytes())?;
+    io::copy(&mut io::repeat(0x57).take(bytes), &mut &connection)?;
+    let came = io::copy(&mut (&connection).take(bytes), &mut io::sink())?;
+    if came == bytes { Ok(started.elapsed()) } else { Err(ErrorKind::UnexpectedEof.into()) }
 }
 
 /// A UDP flow: one local port, one server.

@@ -19,6 +19,8 @@ impl Mark {
     pub const BLOCK: Mark = Mark(0x4700_8003);
     /// Outer packets of tunnels and other traffic of the daemon itself.
     pub const OWN: Mark = Mark(0x4701_0000);
+    /// Outer packets of a tunnel whose carrier is missing: rejected like those of [`Mark::REJECT`].
+    pub const OWN_NOWHERE: Mark = Mark(0x4701_8002);
 
     /// The mark of a leg.
     pub const fn leg(number: u8) -> Mark {

@@ -2,8 +2,10 @@
 //!
 //! Routing follows the *applied* policies; devices, groups, classes, tunnels and exceptions count as they are.
 
+mod carriers;
 mod devices;
 mod exceptions;
+mod hops;
 mod legs;
 mod policies;
 mod prefixes;
@@ -22,7 +24,7 @@ use crate::facts::Facts;
 use crate::network::Network;
 use crate::plan::Plan;
 
-pub use legs::{Leg, LegKind, Legs, tunnel_interface};
+pub use legs::{Carrier, Leg, LegKind, Legs, tunnel_interface};
 
 /// What is compiled.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +71,8 @@ pub struct HopState {
     pub hop: Hop,
     /// Number of the leg it is, 0 if it is none.
     pub leg: u8,
+    /// Number of the proxy it is, 0 if it is none.
+    pub proxy: u8,
     pub usable: bool,
     /// Why it is not usable, in words for people; empty when it is.
     pub reason: String,

@@ -82,7 +82,7 @@ pub fn conflicts(input: &Input<'_>, compiled: &Compiled) -> Vec<Conflict> {
         cover.add(place, &sources);
         targets::check(input, compiled, policy, &sources, &mut found);
     }
-    targets::underlays(&policies, &mut found);
+    targets::underlays(input, &policies, &mut found);
     found
 }
 

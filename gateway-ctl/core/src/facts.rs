@@ -18,6 +18,8 @@ pub struct Facts {
     pub neighbours: BTreeMap<[u8; 6], BTreeSet<IpAddr>>,
     /// Health of tunnels by id; a tunnel that is not here is down.
     pub tunnels: BTreeMap<String, TunnelFact>,
+    /// Proxies by id; one that is not here is unavailable.
+    pub proxies: BTreeMap<String, ProxyFact>,
     /// Names of tunnel endpoints as last resolved.
     pub endpoints: BTreeMap<String, SocketAddr>,
 }
@@ -47,4 +49,13 @@ pub struct TunnelFact {
     pub usable: bool,
     /// Why it is not usable, in words for people.
     pub reason: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ProxyFact {
+    pub usable: bool,
+    /// Why it is not usable, in words for people.
+    pub reason: String,
+    /// It takes UDP, too.
+    pub udp: bool,
 }

@@ -5,6 +5,7 @@
 
 mod drift;
 mod fail_closed;
+mod paths;
 mod restart;
 mod routing;
 mod sources;

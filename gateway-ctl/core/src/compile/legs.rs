@@ -1,14 +1,17 @@
 //! Ways out: which uplinks and tunnels there are, by what number, and whether they can be used.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
+use gateway_common::wire::Mark;
 use gateway_model::Tunnel;
 use gateway_model::id::Id;
 use gateway_model::kinds::routing_policy::{Hop, HopType};
-use gateway_model::kinds::tunnel::{TunnelType, Uplink};
+use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
+use serde::Serialize;
 
-use super::Input;
+use super::{Input, carriers};
 
 /// Uplinks have the numbers before, tunnels those after it.
 const FIRST_TUNNEL: u32 = 16;
@@ -32,8 +35,7 @@ pub struct Leg {
     pub usable: bool,
     /// Why it is not usable; empty when it is.
     pub reason: String,
-    /// The leg that carries this one's outer packets; none is the default way.
-    pub carrier: Option<u8>,
+    pub carrier: Carrier,
     /// Share in a pool.
     pub weight: u32,
     /// Bytes of an inner packet.
@@ -46,8 +48,34 @@ pub enum LegKind {
     Tunnel(Id),
 }
 
-/// Overhead of WireGuard over IPv6: 40 + 8 + 32.
-const WIREGUARD_OVERHEAD: u32 = 80;
+/// What takes a leg's outer packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Carrier {
+    /// The default way.
+    Default,
+    Leg(u8),
+    /// What should carry them is missing: they do not leave.
+    Nowhere,
+}
+
+impl Carrier {
+    /// Mark of the outer packets.
+    pub fn mark(self) -> u32 {
+        match self {
+            Carrier::Default => Mark::OWN.0,
+            Carrier::Leg(number) => Mark::OWN.0 | u32::from(number),
+            Carrier::Nowhere => Mark::OWN_NOWHERE.0,
+        }
+    }
+
+    pub fn leg(self) -> Option<u8> {
+        match self {
+            Carrier::Leg(number) => Some(number),
+            Carrier::Default | Carrier::Nowhere => None,
+        }
+    }
+}
 
 impl Legs {
     pub(super) fn of(input: &Input<'_>) -> Legs {
@@ -61,8 +89,7 @@ impl Legs {
                 legs.by_number.insert(leg.number, leg);
             }
         }
-        legs.set_carriers(input);
-        legs.settle();
+        carriers::settle(input, &mut legs);
         legs
     }
 
@@ -91,73 +118,12 @@ impl Legs {
         self.by_number.values().filter(|leg| leg.kind == LegKind::Uplink)
     }
 
-    fn by_hop(&self, hop: &Hop) -> Option<u8> {
+    /// The leg that a hop is. Proxies and mesh peers are none.
+    pub fn of_hop(&self, hop: &Hop) -> Option<&Leg> {
         match hop.r#type {
-            HopType::Vpn => self.tunnels.get(&hop.target).copied(),
-            HopType::Interface => self.uplinks.get(&hop.target).copied(),
+            HopType::Vpn => self.tunnel(&hop.target),
+            HopType::Interface => self.uplink(&hop.target),
             HopType::Proxy | HopType::MeshPeer => None,
-        }
-    }
-
-    /// What carries what: applied policies say so, else the tunnel's own setting.
-    fn set_carriers(&mut self, input: &Input<'_>) {
-        for tunnel in input.state.tunnels.iter() {
-            let Some(number) = self.tunnels.get(&tunnel.name).copied() else { continue };
-            let Uplink::Interface(name) = &tunnel.uplink else { continue };
-            let carrier = self.uplinks.get(name.as_str()).copied();
-            if let Some(leg) = self.by_number.get_mut(&number) {
-                leg.carrier = carrier;
-                if carrier.is_none() {
-                    leg.usable = false;
-                    leg.reason = format!("its uplink {name} is not configured");
-                }
-            }
-        }
-        for policy in input.state.applied.policies.iter().filter(|policy| policy.in_force(input.now)) {
-            for (tunnel, under) in policy.underlays() {
-                let (Some(number), carrier) = (self.tunnels.get(tunnel).copied(), self.by_hop(under)) else {
-                    continue;
-                };
-                if let Some(leg) = self.by_number.get_mut(&number) {
-                    leg.carrier = carrier;
-                    if carrier.is_none() {
-                        leg.usable = false;
-                        leg.reason = format!("{} {} below it is missing", under.r#type, under.target);
-                    }
-                }
-            }
-        }
-    }
-
-    /// A leg inside another one is usable only with it, and smaller than it.
-    fn settle(&mut self) {
-        for number in self.by_number.keys().copied().collect::<Vec<_>>() {
-            let mut seen = BTreeSet::from([number]);
-            let mut depth = 0u32;
-            let mut at = self.by_number.get(&number).and_then(|leg| leg.carrier);
-            let mut broken = None;
-            while let Some(carrier) = at {
-                let Some(below) = self.by_number.get(&carrier) else {
-                    broken = Some("what carries it is missing".to_owned());
-                    break;
-                };
-                if !seen.insert(carrier) {
-                    broken = Some("it would be carried inside itself".to_owned());
-                    break;
-                }
-                if !below.usable && broken.is_none() {
-                    broken = Some(format!("{} below it is unavailable: {}", below.interface, below.reason));
-                }
-                depth += u32::from(below.kind != LegKind::Uplink);
-                at = below.carrier;
-            }
-            let Some(leg) = self.by_number.get_mut(&number) else { continue };
-            let overhead = u16::try_from(depth.saturating_mul(WIREGUARD_OVERHEAD)).unwrap_or(u16::MAX);
-            leg.mtu = leg.mtu.saturating_sub(overhead).max(1280);
-            if let Some(reason) = broken.filter(|_| leg.usable) {
-                leg.usable = false;
-                leg.reason = reason;
-            }
         }
     }
 }
@@ -185,9 +151,11 @@ fn uplink_leg(input: &Input<'_>, number: u8, interface: &str) -> Leg {
         ipv6,
         usable: reason.is_empty(),
         reason: reason.to_owned(),
-        carrier: None,
+        carrier: Carrier::Default,
         weight: 1,
-        mtu: link.map_or(1500, |link| u16::try_from(link.mtu).unwrap_or(u16::MAX)),
+        mtu: link
+            .filter(|link| link.mtu > 0)
+            .map_or(1500, |link| u16::try_from(link.mtu).unwrap_or(u16::MAX)),
     }
 }
 
@@ -196,9 +164,7 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
     let number = u8::try_from(FIRST_TUNNEL - 1 + tunnel.meta.slot).ok()?;
     let interface = tunnel_interface(tunnel);
     let fact = input.facts.tunnels.get(&tunnel.meta.id.to_string());
-    let reason = if tunnel.r#type != TunnelType::Wireguard {
-        format!("tunnels of type {} are not supported", tunnel.r#type)
-    } else if !tunnel.enabled {
+    let reason = if !tunnel.enabled {
         "it is disabled".to_owned()
     } else if !tunnel.wanted_up() {
         "it is down by an administrator's choice".to_owned()
@@ -211,30 +177,51 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
             None => "it is not up yet".to_owned(),
         }
     };
-    let has = |ipv6: bool| tunnel.addresses.iter().any(|a| matches!(a.net(), IpNet::V6(_)) == ipv6);
+    let has = |ipv6: bool| match tunnel.r#type {
+        TunnelType::Wireguard => {
+            tunnel.addresses.iter().any(|address| matches!(address.net(), IpNet::V6(_)) == ipv6)
+        }
+        // Its server gives out the addresses.
+        TunnelType::Openvpn => {
+            let observed = input.facts.addresses.get(&interface).into_iter().flatten();
+            observed.map(IpNet::addr).any(|address| address.is_ipv6() == ipv6 && !is_link_local(address))
+        }
+    };
+    let (ipv4, ipv6) = (has(false), has(true));
     Some(Leg {
         number,
         kind: LegKind::Tunnel(tunnel.meta.id),
         interface,
-        ipv4: has(false),
-        ipv6: has(true),
+        ipv4,
+        ipv6,
         usable: reason.is_empty(),
         reason,
-        carrier: None,
+        carrier: Carrier::Default,
         weight: u32::from(tunnel.weight),
-        mtu: tunnel.mtu.unwrap_or(1420),
+        mtu: 0,
     })
 }
 
-/// Name of a tunnel's interface: `wg-` and the tunnel's name. A long name is cut and numbered, with
-/// dots, which no tunnel's name has.
+pub(super) fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(four) => four.is_link_local(),
+        IpAddr::V6(six) => six.is_unicast_link_local(),
+    }
+}
+
+/// Name of a tunnel's interface: `wg-` or, for OpenVPN, `ov-` and the tunnel's name. A long name is cut and numbered,
+/// with dots, which no tunnel's name has.
 pub fn tunnel_interface(tunnel: &Tunnel) -> String {
     const LONGEST: usize = 15;
-    let plain = format!("wg-{}", tunnel.name);
+    let kind = match tunnel.r#type {
+        TunnelType::Wireguard => "wg",
+        TunnelType::Openvpn => "ov",
+    };
+    let plain = format!("{kind}-{}", tunnel.name);
     if plain.len() <= LONGEST {
         return plain;
     }
     let tail = format!(".{}", tunnel.meta.slot);
     let head: String = tunnel.name.chars().take(LONGEST - 3 - tail.len()).collect();
-    format!("wg.{head}{tail}")
+    format!("{kind}.{head}{tail}")
 }

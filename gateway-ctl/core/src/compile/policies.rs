@@ -7,10 +7,11 @@ use gateway_common::wire::{ActionValue, Choice, InterfaceKey, InterfaceValue, RA
 use gateway_model::RoutingPolicy;
 use gateway_model::id::Id;
 use gateway_model::kinds::policy_source::Source;
-use gateway_model::kinds::routing_policy::{FailPolicy, Hop, HopMode, HopType, PolicyStatus, Reject, Sticky};
+use gateway_model::kinds::routing_policy::{FailPolicy, PolicyStatus, Reject, Sticky};
 use ipnet::IpNet;
 
-use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, Legs};
+use super::hops::{Way, states, way};
+use super::{Compiled, CompiledPolicy, Finding, Input, Leg, Legs};
 
 /// The best rank for every key that a policy names.
 pub struct Ranks {
@@ -39,7 +40,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
         for source in policy.sources() {
             ranks.note(input, policy, &source, rank, &mut compiled.findings);
         }
-        let (mut policy, action) = policy_at_work(policy, rank, &compiled.legs);
+        let (mut policy, action) = policy_at_work(input, policy, rank, &compiled.legs);
         policy.exception_until = input.exception_end(policy.id);
         compiled.policies.push(policy);
         compiled.plan.dataplane.actions.push(action);
@@ -130,27 +131,36 @@ fn better<K: Ord>(entry: std::collections::btree_map::Entry<'_, K, u32>, rank: u
     *best = rank.min(*best);
 }
 
-fn policy_at_work(policy: &RoutingPolicy, rank: u32, legs: &Legs) -> (CompiledPolicy, ActionValue) {
-    let hops: Vec<HopState> = policy.hops.iter().map(|hop| hop_state(hop, legs)).collect();
+fn policy_at_work(
+    input: &Input<'_>,
+    policy: &RoutingPolicy,
+    rank: u32,
+    legs: &Legs,
+) -> (CompiledPolicy, ActionValue) {
+    let hops = states(input, policy, legs);
     let way = if policy.sources().iter().all(|source| matches!(source, Source::Domain(_))) {
         Way::default()
     } else {
-        way(policy, &hops, legs)
+        way(policy, &hops)
     };
     let choose = |has: fn(&Leg) -> bool| {
-        let able: Vec<(u8, u32)> = way
-            .legs
-            .iter()
-            .filter_map(|number| legs.get(*number).filter(|leg| has(leg)).map(|leg| (*number, leg.weight)))
-            .collect();
-        if able.is_empty() { failed(policy) } else { spread(&able) }
+        let able = |numbers: &[u8]| -> Vec<(u8, u32)> {
+            let legs = numbers.iter().filter_map(|number| legs.get(*number).filter(|leg| has(leg)));
+            legs.map(|leg| (leg.number, leg.weight)).collect()
+        };
+        let new = able(&way.legs);
+        // Nothing steers to proxies yet.
+        if new.is_empty() || way.proxy != 0 {
+            return failed(policy);
+        }
+
+        spread(&new)
     };
     let v4 = choose(|leg| leg.ipv4);
     let v6 = choose(|leg| leg.ipv6);
-    let active_hop =
-        way.legs.first().and_then(|leg| hops.iter().find(|hop| hop.leg == *leg)).map(|s| s.hop.clone());
+    let active_hop = way.active.and_then(|place| hops.get(place)).map(|state| state.hop.clone());
     let fail_policy = policy.fail_policy.unwrap_or_default();
-    let status = match (way.legs.is_empty(), fail_policy) {
+    let status = match (way.active.is_none(), fail_policy) {
         (true, FailPolicy::Open) => PolicyStatus::Fallback,
         (true, FailPolicy::Closed | FailPolicy::Degraded) => PolicyStatus::Blocked,
         (false, _) if hops.iter().any(|hop| !hop.usable) => PolicyStatus::Degraded,
@@ -177,55 +187,6 @@ fn policy_at_work(policy: &RoutingPolicy, rank: u32, legs: &Legs) -> (CompiledPo
         exception_until: None,
     };
     (compiled, action)
-}
-
-fn hop_state(hop: &Hop, legs: &Legs) -> HopState {
-    let leg = match hop.r#type {
-        HopType::Vpn => legs.tunnel(&hop.target),
-        HopType::Interface => legs.uplink(&hop.target),
-        HopType::Proxy | HopType::MeshPeer => None,
-    };
-    let missing = match hop.r#type {
-        HopType::Vpn => "there is no tunnel of this name",
-        HopType::Interface => "it is no configured uplink",
-        HopType::Proxy => "this version sends nothing to proxies",
-        HopType::MeshPeer => "this version has no mesh",
-    };
-    HopState {
-        hop: hop.clone(),
-        leg: leg.map_or(0, |leg| leg.number),
-        usable: leg.is_some_and(|leg| leg.usable),
-        reason: leg.map_or_else(|| missing.to_owned(), |leg| leg.reason.clone()),
-    }
-}
-
-/// The legs that a policy's traffic may take now; none means that its failure policy applies.
-#[derive(Default)]
-struct Way {
-    legs: Vec<u8>,
-}
-
-fn way(policy: &RoutingPolicy, hops: &[HopState], legs: &Legs) -> Way {
-    let usable = |hop: &&HopState| hop.usable;
-    if policy.hop_mode == HopMode::Failover {
-        return Way { legs: hops.iter().find(usable).map(|hop| hop.leg).into_iter().collect() };
-    }
-    if policy.is_pool() {
-        // A proxy behind the pool cannot be reached by this version: the hop is never usable.
-        let blocked = hops.iter().any(|hop| !hop.usable && hop.hop.r#type != HopType::Vpn)
-            && policy.fail_policy != Some(FailPolicy::Degraded);
-        let pool = hops.iter().filter(|hop| hop.hop.r#type == HopType::Vpn).filter(usable);
-        return Way { legs: if blocked { Vec::new() } else { pool.map(|hop| hop.leg).collect() } };
-    }
-    // A path: traffic leaves by its last hop, which is carried by those before.
-    if policy.fail_policy == Some(FailPolicy::Degraded) {
-        let is_uplink = |number: u8| legs.get(number).is_some_and(|leg| leg.kind == super::LegKind::Uplink);
-        let only_uplinks = hops.iter().all(|hop| hop.hop.r#type == HopType::Interface);
-        let last = hops.iter().rev().filter(usable).find(|hop| only_uplinks || !is_uplink(hop.leg));
-        return Way { legs: last.map(|hop| hop.leg).into_iter().collect() };
-    }
-    let whole = hops.iter().all(|hop| hop.usable);
-    Way { legs: hops.last().filter(|_| whole).map(|hop| hop.leg).into_iter().collect() }
 }
 
 /// What happens when no way is usable.

@@ -8,6 +8,7 @@ use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
+use super::legs::is_link_local;
 use super::{Compiled, Input, Leg, LegKind};
 use crate::plan::{
     AddressKey, Attachment, Family, LinkSettings, NftRuleset, Plan, RouteKey, RouteValue, RuleAction,
@@ -23,14 +24,15 @@ const RULE_LEGS: u32 = names::RULE_FIRST + 10;
 /// Above the last leg's rule.
 const RULE_SOURCES: u32 = RULE_LEGS + 256;
 const RULE_PROHIBIT: u32 = names::RULE_LAST - 31;
-/// A leg's mark on LAN traffic and on the outer packets that the leg carries differ in this bit only.
+/// A leg's mark on LAN traffic and on the outer packets that the leg carries differ in this bit only; so do the marks of
+/// what is rejected.
 const LEG_MASK: u32 = !(Mark::OWN.0 ^ Mark::PREFIX);
 const METRIC_LEG: u32 = 100;
 
 pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
     let legs: Vec<Leg> = compiled.legs.by_number.values().cloned().collect();
     let mut needed = compiled.legs_in_use();
-    needed.extend(legs.iter().filter_map(|leg| leg.carrier));
+    needed.extend(legs.iter().filter_map(|leg| leg.carrier.leg()));
     let plan = &mut compiled.plan;
     wireguard(input, &legs, plan);
     attach(input, &legs, plan);
@@ -40,7 +42,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
         leg_routes(input, leg, plan);
     }
     rules(input, &needed, plan);
-    source_rules(&legs, plan);
+    source_rules(input, &legs, plan);
     sysctls(input, &legs, plan);
     plan.nft = NftRuleset {
         lan: input.network.lan.clone(),
@@ -88,7 +90,7 @@ fn wireguard(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             tunnel_id: tunnel.meta.id.to_string(),
             private_key: SecretKey(*key),
             listen_port: tunnel.listen_port,
-            fwmark: Mark::OWN.0 | u32::from(leg.carrier.unwrap_or(0)),
+            fwmark: leg.carrier.mark(),
             mtu: leg.mtu,
             peers: peers.collect(),
         };
@@ -211,7 +213,7 @@ fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
         rule(RULE_DIRECT, (Mark::DIRECT.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
         // Local networks are in the main table; its default routes are not for this mark.
         rule(RULE_LOCAL, (Mark::LOCAL.0, u32::MAX), RuleAction::Table(TABLE_MAIN), Some(0));
-        rule(RULE_REJECT, (Mark::REJECT.0, u32::MAX), RuleAction::Table(names::TABLE_REJECT), None);
+        rule(RULE_REJECT, (Mark::REJECT.0, LEG_MASK), RuleAction::Table(names::TABLE_REJECT), None);
         for leg in needed {
             let table = RuleAction::Table(names::TABLE_BASE + u32::from(*leg));
             rule(RULE_LEGS + u32::from(*leg), (Mark::leg(*leg).0, LEG_MASK), table, None);
@@ -232,12 +234,19 @@ fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
 
 /// What this host itself sends from a tunnel's address, an answer to a probe from its far end say,
 /// takes the tunnel or nothing: by the main table it would show the address to the uplink.
-fn source_rules(legs: &[Leg], plan: &mut Plan) {
-    let addresses: Vec<IpNet> = plan.addresses.keys().map(|key| key.address).collect();
-    let interfaces: Vec<String> = plan.addresses.keys().map(|key| key.interface.clone()).collect();
-    let of = |name: &str| legs.iter().find(|leg| leg.interface == name).map(|leg| leg.number);
-    for ((priority, source), interface) in (RULE_SOURCES..RULE_PROHIBIT).zip(addresses).zip(interfaces) {
-        let Some(leg) = of(&interface) else { continue };
+fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    let mut sources: Vec<(IpNet, u8)> = Vec::new();
+    for leg in legs.iter().filter(|leg| leg.kind != LegKind::Uplink) {
+        let ours = plan.addresses.keys().filter(|key| key.interface == leg.interface).map(|key| key.address);
+        sources.extend(ours.map(|source| (source, leg.number)));
+        // Those of other tunnels are known when they are there.
+        if !plan.wireguard.contains_key(&leg.interface) {
+            let seen = input.facts.addresses.get(&leg.interface).into_iter().flatten().map(IpNet::addr);
+            let seen = seen.filter(|address| !is_link_local(*address));
+            sources.extend(seen.map(|source| (IpNet::from(source), leg.number)));
+        }
+    }
+    for (priority, (source, leg)) in (RULE_SOURCES..RULE_PROHIBIT).zip(sources) {
         let family = if matches!(source, IpNet::V4(_)) { Family::V4 } else { Family::V6 };
         let value = RuleValue {
             source: Some(source),
@@ -279,13 +288,6 @@ fn sysctls(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
 /// In a sysctl key a dot of an interface's name is written as a slash (sysctl(8)).
 fn path_name(interface: &str) -> String {
     interface.replace('.', "/")
-}
-
-fn is_link_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(four) => four.is_link_local(),
-        IpAddr::V6(six) => six.is_unicast_link_local(),
-    }
 }
 
 fn net4(address: Ipv4Addr, length: u8) -> IpNet {

@@ -89,11 +89,24 @@ fn matches_nothing(input: &Input<'_>, source: &Source) -> Option<String> {
     }
 }
 
-/// Tunnels for which two underlays are demanded, and circles of tunnels.
-pub fn underlays(policies: &[&RoutingPolicy], found: &mut Vec<Conflict>) {
+/// Tunnels for which two underlays are demanded, by policies or by their own setting, and circles of tunnels.
+pub fn underlays(input: &Input<'_>, policies: &[&RoutingPolicy], found: &mut Vec<Conflict>) {
     let mut below: BTreeMap<String, (Hop, &RoutingPolicy)> = BTreeMap::new();
     for policy in policies {
         for (tunnel, under) in policy.underlays() {
+            if let Some(object) = input.state.tunnel_by_name(tunnel)
+                && !object.uplink.allows(under)
+            {
+                found.push(Conflict {
+                    kind: ConflictKind::Contradictory,
+                    policies: vec![policy.meta.id],
+                    message: format!(
+                        "{:?} carries the tunnel {tunnel} over {} {}, but its own setting says uplink {}.",
+                        policy.name, under.r#type, under.target, object.uplink
+                    ),
+                    severity: Severity::Error,
+                });
+            }
             match below.get(tunnel) {
                 None => {
                     below.insert(tunnel.to_owned(), (under.clone(), policy));

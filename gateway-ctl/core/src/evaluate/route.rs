@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_common::wire::{AuthorisedKey, Mark};
+use gateway_common::wire::AuthorisedKey;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use crate::compile::Compiled;
+use crate::compile::{Carrier, Compiled};
 use crate::facts::Facts;
 use crate::plan::{Attachment, Family, RouteKey, RouteValue, RuleAction, RuleValue};
 
@@ -115,8 +115,12 @@ impl<'a> Kernel<'a> {
         let legs = &self.compiled.legs;
         let mut at = legs.by_number.values().find(|leg| leg.interface == interface);
         for _ in 0..legs.by_number.len() {
-            let Some(carrier) = at.and_then(|leg| leg.carrier) else { return Ok(()) };
-            let outer = Mark::OWN.0 | u32::from(carrier);
+            let Some(leg) = at else { return Ok(()) };
+            let Some(carrier) = leg.carrier.leg() else {
+                let lost = leg.carrier == Carrier::Nowhere;
+                return if lost { Err("what should carry it is missing".to_owned()) } else { Ok(()) };
+            };
+            let outer = leg.carrier.mark();
             // Either family may carry the outer packets.
             let ways = [false, true].map(|ipv6| self.route(outer, ipv6, false).out);
             if let [Err(reason), Err(_)] = ways {

@@ -77,8 +77,12 @@ pub struct LegView {
     pub usable: bool,
     /// Why it is not usable; empty when it is.
     pub reason: String,
-    /// Number of the leg that carries this one; null for the default way.
+    /// Number of the leg that carries this one; null for the default way, or for none.
     pub carrier: Option<u8>,
+    /// Mark of its outer packets; null for an uplink.
+    pub outer_mark: Option<String>,
+    /// Bytes of a packet that fits.
+    pub mtu: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -162,7 +166,9 @@ fn leg_view(leg: &crate::compile::Leg) -> LegView {
         ipv6: leg.ipv6,
         usable: leg.usable,
         reason: leg.reason.clone(),
-        carrier: leg.carrier,
+        carrier: leg.carrier.leg(),
+        outer_mark: tunnel_id.map(|_| format!("{:#010x}", leg.carrier.mark())),
+        mtu: leg.mtu,
     }
 }
 

@@ -15,6 +15,7 @@ use super::device_group::DeviceGroup;
 use super::policy_source::{self, Source, SourceType};
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
+use super::tunnel::Tunnel;
 use super::way::{self, check_hops, hop_refs};
 pub use super::way::{Hop, HopMode, HopType, MAX_HOPS};
 use crate::change::Names;
@@ -267,6 +268,17 @@ impl RoutingPolicy {
             other.cloned().or_else(|| indirect_demand(state, tunnel, self.meta.id))
         };
         for (tunnel, under) in &own {
+            if let Some(object) = state.tunnel_by_name(tunnel)
+                && !object.uplink.allows(under)
+            {
+                return Err(EditError::PolicyConflict {
+                    policies: vec![self.meta.id],
+                    reason: format!(
+                        "The policy {:?} carries the tunnel {tunnel} over {} {}, but its own setting says uplink {}: a tunnel has one underlay at a time.",
+                        self.name, under.r#type, under.target, object.uplink
+                    ),
+                });
+            }
             if let Some(other) = demand_of_others(tunnel)
                 && other.underlays().get(tunnel).is_some_and(|have| have != under)
             {
@@ -327,6 +339,29 @@ fn indirect_demand(state: &State, tunnel: &str, except: Id) -> Option<Arc<Routin
         .filter(|policy| policy.meta.id != except && policy.in_force(state.now()))
         .map(|policy| state.resolved_arc(policy))
         .find(|policy| policy.underlays().contains_key(tunnel))
+}
+
+/// Refuses a tunnel whose own uplink is another one than a policy in force carries it over.
+pub(crate) fn admit_uplink(tunnel: &Tunnel, state: &State) -> Result<(), EditError> {
+    let stored = state.routing_policies.with_key(&underlay_key(&tunnel.name)).cloned();
+    let demanding = stored.filter(|policy| policy.in_force(state.now()));
+    // Of those that demand it by a profile or a chain, one tells as much as all: they agree.
+    let demanding = demanding.chain(indirect_demand(state, &tunnel.name, Id::default()));
+    let against: Vec<_> = demanding
+        .filter(|policy| {
+            policy.underlays().get(tunnel.name.as_str()).is_some_and(|under| !tunnel.uplink.allows(under))
+        })
+        .collect();
+    let Some(first) = against.first() else { return Ok(()) };
+    let mut policies: Vec<Id> = against.iter().map(|policy| policy.meta.id).collect();
+    policies.dedup();
+    Err(EditError::PolicyConflict {
+        reason: format!(
+            "The policy {:?} carries the tunnel {} over another way than its uplink {}: a tunnel has one underlay at a time.",
+            first.name, tunnel.name, tunnel.uplink
+        ),
+        policies,
+    })
 }
 
 /// The policies that name an object.

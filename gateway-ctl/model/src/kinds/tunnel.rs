@@ -7,7 +7,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::routing_policy::admit_uplink;
 use super::tunnel_health::{HealthCheck, LIVE_KEYS, TunnelLive};
+use super::way::{Hop, HopType};
 use crate::edit::EditError;
 use crate::id::{FormatError, IfName, text_serde};
 use crate::problem::{Problems, code};
@@ -44,6 +46,16 @@ pub enum Uplink {
     #[default]
     Auto,
     Interface(IfName),
+}
+
+impl Uplink {
+    /// Whether a policy may have the tunnel carried by this hop.
+    pub fn allows(&self, under: &Hop) -> bool {
+        match self {
+            Uplink::Auto => true,
+            Uplink::Interface(name) => under.r#type == HopType::Interface && under.target == name.as_str(),
+        }
+    }
 }
 
 impl std::fmt::Display for Uplink {
@@ -338,6 +350,7 @@ impl Resource for Tunnel {
     }
 
     fn admit(&self, _before: Option<&Self>, state: &State) -> Result<(), EditError> {
+        admit_uplink(self, state)?;
         let Some(port) = self.listen_port else { return Ok(()) };
         let mut others = state.tunnels.with_key(&format!("listen:{port}"));
         match others.find(|other| other.meta.id != self.meta.id) {

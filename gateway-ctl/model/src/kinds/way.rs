@@ -74,6 +74,16 @@ pub fn underlays(hops: &[Hop], splitting: bool, mode: HopMode) -> BTreeMap<&str,
     pairs.filter(|(_, hop)| vpn(hop)).map(|(under, hop)| (hop.target.as_str(), under)).collect()
 }
 
+/// The hops that a tunnel of the way is reached through, nearest last.
+pub fn before<'a>(hops: &'a [Hop], tunnel: &str, splitting: bool) -> &'a [Hop] {
+    let at = if is_pool(hops, splitting) {
+        usize::from(hops.first().is_some_and(|hop| hop.r#type == HopType::Interface))
+    } else {
+        hops.iter().position(|hop| hop.r#type == HopType::Vpn && hop.target == tunnel).unwrap_or(0)
+    };
+    &hops[..at]
+}
+
 /// Reports what is wrong with hops in themselves, and warns of those that lead nowhere.
 pub(crate) fn check_hops(hops: &[Hop], mode: HopMode, state: &State, problems: &mut Problems) {
     if hops.len() > MAX_HOPS {

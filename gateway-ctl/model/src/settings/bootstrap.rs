@@ -192,6 +192,16 @@ pub struct Wan {
     pub balance: bool,
 }
 
+/// Uplinks have the numbers from 1 to 15 in marks.
+const MOST_UPLINKS: usize = 15;
+
+impl Wan {
+    /// None: that of the host's own default route.
+    pub fn gateway_address(&self) -> Option<IpAddr> {
+        self.gateway.parse().ok()
+    }
+}
+
 fn dhcp() -> String {
     "dhcp".into()
 }
@@ -339,12 +349,17 @@ impl Default for Bpf {
 }
 
 impl Bootstrap {
+    /// The enabled entries of `wans`; none if `wan_iface` is the uplink.
+    pub fn wans(&self) -> impl Iterator<Item = &Wan> {
+        self.network.wans.iter().filter(|wan| wan.enabled)
+    }
+
     /// Interfaces to the internet: the enabled entries of `wans`, else `wan_iface`.
     pub fn uplinks(&self) -> Vec<IfName> {
         if self.network.wans.is_empty() {
             return vec![self.network.wan_iface.clone()];
         }
-        self.network.wans.iter().filter(|wan| wan.enabled).map(|wan| wan.interface.clone()).collect()
+        self.wans().map(|wan| wan.interface.clone()).collect()
     }
 
     /// Interfaces of the LAN.
@@ -436,20 +451,25 @@ impl Bootstrap {
         if network.wan_balance {
             problems.not_supported("network.wan_balance", "Balancing over uplinks");
         }
-        if network.wans.len() > 1 {
-            problems.not_supported("network.wans[1]", "More than one uplink");
-        }
         for (index, wan) in network.wans.iter().enumerate() {
             let path = format!("network.wans[{index}]");
-            if wan.gateway != "dhcp" {
-                problems.not_supported(format!("{path}.gateway"), "A gateway per uplink");
+            if wan.gateway != "dhcp" && wan.gateway_address().is_none() {
+                let message = "Expected dhcp or the address of the gateway.";
+                problems.add(code::FORMAT, format!("{path}.gateway"), message);
             }
             if !(1..=256).contains(&wan.weight) {
                 problems.add(code::RANGE, format!("{path}.weight"), "Must be from 1 to 256.");
             }
-            if !wan.enabled {
-                problems.not_supported(format!("{path}.enabled"), "A disabled uplink");
+            if network.wans[..index].iter().any(|other| other.interface == wan.interface) {
+                let message = format!("{} is given twice.", wan.interface);
+                problems.add(code::DUPLICATE, format!("{path}.interface"), message);
             }
+        }
+        if network.wans.iter().filter(|wan| wan.enabled).count() > MOST_UPLINKS {
+            problems.add(code::RANGE, "network.wans", format!("At most {MOST_UPLINKS} uplinks."));
+        }
+        if !network.wans.is_empty() && network.wans.iter().all(|wan| !wan.enabled) {
+            problems.add(code::RANGE, "network.wans", "At least one uplink must be enabled.");
         }
         let (lans, uplinks) = (self.lans(), self.uplinks());
         if lans.is_empty() {

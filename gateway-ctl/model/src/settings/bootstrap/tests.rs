@@ -76,7 +76,7 @@ dns:
     for mode in ["embedded", "portable"] {
         assert!(parse(&format!("network:\n  mode: {mode}\n")).is_err());
     }
-    assert!(parse("network:\n  wans:\n    - interface: eth0\n    - interface: eth2\n").is_err());
+    assert!(parse("network:\n  wans:\n    - interface: eth0\n    - interface: eth0\n").is_err());
 }
 
 #[test]
@@ -132,6 +132,15 @@ fn uplinks_come_from_the_list_or_from_the_single_one() {
     let listed = parse("network:\n  wans:\n    - interface: ppp0\n").unwrap();
     assert_eq!(listed.uplinks()[0].as_str(), "ppp0");
     assert!(listed.network.wans[0].balance && listed.network.wans[0].weight == 1);
+    let several = "network: { wans: [{interface: ppp0, enabled: false}, {interface: eth2, gateway: 192.0.2.1}, {interface: eth3}] }";
+    let several = parse(several).unwrap();
+    let names: Vec<String> = several.uplinks().iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["eth2", "eth3"]);
+    let gateways: Vec<_> = several.wans().map(Wan::gateway_address).collect();
+    assert_eq!(gateways, [Some("192.0.2.1".parse().unwrap()), None]);
+    for wrong in ["gateway: nowhere", "enabled: false", "weight: 0"] {
+        assert!(parse(&format!("network: {{ wans: [{{interface: ppp0, {wrong}}}] }}")).is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -1,0 +1,124 @@
+//! Ways of several hops: each hop really rides inside the one before, whatever carries the first.
+
+use std::net::IpAddr;
+
+use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::tap::Counts;
+use gateway_tests::topology::{Host, server};
+use gateway_tests::traffic::transfer;
+use serde_json::{Value, json};
+
+use crate::{
+    FAMILIES, assert_blocked, assert_nothing_leaked, assert_the_tap_sees, assert_through, wait_until_through,
+};
+
+/// A policy whose hops are given with their types.
+fn path(name: &str, source: (&str, &str), hops: &[(&str, &str)], more: Value) -> Value {
+    let mut path = policy(name, 10, source, &[]);
+    path["hops"] = hops.iter().map(|(kind, target)| json!({"type": kind, "target": target})).collect();
+    path.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    path
+}
+
+/// The exits whose packets were on an uplink.
+fn seen(counts: &Counts) -> Vec<IpAddr> {
+    counts.endpoints.keys().copied().collect()
+}
+
+/// Whether an echo request with so many bytes passes in one piece.
+fn passes(host: &Host, address: &str, size: u32) -> bool {
+    let ping = ["-n", "-c", "1", "-W", "1", "-M", "do", "-s", &size.to_string(), address];
+    host.namespace.run("ping", &ping).is_ok()
+}
+
+/// Bytes of an echo request that makes a packet of this size.
+fn echo_of(packet: u32, ipv6: bool) -> u32 {
+    packet - 8 - if ipv6 { 40 } else { 20 }
+}
+
+/// What fits passes with the prohibition to fragment, one byte more does not, and bulk moves both ways without the outer
+/// packets ever falling to pieces.
+fn assert_size(scene: &Scene, host: &Host, mtu: u32) {
+    for ipv6 in FAMILIES {
+        let address = server(ipv6).to_string();
+        let fits = echo_of(mtu, ipv6);
+        assert!(passes(host, &address, fits), "{fits} bytes to {address} do not pass");
+        assert!(!passes(host, &address, fits + 1), "{} bytes to {address} pass", fits + 1);
+        let took = transfer(host, server(ipv6), 4 << 20);
+        took.unwrap_or_else(|error| panic!("bulk to {address}: {error}"));
+    }
+    assert_eq!(scene.network.tap.counts().fragments, 0);
+}
+
+#[test]
+fn a_tunnel_inside_a_tunnel_shows_only_the_outer_one() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    assert_the_tap_sees(&scene, &network.tv);
+    scene
+        .policy(&path("nested", ("device", &laptop), &[("vpn", "wg-a"), ("vpn", "wg-b")], json!({})))
+        .expect("policy");
+    wait_until_through(&network.laptop, &network.exit_b);
+    network.tap.reset();
+    assert_through(&network.laptop, &network.exit_b);
+    assert_size(&scene, &network.laptop, 1340);
+    let counts = assert_nothing_leaked(&scene);
+    assert_eq!(seen(&counts), [network.exit_a.address(false)], "{counts}");
+}
+
+#[test]
+fn a_chain_is_a_way_like_hops_and_its_end_closes_it() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    let outer = scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    let hops = json!([{"type": "vpn", "target": "wg-a"}, {"type": "vpn", "target": "wg-b"}]);
+    create(scene.api(), "/chains", &json!({"name": "two", "hops": hops})).expect("chain");
+    assert_the_tap_sees(&scene, &network.tv);
+    let by_chain = path("by-chain", ("device", &laptop), &[], json!({"chain": "two"}));
+    scene.policy(&by_chain).expect("policy");
+    wait_until_through(&network.laptop, &network.exit_b);
+    network.tap.reset();
+    assert_through(&network.laptop, &network.exit_b);
+    let counts = assert_nothing_leaked(&scene);
+    assert_eq!(seen(&counts), [network.exit_a.address(false)], "{counts}");
+    scene.bring_down(&outer).expect("down");
+    assert_blocked(&network.laptop);
+    let counts = assert_nothing_leaked(&scene);
+    // The inner tunnel is up and must not knock at its exit's door from here.
+    assert_eq!(counts.endpoints.get(&network.exit_b.address(false)), None, "{counts}");
+}
+
+#[test]
+fn a_tunnel_takes_the_uplink_that_its_path_begins_with() {
+    let (scene, second) = Scene::start_with_two_uplinks().expect("scene");
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    assert_the_tap_sees(&scene, &network.tv);
+    let hops = [("interface", "eth2"), ("vpn", "wg-a"), ("vpn", "wg-b")];
+    let id = scene.policy(&path("by-two", ("device", &laptop), &hops[..2], json!({}))).expect("policy");
+    wait_until_through(&network.laptop, &network.exit_a);
+    network.tap.reset();
+    second.reset();
+    assert_through(&network.laptop, &network.exit_a);
+    assert_size(&scene, &network.laptop, 1420);
+    let (one, two) = (assert_nothing_leaked(&scene), second.counts());
+    assert!(two.is_clean(), "{two}");
+    assert_eq!(seen(&two), [network.exit_a.address(false)], "{two}");
+    assert_eq!(one.endpoints.get(&network.exit_a.address(false)), None, "{one}");
+
+    scene.replace_policy(&id, &path("by-two", ("device", &laptop), &hops, json!({}))).expect("policy");
+    wait_until_through(&network.laptop, &network.exit_b);
+    network.tap.reset();
+    second.reset();
+    assert_through(&network.laptop, &network.exit_b);
+    let (one, two) = (assert_nothing_leaked(&scene), second.counts());
+    assert!(two.is_clean(), "{two}");
+    assert_eq!((seen(&one), seen(&two)), (vec![], vec![network.exit_a.address(false)]), "{one}\n{two}");
+}
