@@ -82,6 +82,18 @@ fn bulk_transfers_arrive_unharmed_through_segmentation_and_merging() {
 }
 
 #[test]
+fn bulk_transfers_arrive_where_the_cable_is_narrower_than_the_datagrams() {
+    let pair = Pair::connected(false);
+    for site in [&pair.a, &pair.b] {
+        site.namespace.ip("link set eth0 mtu 1300").expect("ip");
+    }
+    for ipv6 in FAMILIES {
+        transfers(&pair.a, &pair.b, ipv6, 2 << 20);
+    }
+    assert_eq!((pair.a.drops().send_failed, pair.b.drops().send_failed), (0, 0));
+}
+
+#[test]
 fn a_wrong_key_carries_nothing() {
     let pair = Pair::unconnected(false);
     pair.a.apply(&pair.a_config());

@@ -4,6 +4,7 @@
 //! peers that is replaced as a whole, so a change never stops them; only another port or MTU restarts them.
 //! Nothing here is persistent: the TUN device goes when its last descriptor does.
 
+mod outbox;
 mod peer;
 mod receive;
 mod sockets;
@@ -29,7 +30,7 @@ use super::{DeviceConfig, DeviceStatus, Drops, Engine, Error};
 /// How long a removed link may take to vanish.
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
 const REMOVAL_POLL: Duration = Duration::from_millis(5);
-/// Datagrams taken per wake-up, and packets handed to the TUN device at once.
+/// Packets after which what came in is handed to the TUN device.
 const BATCH: usize = 64;
 /// The longest UDP payload, and more than the longest inner packet.
 const MAX_DATAGRAM: usize = 65535;

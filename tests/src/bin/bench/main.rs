@@ -14,6 +14,7 @@ mod road;
 mod row;
 mod tcp;
 mod verdict;
+mod wireguard;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], forward::run),
     (&["tcp_bulk"], tcp::run),
     (&["apply_10k"], apply::run),
+    (&["wireguard_vs_wireguard_go", "wireguard_small"], wireguard::run),
     // Where the time goes: no rows, only figures.
     (&["breakdown"], forward::break_down),
 ];

@@ -18,41 +18,55 @@ use super::{BATCH, MAX_DATAGRAM, Shared, count};
 /// The least room that the protocol machine gets for its answers.
 const MIN_ROOM: usize = 2048;
 const COOKIE_REPLY: usize = 64;
+/// Packets handed to the device at once: as many as a burst brings at most, after a batch.
+const SLOTS: usize = 2 * BATCH;
 /// Patience with a socket that keeps failing without reason.
 const BACK_OFF: Duration = Duration::from_millis(10);
 
 /// Decrypts what one socket yields and writes it to the TUN device.
 pub(super) async fn datagrams(shared: Arc<Shared>, sockets: Arc<Sockets>, family: Family) {
-    let mut datagram = vec![0; MAX_DATAGRAM];
+    let mut received = vec![0; MAX_DATAGRAM];
     // Room for the header that the device wants before each packet, and for packets that get merged.
     let slot = || Vec::with_capacity(2 * VIRTIO_NET_HDR_LEN + MAX_DATAGRAM);
-    let mut packets: Vec<Vec<u8>> = std::iter::repeat_with(slot).take(BATCH).collect();
+    let mut packets: Vec<Vec<u8>> = std::iter::repeat_with(slot).take(SLOTS).collect();
     let mut merge = GROTable::default();
     loop {
         let mut ready = sockets.readable(family).await;
         let mut n = 0;
         let (now, table) = (Instant::now(), shared.table.load_full());
+        let receiver = Receiver { shared: &shared, sockets: &sockets, table: &table, now };
         while ready.is_ok() && n < BATCH {
-            match sockets.try_recv(family, &mut datagram) {
-                Ok((len, from)) => {
-                    let receiver = Receiver { shared: &shared, sockets: &sockets, table: &table, now };
-                    if receiver.receive(&datagram[..len], from, &mut packets[n]) {
-                        n += 1;
-                    }
-                }
+            let (burst, from) = match sockets.try_recv(family, &mut received) {
+                Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => ready = Err(error),
+                Err(error) => {
+                    ready = Err(error);
+                    break;
+                }
+            };
+            // An empty datagram has no segments.
+            for datagram in received[..burst.len].chunks(burst.segment.max(1)) {
+                if n == packets.len() {
+                    deliver(&shared, &mut merge, &mut packets).await;
+                    n = 0;
+                }
+                n += usize::from(receiver.receive(datagram, from, &mut packets[n]));
             }
         }
-        if n > 0 && shared.tun.send_multiple(&mut merge, &mut packets[..n], VIRTIO_NET_HDR_LEN).await.is_err()
-        {
-            count(&shared.drops.device_failed);
+        if n > 0 {
+            deliver(&shared, &mut merge, &mut packets[..n]).await;
         }
         if let Err(error) = ready {
             tracing::debug!(%error, "receiving failed");
             tokio::time::sleep(BACK_OFF).await;
         }
         consume_budget().await;
+    }
+}
+
+async fn deliver(shared: &Shared, merge: &mut GROTable, packets: &mut [Vec<u8>]) {
+    if shared.tun.send_multiple(merge, packets, VIRTIO_NET_HDR_LEN).await.is_err() {
+        count(&shared.drops.device_failed);
     }
 }
 

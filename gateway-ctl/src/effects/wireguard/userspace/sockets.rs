@@ -1,11 +1,21 @@
 //! The outer UDP sockets of a device: one per address family, on one port, with one mark.
+//!
+//! Datagrams of one size go out and come in many at a time (UDP_SEGMENT, UDP_GRO: udp(7)); each call costs
+//! about as much as a large packet itself.
 
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrLike, SockaddrStorage,
+    recvmsg, sendmsg, setsockopt, sockopt::UdpGroSegment,
+};
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 /// Bursts of a tunnel fill the default buffers within a scheduler's tick.
@@ -21,12 +31,21 @@ pub(super) enum Family {
     V6,
 }
 
+/// Datagrams in a row: each of `segment` bytes, the last one of what is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Burst {
+    pub(super) len: usize,
+    pub(super) segment: usize,
+}
+
 #[derive(Debug)]
 pub(super) struct Sockets {
     v4: UdpSocket,
     /// Absent on a kernel without IPv6.
     v6: Option<UdpSocket>,
     port: u16,
+    /// Whether bursts go out in one call.
+    segments: AtomicBool,
 }
 
 impl Sockets {
@@ -52,7 +71,7 @@ impl Sockets {
             Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { v4, v6, port })
+        Ok(Self { v4, v6, port, segments: AtomicBool::new(true) })
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -81,6 +100,47 @@ impl Sockets {
         }
     }
 
+    /// Sends a burst in one call, or one by one where that is not possible.
+    pub(super) async fn send_burst(
+        &self,
+        datagrams: &[u8],
+        segment: usize,
+        to: SocketAddr,
+    ) -> io::Result<()> {
+        if datagrams.len() <= segment {
+            return self.send(datagrams, to).await;
+        }
+        if self.segments.load(Ordering::Relaxed) {
+            match self.send_segments(datagrams, segment, to).await {
+                Err(error) => match error.raw_os_error() {
+                    // The way out cannot compute checksums, or the kernel does not know this.
+                    Some(libc::EIO | libc::EOPNOTSUPP | libc::ENOPROTOOPT) => {
+                        tracing::debug!(%error, "datagrams go out one by one");
+                        self.segments.store(false, Ordering::Relaxed);
+                    }
+                    // They are longer than the path takes: alone they can be fragmented.
+                    Some(libc::EINVAL | libc::EMSGSIZE) => {}
+                    _ => return Err(error),
+                },
+                result => return result,
+            }
+        }
+        for datagram in datagrams.chunks(segment) {
+            self.send(datagram, to).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_segments(&self, datagrams: &[u8], segment: usize, to: SocketAddr) -> io::Result<()> {
+        let socket = self.towards(to)?;
+        let segment = u16::try_from(segment).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+        let send = || match to {
+            SocketAddr::V4(to) => send_message(socket, datagrams, segment, &SockaddrIn::from(to)),
+            SocketAddr::V6(to) => send_message(socket, datagrams, segment, &SockaddrIn6::from(to)),
+        };
+        socket.async_io(Interest::WRITABLE, send).await
+    }
+
     /// Sends if there is room.
     pub(super) fn try_send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
         self.towards(to)?.try_send_to(datagram, to).map(drop)
@@ -90,8 +150,9 @@ impl Sockets {
         self.of(family)?.readable().await
     }
 
-    pub(super) fn try_recv(&self, family: Family, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.of(family)?.try_recv_from(buffer)
+    pub(super) fn try_recv(&self, family: Family, buffer: &mut [u8]) -> io::Result<(Burst, SocketAddr)> {
+        let socket = self.of(family)?;
+        socket.try_io(Interest::READABLE, || receive_message(socket, buffer))
     }
 
     fn towards(&self, to: SocketAddr) -> io::Result<&UdpSocket> {
@@ -122,5 +183,45 @@ fn open(domain: Domain, address: SocketAddr, fwmark: u32) -> io::Result<UdpSocke
         socket.set_send_buffer_size(BUFFER)?;
     }
     socket.bind(&address.into())?;
+    if let Err(error) = setsockopt(&socket, UdpGroSegment, &true) {
+        tracing::debug!(%error, "datagrams come in one by one");
+    }
     UdpSocket::from_std(socket.into())
+}
+
+fn send_message(
+    socket: &UdpSocket,
+    datagrams: &[u8],
+    segment: u16,
+    to: &impl SockaddrLike,
+) -> io::Result<()> {
+    let (data, control) = ([IoSlice::new(datagrams)], [ControlMessage::UdpGsoSegments(&segment)]);
+    sendmsg(socket.as_raw_fd(), &data, &control, MsgFlags::empty(), Some(to))?;
+    Ok(())
+}
+
+fn receive_message(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(Burst, SocketAddr)> {
+    // Room for the one message there can be, twice over.
+    let mut control = [0; 64];
+    let mut data = [IoSliceMut::new(buffer)];
+    let received = recvmsg::<SockaddrStorage>(
+        socket.as_raw_fd(),
+        &mut data,
+        Some(control.as_mut_slice()),
+        MsgFlags::empty(),
+    )?;
+    let from = received.address.as_ref().and_then(address).ok_or(io::ErrorKind::InvalidData)?;
+    let segments = received.cmsgs()?.find_map(|message| match message {
+        ControlMessageOwned::UdpGroSegments(segment) => usize::try_from(segment).ok(),
+        _ => None,
+    });
+    let len = received.bytes;
+    Ok((Burst { len, segment: segments.filter(|segment| *segment > 0).unwrap_or(len) }, from))
+}
+
+fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    if let Some(v4) = storage.as_sockaddr_in() {
+        return Some(SocketAddrV4::from(*v4).into());
+    }
+    storage.as_sockaddr_in6().map(|v6| SocketAddrV6::from(*v6).into())
 }

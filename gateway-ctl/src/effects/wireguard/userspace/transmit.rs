@@ -2,14 +2,17 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use boringtun::noise::Tunn;
+use futures_util::FutureExt as _;
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, MissedTickBehavior};
 use tun_rs::{IDEAL_BATCH_SIZE, VIRTIO_NET_HDR_LEN};
 
+use super::outbox::Outbox;
 use super::peer::NoEndpoint;
 use super::sockets::Sockets;
 use super::{MAX_DATAGRAM, Shared, count};
@@ -31,9 +34,20 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
     let mut segmented = vec![0; VIRTIO_NET_HDR_LEN + MAX_DATAGRAM];
     let mut packets = vec![vec![0; room]; IDEAL_BATCH_SIZE];
     let mut sizes = vec![0; IDEAL_BATCH_SIZE];
-    let mut datagram = vec![0; room + OVERHEAD];
+    let mut outbox = Outbox::new();
     loop {
-        let received = shared.tun.recv_multiple(&mut segmented, &mut packets, &mut sizes, 0).await;
+        let received = {
+            let reading = shared.tun.recv_multiple(&mut segmented, &mut packets, &mut sizes, 0);
+            let mut reading = pin!(reading);
+            // What is already there goes into the same burst; then the burst goes.
+            match (&mut reading).now_or_never() {
+                Some(received) => received,
+                None => {
+                    outbox.flush(&shared, &sockets).await;
+                    reading.await
+                }
+            }
+        };
         let n = match received {
             Ok(n) => n,
             // Only the kernel's errors have a number; the others concern one packet that cannot be split.
@@ -46,7 +60,7 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
                 return;
             }
         };
-        let (now, table) = (Instant::now(), shared.table.load_full());
+        let (now, table) = (Instant::now(), shared.table.load());
         for (packet, size) in packets.iter_mut().zip(&sizes).take(n) {
             let Some(peer) = Tunn::dst_address(&packet[..*size]).and_then(|to| table.by_address(to)) else {
                 count(&shared.drops.no_peer);
@@ -54,8 +68,9 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
             };
             let padded = size.next_multiple_of(PADDING).min(mtu.max(*size));
             packet[*size..padded].fill(0);
-            match peer.encapsulate(now, &packet[..padded], &mut datagram) {
-                Ok(Some((len, to))) => send(&shared, &sockets, &datagram[..len], to).await,
+            let room = outbox.room(&shared, &sockets, padded + OVERHEAD).await;
+            match peer.encapsulate(now, &packet[..padded], room) {
+                Ok(Some((len, to))) => outbox.add(&shared, &sockets, len, to).await,
                 Ok(None) => {}
                 Err(NoEndpoint) => count(&shared.drops.no_peer),
             }
@@ -82,7 +97,7 @@ pub(super) async fn timers(shared: Arc<Shared>, sockets: Arc<Sockets>) {
 }
 
 /// A datagram that cannot be sent is lost, as on any network.
-async fn send(shared: &Shared, sockets: &Sockets, datagram: &[u8], to: SocketAddr) {
+pub(super) async fn send(shared: &Shared, sockets: &Sockets, datagram: &[u8], to: SocketAddr) {
     let result: io::Result<()> = sockets.send(datagram, to).await;
     if let Err(error) = result {
         tracing::trace!(%to, %error, "cannot send");
