@@ -44,7 +44,9 @@ pub(super) async fn datagrams(shared: Arc<Shared>, sockets: Arc<Sockets>, family
                     break;
                 }
             };
-            // An empty datagram has no segments.
+            if burst.len == 0 {
+                count(&shared.drops.malformed);
+            }
             for datagram in received[..burst.len].chunks(burst.segment.max(1)) {
                 if n == packets.len() {
                     deliver(&shared, &mut merge, &mut packets).await;
