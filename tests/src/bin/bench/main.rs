@@ -4,6 +4,7 @@
 //! Rows are printed as a table with their targets, and written as JSON with `--json`. A target that is missed does
 //! not make the run fail: the figures are for reading.
 
+mod api;
 mod apply;
 mod bpf;
 mod forward;
@@ -12,6 +13,7 @@ mod generator;
 mod policies;
 mod road;
 mod row;
+mod start;
 mod tcp;
 mod verdict;
 mod wireguard;
@@ -34,6 +36,8 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["tcp_bulk"], tcp::run),
     (&["apply_10k"], apply::run),
     (&["wireguard_vs_wireguard_go", "wireguard_small"], wireguard::run),
+    (&["api_get_vs_axum", "api_list_10k"], api::run),
+    (&["start_1000_secrets"], start::run),
     // Where the time goes: no rows, only figures.
     (&["breakdown"], forward::break_down),
 ];
@@ -55,7 +59,13 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let Some(options) = parse(std::env::args().skip(1))? else {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [bare, address, file] = arguments.as_slice()
+        && bare == api::BARE
+    {
+        return api::be_bare(address, std::path::Path::new(file));
+    }
+    let Some(options) = parse(arguments.into_iter())? else {
         print!("{USAGE}");
         return Ok(());
     };
