@@ -4,6 +4,7 @@
 //! `GATEWAYD_BIN`.
 
 mod drift;
+mod exceptions;
 mod fail_closed;
 mod paths;
 mod restart;

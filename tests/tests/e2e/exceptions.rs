@@ -1,0 +1,161 @@
+//! Exceptions on real packets: they act at once, without an apply, on this device alone, and end by themselves.
+
+use std::time::{Duration, Instant};
+
+use gateway_tests::scene::{Scene, policy};
+use gateway_tests::services::{HTTP, IDENT};
+use gateway_tests::topology::{Host, server, wan};
+use gateway_tests::traffic::{PATIENCE, UdpFlow, ask};
+use gateway_tests::wait::wait_ok;
+use serde_json::{Value, json};
+
+use crate::{
+    BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_seen_as,
+    assert_the_tap_sees, assert_through,
+};
+
+/// Both hosts bound to exit A, fail-closed; their ids.
+fn bound_scene() -> (Scene, String, String) {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    let tv = scene.device(&network.tv).expect("device");
+    assert_the_tap_sees(&scene, &network.tv);
+    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    scene.policy(&policy("vpn-only", 10, ("all", ""), &["wg-a"])).expect("policy");
+    (scene, laptop, tv)
+}
+
+/// Makes an exception of a kind; its id.
+fn except(scene: &Scene, kind: &str, device: &str, more: &Value) -> String {
+    let mut exception = json!({"type": kind, "device_id": device, "reason": "test"});
+    for (name, value) in more.as_object().into_iter().flatten() {
+        exception[name] = value.clone();
+    }
+    let made = scene.api().post("/exceptions", &exception).expect("exception");
+    made["id"].as_str().expect("an id").to_owned()
+}
+
+fn revoke(scene: &Scene, exception: &str) {
+    scene.api().delete(&format!("/exceptions/{exception}")).expect("revoked");
+}
+
+/// Nothing waits for a change to take hold, but the kernel is told a moment after the API has answered.
+fn wait_until_seen_as(host: &Host, what: &str, expected: impl Fn(bool) -> Option<std::net::IpAddr>) {
+    for ipv6 in FAMILIES {
+        wait_ok(SOON, &format!("{} to be {what}", host.name), || {
+            let answer = ask(host, (server(ipv6), HTTP).into(), BLOCKED);
+            anyhow::ensure!(answer.seen() == expected(ipv6), "{answer}");
+            Ok(())
+        })
+        .expect("the exception took hold");
+    }
+}
+
+#[test]
+fn a_bypass_lets_one_device_out_and_its_end_takes_the_flows_back() {
+    let (scene, laptop, tv) = bound_scene();
+    let network = &scene.network;
+    // On record only: without allow_direct nothing changes.
+    except(&scene, "emergency-bypass", &laptop, &json!({}));
+    assert_through(&network.laptop, &network.exit_a);
+    scene.network.settle().expect("silence");
+    assert_nothing_leaked(&scene);
+
+    for kind in ["emergency-bypass", "diagnostic-bypass"] {
+        let bypass = except(&scene, kind, &laptop, &json!({"allow_direct": true}));
+        wait_until_seen_as(&network.laptop, "direct", |ipv6| Some(wan(ipv6)));
+        assert_through(&network.tv, &network.exit_a);
+        let evaluated = scene.evaluate(&laptop).expect("evaluated");
+        assert_eq!(evaluated["decision"], json!("direct"), "{evaluated}");
+        // A flow that began under the exception does not outlive it.
+        let flows =
+            FAMILIES.map(|ipv6| UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("flow"));
+        for (flow, ipv6) in flows.iter().zip(FAMILIES) {
+            assert_eq!(flow.ask(PATIENCE).expect("answer"), wan(ipv6));
+        }
+        revoke(&scene, &bypass);
+        wait_until_seen_as(&network.laptop, "in the tunnel again", |ipv6| Some(network.exit_a.address(ipv6)));
+        network.settle().expect("silence");
+        network.tap.reset();
+        for flow in &flows {
+            // It may find its way into the tunnel or not; what it must not do is leave in clear.
+            let _ = flow.ask(BLOCKED);
+        }
+        assert_nothing_leaked(&scene);
+    }
+    // With the tunnel gone the others stay blocked, and a bypass is what helps.
+    let tunnel = scene.api().get("/tunnels").expect("tunnels")[0]["id"].as_str().expect("an id").to_owned();
+    scene.bring_down(&tunnel).expect("down");
+    assert_blocked(&network.tv);
+    except(&scene, "emergency-bypass", &tv, &json!({"allow_direct": true}));
+    wait_until_seen_as(&network.tv, "direct", |ipv6| Some(wan(ipv6)));
+    assert_blocked(&network.laptop);
+}
+
+#[test]
+fn a_temporary_way_is_that_of_its_profile() {
+    let (scene, laptop, _) = bound_scene();
+    let network = &scene.network;
+    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    let profile = json!({"name": "by b", "hops": [{"type": "vpn", "target": "wg-b"}]});
+    scene.api().post("/profiles", &profile).expect("profile");
+    let more = json!({"allow_direct": true, "profile": "by b"});
+    let exception = except(&scene, "temporary-direct", &laptop, &more);
+    wait_until_seen_as(&network.laptop, "behind exit B", |ipv6| Some(network.exit_b.address(ipv6)));
+    assert_through(&network.tv, &network.exit_a);
+    assert_nothing_leaked(&scene);
+    revoke(&scene, &exception);
+    wait_until_seen_as(&network.laptop, "behind exit A", |ipv6| Some(network.exit_a.address(ipv6)));
+    except(&scene, "temporary-direct", &laptop, &json!({"allow_direct": true}));
+    wait_until_seen_as(&network.laptop, "direct", |ipv6| Some(wan(ipv6)));
+}
+
+#[test]
+fn quarantine_stops_a_device_that_was_free_and_no_other_exception_frees_it() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    assert_direct(&network.laptop);
+    let flow = UdpFlow::open(&network.laptop, (server(false), IDENT).into()).expect("flow");
+    flow.ask(PATIENCE).expect("answer");
+    let quarantine = except(&scene, "quarantine", &laptop, &json!({"allow_direct": true}));
+    wait_until_seen_as(&network.laptop, "in quarantine", |_| None);
+    network.settle().expect("silence");
+    network.tap.reset();
+    except(&scene, "emergency-bypass", &laptop, &json!({"allow_direct": true}));
+    assert_blocked(&network.laptop);
+    assert!(flow.ask(BLOCKED).is_err(), "a flow from before goes on");
+    assert_nothing_leaked(&scene);
+    assert_direct(&network.tv);
+    revoke(&scene, &quarantine);
+    wait_until_seen_as(&network.laptop, "free again", |ipv6| Some(wan(ipv6)));
+}
+
+#[test]
+fn an_exception_outlives_the_daemon_and_ends_by_itself() {
+    let (mut scene, laptop, _) = bound_scene();
+    let exception =
+        except(&scene, "emergency-bypass", &laptop, &json!({"allow_direct": true, "duration_min": 1}));
+    let made = Instant::now();
+    wait_until_seen_as(&scene.network.laptop, "direct", |ipv6| Some(wan(ipv6)));
+    scene.daemon.kill9().expect("killed");
+    scene.daemon.start().expect("started again");
+    assert_seen_as(&scene.network.laptop, wan);
+    assert!(
+        made.elapsed() < Duration::from_secs(50),
+        "this machine is too slow for an exception of a minute"
+    );
+    std::thread::sleep(Duration::from_secs(60).saturating_sub(made.elapsed()));
+    wait_until_seen_as(&scene.network.laptop, "in the tunnel again", |ipv6| {
+        Some(scene.network.exit_a.address(ipv6))
+    });
+    let late = made.elapsed();
+    assert!(late < Duration::from_secs(75), "the exception ended after {late:?}");
+    let ended = scene.api().get(&format!("/exceptions/{exception}")).expect("exception");
+    assert_eq!((&ended["status"], &ended["remaining_sec"]), (&json!("expired"), &json!(0)));
+    scene.network.settle().expect("silence");
+    scene.network.tap.reset();
+    assert_through(&scene.network.laptop, &scene.network.exit_a);
+    assert_nothing_leaked(&scene);
+}
