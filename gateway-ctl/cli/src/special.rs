@@ -8,7 +8,7 @@ use crate::client::{Answer, Client};
 use crate::commands::{Kind, Method};
 use crate::completion;
 use crate::failure::{Failure, Refusal};
-use crate::request::{find, segment};
+use crate::request::find;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
@@ -100,8 +100,7 @@ fn healthy(health: &Value) -> (bool, String) {
 }
 
 fn subsystems_stand(observer: &Value) -> (bool, String) {
-    let all = list(observer);
-    let bad: Vec<String> = all
+    let bad: Vec<String> = list(observer)
         .iter()
         .filter(|subsystem| !matches!(word(subsystem, "state"), "ok" | "disabled"))
         .map(|subsystem| {
@@ -109,7 +108,7 @@ fn subsystems_stand(observer: &Value) -> (bool, String) {
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
         })
         .collect();
-    let detail = if bad.is_empty() { format!("{} stand as wanted", all.len()) } else { bad.join("; ") };
+    let detail = if bad.is_empty() { "all stand as wanted".to_owned() } else { bad.join("; ") };
     (bad.is_empty(), detail)
 }
 
@@ -147,10 +146,18 @@ fn enforced(enforce: &Value) -> (bool, String) {
         .collect();
     let policies = list(&enforce["policies"]).len();
     let detail = match missing.as_slice() {
-        [] => format!("{policies} policies at {} interfaces", places.len()),
+        [] => format!(
+            "{} at {}",
+            counted(policies, "policy", "policies"),
+            counted(places.len(), "interface", "interfaces")
+        ),
         missing => format!("missing interfaces: {}", missing.join(", ")),
     };
     (missing.is_empty(), detail)
+}
+
+fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// The gateway's own test of what is installed. What it could not check it does not hold against itself.
@@ -208,24 +215,9 @@ fn block(client: &Client, domains: &[&str]) -> Result<Answer, Failure> {
     client.call(Method::Post, "/dns/blocklist", Some(&json!({"domains": domains}).to_string()))
 }
 
-/// One call a domain; one that was not on the list is not a failure, as the outcome is the wanted one.
+/// One that was not on the list is not a failure, as the outcome is the wanted one.
 fn unblock(client: &Client, domains: &[&str]) -> Result<Answer, Failure> {
-    let (mut changed, mut unchanged, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
-    for domain in domains {
-        match client.call(Method::Delete, &format!("/dns/blocklist/{}", segment(domain)), None) {
-            Ok(answer) => {
-                warnings.extend(answer.warnings);
-                changed.push(*domain);
-            }
-            Err(Failure::Refused(refusal)) if refusal.code == "not_found" => unchanged.push(*domain),
-            Err(failure) if changed.is_empty() => return Err(failure),
-            Err(failure) => {
-                crate::output::warn(&format!("unblocked before this failed: {}", changed.join(", ")));
-                return Err(failure);
-            }
-        }
-    }
-    Ok(Answer { data: json!({"changed": changed, "unchanged": unchanged}), warnings })
+    client.call(Method::Delete, "/dns/blocklist", Some(&json!({"domains": domains}).to_string()))
 }
 
 #[cfg(test)]

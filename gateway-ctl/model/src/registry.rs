@@ -88,6 +88,7 @@ pub struct Kind {
     load: fn(&mut State, &[u8]) -> Result<(), LoadError>,
     resume: fn(&mut State, u32, Revision),
     marks: fn(&State) -> (u32, Revision, usize),
+    made: fn(&State) -> usize,
     visit_secrets: fn(&mut State, Scope, &mut SecretVisitor<'_>),
     input_schema: fn(&mut SchemaGenerator) -> Schema,
     output_schema: fn(&mut SchemaGenerator) -> Schema,
@@ -139,6 +140,7 @@ impl Kind {
                 let table = R::table(state);
                 (table.next_slot(), table.revision(), table.len())
             },
+            made: |state| R::table(state).iter().filter(|row| !row.meta().id.is_builtin()).count(),
             visit_secrets: |state, scope, visit| secrets::visit_table(R::table_mut(state), scope, visit),
             input_schema: input_schema::<R>,
             output_schema: output_schema::<R>,
@@ -203,6 +205,11 @@ impl Kind {
 
     pub fn len(&self, state: &State) -> usize {
         (self.marks)(state).2
+    }
+
+    /// How many there are besides those that every installation has.
+    pub fn made(&self, state: &State) -> usize {
+        (self.made)(state)
     }
 
     /// What a body of POST and PUT may have.

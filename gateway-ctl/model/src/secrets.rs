@@ -14,6 +14,8 @@ pub struct SecretPlace {
     pub noun: &'static str,
     /// Id of the object, or key of the setting.
     pub id: String,
+    /// What people call the object; for a setting its key.
+    pub name: String,
     /// `peers[0].preshared_key`; empty for a setting.
     pub field: String,
     /// When the object or the setting was last changed.
@@ -39,6 +41,7 @@ pub(crate) fn visit_table<R: Resource>(table: &mut Table<R>, scope: Scope, visit
     let rows: Vec<R> = table.iter().filter(wanted).cloned().collect();
     for mut row in rows {
         let (id, updated_at) = (row.meta().id.to_string(), row.meta().updated_at);
+        let name = row.label().to_owned();
         let mut exchanged = false;
         for (pointer, secret) in row.secrets() {
             if !secret.is_set() {
@@ -46,7 +49,8 @@ pub(crate) fn visit_table<R: Resource>(table: &mut Table<R>, scope: Scope, visit
             }
             let field = path_of(&pointer);
             let before = secret.clone();
-            visit(&SecretPlace { noun: R::NOUN, id: id.clone(), field, updated_at }, secret);
+            let place = SecretPlace { noun: R::NOUN, id: id.clone(), name: name.clone(), field, updated_at };
+            visit(&place, secret);
             exchanged |= !secret.is_same(&before);
         }
         if exchanged {

@@ -19,6 +19,8 @@ pub enum Look {
     Shape,
     /// The first line
     Header,
+    /// The columns and the newest row, numbers by what they are
+    Newest,
 }
 
 const fn case(file: &'static str, arguments: &'static [&'static str]) -> Case {
@@ -37,6 +39,10 @@ const fn header(file: &'static str, arguments: &'static [&'static str]) -> Case 
     Case { file, arguments, input: None, look: Look::Header }
 }
 
+const fn newest(file: &'static str, arguments: &'static [&'static str]) -> Case {
+    Case { file, arguments, input: None, look: Look::Newest }
+}
+
 const UNKNOWN: &str = "0199f1c2-0000-7000-8000-000000000001";
 
 pub const CASES: &[Case] = &[
@@ -46,7 +52,7 @@ pub const CASES: &[Case] = &[
     shape("observer", &["observer"]),
     case("version", &["version"]),
     header("drift", &["drift"]),
-    shape("verify", &["verify"]),
+    case("verify", &["verify"]),
     case("conflicts", &["conflicts"]),
     // Devices: the whole life of an object, by all three ways for a body.
     case("devices-empty", &["devices"]),
@@ -125,12 +131,22 @@ pub const CASES: &[Case] = &[
         &[
             "exceptions",
             "create",
+            r#"{"type":"emergency-bypass","device_id":"ID OF /devices?name=laptop","allow_direct":true,"reason":"a call"}"#,
+        ],
+    ),
+    case(
+        "exceptions-create-unknown",
+        &[
+            "exceptions",
+            "create",
             r#"{"type":"quarantine","device_id":"0199f1c2-0000-7000-8000-000000000001"}"#,
         ],
     ),
     case("exceptions-list", &["exceptions"]),
-    case("exceptions-get", &["exceptions", "get", UNKNOWN]),
-    case("exceptions-delete", &["exceptions", "delete", UNKNOWN]),
+    case("exceptions-get", &["exceptions", "get", "ID OF /exceptions/active"]),
+    case("exceptions-get-unknown", &["exceptions", "get", UNKNOWN]),
+    case("exceptions-delete", &["exceptions", "delete", "ID OF /exceptions/active"]),
+    case("exceptions-revoked", &["exceptions"]),
     case(
         "federation-roles-create",
         &["federation-roles", "create", r#"{"name":"mirror","permissions":[{"kind":"dns","pull":true}]}"#],
@@ -193,14 +209,15 @@ pub const CASES: &[Case] = &[
     case("federation", &["federation"]),
     case("federation-peers", &["federation", "peers"]),
     case("federation-sync", &["federation", "sync", "--peer", "https://gateway2.example:8080"]),
-    header("audit", &["audit"]),
+    newest("audit", &["audit"]),
     case("alerts", &["alerts"]),
     case("anomalies", &["anomalies"]),
     shape("backup-export", &["backup", "export"]),
     case("backup-import", &["backup", "import", "tests/cli/golden/input/export.json"]),
-    header("snapshots", &["snapshots"]),
+    newest("snapshots", &["snapshots"]),
+    case("rollback", &["rollback", "NAME OF /snapshots"]),
     case("rollback-unknown", &["rollback", "never-made"]),
-    header("secrets", &["secrets"]),
+    case("secrets", &["secrets"]),
     case("ai-status", &["ai", "status"]),
     case("ai-query", &["ai", "query", "why is it slow"]),
     case("capture-list", &["capture"]),

@@ -17,6 +17,19 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden")
 }
 
+/// So that lists have something to show.
+const FURNITURE: &[(&str, &str)] = &[
+    (
+        "/routing/policies",
+        r#"{"name":"never decides","priority":20,"source_type":"all","hops":[{"type":"interface","target":"eth0"}]}"#,
+    ),
+    (
+        "/segments",
+        r#"{"name":"guests","vlan_id":30,"interface":"eth1","cidr":"192.168.30.0/24","trust_class":"guest"}"#,
+    ),
+    ("/nodes", r#"{"name":"branch","url":"https://branch.example.net/","role":"secondary"}"#),
+];
+
 #[test]
 fn every_command_against_a_live_daemon() {
     let scene = Scene::start().expect("a daemon on a fresh network");
@@ -25,6 +38,10 @@ fn every_command_against_a_live_daemon() {
     scene.api().post("/tunnels", &tunnel).expect("a tunnel");
     scene.api().post("/routing/policies", &policy).expect("a policy");
     scene.api().act("/routing/policies/apply").expect("the policy is applied");
+    for (collection, object) in FURNITURE {
+        let object = object.parse::<Value>().expect("JSON");
+        scene.api().post(collection, &object).unwrap_or_else(|error| panic!("{collection}: {error:#}"));
+    }
 
     let update = std::env::var_os("UPDATE").is_some();
     let mut wrong = Vec::new();
@@ -59,15 +76,18 @@ fn every_golden_file_is_of_a_case() {
 }
 
 fn shown(case: &Case, scene: &Scene) -> String {
+    let arguments: Vec<String> = case.arguments.iter().map(|argument| known(scene, argument)).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let ran = match case.input {
-        Some(input) => feed(scene, case.arguments, input),
-        None => run(scene, case.arguments),
+        Some(input) => feed(scene, &arguments, input),
+        None => run(scene, &arguments),
     };
     let Ran { code, stdout, stderr } = ran;
     let code = code.map_or("a signal".to_owned(), |code| code.to_string());
     let stdout = match (case.look, serde_json::from_str::<Value>(&stdout)) {
         (Look::Shape, Ok(value)) => shape(&value),
         (Look::Whole | Look::Shape, _) => settled(&stdout),
+        (Look::Newest, _) => newest(&stdout),
         (Look::Header, _) => stdout.lines().next().map(|line| format!("{line}\n")).unwrap_or_default(),
     };
     format!(
@@ -75,6 +95,29 @@ fn shown(case: &Case, scene: &Scene) -> String {
         case.arguments.join(" "),
         settled(&stderr)
     )
+}
+
+/// `ID OF /path` and `NAME OF /path` stand for those of the first object there.
+fn known(scene: &Scene, argument: &str) -> String {
+    let mut text = argument.to_owned();
+    for (words, field) in [("ID OF ", "id"), ("NAME OF ", "name")] {
+        let Some(start) = text.find(words) else { continue };
+        let path = text[start + words.len()..].split('"').next().unwrap_or_default().to_owned();
+        let list = scene.api().get(&path).expect("a list");
+        let value = list[0][field].as_str().unwrap_or_else(|| panic!("nothing at {path}"));
+        text = text.replace(&format!("{words}{path}"), value);
+    }
+    text
+}
+
+/// The columns and the first row, with numbers by what they are.
+fn newest(table: &str) -> String {
+    let number = |cell: &str| match cell.parse::<u64>() {
+        Ok(_) => "<number>".to_owned(),
+        Err(_) => cell.to_owned(),
+    };
+    let line = |line: &str| line.split('\t').map(number).collect::<Vec<_>>().join("\t");
+    settled(&table.lines().take(2).map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// What differs from run to run, by what it is.
@@ -136,9 +179,11 @@ fn is_compact_time(word: &str) -> bool {
 
 /// Numbers of JSON fields that count time or runs.
 fn counted(line: &str) -> String {
-    const COUNTING: &[&str] = &["revision", "duration_ms", "run", "applied_revision", "stored_revision"];
+    const COUNTING: &[&str] =
+        &["revision", "duration_ms", "run", "applied_revision", "stored_revision", "remaining_sec"];
     let Some((name, value)) = line.split_once("\": ") else { return line.to_owned() };
-    let is_counting = COUNTING.contains(&name.trim_start().trim_start_matches('"'));
+    let is_counting = COUNTING.contains(&name.trim_start().trim_start_matches('"'))
+        && value.trim_end_matches(',').parse::<u64>().is_ok();
     let comma = if value.ends_with(',') { "," } else { "" };
     if is_counting { format!("{name}\": <number>{comma}") } else { line.to_owned() }
 }

@@ -183,8 +183,27 @@ async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation,
     answer.map_err(|refusal| EditError::from(refusal).into())
 }
 
-async fn conflicts(cx: Cx, _: Req<()>) -> Result<With<Vec<Conflict>>, ApiError> {
-    let list = explain(&cx, |now| gateway_core::conflicts::conflicts(&now.input(), &now.compiled)).await?;
+/// A conflict with the names that people know the policies by.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NamedConflict {
+    #[serde(flatten)]
+    pub conflict: Conflict,
+    /// Of the policies, in their order.
+    pub names: Vec<String>,
+}
+
+async fn conflicts(cx: Cx, _: Req<()>) -> Result<With<Vec<NamedConflict>>, ApiError> {
+    let list = explain(&cx, |now| {
+        let found = gateway_core::conflicts::conflicts(&now.input(), &now.compiled);
+        let name =
+            |id| now.state.routing_policies.get(id).map(|policy| policy.name.clone()).unwrap_or_default();
+        let named = found.into_iter().map(|conflict| NamedConflict {
+            names: conflict.policies.iter().map(|id| name(*id)).collect(),
+            conflict,
+        });
+        named.collect::<Vec<_>>()
+    })
+    .await?;
     Ok(With::counted(list))
 }
 

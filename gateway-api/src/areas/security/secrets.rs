@@ -52,6 +52,8 @@ pub struct StoredSecret {
     pub r#type: &'static str,
     /// Of the object; the key of a setting.
     pub id: String,
+    /// What people call the object; the key of a setting.
+    pub name: String,
     /// `peers[0].preshared_key`; empty for settings.
     pub field: String,
     pub encrypted: bool,
@@ -65,13 +67,13 @@ impl From<SecretEntry> for StoredSecret {
     fn from(entry: SecretEntry) -> Self {
         let SecretEntry { place, sealed, unreadable } = entry;
         let r#ref = reference(&place);
-        let SecretPlace { noun, id, field, updated_at } = place;
-        Self { r#ref, r#type: noun, id, field, encrypted: sealed, unreadable, updated_at }
+        let SecretPlace { noun, id, name, field, updated_at } = place;
+        Self { r#ref, r#type: noun, id, name, field, encrypted: sealed, unreadable, updated_at }
     }
 }
 
 fn reference(place: &SecretPlace) -> String {
-    let SecretPlace { noun, id, field, updated_at: _ } = place;
+    let SecretPlace { noun, id, field, .. } = place;
     if field.is_empty() { format!("{noun}/{id}") } else { format!("{noun}/{id}/{field}") }
 }
 

@@ -23,10 +23,11 @@ const SEGMENTS: &[Column] = &[
 
 const VLANS: &[Column] = &[
     column("VLAN_ID", "vlan_id"),
-    column("NAME", "name"),
+    column("SEGMENT", "segment"),
     column("INTERFACE", "interface"),
-    column("CIDR", "cidr"),
-    column("TRUST_CLASS", "trust_class"),
+    column("PARENT", "parent"),
+    column("UP", "up"),
+    column("LAN", "lan"),
 ];
 
 const PEERS: &[Column] = &[
@@ -70,7 +71,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .operands([domains])
                 .work(Work::Special(Special::Block))
                 .examples(["dns block ads.example.com", "dns block a.example b.example | jq '.changed[]'"]),
-            command("unblock", delete("/dns/blocklist/{domain}"), "Take domains off the blocklist")
+            command("unblock", delete("/dns/blocklist"), "Take domains off the blocklist")
                 .operands([domains])
                 .work(Work::Special(Special::Unblock))
                 .examples(["dns unblock ads.example.com", "dns unblock a.example b.example"]),

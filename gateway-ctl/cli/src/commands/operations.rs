@@ -41,8 +41,14 @@ const SNAPSHOTS: &[Column] = &[
     column("SUMMARY", "summary"),
 ];
 
-const SECRETS: &[Column] =
-    &[column("REF", "ref"), column("ENCRYPTED", "encrypted"), column("UPDATED_AT", "updated_at")];
+const SECRETS: &[Column] = &[
+    column("KIND", "type"),
+    column("NAME", "name"),
+    column("ENCRYPTED", "encrypted"),
+    column("FIELD", "field"),
+    column("UPDATED_AT", "updated_at"),
+    column("REF", "ref"),
+];
 
 pub fn kinds(kinds: &mut Vec<Kind>) {
     let mut kind = |name, about, commands| {

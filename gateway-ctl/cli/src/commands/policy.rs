@@ -4,11 +4,12 @@ use super::build::{column, command, get, operand, post};
 use super::{Arity, Bad, Column, Group, Kind, Operand, Prints, Verdict, What};
 
 const CONFLICTS: &[Column] = &[
-    column("POLICY_A", "policies.0"),
-    column("POLICY_B", "policies.1.."),
+    column("POLICY_A", "names.0"),
+    column("POLICY_B", "names.1.."),
     column("KIND", "kind"),
     column("REASON", "message"),
     column("SEVERITY", "severity"),
+    column("IDS", "policies"),
 ];
 
 const FAIL_MATRIX: &[Column] = &[

@@ -133,6 +133,7 @@ impl Settings {
             let place = SecretPlace {
                 noun: "setting",
                 id: key.to_string(),
+                name: key.to_string(),
                 field: String::new(),
                 updated_at: setting.updated_at,
             };

@@ -37,12 +37,12 @@ pub(super) fn is_kept(key: &str) -> bool {
     key != keys::NODE_ID && key != keys::SECRETS_PASSPHRASE && !key.starts_with("internal.")
 }
 
-/// `12 devices, 2 tunnels, 3 routing policies`.
+/// `12 devices, 2 tunnels, 3 routing policies`: what somebody made.
 pub(super) fn summary(state: &State) -> String {
-    let counts = KINDS.iter().filter(|kind| kind.exported && kind.len(state) > 0);
+    let counts = KINDS.iter().filter(|kind| kind.exported && kind.made(state) > 0);
     let parts: Vec<String> = counts
         .map(|kind| {
-            let count = kind.len(state);
+            let count = kind.made(state);
             let name = if count == 1 { kind.noun } else { kind.collection };
             format!("{count} {}", name.replace('_', " "))
         })
