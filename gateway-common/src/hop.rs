@@ -2,7 +2,7 @@
 
 use crate::wire::{Address, CHOICE_SLOTS, Choice, Sticky};
 
-/// Chooses a leg. `turn` is taken only when a new flow draws one; `hash` stands for the source (and
+/// Chooses a leg; a flow keeps what it has if that is offered still, or kept for such flows. `turn` is taken only when a new flow draws one; `hash` stands for the source (and
 /// destination) of sticky policies; `previous` is the leg of a flow that is judged anew.
 #[inline(always)]
 pub fn choose(
@@ -16,7 +16,7 @@ pub fn choose(
     if count == 0 {
         return None;
     }
-    if previous != 0 && has(choice, count, previous) {
+    if previous != 0 && has(choice, count + choice.kept as u32, previous) {
         return Some(previous);
     }
     let place = match sticky {

@@ -24,9 +24,11 @@ pub struct ActionValue {
 pub struct Choice {
     /// [`ChoiceKind`] as a number; unknown numbers block.
     pub kind: u8,
-    /// How many of `legs` are in use, at most [`CHOICE_SLOTS`].
+    /// How many of `legs` new flows take in turn, at most [`CHOICE_SLOTS`].
     pub count: u8,
-    pub _pad: [u8; 2],
+    /// How many legs behind those only flows keep that have them already.
+    pub kept: u8,
+    pub _pad: u8,
     pub legs: [u8; CHOICE_SLOTS],
 }
 
@@ -46,7 +48,7 @@ pub enum ChoiceKind {
 
 impl Choice {
     pub const DROP: Choice =
-        Choice { kind: ChoiceKind::Drop as u8, count: 0, _pad: [0; 2], legs: [0; CHOICE_SLOTS] };
+        Choice { kind: ChoiceKind::Drop as u8, count: 0, kept: 0, _pad: 0, legs: [0; CHOICE_SLOTS] };
     pub const REJECT: Choice = Choice { kind: ChoiceKind::Reject as u8, ..Self::DROP };
     pub const DIRECT: Choice = Choice { kind: ChoiceKind::Direct as u8, ..Self::DROP };
 
@@ -61,6 +63,27 @@ impl Choice {
             choice.kind = ChoiceKind::Legs as u8;
         }
         choice
+    }
+
+    /// The same, and flows that have one of `legs` keep it. What finds no room is not kept.
+    pub fn keeping(mut self, legs: &[u8]) -> Choice {
+        if !matches!(self.kind(), ChoiceKind::Legs) {
+            return self;
+        }
+        for leg in legs {
+            let used = self.count as usize + self.kept as usize;
+            if used < CHOICE_SLOTS && !self.legs[..used].contains(leg) {
+                self.legs[used] = *leg;
+                self.kept += 1;
+            }
+        }
+        self
+    }
+
+    /// All legs that a flow may have, those of new flows first.
+    pub fn all(&self) -> &[u8] {
+        let used = (self.count as usize).saturating_add(self.kept as usize);
+        &self.legs[..if used < CHOICE_SLOTS { used } else { CHOICE_SLOTS }]
     }
 
     pub const fn kind(&self) -> ChoiceKind {

@@ -122,6 +122,6 @@ impl Compiled {
     /// The legs that the plan may send traffic to.
     pub fn legs_in_use(&self) -> BTreeSet<u8> {
         let choices = self.policies.iter().flat_map(|policy| [&policy.v4, &policy.v6]);
-        choices.flat_map(|choice| choice.legs.iter().take(usize::from(choice.count))).copied().collect()
+        choices.flat_map(|choice| choice.all()).copied().collect()
     }
 }

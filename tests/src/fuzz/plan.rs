@@ -4,9 +4,9 @@ use gateway_common::classify::classify;
 use gateway_common::hop;
 use gateway_common::verdict::{Action, decide};
 use gateway_common::wire::*;
-use gateway_core::compile::{Compiled, Input, compile};
+use gateway_core::compile::{Carrier, Compiled, Input, compile};
 use gateway_core::environment::PlanEnvironment;
-use gateway_core::plan::{Dataplane, RouteKey, names};
+use gateway_core::plan::{Dataplane, RouteKey, RuleAction, names};
 use ipnet::IpNet;
 
 use super::world::{PRESHARED, PRIVATE, World};
@@ -19,6 +19,7 @@ pub fn plan(data: &[u8]) {
     let compiled = compile(&input);
     assert_same(&compiled, &compile(&input));
     bounds(&compiled);
+    carriers(&compiled);
     routes(&compiled);
     assert!(compiled.plan.valid_until.is_none_or(|end| end > world.now), "the plan has ended already");
     said.push_str(&format!("{compiled:?} {:?}", world.state));
@@ -82,16 +83,37 @@ fn bounds(compiled: &Compiled) {
 }
 
 fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
-    assert!(choice.kind <= ChoiceKind::Legs as u8 && choice._pad == [0; 2], "{choice:?}");
-    let (used, unused) = choice.legs.split_at(usize::from(choice.count));
-    assert_eq!(choice.kind() == ChoiceKind::Legs, !used.is_empty(), "{choice:?}");
-    assert!(unused.iter().all(|leg| *leg == 0), "{choice:?}");
+    assert!(choice.kind <= ChoiceKind::Legs as u8 && choice._pad == 0, "{choice:?}");
+    let used = choice.all();
+    assert_eq!(choice.kind() == ChoiceKind::Legs, choice.count > 0, "{choice:?}");
+    assert!(choice.count > 0 || choice.kept == 0, "{choice:?}");
+    assert!(choice.legs[used.len()..].iter().all(|leg| *leg == 0), "{choice:?}");
     for number in used {
         let leg = compiled.legs.get(*number).expect("a leg that exists");
         assert!(leg.usable && if ipv6 { leg.ipv6 } else { leg.ipv4 }, "{leg:?} carries nothing");
         assert!(compiled.legs_in_use().contains(number));
     }
-    assert_eq!(hop::choose(choice, Sticky::Flow, |_| 0, 0, || u64::MAX).is_some(), !used.is_empty());
+    assert_eq!(hop::choose(choice, Sticky::Flow, |_| 0, 0, || u64::MAX).is_some(), choice.count > 0);
+}
+
+/// No tunnel is carried in a circle, and the mark of its outer packets leads to what carries it.
+fn carriers(compiled: &Compiled) {
+    let legs = &compiled.legs;
+    for leg in legs.by_number.values() {
+        let mut at = leg.carrier;
+        for _ in 0..=legs.by_number.len() {
+            at = at.leg().and_then(|number| legs.get(number)).map_or(Carrier::Default, |leg| leg.carrier);
+        }
+        assert_eq!(at, Carrier::Default, "{leg:?} goes round");
+        if let Some(carrier) = leg.carrier.leg() {
+            let below = legs.get(carrier).expect("a leg that exists");
+            assert!(!leg.usable || below.usable, "{leg:?} on {below:?}");
+            let marks = compiled.plan.rules.values().filter_map(|rule| rule.fwmark.zip(Some(&rule.action)));
+            let mut tables = marks.filter(|((mark, mask), _)| leg.carrier.mark() & mask == mark & mask);
+            let table = RuleAction::Table(names::TABLE_BASE + u32::from(carrier));
+            assert!(tables.all(|(_, action)| *action == table), "{leg:?}");
+        }
+    }
 }
 
 /// The way of every leg ends in a route that leads nowhere, in both families.

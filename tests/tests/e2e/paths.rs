@@ -3,13 +3,17 @@
 use std::net::IpAddr;
 
 use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::services::IDENT;
 use gateway_tests::tap::Counts;
-use gateway_tests::topology::{Host, server};
-use gateway_tests::traffic::transfer;
+use gateway_tests::topology::{Host, server, wan};
+use gateway_tests::traffic::{PATIENCE, TcpFlow, UdpFlow, transfer};
+use gateway_tests::wait::wait_ok;
+use gateway_tests::wireguard::Exit;
 use serde_json::{Value, json};
 
 use crate::{
-    FAMILIES, assert_blocked, assert_nothing_leaked, assert_the_tap_sees, assert_through, wait_until_through,
+    BLOCKED, FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees, assert_through,
+    wait_until_through,
 };
 
 /// A policy whose hops are given with their types.
@@ -121,4 +125,76 @@ fn a_tunnel_takes_the_uplink_that_its_path_begins_with() {
     let (one, two) = (assert_nothing_leaked(&scene), second.counts());
     assert!(two.is_clean(), "{two}");
     assert_eq!((seen(&one), seen(&two)), (vec![], vec![network.exit_a.address(false)]), "{one}\n{two}");
+}
+
+#[test]
+fn failing_over_moves_new_flows_at_once_and_flows_stay_where_they_are_when_the_first_is_back() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    let first = scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    assert_the_tap_sees(&scene, &network.tv);
+    let hops = [("vpn", "wg-a"), ("vpn", "wg-b"), ("interface", "eth0")];
+    let failover = |hops: &[(&str, &str)], sticky: &str| {
+        path("one-of", ("device", &laptop), hops, json!({"hop_mode": "failover", "sticky": sticky}))
+    };
+    let id = scene.policy(&failover(&hops[..2], "flow")).expect("policy");
+    let open = || {
+        FAMILIES.map(|ipv6| {
+            let udp = UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("UDP flow");
+            (ipv6, udp, TcpFlow::open(&network.laptop, server(ipv6)).expect("TCP flow"))
+        })
+    };
+    let seen_as = |flows: &mut [(bool, UdpFlow, TcpFlow); 2], exit: &Exit| {
+        for (ipv6, udp, tcp) in flows {
+            assert_eq!(udp.ask(PATIENCE).expect("answer"), exit.address(*ipv6));
+            assert_eq!(tcp.ask(PATIENCE).seen(), Some(exit.address(*ipv6)));
+        }
+    };
+    network.tap.reset();
+    scene.bring_down(&first).expect("down");
+    let mut flows = open();
+    seen_as(&mut flows, &network.exit_b);
+    scene.bring_up(&first).expect("up");
+    wait_until_through(&network.laptop, &network.exit_a);
+    seen_as(&mut flows, &network.exit_b);
+
+    // What keeps the flows of a source together moves them together.
+    scene.bring_down(&first).expect("down");
+    scene.replace_policy(&id, &failover(&hops[..2], "source")).expect("policy");
+    let mut flows = open();
+    seen_as(&mut flows, &network.exit_b);
+    scene.bring_up(&first).expect("up");
+    for (ipv6, udp, _) in &flows {
+        moves(udp, network.exit_a.address(*ipv6));
+    }
+    assert_nothing_leaked(&scene);
+
+    // And what had to go out directly is back in the tunnel with it.
+    scene.bring_down(&first).expect("down");
+    scene.replace_policy(&id, &failover(&[hops[0], hops[2]], "flow")).expect("policy");
+    let flows = open();
+    for (ipv6, udp, _) in &flows {
+        assert_eq!(udp.ask(PATIENCE).expect("answer"), wan(*ipv6));
+    }
+    scene.bring_up(&first).expect("up");
+    for (ipv6, udp, _) in &flows {
+        moves(udp, network.exit_a.address(*ipv6));
+    }
+    network.tap.reset();
+    for (ipv6, udp, _) in &flows {
+        assert_eq!(udp.ask(PATIENCE).expect("answer"), network.exit_a.address(*ipv6));
+    }
+    assert_nothing_leaked(&scene);
+}
+
+/// Waits for a flow to come to be seen as this address.
+fn moves(flow: &UdpFlow, to: IpAddr) {
+    wait_ok(SOON, &format!("the flow to move to {to}"), || {
+        let seen = flow.ask(BLOCKED)?;
+        anyhow::ensure!(seen == to, "it is seen as {seen}");
+        Ok(())
+    })
+    .expect("moved");
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::verdict::{self, Action, decide};
-use gateway_common::wire::{AuthorisedKey, FlowKey, FlowValue};
+use gateway_common::wire::{ActionValue, AuthorisedKey, Choice, FlowKey, FlowValue};
 use gateway_core::environment::PlanEnvironment;
 use gateway_core::plan::Dataplane;
 use gateway_ctl::effects::bpf::Programs;
@@ -192,6 +192,30 @@ fn a_connection_with_the_ports_of_an_earlier_one_draws_its_own_leg() {
     };
     let legs: Vec<u32> = [syn, syn, syn, ack, ack, syn, syn, ack, syn].into_iter().map(&mut leg).collect();
     assert_eq!(legs, [16, 16, 16, 16, 16, 17, 17, 17, 16]);
+}
+
+/// With the first hop back, a flow that began on the second one stays there for as long as it is kept.
+#[test]
+fn a_flow_keeps_a_leg_that_new_flows_do_not_take() {
+    netns::require_root().expect("root");
+    let prefix = Prefix::unique().expect("a prefix");
+    let pins = Pins(prefix.pin_directory());
+    let mut programs = Programs::load(&pins.0).expect("the programs load");
+    let mut leg = |plan: &Dataplane, port: u16| {
+        programs.apply(plan).expect("the plan goes live");
+        let packet = packets::udp4([192, 168, 10, 2], [198, 18, 0, 1], port, 443);
+        let program = programs.program("gw_ingress").expect("the program");
+        run(program, &packet, Arrival::default()).expect("a test run").mark & 0xff
+    };
+    let keeping = |new: u8, kept: &[u8]| {
+        let choice = Choice::legs(&[new]).keeping(kept);
+        let action = ActionValue { v4: choice, v6: choice, policy: 1, ..ActionValue::default() };
+        Dataplane { actions: vec![action], ..plans::pool(&[]) }
+    };
+    assert_eq!(leg(&keeping(17, &[18]), 10_000), 17);
+    assert_eq!([leg(&keeping(16, &[18, 17]), 10_000), leg(&keeping(16, &[18, 17]), 10_001)], [17, 16]);
+    assert_eq!(leg(&keeping(16, &[18]), 10_000), 16);
+    assert_eq!(leg(&keeping(16, &[18, 17]), 10_000), 16, "what has moved stays where it is");
 }
 
 /// LLVM drops the result of some atomic additions: the round robin is tested where it runs.

@@ -154,7 +154,8 @@ fn policy_at_work(
             return failed(policy);
         }
 
-        spread(&new)
+        let kept: Vec<u8> = able(&way.kept).into_iter().map(|(number, _)| number).collect();
+        spread(&new).keeping(&kept)
     };
     let v4 = choose(|leg| leg.ipv4);
     let v6 = choose(|leg| leg.ipv6);

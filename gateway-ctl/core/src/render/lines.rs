@@ -68,10 +68,14 @@ pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
                     format!("leg {number} ({interface})")
                 })
                 .collect();
-            match names.as_slice() {
+            let mut text = match names.as_slice() {
                 [one] => one.clone(),
                 several => format!("in turn {}", several.join(", ")),
+            };
+            for number in choice.all().iter().skip(usize::from(choice.count)) {
+                text += &format!(", keeping leg {number}");
             }
+            text
         }
     }
 }

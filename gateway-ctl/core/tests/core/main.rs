@@ -5,6 +5,7 @@ mod evaluation;
 mod exceptions;
 mod first_match;
 mod golden;
+mod paths;
 mod posture;
 mod size;
 mod world;

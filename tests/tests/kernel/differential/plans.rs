@@ -51,12 +51,10 @@ fn choice() -> impl Strategy<Value = Choice> {
         Just(Choice::DIRECT),
         vec((1u8..=20, 1u32..=20), 1..5).prop_map(|legs| spread(&legs)),
         // Values no compiler writes: the program must decide on them as the function does.
-        (any::<u8>(), any::<u8>(), any::<[u8; 16]>()).prop_map(|(kind, count, legs)| Choice {
-            kind,
-            count,
-            _pad: [0; 2],
-            legs
-        }),
+        (any::<u8>(), any::<u8>(), any::<u8>(), any::<[u8; 16]>())
+            .prop_map(|(kind, count, kept, legs)| { Choice { kind, count, kept, _pad: 0, legs } }),
+        // Few legs, so that flows come with one that is only kept.
+        (vec(1u8..=20, 1..4), vec(1u8..=20, 0..12)).prop_map(|(new, kept)| Choice::legs(&new).keeping(&kept)),
     ]
 }
 
