@@ -56,6 +56,7 @@ pub fn engine(config: &Bootstrap) -> engine::Config {
         |name: &gateway_model::IfName| UplinkSettings { interface: name.to_string(), gateway: gateway(name) };
     engine::Config {
         pin_dir: config.bpf.pin_dir.clone(),
+        runtime_dir: config.runtime_dir.clone(),
         network: Network {
             lan: config.lans().iter().map(ToString::to_string).collect(),
             uplinks: config.uplinks().iter().map(uplink).collect(),

@@ -147,6 +147,9 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         }
     }
     following.shutdown().await;
+    if let Gateway::Open(open) = &ended.gateway {
+        open.enforcement.end_processes().await;
+    }
     if let Err(error) = fs::remove_file(&socket) {
         tracing::debug!(%error, "the socket was gone already");
     }

@@ -28,6 +28,7 @@ use crate::wipe;
 mod body;
 mod browser;
 pub mod conditional;
+mod multipart;
 
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Opens the encrypted file in the body. Not in the query, which ends up in logs and histories.

@@ -23,7 +23,8 @@ use gateway_ctl::services::tunnels::Seen;
 use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
 use gateway_model::kinds::device::DeviceLive;
 use gateway_model::kinds::routing_policy::{Hits, Hop, PolicyLive, PolicyStatus};
-use gateway_model::kinds::tunnel_health::{PeerLive, TunnelLive};
+use gateway_model::kinds::tunnel::TunnelType;
+use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
 use gateway_model::text::PublicKey;
 use gateway_model::{Device, Id, RoutingPolicy, State, Tunnel};
 use jiff::Timestamp;
@@ -89,6 +90,14 @@ pub trait Enforcement: Send + Sync {
     /// Brings the kernel to the state now; nothing if this gateway enforces nothing.
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>>;
 
+    /// A tunnel that waits before it tries again tries now.
+    fn hurry(&self, _tunnel: Id) {}
+
+    /// Ends the processes that were started for tunnels; the plan in the kernel stays.
+    fn end_processes(&self) -> Pending<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Blocks everything for good; nothing is enforced or changed after it.
     fn block(&self) -> Pending<'_, Result<(), engine::Error>>;
 }
@@ -110,6 +119,7 @@ pub struct Observed {
     facts: Arc<Facts>,
     seen: Arc<Seen>,
     policies: BTreeMap<Id, PolicyLive>,
+    compiled: Arc<Compiled>,
 }
 
 impl Observed {
@@ -128,7 +138,7 @@ impl Observed {
             active_hop: policy.active_hop.clone().filter(|_| installed),
         };
         let policies = compiled.policies.iter().map(|policy| (policy.id, live(policy))).collect();
-        Self { facts: enforcement.facts(), seen: enforcement.tunnels(), policies }
+        Self { facts: enforcement.facts(), seen: enforcement.tunnels(), policies, compiled }
     }
 
     pub fn device(&self, device: &Device) -> DeviceLive {
@@ -145,7 +155,15 @@ impl Observed {
     }
 
     pub fn tunnel(&self, tunnel: &Tunnel) -> TunnelLive {
-        self.seen.tunnels.get(&tunnel.meta.id).cloned().unwrap_or_default()
+        let mut live = self.seen.tunnels.get(&tunnel.meta.id).cloned().unwrap_or_default();
+        // What the server gave out may have been refused, which only the compiler can judge.
+        let refused = self.compiled.legs.of_tunnel(tunnel.meta.id).filter(|leg| !leg.usable && live.healthy);
+        if let Some(leg) = refused.filter(|_| tunnel.r#type == TunnelType::Openvpn) {
+            (live.status, live.health, live.healthy) = (TunnelStatus::Degraded, Health::Unhealthy, false);
+            live.last_error = Some(leg.reason.clone());
+            live.uptime_sec = None;
+        }
+        live
     }
 
     pub fn peer(&self, tunnel: &Tunnel, key: &PublicKey) -> PeerLive {
@@ -359,6 +377,14 @@ impl Enforcement for Engine {
 
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
         Box::pin(async move { Engine::reconcile(self, reason).await.map(Some) })
+    }
+
+    fn hurry(&self, tunnel: Id) {
+        Engine::hurry(self, tunnel);
+    }
+
+    fn end_processes(&self) -> Pending<'_, ()> {
+        Box::pin(Engine::end_processes(self))
     }
 
     fn block(&self) -> Pending<'_, Result<(), engine::Error>> {

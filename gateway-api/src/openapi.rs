@@ -103,6 +103,13 @@ fn operation(row: &Row, generators: &mut Generators) -> Value {
             content["text/plain"] = json!({
                 "schema": {"type": "string", "description": format!("Taken as {field}; the other fields go in the query.")},
             });
+            content["multipart/form-data"] = json!({
+                "schema": {
+                    "type": "object",
+                    "description": format!("A form; its file is taken as {field}."),
+                    "properties": {"name": {"type": "string"}, field: {"type": "string", "format": "binary"}},
+                },
+            });
         }
         if row.binary {
             content["application/octet-stream"] = json!({"schema": {"type": "string", "format": "binary"}});

@@ -11,6 +11,7 @@ pub mod mem;
 pub mod netlink;
 pub mod nft;
 pub mod observe;
+pub mod openvpn;
 pub mod programs;
 pub mod route;
 pub mod rule;

@@ -11,17 +11,19 @@ use gateway_core::compile::{Input, compile};
 use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 use gateway_core::{Compiled, plan};
+use gateway_model::Id;
 use gateway_model::kinds::routing_policy::Hits;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::effects::bpf::{AttachMode, Counters, Event, Programs};
 use crate::effects::observe::{Observer, Seen as Changes};
+use crate::effects::openvpn::OpenVpn;
 use crate::effects::wireguard::{Engine as WireGuardEngine, WireGuard};
 use crate::effects::{Netlink, bpf, netlink};
 use crate::reconcile::{
-    self, Existing, Handle, Kernel, KernelDataplane, Observe, Reason, Settings, Status, Stopped, Subsystems,
-    Tunnels as TunnelBackend, base_block,
+    self, Existing, Handle, Kernel, KernelDataplane, Observe, Processes, Reason, Settings, Status, Stopped,
+    Subsystems, Tunnels as TunnelBackend, base_block,
 };
 use crate::services::confirm;
 use crate::services::events::{self, Recent};
@@ -32,6 +34,8 @@ use crate::store::Store;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub pin_dir: PathBuf,
+    /// For sockets of the processes that are run for tunnels.
+    pub runtime_dir: PathBuf,
     pub network: Network,
     /// None: no periodic look at the kernel.
     pub interval: Option<Duration>,
@@ -61,6 +65,7 @@ pub struct Engine {
     config: Config,
     dataplane: KernelDataplane,
     wireguard: Arc<WireGuard>,
+    openvpn: Arc<OpenVpn>,
     handle: Handle,
     compiled: Arc<Mutex<Arc<Compiled>>>,
     tunnels: watch::Receiver<Arc<TunnelsSeen>>,
@@ -86,10 +91,12 @@ impl Engine {
         let programs = Programs::load(&config.pin_dir)?;
         let dataplane = KernelDataplane::new(programs);
         let wireguard = Arc::new(WireGuard::new().await);
-        let (watcher, tunnels) = Tunnels::new(store.clone(), wireguard.clone());
+        let openvpn = Arc::new(OpenVpn::new(config.runtime_dir.join("openvpn")));
+        let (watcher, tunnels) = Tunnels::new(store.clone(), wireguard.clone(), openvpn.clone());
         let observer = Observer::new(netlink.clone())?;
         let observation = Observation { observer, lan, tunnels: tunnels.clone() };
-        let kernel = Kernel::new(netlink, TunnelBackend::new(wireguard.clone()));
+        let kernel =
+            Kernel::new(netlink, TunnelBackend::new(wireguard.clone()), Processes::new(openvpn.clone()));
         let compiled: Arc<Mutex<Arc<Compiled>>> = Arc::default();
         let lower = {
             let (store, network, compiled) = (store.clone(), config.network.clone(), compiled.clone());
@@ -116,7 +123,7 @@ impl Engine {
         let confirming = tokio::spawn(confirm::run(store.clone()));
         let tasks = vec![looping, revisions, watching, reading, confirming];
         handle.run_now(Reason::Start).await?;
-        Ok(Engine { config, dataplane, wireguard, handle, compiled, tunnels, recent, tasks })
+        Ok(Engine { config, dataplane, wireguard, openvpn, handle, compiled, tunnels, recent, tasks })
     }
 
     /// Runs the loop now and tells what came of it.
@@ -192,12 +199,24 @@ impl Engine {
         for task in &self.tasks {
             task.abort();
         }
+        self.openvpn.stop().await;
         block(&self.config).await
     }
 
-    /// Ends the loop and the watchers; what is in the kernel stays.
+    /// Ends the processes that were started for tunnels, for good.
+    pub async fn end_processes(&self) {
+        self.openvpn.stop().await;
+    }
+
+    /// A tunnel that waits before it tries again tries now.
+    pub fn hurry(&self, tunnel: Id) {
+        self.openvpn.hurry(&tunnel.to_string());
+    }
+
+    /// Ends the loop, the watchers and the processes of tunnels; what is in the kernel stays.
     pub async fn stop(self) {
-        let Engine { handle, tunnels, tasks, .. } = self;
+        let Engine { handle, tunnels, tasks, openvpn, .. } = self;
+        openvpn.stop().await;
         drop((handle, tunnels));
         for task in tasks {
             task.abort();

@@ -125,3 +125,17 @@ pub const WIREGUARD_CONF: &str = "[Interface]\n\
     PublicKey = NkFPQVZWR0lLQVlFSk9TUVhIWFBZS0hITkhDQlBTV08=\n\
     Endpoint = 192.0.2.1:51820\n\
     AllowedIPs = 0.0.0.0/0\n";
+
+/// The text of an `.ovpn` file.
+pub const OVPN: &str = "client\n\
+    dev tun\n\
+    remote vpn.example.net 1194 udp\n\
+    remote 198.51.100.7 443 tcp\n\
+    remote-cert-tls server\n\
+    up /bin/touch\n\
+    redirect-gateway def1\n\
+    data-ciphers AES-256-GCM:AES-128-GCM\n\
+    <auth-user-pass>\nalice\nwonderland\n</auth-user-pass>\n\
+    <ca>\n-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n</ca>\n\
+    <cert>\n-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----\n</cert>\n\
+    <key>\n-----BEGIN PRIVATE KEY-----\nSECRETKEYOFTHECLIENT\n-----END PRIVATE KEY-----\n</key>\n";

@@ -17,7 +17,7 @@ use gateway_common::wire::{Address, Choice, Fragment, Mark, PlanValue};
 use gateway_core::environment::PlanEnvironment;
 use gateway_core::plan::Dataplane;
 use gateway_model::settings::bootstrap;
-use gateway_model::wgconf;
+use gateway_model::{ovpn as openvpn, wgconf};
 
 pub use json::json;
 pub use plan::plan;
@@ -30,10 +30,11 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "plan", run: plan, words: mutation::PLAN },
     Target { name: "conf", run: conf, words: mutation::CONF },
+    Target { name: "ovpn", run: ovpn, words: mutation::OVPN },
     Target { name: "yaml", run: yaml, words: mutation::YAML },
     Target { name: "json", run: json, words: mutation::JSON },
 ];
@@ -138,6 +139,85 @@ pub fn conf(data: &[u8]) {
     let again = wgconf::parse(&wgconf::render(&conf, true));
     conf.ignored.clear();
     assert_eq!(again.as_ref(), Ok(&conf), "something is lost on the way");
+}
+
+/// Directives that would run something, take a file or steer the host.
+const FORBIDDEN: &[&str] = &[
+    "up",
+    "down",
+    "route-up",
+    "ipchange",
+    "plugin",
+    "management",
+    "script-security",
+    "iproute",
+    "tls-verify",
+    "config",
+    "cd",
+    "chroot",
+    "log",
+    "log-append",
+    "status",
+    "writepid",
+    "daemon",
+    "user",
+    "group",
+    "setenv",
+    "engine",
+    "providers",
+    "route",
+    "redirect-gateway",
+    "dhcp-option",
+    "dns",
+    "mark",
+    "dev",
+    "http-proxy",
+    "socks-proxy",
+    "ca",
+    "cert",
+    "key",
+    "pkcs12",
+    "secret",
+    "askpass",
+];
+
+/// An `.ovpn` is refused with reasons or read, and what is read is written and read again without loss. Nothing of it
+/// reaches OpenVPN that could run something, and no text for people shows a key.
+pub fn ovpn(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let file = match openvpn::parse(&text) {
+        Ok(file) => file,
+        Err(errors) => {
+            assert!(!errors.is_empty(), "a refusal without a reason");
+            for error in errors {
+                assert!(error.line <= text.lines().count() && !error.problem.is_empty(), "{error}");
+            }
+            return;
+        }
+    };
+    let mut inside = None;
+    for line in openvpn::run_text(&file, openvpn::Run { ping: 10 }).lines() {
+        match &inside {
+            Some(end) if line == end => inside = None,
+            Some(_) => {}
+            None => match line.strip_prefix('<') {
+                Some(tag) => inside = Some(format!("</{tag}")),
+                None => {
+                    let word = line.split(' ').next().unwrap_or_default();
+                    assert!(!FORBIDDEN.contains(&word), "{line}");
+                }
+            },
+        }
+    }
+    assert_eq!(inside, None, "a block is not closed");
+    let shown = [openvpn::render(&file, false).as_str(), &format!("{file:?}")].concat();
+    for block in file.blocks.iter().filter(|block| block.tag.is_secret()) {
+        let secret = block.text.expose().trim();
+        let alone = secret.len() >= 12 && text.matches(secret).count() == 1;
+        assert!(!alone || !shown.contains(secret), "a key is shown");
+    }
+    let again = openvpn::parse(&openvpn::render(&file, true));
+    assert_eq!(again, Ok(openvpn::Ovpn { dropped: Vec::new(), ..file }), "something is lost on the way");
 }
 
 /// A configuration file is read, or refused with at least one place in the file.

@@ -11,6 +11,7 @@ pub mod examples;
 pub mod fuzz;
 pub mod http;
 pub mod netns;
+pub mod openvpn;
 pub mod process;
 pub mod scene;
 pub mod services;

@@ -107,11 +107,7 @@ impl Namespace {
 
     /// A command that will run in here.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
-        let entrance = self.entrance();
-        // SAFETY: the closure makes one async-signal-safe system call; the descriptor lives in the closure.
-        unsafe { command.pre_exec(move || entrance.enter()) };
-        command
+        self.entrance.command(program)
     }
 
     /// Runs a program to its end; its output, or an error with what it said.
@@ -160,6 +156,15 @@ impl Namespace {
 }
 
 impl Entrance {
+    /// A command that will run in there.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        let entrance = self.clone();
+        // SAFETY: the closure makes one async-signal-safe system call; the descriptor lives in the closure.
+        unsafe { command.pre_exec(move || entrance.enter()) };
+        command
+    }
+
     /// See [`Namespace::within`].
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {

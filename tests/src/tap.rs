@@ -22,6 +22,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::netns::Namespace;
+use crate::openvpn;
 use crate::topology::{WAN_V4, WAN_V6};
 use crate::wireguard::{PORT, Place};
 use frame::{Frame, Packet};
@@ -49,7 +50,8 @@ impl Rules {
     pub fn of_an_uplink(own: [IpAddr; 2], exits: [Place; 2]) -> Self {
         let endpoints = exits
             .iter()
-            .flat_map(|exit| [SocketAddr::from((exit.v4, PORT)), SocketAddr::from((exit.v6, PORT))])
+            .flat_map(|exit| [PORT, openvpn::PORT].map(|port| (exit, port)))
+            .flat_map(|(exit, port)| [SocketAddr::from((exit.v4, port)), SocketAddr::from((exit.v6, port))])
             .collect();
         Self { own, endpoints }
     }

@@ -71,6 +71,11 @@ fn no_conf_breaks_the_parser() {
 }
 
 #[test]
+fn no_ovpn_breaks_the_parser() {
+    replay("ovpn", 20_000);
+}
+
+#[test]
 fn no_file_breaks_the_configuration() {
     replay("yaml", 12_000);
 }

@@ -41,6 +41,11 @@ async fn services(cx: Cx, _: Req<()>) -> Result<With<Vec<Service>>, ApiError> {
     let state = open.store.current();
     let wireguard = state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard);
     let tunnels: Vec<String> = wireguard.map(|tunnel| format!("tunnel {}", tunnel.name)).collect();
+    let of_openvpn = || state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn);
+    let over_openvpn: Vec<String> = of_openvpn().map(|tunnel| format!("tunnel {}", tunnel.name)).collect();
+    let seen = open.enforcement.tunnels();
+    let running = of_openvpn()
+        .any(|tunnel| seen.tunnels.get(&tunnel.meta.id).is_some_and(|live| live.interface.is_some()));
     let list = blocking(move || {
         vec![
             daemon("gatewayd", true, "the API, tunnels, changes of the plan"),
@@ -48,6 +53,7 @@ async fn services(cx: Cx, _: Req<()>) -> Result<With<Vec<Service>>, ApiError> {
             program("nft", "--version", attached.map(|_| "second net, NAT")),
             program("tc", "-V", attached.filter(|mode| *mode == "clsact").map(|_| "attaching the programs")),
             kernel_wireguard(tunnels),
+            openvpn(over_openvpn, running),
         ]
     })
     .await?;
@@ -82,6 +88,11 @@ fn program(name: &str, argument: &str, required_by: Option<&str>) -> Service {
         unit: None,
         required_by: required_by.map(str::to_owned).into_iter().collect(),
     }
+}
+
+/// Without it tunnels of type openvpn do not come up.
+fn openvpn(tunnels: Vec<String>, running: bool) -> Service {
+    Service { running: Some(running), required_by: tunnels, ..program("openvpn", "--version", None) }
 }
 
 /// The kernel's WireGuard. Without it the daemon carries tunnels itself, so no tunnel requires it.

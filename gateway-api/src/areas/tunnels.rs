@@ -2,7 +2,8 @@
 
 use gateway_ctl::effects::wireguard::{generate_keypair, generate_preshared_key};
 use gateway_ctl::reconcile::Reason;
-use gateway_model::kinds::tunnel::{AdminState, Peer};
+use gateway_model::kinds::tunnel::{AdminState, Peer, TunnelType};
+use gateway_model::ovpn;
 use gateway_model::problem::code;
 use gateway_model::wgconf::{self, WgConf, WgConfPeer};
 use gateway_model::{Kind, Problems, Resource, State, Tunnel, Warning};
@@ -43,7 +44,7 @@ pub fn rows(t: &mut Table) {
         .tagged();
     t.alias(Post, "/tunnels/{id}/disconnect", "/tunnels/{id}/down", "disconnect_tunnel");
     t.view("/tunnels/{id}/config", "get_tunnel_config", config)
-        .summary("The tunnel as a .conf file")
+        .summary("The tunnel as a file: .conf, or .ovpn as it is obeyed")
         .parameter(
             "reveal",
             Placeholder::Boolean,
@@ -66,11 +67,15 @@ pub fn rows(t: &mut Table) {
     .status(201)
     .tagged();
     t.view("/tunnels/egress", "list_tunnel_egress", egress).summary("Which tunnel each applied policy uses");
-    unbuilt(t);
-}
-
-fn unbuilt(t: &mut Table) {
-    t.unsupported("OpenVPN tunnels, which this version does not have", &[(Post, "/tunnels/upload-ovpn")]);
+    t.action("/tunnels/upload-ovpn", "upload_ovpn_tunnel", stores("upload_ovpn_tunnel"), upload)
+        .summary("Make a tunnel of an .ovpn file")
+        .doc(
+            "Keys and certificates must stand in the file. Commands, plugins, routes and name servers of the file are \
+             never obeyed; the warnings name them.",
+        )
+        .accepts_text("config")
+        .status(201)
+        .tagged();
     super::bridges::rows(t);
 }
 
@@ -117,6 +122,9 @@ async fn set_admin_state(cx: Cx, request: Req<()>, want: AdminState) -> Result<O
     };
     let open = cx.open()?;
     open.reconcile(Reason::Revision).await?;
+    if let (AdminState::Up, Ok(id)) = (want, id.parse()) {
+        open.enforcement.hurry(id);
+    }
     object(open, &id, changed)
 }
 
@@ -149,9 +157,20 @@ async fn config(cx: Cx, request: Req<()>) -> Result<RenderedConfig, ApiError> {
     if reveal {
         cx.require(Access::Administer)?;
     }
-    let file = conf_file(tunnel).ok_or_else(|| {
-        ApiError::new(Code::InvalidState, "The tunnel has no usable private key.").detail("state", "no_key")
-    })?;
+    let unusable =
+        |message: &str, state: &str| ApiError::new(Code::InvalidState, message).detail("state", state);
+    let text = match tunnel.r#type {
+        TunnelType::Wireguard => {
+            let file = conf_file(tunnel);
+            let file = file.ok_or_else(|| unusable("The tunnel has no usable private key.", "no_key"))?;
+            wgconf::render(&file, reveal)
+        }
+        TunnelType::Openvpn => {
+            let file = tunnel.openvpn_file();
+            let file = file.ok_or_else(|| unusable("The tunnel has no readable file.", "no_config"))?;
+            ovpn::render(&file, reveal).to_string()
+        }
+    };
     if reveal {
         cx.record_reading(Audit { action: "reveal_tunnel_config", resource_type: Tunnel::NOUN }).await?;
     }
@@ -159,7 +178,7 @@ async fn config(cx: Cx, request: Req<()>) -> Result<RenderedConfig, ApiError> {
         id: tunnel.meta.id.to_string(),
         name: tunnel.name.clone(),
         r#type: tunnel.r#type.to_string(),
-        config: wgconf::render(&file, reveal),
+        config: text,
         revealed: reveal,
     })
 }
@@ -238,6 +257,33 @@ async fn import(cx: Cx, request: Req<Import>) -> Result<Object<Tunnel>, ApiError
     let mut warnings = written.warnings;
     warnings.extend(file.ignored.iter().map(|key| Warning::new("config", format!("{key} was not obeyed."))));
     let mut object = object(open, &written.id.to_string(), warnings)?;
+    object.reply.status = http::StatusCode::CREATED;
+    object.reply.location = Some(format!("/tunnels/{}", written.id));
+    Ok(object)
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Upload {
+    /// Name of the new tunnel: a-z, 0-9, _ and -.
+    pub name: String,
+    /// Text of the .ovpn file.
+    pub config: String,
+    /// Where the server asks for them and they do not stand in the file.
+    pub username: Option<String>,
+    pub password: Option<String>,
+    /// Opens the key in the file.
+    pub key_passphrase: Option<String>,
+}
+
+async fn upload(cx: Cx, request: Req<Upload>) -> Result<Object<Tunnel>, ApiError> {
+    let Upload { name, config, username, password, key_passphrase } = request.input;
+    let input = json!({
+        "name": name, "type": "openvpn", "config": config,
+        "username": username, "password": password, "key_passphrase": key_passphrase,
+    });
+    let written = cx.commit(move |draft| KIND.create(draft, input)).await?;
+    let mut object = object(cx.open()?, &written.id.to_string(), written.warnings)?;
     object.reply.status = http::StatusCode::CREATED;
     object.reply.location = Some(format!("/tunnels/{}", written.id));
     Ok(object)

@@ -9,6 +9,7 @@ use http::request::Parts;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value};
 
+use super::multipart;
 use crate::error::{ApiError, Code};
 use crate::request::{Body, Query};
 use crate::table::{Method, Row};
@@ -39,15 +40,17 @@ pub async fn read(
         }
         return Ok(Body::Absent);
     }
-    let media = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let media = media.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let content_type =
+        parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let media = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     match row.text_field {
         Some(field) if media == "text/plain" => text(field, &bytes, query),
+        Some(field) if media == "multipart/form-data" => form(field, &bytes, content_type, query),
         _ if media == "application/json" || media.ends_with("+json") => json(&bytes),
         _ if row.binary => Ok(Body::Bytes(bytes.to_vec())),
         text_field => {
             let allowed = match text_field {
-                Some(_) => vec!["application/json", "text/plain"],
+                Some(_) => vec!["application/json", "text/plain", "multipart/form-data"],
                 None => vec!["application/json"],
             };
             let message = format!("The body must be sent with Content-Type: {}.", allowed.join(" or "));
@@ -86,6 +89,17 @@ fn text(field: &str, bytes: &[u8], query: &Query) -> Result<Body, ApiError> {
     let mut object: Map<String, Value> =
         query.0.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
     object.insert(field.to_owned(), Value::from(text));
+    Ok(Body::Json(Value::Object(object)))
+}
+
+fn form(field: &str, bytes: &[u8], content_type: &str, query: &Query) -> Result<Body, ApiError> {
+    let boundary = multipart::boundary(content_type)
+        .ok_or_else(|| ApiError::bad_request("The Content-Type names no boundary of the form."))?;
+    let fields = multipart::fields(bytes, boundary, field)
+        .map_err(|problem| ApiError::bad_request(format!("The form cannot be read: {problem}.")))?;
+    let mut object: Map<String, Value> =
+        query.0.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
+    object.extend(fields);
     Ok(Body::Json(Value::Object(object)))
 }
 

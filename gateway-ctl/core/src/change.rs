@@ -72,6 +72,7 @@ fn lines(plan: &Render) -> Lines {
         excludes,
         dns_bindings,
         wireguard,
+        openvpn,
         addresses,
         sysctls,
     } = plan;
@@ -81,10 +82,9 @@ fn lines(plan: &Render) -> Lines {
     lines.insert("routes".into(), routes.clone());
     lines.insert("excludes".into(), excludes.iter().map(json).collect());
     lines.insert("dns_bindings".into(), dns_bindings.clone());
-    lines.insert(
-        "tunnels".into(),
-        wireguard.iter().map(|(name, view)| format!("{name} {}", json(view))).collect(),
-    );
+    let tunnels = wireguard.iter().map(|(name, view)| format!("{name} {}", json(view)));
+    let over_openvpn = openvpn.iter().map(|(name, view)| format!("{name} {}", json(view)));
+    lines.insert("tunnels".into(), tunnels.chain(over_openvpn).collect());
     lines.insert("addresses".into(), addresses.clone());
     lines.insert("sysctls".into(), sysctls.iter().map(|(name, value)| format!("{name} = {value}")).collect());
     lines

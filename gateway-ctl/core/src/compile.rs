@@ -7,6 +7,7 @@ mod devices;
 mod exceptions;
 mod hops;
 mod legs;
+mod openvpn;
 mod policies;
 mod prefixes;
 mod system;

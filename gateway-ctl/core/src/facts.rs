@@ -49,6 +49,10 @@ pub struct TunnelFact {
     pub usable: bool,
     /// Why it is not usable, in words for people.
     pub reason: String,
+    /// Addresses of this end that the far end gave out.
+    pub addresses: Vec<IpAddr>,
+    /// Largest inner packet that both ends agreed on.
+    pub mtu: Option<u16>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use gateway_common::wire::{
     ActionValue, AuthorisedKey, DeviceValue, InterfaceKey, InterfaceValue, LocalValue, PlanValue,
 };
+use gateway_model::Secret;
 use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -21,6 +22,8 @@ pub struct Plan {
     pub attach: BTreeMap<String, Attachment>,
     /// WireGuard devices by interface name.
     pub wireguard: BTreeMap<String, WireGuardDevice>,
+    /// OpenVPN processes by the id of their tunnel.
+    pub openvpn: BTreeMap<String, OpenVpnProcess>,
     /// Interface settings of links that are ours (tunnels), by name.
     pub links: BTreeMap<String, LinkSettings>,
     pub addresses: BTreeMap<AddressKey, ()>,
@@ -83,6 +86,21 @@ pub struct WireGuardPeer {
     pub endpoint: Option<SocketAddr>,
     pub allowed_ips: Vec<IpNet>,
     pub persistent_keepalive: Option<u16>,
+}
+
+/// A process of OpenVPN. Whatever differs in one of them takes a new process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenVpnProcess {
+    pub interface: String,
+    /// What OpenVPN reads, keys included; credentials are given when it asks for them.
+    pub config: Secret,
+    pub username: Secret,
+    pub password: Secret,
+    pub key_passphrase: Secret,
+    /// Largest inner packet, if the file says.
+    pub mtu: Option<u16>,
+    /// Mark of the outer packets.
+    pub fwmark: u32,
 }
 
 /// A 32-byte key whose Debug form shows nothing.

@@ -36,6 +36,9 @@ pub struct Render {
     pub dns_bindings: Vec<String>,
     /// Interfaces of tunnels.
     pub wireguard: BTreeMap<String, WireGuardView>,
+    /// OpenVPN processes by the name of their interface.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub openvpn: BTreeMap<String, OpenVpnView>,
     pub addresses: Vec<String>,
     pub sysctls: BTreeMap<String, String>,
 }
@@ -63,6 +66,15 @@ pub struct WireGuardView {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OpenVpnView {
+    pub tunnel_id: String,
+    /// Mark of the outer packets.
+    pub fwmark: String,
+    /// Tells one file from another, and nothing of what is in it.
+    pub config_hash: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PeerView {
     pub public_key: String,
     pub has_preshared_key: bool,
@@ -87,6 +99,11 @@ pub fn render(compiled: &Compiled, generation: u32) -> Render {
         excludes: lines::excludes(plan),
         dns_bindings: Vec::new(),
         wireguard: plan.wireguard.iter().map(|(name, device)| (name.clone(), wireguard(device))).collect(),
+        openvpn: plan
+            .openvpn
+            .iter()
+            .map(|(id, process)| (process.interface.clone(), openvpn(id, process)))
+            .collect(),
         addresses: plan
             .addresses
             .keys()
@@ -150,6 +167,15 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
         authorised.map(|key| format!("mark {:#010x} may leave by ifindex {}", key.mark, key.index)).collect(),
     );
     views
+}
+
+fn openvpn(tunnel: &str, process: &crate::plan::OpenVpnProcess) -> OpenVpnView {
+    let hash = Sha256::digest(process.config.expose());
+    OpenVpnView {
+        tunnel_id: tunnel.to_owned(),
+        fwmark: format!("{:#010x}", process.fwmark),
+        config_hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
 }
 
 fn wireguard(device: &crate::plan::WireGuardDevice) -> WireGuardView {

@@ -14,6 +14,7 @@ pub mod filter;
 pub mod id;
 pub mod kinds;
 pub mod named;
+pub mod ovpn;
 pub mod pattern;
 pub mod problem;
 pub mod record;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use gateway_core::plan::{AddressKey, LinkSettings, Plan, RouteKey};
+use gateway_core::plan::{AddressKey, LinkSettings, OpenVpnProcess, Plan, RouteKey};
 
+use super::openvpn::Processes;
 use super::wireguard::{Tunnels, WireGuardState};
 use crate::effects::address::Addresses;
 use crate::effects::link::Links;
@@ -16,6 +17,7 @@ use crate::effects::{Backend, Netlink};
 /// One backend per subsystem; those that see only what a plan names are made for the plan.
 pub trait Host: Send + Sync + 'static {
     type WireGuard: Backend<Key = String, Value = WireGuardState>;
+    type OpenVpn: Backend<Key = String, Value = OpenVpnProcess>;
     type Links: Backend<Key = String, Value = LinkSettings> + Send;
     type Addresses: Backend<Key = AddressKey, Value = ()> + Send;
     type Sysctls: Backend<Key = String, Value = String> + Send;
@@ -24,6 +26,7 @@ pub trait Host: Send + Sync + 'static {
     type Nft: Backend<Key = (), Value = nft::Installed> + Send;
 
     fn wireguard(&self) -> &Self::WireGuard;
+    fn openvpn(&self) -> &Self::OpenVpn;
     fn links(&self, plan: &Plan) -> Self::Links;
     fn addresses(&self, plan: &Plan) -> Self::Addresses;
     fn sysctls(&self, plan: &Plan) -> Self::Sysctls;
@@ -37,19 +40,21 @@ pub trait Host: Send + Sync + 'static {
 pub struct Kernel {
     netlink: Netlink,
     tunnels: Tunnels,
+    processes: Processes,
     routes: Routes,
     rules: Rules,
 }
 
 impl Kernel {
-    pub fn new(netlink: Netlink, tunnels: Tunnels) -> Self {
+    pub fn new(netlink: Netlink, tunnels: Tunnels, processes: Processes) -> Self {
         let (routes, rules) = (Routes::new(netlink.clone()), Rules::new(netlink.clone()));
-        Self { netlink, tunnels, routes, rules }
+        Self { netlink, tunnels, processes, routes, rules }
     }
 }
 
 impl Host for Kernel {
     type WireGuard = Tunnels;
+    type OpenVpn = Processes;
     type Links = Links;
     type Addresses = Addresses;
     type Sysctls = Sysctls;
@@ -59,6 +64,10 @@ impl Host for Kernel {
 
     fn wireguard(&self) -> &Tunnels {
         &self.tunnels
+    }
+
+    fn openvpn(&self) -> &Processes {
+        &self.processes
     }
 
     fn links(&self, plan: &Plan) -> Links {

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use gateway_core::plan::{AddressKey, LinkSettings, NftRuleset, Plan, RouteKey};
+use gateway_core::plan::{AddressKey, LinkSettings, NftRuleset, OpenVpnProcess, Plan, RouteKey};
 
 use super::Dataplane;
 use super::host::Host;
@@ -33,6 +33,7 @@ pub struct Subsystems<H, D> {
 #[derive(Default)]
 struct Memories {
     wireguard: Memory<String, WireGuardState>,
+    openvpn: Memory<String, OpenVpnProcess>,
     links: Memory<String, LinkSettings>,
     addresses: Memory<AddressKey, ()>,
     sysctls: Memory<String, String>,
@@ -65,6 +66,8 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
 
         let mut wireguard = Pass::open(host.wireguard(), &wireguard_want, &memory.wireguard).await;
         wireguard.put().await;
+        let mut openvpn = Pass::open(host.openvpn(), &plan.openvpn, &memory.openvpn).await;
+        openvpn.put().await;
         let links_outcome = step(&links, &plan.links, &mut memory.links).await;
         let mut addresses = Pass::open(&addresses, &plan.addresses, &memory.addresses).await;
         addresses.put().await;
@@ -90,9 +93,11 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         rules.remove().await;
         addresses.remove().await;
         wireguard.remove().await;
+        openvpn.remove().await;
 
         BTreeMap::from([
             ("wireguard", wireguard.close(&mut memory.wireguard)),
+            ("openvpn", openvpn.close(&mut memory.openvpn)),
             ("links", links_outcome),
             ("addresses", addresses.close(&mut memory.addresses)),
             ("sysctl", settings.close(&mut memory.sysctls)),

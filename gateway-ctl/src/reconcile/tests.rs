@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use gateway_core::facts::Link;
 use gateway_core::plan::{
-    AddressKey, Family, LinkSettings, NftRuleset, RouteKey, RouteValue, RuleAction, RuleKey, RuleValue,
-    SecretKey, WireGuardDevice, names,
+    AddressKey, Family, LinkSettings, NftRuleset, OpenVpnProcess, RouteKey, RouteValue, RuleAction, RuleKey,
+    RuleValue, SecretKey, WireGuardDevice, names,
 };
 
 use super::*;
@@ -21,6 +21,7 @@ use crate::effects::rule::InstalledRule;
 struct FakeHost {
     journal: Journal,
     wireguard: Mem<String, WireGuardState>,
+    openvpn: Mem<String, OpenVpnProcess>,
     links: Mem<String, LinkSettings>,
     addresses: Mem<AddressKey, ()>,
     sysctls: Mem<String, String>,
@@ -34,6 +35,7 @@ impl FakeHost {
         let journal = Journal::default();
         Self {
             wireguard: Mem::journaling("wireguard", &journal),
+            openvpn: Mem::journaling("openvpn", &journal),
             links: Mem::journaling("links", &journal),
             addresses: Mem::journaling("addresses", &journal),
             sysctls: Mem::journaling("sysctl", &journal),
@@ -47,6 +49,7 @@ impl FakeHost {
 
 impl Host for FakeHost {
     type WireGuard = Mem<String, WireGuardState>;
+    type OpenVpn = Mem<String, OpenVpnProcess>;
     type Links = Mem<String, LinkSettings>;
     type Addresses = Mem<AddressKey, ()>;
     type Sysctls = Mem<String, String>;
@@ -56,6 +59,9 @@ impl Host for FakeHost {
 
     fn wireguard(&self) -> &Self::WireGuard {
         &self.wireguard
+    }
+    fn openvpn(&self) -> &Self::OpenVpn {
+        &self.openvpn
     }
     fn links(&self, _plan: &Plan) -> Self::Links {
         self.links.clone()

@@ -2,6 +2,7 @@
 //! their endpoints, and makes a tunnel that has been silent for too long anew.
 
 mod health;
+mod openvpn;
 mod resolve;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use gateway_model::{Id, State, Tunnel};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use crate::effects::openvpn::OpenVpn;
 use crate::effects::wireguard::{DeviceStatus, WireGuard};
 use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
@@ -47,6 +49,7 @@ const RECONNECT: Duration = Duration::from_secs(60);
 pub struct Tunnels {
     store: Arc<Store>,
     engine: Arc<WireGuard>,
+    openvpn: Arc<OpenVpn>,
     seen: watch::Sender<Arc<Seen>>,
     resolver: resolve::Resolver,
     /// When a tunnel was last made anew.
@@ -54,10 +57,14 @@ pub struct Tunnels {
 }
 
 impl Tunnels {
-    pub fn new(store: Arc<Store>, engine: Arc<WireGuard>) -> (Tunnels, watch::Receiver<Arc<Seen>>) {
+    pub fn new(
+        store: Arc<Store>,
+        engine: Arc<WireGuard>,
+        openvpn: Arc<OpenVpn>,
+    ) -> (Tunnels, watch::Receiver<Arc<Seen>>) {
         let (seen, receiver) = watch::channel(Arc::default());
         let resolver = resolve::Resolver::default();
-        (Tunnels { store, engine, seen, resolver, reconnected: BTreeMap::new() }, receiver)
+        (Tunnels { store, engine, openvpn, seen, resolver, reconnected: BTreeMap::new() }, receiver)
     }
 
     /// Looks once a second, and wakes the loop when something it acts on has changed.
@@ -65,9 +72,11 @@ impl Tunnels {
         let mut ticks = tokio::time::interval(LOOK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut changes = self.store.watch();
+        let mut processes = self.openvpn.changes();
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
+                Ok(()) = processes.changed() => {}
                 changed = changes.changed() => if changed.is_err() { return },
                 () = self.seen.closed() => return,
             }
@@ -110,10 +119,21 @@ impl Tunnels {
                 let live = PeerLive { last_handshake: handshake, rx: peer.rx_bytes, tx: peer.tx_bytes };
                 seen.peers.insert((id, peer.public_key), live);
             }
-            let fact = TunnelFact { usable: judgement.usable, reason: judgement.reason.clone() };
+            let fact = TunnelFact {
+                usable: judgement.usable,
+                reason: judgement.reason.clone(),
+                ..TunnelFact::default()
+            };
             seen.facts.insert(id.to_string(), fact);
             let live = live(tunnel, status.as_ref(), &judgement, before.tunnels.get(&id), now);
             seen.tunnels.insert(id, live);
+        }
+        for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn) {
+            let id = tunnel.meta.id;
+            let status = self.openvpn.status(&id.to_string());
+            let judgement = openvpn::judge(tunnel, status.as_ref());
+            seen.facts.insert(id.to_string(), openvpn::fact(status.as_ref(), &judgement));
+            seen.tunnels.insert(id, openvpn::live(tunnel, status, judgement, before.tunnels.get(&id), now));
         }
         seen
     }
@@ -123,7 +143,8 @@ impl Tunnels {
         if self.reconnected.get(&id).is_some_and(|last| now.duration_since(*last) < RECONNECT) {
             return;
         }
-        let Some(tunnel) = state.tunnels.get(id) else { return };
+        let wireguard = |tunnel: &&Arc<Tunnel>| tunnel.r#type == TunnelType::Wireguard;
+        let Some(tunnel) = state.tunnels.get(id).filter(wireguard) else { return };
         self.reconnected.insert(id, now);
         tracing::info!(tunnel = %tunnel.name, "no handshake for too long: the tunnel is made anew");
         if let Err(error) = self.engine.remove(&tunnel_interface(tunnel)).await {

@@ -30,6 +30,27 @@ pub const CONF: &Words = &[
     b"\r\n",
     b"\xe2\x80\xa8",
 ];
+pub const OVPN: &Words = &[
+    b"client\n",
+    b"remote vpn.example.net 1194 udp\n",
+    b"<ca>\nx\n</ca>\n",
+    b"<cert>\nx\n</cert>\n<key>\nSECRETSECRET\n</key>\n",
+    b"<connection>\n",
+    b"</connection>\n",
+    b"auth-user-pass\n",
+    b"<auth-user-pass>\nalice\nwonderland\n</auth-user-pass>\n",
+    b"tls-auth [inline] 1\n",
+    b"verify-x509-name \"a \\\" b\" name\n",
+    b"pull-filter ignore ",
+    b"up /bin/true\n",
+    b"script-security 3\n",
+    b"--",
+    b"'",
+    b"\"",
+    b"\\",
+    b"\xef\xbb\xbf",
+    b"\r\n",
+];
 pub const YAML: &Words = &[
     b"network:\n",
     b"  lan_iface: [eth1, eth2]\n",

@@ -146,7 +146,10 @@ impl World {
                 let Some(id) = row(bytes, &self.state, "tunnel") else { return };
                 let usable = !bytes.flag();
                 let reason = if usable { "" } else { "no handshake" };
-                self.facts.tunnels.insert(id.to_string(), TunnelFact { usable, reason: reason.to_owned() });
+                self.facts.tunnels.insert(
+                    id.to_string(),
+                    TunnelFact { usable, reason: reason.to_owned(), ..TunnelFact::default() },
+                );
             }
             2 => {
                 let address = address(bytes);

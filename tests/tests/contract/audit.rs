@@ -78,6 +78,7 @@ async fn succeed(client: &Client, row: &Row, headers: &[(&str, &str)]) -> Option
         (_, "/tunnels/import-wireguard") => {
             Some(json!({"name": "imported", "config": examples::WIREGUARD_CONF}))
         }
+        (_, "/tunnels/upload-ovpn") => Some(json!({"name": "uploaded", "config": examples::OVPN})),
         (_, "/routing/policies/apply" | "/enforce/reconcile") => None,
         ("POST", path) if path.contains("{id}") => None,
         ("POST", _) if dependent.is_some() => dependent.map(|(_, body)| body),

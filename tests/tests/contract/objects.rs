@@ -262,6 +262,85 @@ async fn a_conf_file_becomes_a_tunnel_and_a_tunnel_a_conf_file() {
 }
 
 #[tokio::test]
+async fn an_ovpn_file_becomes_a_tunnel_and_a_tunnel_an_ovpn_file() {
+    let client = Client::new();
+    let answer = client.post("/tunnels/upload-ovpn", json!({"name": "up", "config": examples::OVPN})).await;
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    let warnings = answer.json()["warnings"].to_string();
+    assert!(warnings.contains("Line 6: up was left out"), "{warnings}");
+    assert!(warnings.contains("redirect-gateway"), "{warnings}");
+    let tunnel = answer.data();
+    assert_eq!((&tunnel["type"], &tunnel["has_config"]), (&json!("openvpn"), &json!(true)));
+    assert_eq!(tunnel["remotes"], json!(["vpn.example.net:1194/udp", "198.51.100.7:443/tcp"]));
+    assert_eq!(tunnel["cipher"], "AES-256-GCM");
+    let secrets = ["SECRETKEYOFTHECLIENT", "wonderland"];
+    let hidden = |text: &str| secrets.iter().all(|secret| !text.contains(secret));
+    assert!(hidden(&answer.text) && tunnel["config"].is_null(), "{tunnel}");
+
+    // As it is obeyed: without the command, and without keys unless they are to be revealed.
+    let path = format!("/tunnels/{}/config", id(&tunnel));
+    let config = client.get(&path).await.data().to_string();
+    assert!(hidden(&config) && config.contains("<key>\\n***\\n</key>"), "{config}");
+    assert!(!config.contains("/bin/touch"), "{config}");
+    let revealed = client.get(&format!("{path}?reveal=true")).await.data().to_string();
+    assert!(secrets.iter().all(|secret| revealed.contains(secret)), "{revealed}");
+    // What was shown without its keys is no file.
+    let shown = client.get(&path).await.data()["config"].clone();
+    let item = format!("/tunnels/{}", id(&tunnel));
+    let mut changed = client.get(&item).await.data();
+    changed["config"] = shown;
+    let details = client.put(&item, changed).await.error(422, "validation_failed");
+    assert!(details.to_string().contains("hidden"), "{details}");
+
+    // The file is kept when it is left out, and its parts are not lost.
+    let kept = client.put(&item, client.get(&item).await.data()).await.data();
+    assert_eq!((&kept["has_config"], &kept["remotes"]), (&json!(true), &tunnel["remotes"]));
+    // A password of its own is a secret as well.
+    let mut changed = client.get(&item).await.data();
+    (changed["username"], changed["password"]) = (json!("alice"), json!("looking-glass"));
+    let answer = client.put(&item, changed).await;
+    assert!(answer.data()["has_password"] == true && !answer.text.contains("looking-glass"));
+}
+
+#[tokio::test]
+async fn an_ovpn_file_may_come_as_text_or_as_a_form() {
+    let client = Client::new();
+    let request = |query: &str, media: &str, body: String| {
+        http::Request::post(format!("/api/v1/tunnels/upload-ovpn{query}"))
+            .header("host", "localhost")
+            .header("content-type", media)
+            .body(axum::body::Body::from(body))
+            .expect("request")
+    };
+    let text = request("?name=as-text", "text/plain", examples::OVPN.to_owned());
+    assert_eq!(client.raw(text).await.data()["name"], "as-text");
+    let form = format!(
+        "--b\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nas-form\r\n--b\r\n\
+         Content-Disposition: form-data; name=\"file\"; filename=\"x.ovpn\"\r\n\r\n{}\r\n--b--\r\n",
+        examples::OVPN
+    );
+    let form = client.raw(request("", "multipart/form-data; boundary=b", form)).await;
+    assert_eq!((form.status, &form.data()["name"]), (201, &json!("as-form")), "{}", form.text);
+    let broken = request("", "multipart/form-data; boundary=b", "--b\r\nno end".to_owned());
+    client.raw(broken).await.error(400, "bad_request");
+}
+
+#[tokio::test]
+async fn an_ovpn_file_that_needs_other_files_is_refused_line_by_line() {
+    let client = Client::new();
+    let config = "client\nremote vpn.example.net\nca /etc/ca.crt\nauth-user-pass /etc/secret\nhttp-proxy 10.0.0.1 80\n";
+    let body = json!({"name": "broken", "config": config});
+    let details = client.post("/tunnels/upload-ovpn", body).await.error(422, "validation_failed");
+    let fields = details["fields"].as_array().expect("fields");
+    assert!(fields.iter().all(|field| field["path"] == "config"), "{details}");
+    for line in ["Line 3: ca: Files cannot be followed", "Line 4: auth-user-pass", "Line 5: http-proxy"] {
+        assert!(details.to_string().contains(line), "{line} in {details}");
+    }
+    client.post("/tunnels/upload-ovpn", json!({"name": "x"})).await.error(422, "validation_failed");
+    assert_eq!(client.get("/tunnels").await.data(), json!([]));
+}
+
+#[tokio::test]
 async fn generated_keys_are_keys_and_never_the_same() {
     let client = Client::new();
     let first = client.send("POST", "/tunnels/generate-keys", None, &[]).await.data();

@@ -40,6 +40,7 @@ const PACKAGES: &[Package] = &[
     package("iproute2", "ip", Need::Run, "namespaces, links, routes"),
     package("iputils-ping", "ping", Need::Run, "traffic of the tests"),
     package("nftables", "nft", Need::Run, "masquerade, and the peers of the benches"),
+    package("openvpn", "openvpn", Need::Run, "carries OpenVPN tunnels, and the far end of them in tests"),
     package("openssl", "openssl", Need::Run, "a TLS peer without post-quantum key exchange"),
     package("procps", "sysctl", Need::Run, "kernel settings of namespaces"),
     package("python3", "python3", Need::Run, "small servers of the demo"),

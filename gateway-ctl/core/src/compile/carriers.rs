@@ -12,6 +12,8 @@ use gateway_model::kinds::routing_policy::{FailPolicy, Hop, RoutingPolicy};
 use gateway_model::kinds::tunnel::{TunnelType, Uplink};
 use gateway_model::kinds::way::before;
 
+use crate::facts::Facts;
+
 use super::{Carrier, Input, Leg, LegKind, Legs};
 
 /// What a policy demands to carry a tunnel.
@@ -37,7 +39,8 @@ pub fn settle(input: &Input<'_>, legs: &mut Legs) {
         Some((leg.number, tunnel))
     });
     let tunnels: BTreeMap<u8, &Tunnel> = tunnels.collect();
-    let mut settling = Settling { tunnels: &tunnels, demands: &demands, legs, done: BTreeSet::new() };
+    let mut settling =
+        Settling { facts: input.facts, tunnels: &tunnels, demands: &demands, legs, done: BTreeSet::new() };
     for number in tunnels.keys() {
         settling.settle(*number, &mut Vec::new());
     }
@@ -53,6 +56,7 @@ fn note(policy: &RoutingPolicy, legs: &Legs, demands: &mut BTreeMap<u8, Vec<Dema
 }
 
 struct Settling<'a> {
+    facts: &'a Facts,
     tunnels: &'a BTreeMap<u8, &'a Tunnel>,
     demands: &'a BTreeMap<u8, Vec<Demand>>,
     legs: &'a mut Legs,
@@ -72,7 +76,8 @@ impl<'a> Settling<'a> {
             inside.push(number);
             let (carrier, broken) = self.carrier(number, tunnel, inside);
             inside.pop();
-            let mtu = self.mtu(tunnel, carrier);
+            let agreed = self.facts.tunnels.get(&tunnel.meta.id.to_string()).and_then(|fact| fact.mtu);
+            let mtu = self.mtu(tunnel, carrier).min(agreed.unwrap_or(u16::MAX));
             if let Some(leg) = self.legs.by_number.get_mut(&number) {
                 (leg.carrier, leg.mtu) = (carrier, mtu);
                 if let Some(reason) = broken.filter(|_| leg.usable) {

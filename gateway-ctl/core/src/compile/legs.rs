@@ -11,7 +11,7 @@ use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 use serde::Serialize;
 
-use super::{Input, carriers};
+use super::{Input, carriers, openvpn};
 
 /// Uplinks have the numbers before, tunnels those after it.
 const FIRST_TUNNEL: u32 = 16;
@@ -172,7 +172,7 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
         "its interface does not exist".to_owned()
     } else {
         match fact {
-            Some(fact) if fact.usable => String::new(),
+            Some(fact) if fact.usable => openvpn::refusal(input, &interface, fact).unwrap_or_default(),
             Some(fact) => fact.reason.clone(),
             None => "it is not up yet".to_owned(),
         }

@@ -9,7 +9,7 @@ use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::legs::is_link_local;
-use super::{Compiled, Input, Leg, LegKind};
+use super::{Compiled, Input, Leg, LegKind, openvpn};
 use crate::plan::{
     AddressKey, Attachment, Family, LinkSettings, NftRuleset, Plan, RouteKey, RouteValue, RuleAction,
     RuleKey, RuleValue, SecretKey, WireGuardDevice, WireGuardPeer, names,
@@ -35,6 +35,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
     needed.extend(legs.iter().filter_map(|leg| leg.carrier.leg()));
     let plan = &mut compiled.plan;
     wireguard(input, &legs, plan);
+    openvpn::lower(input, &legs, plan);
     attach(input, &legs, plan);
     locals(input, &legs, plan);
     authorise(input, &legs, plan);
@@ -242,7 +243,10 @@ fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         // Those of other tunnels are known when they are there.
         if !plan.wireguard.contains_key(&leg.interface) {
             let seen = input.facts.addresses.get(&leg.interface).into_iter().flatten().map(IpNet::addr);
-            let seen = seen.filter(|address| !is_link_local(*address));
+            let set = |address: &IpAddr| sources.contains(&(IpNet::from(*address), leg.number));
+            let seen: Vec<IpAddr> =
+                seen.filter(|address| !is_link_local(*address) && !set(address)).collect();
+            let seen = seen.into_iter();
             sources.extend(seen.map(|source| (IpNet::from(source), leg.number)));
         }
     }

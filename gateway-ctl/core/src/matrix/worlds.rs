@@ -1,8 +1,11 @@
 //! The present world with other tunnels: up, down, one hop missing, none left; each really compiled.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gateway_model::kinds::routing_policy::{Hop, HopType};
+use gateway_model::kinds::tunnel::TunnelType;
+use ipnet::IpNet;
 
 use crate::compile::{Compiled, Input, LegKind, compile, tunnel_interface};
 use crate::evaluate::route::{Exits, Kernel};
@@ -93,22 +96,33 @@ fn all_up(input: &Input<'_>) -> Facts {
     let mut facts = input.facts.clone();
     let mut index = facts.links.values().map(|link| link.index).max().unwrap_or(0);
     for tunnel in input.state.tunnels.iter() {
-        let usable = TunnelFact { usable: true, reason: String::new() };
+        let usable = TunnelFact { usable: true, ..TunnelFact::default() };
         facts.tunnels.insert(tunnel.meta.id.to_string(), usable);
         let link = facts.links.entry(tunnel_interface(tunnel)).or_insert_with(|| {
             index = index.saturating_add(1);
             Link { index, mtu: 1420, kind: "tun".to_owned(), ..Link::default() }
         });
         link.up = true;
+        if tunnel.r#type == TunnelType::Openvpn {
+            // Unless it is known what its server gives out, it may be of either family.
+            let known = facts.addresses.entry(tunnel_interface(tunnel)).or_default();
+            if known.is_empty() {
+                known.extend([IpNet::from(SUPPOSED_V4), IpNet::from(SUPPOSED_V6)]);
+            }
+        }
     }
     facts
 }
+
+/// Of the documentation's networks.
+const SUPPOSED_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+const SUPPOSED_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
 
 fn take_down(input: &Input<'_>, facts: &mut Facts, kind: HopType, target: &str) {
     match kind {
         HopType::Vpn => {
             let Some(tunnel) = input.state.tunnel_by_name(target) else { return };
-            let down = TunnelFact { usable: false, reason: "it is down".to_owned() };
+            let down = TunnelFact { reason: "it is down".to_owned(), ..TunnelFact::default() };
             facts.tunnels.insert(tunnel.meta.id.to_string(), down);
         }
         HopType::Interface => {

@@ -5,6 +5,7 @@ mod evaluation;
 mod exceptions;
 mod first_match;
 mod golden;
+mod openvpn;
 mod paths;
 mod posture;
 mod size;

@@ -114,7 +114,9 @@ impl World {
     pub fn set_usable(&mut self, tunnel: &str, usable: bool) -> &mut World {
         let id = self.ids[tunnel].to_string();
         let reason = if usable { "" } else { "no handshake for 192 s" };
-        self.facts.tunnels.insert(id, TunnelFact { usable, reason: reason.to_owned() });
+        self.facts
+            .tunnels
+            .insert(id, TunnelFact { usable, reason: reason.to_owned(), ..TunnelFact::default() });
         self
     }
 

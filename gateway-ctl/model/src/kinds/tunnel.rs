@@ -1,4 +1,4 @@
-//! Tunnels: encrypted ways out. WireGuard; OpenVPN has its fields and is refused until it is built.
+//! Tunnels: encrypted ways out, by WireGuard or OpenVPN.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,6 +12,7 @@ use super::tunnel_health::{HealthCheck, LIVE_KEYS, TunnelLive};
 use super::way::{Hop, HopType};
 use crate::edit::EditError;
 use crate::id::{FormatError, IfName, text_serde};
+use crate::ovpn::{self, Ovpn, Tag};
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource, ref_key};
 use crate::secret::Secret;
@@ -86,7 +87,6 @@ pub struct Tunnel {
     /// Unique; policies name the tunnel by it.
     #[schemars(regex(pattern = "^[a-z0-9_-]{1,32}$"))]
     pub name: String,
-    /// Only `wireguard` is supported by this version.
     pub r#type: TunnelType,
     /// A disabled tunnel is down and cannot be brought up.
     pub enabled: bool,
@@ -101,7 +101,8 @@ pub struct Tunnel {
     pub uplink: Uplink,
     /// For information: policies decide what happens when the tunnel is down.
     pub kill_switch: bool,
-    /// Seconds between keepalives to peers that set none of their own; 0 sends none.
+    /// Seconds between keepalives to peers that set none of their own; 0 sends none. OpenVPN: between pings, where neither
+    /// the file nor the server says.
     pub keepalive: u16,
     pub health_check: HealthCheck,
     /// Hide the LAN's addresses behind the tunnel's.
@@ -123,12 +124,22 @@ pub struct Tunnel {
     pub listen_port: Option<u16>,
     pub peers: Vec<Peer>,
 
-    /// OpenVPN: the configuration file.
+    /// OpenVPN: the text of the `.ovpn` file.
     #[serde(rename(serialize = "has_config", deserialize = "config"))]
     pub config: Secret,
+    /// OpenVPN: takes the place of the user name and password in the file.
     pub username: Option<String>,
     #[serde(rename(serialize = "has_password", deserialize = "password"))]
     pub password: Secret,
+    /// OpenVPN: opens the key in the file.
+    #[serde(rename(serialize = "has_key_passphrase", deserialize = "key_passphrase"))]
+    pub key_passphrase: Secret,
+    /// OpenVPN: the servers in the file.
+    #[schemars(extend("readOnly" = true))]
+    pub remotes: Vec<String>,
+    /// OpenVPN: the cipher that the file would like best; while the tunnel is up, the one that was agreed on.
+    #[schemars(extend("readOnly" = true))]
+    pub cipher: Option<String>,
 }
 
 /// The other end of a WireGuard tunnel.
@@ -174,8 +185,19 @@ impl Default for Tunnel {
             config: Secret::default(),
             username: None,
             password: Secret::default(),
+            key_passphrase: Secret::default(),
+            remotes: Vec::new(),
+            cipher: None,
         }
     }
+}
+
+/// OpenVPN takes no longer words.
+const LONGEST_CREDENTIAL: usize = 255;
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 /// The public key that belongs to a WireGuard private key.
@@ -266,10 +288,74 @@ impl Tunnel {
     }
 
     fn validate_openvpn(&self, problems: &mut Problems) {
-        problems.not_supported("type", "The type openvpn");
-        if !self.config.is_set() {
-            problems.required("config");
+        for (field, given) in [
+            ("addresses", !self.addresses.is_empty()),
+            ("peers", !self.peers.is_empty()),
+            ("listen_port", self.listen_port.is_some()),
+        ] {
+            if given {
+                problems.add(
+                    code::CONFLICT,
+                    field,
+                    "This field is of WireGuard; the server and the file say it here.",
+                );
+            }
         }
+        let username = self.username.as_deref().unwrap_or_default();
+        for (field, text) in [
+            ("username", username),
+            ("password", self.password.expose()),
+            ("key_passphrase", self.key_passphrase.expose()),
+        ] {
+            if text.len() > LONGEST_CREDENTIAL || text.chars().any(char::is_control) {
+                let message = format!("At most {LONGEST_CREDENTIAL} bytes, no control characters.");
+                problems.add(code::FORMAT, field, message);
+            }
+        }
+        if !self.config.is_set() {
+            return problems.required("config");
+        }
+        if !self.config.is_readable() {
+            return problems.warn("config", "The stored file cannot be read; give it again.");
+        }
+        match ovpn::parse(self.config.expose()) {
+            Ok(file) => self.validate_file(&file, problems),
+            Err(errors) => {
+                for error in errors {
+                    problems.add(code::FORMAT, "config", format!("{}.", capitalised(&error.to_string())));
+                }
+            }
+        }
+    }
+
+    fn validate_file(&self, file: &Ovpn, problems: &mut Problems) {
+        for dropped in &file.dropped {
+            problems.warn("config", dropped.to_string());
+        }
+        if file.asks_credentials && file.credentials.is_none() && self.username.is_none() {
+            problems.warn(
+                "username",
+                "The server asks for a user name and a password; the tunnel comes up when both are set.",
+            );
+        }
+        let names_server = [
+            "remote-cert-tls",
+            "ns-cert-type",
+            "verify-x509-name",
+            "remote-cert-eku",
+            "remote-cert-ku",
+            "peer-fingerprint",
+            "verify-hash",
+        ];
+        if !names_server.iter().any(|name| file.has(name)) && file.block(Tag::PeerFingerprint).is_none() {
+            let message = "Whoever has a certificate of the same authority can pose as the server: add `remote-cert-tls server`.";
+            problems.warn("config", message);
+        }
+    }
+
+    /// The file as it is obeyed.
+    pub fn openvpn_file(&self) -> Option<Ovpn> {
+        ovpn::parse(self.config.expose()).ok()
     }
 }
 
@@ -279,7 +365,8 @@ impl Resource for Tunnel {
     // A tunnel's number is in the packet mark of its traffic, which has eight bits for it and keeps
     // the first fifteen for uplinks.
     const SLOTS: u32 = 241;
-    const SECRETS: &'static [&'static str] = &["private_key", "peers[].preshared_key", "config", "password"];
+    const SECRETS: &'static [&'static str] =
+        &["private_key", "peers[].preshared_key", "config", "password", "key_passphrase"];
     const READ_ONLY: &'static [&'static str] = LIVE_KEYS;
     const REQUIRED: &'static [&'static str] = &["name", "type"];
 
@@ -293,6 +380,13 @@ impl Resource for Tunnel {
 
     fn prepare(&mut self) {
         self.public_key = public_key(&self.private_key);
+        if self.r#type != TunnelType::Openvpn {
+            (self.remotes, self.cipher) = (Vec::new(), None);
+        } else if self.config.is_readable() {
+            let file = self.openvpn_file().unwrap_or_default();
+            self.remotes = file.remotes.iter().map(ToString::to_string).collect();
+            self.cipher = file.cipher().map(str::to_owned);
+        }
     }
 
     fn validate(&self, state: &State, problems: &mut Problems) {
@@ -371,6 +465,7 @@ impl Resource for Tunnel {
         }
         secrets.push(("/config".to_owned(), &mut self.config));
         secrets.push(("/password".to_owned(), &mut self.password));
+        secrets.push(("/key_passphrase".to_owned(), &mut self.key_passphrase));
         secrets
     }
 
@@ -383,6 +478,7 @@ impl Resource for Tunnel {
         keep(input, "private_key", &before.private_key);
         keep(input, "config", &before.config);
         keep(input, "password", &before.password);
+        keep(input, "key_passphrase", &before.key_passphrase);
         input.insert("admin_state".into(), before.admin_state.as_str().into());
         for peer in input.get_mut("peers").and_then(Value::as_array_mut).into_iter().flatten() {
             let Value::Object(peer) = peer else { continue };

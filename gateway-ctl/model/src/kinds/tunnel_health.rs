@@ -115,6 +115,11 @@ pub struct TunnelLive {
     pub latency_ms: Option<f64>,
     pub loss_pct: Option<f64>,
     pub restarts: u32,
+    /// OpenVPN: what the server asked this host to do and was not obeyed: routes, name servers.
+    pub pushed: Vec<String>,
+    /// OpenVPN: the cipher that was agreed on, or, before that, the one that the file would like best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cipher: Option<String>,
 }
 
 /// What is observed of a peer of a tunnel.
@@ -145,6 +150,7 @@ pub(crate) const LIVE_KEYS: &[&str] = &[
     "latency_ms",
     "loss_pct",
     "restarts",
+    "pushed",
     "peers[].last_handshake",
     "peers[].rx",
     "peers[].tx",

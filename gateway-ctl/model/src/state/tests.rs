@@ -312,8 +312,9 @@ fn what_is_not_there_or_not_built_is_refused_and_named() {
     }
     let list = json!({"source_type": "domain", "source_value": "list:ads"});
     assert_eq!(codes(of("routing_policy").create(&mut state, list)), ["source_value not_supported"]);
-    let openvpn = json!({"name": "o", "type": "openvpn", "config": "remote x"});
-    assert_eq!(codes(of("tunnel").create(&mut state, openvpn)), ["type not_supported"]);
+    let openvpn =
+        json!({"name": "o", "type": "openvpn", "config": "client\nremote x.example\nca /etc/ca.crt"});
+    assert_eq!(codes(of("tunnel").create(&mut state, openvpn)), ["config format"]);
 }
 
 #[test]

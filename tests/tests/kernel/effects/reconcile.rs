@@ -7,8 +7,9 @@ use gateway_core::plan::{
     SecretKey, WireGuardDevice, names,
 };
 use gateway_ctl::effects::Outcome;
+use gateway_ctl::effects::openvpn::OpenVpn;
 use gateway_ctl::effects::wireguard::WireGuard;
-use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Subsystems, Tunnels, base_block};
+use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Processes, Subsystems, Tunnels, base_block};
 
 use super::{ip, namespace, netlink, within};
 
@@ -69,7 +70,8 @@ fn plan() -> Plan {
 
 async fn subsystems() -> Subsystems<Kernel, NoDataplane> {
     let engine = Arc::new(WireGuard::new().await);
-    Subsystems::new(Kernel::new(netlink(), Tunnels::new(engine)), NoDataplane)
+    let processes = Processes::new(Arc::new(OpenVpn::new(std::env::temp_dir().join("no-openvpn-here"))));
+    Subsystems::new(Kernel::new(netlink(), Tunnels::new(engine), processes), NoDataplane)
 }
 
 fn assert_ok(outcomes: &std::collections::BTreeMap<&str, Outcome>) {

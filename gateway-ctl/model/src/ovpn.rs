@@ -1,0 +1,180 @@
+//! OpenVPN client files (`.ovpn`): text to a value and back.
+//!
+//! Only directives of a fixed list are kept, and only with arguments of the expected form, so nothing of a file reaches
+//! OpenVPN that was not understood here. Commands, plugins, routes, name servers and the like are left out and told in
+//! [`Ovpn::dropped`]. What the tunnel would not work or not be safe without, files above all, is an error. This module
+//! does no I/O and resolves no names.
+
+mod directive;
+mod parse;
+mod render;
+mod token;
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::secret::Secret;
+use crate::text::{Host, text_enum};
+
+pub use parse::{MAX_SIZE, parse};
+pub use render::{Run, render, run_text};
+pub use token::quoted;
+
+/// The contents of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ovpn {
+    /// In the order in which they are tried.
+    pub remotes: Vec<Remote>,
+    pub directives: Vec<Directive>,
+    pub blocks: Vec<Block>,
+    /// The server is given a user name and a password.
+    pub asks_credentials: bool,
+    /// Those that stand in the file itself.
+    pub credentials: Option<Credentials>,
+    /// What was left out and may be missed, in order of appearance.
+    pub dropped: Vec<Dropped>,
+}
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    pub host: Host,
+    pub port: u16,
+    pub transport: Transport,
+}
+
+text_enum! {
+    #[derive(Default)]
+    pub enum Transport {
+        #[default]
+        Udp = "udp",
+        Udp4 = "udp4",
+        Udp6 = "udp6",
+        Tcp = "tcp-client",
+        Tcp4 = "tcp4-client",
+        Tcp6 = "tcp6-client",
+    }
+}
+
+/// A directive that was kept, with arguments that were checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directive {
+    pub name: &'static str,
+    pub arguments: Vec<String>,
+}
+
+/// What stands between `<ca>` and `</ca>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    pub tag: Tag,
+    pub text: Secret,
+}
+
+text_enum! {
+    /// Which block.
+    pub enum Tag {
+        Ca = "ca",
+        Cert = "cert",
+        Key = "key",
+        ExtraCerts = "extra-certs",
+        Pkcs12 = "pkcs12",
+        TlsAuth = "tls-auth",
+        TlsCrypt = "tls-crypt",
+        TlsCryptV2 = "tls-crypt-v2",
+        CrlVerify = "crl-verify",
+        PeerFingerprint = "peer-fingerprint",
+    }
+}
+
+impl Tag {
+    /// Whether it holds a key.
+    pub const fn is_secret(self) -> bool {
+        matches!(self, Tag::Key | Tag::Pkcs12 | Tag::TlsAuth | Tag::TlsCrypt | Tag::TlsCryptV2)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    pub username: Secret,
+    pub password: Secret,
+}
+
+/// A directive that was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    pub line: usize,
+    pub name: String,
+    pub why: &'static str,
+}
+
+impl fmt::Display for Dropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Dropped { line, name, why } = self;
+        write!(f, "Line {line}: {name} was left out: {why}.")
+    }
+}
+
+/// What is wrong, and where. Line 0 means the text as a whole. Never quotes an argument: it may be a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OvpnError {
+    pub line: usize,
+    /// The directive or block; empty if it is none.
+    pub name: String,
+    pub problem: String,
+}
+
+impl fmt::Display for OvpnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}: ", self.line)?;
+        }
+        if !self.name.is_empty() {
+            write!(f, "{}: ", self.name)?;
+        }
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for OvpnError {}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = match self.transport {
+            Transport::Udp | Transport::Udp4 | Transport::Udp6 => "udp",
+            Transport::Tcp | Transport::Tcp4 | Transport::Tcp6 => "tcp",
+        };
+        let endpoint = crate::text::Endpoint { host: self.host.clone(), port: self.port };
+        write!(f, "{endpoint}/{transport}")
+    }
+}
+
+impl Ovpn {
+    /// The last argument that counts of a directive.
+    pub fn argument(&self, name: &str) -> Option<&str> {
+        let last = self.directives.iter().rfind(|directive| directive.name == name)?;
+        last.arguments.first().map(String::as_str)
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.directives.iter().any(|directive| directive.name == name)
+    }
+
+    pub fn block(&self, tag: Tag) -> Option<&Block> {
+        self.blocks.iter().find(|block| block.tag == tag)
+    }
+
+    /// The cipher that the client would like best; none if it leaves that to OpenVPN.
+    pub fn cipher(&self) -> Option<&str> {
+        let list = self.argument("data-ciphers").or_else(|| self.argument("cipher"))?;
+        list.split(':').map(|cipher| cipher.trim_start_matches('?')).find(|cipher| !cipher.is_empty())
+    }
+
+    pub fn tun_mtu(&self) -> Option<u16> {
+        self.argument("tun-mtu")?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

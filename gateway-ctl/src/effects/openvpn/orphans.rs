@@ -1,0 +1,49 @@
+//! Processes that an earlier daemon has left behind, known by their working directory.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The kernel ends a killed process soon.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Kills every openvpn that works in this folder or in one inside it, and waits until they are gone.
+pub fn end(folder: &Path) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut told = false;
+    loop {
+        let found = find(folder);
+        if found.is_empty() {
+            return;
+        }
+        if Instant::now() > deadline {
+            return tracing::error!(pids = ?found, "openvpn of an earlier daemon does not end");
+        }
+        for pid in &found {
+            if !told {
+                tracing::warn!(pid, "openvpn of an earlier daemon is still there: killed");
+            }
+            // It may have ended meanwhile.
+            let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+        }
+        told = true;
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn find(folder: &Path) -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| is_orphan(*pid, folder)).collect()
+}
+
+fn is_orphan(pid: i32, folder: &Path) -> bool {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    // Before it has become openvpn it is called after what starts it.
+    let ours = std::fs::read_to_string(proc.join("comm"))
+        .is_ok_and(|name| matches!(name.trim_end(), "openvpn" | "setpriv"));
+    ours && std::fs::read_link(proc.join("cwd")).is_ok_and(|at| at.starts_with(folder))
+}

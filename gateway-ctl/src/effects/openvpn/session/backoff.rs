@@ -1,0 +1,122 @@
+//! When to try again. Pure but for the clock.
+
+use std::time::Duration;
+
+use super::jittered;
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It was ended because something else is wanted now.
+    Wanted,
+    /// It ended by itself, or was killed.
+    Gone(Option<String>),
+    /// It could not be started or be talked to.
+    Broken(String),
+    /// The server, or the key, will not accept what it was given: asking again soon only locks accounts.
+    Denied(String),
+}
+
+impl Ending {
+    pub fn words(&self) -> Option<String> {
+        match self {
+            Ending::Wanted => None,
+            Ending::Gone(words) => words.clone(),
+            Ending::Broken(words) | Ending::Denied(words) => Some(words.clone()),
+        }
+    }
+}
+
+const FIRST: Duration = Duration::from_secs(1);
+const LAST: Duration = Duration::from_secs(60);
+const FIRST_DENIED: Duration = Duration::from_secs(60);
+const LAST_DENIED: Duration = Duration::from_secs(3600);
+/// Between two attempts of one process.
+const LAST_ATTEMPT: Duration = Duration::from_secs(15);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backoff {
+    ended: u32,
+    denied: u32,
+    attempts: u32,
+    /// It has been connected since the last end.
+    was_connected: bool,
+}
+
+impl Backoff {
+    pub fn connected(&mut self) {
+        *self = Backoff { was_connected: true, ..Backoff::default() };
+    }
+
+    /// How long to wait before the next process; none to go on at once.
+    pub fn after(&mut self, ending: &Ending) -> Option<Duration> {
+        let was_connected = std::mem::take(&mut self.was_connected);
+        self.attempts = 0;
+        let pause = match ending {
+            Ending::Wanted => return None,
+            // A token of the server's may have run out: the first refusal after a connection means little.
+            Ending::Denied(_) if was_connected => FIRST,
+            Ending::Denied(_) => {
+                self.denied += 1;
+                doubled(FIRST_DENIED, self.denied, LAST_DENIED)
+            }
+            Ending::Gone(_) | Ending::Broken(_) => {
+                self.ended += 1;
+                doubled(FIRST, self.ended, LAST)
+            }
+        };
+        Some(jittered(pause))
+    }
+
+    /// How long a process that lost its connection is to wait before it tries again.
+    pub fn attempt(&mut self) -> Duration {
+        self.attempts += 1;
+        match self.attempts {
+            1 => jittered(Duration::from_millis(100)),
+            attempts => jittered(doubled(FIRST, attempts - 1, LAST_ATTEMPT)),
+        }
+    }
+}
+
+fn doubled(first: Duration, times: u32, last: Duration) -> Duration {
+    first.saturating_mul(1u32.checked_shl(times.saturating_sub(1).min(31)).unwrap_or(u32::MAX)).min(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pauses(ending: &Ending, count: usize) -> Vec<u64> {
+        let mut backoff = Backoff::default();
+        (0..count).map(|_| backoff.after(ending).expect("a pause").as_secs()).collect()
+    }
+
+    #[test]
+    fn a_crash_loop_slows_down_to_a_minute() {
+        let pauses = pauses(&Ending::Gone(None), 40);
+        assert!(pauses[0] <= 1 && pauses[39] >= 44 && pauses[39] <= 75, "{pauses:?}");
+    }
+
+    #[test]
+    fn a_refusal_is_asked_about_again_after_minutes_and_then_hours() {
+        let pauses = pauses(&Ending::Denied(String::new()), 40);
+        assert!(pauses[0] >= 44 && pauses[39] >= 2600, "{pauses:?}");
+    }
+
+    #[test]
+    fn the_first_refusal_after_a_connection_is_asked_about_at_once() {
+        let mut backoff = Backoff::default();
+        backoff.connected();
+        let denied = Ending::Denied(String::new());
+        assert!(backoff.after(&denied).expect("a pause") < Duration::from_secs(2));
+        assert!(backoff.after(&denied).expect("a pause") > Duration::from_secs(40));
+    }
+
+    #[test]
+    fn what_is_wanted_waits_for_nothing() {
+        assert_eq!(Backoff::default().after(&Ending::Wanted), None);
+        let mut backoff = Backoff::default();
+        let attempts: Vec<u64> = (0..12).map(|_| backoff.attempt().as_secs()).collect();
+        assert!(attempts[0] == 0 && attempts[11] >= 11 && attempts[11] <= 19, "{attempts:?}");
+    }
+}

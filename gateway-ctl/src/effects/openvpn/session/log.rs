@@ -1,0 +1,76 @@
+//! What a process writes, into our own log: without secrets, and not without measure.
+
+use std::time::Duration;
+
+use gateway_core::plan::OpenVpnProcess;
+use tokio::time::Instant;
+
+/// So many lines in a second and no more: a stranger can make a process complain about each packet.
+const LINES: u32 = 50;
+const WINDOW: Duration = Duration::from_secs(1);
+/// Shorter secrets are found in innocent words, too.
+const SHORTEST: usize = 4;
+
+pub struct Log {
+    interface: String,
+    secrets: Vec<gateway_model::Secret>,
+    since: Instant,
+    lines: u32,
+}
+
+impl Log {
+    pub fn new(process: &OpenVpnProcess) -> Log {
+        let secrets = [&process.password, &process.key_passphrase].map(Clone::clone);
+        let secrets = secrets.into_iter().filter(|secret| secret.expose().len() >= SHORTEST).collect();
+        Log { interface: process.interface.clone(), secrets, since: Instant::now(), lines: 0 }
+    }
+
+    pub fn write(&mut self, line: &str) {
+        // What is said over the socket, names and tokens among it.
+        if line.starts_with("MANAGEMENT: ") {
+            return;
+        }
+        if self.since.elapsed() > WINDOW {
+            if self.lines > LINES {
+                let left_out = self.lines - LINES;
+                tracing::debug!(target: "openvpn", interface = self.interface, left_out, "too many lines");
+            }
+            (self.since, self.lines) = (Instant::now(), 0);
+        }
+        self.lines += 1;
+        if self.lines <= LINES {
+            let line = self.hidden(line);
+            tracing::debug!(target: "openvpn", interface = self.interface, "{line}");
+        }
+    }
+
+    pub fn hidden(&self, line: &str) -> String {
+        let mut line = super::super::words::clean(line);
+        for secret in &self.secrets {
+            line = line.replace(secret.expose(), "***");
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_model::Secret;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_shows_no_secret() {
+        let process = OpenVpnProcess {
+            interface: "ov-x".into(),
+            config: Secret::default(),
+            username: Secret::new("alice"),
+            password: Secret::new("wonderland"),
+            key_passphrase: Secret::new("abc"),
+            mtu: None,
+            fwmark: 0,
+        };
+        let line = Log::new(&process).hidden("password wonderland of\u{7} alice, abc");
+        assert_eq!(line, "password *** of  alice, abc");
+    }
+}

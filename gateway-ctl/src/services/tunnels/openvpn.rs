@@ -1,0 +1,153 @@
+//! What the state of its process says of an OpenVPN tunnel. Pure.
+//!
+//! The process itself notices that its server has fallen silent, by pings.
+
+use gateway_core::compile::tunnel_interface;
+use gateway_core::facts::TunnelFact;
+use gateway_model::Tunnel;
+use gateway_model::kinds::tunnel_health::{Health, TunnelLive, TunnelStatus};
+use jiff::Timestamp;
+
+use super::Judgement;
+use crate::effects::openvpn::{Stage, Status};
+
+/// After so many attempts in vain it is an error and no delay.
+const PATIENCE: u32 = 3;
+
+pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> Judgement {
+    let idle = Status::default();
+    let status = status.unwrap_or(&idle);
+    let not_usable = |state, health, reason: &str| {
+        let told = status.error.clone().filter(|error| !error.is_empty());
+        Judgement { status: state, health, usable: false, reason: told.unwrap_or_else(|| reason.to_owned()) }
+    };
+    if !tunnel.wanted_up() {
+        let state =
+            if status.stage == Stage::Idle { TunnelStatus::Down } else { TunnelStatus::Disconnecting };
+        let reason = "it is down".to_owned();
+        return Judgement { status: state, health: Health::Unknown, usable: false, reason };
+    }
+    let in_vain = status.attempts >= PATIENCE;
+    match status.stage {
+        Stage::Idle if !tunnel.config.is_readable() || tunnel.openvpn_file().is_none() => {
+            not_usable(TunnelStatus::Error, Health::Unhealthy, "its stored file cannot be read")
+        }
+        Stage::Idle => not_usable(TunnelStatus::Connecting, Health::Unknown, "it is not up yet"),
+        Stage::Connecting if !in_vain => {
+            not_usable(TunnelStatus::Connecting, Health::Unknown, "its server has not answered yet")
+        }
+        Stage::Reconnecting if !in_vain => {
+            not_usable(TunnelStatus::Degraded, Health::Unhealthy, "the connection to its server is lost")
+        }
+        Stage::Connecting | Stage::Reconnecting => {
+            not_usable(TunnelStatus::Error, Health::Unhealthy, "its server does not answer")
+        }
+        Stage::Failed => not_usable(TunnelStatus::Error, Health::Unhealthy, "openvpn has ended"),
+        Stage::Ending => not_usable(TunnelStatus::Disconnecting, Health::Unknown, "it is being ended"),
+        Stage::Connected if status.addresses.is_empty() => {
+            not_usable(TunnelStatus::Degraded, Health::Unhealthy, "its server gave it no address")
+        }
+        Stage::Connected => Judgement {
+            status: TunnelStatus::Up,
+            health: Health::Healthy,
+            usable: true,
+            reason: String::new(),
+        },
+    }
+}
+
+/// For the compiler. The addresses stay while the process keeps the interface, so that flows outlive a short silence.
+pub fn fact(status: Option<&Status>, judgement: &Judgement) -> TunnelFact {
+    let kept = status.filter(|status| matches!(status.stage, Stage::Connected | Stage::Reconnecting));
+    TunnelFact {
+        usable: judgement.usable,
+        reason: judgement.reason.clone(),
+        addresses: kept.map(|status| status.addresses.clone()).unwrap_or_default(),
+        mtu: kept.and_then(|status| status.mtu),
+    }
+}
+
+pub fn live(
+    tunnel: &Tunnel,
+    status: Option<Status>,
+    judgement: Judgement,
+    before: Option<&TunnelLive>,
+    now: Timestamp,
+) -> TunnelLive {
+    let status = status.unwrap_or_default();
+    let same = before.filter(|before| before.status == judgement.status);
+    let last_change = same.and_then(|before| before.last_change).unwrap_or(now);
+    let up = judgement.status == TunnelStatus::Up;
+    TunnelLive {
+        status: judgement.status,
+        health: judgement.health,
+        healthy: judgement.usable,
+        interface: status.pid.map(|_| tunnel_interface(tunnel)),
+        last_error: Some(judgement.reason).filter(|reason| !reason.is_empty()),
+        last_change: Some(last_change),
+        uptime_sec: up.then(|| u64::try_from(now.duration_since(last_change).as_secs()).unwrap_or_default()),
+        rx_bytes: status.rx_bytes,
+        tx_bytes: status.tx_bytes,
+        endpoint_ip: status.remote.map(|remote| remote.ip()),
+        restarts: status.restarts,
+        pushed: status.pushed,
+        cipher: status.cipher,
+        ..TunnelLive::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_model::Secret;
+    use gateway_model::kinds::tunnel::{AdminState, TunnelType};
+
+    use super::*;
+
+    fn tunnel() -> Tunnel {
+        let config = "client\nremote x.example\nauth-user-pass\n<ca>\nx\n</ca>";
+        Tunnel { r#type: TunnelType::Openvpn, config: Secret::new(config), ..Tunnel::default() }
+    }
+
+    fn status(stage: Stage, attempts: u32, addresses: &[&str]) -> Status {
+        let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        Status { stage, attempts, addresses, ..Status::default() }
+    }
+
+    #[test]
+    fn a_tunnel_is_usable_exactly_while_it_is_connected_and_has_an_address() {
+        let cases = [
+            (Stage::Idle, 0, &[][..], TunnelStatus::Connecting, false),
+            (Stage::Connecting, 1, &[], TunnelStatus::Connecting, false),
+            (Stage::Connecting, 3, &[], TunnelStatus::Error, false),
+            (Stage::Connected, 0, &["10.8.0.2"], TunnelStatus::Up, true),
+            (Stage::Connected, 0, &[], TunnelStatus::Degraded, false),
+            (Stage::Reconnecting, 1, &["10.8.0.2"], TunnelStatus::Degraded, false),
+            (Stage::Reconnecting, 3, &["10.8.0.2"], TunnelStatus::Error, false),
+            (Stage::Failed, 1, &[], TunnelStatus::Error, false),
+            (Stage::Ending, 0, &["10.8.0.2"], TunnelStatus::Disconnecting, false),
+        ];
+        for (stage, attempts, addresses, expected, usable) in cases {
+            let status = status(stage, attempts, addresses);
+            let judgement = judge(&tunnel(), Some(&status));
+            assert_eq!((judgement.status, judgement.usable), (expected, usable), "{stage:?}");
+            assert_eq!(judgement.reason.is_empty(), usable, "{stage:?}");
+            let kept = matches!(stage, Stage::Connected | Stage::Reconnecting);
+            assert_eq!(!fact(Some(&status), &judgement).addresses.is_empty(), kept && !addresses.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_tunnel_that_is_not_wanted_is_not_usable_whatever_its_process_does() {
+        let down = Tunnel { admin_state: AdminState::Down, ..tunnel() };
+        let running = status(Stage::Connected, 0, &["10.8.0.2"]);
+        let judgement = judge(&down, Some(&running));
+        assert_eq!((judgement.status, judgement.usable), (TunnelStatus::Disconnecting, false));
+        assert_eq!(judge(&down, None).status, TunnelStatus::Down);
+    }
+
+    #[test]
+    fn what_went_wrong_is_the_reason() {
+        let failed = Status { error: Some("AUTH_FAILED".into()), ..status(Stage::Failed, 1, &[]) };
+        assert_eq!(judge(&tunnel(), Some(&failed)).reason, "AUTH_FAILED");
+    }
+}

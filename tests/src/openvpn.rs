@@ -1,0 +1,182 @@
+//! A real OpenVPN server at a VPN exit, with a certificate authority of its own.
+
+use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::netns::{Entrance, Namespace, Prefix};
+use crate::process::Process;
+use crate::wait::wait_for;
+use crate::wireguard::Exit;
+
+pub const PORT: u16 = 1194;
+const STARTED: Duration = Duration::from_secs(20);
+
+/// A server that can be killed and started again.
+#[derive(Debug)]
+pub struct Server {
+    process: Mutex<Option<Process>>,
+    entrance: Entrance,
+    folder: TempDir,
+    address: Ipv4Addr,
+    interface: String,
+    /// Third part of the inner addresses.
+    number: u8,
+    options: String,
+}
+
+impl Server {
+    /// Starts a server at this exit; `options` are lines of its configuration.
+    pub fn start(exit: &Exit, prefix: &Prefix, options: &str) -> Result<Server> {
+        let folder = tempfile::Builder::new().prefix("openvpn-").tempdir().context("temporary directory")?;
+        make_certificates(&exit.namespace, folder.path())?;
+        let number = exit.place.inner_v4.octets()[2];
+        let server = Server {
+            process: Mutex::new(None),
+            entrance: exit.namespace.entrance(),
+            folder,
+            address: exit.place.v4,
+            interface: prefix.interface(&format!("ov{number}")),
+            number,
+            options: options.to_owned(),
+        };
+        server.start_again()?;
+        Ok(server)
+    }
+
+    /// Starts the server anew after it was ended.
+    pub fn start_again(&self) -> Result<()> {
+        fs::write(self.path("server.conf"), self.configuration()).context("configuration of the server")?;
+        let log = fs::File::create(self.log_file()).context("log of the server")?;
+        let mut command = self.entrance.command("openvpn");
+        command.arg("--config").arg(self.path("server.conf"));
+        command.stdin(Stdio::null()).stderr(log.try_clone().context("log")?).stdout(log);
+        *self.process() = Some(Process::spawn(command)?);
+        wait_for(STARTED, "the OpenVPN server to be ready", || {
+            self.log().contains("Initialization Sequence Completed")
+        })
+        .with_context(|| self.log())
+    }
+
+    /// Exchanges the options of its configuration; they count from its next start.
+    pub fn set_options(&mut self, options: &str) {
+        options.clone_into(&mut self.options);
+    }
+
+    /// SIGKILL: it neither answers nor says goodbye.
+    pub fn kill9(&self) -> Result<()> {
+        self.process().take().context("the server does not run")?.kill9()
+    }
+
+    pub fn log_file(&self) -> PathBuf {
+        self.path("server.log")
+    }
+
+    pub fn log(&self) -> String {
+        fs::read(self.log_file()).map(|log| String::from_utf8_lossy(&log).into_owned()).unwrap_or_default()
+    }
+
+    /// The server's own addresses inside the tunnel.
+    pub fn inner(&self) -> (Ipv4Addr, Ipv6Addr) {
+        let number = u16::from(self.number);
+        (Ipv4Addr::new(10, 67, self.number, 1), Ipv6Addr::new(0xfd67, number, 0, 0, 0, 0, 0, 1))
+    }
+
+    /// The client's file, with `more` lines in it.
+    pub fn file(&self, more: &str) -> Result<String> {
+        let read = |name: &str| fs::read_to_string(self.path(name)).with_context(|| name.to_owned());
+        Ok(format!(
+            "client\ndev tun\nproto udp\nremote {} {PORT}\nresolv-retry infinite\nnobind\npersist-key\npersist-tun\n\
+             remote-cert-tls server\nverb 3\n{more}\n<ca>\n{}</ca>\n<cert>\n{}</cert>\n<key>\n{}</key>\n\
+             <tls-crypt>\n{}</tls-crypt>\n",
+            self.address,
+            read("ca.crt")?,
+            read("client.crt")?,
+            read("client.key")?,
+            read("tls-crypt.key")?,
+        ))
+    }
+
+    /// The tunnel object that the gateway's API takes for a way to this server.
+    pub fn tunnel(&self, name: &str) -> Result<Value> {
+        Ok(json!({"name": name, "type": "openvpn", "config": self.file("")?}))
+    }
+
+    /// A line of the client's key, which must be shown nowhere.
+    pub fn secret(&self) -> Result<String> {
+        let key = fs::read_to_string(self.path("client.key")).context("client.key")?;
+        key.lines().nth(1).map(str::to_owned).context("a key has lines")
+    }
+
+    /// Makes the server ask for this user name and password, too, from its next start.
+    pub fn demand(&mut self, username: &str, password: &str) -> Result<()> {
+        let script = self.path("verify.sh");
+        let text = format!("#!/bin/sh\n[ \"$(cat \"$1\")\" = \"{username}\n{password}\" ]\n");
+        fs::write(&script, text).context("verify.sh")?;
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).context("verify.sh")?;
+        let more = format!("script-security 2\nauth-user-pass-verify {} via-file\n", script.display());
+        self.options.push_str(&more);
+        Ok(())
+    }
+
+    /// Makes the server give every client this address and mask, from its next start.
+    pub fn give(&mut self, address: &str) -> Result<()> {
+        let folder = self.path("clients");
+        fs::create_dir_all(&folder).context("clients")?;
+        fs::write(folder.join("DEFAULT"), format!("ifconfig-push {address}\n")).context("DEFAULT")?;
+        self.options.push_str(&format!("client-config-dir {}\n", folder.display()));
+        Ok(())
+    }
+
+    fn configuration(&self) -> String {
+        let path = |name: &str| self.path(name).display().to_string();
+        let number = self.number;
+        format!(
+            "dev {}\ndev-type tun\nproto udp\nport {PORT}\ntopology subnet\nserver 10.67.{number}.0 255.255.255.0\n\
+             server-ipv6 fd67:{number}::/64\nca {}\ncert {}\nkey {}\ndh none\ntls-crypt {}\nkeepalive 1 4\n\
+             duplicate-cn\nverb 3\n{}\n",
+            self.interface,
+            path("ca.crt"),
+            path("server.crt"),
+            path("server.key"),
+            path("tls-crypt.key"),
+            self.options,
+        )
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An authority, a server and a client.
+fn make_certificates(namespace: &Namespace, folder: &Path) -> Result<()> {
+    let at = folder.display();
+    let mut script = format!(
+        "set -e\ncd {at}\nnew() {{ openssl ecparam -name prime256v1 -genkey -noout -out $1.key; }}\nnew ca\n\
+         openssl req -x509 -new -key ca.key -subj /CN=authority -days 30 -out ca.crt \
+         -addext basicConstraints=critical,CA:TRUE\n"
+    );
+    for (name, usage) in [("server", "serverAuth"), ("client", "clientAuth")] {
+        script.push_str(&format!(
+            "new {name}\nopenssl req -new -key {name}.key -subj /CN={name} -out {name}.csr\n\
+             printf 'basicConstraints=CA:FALSE\\nkeyUsage=digitalSignature\\nextendedKeyUsage={usage}\\n' > {name}.ext\n\
+             openssl x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -out {name}.crt \
+             -extfile {name}.ext\n"
+        ));
+    }
+    script.push_str("openvpn --genkey tls-crypt tls-crypt.key\n");
+    namespace.feed("sh", &["-s"], &script).map(drop)
+}

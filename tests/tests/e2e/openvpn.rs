@@ -1,0 +1,128 @@
+//! OpenVPN tunnels through a real server: what gets through, and that nothing else does.
+
+mod failures;
+mod hostile;
+mod process;
+
+use std::fs;
+
+use gateway_tests::openvpn::Server;
+use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::topology::server;
+use gateway_tests::traffic::TcpFlow;
+use gateway_tests::wait::wait_for;
+use serde_json::{Value, json};
+
+use crate::{FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees, assert_through};
+
+/// A laptop that may leave through an OpenVPN server at exit A only.
+struct Bound {
+    server: Server,
+    scene: Scene,
+    tunnel: String,
+}
+
+impl Bound {
+    /// `options` are lines of the server's configuration.
+    fn start(options: &str) -> Self {
+        let scene = Scene::start().expect("scene");
+        let server = Server::start(&scene.network.exit_a, &scene.network.prefix, options).expect("server");
+        let object = server.tunnel("nl").expect("tunnel");
+        Self::over(scene, server, &object)
+    }
+
+    fn over(scene: Scene, server: Server, object: &Value) -> Self {
+        let laptop = scene.device(&scene.network.laptop).expect("device");
+        let tunnel = create(scene.api(), "/tunnels", object).expect("tunnel made");
+        scene.bring_up(&tunnel).expect("up");
+        scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["nl"])).expect("policy");
+        assert_the_tap_sees(&scene, &scene.network.tv);
+        Self { server, scene, tunnel }
+    }
+
+    fn object(&self) -> Value {
+        self.scene.api().get(&format!("/tunnels/{}", self.tunnel)).expect("tunnel")
+    }
+}
+
+/// The openvpn processes of this scene's daemon, whoever started them.
+fn processes(scene: &Scene) -> Vec<i32> {
+    let folder = scene.daemon.state_directory().with_file_name("run").join("openvpn");
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let ours = |pid: &i32| {
+        fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at.starts_with(&folder))
+            && fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "openvpn")
+    };
+    pids.filter(ours).collect()
+}
+
+/// The one process there is.
+#[track_caller]
+fn only_process(scene: &Scene) -> i32 {
+    match processes(scene)[..] {
+        [pid] => pid,
+        ref pids => panic!("not one process: {pids:?}"),
+    }
+}
+
+#[test]
+fn traffic_of_a_policy_goes_through_the_server_in_both_families() {
+    let bound = Bound::start("");
+    let network = &bound.scene.network;
+    assert_through(&network.laptop, &network.exit_a);
+    let counts = assert_nothing_leaked(&bound.scene);
+    assert!(counts.tunnel.v4 > 0, "{counts}");
+    let object = bound.object();
+    assert_eq!(object["interface"], "ov-nl", "{object}");
+    assert_eq!(object["remotes"], json!(["198.51.100.7:1194/udp"]), "{object}");
+    assert_eq!(object["cipher"], "AES-256-GCM", "{object}");
+    assert_eq!(object["endpoint_ip"], "198.51.100.7", "{object}");
+    wait_for(SOON, "the bytes to be counted", || bound.object()["rx_bytes"].as_u64() > Some(1000))
+        .expect("bytes");
+    let services = bound.scene.api().get("/services").expect("services");
+    let service =
+        services.as_array().and_then(|list| list.iter().find(|service| service["name"] == "openvpn"));
+    let service = service.unwrap_or_else(|| panic!("openvpn is missing in {services}"));
+    assert!(service["installed"] == true && service["running"] == true, "{service}");
+    assert_eq!(service["required_by"], json!(["tunnel nl"]));
+    let egress = bound.scene.api().get("/tunnels/egress").expect("egress");
+    assert_eq!((&egress[0]["tunnel"], &egress[0]["state"]), (&json!("nl"), &json!("up")), "{egress}");
+}
+
+#[test]
+fn a_flow_outlives_new_keys() {
+    let bound = Bound::start("reneg-sec 2");
+    let network = &bound.scene.network;
+    let mut flows: Vec<TcpFlow> =
+        FAMILIES.map(|ipv6| TcpFlow::open(&network.laptop, server(ipv6)).expect("connection")).into();
+    let renewals = || bound.server.log().matches("Control Channel: TLSv1").count();
+    let before = renewals();
+    wait_for(SOON * 2, "three new sets of keys, and answers on the flows all the time", || {
+        for (flow, ipv6) in flows.iter_mut().zip(FAMILIES) {
+            assert_eq!(flow.ask(SOON).seen(), Some(network.exit_a.address(ipv6)));
+        }
+        renewals() >= before + 3
+    })
+    .expect("keys");
+    assert_nothing_leaked(&bound.scene);
+}
+
+#[test]
+fn a_tunnel_in_a_tunnel_shows_the_uplink_the_outer_one_only() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let server = Server::start(&network.exit_a, &network.prefix, "").expect("server");
+    let laptop = scene.device(&network.laptop).expect("device");
+    scene.tunnel("wg-b", &network.exit_b).expect("outer tunnel");
+    let inner = create(scene.api(), "/tunnels", &server.tunnel("nl").expect("tunnel")).expect("inner tunnel");
+    scene.policy(&policy("path", 10, ("device", &laptop), &["wg-b", "nl"])).expect("policy");
+    scene.bring_up(&inner).expect("up");
+    crate::wait_until_through(&network.laptop, &network.exit_a);
+    network.settle().expect("silence");
+    network.tap.reset();
+    assert_through(&network.laptop, &network.exit_a);
+    let counts = assert_nothing_leaked(&scene);
+    let outer: Vec<_> = counts.endpoints.keys().copied().collect();
+    assert_eq!(outer, [network.exit_b.address(false)], "{counts}");
+}
