@@ -1,6 +1,7 @@
 //! A real OpenVPN server at a VPN exit, with a certificate authority of its own.
 
 use std::fs;
+use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -31,6 +32,8 @@ pub struct Server {
     /// Third part of the inner addresses.
     number: u8,
     options: String,
+    /// How clients reach it: `udp`, `udp6`, `tcp-server`.
+    transport: &'static str,
 }
 
 impl Server {
@@ -47,6 +50,7 @@ impl Server {
             interface: prefix.interface(&format!("ov{number}")),
             number,
             options: options.to_owned(),
+            transport: "udp",
         };
         server.start_again()?;
         Ok(server)
@@ -64,6 +68,11 @@ impl Server {
             self.log().contains("Initialization Sequence Completed")
         })
         .with_context(|| self.log())
+    }
+
+    /// Exchanges the protocol it listens with; it counts from its next start.
+    pub fn set_transport(&mut self, transport: &'static str) {
+        self.transport = transport;
     }
 
     /// Exchanges the options of its configuration; they count from its next start.
@@ -105,6 +114,23 @@ impl Server {
         ))
     }
 
+    /// The client's file with a key that this passphrase opens.
+    pub fn file_with_encrypted_key(&self, passphrase: &str) -> Result<String> {
+        let arguments = ["pkcs8", "-topk8", "-v2", "aes-256-cbc", "-passout", "stdin", "-in"];
+        let key = self.path("client.key").display().to_string();
+        let mut command = self.entrance.command("openssl");
+        command.args(arguments).arg(&key).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("openssl")?;
+        let mut input = child.stdin.take().context("no standard input")?;
+        input.write_all(format!("{passphrase}\n").as_bytes()).context("passphrase")?;
+        drop(input);
+        let output = child.wait_with_output().context("openssl")?;
+        ensure!(output.status.success(), "openssl pkcs8 failed");
+        let plain = fs::read_to_string(&key).context("client.key")?;
+        let encrypted = String::from_utf8(output.stdout).context("a key in PEM")?;
+        Ok(self.file("")?.replace(&plain, &encrypted))
+    }
+
     /// The tunnel object that the gateway's API takes for a way to this server.
     pub fn tunnel(&self, name: &str) -> Result<Value> {
         Ok(json!({"name": name, "type": "openvpn", "config": self.file("")?}))
@@ -140,10 +166,11 @@ impl Server {
         let path = |name: &str| self.path(name).display().to_string();
         let number = self.number;
         format!(
-            "dev {}\ndev-type tun\nproto udp\nport {PORT}\ntopology subnet\nserver 10.67.{number}.0 255.255.255.0\n\
+            "dev {}\ndev-type tun\nproto {}\nport {PORT}\ntopology subnet\nserver 10.67.{number}.0 255.255.255.0\n\
              server-ipv6 fd67:{number}::/64\nca {}\ncert {}\nkey {}\ndh none\ntls-crypt {}\nkeepalive 1 4\n\
              duplicate-cn\nverb 3\n{}\n",
             self.interface,
+            self.transport,
             path("ca.crt"),
             path("server.crt"),
             path("server.key"),

@@ -84,11 +84,13 @@ impl Rules {
     }
 
     fn to_an_endpoint(&self, packet: &Packet<'_>) -> bool {
-        packet.is_udp()
-            && self.endpoints.iter().any(|endpoint| {
-                endpoint.ip() == packet.destination
-                    && (packet.later_fragment || packet.ports.is_some_and(|(_, to)| to == endpoint.port()))
-            })
+        // Only OpenVPN has servers that are reached by TCP.
+        let carries = |port: u16| packet.is_udp() || packet.is_tcp() && port == openvpn::PORT;
+        self.endpoints.iter().any(|endpoint| {
+            carries(endpoint.port())
+                && endpoint.ip() == packet.destination
+                && (packet.later_fragment || packet.ports.is_some_and(|(_, to)| to == endpoint.port()))
+        })
     }
 }
 

@@ -116,6 +116,10 @@ impl<'a> Packet<'a> {
         Self { source, destination, protocol, ports, later_fragment, payload }
     }
 
+    pub fn is_tcp(&self) -> bool {
+        self.protocol == TCP
+    }
+
     pub fn is_udp(&self) -> bool {
         self.protocol == UDP
     }

@@ -9,7 +9,7 @@ use std::fs;
 use gateway_tests::openvpn::Server;
 use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::topology::server;
-use gateway_tests::traffic::TcpFlow;
+use gateway_tests::traffic::{TcpFlow, transfer};
 use gateway_tests::wait::wait_for;
 use serde_json::{Value, json};
 
@@ -88,6 +88,51 @@ fn traffic_of_a_policy_goes_through_the_server_in_both_families() {
     assert_eq!(service["required_by"], json!(["tunnel nl"]));
     let egress = bound.scene.api().get("/tunnels/egress").expect("egress");
     assert_eq!((&egress[0]["tunnel"], &egress[0]["state"]), (&json!("nl"), &json!("up")), "{egress}");
+}
+
+/// A policy over a tunnel to a server that listens with `transport`; the client's file is changed by `change`.
+fn over_transport(transport: &'static str, change: impl Fn(&str) -> String) -> Bound {
+    let scene = Scene::start().expect("scene");
+    let mut server = Server::start(&scene.network.exit_a, &scene.network.prefix, "").expect("server");
+    server.kill9().expect("ended");
+    server.set_transport(transport);
+    server.start_again().expect("server");
+    let file = change(&server.file("").expect("file"));
+    let object = json!({"name": "nl", "type": "openvpn", "config": file});
+    Bound::over(scene, server, &object)
+}
+
+#[test]
+fn a_server_is_reached_by_ipv6() {
+    let bound = over_transport("udp6", |file| {
+        file.replace("proto udp\n", "proto udp6\n").replace("remote 198.51.100.7", "remote 2001:db8:a::7")
+    });
+    let network = &bound.scene.network;
+    assert_through(&network.laptop, &network.exit_a);
+    let counts = assert_nothing_leaked(&bound.scene);
+    assert!(counts.tunnel.v6 > 0 && counts.tunnel.v4 == 0, "{counts}");
+}
+
+#[test]
+fn a_server_is_reached_by_tcp() {
+    let bound = over_transport("tcp-server", |file| file.replace("proto udp\n", "proto tcp\n"));
+    let network = &bound.scene.network;
+    assert_through(&network.laptop, &network.exit_a);
+    let counts = assert_nothing_leaked(&bound.scene);
+    assert!(counts.tunnel.v4 > 0, "{counts}");
+    assert_eq!(bound.object()["remotes"], json!(["198.51.100.7:1194/tcp"]));
+}
+
+#[test]
+fn full_packets_fit_the_uplink_unbroken() {
+    let bound = Bound::start("");
+    let network = &bound.scene.network;
+    for ipv6 in FAMILIES {
+        transfer(&network.laptop, server(ipv6), 2_000_000).expect("transfer");
+    }
+    let counts = assert_nothing_leaked(&bound.scene);
+    assert_eq!(counts.fragments, 0, "{counts}");
+    assert!(counts.tunnel.v4 > 1000, "{counts}");
 }
 
 #[test]

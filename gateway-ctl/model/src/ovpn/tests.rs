@@ -209,7 +209,7 @@ fn no_text_for_people_shows_a_key_or_a_password() {
 fn errors_quote_no_argument() {
     let secret = "HUNTER2HUNTER2";
     for line in [
-        format!("{secret}"),
+        secret.to_owned(),
         format!("secret {secret}"),
         format!("cipher {secret} {secret} {secret}"),
         format!("remote {secret}: 1"),

@@ -125,6 +125,30 @@ fn with_name(server: &Server, name: &str) -> Value {
 }
 
 #[test]
+fn an_encrypted_key_is_opened_by_its_passphrase_alone() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let server = Server::start(&network.exit_a, &network.prefix, "").expect("server");
+    let file = server.file_with_encrypted_key("through the \"looking\" glass").expect("file");
+    let object = json!({"name": "nl", "type": "openvpn", "config": file});
+    let tunnel = create(scene.api(), "/tunnels", &object).expect("tunnel");
+    wait_for_reason(&scene, &tunnel, "error", "key_passphrase");
+    let path = format!("/tunnels/{tunnel}");
+    let give = |passphrase: &str| {
+        let mut object = scene.api().get(&path).expect("tunnel");
+        object["key_passphrase"] = json!(passphrase);
+        scene.api().put(&path, &object).expect("passphrase given");
+    };
+    give(PASSWORD);
+    wait_for_reason(&scene, &tunnel, "error", "passphrase");
+    assert_eq!(processes(&scene), [0; 0]);
+    give("through the \"looking\" glass");
+    scene.bring_up(&tunnel).expect("up");
+    let log = std::fs::read_to_string(scene.daemon.log_file()).expect("log");
+    assert!(!log.contains(PASSWORD) && !log.contains("looking"), "a passphrase is in the log");
+}
+
+#[test]
 fn a_cipher_that_the_server_has_not_is_told() {
     let scene = Scene::start().expect("scene");
     let network = &scene.network;
