@@ -15,6 +15,7 @@ use gateway_ctl::clock::SystemClock;
 use gateway_ctl::effects::bpf::is_plan_live;
 use gateway_ctl::effects::time_sync::is_synchronised;
 use gateway_ctl::engine::{self, Engine};
+use gateway_ctl::services::backup;
 use gateway_ctl::services::deadman::Switch;
 use gateway_ctl::store::{self, AuditTicket, CommitError, Store};
 use gateway_model::settings::bootstrap::Bootstrap;
@@ -98,6 +99,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     let mut following = JoinSet::new();
     if let Gateway::Open(open) = &gateway {
         following.spawn(tls::follow_store(tls.clone(), open.store.clone()));
+        following.spawn(open.backup.clone().follow());
         following.spawn(live::follow(Arc::new(file.clone()), open.store.clone(), open.enforcement.clone()));
     }
     let secure = match config.tls.enabled {
@@ -186,7 +188,9 @@ async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), 
     let deadman = Switch::new(store.clone(), is_synchronised).map_err(Error::Store)?;
     let enforcement = Arc::new(enforcement);
     let ending = Notify::new();
-    Ok((Gateway::Open(Open { store, enforcement, tls: tls.clone(), deadman, ending }), config))
+    let backup = backup::Service::new(store.clone(), tls.factory.clone());
+    let tls = tls.clone();
+    Ok((Gateway::Open(Open { store, enforcement, tls, deadman, backup, ending }), config))
 }
 
 /// Opens the store, or makes it with the tunnels of the configuration.

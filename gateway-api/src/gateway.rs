@@ -18,6 +18,7 @@ use gateway_ctl::clock::{SharedClock, SystemClock};
 use gateway_ctl::effects::bpf::{self, AttachMode, Counters};
 use gateway_ctl::engine::{self, Engine};
 use gateway_ctl::reconcile::{Reason, Status, Stopped};
+use gateway_ctl::services::backup;
 use gateway_ctl::services::deadman::Switch;
 use gateway_ctl::services::tunnels::Seen;
 use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
@@ -49,6 +50,7 @@ pub struct Open {
     pub enforcement: Arc<dyn Enforcement>,
     pub tls: Arc<Tls>,
     pub deadman: Switch,
+    pub backup: Arc<backup::Service>,
     /// Told when the daemon is to end by itself.
     pub ending: Notify,
 }
@@ -252,7 +254,8 @@ impl Gateway {
         let tls = Arc::new(Tls::default());
         tls.adopt(&store);
         let deadman = Switch::new(store.clone(), || true)?;
-        Ok(Gateway::Open(Open { store, enforcement, tls, deadman, ending: Notify::new() }))
+        let backup = backup::Service::new(store.clone(), tls.factory.clone());
+        Ok(Gateway::Open(Open { store, enforcement, tls, deadman, backup, ending: Notify::new() }))
     }
 
     /// Writes an audit entry for an attempt.

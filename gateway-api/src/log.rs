@@ -28,12 +28,13 @@ pub fn set_level(level: LogLevel) {
     }
 }
 
+/// The filter of the level that says most. What libraries have to say at it is about themselves; some would tell keys.
+pub const MOST: &str = "debug,aya=info,aya_obj=info,hyper=info,hyper_util=info,netlink_proto=info,boringtun=warn,\
+    rustls=info,mio=info,opendal=info,reqsign=info,russh=info";
+
 fn filter(level: LogLevel) -> EnvFilter {
     EnvFilter::new(match level {
-        // What the libraries have to say at this level is about themselves; some would tell keys.
-        LogLevel::Debug => {
-            "debug,aya=info,aya_obj=info,hyper=info,hyper_util=info,netlink_proto=info,boringtun=warn,rustls=info,mio=info"
-        }
+        LogLevel::Debug => MOST,
         LogLevel::Info => "info",
         LogLevel::Warn => "warn",
         LogLevel::Error => "error",

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync + std::fmt::Debug {
@@ -14,6 +15,8 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn boot(&self) -> Duration;
     /// Tells one boot from another: what [`Clock::boot`] counts from.
     fn boot_id(&self) -> String;
+    /// In which the wall clock is read by people.
+    fn zone(&self) -> TimeZone;
 }
 
 pub type SharedClock = Arc<dyn Clock>;
@@ -43,6 +46,10 @@ impl Clock for SystemClock {
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
             .map(|id| id.trim().to_owned())
             .unwrap_or_else(|_| uuid::Uuid::new_v4().to_string())
+    }
+
+    fn zone(&self) -> TimeZone {
+        TimeZone::system()
     }
 }
 
@@ -92,6 +99,10 @@ impl Clock for ManualClock {
 
     fn boot_id(&self) -> String {
         self.boots.load(Ordering::SeqCst).to_string()
+    }
+
+    fn zone(&self) -> TimeZone {
+        TimeZone::UTC
     }
 }
 

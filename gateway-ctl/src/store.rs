@@ -5,6 +5,7 @@
 //! and then publishes the new state. The file is locked against other processes while the store is open.
 
 mod audit;
+mod backups;
 mod commit;
 mod error;
 mod load;
@@ -31,6 +32,7 @@ use vault::Sealing;
 pub use audit::{
     AuditAuth, AuditEntry, AuditFault, AuditFilter, AuditReport, AuditResult, AuditTicket, Before,
 };
+pub use backups::{Outcome as BackupOutcome, Run as BackupRun, Trigger as BackupTrigger};
 pub use commit::CommitError;
 pub use error::Error;
 pub use migrate::SCHEMA;

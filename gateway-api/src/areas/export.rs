@@ -2,12 +2,13 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use gateway_ctl::services::backup::container::{self, Form, PASSPHRASE_MIN};
+use gateway_ctl::services::backup::container::{self, Form};
+use gateway_ctl::services::backup::node;
 use gateway_ctl::store::{Safety, SnapshotReason};
 use gateway_model::change::Mode;
 use gateway_model::export::Document;
 use gateway_model::problem::code;
-use gateway_model::settings::keys;
+use gateway_model::settings::groups::PASSPHRASE_MIN;
 use gateway_model::{EditError, Problems, Secret, State, Warning};
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -131,15 +132,6 @@ fn document(cx: &Cx, secrets: bool) -> Result<(Document, Timestamp), ApiError> {
     let (state, now) = (open.store.current(), open.now());
     let node = node(&state);
     Ok((Document::of(&state, secrets, env!("CARGO_PKG_VERSION"), &node, now), now))
-}
-
-/// The id of this installation, or the name of its host.
-fn node(state: &State) -> String {
-    let id = state.settings.get(keys::NODE_ID).and_then(|id| id.as_str());
-    id.map(str::to_owned).unwrap_or_else(|| {
-        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        name.trim().to_owned()
-    })
 }
 
 async fn export(cx: Cx, _: Req<()>) -> Result<Document, ApiError> {

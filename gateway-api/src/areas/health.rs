@@ -164,6 +164,7 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
         .collect();
     list.extend(open.tls.certificate().map(Observation::from));
     list.push(secrets(open));
+    list.extend(backups(open).await?);
     if open.enforcement.attached().is_none() {
         list.push(Observation {
             subsystem: "dataplane".to_owned(),
@@ -185,6 +186,25 @@ fn secrets(open: &Open) -> Observation {
         (false, count) => ("degraded", format!("{count} secrets cannot be decrypted: set them again")),
     };
     Observation { subsystem: "secrets".to_owned(), state, message, since: None, checks: 0 }
+}
+
+/// Whether the last backup went well; nothing while backups are off.
+async fn backups(open: &Open) -> Result<Option<Observation>, ApiError> {
+    let service = open.backup.clone();
+    let report = blocking(move || service.report()).await??;
+    if !report.config.enabled {
+        return Ok(None);
+    }
+    let failure = report.runs.first().and_then(|run| run.error.clone());
+    let unreachable = report.health.as_ref().and_then(|health| health.backups.as_ref().err().cloned());
+    let (state, message) = match (failure, unreachable) {
+        (Some(failure), _) => ("failed", format!("the last backup failed: {failure}")),
+        (None, Some(unreachable)) => ("degraded", unreachable),
+        (None, None) => ("ok", String::new()),
+    };
+    let since = report.runs.first().map(|run| run.at);
+    let checks = report.runs.len() as u64;
+    Ok(Some(Observation { subsystem: "backup".to_owned(), state, message, since, checks }))
 }
 
 /// A field of an object in the kernel that somebody else had changed.

@@ -11,13 +11,24 @@ use crate::access::Access;
 use crate::context::Cx;
 use crate::dispatch::conditional;
 use crate::error::{ApiError, Code};
-use crate::gateway::blocking;
+use crate::gateway::{Open, blocking};
 use crate::reply::Reply;
 use crate::request::{Body, Request};
 
 impl Table {
     /// The rows of a group; who may change it is `access`. The action is also the operation id.
     pub fn group<G: Group>(&mut self, path: &'static str, action: &'static str, access: Access) {
+        self.group_checked::<G>(path, action, access, |_, _| Ok(()));
+    }
+
+    /// The same with a check that needs more than the state.
+    pub fn group_checked<G: Group>(
+        &mut self,
+        path: &'static str,
+        action: &'static str,
+        access: Access,
+        check: fn(&Open, &State) -> Result<(), EditError>,
+    ) {
         let kind = const { &GroupKind::of::<G>() };
         let row = self.row(Method::Get, path, &format!("get_{}", G::NOUN), Effect::Reads, Access::Read);
         describe::<G>(row);
@@ -30,7 +41,7 @@ impl Table {
         row.input_required = true;
         row.summary = "Replace it as a whole";
         row.doc = "What is left out takes its default; secrets that are left out are kept.";
-        row.work = handler(move |cx, request| put(kind, &cx, request));
+        row.work = handler(move |cx, request| put(kind, check, &cx, request));
     }
 }
 
@@ -55,13 +66,20 @@ fn get(kind: &GroupKind, cx: &Cx, _: &Request) -> Result<Reply, ApiError> {
     Ok(shown(kind, &state))
 }
 
-fn put(kind: &GroupKind, cx: &Cx, request: Request) -> Result<Reply, ApiError> {
+fn put(
+    kind: &GroupKind,
+    check: fn(&Open, &State) -> Result<(), EditError>,
+    cx: &Cx,
+    request: Request,
+) -> Result<Reply, ApiError> {
     let Body::Json(input) = request.body else {
         return Err(ApiError::new(Code::BadRequest, "This operation needs a JSON object as its body."));
     };
+    let open = cx.open()?;
     let (reply, warnings) = cx.commit_blocking(|draft| {
         expect(kind.noun, kind.revision(draft), request.if_match.as_deref())?;
         let warnings = kind.put(draft, input)?;
+        check(open, draft)?;
         Ok((shown(kind, draft), warnings))
     })?;
     Ok(Reply { warnings, ..reply })

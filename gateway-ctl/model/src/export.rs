@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::change::{self, Mode, Order, Outcome};
 use crate::edit::EditError;
 use crate::problem::{Problems, Warning, code};
-use crate::settings::group::{GROUPS, GroupKind};
+use crate::settings::group::{GROUPS, GroupKind, mark_of, parent_of};
 use crate::state::State;
 
 /// The name of the form of the document, before its number.
@@ -48,13 +48,14 @@ impl Document {
         let set = GROUPS.iter().filter(|group| state.settings.get(group.key).is_some());
         let shown = |group: &GroupKind| {
             let mut shown = group.shown(state);
-            if let (true, Value::Object(map)) = (secrets, &mut shown) {
-                for name in group.secrets {
-                    map.shift_remove(&format!("has_{name}"));
-                    let secret = state.settings.secret(&format!("{}.{name}", group.key));
-                    if secret.is_set() {
-                        map.insert((*name).to_owned(), secret.expose().into());
-                    }
+            for name in group.secrets.iter().filter(|_| secrets) {
+                let (parent, mark) = mark_of(name);
+                let Some(map) = parent_of(&mut shown, parent) else { continue };
+                map.shift_remove(&mark);
+                let secret = state.settings.secret(&format!("{}.{name}", group.key));
+                if secret.is_set() {
+                    let leaf = name.rsplit('.').next().unwrap_or(name);
+                    map.insert(leaf.to_owned(), secret.expose().into());
                 }
             }
             (group.key.to_owned(), shown)
@@ -133,7 +134,7 @@ impl Document {
             if before == *value {
                 continue;
             }
-            match group.put(draft, value.clone()) {
+            match self.put_group(draft, group, value) {
                 Ok(warnings) => outcome.warnings.extend(
                     warnings
                         .into_iter()
@@ -152,10 +153,13 @@ impl Document {
             }
             if !self.secrets {
                 let after = group.shown(draft);
-                let lost = group.secrets.iter().filter(|name| {
-                    let has = format!("has_{name}");
-                    value.get(&has) == Some(&Value::Bool(true)) && after.get(&has) != Some(&Value::Bool(true))
-                });
+                let has = |shown: &Value, name: &str| {
+                    let (parent, mark) = mark_of(name);
+                    let mut steps = parent.split('.').filter(|step| !step.is_empty());
+                    let map = steps.try_fold(shown, |value, step| value.get(step));
+                    map.and_then(|map| map.get(&mark)) == Some(&Value::Bool(true))
+                };
+                let lost = group.secrets.iter().filter(|name| has(value, name) && !has(&after, name));
                 outcome.warnings.extend(lost.map(|name| {
                     Warning::new(
                         join(&path, name),
@@ -165,6 +169,28 @@ impl Document {
             }
         }
         if problems.is_empty() { Ok(outcome) } else { Err(problems) }
+    }
+
+    /// What cannot do without a secret that the document does not have is taken in switched off.
+    fn put_group(
+        &self,
+        draft: &mut State,
+        group: &GroupKind,
+        value: &Value,
+    ) -> Result<Vec<Warning>, EditError> {
+        let result = group.put(draft, value.clone());
+        let Err(EditError::Invalid(found)) = &result else { return result };
+        let without = found
+            .iter()
+            .all(|problem| problem.code == code::REQUIRED && group.secrets.contains(&problem.path.as_str()));
+        if self.secrets || !without || value.get("enabled") != Some(&Value::Bool(true)) {
+            return result;
+        }
+        let mut off = value.clone();
+        off["enabled"] = false.into();
+        let mut warnings = group.put(draft, off)?;
+        warnings.push(Warning::new("enabled", "Switched off: it needs a secret that is not in the export."));
+        Ok(warnings)
     }
 }
 
@@ -220,6 +246,28 @@ mod tests {
             "{:?}",
             outcome.warnings
         );
+    }
+
+    #[test]
+    fn backups_without_their_passphrase_are_taken_in_switched_off() {
+        let backup = GroupKind::find("backup.config").unwrap();
+        let mut state = State::new(now()).begin(now());
+        let target = json!({"type": "webdav", "url": "https://dav.example/", "username": "gw", "secret": "s3cret-of-dav"});
+        let config = json!({"enabled": true, "target": target, "passphrase": "correct horse"});
+        backup.put(&mut state, config).unwrap();
+        for secrets in [true, false] {
+            let document = Document::of(&state, secrets, "1", "gw", now());
+            assert_eq!(String::from_utf8_lossy(&document.to_bytes()).contains("s3cret-of-dav"), secrets);
+            let mut draft = State::new(now()).begin(now());
+            let warnings = document.import(&mut draft, Mode::Replace).unwrap().warnings;
+            let shown = backup.shown(&draft);
+            assert_eq!(shown["enabled"], secrets);
+            assert_eq!(shown["target"]["has_secret"], secrets);
+            let paths: Vec<&str> = warnings.iter().map(|warning| warning.path.as_str()).collect();
+            let told = ["enabled", "passphrase", "target.secret"]
+                .map(|name| format!("settings.backup.config.{name}"));
+            assert!(secrets != told.iter().all(|path| paths.contains(&path.as_str())), "{paths:?}");
+        }
     }
 
     #[test]

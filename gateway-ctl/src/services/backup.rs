@@ -1,3 +1,439 @@
-//! Backups: the configuration as a file that only its passphrase opens.
+//! Backups: the configuration as files that only their passphrase opens, made at their times or when asked for.
+//!
+//! A run writes, reads back, decrypts and compares, and only then gives the file its name and removes the oldest. What
+//! is there under its name is a backup. One run at a time; nobody waits for it but who asked.
 
 pub mod container;
+pub mod folder;
+mod http;
+mod names;
+mod objects;
+mod schedule;
+mod sftp;
+mod target;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use gateway_model::export::Document;
+use gateway_model::settings::group::Group;
+use gateway_model::settings::groups::BackupConfig;
+use gateway_model::settings::keys;
+use gateway_model::{Revision, State};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use crate::store::{self, AuditTicket, BackupOutcome, BackupRun, BackupTrigger, Store};
+use crate::tls::Factory;
+use container::Form;
+use names::Series;
+use schedule::Due;
+use target::Target;
+
+pub use target::{Error as TargetError, Patience};
+
+/// Timers do not see the wall clock being set, so it is looked at this often.
+const LOOK: Duration = Duration::from_secs(20);
+/// How often the target is looked at between the runs.
+const PROBE_EVERY: SignedDuration = SignedDuration::from_hours(1);
+/// For looking at a target no file is read.
+const NOTHING: usize = 0;
+
+/// Makes the backups of one store.
+pub struct Service {
+    store: Arc<Store>,
+    tls: Arc<Factory>,
+    patience: Patience,
+    /// Held by whoever speaks with the target.
+    turn: tokio::sync::Mutex<()>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    health: Option<Health>,
+    /// The configuration that the health is about.
+    revision: Revision,
+    running_since: Option<Timestamp>,
+}
+
+/// The target as it was last spoken to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    pub checked_at: Timestamp,
+    /// How many backups of this gateway are there, or why that is not known.
+    pub backups: Result<usize, String>,
+}
+
+/// What there is to say of the backups.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub config: BackupConfig,
+    pub running_since: Option<Timestamp>,
+    pub next: Option<Timestamp>,
+    /// In which the schedule is meant.
+    pub zone: String,
+    pub health: Option<Health>,
+    /// Newest first.
+    pub runs: Vec<BackupRun>,
+}
+
+/// Why no backup was made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("a backup is being made already")]
+    Busy,
+    /// No run: nothing was tried.
+    #[error("{0}")]
+    NotSetUp(&'static str),
+    /// The run is remembered, and its audit entry written.
+    #[error("{cause}")]
+    Failed {
+        run: Box<BackupRun>,
+        #[source]
+        cause: Cause,
+    },
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Cause {
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error(transparent)]
+    Container(#[from] container::Error),
+    #[error("what was read back from the target is not what was written")]
+    Differs,
+    #[error("the work was broken off")]
+    BrokenOff,
+}
+
+/// What a run that went well has made.
+struct Made {
+    size: u64,
+    /// How many backups are there now.
+    backups: usize,
+    warning: Option<String>,
+}
+
+impl Service {
+    pub fn new(store: Arc<Store>, tls: Arc<Factory>) -> Arc<Service> {
+        Self::with_patience(store, tls, Patience::default())
+    }
+
+    pub fn with_patience(store: Arc<Store>, tls: Arc<Factory>, patience: Patience) -> Arc<Service> {
+        let (turn, seen) = (tokio::sync::Mutex::new(()), Mutex::default());
+        Arc::new(Service { store, tls, patience, turn, seen })
+    }
+
+    /// Makes backups at their times until it is aborted.
+    pub async fn follow(self: Arc<Self>) {
+        let mut revisions = self.store.watch();
+        loop {
+            self.tick().await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                changed = revisions.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    /// Makes a backup if one is due, else looks at the target if that is.
+    pub async fn tick(&self) {
+        let due = match self.due().await {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::error!(%error, "the runs of the backups cannot be read");
+                return;
+            }
+        };
+        let Some(due) = due else { return };
+        if due.at <= self.store.clock().now() {
+            let ticket = AuditTicket::system("run_backup", "backup");
+            match self.run(ticket, due.trigger).await {
+                // Told already, or being made by somebody else.
+                Ok(_) | Err(Error::Failed { .. } | Error::Busy) => {}
+                Err(error) => tracing::error!(%error, "no backup is made"),
+            }
+        } else if self.is_probe_due() {
+            self.probe().await;
+        }
+    }
+
+    /// Makes a backup now. Whatever becomes of it is remembered and leaves one audit entry, except where nothing was
+    /// tried.
+    pub async fn run(&self, mut ticket: AuditTicket, trigger: BackupTrigger) -> Result<BackupRun, Error> {
+        let Some(_running) = Running::begin(self) else { return Err(Error::Busy) };
+        // A look at the target does not take long.
+        let _turn = self.turn.lock().await;
+        let state = self.store.current();
+        let config = match set_up(&state).await {
+            Ok(Ok(config)) => config,
+            Ok(Err(missing)) => return Err(Error::NotSetUp(missing)),
+            Err(_) => return Err(gone().into()),
+        };
+        let at = self.store.clock().now();
+        let store = self.store.clone();
+        let series = Series::new(&blocking(move || store.backup_series()).await.unwrap_or(Err(gone()))?);
+        let name = series.name(at);
+        let made = self.make(&state, &config, &series, &name, at).await;
+        let run = BackupRun {
+            at,
+            finished_at: self.store.clock().now(),
+            trigger,
+            result: if made.is_ok() { BackupOutcome::Ok } else { BackupOutcome::Failed },
+            size: made.as_ref().ok().map(|made| made.size),
+            name,
+            target: config.target.label(),
+            error: made.as_ref().err().map(ToString::to_string),
+            warning: made.as_ref().ok().and_then(|made| made.warning.clone()),
+        };
+        self.note_health(
+            &state,
+            match &made {
+                Ok(made) => Some(Ok(made.backups)),
+                Err(Cause::Target(error)) => Some(Err(error.to_string())),
+                Err(_) => None,
+            },
+        );
+        ticket.details = json!({ "name": run.name, "target": run.target, "trigger": run.trigger,
+            "size": run.size, "error": run.error, "warning": run.warning });
+        let (store, kept) = (self.store.clone(), run.clone());
+        blocking(move || store.keep_backup_run(ticket, &kept)).await.unwrap_or(Err(gone()))?;
+        match made {
+            Ok(_) => {
+                tracing::info!(name = run.name, target = run.target, size = run.size, "backup made");
+                if let Some(warning) = &run.warning {
+                    tracing::warn!(target = run.target, warning, "backup made, but not all is well");
+                }
+                Ok(run)
+            }
+            Err(cause) => {
+                let next = self.due().await.ok().flatten().map(|due| due.at.to_string());
+                tracing::error!(target = run.target, error = %cause, next, "the backup failed");
+                Err(Error::Failed { run: Box::new(run), cause })
+            }
+        }
+    }
+
+    /// Looks whether the target can be reached. Nothing is written.
+    pub async fn probe(&self) {
+        let Ok(_turn) = self.turn.try_lock() else { return };
+        let state = self.store.current();
+        let Ok(Ok(config)) = set_up(&state).await else { return };
+        let store = self.store.clone();
+        let Ok(Ok(series)) = blocking(move || store.backup_series()).await else { return };
+        let found = async {
+            let target = self.open(&config, NOTHING).await?;
+            Ok::<_, TargetError>(Series::new(&series).count(&target.list().await?))
+        };
+        let found = found.await;
+        if let Err(error) = &found {
+            tracing::warn!(target = config.target.label(), %error, "the target of the backups is not well");
+        }
+        self.note_health(&state, Some(found.map_err(|error| error.to_string())));
+    }
+
+    /// Status as of now. Reads the runs from the disk.
+    pub fn report(&self) -> Result<Report, store::Error> {
+        let state = self.store.current();
+        let config: BackupConfig = state.group();
+        let runs = self.store.backup_runs()?;
+        let next = self.next(&state, &config, &runs).map(|due| due.at);
+        let seen = self.seen().clone();
+        let zone = self.store.clock().zone();
+        Ok(Report {
+            running_since: seen.running_since,
+            next,
+            zone: zone.iana_name().unwrap_or("unknown").to_owned(),
+            health: seen.health.filter(|_| seen.revision == configured(&state).0),
+            config,
+            runs,
+        })
+    }
+
+    /// The state directory, in which no backup may lie.
+    pub fn own_folder(&self) -> PathBuf {
+        self.store.path().parent().unwrap_or(Path::new("/")).to_owned()
+    }
+
+    async fn make(
+        &self,
+        state: &Arc<State>,
+        config: &BackupConfig,
+        series: &Series,
+        name: &str,
+        at: Timestamp,
+    ) -> Result<Made, Cause> {
+        let passphrase = Zeroizing::new(config.passphrase.expose().to_owned());
+        let (held, secret) = (state.clone(), passphrase.clone());
+        let (plain, sealed) = blocking(move || {
+            let document = Document::of(&held, true, env!("CARGO_PKG_VERSION"), &node(&held), at);
+            let plain = Zeroizing::new(document.to_bytes());
+            container::seal(&plain, &secret, Form::Binary).map(|sealed| (plain, Bytes::from(sealed)))
+        })
+        .await??;
+        let length = sealed.len();
+        let target = self.open(config, length).await?;
+        // Nobody else writes files of this series, and this is the only run.
+        for left in series.drafts(&target.list().await?) {
+            target.remove(left).await?;
+        }
+        let written = if target.writes_whole() { name.to_owned() } else { series.draft(name) };
+        let stored = async {
+            target.write(&written, sealed.clone()).await?;
+            let back = target.read(&written, length).await?;
+            let opened = blocking(move || container::open(&back, &passphrase)).await?;
+            // What does not open is not what was written; neither is another content.
+            if !opened.is_ok_and(|opened| Zeroizing::new(opened) == plain) {
+                return Err(Cause::Differs);
+            }
+            if written != name {
+                target.rename(&written, name).await?;
+            }
+            Ok(())
+        };
+        if let Err(cause) = stored.await {
+            // The first error is the one that matters; what cannot be removed now is with the next run.
+            let _ = target.remove(&written).await;
+            return Err(cause);
+        }
+        let pruned = prune(&target, series, name, config.retain).await;
+        let (backups, warning) = match pruned {
+            Ok(backups) => (backups, None),
+            Err((backups, error)) => (backups, Some(format!("old backups cannot be removed: {error}"))),
+        };
+        Ok(Made { size: length as u64, backups, warning })
+    }
+
+    async fn open(&self, config: &BackupConfig, largest: usize) -> Result<Target, TargetError> {
+        Target::open(&config.target, &self.own_folder(), &self.tls, largest, self.patience).await
+    }
+
+    async fn due(&self) -> Result<Option<Due>, store::Error> {
+        let state = self.store.current();
+        let config: BackupConfig = state.group();
+        if !config.enabled {
+            return Ok(None);
+        }
+        let store = self.store.clone();
+        let runs = blocking(move || store.backup_runs()).await.unwrap_or(Err(gone()))?;
+        Ok(self.next(&state, &config, &runs))
+    }
+
+    fn next(&self, state: &State, config: &BackupConfig, runs: &[BackupRun]) -> Option<Due> {
+        let clock = self.store.clock();
+        schedule::next(config, configured(state).1, runs, clock.now(), &clock.zone())
+    }
+
+    fn is_probe_due(&self) -> bool {
+        let (now, seen) = (self.store.clock().now(), self.seen());
+        let fresh = |health: &Health| {
+            let age = now.duration_since(health.checked_at);
+            !age.is_negative() && age < PROBE_EVERY
+        };
+        seen.revision != configured(&self.store.current()).0 || !seen.health.as_ref().is_some_and(fresh)
+    }
+
+    fn note_health(&self, state: &State, backups: Option<Result<usize, String>>) {
+        let mut seen = self.seen();
+        let checked_at = self.store.clock().now();
+        if let Some(backups) = backups {
+            seen.health = Some(Health { checked_at, backups });
+            seen.revision = configured(state).0;
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("seen", &*self.seen()).finish_non_exhaustive()
+    }
+}
+
+/// That a run is under way, until this is dropped.
+struct Running<'s>(&'s Service);
+
+impl<'s> Running<'s> {
+    /// Nothing if another one is.
+    fn begin(service: &'s Service) -> Option<Self> {
+        let now = service.store.clock().now();
+        let mut seen = service.seen();
+        if seen.running_since.is_some() {
+            return None;
+        }
+        seen.running_since = Some(now);
+        Some(Self(service))
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.seen().running_since = None;
+    }
+}
+
+/// Removes the oldest. How many are left, also where one could not be removed.
+async fn prune(
+    target: &Target,
+    series: &Series,
+    made: &str,
+    retain: u64,
+) -> Result<usize, (usize, TargetError)> {
+    let names = match target.list().await {
+        Ok(names) => names,
+        Err(error) => return Err((1, error)),
+    };
+    let mut left = series.count(&names);
+    for name in series.surplus(&names, made, usize::try_from(retain).unwrap_or(usize::MAX)) {
+        target.remove(name).await.map_err(|error| (left, error))?;
+        left -= 1;
+    }
+    Ok(left)
+}
+
+/// The configuration, or what is missing in it. Opening its secrets takes a while the first time.
+async fn set_up(state: &Arc<State>) -> Result<Result<BackupConfig, &'static str>, Cause> {
+    let state = state.clone();
+    blocking(move || {
+        let config: BackupConfig = state.group();
+        config.missing().map_or(Ok(config), Err)
+    })
+    .await
+}
+
+/// Revision and time of the last change of the configuration.
+fn configured(state: &State) -> (Revision, Timestamp) {
+    let setting = state.settings.setting(BackupConfig::KEY);
+    setting.map_or((Revision(0), Timestamp::UNIX_EPOCH), |setting| (setting.revision, setting.updated_at))
+}
+
+/// The id of this installation, or the name of its host.
+pub fn node(state: &State) -> String {
+    let id = state.settings.get(keys::NODE_ID).and_then(|id| id.as_str());
+    id.map(str::to_owned).unwrap_or_else(|| {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        name.trim().to_owned()
+    })
+}
+
+/// Runs what waits for the disk or computes for long where that is allowed.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Cause> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Cause::BrokenOff)
+}
+
+fn gone() -> store::Error {
+    store::Error::Damaged { what: "reading the runs of backups was broken off".to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,9 @@ pub const WIPED: &str = "wiped";
 const CHECK_IN: &str = "deadman_check_in";
 
 /// Tables of what happened.
-const TRACES: &[&str] = &["audit", "sessions", "sign_ins"];
+const TRACES: &[&str] = &["audit", "sessions", "sign_ins", BACKUP_RUNS];
+/// Table of the runs of backups.
+pub(super) const BACKUP_RUNS: &str = "backup_runs";
 /// Tables of what is configured, besides those of the kinds.
 const CONFIGURATION: &[&str] = &["applied", "settings", "snapshots", "snapshot_contents"];
 

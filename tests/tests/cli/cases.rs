@@ -212,6 +212,8 @@ pub const CASES: &[Case] = &[
     newest("audit", &["audit"]),
     case("alerts", &["alerts"]),
     case("anomalies", &["anomalies"]),
+    shape("backup-status", &["backup", "status"]),
+    case("backup-run", &["backup", "run"]),
     shape("backup-export", &["backup", "export"]),
     case("backup-import", &["backup", "import", "tests/cli/golden/input/export.json"]),
     newest("snapshots", &["snapshots"]),

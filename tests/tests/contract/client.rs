@@ -1,6 +1,7 @@
 //! A client that calls the API in process: no socket, no root, a store in a temporary folder and no kernel behind it.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
 use gateway_api::context::{Api, Settings};
@@ -16,6 +17,7 @@ use serde_json::Value;
 pub struct Client {
     pub api: Arc<Api>,
     _folder: tempfile::TempDir,
+    outside: OnceLock<tempfile::TempDir>,
 }
 
 /// A response, read to its end.
@@ -35,13 +37,18 @@ impl Client {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
         let api = Api::new(table, gateway, settings).expect("the table has no duplicates");
-        Client { api, _folder: folder }
+        Client { api, _folder: folder, outside: OnceLock::new() }
     }
 
     /// The API over any gateway whose store is in the folder.
     pub fn over(gateway: Gateway, settings: Settings, folder: tempfile::TempDir) -> Client {
         let api = Api::new(areas::table(), gateway, settings).expect("the table has no duplicates");
-        Client { api, _folder: folder }
+        Client { api, _folder: folder, outside: OnceLock::new() }
+    }
+
+    /// A folder that is none of the gateway's own, and goes with this.
+    pub fn outside(&self) -> &Path {
+        self.outside.get_or_init(|| tempfile::tempdir().expect("a temporary folder")).path()
     }
 
     /// The API of a daemon that could not open its store.
@@ -50,7 +57,7 @@ impl Client {
         let gateway = Gateway::Blocked { reason: reason.to_owned() };
         let api =
             Api::new(areas::table(), gateway, Settings::default()).expect("the table has no duplicates");
-        Client { api, _folder: folder }
+        Client { api, _folder: folder, outside: OnceLock::new() }
     }
 
     /// Sends a request below the API root. A body goes as JSON.

@@ -3,6 +3,7 @@
 
 mod apply;
 mod audit;
+mod backup;
 mod client;
 mod collections_dns;
 mod collections_routing;

@@ -110,6 +110,15 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(20),
     },
     Suite {
+        name: "backup",
+        what: "backups to a folder, SSH, WebDAV and an object store, and what goes wrong there",
+        work: Work::Target("backup"),
+        quick: Quick::No,
+        root: true,
+        arguments: &[],
+        limit: minutes(20),
+    },
+    Suite {
         name: "store",
         what: "crashes under load, and secrets at rest against another implementation",
         work: Work::Target("store"),

@@ -71,7 +71,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
         about,
         vec![list(get("/anomalies"), about, ANOMALIES).examples(["anomalies", "anomalies | cut -f2,5"])],
     );
-    kind("backup", "The configuration as a file", backup());
+    kind("backup", "The configuration as a file, and backups by schedule", backup());
     let about = "Snapshots of the configuration, made before every apply and import";
     kind(
         "snapshots",
@@ -121,6 +121,10 @@ fn backup() -> Vec<Command> {
         command("import", post("/config/import"), "Apply a configuration that was exported, all or nothing")
             .operands([operand("file", What::File, Arity::One)])
             .examples(["backup import gateway.json", "backup import /root/gateway.json | jq ."]),
+        command("status", get("/backup/status"), "The last backups, the next one, and their target")
+            .examples(["backup status", "backup status | jq -r .last_result"]),
+        command("run", post("/backup/run"), "Make a backup now, as configured")
+            .examples(["backup run", "backup run | jq -r .name"]),
     ]
 }
 

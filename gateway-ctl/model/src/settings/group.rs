@@ -4,17 +4,18 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::groups::{
-    AlertWebhook, AssistantConfig, BluetoothFailover, BluetoothSettings, DeadmanSettings, DhcpConfig,
-    DnsRotation, PrivacyMode,
+    AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings, DeadmanSettings,
+    DhcpConfig, DnsRotation, PrivacyMode,
 };
 use crate::decode;
 use crate::edit::EditError;
 use crate::id::Revision;
 use crate::problem::{Problems, Warning};
 use crate::secret::Secret;
+use crate::settings::keys;
 use crate::state::State;
 
 /// A group of settings.
@@ -27,7 +28,7 @@ pub trait Group:
     const KEY: &'static str;
     /// `alert_webhook`: in audit entries.
     const NOUN: &'static str;
-    /// Names of top-level fields that are secrets.
+    /// Fields that are secrets, as dotted paths: `passphrase`, `target.secret`.
     const SECRETS: &'static [&'static str] = &[];
     /// What would obey it, where this version does not have that.
     const WITHOUT: Option<&'static str> = None;
@@ -45,6 +46,7 @@ pub trait Group:
 pub const GROUPS: &[GroupKind] = &[
     GroupKind::of::<AlertWebhook>(),
     GroupKind::of::<AssistantConfig>(),
+    GroupKind::of::<BackupConfig>(),
     GroupKind::of::<BluetoothFailover>(),
     GroupKind::of::<BluetoothSettings>(),
     GroupKind::of::<DeadmanSettings>(),
@@ -116,9 +118,7 @@ impl State {
     pub fn set_group<G: Group>(&mut self, group: &G) {
         let mut value = plain(group);
         for (name, secret) in G::SECRETS.iter().zip(group.clone().secrets()) {
-            if let Value::Object(map) = &mut value {
-                map.shift_remove(&format!("has_{name}"));
-            }
+            take_mark(&mut value, name);
             let key = secret_key::<G>(name);
             if self.settings.secret(&key) != *secret {
                 self.set_secret(&key, secret.clone());
@@ -133,17 +133,35 @@ fn secret_key<G: Group>(name: &str) -> String {
     format!("{}.{name}", G::KEY)
 }
 
+/// The place of a secret's mark in the shown form: `target.secret` has `has_secret` in `target`.
+pub fn mark_of(secret: &str) -> (&str, String) {
+    let (parent, leaf) = secret.rsplit_once('.').unwrap_or(("", secret));
+    (parent, format!("has_{leaf}"))
+}
+
+/// The object of the shown form that holds a secret or its mark.
+pub fn parent_of<'v>(value: &'v mut Value, parent: &str) -> Option<&'v mut Map<String, Value>> {
+    let mut steps = parent.split('.').filter(|step| !step.is_empty());
+    steps.try_fold(value, |value, step| value.get_mut(step))?.as_object_mut()
+}
+
+fn take_mark(value: &mut Value, secret: &str) -> Option<Value> {
+    let (parent, mark) = mark_of(secret);
+    parent_of(value, parent)?.shift_remove(&mark)
+}
+
 fn put<G: Group>(draft: &mut State, input: Value) -> Result<Vec<Warning>, EditError> {
     let mut problems = Problems::new();
-    let Value::Object(mut map) = input else {
+    let mut input = input;
+    if !input.is_object() {
         problems.add(crate::problem::code::TYPE, "", "Expected a JSON object.");
         return Err(EditError::Invalid(problems));
-    };
-    for name in G::SECRETS {
-        map.shift_remove(&format!("has_{name}"));
     }
-    let kept: Vec<bool> = G::SECRETS.iter().map(|name| !map.contains_key(*name)).collect();
-    let Some(mut decoded) = decode::decode::<G>(Value::Object(map), G::SECRETS, &mut problems) else {
+    for name in G::SECRETS {
+        take_mark(&mut input, name);
+    }
+    let kept: Vec<bool> = G::SECRETS.iter().map(|name| keys::at(&input, name).is_none()).collect();
+    let Some(mut decoded) = decode::decode::<G>(input, G::SECRETS, &mut problems) else {
         return Err(EditError::Invalid(problems));
     };
     for ((secret, kept), before) in
@@ -197,7 +215,9 @@ mod tests {
             assert!(warnings.iter().all(|warning| warning.path.is_empty()), "{}: {warnings:?}", group.key);
             assert_eq!(group.shown(&state), shown, "{}", group.key);
             for secret in group.secrets {
-                assert_eq!(shown[format!("has_{secret}")], false, "{}", group.key);
+                let (parent, mark) = mark_of(secret);
+                let path = if parent.is_empty() { mark } else { format!("{parent}.{mark}") };
+                assert_eq!(keys::at(&shown, &path), Some(&Value::Bool(false)), "{}", group.key);
             }
         }
     }
@@ -218,6 +238,29 @@ mod tests {
         cleared["secret"] = Value::Null;
         webhook.put(&mut state, cleared).unwrap();
         assert!(!state.group::<AlertWebhook>().secret.is_set());
+    }
+
+    #[test]
+    fn a_secret_inside_an_object_is_kept_and_cleared_in_the_same_way() {
+        let mut state = draft();
+        let backup = GroupKind::find("backup.config").unwrap();
+        let target = json!({"type": "webdav", "url": "https://dav.example/", "username": "gw", "secret": "s3cret-of-dav"});
+        backup.put(&mut state, json!({"target": target, "passphrase": "correct horse"})).unwrap();
+        let shown = backup.shown(&state);
+        assert_eq!((&shown["has_passphrase"], &shown["target"]["has_secret"]), (&json!(true), &json!(true)));
+        assert!(!shown.to_string().contains("s3cret") && !shown.to_string().contains("horse"));
+        assert!(!state.settings.get("backup.config").unwrap().to_string().contains("has_"));
+        backup.put(&mut state, shown.clone()).unwrap();
+        let kept: BackupConfig = state.group();
+        assert_eq!(
+            (kept.target.secret.expose(), kept.passphrase.expose()),
+            ("s3cret-of-dav", "correct horse")
+        );
+        let mut cleared = shown;
+        cleared["target"]["secret"] = Value::Null;
+        backup.put(&mut state, cleared).unwrap();
+        let kept: BackupConfig = state.group();
+        assert!(!kept.target.secret.is_set() && kept.passphrase.is_set());
     }
 
     #[test]

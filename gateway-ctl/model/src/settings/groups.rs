@@ -2,6 +2,7 @@
 
 mod alerts;
 mod assistant;
+mod backup;
 mod bluetooth;
 mod deadman;
 mod dhcp;
@@ -10,6 +11,7 @@ mod privacy;
 
 pub use alerts::{AlertWebhook, Severity, WebhookFormat};
 pub use assistant::AssistantConfig;
+pub use backup::{BackupConfig, BackupTarget, Include, PASSPHRASE_MIN, TargetType, host_key_fingerprint};
 pub use bluetooth::{BluetoothFailover, BluetoothSettings};
 pub use deadman::{DeadmanSettings, WipeLevel};
 pub use dhcp::{DhcpConfig, DhcpOption};

@@ -8,9 +8,6 @@ const WORK: u8 = 16;
 /// A file that asks for more work is taken for an attack on this machine's memory.
 const MOST_WORK: u8 = 18;
 
-/// Passphrases are at least so long.
-pub const PASSPHRASE_MIN: usize = 12;
-
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the export cannot be encrypted")]

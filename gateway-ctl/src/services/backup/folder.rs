@@ -1,0 +1,168 @@
+//! A folder of this machine as the target of backups.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::target::Error;
+
+/// A folder that exists and is not the gateway's own.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    /// The folder is not made: a path below a mount point would come to be on the wrong disk while nothing is mounted.
+    pub async fn new(path: &str, own: &Path) -> Result<Folder, Error> {
+        let (path, own) = (PathBuf::from(path), own.to_owned());
+        blocking("looking at the folder", move || {
+            if !path.is_absolute() {
+                return Err(Error::Setup("the path of the folder is not absolute".to_owned()));
+            }
+            let found = path.canonicalize().map_err(|error| explain("looking at the folder", &error))?;
+            if is_inside(&found, &own) {
+                return Err(Error::OwnFolder);
+            }
+            if !found.is_dir() {
+                return Err(Error::NoFolder);
+            }
+            Ok(Folder(found))
+        })
+        .await
+    }
+
+    pub async fn list(&self) -> Result<Vec<String>, Error> {
+        let folder = self.0.clone();
+        blocking("listing the folder", move || {
+            let mut names = Vec::new();
+            let failed = |error| explain("listing the folder", &error);
+            for entry in fs::read_dir(folder).map_err(failed)? {
+                // A name that is no text is none of ours.
+                names.extend(entry.map_err(failed)?.file_name().into_string().ok());
+            }
+            Ok(names)
+        })
+        .await
+    }
+
+    pub async fn write(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
+        let path = self.0.join(name);
+        blocking("writing the file", move || {
+            write(&path, &bytes).map_err(|error| explain("writing the file", &error))
+        })
+        .await
+    }
+
+    pub async fn read(&self, name: &str, length: usize) -> Result<Vec<u8>, Error> {
+        let path = self.0.join(name);
+        blocking("reading the file back", move || {
+            let mut bytes = Vec::with_capacity(length);
+            File::open(path)
+                .and_then(|file| file.take(length as u64 + 1).read_to_end(&mut bytes))
+                .map_err(|error| explain("reading the file back", &error))?;
+            Ok(bytes)
+        })
+        .await
+    }
+
+    pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+        let (from, to, folder) = (self.0.join(from), self.0.join(to), self.0.clone());
+        blocking("renaming the file", move || {
+            fs::rename(from, to)
+                .and_then(|()| File::open(folder)?.sync_all())
+                .map_err(|error| explain("renaming the file", &error))
+        })
+        .await
+    }
+
+    pub async fn remove(&self, name: &str) -> Result<(), Error> {
+        let path = self.0.join(name);
+        blocking("removing a file", move || {
+            fs::remove_file(path).map_err(|error| explain("removing a file", &error))
+        })
+        .await
+    }
+}
+
+/// Whether a path leads into a folder, as far as both exist.
+pub fn is_inside(path: &Path, folder: &Path) -> bool {
+    let real = |path: &Path| {
+        // The nearest part that exists tells where the rest would come to be.
+        let mut rest = PathBuf::new();
+        for part in path.ancestors() {
+            if let Ok(found) = part.canonicalize() {
+                return found.join(rest);
+            }
+            if let Some(name) = part.file_name() {
+                rest = Path::new(name).join(rest);
+            }
+        }
+        path.to_owned()
+    };
+    real(path).starts_with(real(folder))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn explain(doing: &'static str, error: &io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::Full,
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NoFolder,
+        _ => Error::failed(doing, error),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    doing: &'static str,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(Error::failed(doing, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn files_are_for_the_gateway_alone_and_are_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Folder::new(folder.path().to_str().unwrap(), Path::new("/nowhere")).await.unwrap();
+        target.write("a.part", Bytes::from_static(b"data")).await.unwrap();
+        target.rename("a.part", "a").await.unwrap();
+        assert_eq!(target.list().await.unwrap(), ["a"]);
+        assert_eq!(target.read("a", 4).await.unwrap(), b"data");
+        assert_eq!(target.read("a", 2).await.unwrap(), b"dat", "one more than asked for, which shows");
+        let mode = fs::metadata(folder.path().join("a")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        target.remove("a").await.unwrap();
+        assert_eq!(target.remove("a").await, Err(Error::NoFolder));
+    }
+
+    #[tokio::test]
+    async fn the_state_directory_is_refused_by_any_way() {
+        let own = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        let link = other.path().join("link");
+        symlink(own.path(), &link).unwrap();
+        fs::create_dir(own.path().join("below")).unwrap();
+        for path in [own.path().to_owned(), own.path().join("below"), link.clone(), link.join("below")] {
+            let refused = Folder::new(path.to_str().unwrap(), own.path()).await.err();
+            assert_eq!(refused, Some(Error::OwnFolder), "{}", path.display());
+        }
+        assert!(is_inside(&link.join("not/there/yet"), own.path()));
+        assert!(!is_inside(&other.path().join("not/there/yet"), own.path()));
+        let missing = Folder::new(other.path().join("missing").to_str().unwrap(), own.path()).await.err();
+        assert_eq!(missing, Some(Error::NoFolder));
+        assert!(Folder::new("relative", own.path()).await.is_err());
+    }
+}

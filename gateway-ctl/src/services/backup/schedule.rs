@@ -1,0 +1,147 @@
+//! When the next backup is to be made: pure, from the schedule and what has happened so far.
+
+use gateway_model::settings::groups::BackupConfig;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::store::{BackupRun, BackupTrigger};
+
+/// After the first failure; doubled with each further one.
+const FIRST_RETRY: SignedDuration = SignedDuration::from_mins(1);
+const LAST_RETRY: SignedDuration = SignedDuration::from_hours(1);
+
+/// A backup to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    pub at: Timestamp,
+    pub trigger: BackupTrigger,
+}
+
+/// The next one: a time of the schedule or, if the last run failed, the time to try again. It may have passed: then
+/// one is due now, however many times were missed. Nothing while backups are off.
+///
+/// `runs` are the newest first; `configured` is when the configuration was last changed.
+pub fn next(
+    config: &BackupConfig,
+    configured: Timestamp,
+    runs: &[BackupRun],
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Option<Due> {
+    if !config.enabled {
+        return None;
+    }
+    // What lies ahead was written down by a clock that was wrong.
+    let last = runs.first().map(|run| run.at.min(now));
+    let since = last.map_or(configured, |last| last.max(configured)).min(now);
+    let scheduled = config.next_after(since, zone).map(|at| Due { at, trigger: BackupTrigger::Schedule });
+    let retry = last.filter(|_| runs.first().is_some_and(|run| !run.is_ok())).map(|last| {
+        // Another configuration may do what the last one could not: it is tried at once.
+        let failures = runs.iter().take_while(|run| !run.is_ok() && run.at >= configured).count();
+        let at = last.checked_add(wait(failures)).unwrap_or(Timestamp::MAX);
+        Due { at, trigger: BackupTrigger::Retry }
+    });
+    scheduled.into_iter().chain(retry).min_by_key(|due| due.at)
+}
+
+/// How long to wait after so many failures.
+fn wait(failures: usize) -> SignedDuration {
+    match u32::try_from(failures) {
+        Ok(0) => SignedDuration::ZERO,
+        Ok(failures @ 1..=6) => (FIRST_RETRY * (1 << (failures - 1))).min(LAST_RETRY),
+        Ok(_) | Err(_) => LAST_RETRY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::BackupOutcome;
+
+    fn at(text: &str) -> Timestamp {
+        format!("2026-11-{text}Z").parse().unwrap()
+    }
+
+    fn run(text: &str, result: BackupOutcome) -> BackupRun {
+        BackupRun {
+            at: at(text),
+            finished_at: at(text),
+            trigger: BackupTrigger::Schedule,
+            result,
+            size: None,
+            name: String::new(),
+            target: String::new(),
+            error: None,
+            warning: None,
+        }
+    }
+
+    fn ok(text: &str) -> BackupRun {
+        run(text, BackupOutcome::Ok)
+    }
+
+    fn failed(text: &str) -> BackupRun {
+        run(text, BackupOutcome::Failed)
+    }
+
+    fn due(runs: &[BackupRun], now: &str) -> (String, BackupTrigger) {
+        let config = BackupConfig { enabled: true, ..BackupConfig::default() };
+        let due = next(&config, at("01T12:00:00"), runs, at(now), &TimeZone::UTC).unwrap();
+        (due.at.to_string(), due.trigger)
+    }
+
+    const SCHEDULE: BackupTrigger = BackupTrigger::Schedule;
+    const RETRY: BackupTrigger = BackupTrigger::Retry;
+
+    #[test]
+    fn the_schedule_counts_from_the_last_run_or_the_configuration() {
+        assert_eq!(due(&[], "01T13:00:00"), ("2026-11-02T03:00:00Z".into(), SCHEDULE));
+        assert_eq!(due(&[ok("02T03:00:05")], "02T04:00:00"), ("2026-11-03T03:00:00Z".into(), SCHEDULE));
+        // One that was asked for in between does not take the place of the one at night.
+        assert_eq!(due(&[ok("02T14:00:00")], "02T15:00:00"), ("2026-11-03T03:00:00Z".into(), SCHEDULE));
+        let off = BackupConfig::default();
+        assert_eq!(next(&off, at("01T12:00:00"), &[], at("09T00:00:00"), &TimeZone::UTC), None);
+    }
+
+    #[test]
+    fn what_was_missed_is_due_once() {
+        let (at, trigger) = due(&[ok("02T03:00:00")], "09T10:00:00");
+        assert_eq!((at.as_str(), trigger), ("2026-11-03T03:00:00Z", SCHEDULE));
+        assert_eq!(due(&[ok("09T10:00:00")], "09T10:00:01"), ("2026-11-10T03:00:00Z".into(), SCHEDULE));
+    }
+
+    #[test]
+    fn failures_are_tried_again_at_growing_intervals() {
+        let mut runs = vec![failed("02T03:00:00"), ok("01T13:00:00")];
+        let mut minutes = Vec::new();
+        for _ in 0..9 {
+            let (next, trigger) = due(&runs, "02T03:00:00");
+            assert_eq!(trigger, RETRY);
+            let next: Timestamp = next.parse().unwrap();
+            minutes.push(next.duration_since(at("02T03:00:00")).as_mins());
+            runs.insert(0, failed("02T03:00:00"));
+        }
+        assert_eq!(minutes, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        // Not later than the schedule says.
+        runs[0].at = at("03T02:30:00");
+        assert_eq!(due(&runs, "03T02:31:00"), ("2026-11-03T03:00:00Z".into(), SCHEDULE));
+    }
+
+    #[test]
+    fn another_configuration_is_tried_at_once_after_a_failure() {
+        let config = BackupConfig { enabled: true, ..BackupConfig::default() };
+        let now = at("02T12:00:30");
+        let due = next(&config, at("02T12:00:00"), &[failed("02T11:59:00")], now, &TimeZone::UTC).unwrap();
+        assert!(due.at <= now && due.trigger == RETRY, "{due:?}");
+        let due = next(&config, at("02T12:00:00"), &[failed("02T12:00:10")], now, &TimeZone::UTC).unwrap();
+        assert_eq!(due.at, at("02T12:01:10"));
+    }
+
+    #[test]
+    fn a_clock_that_was_wrong_keeps_no_backup_from_being_made() {
+        let (next, _) = due(&[ok("28T03:00:00")], "05T12:00:00");
+        assert_eq!(next, "2026-11-06T03:00:00Z");
+        let (next, trigger) = due(&[failed("28T03:00:00")], "05T12:00:00");
+        assert_eq!((next.as_str(), trigger), ("2026-11-05T12:01:00Z", RETRY));
+    }
+}

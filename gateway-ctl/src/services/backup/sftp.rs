@@ -1,0 +1,212 @@
+//! A folder of a server with SSH as the target of backups.
+//!
+//! The server's key is pinned: what does not prove to have it is sent neither a name nor a password.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use gateway_model::settings::groups::{BackupTarget, host_key_fingerprint};
+use russh::client::{self, AuthResult, Handle, KeyboardInteractiveAuthResponse};
+use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate, decode_secret_key};
+use russh::{MethodKind, Preferred, kex};
+use russh_sftp::client::SftpSession;
+use russh_sftp::client::error::Error as SftpError;
+use russh_sftp::protocol::{FileAttributes, OpenFlags, StatusCode};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::target::{Error, shortened};
+use crate::tls::PqMode;
+
+/// Longer than any step may take: what is left of a connection that hangs ends by itself.
+const SILENCE: Duration = Duration::from_secs(120);
+const STEP_SEC: u64 = 60;
+/// A server that goes on asking wants something else than a password.
+const QUESTIONS: usize = 3;
+
+pub(super) struct Sftp {
+    sftp: SftpSession,
+    folder: String,
+    /// The connection lasts as long as this does.
+    _session: Handle<Pinned>,
+}
+
+/// Lets only the server in that has the key.
+struct Pinned {
+    fingerprint: [u8; 32],
+    /// The key of another server that answered.
+    other: Arc<Mutex<Option<String>>>,
+}
+
+impl client::Handler for Pinned {
+    type Error = russh::Error;
+
+    async fn check_server_key(&mut self, key: &PublicKeyOrCertificate) -> Result<bool, russh::Error> {
+        // Certificates are not asked for, so none is taken.
+        let PublicKeyOrCertificate::PublicKey { key, .. } = key else { return Ok(false) };
+        let found: [u8; 32] = Sha256::digest(key.to_bytes()?).into();
+        if found != self.fingerprint {
+            let text = format!("SHA256:{}", STANDARD_NO_PAD.encode(found));
+            *self.other.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        }
+        Ok(found == self.fingerprint)
+    }
+}
+
+impl Sftp {
+    pub async fn open(config: &BackupTarget, mode: PqMode) -> Result<Sftp, Error> {
+        let setup = |what: &str| Error::Setup(what.to_owned());
+        let server = config.ssh_server().ok_or_else(|| setup("the address is not sftp://host:port"))?;
+        let fingerprint =
+            host_key_fingerprint(&config.host_key).ok_or_else(|| setup("no host key is set"))?;
+        let other = Arc::new(Mutex::new(None));
+        let handler = Pinned { fingerprint, other: other.clone() };
+        let connected = client::connect(Arc::new(settings(mode)), server, handler).await;
+        let mut session =
+            connected.map_err(|error| match other.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                Some(found) => Error::HostKey(found),
+                None => unreachable(&error, mode),
+            })?;
+        sign_in(&mut session, config).await?;
+        let closed = |error: russh::Error| Error::failed("opening the SFTP session", error);
+        let channel = session.channel_open_session().await.map_err(closed)?;
+        channel.request_subsystem(true, "sftp").await.map_err(closed)?;
+        let sftp = SftpSession::new(channel.into_stream()).await;
+        let sftp = sftp.map_err(|error| explain("opening the SFTP session", &error))?;
+        sftp.set_timeout(STEP_SEC);
+        let folder = if config.path.is_empty() { "." } else { config.path.as_str() };
+        Ok(Sftp { sftp, folder: folder.trim_end_matches('/').to_owned(), _session: session })
+    }
+
+    pub async fn list(&self) -> Result<Vec<String>, Error> {
+        let folder = if self.folder.is_empty() { "/" } else { self.folder.as_str() };
+        let entries = self.sftp.read_dir(folder).await;
+        let entries = entries.map_err(|error| explain("listing the folder", &error))?;
+        Ok(entries.map(|entry| entry.file_name()).collect())
+    }
+
+    pub async fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
+        let private = FileAttributes { permissions: Some(0o600), ..FileAttributes::empty() };
+        let opened = self.sftp.open_with_flags_and_attributes(self.path(name), flags, private).await;
+        let mut file = opened.map_err(|error| explain("writing the file", &error))?;
+        let written = async {
+            file.write_all(bytes).await?;
+            file.flush().await?;
+            // Servers without this extension are not asked.
+            file.sync_all().await.map_err(std::io::Error::other)?;
+            file.close().await
+        };
+        written.await.map_err(|error| Error::failed("writing the file", error))
+    }
+
+    pub async fn read(&self, name: &str, length: usize) -> Result<Vec<u8>, Error> {
+        let opened = self.sftp.open(self.path(name)).await;
+        let file = opened.map_err(|error| explain("reading the file back", &error))?;
+        let mut bytes = Vec::with_capacity(length);
+        let read = file.take(length as u64 + 1).read_to_end(&mut bytes).await;
+        read.map_err(|error| Error::failed("reading the file back", error))?;
+        Ok(bytes)
+    }
+
+    pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+        let renamed = self.sftp.rename(self.path(from), self.path(to)).await;
+        renamed.map_err(|error| explain("renaming the file", &error))
+    }
+
+    pub async fn remove(&self, name: &str) -> Result<(), Error> {
+        let removed = self.sftp.remove_file(self.path(name)).await;
+        removed.map_err(|error| explain("removing a file", &error))
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
+    }
+}
+
+fn settings(mode: PqMode) -> client::Config {
+    let preferred = match mode {
+        PqMode::Default | PqMode::Preferred => Preferred::DEFAULT,
+        PqMode::Required => Preferred {
+            kex: Cow::Borrowed(&[
+                kex::MLKEM768X25519_SHA256,
+                kex::EXTENSION_SUPPORT_AS_CLIENT,
+                kex::EXTENSION_OPENSSH_STRICT_KEX_AS_CLIENT,
+            ]),
+            ..Preferred::DEFAULT
+        },
+    };
+    client::Config {
+        preferred,
+        inactivity_timeout: Some(SILENCE),
+        nodelay: true,
+        ..client::Config::default()
+    }
+}
+
+fn unreachable(error: &russh::Error, mode: PqMode) -> Error {
+    let what = match error {
+        russh::Error::NoCommonAlgo { .. } if mode == PqMode::Required => {
+            "the post-quantum mode is `required`, and the server offers no such key exchange".to_owned()
+        }
+        error => error.to_string(),
+    };
+    Error::Unreachable(shortened(&what))
+}
+
+async fn sign_in(session: &mut Handle<Pinned>, config: &BackupTarget) -> Result<(), Error> {
+    let failed = |error: russh::Error| Error::failed("signing in", error);
+    let user = config.username.as_str();
+    if config.private_key.is_set() {
+        let key = decode_secret_key(config.private_key.expose(), None)
+            .map_err(|_| Error::Setup("the private key cannot be read, or it has a passphrase".to_owned()))?;
+        let key = PrivateKeyWithHashAlg::new(Arc::new(key), None);
+        return match session.authenticate_publickey(user, key).await.map_err(failed)? {
+            AuthResult::Success => Ok(()),
+            AuthResult::Failure { .. } => Err(Error::Refused(" (private key)".to_owned())),
+        };
+    }
+    let password = config.secret.expose();
+    match session.authenticate_password(user, password).await.map_err(failed)? {
+        AuthResult::Success => Ok(()),
+        AuthResult::Failure { remaining_methods, .. }
+            if remaining_methods.contains(&MethodKind::KeyboardInteractive)
+                && !remaining_methods.contains(&MethodKind::Password) =>
+        {
+            answer_questions(session, user, password).await
+        }
+        AuthResult::Failure { .. } => Err(Error::Refused(" (password)".to_owned())),
+    }
+}
+
+/// Servers that take passwords only as the answer to a question.
+async fn answer_questions(session: &mut Handle<Pinned>, user: &str, password: &str) -> Result<(), Error> {
+    let failed = |error: russh::Error| Error::failed("signing in", error);
+    let started = session.authenticate_keyboard_interactive_start(user, None).await;
+    let mut asked = started.map_err(failed)?;
+    for _ in 0..QUESTIONS {
+        let prompts = match asked {
+            KeyboardInteractiveAuthResponse::Success => return Ok(()),
+            KeyboardInteractiveAuthResponse::Failure { .. } => break,
+            KeyboardInteractiveAuthResponse::InfoRequest { prompts, .. } => prompts,
+        };
+        // What is echoed is no password.
+        let answers = prompts.iter().map(|prompt| if prompt.echo { "" } else { password }.to_owned());
+        let answered = session.authenticate_keyboard_interactive_respond(answers.collect()).await;
+        asked = answered.map_err(failed)?;
+    }
+    Err(Error::Refused(" (password)".to_owned()))
+}
+
+fn explain(doing: &'static str, error: &SftpError) -> Error {
+    match error {
+        SftpError::Status(status) if status.status_code == StatusCode::NoSuchFile => Error::NoFolder,
+        SftpError::Status(status) if status.status_code == StatusCode::PermissionDenied => {
+            Error::failed(doing, "the user may not do this in the folder")
+        }
+        error => Error::failed(doing, error),
+    }
+}

@@ -1,0 +1,16 @@
+//! Backups to real servers on loopback: a folder, OpenSSH's sshd, lighttpd's WebDAV, and an object store. Needs root.
+
+mod daemon;
+mod every;
+mod folder;
+mod log;
+mod relay;
+mod s3;
+mod sftp;
+mod site;
+mod webdav;
+
+use std::time::Duration;
+
+/// For what should be there at once, on a slow machine.
+pub const SOON: Duration = Duration::from_secs(20);

@@ -1,0 +1,90 @@
+//! Ways to a server that do not last: one that breaks after so many bytes, one that nobody answers at.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// Passes bytes on; ends with the test.
+pub struct Relay {
+    pub address: SocketAddr,
+    left: Arc<AtomicU64>,
+    task: JoinHandle<()>,
+}
+
+impl Relay {
+    /// All connections together may send so many bytes to the server; then all break.
+    pub async fn start(to: SocketAddr, bytes: u64) -> Relay {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let left = Arc::new(AtomicU64::new(bytes));
+        let budget = left.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(pass(client, to, budget.clone()));
+            }
+        });
+        Relay { address, left, task }
+    }
+
+    /// Whether the way has broken.
+    pub fn is_broken(&self) -> bool {
+        self.left.load(Ordering::SeqCst) == 0
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn pass(client: TcpStream, to: SocketAddr, left: Arc<AtomicU64>) {
+    let Ok(server) = TcpStream::connect(to).await else { return };
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let up = async move {
+        let mut buffer = vec![0; 4096];
+        while let Ok(count @ 1..) = from_client.read(&mut buffer).await {
+            let before = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                Some(left.saturating_sub(count as u64))
+            });
+            let allowed = usize::try_from(before.unwrap_or(0)).unwrap_or(usize::MAX).min(count);
+            if to_server.write_all(&buffer[..allowed]).await.is_err() || allowed < count {
+                return;
+            }
+        }
+    };
+    let down = async move { tokio::io::copy(&mut from_server, &mut to_client).await };
+    // Either end takes the other along.
+    tokio::select! { () = up => {} _ = down => {} }
+}
+
+/// Takes connections and says nothing.
+pub struct Silent {
+    pub address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Silent {
+    pub async fn start() -> Silent {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let task = tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Ok((client, _)) = listener.accept().await {
+                held.push(client);
+            }
+        });
+        Silent { address, task }
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
