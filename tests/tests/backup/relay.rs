@@ -1,4 +1,5 @@
-//! Ways to a server that do not last: one that breaks after so many bytes, one that nobody answers at.
+//! Ways to a server that are no good: one that breaks after so many bytes, one that alters what comes back, one that
+//! nobody answers at.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,13 +19,22 @@ pub struct Relay {
 impl Relay {
     /// All connections together may send so many bytes to the server; then all break.
     pub async fn start(to: SocketAddr, bytes: u64) -> Relay {
+        Self::with(to, bytes, u64::MAX).await
+    }
+
+    /// Of every connection, this byte of what the server says becomes another one.
+    pub async fn altering(to: SocketAddr, byte: u64) -> Relay {
+        Self::with(to, u64::MAX, byte).await
+    }
+
+    async fn with(to: SocketAddr, bytes: u64, altered: u64) -> Relay {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let left = Arc::new(AtomicU64::new(bytes));
         let budget = left.clone();
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(pass(client, to, budget.clone()));
+                tokio::spawn(pass(client, to, budget.clone(), altered));
             }
         });
         Relay { address, left, task }
@@ -42,7 +52,7 @@ impl Drop for Relay {
     }
 }
 
-async fn pass(client: TcpStream, to: SocketAddr, left: Arc<AtomicU64>) {
+async fn pass(client: TcpStream, to: SocketAddr, left: Arc<AtomicU64>, altered: u64) {
     let Ok(server) = TcpStream::connect(to).await else { return };
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
@@ -58,9 +68,21 @@ async fn pass(client: TcpStream, to: SocketAddr, left: Arc<AtomicU64>) {
             }
         }
     };
-    let down = async move { tokio::io::copy(&mut from_server, &mut to_client).await };
+    let down = async move {
+        let (mut buffer, mut passed) = (vec![0; 4096], 0);
+        while let Ok(count @ 1..) = from_server.read(&mut buffer).await {
+            let place = altered.checked_sub(passed).and_then(|place| usize::try_from(place).ok());
+            if let Some(byte) = place.filter(|place| *place < count).and_then(|place| buffer.get_mut(place)) {
+                *byte ^= 1;
+            }
+            passed += count as u64;
+            if to_client.write_all(&buffer[..count]).await.is_err() {
+                return;
+            }
+        }
+    };
     // Either end takes the other along.
-    tokio::select! { () = up => {} _ = down => {} }
+    tokio::select! { () = up => {} () = down => {} }
 }
 
 /// Takes connections and says nothing.

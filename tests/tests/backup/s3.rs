@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::every::{self, backups};
 use crate::folder::Small;
+use crate::relay::Relay;
 use crate::site::Site;
 
 const KEY: &str = "GWBACKUPKEY";
@@ -109,6 +110,22 @@ async fn a_full_store_is_told_of() {
 async fn an_upload_that_breaks_leaves_no_backup() {
     let server = Server::start().await;
     every::breaks(&server.target(), target_at, server.address, &server.files).await;
+}
+
+/// Only what was read back and decrypted is a backup.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_altered_is_no_backup() {
+    let server = Server::start().await;
+    let site = Site::new().await;
+    // Nothing but the file itself is so long.
+    let relay = Relay::altering(server.address, 150_000).await;
+    site.configure(&target_at(relay.address), json!({})).await;
+    let message = site.run().await.error(502, "upstream_failed");
+    assert!(message.contains("is not what was written"), "{message}");
+    assert_eq!(backups(&server.files), Vec::<String>::new());
+    site.configure(&server.target(), json!({})).await;
+    let made = site.backup().await;
+    assert_eq!(backups(&server.files), [made]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
