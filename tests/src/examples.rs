@@ -22,6 +22,7 @@ pub const COLLECTIONS: &[Example] = &[
     Example { path: "/proxies", body: proxy },
     Example { path: "/bridges", body: bridge },
     Example { path: "/segments", body: segment },
+    Example { path: "/presets", body: preset },
     Example { path: "/test-definitions", body: test_definition },
     Example { path: "/dns/filter-rules", body: dns::filter_rule },
     Example { path: "/dns/zones", body: dns::zone },
@@ -106,6 +107,13 @@ pub fn segment(n: u8) -> Value {
     json!({
         "name": format!("segment {n}"), "interface": "eth1", "vlan_id": n, "cidr": format!("192.168.{n}.0/24"),
         "trust_class": "guest",
+    })
+}
+
+pub fn preset(n: u8) -> Value {
+    json!({
+        "name": format!("preset {n}"), "category": "gaming",
+        "template": {"policy": {"name": format!("preset {n}"), "priority": 10, "source_type": "all", "hops": []}},
     })
 }
 

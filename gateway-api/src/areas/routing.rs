@@ -12,6 +12,7 @@ use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 mod exceptions;
 mod objects;
+mod presets;
 pub mod views;
 
 const KIND: &Kind = &Kind::of::<RoutingPolicy>();
@@ -46,6 +47,7 @@ pub fn rows(t: &mut Table) {
     views::rows(t);
     super::services::verify_rows(t);
     objects::rows(t);
+    presets::rows(t);
     exceptions::rows(t);
 }
 

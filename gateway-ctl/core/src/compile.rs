@@ -10,6 +10,7 @@ mod legs;
 mod openvpn;
 mod policies;
 mod prefixes;
+mod profiles;
 mod system;
 
 use std::collections::BTreeSet;

@@ -81,6 +81,7 @@ async fn succeed(client: &Client, row: &Row, headers: &[(&str, &str)]) -> Option
         (_, "/config/export-encrypted" | "/backup/export-encrypted" | "/backup/export") => {
             Some(json!({"passphrase": "correct horse battery"}))
         }
+        (_, "/presets/{id}/apply") => Some(json!({"name": "made of it"})),
         (_, "/tunnels/import-wireguard") => {
             Some(json!({"name": "imported", "config": examples::WIREGUARD_CONF}))
         }

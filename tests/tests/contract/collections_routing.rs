@@ -310,6 +310,52 @@ async fn presets_vlans_services_and_the_self_test_tell_what_is() {
 }
 
 #[tokio::test]
+async fn a_preset_makes_the_policy_or_the_profile_that_it_is_the_beginning_of() {
+    let client = Client::new();
+    let group = client.create("/device-groups", json!({"name": "screens"})).await;
+    let blank = client.post("/presets/streaming/apply", json!({})).await;
+    let fields = blank.error(422, "validation_failed")["fields"].clone();
+    assert_eq!(fields[0]["path"], "source_value", "{fields}");
+    let wanted = json!({"name": "films", "source_value": group["id"]});
+    let answer = client.post("/presets/streaming/apply", wanted).await;
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    let made = &answer.data()["created"][0];
+    assert_eq!((&made["type"], &made["name"]), (&json!("routing_policy"), &json!("films")), "{made}");
+    assert_eq!((&made["object"]["fail_policy"], &made["object"]["priority"]), (&json!("fail-open"), &json!(400)));
+    let path = answer.header("location").trim_start_matches("/api/v1").to_owned();
+    assert_eq!(client.get(&path).await.data()["name"], "films");
+    let entry = client.last_audit().await;
+    assert_eq!((&entry["action"], &entry["resource_id"]), (&json!("apply_preset"), &json!("streaming")));
+
+    // A profile, of a preset by its id; without a way it blocks, and the answer says so.
+    let presets = client.get("/presets?name=privacy").await.data();
+    let answer = client.post(&format!("/presets/{}/apply", id(&presets[0])), json!({})).await;
+    assert_eq!(answer.data()["created"][0]["type"], "profile", "{}", answer.text);
+    assert_eq!(answer.json()["warnings"][0]["path"], "hops", "{}", answer.text);
+    client.post("/presets/nothing/apply", json!({})).await.error(404, "not_found");
+
+    let own = json!({"name": "ours", "template": {"profile": {"name": "from ours", "hops": []}}});
+    let own = client.create("/presets", own).await;
+    assert_eq!(own["builtin"], false);
+    assert_eq!(client.delete(&format!("/presets/{}", id(&own))).await.status, 200);
+    client.delete(&format!("/presets/{}", id(&presets[0]))).await.error(409, "invalid_state");
+}
+
+#[tokio::test]
+async fn a_profile_of_a_device_is_the_way_of_what_no_policy_matches() {
+    let client = Client::new();
+    client.create("/profiles", json!({"name": "closed", "hops": []})).await;
+    let body = json!({"name": "tv", "mac": "02:00:00:00:00:0b", "profile": "closed"});
+    let answer = client.post("/devices", body).await;
+    assert!(answer.json().get("warnings").is_none(), "{}", answer.text);
+    let question = json!({"device_id": answer.data()["id"]});
+    let evaluated = client.post("/policy/evaluate", question).await.data();
+    assert_eq!(evaluated["decision"], "block", "{evaluated}");
+    assert_eq!(evaluated["effective"]["policy"]["name"], "profile closed", "{evaluated}");
+    client.delete("/profiles/closed").await.error(409, "in_use");
+}
+
+#[tokio::test]
 async fn a_bridge_is_toggled_and_its_work_is_not_pretended() {
     let client = Client::new();
     let body = json!({"name": "b", "kind": "transport", "transport": {"type": "udp2tcp", "address": "192.0.2.8", "port": 443}});

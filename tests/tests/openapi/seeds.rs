@@ -162,6 +162,7 @@ fn body(server: &Server, row: &Row) -> Option<Value> {
             let device = server.call("POST", "/devices", Some(&examples::device(number())));
             json!({"device_id": device["id"]})
         }
+        (_, "/presets/{id}/apply") => json!({"name": format!("of a preset {}", number())}),
         (_, "/test-definitions/run") => json!({}),
         (_, "/system/deadman") => json!({"enabled": true, "hours": 24}),
         (_, "/pq-crypto") => json!({"mode": "preferred"}),

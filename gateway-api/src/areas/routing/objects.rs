@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gateway_core::chain;
 use gateway_model::State;
-use gateway_model::kinds::{Chain, Preset, PrivacyClass, Profile, Segment};
+use gateway_model::kinds::{Chain, PrivacyClass, Profile, Segment};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -43,13 +43,6 @@ pub fn rows(t: &mut Table) {
         item: "/segments/{id}",
         actions: ["create_segment", "replace_segment", "delete_segment"],
         ops: Ops::ALL,
-        live: None,
-    });
-    t.collection::<Preset>(Collection {
-        path: "/presets",
-        item: "/presets/{id}",
-        actions: ["create_preset", "replace_preset", "delete_preset"],
-        ops: Ops::LIST,
         live: None,
     });
     t.view("/vlans", "list_vlans", vlans).summary("The VLANs of this host, and those that segments name");

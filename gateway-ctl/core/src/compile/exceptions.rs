@@ -18,22 +18,27 @@ use super::Input;
 pub const PRIORITY: i64 = -1;
 
 impl<'a> Input<'a> {
-    /// The policies in the order of trial, those out of force included; before them the exceptions that divert.
+    /// The policies in the order of trial, those out of force included; before them the exceptions that divert, and
+    /// behind them the profiles of devices.
     pub fn in_trial(&self) -> Vec<Cow<'a, RoutingPolicy>> {
         let mut applied: Vec<&RoutingPolicy> = self.state.applied.policies.iter().collect();
         applied.sort_by_key(|policy| precedence(policy));
         let diversions = self.active_exceptions().filter(|exception| exception.diverts());
         let diversions = diversions.map(|exception| Cow::Owned(self.diversion(exception)));
-        diversions.chain(applied.into_iter().map(Cow::Borrowed)).collect()
+        let defaults = self.defaults().into_iter().map(Cow::Owned);
+        diversions.chain(applied.into_iter().map(Cow::Borrowed)).chain(defaults).collect()
     }
 
-    /// The policy of this id, as it was applied or as an exception makes it.
+    /// The policy of this id, as it was applied or as an exception or a profile makes it.
     pub fn policy(&self, id: Id) -> Option<Cow<'a, RoutingPolicy>> {
         if let Some(policy) = self.state.applied.policies.get(id) {
             return Some(Cow::Borrowed(policy.as_ref()));
         }
-        let exception = self.state.exceptions.get(id).filter(|exception| exception.is_active(self.now))?;
-        exception.diverts().then(|| Cow::Owned(self.diversion(exception)))
+        let Some(exception) = self.state.exceptions.get(id) else {
+            return self.default_of(id).map(Cow::Owned);
+        };
+        let diverts = exception.is_active(self.now) && exception.diverts();
+        diverts.then(|| Cow::Owned(self.diversion(exception)))
     }
 
     /// When the exception of this id ends; none if there is none.

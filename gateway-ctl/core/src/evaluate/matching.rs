@@ -20,14 +20,15 @@ use crate::compile::Input;
 pub struct Considered {
     pub id: String,
     pub name: String,
-    /// -1 for an exception, which comes before all policies.
+    /// -1 for an exception, which comes before all policies; 1000001 for a profile of devices, which comes last.
     pub priority: i64,
     pub matched: bool,
     /// Why it matches or does not, in words for people.
     pub reason: String,
 }
 
-/// The applied policies in the order in which they are tried, disabled ones included; before them the exceptions.
+/// The applied policies in the order in which they are tried, disabled ones included; before them the exceptions, behind
+/// them the profiles of devices.
 pub fn consider(input: &Input<'_>, packet: &IpPacket) -> Vec<Considered> {
     let sight = Sight::of(input, packet);
     input

@@ -8,5 +8,6 @@ mod golden;
 mod openvpn;
 mod paths;
 mod posture;
+mod profiles;
 mod size;
 mod world;

@@ -13,7 +13,7 @@ use super::device_group::DeviceGroup;
 use super::exception::Exception;
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
-use super::trust_class::{TrustClass, check_privacy_class, check_profile};
+use super::trust_class::{TrustClass, check_privacy_class};
 use crate::change::Names;
 use crate::edit::EditError;
 use crate::id::{Id, MacAddr};
@@ -52,7 +52,8 @@ pub struct Device {
     pub trust_class: Option<String>,
     /// Id or name of a privacy class.
     pub privacy_class: Option<String>,
-    /// Id or name of a route profile; without effect in this version.
+    /// Id or name of a route profile: the way of what no policy matches, at once and without an apply. Without one that
+    /// of the first group that has one counts, then that of the trust class.
     pub profile: Option<String>,
     pub status: DeviceStatus,
     /// Ids of the groups the device is a member of. Given in input it sets the memberships, left out it leaves them
@@ -149,7 +150,7 @@ impl Resource for Device {
         }
         check_reference::<TrustClass>("trust_class", &self.trust_class, state, problems);
         check_privacy_class(&self.privacy_class, state, problems);
-        check_profile("profile", &self.profile, state, problems);
+        check_reference::<Profile>("profile", &self.profile, state, problems);
         for (index, group) in self.groups.iter().flatten().enumerate() {
             if !state.device_groups.contains(*group) {
                 problems.add(
@@ -247,6 +248,14 @@ impl State {
             || self.groups_of(device.meta.id).find_map(|group| self.referred(&group.privacy_class));
         let of_class = || self.referred(&self.trust_class_of(device)?.privacy_class);
         self.referred(&device.privacy_class).or_else(of_groups).or_else(of_class)
+    }
+
+    /// The profile that says the way of what no policy matches: the device's own, else that of the first group that has
+    /// one, else that of its trust class.
+    pub fn profile_of(&self, device: &Device) -> Option<&Arc<Profile>> {
+        let of_groups = || self.groups_of(device.meta.id).find_map(|group| self.referred(&group.profile));
+        let of_class = || self.referred(&self.trust_class_of(device)?.default_profile);
+        self.referred(&device.profile).or_else(of_groups).or_else(of_class)
     }
 
     fn edit_group(&mut self, id: Id, edit: impl FnOnce(&mut Vec<Id>)) -> Result<(), EditError> {

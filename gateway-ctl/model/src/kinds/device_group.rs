@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::device::{Device, class_refs};
-use super::trust_class::{TrustClass, check_privacy_class, check_profile};
+use super::profile::Profile;
+use super::trust_class::{TrustClass, check_privacy_class};
 use crate::change::Names;
 use crate::id::Id;
 use crate::named::check_reference;
@@ -31,7 +32,7 @@ pub struct DeviceGroup {
     pub trust_class: Option<String>,
     /// Id or name of a privacy class.
     pub privacy_class: Option<String>,
-    /// Id or name of a route profile; without effect in this version.
+    /// Id or name of a route profile for members that have none: the way of what no policy matches.
     pub profile: Option<String>,
     /// `#rrggbb`, for display.
     pub color: Option<String>,
@@ -71,7 +72,7 @@ impl Resource for DeviceGroup {
         }
         check_reference::<TrustClass>("trust_class", &self.trust_class, state, problems);
         check_privacy_class(&self.privacy_class, state, problems);
-        check_profile("profile", &self.profile, state, problems);
+        check_reference::<Profile>("profile", &self.profile, state, problems);
         if let Some(color) = &self.color {
             let fine = color.len() == 7
                 && color.starts_with('#')

@@ -54,7 +54,7 @@ pub struct TrustClass {
     pub dns_local: bool,
     /// May see and offer services by mDNS.
     pub mdns: bool,
-    /// Id or name of a route profile for devices of the class; without effect in this version.
+    /// Id or name of a route profile for devices of the class that have none: the way of what no policy matches.
     pub default_profile: Option<String>,
     /// Id or name of a privacy class for devices of the class.
     pub privacy_class: Option<String>,
@@ -112,7 +112,7 @@ impl Resource for TrustClass {
         if self.level > 100 {
             problems.add(code::RANGE, "level", "Must be from 0 to 100.");
         }
-        check_profile("default_profile", &self.default_profile, state, problems);
+        check_reference::<Profile>("default_profile", &self.default_profile, state, problems);
         check_privacy_class(&self.privacy_class, state, problems);
     }
 
@@ -136,14 +136,6 @@ impl Resource for TrustClass {
 
     fn carry_over(input: &mut Map<String, Value>, before: &Self) {
         input.insert("builtin".into(), before.builtin.into());
-    }
-}
-
-/// Checks the profile of something that is no policy.
-pub(crate) fn check_profile(path: &str, name: &Option<String>, state: &State, problems: &mut Problems) {
-    check_reference::<Profile>(path, name, state, problems);
-    if name.is_some() {
-        problems.warn(path, "Stored without effect: this version takes profiles from policies only.");
     }
 }
 

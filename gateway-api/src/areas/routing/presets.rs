@@ -1,0 +1,102 @@
+//! Presets of traffic: bodies to begin a policy or a profile with, and making one of them.
+
+use gateway_model::kinds::{Preset, Profile};
+use gateway_model::registry::Kind;
+use gateway_model::{EditError, Resource, RoutingPolicy, State, Warning};
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Audit, Collection, Effect, Ops, Table};
+
+const KIND: &Kind = &Kind::of::<Preset>();
+
+pub fn rows(t: &mut Table) {
+    t.collection::<Preset>(Collection {
+        path: "/presets",
+        item: "/presets/{id}",
+        actions: ["create_preset", "replace_preset", "delete_preset"],
+        ops: Ops::ALL,
+        live: None,
+    });
+    let effect = Effect::Stores(Audit { action: "apply_preset", resource_type: Preset::NOUN });
+    t.action("/presets/{id}/apply", "apply_preset", effect, apply)
+        .summary("Make the policy or the profile of a preset")
+        .doc(
+            "The body has the fields that the preset leaves open, such as source_value and hops, and those that are to \
+             be otherwise. A policy that is made steers traffic from the next apply on, like any other.",
+        )
+        .answers(&[Code::NotFound])
+        .status(201);
+}
+
+/// Fields of the policy or the profile, in place of those of the template.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Fields(Map<String, Value>);
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AppliedPreset {
+    /// Name of the preset.
+    pub preset: String,
+    pub created: Vec<CreatedObject>,
+}
+
+/// What was made.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CreatedObject {
+    /// `routing_policy` or `profile`.
+    pub r#type: &'static str,
+    pub id: String,
+    pub name: String,
+    /// As the collection shows it.
+    pub object: Map<String, Value>,
+}
+
+async fn apply(cx: Cx, request: Req<Fields>) -> Result<With<AppliedPreset>, ApiError> {
+    let id = request.params.get("id").to_owned();
+    let fields = request.input.0;
+    let (preset, made, warnings) = cx.commit(move |draft| make(draft, &id, fields)).await?;
+    let front = if made.r#type == RoutingPolicy::NOUN { "/routing/policies" } else { "/profiles" };
+    let location = Some(format!("{front}/{}", made.id));
+    let mut answer = With::new(AppliedPreset { preset, created: vec![made] });
+    (answer.status, answer.location, answer.warnings) = (StatusCode::CREATED, location, warnings);
+    Ok(answer)
+}
+
+/// Makes the object of the preset that has this id or name.
+fn make(
+    draft: &mut State,
+    id: &str,
+    fields: Map<String, Value>,
+) -> Result<(String, CreatedObject, Vec<Warning>), EditError> {
+    let found = KIND.find(draft, id).and_then(|id| draft.presets.get(id).cloned());
+    let preset = found.ok_or_else(|| super::super::not_found::<Preset>(id))?;
+    let template = &preset.template;
+    let (kind, body) = match (&template.policy, &template.profile) {
+        (Some(policy), _) => (const { &Kind::of::<RoutingPolicy>() }, policy),
+        (None, Some(profile)) => (const { &Kind::of::<Profile>() }, profile),
+        // The preset would not have been stored.
+        (None, None) => return Err(super::super::not_found::<Preset>(id)),
+    };
+    let mut body = body.clone();
+    body.extend(fields);
+    let leads_nowhere =
+        |name: &str| body.get(name).is_none_or(|value| value.is_null() || *value == Value::Array(vec![]));
+    let blocks = ["hops", "chain", "profile"].into_iter().all(leads_nowhere)
+        && body.get("fail_policy").is_none_or(|policy| policy != "fail-open");
+    let written = kind.create(draft, Value::Object(body))?;
+    let mut warnings = written.warnings;
+    if blocks {
+        warnings.push(Warning::new("hops", "There are none, so what it matches is blocked until there are."));
+    }
+    let object = written.value.as_object().cloned().unwrap_or_default();
+    let name = object.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let made = CreatedObject { r#type: kind.noun, id: written.id.to_string(), name, object };
+    Ok((preset.name.clone(), made, warnings))
+}
