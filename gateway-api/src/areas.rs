@@ -21,6 +21,7 @@ mod export;
 mod federation;
 mod health;
 mod mesh;
+mod metrics;
 mod plan;
 mod pq_crypto;
 mod privacy;

@@ -8,7 +8,6 @@ use crate::context::Cx;
 use crate::error::ApiError;
 use crate::reply::{Content, Reply};
 use crate::request::Req;
-use crate::table::Method::Get;
 use crate::table::Table;
 use crate::{events, pages};
 
@@ -37,7 +36,7 @@ pub fn rows(t: &mut Table) {
         .summary("That something changed, as server-sent events")
         .doc("revision: the store was changed. status: the kernel was compared with the plan.");
     super::services::rows(t);
-    t.unsupported_outside("metrics, which this version does not have", &[(Get, "/metrics")]);
+    super::metrics::rows(t);
 }
 
 async fn version(_: Cx, _: Req<()>) -> Result<Version, ApiError> {

@@ -231,13 +231,6 @@ impl Table {
         }
     }
 
-    /// The same for paths that are not below the API root.
-    pub fn unsupported_outside(&mut self, needs: &'static str, rows: &[(Method, &'static str)]) {
-        let first = self.rows.len();
-        self.unsupported(needs, rows);
-        self.rows[first..].iter_mut().for_each(|row| row.outside = true);
-    }
-
     /// A path that does the same as another row of that method, in the API for compatibility.
     pub fn alias(&mut self, method: Method, path: &'static str, of: &'static str, operation: &str) {
         let position = self.rows.iter().position(|row| row.method == method && row.path == of);

@@ -181,3 +181,31 @@ async fn the_pages_load_nothing_from_elsewhere() {
         );
     }
 }
+
+#[tokio::test]
+async fn prometheus_reads_the_figures_of_the_other_rows() {
+    let (client, _, policy) = scene().await;
+    apply(&client).await;
+    let scrape = || async {
+        let request = Request::get("/metrics").header("host", "localhost").body(Body::empty());
+        client.raw(request.expect("request")).await
+    };
+    let answer = scrape().await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert!(answer.header("content-type").starts_with("application/openmetrics-text"));
+    let status = client.get("/status").await.data();
+    let has =
+        |line: String| assert!(answer.text.lines().any(|have| have == line), "{line}:\n{}", answer.text);
+    has(format!("gateway_applied_revision {}", status["applied_revision"]));
+    has("gateway_objects{type=\"routing_policy\"} 1".to_owned());
+    let labels = format!("id={},name={}", policy["id"], policy["name"]);
+    has(format!("gateway_policy_packets_total{{{labels}}} 0"));
+    has(format!("gateway_policy_status{{{labels},status=\"error\"}} 1"));
+    has("# EOF".to_owned());
+    // Names are given by people: they cannot end a label and begin a figure.
+    let mut hostile = examples::policy(2);
+    hostile["name"] = json!("x\"} 1\ngateway_up 1");
+    let created = client.send("POST", "/routing/policies", Some(hostile), &[]).await;
+    assert!(matches!(created.status, 201 | 422), "{}", created.text);
+    assert!(!scrape().await.text.lines().any(|line| line.starts_with("gateway_up")));
+}
