@@ -62,6 +62,7 @@ pub fn engine(config: &Bootstrap) -> engine::Config {
             uplinks: config.uplinks().iter().map(uplink).collect(),
             sample_every: SAMPLE_EVERY,
         },
+        bootstrap_servers: config.dns.bootstrap_servers.clone(),
         interval: live::periodic(config),
     }
 }

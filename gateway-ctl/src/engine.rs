@@ -37,6 +37,8 @@ pub struct Config {
     /// For sockets of the processes that are run for tunnels.
     pub runtime_dir: PathBuf,
     pub network: Network,
+    /// Resolve the endpoints of tunnels; none: the host's own resolver does.
+    pub bootstrap_servers: Vec<std::net::IpAddr>,
     /// None: no periodic look at the kernel.
     pub interval: Option<Duration>,
 }
@@ -93,6 +95,7 @@ impl Engine {
         let wireguard = Arc::new(WireGuard::new().await);
         let openvpn = Arc::new(OpenVpn::new(config.runtime_dir.join("openvpn")));
         let (watcher, tunnels) = Tunnels::new(store.clone(), wireguard.clone(), openvpn.clone());
+        let watcher = watcher.with_name_servers(config.bootstrap_servers.clone());
         let observer = Observer::new(netlink.clone())?;
         let observation = Observation { observer, lan, tunnels: tunnels.clone() };
         let kernel =

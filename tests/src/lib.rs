@@ -10,6 +10,7 @@ pub mod documented;
 pub mod examples;
 pub mod fuzz;
 pub mod http;
+pub mod name_server;
 pub mod netns;
 pub mod openvpn;
 pub mod process;

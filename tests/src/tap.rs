@@ -21,8 +21,10 @@ use anyhow::{Context, Result};
 use nix::poll::{PollFd, PollFlags, poll};
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use crate::name_server;
 use crate::netns::Namespace;
 use crate::openvpn;
+use crate::services::DNS;
 use crate::topology::{WAN_V4, WAN_V6};
 use crate::wireguard::{PORT, Place};
 use frame::{Frame, Packet};
@@ -68,6 +70,9 @@ impl Rules {
         if self.own.contains(&packet.source) && self.to_an_endpoint(packet) {
             return Class::Tunnel;
         }
+        if self.own.contains(&packet.source) && asks_for_an_endpoint(packet) {
+            return Class::Housekeeping;
+        }
         let complains = self.own.contains(&packet.source) && self.answers_an_endpoint(packet);
         if packet.keeps_house() || complains { Class::Housekeeping } else { Class::Unknown }
     }
@@ -92,6 +97,12 @@ impl Rules {
                 && (packet.later_fragment || packet.ports.is_some_and(|(_, to)| to == endpoint.port()))
         })
     }
+}
+
+/// The gateway itself may look for the other ends of its tunnels.
+fn asks_for_an_endpoint(packet: &Packet<'_>) -> bool {
+    let there = packet.destination == IpAddr::from(name_server::ADDRESS);
+    there && packet.is_udp() && packet.ports.is_some_and(|(_, to)| to == DNS)
 }
 
 fn of_the_lan(address: IpAddr) -> bool {

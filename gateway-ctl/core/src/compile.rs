@@ -26,7 +26,7 @@ use crate::facts::Facts;
 use crate::network::Network;
 use crate::plan::Plan;
 
-pub use legs::{Carrier, Leg, LegKind, Legs, tunnel_interface};
+pub use legs::{Carrier, Leg, LegKind, Legs, leg_number, tunnel_interface};
 
 /// What is compiled.
 #[derive(Clone, Copy, Debug)]

@@ -191,6 +191,18 @@ impl WireGuard {
         }
     }
 
+    /// Lets the other ends hear from the device at once, so that they learn by which way it is reached now. A device that
+    /// does not exist is no error.
+    pub async fn nudge(&self, name: &str) -> Result<(), Error> {
+        match &self.inner {
+            Inner::Kernel(kernel) => kernel.nudge(name).await,
+            Inner::Userspace(userspace) => {
+                userspace.nudge(name).await;
+                Ok(())
+            }
+        }
+    }
+
     /// Counts of dropped packets; `None` if there is no such device, or the kernel has it (see its link's
     /// statistics).
     pub async fn drops(&self, name: &str) -> Option<Drops> {

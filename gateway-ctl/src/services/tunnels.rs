@@ -3,6 +3,9 @@
 
 mod health;
 mod openvpn;
+mod probe;
+mod probes;
+mod question;
 mod resolve;
 
 use std::collections::BTreeMap;
@@ -41,6 +44,8 @@ impl Seen {
     }
 }
 
+type DefaultWay = Option<(String, Option<std::net::IpAddr>)>;
+
 const LOOK: Duration = Duration::from_secs(1);
 /// A tunnel is made anew at most so often.
 const RECONNECT: Duration = Duration::from_secs(60);
@@ -52,6 +57,9 @@ pub struct Tunnels {
     openvpn: Arc<OpenVpn>,
     seen: watch::Sender<Arc<Seen>>,
     resolver: resolve::Resolver,
+    probes: probes::Probes,
+    /// Interface and gateway of the default route, for each family.
+    default_way: [DefaultWay; 2],
     /// When a tunnel was last made anew.
     reconnected: BTreeMap<Id, tokio::time::Instant>,
 }
@@ -64,7 +72,14 @@ impl Tunnels {
     ) -> (Tunnels, watch::Receiver<Arc<Seen>>) {
         let (seen, receiver) = watch::channel(Arc::default());
         let resolver = resolve::Resolver::default();
-        (Tunnels { store, engine, openvpn, seen, resolver, reconnected: BTreeMap::new() }, receiver)
+        let probes = probes::Probes::default();
+        let (default_way, reconnected) = (Default::default(), BTreeMap::new());
+        (Tunnels { store, engine, openvpn, seen, resolver, probes, default_way, reconnected }, receiver)
+    }
+
+    /// Has endpoint names resolved by these name servers instead of the host's resolver.
+    pub fn with_name_servers(self, servers: Vec<std::net::IpAddr>) -> Tunnels {
+        Tunnels { resolver: resolve::Resolver::new(servers), ..self }
     }
 
     /// Looks once a second, and wakes the loop when something it acts on has changed.
@@ -78,10 +93,17 @@ impl Tunnels {
                 _ = ticks.tick() => {}
                 Ok(()) = processes.changed() => {}
                 changed = changes.changed() => if changed.is_err() { return },
+                outcome = self.probes.outcome() => {
+                    let now = self.store.clock().boot();
+                    if !self.probes.take(outcome, now) {
+                        continue;
+                    }
+                }
                 () = self.seen.closed() => return,
             }
             let state = self.store.current();
-            let seen = self.look(&state).await;
+            self.follow_the_uplink(&state, &handle).await;
+            let seen = self.look(&state, &handle).await;
             let before = self.seen.borrow().clone();
             let acts = before.facts != seen.facts || before.endpoints != seen.endpoints;
             let stale: Vec<Id> = seen
@@ -100,10 +122,14 @@ impl Tunnels {
         }
     }
 
-    async fn look(&mut self, state: &State) -> Seen {
+    async fn look(&mut self, state: &State, handle: &Handle) -> Seen {
+        let (facts, plan) = (handle.facts().borrow().clone(), handle.compiled().borrow().clone());
         let before = self.seen.borrow().clone();
-        let now = self.store.clock().now();
-        let mut seen = Seen { endpoints: self.resolver.look(state, &before).await, ..Seen::default() };
+        let (now, boot) = (self.store.clock().now(), self.store.clock().boot());
+        self.probes.keep(|id| state.tunnels.contains(id));
+        let outer = |tunnel: &Tunnel| Some(plan.plan.wireguard.get(&tunnel_interface(tunnel))?.fwmark);
+        let endpoints = self.resolver.look(state, &before, now, outer);
+        let mut seen = Seen { endpoints, ..Seen::default() };
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard) {
             let id = tunnel.meta.id;
             let status = match self.engine.status(&tunnel_interface(tunnel)).await {
@@ -113,7 +139,9 @@ impl Tunnels {
                     None
                 }
             };
-            let judgement = health::judge(tunnel, status.as_ref(), SystemTime::now());
+            let itself = health::judge(tunnel, status.as_ref(), SystemTime::now());
+            let addresses = facts.addresses.get(&tunnel_interface(tunnel));
+            let judgement = self.probes.judge(tunnel, addresses, itself, boot);
             for peer in status.iter().flat_map(|status| &status.peers) {
                 let handshake = peer.last_handshake.and_then(|at| Timestamp::try_from(at).ok());
                 let live = PeerLive { last_handshake: handshake, rx: peer.rx_bytes, tx: peer.tx_bytes };
@@ -125,17 +153,40 @@ impl Tunnels {
                 ..TunnelFact::default()
             };
             seen.facts.insert(id.to_string(), fact);
-            let live = live(tunnel, status.as_ref(), &judgement, before.tunnels.get(&id), now);
+            let mut live = live(tunnel, status.as_ref(), &judgement, before.tunnels.get(&id), now);
+            self.probes.measured(id, &mut live);
             seen.tunnels.insert(id, live);
         }
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn) {
             let id = tunnel.meta.id;
             let status = self.openvpn.status(&id.to_string());
-            let judgement = openvpn::judge(tunnel, status.as_ref());
+            let itself = openvpn::judge(tunnel, status.as_ref());
+            let addresses = facts.addresses.get(&tunnel_interface(tunnel));
+            let judgement = self.probes.judge(tunnel, addresses, itself, boot);
             seen.facts.insert(id.to_string(), openvpn::fact(status.as_ref(), &judgement));
-            seen.tunnels.insert(id, openvpn::live(tunnel, status, judgement, before.tunnels.get(&id), now));
+            let mut live = openvpn::live(tunnel, status, judgement, before.tunnels.get(&id), now);
+            self.probes.measured(id, &mut live);
+            seen.tunnels.insert(id, live);
         }
         seen
+    }
+
+    /// When the default way leads elsewhere, the tunnels that take it let their other ends know at once.
+    async fn follow_the_uplink(&mut self, state: &State, handle: &Handle) {
+        let facts = handle.facts().borrow().clone();
+        let best = |ipv6: bool| {
+            let routes = facts.default_routes.iter().filter(|route| route.ipv6 == ipv6);
+            routes.min_by_key(|route| route.metric).map(|route| (route.interface.clone(), route.gateway))
+        };
+        let way = [best(false), best(true)];
+        if std::mem::replace(&mut self.default_way, way.clone()) == way {
+            return;
+        }
+        for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.wanted_up()) {
+            if let Err(error) = self.engine.nudge(&tunnel_interface(tunnel)).await {
+                tracing::warn!(tunnel = %tunnel.name, %error, "cannot nudge the tunnel");
+            }
+        }
     }
 
     async fn reconnect(&mut self, state: &State, id: Id, handle: &Handle) {

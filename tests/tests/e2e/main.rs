@@ -6,6 +6,7 @@
 mod drift;
 mod exceptions;
 mod fail_closed;
+mod health;
 mod openvpn;
 mod paths;
 mod restart;

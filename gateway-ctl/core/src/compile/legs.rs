@@ -160,8 +160,7 @@ fn uplink_leg(input: &Input<'_>, number: u8, interface: &str) -> Leg {
 }
 
 fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
-    // Numbers end at 255; the model does not give out more slots than there are numbers.
-    let number = u8::try_from(FIRST_TUNNEL - 1 + tunnel.meta.slot).ok()?;
+    let number = leg_number(tunnel)?;
     let interface = tunnel_interface(tunnel);
     let fact = input.facts.tunnels.get(&tunnel.meta.id.to_string());
     let reason = if !tunnel.enabled {
@@ -200,6 +199,11 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
         weight: u32::from(tunnel.weight),
         mtu: 0,
     })
+}
+
+/// Number of a tunnel's leg. Numbers end at 255; the model does not give out more slots than there are.
+pub fn leg_number(tunnel: &Tunnel) -> Option<u8> {
+    u8::try_from(FIRST_TUNNEL - 1 + tunnel.meta.slot).ok()
 }
 
 pub(super) fn is_link_local(address: IpAddr) -> bool {

@@ -287,6 +287,16 @@ impl Tunnel {
         }
     }
 
+    fn validate_health_check(&self, problems: &mut Problems) {
+        self.health_check.validate("health_check", &self.dns, problems);
+        let Ok(Some(probe)) = self.health_check.probe(&self.dns) else { return };
+        let of_family = |address: &Cidr| address.net().addr().is_ipv6() == probe.address().is_ipv6();
+        if self.r#type == TunnelType::Wireguard && !self.addresses.iter().any(of_family) {
+            let message = format!("The tunnel has no address from which to reach {}.", probe.address());
+            problems.add(code::CONFLICT, "health_check.target", message);
+        }
+    }
+
     fn validate_openvpn(&self, problems: &mut Problems) {
         for (field, given) in [
             ("addresses", !self.addresses.is_empty()),
@@ -416,7 +426,7 @@ impl Resource for Tunnel {
         if !self.masquerade {
             problems.not_supported("masquerade", "A tunnel without masquerading");
         }
-        self.health_check.validate("health_check", problems);
+        self.validate_health_check(problems);
         check_free_text("notes", &self.notes, 4000, problems);
         check_tags("tags", &self.tags, problems);
         match self.r#type {

@@ -1,6 +1,6 @@
 //! Health of tunnels: what is checked, and what is shown of it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -13,11 +13,14 @@ text_enum! {
     /// By what a tunnel is judged.
     #[derive(Default)]
     pub enum HealthCheckType {
-        /// By the age of the last handshake.
+        /// By the age of the last handshake alone.
         #[default]
         Handshake = "handshake",
+        /// Besides, by echo requests through the tunnel.
         Ping = "ping",
+        /// Besides, by requests over HTTP through the tunnel: any status will do.
         Http = "http",
+        /// Besides, by questions to a name server through the tunnel: any answer will do.
         Dns = "dns",
     }
 }
@@ -26,9 +29,11 @@ text_enum! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HealthCheck {
-    /// Only `handshake` is supported by this version.
     pub r#type: HealthCheckType,
+    /// What is asked inside the tunnel: an address for `ping`; an address, with or without a port, for `dns`; a URL with an
+    /// address for `http`. Without it, ping and dns ask the tunnel's first name server.
     pub target: Option<String>,
+    /// Time between probes, give or take a quarter. After a failure the next one comes within a second or so.
     pub interval_sec: u32,
     pub timeout_sec: u32,
     /// So many failures in a row make it unhealthy.
@@ -50,12 +55,74 @@ impl Default for HealthCheck {
     }
 }
 
+/// A question to something inside the tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    Ping(IpAddr),
+    Dns(SocketAddr),
+    Http { server: SocketAddr, host: String, path: String },
+}
+
+impl Probe {
+    pub fn address(&self) -> IpAddr {
+        match self {
+            Probe::Ping(address) => *address,
+            Probe::Dns(server) | Probe::Http { server, .. } => server.ip(),
+        }
+    }
+}
+
+impl std::fmt::Display for Probe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Probe::Ping(address) => write!(f, "ping of {address}"),
+            Probe::Dns(server) => write!(f, "the name server {server}"),
+            Probe::Http { host, path, .. } => write!(f, "http://{host}{path}"),
+        }
+    }
+}
+
+const HTTP: u16 = 80;
+const DNS: u16 = 53;
+
 impl HealthCheck {
-    pub(crate) fn validate(&self, path: &str, problems: &mut Problems) {
-        if self.r#type != HealthCheckType::Handshake {
-            problems.not_supported(format!("{path}.type"), format!("The health check {}", self.r#type));
-        } else if self.target.is_some() {
-            problems.add(code::CONFLICT, format!("{path}.target"), "The check by handshake takes no target.");
+    /// What is asked; none if handshakes tell all. `Err` is what is wrong with the target.
+    pub fn probe(&self, dns: &[String]) -> Result<Option<Probe>, String> {
+        let server = || dns.iter().find_map(|server| server.parse::<IpAddr>().ok());
+        let target = self.target.as_deref();
+        let missing = |what: &str| format!("The check {} needs {what}.", self.r#type);
+        let probe = match self.r#type {
+            HealthCheckType::Handshake if target.is_some() => {
+                return Err("The check by handshake takes no target.".to_owned());
+            }
+            HealthCheckType::Handshake => return Ok(None),
+            HealthCheckType::Ping => Probe::Ping(match target {
+                Some(target) => target.parse().map_err(|_| "Expected an address.".to_owned())?,
+                None => server().ok_or_else(|| missing("an address as target"))?,
+            }),
+            HealthCheckType::Dns => Probe::Dns(match target {
+                Some(target) => socket_address(target, DNS)
+                    .ok_or_else(|| "Expected the address of a name server.".to_owned())?,
+                None => SocketAddr::new(server().ok_or_else(|| missing("a name server as target"))?, DNS),
+            }),
+            HealthCheckType::Http => http(target.ok_or_else(|| missing("a URL as target"))?)
+                .ok_or_else(|| "Expected a URL with an address, such as http://192.0.2.1/.".to_owned())?,
+        };
+        let address = probe.address();
+        if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+            return Err(format!("{address} is not inside of a tunnel."));
+        }
+        Ok(Some(probe))
+    }
+
+    pub(crate) fn validate(&self, path: &str, dns: &[String], problems: &mut Problems) {
+        if let Err(message) = self.probe(dns) {
+            let rule = match self.target {
+                None => code::REQUIRED,
+                Some(_) if self.r#type == HealthCheckType::Handshake => code::CONFLICT,
+                Some(_) => code::FORMAT,
+            };
+            problems.add(rule, format!("{path}.target"), message);
         }
         let numbers = [
             ("interval_sec", self.interval_sec, 1..=3600),
@@ -70,6 +137,27 @@ impl HealthCheck {
             }
         }
     }
+}
+
+/// `192.0.2.1`, `192.0.2.1:53`, `2001:db8::1`, `[2001:db8::1]:53`
+fn socket_address(text: &str, port: u16) -> Option<SocketAddr> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    text.parse().ok().or_else(|| Some(SocketAddr::new(bare.parse().ok()?, port)))
+}
+
+fn http(url: &str) -> Option<Probe> {
+    let rest = url.strip_prefix("http://")?;
+    let (host, path) = match rest.find('/') {
+        Some(at) => rest.split_at(at),
+        None => (rest, "/"),
+    };
+    let plain = path.bytes().all(|byte| byte.is_ascii_graphic());
+    let server = socket_address(host, HTTP).filter(|server| server.port() != 0 && plain)?;
+    // As a URL has it: IPv6 in brackets.
+    if server.is_ipv6() && !host.starts_with('[') {
+        return None;
+    }
+    Some(Probe::Http { server, host: host.to_owned(), path: path.to_owned() })
 }
 
 text_enum! {
@@ -155,3 +243,53 @@ pub(crate) const LIVE_KEYS: &[&str] = &[
     "peers[].rx",
     "peers[].tx",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probe(kind: HealthCheckType, target: Option<&str>, dns: &[&str]) -> Result<Option<Probe>, String> {
+        let check = HealthCheck { r#type: kind, target: target.map(str::to_owned), ..HealthCheck::default() };
+        check.probe(&dns.iter().map(|server| (*server).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_target_is_an_address_of_what_the_check_asks() {
+        use HealthCheckType::{Dns, Handshake, Http, Ping};
+        let shown = |kind, target, dns: &[&str]| probe(kind, target, dns).unwrap().unwrap().to_string();
+        assert_eq!(probe(Handshake, None, &["10.0.0.1"]), Ok(None));
+        assert_eq!(shown(Ping, Some("10.0.0.1"), &[]), "ping of 10.0.0.1");
+        assert_eq!(shown(Ping, None, &["dns.example", "fd00::1"]), "ping of fd00::1");
+        assert_eq!(shown(Dns, None, &["10.0.0.1"]), "the name server 10.0.0.1:53");
+        assert_eq!(shown(Dns, Some("fd00::1"), &[]), "the name server [fd00::1]:53");
+        assert_eq!(shown(Dns, Some("[fd00::1]:5353"), &[]), "the name server [fd00::1]:5353");
+        assert_eq!(shown(Http, Some("http://10.0.0.1:8080/up?x=1"), &[]), "http://10.0.0.1:8080/up?x=1");
+        let root = probe(Http, Some("http://[fd00::1]"), &[]).unwrap().unwrap();
+        assert_eq!(
+            root,
+            Probe::Http {
+                server: "[fd00::1]:80".parse().unwrap(),
+                host: "[fd00::1]".into(),
+                path: "/".into()
+            }
+        );
+        for (kind, target) in [
+            (Handshake, Some("10.0.0.1")),
+            (Ping, None),
+            (Ping, Some("host.example")),
+            (Ping, Some("127.0.0.1")),
+            (Ping, Some("ff02::1")),
+            (Dns, None),
+            (Dns, Some("0.0.0.0")),
+            (Http, None),
+            (Http, Some("10.0.0.1")),
+            (Http, Some("https://10.0.0.1/")),
+            (Http, Some("http://fd00::1/")),
+            (Http, Some("http://10.0.0.1:0/")),
+            (Http, Some("http://10.0.0.1/a b")),
+            (Http, Some("http://10.0.0.1/\r\nX: y")),
+        ] {
+            assert!(probe(kind, target, &[]).is_err(), "{kind} {target:?}");
+        }
+    }
+}

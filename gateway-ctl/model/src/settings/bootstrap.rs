@@ -223,6 +223,8 @@ fn yes() -> bool {
 pub struct Dns {
     pub listen_addr: SocketAddr,
     pub upstream_servers: Vec<IpAddr>,
+    /// Resolve the endpoints of tunnels.
+    pub bootstrap_servers: Vec<IpAddr>,
     pub upstream_mode: UpstreamMode,
     /// Names by which upstream servers that are not well known prove themselves.
     pub upstream_tls_names: BTreeMap<IpAddr, String>,
@@ -321,6 +323,7 @@ impl Default for Dns {
         Dns {
             listen_addr: SocketAddr::from(([0, 0, 0, 0], 53)),
             upstream_servers: Vec::new(),
+            bootstrap_servers: Vec::new(),
             upstream_mode: UpstreamMode::Plain,
             upstream_tls_names: BTreeMap::new(),
             backend: DnsBackend::Integrated,
@@ -370,7 +373,8 @@ impl Bootstrap {
     /// Settings that are accepted and have no effect yet, in words for people.
     pub fn without_effect(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.dns != Dns::default() {
+        let bootstrap_servers = self.dns.bootstrap_servers.clone();
+        if self.dns != (Dns { bootstrap_servers, ..Dns::default() }) {
             notes.push("dns: this version has no resolver yet".to_owned());
         }
         let default = Auth::default();

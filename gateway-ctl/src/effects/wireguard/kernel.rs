@@ -146,6 +146,19 @@ impl Kernel {
         }))
     }
 
+    pub(super) async fn nudge(&self, name: &str) -> Result<(), Error> {
+        let failed = |source| Error::Link { action: "nudge", name: name.to_owned(), source };
+        let _applied = self.applied.lock().await;
+        if !self.link(name).await.map_err(failed)?.is_some_and(|link| link.is_ours()) {
+            return Ok(());
+        }
+        let Some(have) = self.device(name).await.map_err(failed)? else { return Ok(()) };
+        for message in messages::nudge(name, &have) {
+            self.set(message).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
     pub(super) async fn list(&self) -> Result<Vec<String>, Error> {
         let failed = |error| Error::Link { action: "list", name: "links".to_owned(), source: into_io(error) };
         let mut links = self.links.link().get().execute();

@@ -98,6 +98,12 @@ impl Userspace {
         self.living().await.get(name).map(Device::status)
     }
 
+    pub(super) async fn nudge(&self, name: &str) {
+        if let Some(device) = self.living().await.get(name) {
+            device.nudge();
+        }
+    }
+
     pub(super) async fn drops(&self, name: &str) -> Option<Drops> {
         self.living().await.get(name).map(|device| device.shared.drops.read())
     }
@@ -163,8 +169,15 @@ impl Device {
             self.tasks = run(&self.shared, &self.sockets, config.mtu);
             self.running_mtu = config.mtu;
         }
+        if config.fwmark != self.config.fwmark {
+            self.nudge();
+        }
         self.config = config.clone();
         Ok(())
+    }
+
+    fn nudge(&self) {
+        self.shared.table.load().peers().for_each(|peer| peer.nudge());
     }
 
     fn status(&self) -> DeviceStatus {

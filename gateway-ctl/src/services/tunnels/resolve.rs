@@ -1,75 +1,265 @@
-//! Endpoint names to addresses, by the host's own resolver, outside of any tunnel.
+//! Endpoint names to addresses, outside of the tunnel that they belong to: by the name servers of the configuration, asked
+//! by the way that carries the tunnel, else by the host's own resolver.
+//!
+//! A name is asked for when nothing is known of it, and when its tunnel has been silent for so long that the other end may
+//! have moved. It keeps its last address until there is another one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use gateway_model::State;
+use gateway_common::wire::Mark;
+use gateway_model::{State, Tunnel};
+use jiff::Timestamp;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::UdpSocket;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Seen;
-use super::health::DEGRADED;
+use super::question;
 
-/// How long a name may take; the look at the tunnels waits for it.
+/// How long a name server, or the host's resolver, may take.
 const PATIENCE: Duration = Duration::from_secs(3);
-const RETRY: Duration = Duration::from_secs(30);
-/// The address may have moved when the other end has been silent so long.
+/// A name that was found is asked for again after so long at the earliest.
+const AGAIN: Duration = Duration::from_secs(30);
+/// One that was not.
+const RETRY: Duration = Duration::from_secs(5);
+/// The address may have moved when the other end has been silent so long; a handshake is renewed after 120 s.
 const STALE: Duration = Duration::from_secs(150);
+const DNS: u16 = 53;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Resolver {
+    servers: Vec<SocketAddr>,
+    known: BTreeMap<String, SocketAddr>,
     asked: BTreeMap<String, Instant>,
+    asking: JoinSet<(String, Vec<SocketAddr>)>,
 }
 
 impl Resolver {
-    /// The addresses of all endpoint names. A name that cannot be resolved keeps its last address.
-    pub async fn look(&mut self, state: &State, before: &Seen) -> BTreeMap<String, SocketAddr> {
+    /// With these name servers; without any the host's own resolver is asked.
+    pub fn new(servers: Vec<IpAddr>) -> Self {
+        let servers = servers.into_iter().map(|server| SocketAddr::new(server, DNS)).collect();
+        Self { servers, ..Self::default() }
+    }
+
+    /// The addresses of all endpoint names so far. What has to be asked for is asked meanwhile. `outer` is the mark of a
+    /// tunnel's outer packets, none before there is a plan with it.
+    pub fn look(
+        &mut self,
+        state: &State,
+        before: &Seen,
+        now: Timestamp,
+        outer: impl Fn(&Tunnel) -> Option<u32>,
+    ) -> BTreeMap<String, SocketAddr> {
+        self.gather();
         let mut names = BTreeSet::new();
-        let mut stale = BTreeSet::new();
-        for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.wanted_up()) {
+        for tunnel in state.tunnels.iter() {
             for peer in &tunnel.peers {
-                let Some(endpoint) = peer.endpoint.as_ref().map(ToString::to_string) else { continue };
-                if endpoint.parse::<SocketAddr>().is_ok() {
+                let Some(name) = peer.endpoint.as_ref().map(ToString::to_string) else { continue };
+                if name.parse::<SocketAddr>().is_ok() {
                     continue;
                 }
                 let live = before.peers.get(&(tunnel.meta.id, peer.public_key.0));
-                let fresh = live.and_then(|live| live.last_handshake).is_some_and(|at| {
-                    jiff::Timestamp::now().duration_since(at).unsigned_abs() < STALE.min(DEGRADED)
-                });
-                if !fresh {
-                    stale.insert(endpoint.clone());
+                let handshake = live.and_then(|live| live.last_handshake);
+                let fresh = handshake.is_some_and(|at| now.duration_since(at).unsigned_abs() < STALE);
+                // What is known of a tunnel that is down is kept for when it comes up.
+                if tunnel.wanted_up()
+                    && (!fresh || !self.known.contains_key(&name))
+                    && self.may_ask(&name)
+                    && let Some(mark) = outer(tunnel)
+                {
+                    self.ask(name.clone(), mark);
                 }
-                names.insert(endpoint);
+                names.insert(name);
             }
         }
         self.asked.retain(|name, _| names.contains(name));
-        let mut addresses = BTreeMap::new();
-        for name in names {
-            let known = before.endpoints.get(&name).copied();
-            let may_ask = self.asked.get(&name).is_none_or(|last| last.elapsed() >= RETRY);
-            let ask = may_ask && (known.is_none() || stale.contains(&name));
-            let address = if ask {
-                self.asked.insert(name.clone(), Instant::now());
-                resolve(&name).await.or(known)
-            } else {
-                known
-            };
-            addresses.extend(address.map(|address| (name, address)));
+        self.known.retain(|name, _| names.contains(name));
+        self.known.clone()
+    }
+
+    fn gather(&mut self) {
+        while let Some(ended) = self.asking.try_join_next() {
+            let Ok((name, found)) = ended else { continue };
+            let known = self.known.get(&name);
+            // Of several addresses, the one after that which does not answer.
+            let place = known.and_then(|known| found.iter().position(|address| address == known));
+            let next = place.map_or(0, |place| (place + 1) % found.len());
+            if let Some(address) = found.get(next) {
+                if known != Some(address) {
+                    tracing::info!(endpoint = name, %address, "resolved");
+                }
+                self.known.insert(name, *address);
+            }
         }
-        addresses
+    }
+
+    fn may_ask(&self, name: &str) -> bool {
+        let pause = if self.known.contains_key(name) { AGAIN } else { RETRY };
+        self.asked.get(name).is_none_or(|last| last.elapsed() >= pause)
+    }
+
+    fn ask(&mut self, name: String, mark: u32) {
+        self.asked.insert(name.clone(), Instant::now());
+        let servers = self.servers.clone();
+        self.asking.spawn(async move {
+            let found = match (servers.is_empty(), mark) {
+                (false, mark) => by_servers(&servers, &name, mark).await,
+                (true, mark) if mark == Mark::OWN.0 => by_the_host(&name).await,
+                // The host's resolver takes its own way, and would show there to whom a tunnel inside another one leads.
+                (true, _) => {
+                    Err(io::Error::other("dns.bootstrap_servers is needed for what another hop carries"))
+                }
+            };
+            let found = found.unwrap_or_else(|error| {
+                tracing::debug!(endpoint = name, %error, "cannot resolve");
+                Vec::new()
+            });
+            (name, found)
+        });
     }
 }
 
-async fn resolve(name: &str) -> Option<SocketAddr> {
-    match tokio::time::timeout(PATIENCE, tokio::net::lookup_host(name)).await {
-        Ok(Ok(mut addresses)) => addresses.next(),
-        Ok(Err(error)) => {
-            tracing::debug!(endpoint = name, %error, "cannot resolve");
-            None
+async fn by_the_host(name: &str) -> io::Result<Vec<SocketAddr>> {
+    let found = tokio::time::timeout(PATIENCE, tokio::net::lookup_host(name)).await??;
+    Ok(found.collect())
+}
+
+/// By the first server that answers.
+async fn by_servers(servers: &[SocketAddr], endpoint: &str, mark: u32) -> io::Result<Vec<SocketAddr>> {
+    let (name, port) = endpoint.rsplit_once(':').ok_or(io::ErrorKind::InvalidInput)?;
+    let port: u16 = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for server in servers {
+        let both = async {
+            tokio::join!(ask(*server, name, question::A, mark), ask(*server, name, question::AAAA, mark))
+        };
+        match tokio::time::timeout(PATIENCE, both).await {
+            Ok((Ok(four), six)) => {
+                let found = four.into_iter().chain(six.unwrap_or_default());
+                return Ok(found.map(|address| SocketAddr::new(address, port)).collect());
+            }
+            Ok((Err(error), _)) => last = error,
+            Err(late) => last = late.into(),
         }
-        Err(_) => {
-            tracing::debug!(endpoint = name, "no answer in time");
-            None
+    }
+    Err(last)
+}
+
+async fn ask(server: SocketAddr, name: &str, kind: u16, mark: u32) -> io::Result<Vec<IpAddr>> {
+    let socket = Socket::new(Domain::for_address(server), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+    if mark != 0 {
+        socket.set_mark(mark)?;
+    }
+    socket.connect(&server.into())?;
+    let socket = UdpSocket::from_std(socket.into())?;
+    let id = getrandom::u32().map_err(io::Error::other)?.to_be_bytes();
+    let question = question::encode([id[0], id[1]], name, kind);
+    socket.send(&question).await?;
+    let mut answer = [0; 1500];
+    loop {
+        let length = socket.recv(&mut answer).await?;
+        let answer = &answer[..length];
+        if question::answers([id[0], id[1]], answer) {
+            let refused = || io::Error::other(format!("{server} has no address of {name}"));
+            return question::addresses(&question, kind, answer).ok_or_else(refused);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolver(known: &str) -> Resolver {
+        let mut resolver = Resolver::default();
+        resolver.known.insert("vpn.example:1".into(), known.parse().expect("an address"));
+        resolver
+    }
+
+    async fn after(mut resolver: Resolver, found: &[&str]) -> String {
+        let found: Vec<SocketAddr> = found.iter().map(|text| text.parse().expect("an address")).collect();
+        resolver.asking.spawn(async move { ("vpn.example:1".to_owned(), found) });
+        while !resolver.asking.is_empty() {
+            resolver.gather();
+            tokio::task::yield_now().await;
+        }
+        resolver.known["vpn.example:1"].to_string()
+    }
+
+    /// A name server that always says the same.
+    async fn name_server(address: [u8; 4]) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
+        let at = socket.local_addr().expect("an address");
+        tokio::spawn(async move {
+            let mut buffer = [0; 512];
+            while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
+                let mut answer = buffer[..length].to_vec();
+                answer[2] |= 0x80;
+                if answer.ends_with(&[0, 1, 0, 1]) {
+                    answer[7] = 1;
+                    answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+                    answer.extend(address);
+                }
+                let _ = socket.send_to(&answer, from).await;
+            }
+        });
+        at
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_that_is_silent_for_150_seconds_has_its_name_asked_for_again() {
+        let mut state = State::new(Timestamp::UNIX_EPOCH).begin(Timestamp::UNIX_EPOCH);
+        let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
+        let input = serde_json::json!({
+            "name": "a", "type": "wireguard", "private_key": "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=",
+            "addresses": ["10.0.0.2/32"], "peers": [{"public_key": key, "endpoint": "vpn.example:51820"}],
+        });
+        let id = gateway_model::registry::kind("tunnel")
+            .expect("a kind")
+            .create(&mut state, input)
+            .expect("a tunnel")
+            .id;
+        let peer = state.tunnels.get(id).expect("a tunnel").peers[0].public_key.0;
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().expect("a time");
+        let silent_for = |seconds: i64| {
+            let last_handshake = Some(now - jiff::SignedDuration::from_secs(seconds));
+            let live = gateway_model::kinds::tunnel_health::PeerLive { last_handshake, ..Default::default() };
+            Seen { peers: BTreeMap::from([((id, peer), live)]), ..Seen::default() }
+        };
+        let mut resolver = Resolver::new(Vec::new());
+        resolver.servers = vec![name_server([192, 0, 2, 7]).await];
+        let expected: SocketAddr = "192.0.2.7:51820".parse().expect("an address");
+        assert_eq!(resolver.look(&state, &silent_for(0), now, |_| None).len(), 0);
+        assert!(resolver.asking.is_empty(), "nobody knows yet by which way to ask");
+        for (silence, before, asks) in
+            [(0, None, true), (149, Some("198.51.100.9:1"), false), (150, Some("198.51.100.9:1"), true)]
+        {
+            resolver.asked.clear();
+            resolver.known.clear();
+            let before: Option<SocketAddr> = before.map(|text| text.parse().expect("an address"));
+            resolver.known.extend(before.map(|address| ("vpn.example:51820".to_owned(), address)));
+            resolver.look(&state, &silent_for(silence), now, |_| Some(0));
+            assert_eq!(resolver.asking.is_empty(), !asks, "after {silence} s");
+            while !resolver.asking.is_empty() {
+                tokio::task::yield_now().await;
+                resolver.gather();
+            }
+            let found = resolver.look(&state, &silent_for(0), now, |_| Some(0));
+            assert_eq!(found["vpn.example:51820"], if asks { expected } else { before.expect("known") });
+        }
+    }
+
+    #[tokio::test]
+    async fn a_silent_address_gives_way_to_the_next_and_stays_without_another() {
+        let all = ["192.0.2.1:1", "192.0.2.2:1"];
+        assert_eq!(after(resolver(all[0]), &all).await, all[1]);
+        assert_eq!(after(resolver(all[1]), &all).await, all[0]);
+        assert_eq!(after(resolver("192.0.2.9:1"), &all).await, all[0], "it has moved");
+        assert_eq!(after(resolver(all[0]), &all[..1]).await, all[0]);
+        assert_eq!(after(resolver(all[0]), &[]).await, all[0], "the name server is gone");
     }
 }

@@ -124,6 +124,24 @@ pub(super) fn changes(
     into_messages(&config.name, device, peers)
 }
 
+/// Setting the mark makes the kernel forget the source addresses it took so far, and turning a keepalive on makes it send
+/// one.
+pub(super) fn nudge(name: &str, have: &Device) -> Vec<Vec<Attribute>> {
+    let with_keepalive = |seconds: fn(u16) -> u16| {
+        let peers = have.peers.iter().filter(|(_, peer)| peer.keepalive > 0).map(move |(key, peer)| {
+            vec![
+                PeerAttribute::PublicKey(*key),
+                PeerAttribute::Flags(Flags::UpdateOnly),
+                PeerAttribute::PersistentKeepalive(seconds(peer.keepalive)),
+            ]
+        });
+        peers.collect::<Vec<_>>()
+    };
+    let mut messages = into_messages(name, vec![Attribute::Fwmark(have.fwmark)], with_keepalive(|_| 0));
+    messages.extend(into_messages(name, Vec::new(), with_keepalive(|seconds| seconds)));
+    messages
+}
+
 /// The entries for one peer: several if it has more networks than fit one message.
 fn peer_changes(
     wanted: &PeerConfig,

@@ -34,6 +34,8 @@ struct State {
     unconfirmed: Option<u32>,
     /// Start a handshake at the next tick.
     restart: bool,
+    /// Send something at the next tick.
+    nudged: bool,
     rx_bytes: u64,
     tx_bytes: u64,
 }
@@ -68,6 +70,7 @@ impl Peer {
             last_handshake: None,
             unconfirmed: None,
             restart: false,
+            nudged: false,
             rx_bytes: 0,
             tx_bytes: 0,
         };
@@ -103,6 +106,12 @@ impl Peer {
             state.keepalive = interval(wanted);
             state.last_traffic = None;
         }
+    }
+
+    /// Lets the peer hear from us at the next tick, or begins a handshake: it may have to learn where we are.
+    pub(super) fn nudge(&self) {
+        let mut state = self.lock();
+        (state.nudged, state.restart) = (true, !state.has_session());
     }
 
     /// Turns an inner packet into a datagram in `out`. `None`: it waits for a handshake that is under way.
@@ -177,7 +186,8 @@ impl Peer {
         if len.is_none() && std::mem::take(&mut state.restart) && !state.has_session() {
             len = written(state.tunn.format_handshake_initiation(out, true));
         }
-        if len.is_none() && state.keepalive_is_due(now) {
+        let nudged = std::mem::take(&mut state.nudged) && state.has_session();
+        if len.is_none() && (nudged || state.keepalive_is_due(now)) {
             state.last_traffic = Some(now);
             // Without a session, encapsulating would queue an empty packet each time. The machine gives up
             // after 90 s; a peer with a keepalive never does.

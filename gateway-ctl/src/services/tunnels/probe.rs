@@ -1,0 +1,129 @@
+//! One probe: a question sent by the way of a tunnel, and the time until its answer.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use gateway_model::kinds::tunnel_health::Probe;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, UdpSocket};
+use tokio::time::Instant;
+
+use super::question;
+
+/// By which a probe leaves: nothing else may carry it.
+#[derive(Clone, Debug)]
+pub struct Way {
+    pub interface: String,
+    pub source: Option<IpAddr>,
+    pub mark: u32,
+}
+
+/// The time until the answer; none if there is none in time.
+pub async fn send(probe: &Probe, way: &Way, patience: Duration) -> Option<Duration> {
+    let started = Instant::now();
+    let asking = async {
+        match probe {
+            Probe::Ping(address) => ping(*address, way).await,
+            Probe::Dns(server) => dns(*server, way).await,
+            Probe::Http { server, host, path } => http(*server, host, path, way).await,
+        }
+    };
+    match tokio::time::timeout(patience, asking).await {
+        Ok(Ok(())) => Some(started.elapsed()),
+        Ok(Err(error)) => {
+            tracing::debug!(interface = %way.interface, %probe, %error, "the probe failed");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+impl Way {
+    fn bind(&self, socket: &SockRef<'_>, ipv6: bool) -> io::Result<()> {
+        socket.set_mark(self.mark)?;
+        socket.bind_device(Some(self.interface.as_bytes()))?;
+        let any: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        socket.bind(&SocketAddr::new(self.source.unwrap_or(any), 0).into())
+    }
+
+    fn datagrams(&self, to: SocketAddr, kind: Type, protocol: Protocol) -> io::Result<UdpSocket> {
+        let socket = Socket::new(Domain::for_address(to), kind.nonblocking(), Some(protocol))?;
+        self.bind(&SockRef::from(&socket), to.is_ipv6())?;
+        socket.connect(&to.into())?;
+        UdpSocket::from_std(socket.into())
+    }
+}
+
+const HTTP_LEAST: &[u8] = b"HTTP/1.";
+
+async fn http(server: SocketAddr, host: &str, path: &str, way: &Way) -> io::Result<()> {
+    let socket = if server.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
+    way.bind(&SockRef::from(&socket), server.is_ipv6())?;
+    let mut connection = socket.connect(server).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).await?;
+    let mut status = [0; HTTP_LEAST.len()];
+    connection.read_exact(&mut status).await?;
+    if status == HTTP_LEAST { Ok(()) } else { Err(io::Error::other("the answer is not HTTP")) }
+}
+
+async fn dns(server: SocketAddr, way: &Way) -> io::Result<()> {
+    let socket = way.datagrams(server, Type::DGRAM, Protocol::UDP)?;
+    let id = random()?.to_be_bytes();
+    // The name servers of the root: nothing about anybody.
+    socket.send(&question::encode([id[0], id[1]], "", question::NS)).await?;
+    let mut answer = [0; 512];
+    loop {
+        let length = socket.recv(&mut answer).await?;
+        if question::answers([id[0], id[1]], &answer[..length]) {
+            return Ok(());
+        }
+    }
+}
+
+const ECHO: [u8; 2] = [8, 128];
+const ECHO_REPLY: [u8; 2] = [0, 129];
+const PAYLOAD: usize = 32;
+
+async fn ping(address: IpAddr, way: &Way) -> io::Result<()> {
+    let family = usize::from(address.is_ipv6());
+    let protocol = [Protocol::ICMPV4, Protocol::ICMPV6][family];
+    let socket = way.datagrams(SocketAddr::new(address, 0), Type::RAW, protocol)?;
+    let mut packet = [0; 8 + PAYLOAD];
+    packet[0] = ECHO[family];
+    packet[4..8].copy_from_slice(&random()?.to_be_bytes());
+    if address.is_ipv4() {
+        // That of ICMPv6 is the kernel's to fill in.
+        let sum = checksum(&packet);
+        packet[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
+    socket.send(&packet).await?;
+    let mut buffer = [0; 256];
+    loop {
+        let length = socket.recv(&mut buffer).await?;
+        // A raw socket shows the header of IPv4 and not that of IPv6.
+        let header = if address.is_ipv4() { usize::from(buffer[0] & 0x0f) * 4 } else { 0 };
+        let answer = buffer[..length].get(header..).unwrap_or_default();
+        if answer.first() == Some(&ECHO_REPLY[family]) && answer.get(4..8) == packet.get(4..8) {
+            return Ok(());
+        }
+    }
+}
+
+/// RFC 1071.
+fn checksum(bytes: &[u8]) -> u16 {
+    let mut sum = 0_u32;
+    for pair in bytes.chunks(2) {
+        sum += u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+fn random() -> io::Result<u32> {
+    getrandom::u32().map_err(io::Error::other)
+}

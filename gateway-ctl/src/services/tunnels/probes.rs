@@ -1,0 +1,145 @@
+//! Health by probes: sends what is due, and lays what it learns over what the tunnel itself tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use gateway_common::wire::Mark;
+use gateway_core::compile::{leg_number, tunnel_interface};
+use gateway_core::machines::tunnel_health::{Ticket, TunnelHealth};
+use gateway_model::kinds::tunnel_health::{Health, HealthCheck, Probe, TunnelLive, TunnelStatus};
+use gateway_model::{Id, Tunnel};
+use ipnet::IpNet;
+use tokio::sync::mpsc;
+
+use super::Judgement;
+use super::probe::{self, Way};
+
+/// What became of a probe.
+#[derive(Debug)]
+pub struct Outcome {
+    tunnel: Id,
+    ticket: Ticket,
+    /// None: no answer.
+    took: Option<Duration>,
+}
+
+/// The probes of all tunnels.
+#[derive(Debug)]
+pub struct Probes {
+    watched: BTreeMap<Id, Watched>,
+    sender: mpsc::UnboundedSender<Outcome>,
+    outcomes: mpsc::UnboundedReceiver<Outcome>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    check: HealthCheck,
+    probe: Probe,
+    health: TunnelHealth,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        let (sender, outcomes) = mpsc::unbounded_channel();
+        Self { watched: BTreeMap::new(), sender, outcomes }
+    }
+}
+
+impl Probes {
+    /// Waits for a probe to end. Never ends while no probe does.
+    pub async fn outcome(&mut self) -> Outcome {
+        match self.outcomes.recv().await {
+            Some(outcome) => outcome,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether the health of the tunnel changed by that.
+    pub fn take(&mut self, outcome: Outcome, now: Duration) -> bool {
+        let Some(watched) = self.watched.get_mut(&outcome.tunnel) else { return false };
+        let before = watched.health.health();
+        // Without randomness the beat is regular, and everything else as it was.
+        let random = getrandom::u32().map_or(0.5, |word| f64::from(word) / f64::from(u32::MAX));
+        watched.health.handle_outcome(outcome.ticket, outcome.took, &watched.check, now, random);
+        watched.health.health() != before
+    }
+
+    /// Forgets the tunnels that are not there any more.
+    pub fn keep(&mut self, is_there: impl Fn(Id) -> bool) {
+        self.watched.retain(|id, _| is_there(*id));
+    }
+
+    /// Sends a probe if one is due, and tells how the tunnel is in the light of those before. `addresses` are those of its
+    /// interface.
+    pub fn judge(
+        &mut self,
+        tunnel: &Tunnel,
+        addresses: Option<&BTreeSet<IpNet>>,
+        itself: Judgement,
+        now: Duration,
+    ) -> Judgement {
+        let id = tunnel.meta.id;
+        let probe = tunnel.health_check.probe(&tunnel.dns).ok().flatten();
+        let (Some(probe), Some(number)) = (probe, leg_number(tunnel)) else {
+            self.watched.remove(&id);
+            return itself;
+        };
+        let watched = self.watched.entry(id).or_insert_with(|| Watched {
+            check: tunnel.health_check.clone(),
+            probe: probe.clone(),
+            health: TunnelHealth::default(),
+        });
+        if (&watched.check, &watched.probe) != (&tunnel.health_check, &probe) {
+            *watched = Watched { check: tunnel.health_check.clone(), probe, health: TunnelHealth::default() };
+        }
+        if let Some(ticket) = watched.health.handle_time(itself.usable, now) {
+            let way = Way {
+                interface: tunnel_interface(tunnel),
+                source: source(addresses, watched.probe.address()),
+                mark: Mark::OWN.0 | u32::from(number),
+            };
+            let (probe, sender) = (watched.probe.clone(), self.sender.clone());
+            let patience = Duration::from_secs(watched.check.timeout_sec.into());
+            tokio::spawn(async move {
+                let took = probe::send(&probe, &way, patience).await;
+                // Without a receiver the watcher has ended.
+                let _ = sender.send(Outcome { tunnel: id, ticket, took });
+            });
+        }
+        let not_usable = |status, health, reason| Judgement { status, health, usable: false, reason };
+        match watched.health.health() {
+            _ if !itself.usable => itself,
+            Health::Healthy => Judgement { health: Health::Healthy, ..itself },
+            Health::Unknown => not_usable(
+                TunnelStatus::Connecting,
+                Health::Unknown,
+                format!("{} has no answer yet", watched.probe),
+            ),
+            Health::Unhealthy => not_usable(
+                TunnelStatus::Degraded,
+                Health::Unhealthy,
+                format!("{} has no answer", watched.probe),
+            ),
+        }
+    }
+
+    /// Adds what was measured.
+    pub fn measured(&self, tunnel: Id, live: &mut TunnelLive) {
+        let Some(watched) = self.watched.get(&tunnel) else { return };
+        // Microseconds are as much as a round trip through a process is good for.
+        let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+        live.latency_ms = watched.health.latency().map(millis);
+        live.loss_pct = watched.health.loss_pct();
+    }
+}
+
+fn source(addresses: Option<&BTreeSet<IpNet>>, to: IpAddr) -> Option<IpAddr> {
+    let link_local = |address: &IpAddr| match address {
+        IpAddr::V4(four) => four.is_link_local(),
+        IpAddr::V6(six) => six.is_unicast_link_local(),
+    };
+    let addresses = addresses.into_iter().flatten().map(IpNet::addr);
+    let mut of_family = addresses.filter(|address| address.is_ipv6() == to.is_ipv6());
+    of_family.find(|address| !link_local(address))
+}

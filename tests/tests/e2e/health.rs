@@ -1,0 +1,199 @@
+//! Tunnels are judged by what passes through them, find their other ends by name, and follow the uplink.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use gateway_tests::name_server::{self, NameServer};
+use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::services::HTTP;
+use gateway_tests::topology::{SERVER_V4, SERVER_V6, server};
+use gateway_tests::traffic::ask;
+use gateway_tests::wait::wait_ok;
+use gateway_tests::wireguard::Exit;
+use serde_json::{Value, json};
+
+use crate::paths::path;
+use crate::{
+    BLOCKED, FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees, assert_through,
+    wait_until_through,
+};
+
+/// A tunnel object whose health is probed every second.
+pub fn probed(exit: &Exit, name: &str, kind: &str, target: &str) -> Value {
+    let mut tunnel = exit.tunnel(name);
+    tunnel["health_check"] =
+        json!({"type": kind, "target": target, "interval_sec": 1, "timeout_sec": 1, "fail": 2, "success": 2});
+    tunnel
+}
+
+/// The exit goes on answering handshakes and forwards nothing any more, or does again.
+pub fn forwards(exit: &Exit, yes: bool) {
+    exit.namespace.sysctl("net.ipv4.ip_forward", if yes { "1" } else { "0" }).expect("exit");
+    exit.namespace.sysctl("net.ipv6.conf.all.forwarding", if yes { "1" } else { "0" }).expect("exit");
+}
+
+fn wait_for_status(scene: &Scene, id: &str, status: &str) -> Value {
+    wait_ok(SOON, &format!("the tunnel to be {status}"), || {
+        let tunnel = scene.api().get(&format!("/tunnels/{id}"))?;
+        anyhow::ensure!(tunnel["status"] == status, "{tunnel}");
+        Ok(tunnel)
+    })
+    .expect("status")
+}
+
+#[test]
+fn a_tunnel_through_which_nothing_passes_is_no_way_out_however_fresh_its_handshake() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    let tv = scene.device(&network.tv).expect("device");
+    let url = format!("http://[{SERVER_V6}]/ip");
+    let ids = [
+        (&network.exit_a, "wg-a", "ping", SERVER_V4.to_string()),
+        (&network.exit_b, "wg-b", "http", url.clone()),
+    ]
+    .map(|(exit, name, kind, target)| {
+        let id = create(scene.api(), "/tunnels", &probed(exit, name, kind, &target)).expect("tunnel");
+        scene.bring_up(&id).expect("up");
+        id
+    });
+    scene.store_policy(&policy("a", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    scene.policy(&policy("b", 11, ("device", &tv), &["wg-b"])).expect("policy");
+    network.tap.reset();
+    wait_until_through(&network.laptop, &network.exit_a);
+    wait_until_through(&network.tv, &network.exit_b);
+    for (id, exit, said) in
+        [(&ids[0], &network.exit_a, format!("ping of {SERVER_V4}")), (&ids[1], &network.exit_b, url)]
+    {
+        let tunnel = wait_for_status(&scene, id, "up");
+        assert!(tunnel["latency_ms"].as_f64().is_some_and(|ms| ms > 0.0 && ms < 1000.0), "{tunnel}");
+        assert_eq!(tunnel["loss_pct"], 0.0, "{tunnel}");
+        forwards(exit, false);
+        let tunnel = wait_for_status(&scene, id, "degraded");
+        assert_eq!((&tunnel["health"], &tunnel["healthy"]), (&json!("unhealthy"), &json!(false)), "{tunnel}");
+        assert!(tunnel["loss_pct"].as_f64().is_some_and(|loss| loss > 0.0), "{tunnel}");
+        assert_eq!(tunnel["last_error"], format!("{said} has no answer"), "{tunnel}");
+    }
+    let told = scene.evaluate(&laptop).expect("evaluation");
+    assert_eq!(told["decision"], "block", "{told}");
+    assert_blocked(&network.laptop);
+    forwards(&network.exit_a, true);
+    wait_until_through(&network.laptop, &network.exit_a);
+    // Another check means another judgement: nothing is known yet, then the name server answers.
+    let mut object = scene.api().get(&format!("/tunnels/{}", ids[1])).expect("tunnel");
+    forwards(&network.exit_b, true);
+    object["health_check"]["type"] = json!("dns");
+    object["health_check"]["target"] = json!(SERVER_V4);
+    scene.api().put(&format!("/tunnels/{}", ids[1]), &object).expect("tunnel");
+    wait_until_through(&network.tv, &network.exit_b);
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn new_flows_move_within_a_probe_interval_of_the_health_change() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    let target = SERVER_V4.to_string();
+    let ids = [(&network.exit_a, "wg-a"), (&network.exit_b, "wg-b")].map(|(exit, name)| {
+        let id = create(scene.api(), "/tunnels", &probed(exit, name, "ping", &target)).expect("tunnel");
+        scene.bring_up(&id).expect("up");
+        id
+    });
+    let hops = [("vpn", "wg-a"), ("vpn", "wg-b")];
+    let failover = path("one-of", ("device", &laptop), &hops, json!({"hop_mode": "failover"}));
+    scene.policy(&failover).expect("policy");
+    network.tap.reset();
+    wait_until_through(&network.laptop, &network.exit_a);
+    let interval = Duration::from_secs(1);
+    for (yes, status, exit) in [(false, "degraded", &network.exit_b), (true, "up", &network.exit_a)] {
+        forwards(&network.exit_a, yes);
+        wait_for_status(&scene, &ids[0], status);
+        let changed = Instant::now();
+        for ipv6 in FAMILIES {
+            let moved = || {
+                let answer = ask(&network.laptop, (server(ipv6), HTTP).into(), BLOCKED);
+                anyhow::ensure!(answer.seen() == Some(exit.address(ipv6)), "{answer}");
+                Ok(())
+            };
+            wait_ok(interval, "new flows to move", moved).expect("moved");
+        }
+        assert!(changed.elapsed() < interval, "{:?}", changed.elapsed());
+    }
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn the_name_of_an_exit_is_asked_for_outside_of_the_tunnel_and_its_last_address_outlives_the_name_server() {
+    let mut scene = Scene::prepare().expect("scene");
+    let names = NameServer::start(&scene.network.internet, scene.network.exit_a.place.v4).expect("names");
+    let servers = json!({"dns": {"bootstrap_servers": [name_server::ADDRESS]}});
+    scene.daemon.configure(&servers).expect("configuration");
+    scene.daemon.start().expect("start");
+    let laptop = scene.device(&scene.network.laptop).expect("device");
+    let mut tunnel = scene.network.exit_a.tunnel("wg-a");
+    tunnel["peers"][0]["endpoint"] = json!("exit.example:51820");
+    let id = create(scene.api(), "/tunnels", &tunnel).expect("tunnel");
+    scene.bring_up(&id).expect("up");
+    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    assert_the_tap_sees(&scene, &scene.network.tv);
+    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+
+    names.answer(None);
+    scene.bring_down(&id).expect("down");
+    scene.api().act(&format!("/tunnels/{id}/up")).expect("up");
+    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    // With nothing known and nobody to ask, the policy stays closed.
+    scene.daemon.terminate().expect("stop");
+    scene.daemon.start().expect("start");
+    assert_blocked(&scene.network.laptop);
+    let before = names.asked();
+    wait_ok(SOON, "the name server to be asked again", || {
+        anyhow::ensure!(names.asked() > before, "not yet");
+        Ok(())
+    })
+    .expect("asked");
+    let told = scene.api().get(&format!("/tunnels/{id}")).expect("tunnel");
+    assert_eq!(told["healthy"], false, "{told}");
+    assert_blocked(&scene.network.laptop);
+    names.answer(Some(scene.network.exit_a.place.v4));
+    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn a_tunnel_follows_the_default_way_to_another_uplink_and_back() {
+    let (scene, second) = Scene::start_with_two_uplinks().expect("scene");
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    let mut tunnel = network.exit_a.tunnel("wg-a");
+    // Nothing but the change itself makes it speak.
+    tunnel["peers"][0]["persistent_keepalive"] = json!(0);
+    tunnel["keepalive"] = json!(0);
+    let id = create(scene.api(), "/tunnels", &tunnel).expect("tunnel");
+    scene.api().act(&format!("/tunnels/{id}/up")).expect("up");
+    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    wait_until_through(&network.laptop, &network.exit_a);
+    second.reset();
+    let exit: IpAddr = network.exit_a.address(false);
+    let arrives = |tap: &gateway_tests::tap::Tap, by: &str| {
+        wait_ok(SOON, &format!("the exit to hear from the gateway by {by}"), || {
+            let counts = tap.counts();
+            anyhow::ensure!(counts.endpoints.contains_key(&exit), "{counts}");
+            Ok(())
+        })
+        .expect("heard");
+    };
+    network.gateway.ip("link set eth0 down").expect("uplink down");
+    arrives(&second, "eth2");
+    assert_through(&network.laptop, &network.exit_a);
+    network.tap.reset();
+    let up = "link set eth0 up\naddress replace 2001:db8:113::2/64 dev eth0 nodad\n\
+              route replace default via 203.0.113.1\nroute replace default via 2001:db8:113::1";
+    network.gateway.ip(up).expect("uplink up");
+    arrives(&network.tap, "eth0");
+    assert_through(&network.laptop, &network.exit_a);
+    let (one, two) = (network.tap.counts(), second.counts());
+    assert_eq!((one.leaked.total(), two.leaked.total()), (0, 0), "{one}\n{two}");
+    assert_eq!((one.unknown.total(), two.unknown.total()), (0, 0), "{one}\n{two}");
+}
