@@ -48,14 +48,13 @@ fn service(registry: &mut Registry, open: &Open, uptime: u64) {
     let state = open.store.current();
     let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
     gauges(registry, "build_info", "The daemon; always 1", [(version, 1)]);
-    let alone = |value: u64| [(Labels::new(), number(value))];
     let seconds = Gauge::<i64>::default();
     seconds.set(number(uptime));
     registry.register_with_unit("uptime", "Since the daemon started", Unit::Seconds, seconds);
-    gauges(registry, "store_revision", "Revision of the store", alone(state.revision.0));
-    gauges(registry, "applied_revision", "Revision of the last apply", alone(state.applied.revision.0));
+    gauge(registry, "store_revision", "Revision of the store", state.revision.0);
+    gauge(registry, "applied_revision", "Revision of the last apply", state.applied.revision.0);
     let pending = u64::try_from(state.pending_policies()).unwrap_or(u64::MAX);
-    gauges(registry, "pending_policies", "Stored policies that are not applied as they are", alone(pending));
+    gauge(registry, "pending_policies", "Stored policies that are not applied as they are", pending);
     let kinds = [
         ("device", state.devices.iter().count()),
         ("routing_policy", state.routing_policies.iter().count()),
@@ -67,14 +66,10 @@ fn service(registry: &mut Registry, open: &Open, uptime: u64) {
 }
 
 fn enforcement(registry: &mut Registry, status: &Status) {
-    counters(
-        registry,
-        "reconciles",
-        "Comparisons of the kernel with the plan",
-        [(Labels::new(), status.run)],
-    );
-    let last = i64::try_from(status.duration_ms).unwrap_or(i64::MAX);
-    gauges(registry, "reconcile_milliseconds", "How long the last one took", [(Labels::new(), last)]);
+    let runs = Counter::<u64>::default();
+    runs.inc_by(status.run);
+    registry.register("reconciles", "Comparisons of the kernel with the plan", runs);
+    gauge(registry, "reconcile_milliseconds", "How long the last one took", status.duration_ms);
     let subsystems = status.subsystems.iter().map(|(name, subsystem)| {
         (vec![("subsystem", (*name).to_owned())], i64::from(subsystem.outcome.is_ok()))
     });
@@ -144,6 +139,12 @@ fn tunnels(registry: &mut Registry, open: &Open) {
     counters(registry, "tunnel_sent_bytes", "Outer bytes sent", sent);
     let restarts = live.iter().map(|(labels, live)| (labels.clone(), u64::from(live.restarts)));
     counters(registry, "tunnel_restarts", "How often a tunnel was made anew", restarts);
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
+    let gauge = Gauge::<i64>::default();
+    gauge.set(number(value));
+    registry.register(name, help, gauge);
 }
 
 fn gauges(registry: &mut Registry, name: &str, help: &str, values: impl IntoIterator<Item = (Labels, i64)>) {

@@ -100,7 +100,7 @@ async fn what_is_referred_to_stays_and_is_counted_in_every_spelling() {
     body["profile"] = profile["id"].clone();
     body["privacy_class"] = json!("ours");
     let answer = client.post("/devices", body).await;
-    assert!(answer.json()["warnings"].to_string().contains("without effect"), "{}", answer.text);
+    assert!(answer.json()["warnings"].to_string().contains("enforces nothing else"), "{}", answer.text);
     let device = answer.data();
     client.create("/routing/policies", policy_for(&device, json!({"profile": "exit"}))).await;
     for path in [format!("/references/profile/{}", id(&profile)), "/references/profile/exit".to_owned()] {
@@ -321,7 +321,10 @@ async fn a_preset_makes_the_policy_or_the_profile_that_it_is_the_beginning_of() 
     assert_eq!(answer.status, 201, "{}", answer.text);
     let made = &answer.data()["created"][0];
     assert_eq!((&made["type"], &made["name"]), (&json!("routing_policy"), &json!("films")), "{made}");
-    assert_eq!((&made["object"]["fail_policy"], &made["object"]["priority"]), (&json!("fail-open"), &json!(400)));
+    assert_eq!(
+        (&made["object"]["fail_policy"], &made["object"]["priority"]),
+        (&json!("fail-open"), &json!(400))
+    );
     let path = answer.header("location").trim_start_matches("/api/v1").to_owned();
     assert_eq!(client.get(&path).await.data()["name"], "films");
     let entry = client.last_audit().await;
