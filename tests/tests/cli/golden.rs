@@ -202,9 +202,13 @@ fn shape(value: &Value) -> String {
             }
         }
     }
-    // Which reasons were counted is up to the traffic.
+    // What was counted and sampled is up to the traffic.
     fn field(name: &str, value: &Value) -> Value {
-        if name == "verdicts" { Value::from("object") } else { of(value) }
+        match name {
+            "verdicts" => Value::from("object"),
+            "recent" => Value::from("list"),
+            _ => of(value),
+        }
     }
     let text = serde_json::to_string_pretty(&of(value)).expect("plain values");
     // What may or may not be there is one of both.

@@ -204,8 +204,8 @@ async fn prometheus_reads_the_figures_of_the_other_rows() {
     has("# EOF".to_owned());
     // Names are given by people: they cannot end a label and begin a figure.
     let mut hostile = examples::policy(2);
-    hostile["name"] = json!("x\"} 1\ngateway_up 1");
+    hostile["name"] = json!("x\"} 1\ngateway_forged 1");
     let created = client.send("POST", "/routing/policies", Some(hostile), &[]).await;
     assert!(matches!(created.status, 201 | 422), "{}", created.text);
-    assert!(!scrape().await.text.lines().any(|line| line.starts_with("gateway_up")));
+    assert!(!scrape().await.text.lines().any(|line| line.starts_with("gateway_forged")));
 }

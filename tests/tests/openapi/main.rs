@@ -25,6 +25,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 /// Rows that nothing here can make succeed, and why. They are tried all the same.
 const REFUSED: &[(&str, &str)] = &[
     ("POST /apply/revert", "a change that waits for it would bar the others: contract apply"),
+    ("POST /backup/run", "backups are off, so that no folder is written to: the suite backup"),
     ("POST /auth/setup", "there are accounts already: authz accounts"),
 ];
 

@@ -143,6 +143,9 @@ fn body(server: &Server, row: &Row) -> Option<Value> {
         (_, "/tunnels/import-wireguard") => {
             json!({"name": format!("imported-{}", number()), "config": examples::WIREGUARD_CONF})
         }
+        (_, "/tunnels/upload-ovpn") => {
+            json!({"name": format!("uploaded-{}", number()), "config": examples::OVPN})
+        }
         (Method::Delete, _) => json!({"domains": ["site.example"]}),
         (_, "/auth/login") => {
             let user = user();
