@@ -25,6 +25,7 @@ mod metrics;
 mod plan;
 mod pq_crypto;
 mod privacy;
+mod proxies;
 mod roles;
 mod routing;
 mod security;
@@ -76,15 +77,15 @@ fn add_observed<R: Resource, L: Serialize>(
     for value in shown {
         let id = value["id"].as_str().and_then(|id| id.parse().ok());
         if let Some(row) = id.and_then(|id| table.get(id)) {
-            merge(value, &json!(observe(row)));
+            merge(value, json!(observe(row)));
         }
     }
 }
 
 /// Puts the fields of one object into another.
-fn merge(into: &mut Value, fields: &Value) {
+fn merge(into: &mut Value, fields: Value) {
     if let (Value::Object(into), Value::Object(fields)) = (into, fields) {
-        into.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
+        into.extend(fields);
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::effects::bpf::is_plan_live;
+use gateway_ctl::effects::limits;
 use gateway_ctl::effects::time_sync::is_synchronised;
 use gateway_ctl::engine::{self, Engine};
 use gateway_ctl::services::backup;
@@ -82,6 +83,10 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     let mut terminate = listen_for(SignalKind::terminate())?;
     let mut interrupt = listen_for(SignalKind::interrupt())?;
     let hangup = listen_for(SignalKind::hangup())?;
+    // Each connection through a proxy takes two.
+    if let Err(error) = limits::raise_open_files() {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
     // While the store cannot be read, its post-quantum mode is not known and the default stands: whoever has to repair
     // the gateway must be able to ask it what is wrong.
     let tls = Arc::new(Tls::default());
@@ -121,10 +126,10 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         .map_err(|source| Error::Listen { address: socket.display().to_string(), source })?;
     let (stop, stopping) = watch::channel(false);
     let scheme = if secure.is_some() { "https" } else { "http" };
-    let limits = serve::Limits::default();
+    let serving = serve::Limits::default();
     let servers = [
-        serve::tcp(tcp, router.clone(), secure, limits, stopping.clone()),
-        serve::unix(unix, router, limits, stopping),
+        serve::tcp(tcp, router.clone(), secure, serving, stopping.clone()),
+        serve::unix(unix, router, serving, stopping),
     ];
     let status = match &blocked {
         None => format!("enforcing, API on {scheme}://{address}"),
@@ -187,10 +192,11 @@ async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), 
     tokio::task::spawn_blocking(move || checked.check_secrets());
     let deadman = Switch::new(store.clone(), is_synchronised).map_err(Error::Store)?;
     let enforcement = Arc::new(enforcement);
-    let ending = Notify::new();
+    let ending = Arc::new(Notify::new());
     let backup = backup::Service::new(store.clone(), tls.factory.clone());
     let tls = tls.clone();
-    Ok((Gateway::Open(Open { store, enforcement, tls, deadman, backup, ending }), config))
+    let bridge_tests = Arc::<gateway_ctl::services::bridges::Tests>::default();
+    Ok((Gateway::Open(Open { store, enforcement, tls, deadman, backup, bridge_tests, ending }), config))
 }
 
 /// Opens the store, or makes it with the tunnels of the configuration.

@@ -1,14 +1,15 @@
 //! The only HTTP handler: from a request to a row and back to a response in the envelope.
 //!
 //! The order matters: identify, charge the caller's quota, route, method, is the host ours, origin, may the caller,
-//! can it be done at all, read the body, run, record, envelope. Handlers run in a task of their own, so that a client that goes away does not cut
-//! a change in half and a panic ends one request only.
+//! can it be done at all, read the body, run, record, envelope. Changes run in a task of their own, so that a client that
+//! goes away does not cut one in half. A panic ends one request only.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body as HttpBody;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use gateway_model::Secret;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -22,7 +23,7 @@ use crate::context::{Api, Cx, Peer, Way};
 use crate::error::{ApiError, Code};
 use crate::reply::{Content, Reply};
 use crate::request::{Query, Request};
-use crate::table::{API_ROOT, Effect, Method, Row};
+use crate::table::{API_ROOT, Effect, Handler, Method, Row};
 use crate::wipe;
 
 mod body;
@@ -140,6 +141,27 @@ async fn process(
     };
     let request = Request { params, query, body, if_match, passphrase };
 
+    let reply = match row.effect {
+        Effect::Reads => read(&cx, handler, request).await?,
+        Effect::Stores(_) | Effect::Acts(_) => change(&cx, row, handler, request).await?,
+    };
+    respond(&cx, row, parts, reply)
+}
+
+/// Runs a handler that changes nothing, here and now: whoever went away needs no answer.
+async fn read(cx: &Cx, handler: Handler, request: Request) -> Result<Reply, ApiError> {
+    let cx = cx.clone();
+    let answer = AssertUnwindSafe(async move { handler(cx, request).await }).catch_unwind();
+    match tokio::time::timeout(HANDLER_TIMEOUT, answer).await {
+        Ok(Ok(result)) => result,
+        // What it said is in the log already.
+        Ok(Err(_)) => Err(ApiError::internal(&std::io::Error::other("a handler panicked"))),
+        Err(_) => Err(too_slow()),
+    }
+}
+
+/// Runs a handler that changes something in a task of its own, and has its failure recorded.
+async fn change(cx: &Cx, row: &Row, handler: Handler, request: Request) -> Result<Reply, ApiError> {
     let acts = matches!(row.effect, Effect::Acts(_));
     let task_cx = cx.clone();
     let task = tokio::spawn(async move {
@@ -159,21 +181,22 @@ async fn process(
             }
         }
     });
-    let reply = match tokio::time::timeout(HANDLER_TIMEOUT, task).await {
-        Ok(Ok(result)) => result?,
+    match tokio::time::timeout(HANDLER_TIMEOUT, task).await {
+        Ok(Ok(result)) => result,
         Ok(Err(panic)) => {
             let error = ApiError::internal(&panic);
             cx.record_failure(&error).await;
-            return Err(error);
+            Err(error)
         }
-        Err(_) => {
-            return Err(ApiError::new(
-                Code::UpstreamTimeout,
-                "The gateway is still at work on this; its outcome will show in the status and the audit log.",
-            ));
-        }
-    };
-    respond(&cx, row, parts, reply)
+        Err(_) => Err(too_slow()),
+    }
+}
+
+fn too_slow() -> ApiError {
+    ApiError::new(
+        Code::UpstreamTimeout,
+        "The gateway is still at work on this; its outcome will show in the status and the audit log.",
+    )
 }
 
 /// Everything that can be against a request before its body is looked at.
@@ -212,9 +235,10 @@ fn respond(cx: &Cx, row: &Row, parts: &Parts, reply: Reply) -> Result<Response<H
     }
     let (content_type, body) = match reply.content {
         Content::Data(data) => {
-            let bytes = serde_json::to_vec(&Reply::envelope(&data, &reply.warnings))
-                .map_err(|error| ApiError::internal(&error))?;
+            let bytes =
+                Reply::envelope(&data, &reply.warnings).map_err(|error| ApiError::internal(&error))?;
             let tag = match &reply.etag {
+                Some(tag) if reply.observed => format!("\"{tag}.{}\"", conditional::digest(&bytes)),
                 Some(tag) => format!("\"{tag}\""),
                 None => conditional::weak_tag(&bytes),
             };

@@ -3,7 +3,8 @@
 //! The engine is behind a trait so that the API can be had without a kernel. [`Detached`] is such a gateway: it
 //! compiles, explains and stores, enforces nothing, and says so.
 
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::net::IpAddr;
 use std::path::Path;
@@ -16,13 +17,18 @@ use gateway_core::facts::Facts;
 use gateway_core::network::{Network, UplinkSettings};
 use gateway_ctl::clock::{SharedClock, SystemClock};
 use gateway_ctl::effects::bpf::{self, AttachMode, Counters};
+use gateway_ctl::effects::proxy::RelayStatus;
+use gateway_ctl::effects::transport::{Connection, Seen as TransportsSeen};
 use gateway_ctl::engine::{self, Engine};
 use gateway_ctl::reconcile::{Reason, Status, Stopped};
 use gateway_ctl::services::backup;
+use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::Switch;
+use gateway_ctl::services::proxies::Seen as ProxiesSeen;
 use gateway_ctl::services::tunnels::Seen;
 use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
 use gateway_model::kinds::device::DeviceLive;
+use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
 use gateway_model::kinds::routing_policy::{Hits, Hop, PolicyLive, PolicyStatus};
 use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
@@ -51,8 +57,9 @@ pub struct Open {
     pub tls: Arc<Tls>,
     pub deadman: Switch,
     pub backup: Arc<backup::Service>,
+    pub bridge_tests: Arc<bridges::Tests>,
     /// Told when the daemon is to end by itself.
-    pub ending: Notify,
+    pub ending: Arc<Notify>,
 }
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -77,8 +84,27 @@ pub trait Enforcement: Send + Sync {
     /// Tunnels as last looked at.
     fn tunnels(&self) -> Arc<Seen>;
 
+    /// Proxies as last looked at.
+    fn proxies(&self) -> Arc<ProxiesSeen>;
+
+    /// What goes through the proxies now.
+    fn relayed(&self) -> RelayStatus;
+
+    /// Transport bridges as they are, by the id of the tunnel that each carries.
+    fn transports(&self) -> Arc<TransportsSeen>;
+
     /// Packets and bytes by the number of the policy.
-    fn hits(&self) -> BTreeMap<u32, Hits>;
+    fn hits(&self, policy: u32) -> Hits;
+
+    /// Flows with a packet in the last so many seconds, by the number of their policy and their leg.
+    fn flows_by_leg(&self, _seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, bpf::Error> {
+        Ok(BTreeMap::new())
+    }
+
+    /// How many new flows a minute drew a leg, by the number of the policy.
+    fn turns_per_minute(&self) -> BTreeMap<u32, f64> {
+        BTreeMap::new()
+    }
 
     /// Generation of the plan that is live in the kernel; 0 at rest.
     fn generation(&self) -> Result<u32, bpf::Error>;
@@ -115,32 +141,30 @@ pub struct Counted {
     pub recent: Vec<bpf::Event>,
 }
 
-/// Objects at work, as the API shows them.
-#[derive(Clone, Debug)]
-pub struct Observed {
+/// Objects at work, as the API shows them. What is costly to know of policies is asked for when one is shown.
+pub struct Observed<'a> {
+    enforcement: &'a dyn Enforcement,
     facts: Arc<Facts>,
     seen: Arc<Seen>,
-    policies: BTreeMap<Id, PolicyLive>,
+    proxies: Arc<ProxiesSeen>,
+    transports: Arc<TransportsSeen>,
     compiled: Arc<Compiled>,
+    status: Arc<Status>,
+    places: OnceCell<HashMap<Id, usize>>,
 }
 
-impl Observed {
-    fn of(enforcement: &dyn Enforcement) -> Self {
-        let compiled = enforcement.compiled();
-        let status = enforcement.status().borrow().clone();
-        let hits = enforcement.hits();
-        // A plan that is not in the kernel steers nothing.
-        let installed = enforcement.attached().is_some()
-            && status.subsystems.get("dataplane").is_some_and(|dataplane| dataplane.outcome.is_ok());
-        let live = |policy: &CompiledPolicy| PolicyLive {
-            routing: installed,
-            status: if installed { policy.status } else { PolicyStatus::Error },
-            compiled_at: (status.run > 0).then_some(status.started),
-            hits: hits.get(&policy.number).copied().unwrap_or_default(),
-            active_hop: policy.active_hop.clone().filter(|_| installed),
-        };
-        let policies = compiled.policies.iter().map(|policy| (policy.id, live(policy))).collect();
-        Self { facts: enforcement.facts(), seen: enforcement.tunnels(), policies, compiled }
+impl<'a> Observed<'a> {
+    fn of(enforcement: &'a dyn Enforcement) -> Self {
+        Self {
+            enforcement,
+            facts: enforcement.facts(),
+            seen: enforcement.tunnels(),
+            proxies: enforcement.proxies(),
+            transports: enforcement.transports(),
+            compiled: enforcement.compiled(),
+            status: enforcement.status().borrow().clone(),
+            places: OnceCell::new(),
+        }
     }
 
     pub fn device(&self, device: &Device) -> DeviceLive {
@@ -168,13 +192,55 @@ impl Observed {
         live
     }
 
+    pub fn proxy(&self, proxy: &Proxy) -> ProxyLive {
+        let status = if proxy.enabled { ProxyStatus::Unknown } else { ProxyStatus::Disabled };
+        let unseen = ProxyLive { status, ..ProxyLive::default() };
+        self.proxies.proxies.get(&proxy.meta.id).cloned().unwrap_or(unseen)
+    }
+
+    /// The bridge that carries a tunnel; nothing if none is at work.
+    pub fn transport(&self, tunnel: Id) -> Option<&Connection> {
+        self.transports.get(&tunnel.to_string())
+    }
+
+    /// How a segment is at work; nothing where nothing is enforced.
+    pub fn segment(&self, bridge: Id) -> Option<PolicyStatus> {
+        let compiled = self.compiled.policies.iter().find(|policy| policy.id == bridge);
+        let live = self.at_work(compiled.filter(|_| self.is_enforced())?);
+        let finding = self.compiled.findings.iter().any(|finding| finding.policy == Some(bridge));
+        Some(if finding { PolicyStatus::Error } else { live.status })
+    }
+
+    /// Whether anything of the plan is in a kernel.
+    pub fn is_enforced(&self) -> bool {
+        self.enforcement.attached().is_some()
+    }
+
     pub fn peer(&self, tunnel: &Tunnel, key: &PublicKey) -> PeerLive {
         self.seen.peers.get(&(tunnel.meta.id, *key.bytes())).cloned().unwrap_or_default()
     }
 
     /// A policy that is not in force is `disabled`.
     pub fn policy(&self, policy: &RoutingPolicy) -> PolicyLive {
-        self.policies.get(&policy.meta.id).cloned().unwrap_or_default()
+        let all = &self.compiled.policies;
+        let places =
+            self.places.get_or_init(|| all.iter().enumerate().map(|(n, policy)| (policy.id, n)).collect());
+        let compiled = places.get(&policy.meta.id).and_then(|place| all.get(*place));
+        compiled.map(|policy| self.at_work(policy)).unwrap_or_default()
+    }
+
+    fn at_work(&self, policy: &CompiledPolicy) -> PolicyLive {
+        let dataplane = self.status.subsystems.get("dataplane");
+        // A plan that is not in the kernel steers nothing.
+        let installed = self.enforcement.attached().is_some()
+            && dataplane.is_some_and(|dataplane| dataplane.outcome.is_ok());
+        PolicyLive {
+            routing: installed,
+            status: if installed { policy.status } else { PolicyStatus::Error },
+            compiled_at: (self.status.run > 0).then_some(self.status.started),
+            hits: self.enforcement.hits(policy.number),
+            active_hop: policy.active_hop.clone().filter(|_| installed),
+        }
     }
 
     /// Whether new flows of the policy take this hop.
@@ -200,7 +266,7 @@ impl Open {
         self.store.clock().now()
     }
 
-    pub fn observed(&self) -> Observed {
+    pub fn observed(&self) -> Observed<'_> {
         Observed::of(self.enforcement.as_ref())
     }
 
@@ -255,7 +321,8 @@ impl Gateway {
         tls.adopt(&store);
         let deadman = Switch::new(store.clone(), || true)?;
         let backup = backup::Service::new(store.clone(), tls.factory.clone());
-        Ok(Gateway::Open(Open { store, enforcement, tls, deadman, backup, ending: Notify::new() }))
+        let (bridge_tests, ending) = (Arc::<bridges::Tests>::default(), Arc::new(Notify::new()));
+        Ok(Gateway::Open(Open { store, enforcement, tls, deadman, backup, bridge_tests, ending }))
     }
 
     /// Writes an audit entry for an attempt.
@@ -354,8 +421,28 @@ impl Enforcement for Engine {
         Engine::tunnels(self)
     }
 
-    fn hits(&self) -> BTreeMap<u32, Hits> {
-        Engine::hits(self)
+    fn proxies(&self) -> Arc<ProxiesSeen> {
+        Engine::proxies(self)
+    }
+
+    fn relayed(&self) -> RelayStatus {
+        Engine::relayed(self)
+    }
+
+    fn transports(&self) -> Arc<TransportsSeen> {
+        Engine::transports(self)
+    }
+
+    fn hits(&self, policy: u32) -> Hits {
+        Engine::hits(self, policy)
+    }
+
+    fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, bpf::Error> {
+        Engine::flows_by_leg(self, seconds)
+    }
+
+    fn turns_per_minute(&self) -> BTreeMap<u32, f64> {
+        Engine::turns_per_minute(self)
     }
 
     fn generation(&self) -> Result<u32, bpf::Error> {
@@ -434,8 +521,20 @@ impl Enforcement for Detached {
         Arc::default()
     }
 
-    fn hits(&self) -> BTreeMap<u32, Hits> {
-        BTreeMap::new()
+    fn proxies(&self) -> Arc<ProxiesSeen> {
+        Arc::default()
+    }
+
+    fn relayed(&self) -> RelayStatus {
+        RelayStatus::default()
+    }
+
+    fn transports(&self) -> Arc<TransportsSeen> {
+        Arc::default()
+    }
+
+    fn hits(&self, _: u32) -> Hits {
+        Hits::default()
     }
 
     fn generation(&self) -> Result<u32, bpf::Error> {

@@ -4,7 +4,7 @@ use gateway_model::Warning;
 use http::{HeaderValue, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::ApiError;
 
@@ -16,6 +16,8 @@ pub struct Reply {
     pub warnings: Vec<Warning>,
     /// Without the quotes.
     pub etag: Option<String>,
+    /// A digest of what is sent belongs to the tag: it can change without the revision.
+    pub observed: bool,
     /// `X-Total-Count`
     pub total: Option<usize>,
     /// Path below the API root.
@@ -24,6 +26,14 @@ pub struct Reply {
     pub subject: Option<String>,
     /// `Set-Cookie`
     pub cookie: Option<HeaderValue>,
+}
+
+/// The JSON body of every success.
+#[derive(Serialize)]
+struct Envelope<'a> {
+    data: &'a Value,
+    #[serde(skip_serializing_if = "<[Warning]>::is_empty")]
+    warnings: &'a [Warning],
 }
 
 #[derive(Debug)]
@@ -47,6 +57,7 @@ impl Reply {
             content,
             warnings: Vec::new(),
             etag: None,
+            observed: false,
             total: None,
             location: None,
             subject: None,
@@ -55,8 +66,8 @@ impl Reply {
     }
 
     /// The JSON body of the envelope.
-    pub fn envelope(data: &Value, warnings: &[Warning]) -> Value {
-        if warnings.is_empty() { json!({"data": data}) } else { json!({"data": data, "warnings": warnings}) }
+    pub fn envelope(data: &Value, warnings: &[Warning]) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&Envelope { data, warnings })
     }
 }
 

@@ -2,6 +2,9 @@
 
 use crate::wire::{Address, CHOICE_SLOTS, Choice, Sticky};
 
+/// Uplinks have the numbers before, tunnels those from here on.
+pub const FIRST_TUNNEL: u8 = 16;
+
 /// Chooses a leg; a flow keeps what it has if that is offered still, or kept for such flows. `turn` is taken only when a new flow draws one; `hash` stands for the source (and
 /// destination) of sticky policies; `previous` is the leg of a flow that is judged anew.
 #[inline(always)]
@@ -16,7 +19,7 @@ pub fn choose(
     if count == 0 {
         return None;
     }
-    if previous != 0 && has(choice, count + choice.kept as u32, previous) {
+    if offers(choice, previous) {
         return Some(previous);
     }
     let place = match sticky {
@@ -25,6 +28,12 @@ pub fn choose(
         Sticky::SourceDestination => hash(true) % count,
     };
     Some(leg_at(choice, place))
+}
+
+/// Whether a flow that has a leg may stay on it.
+#[inline(always)]
+pub fn offers(choice: &Choice, leg: u8) -> bool {
+    leg != 0 && choice.count != 0 && has(choice, choice.count as u32 + choice.kept as u32, leg)
 }
 
 /// The leg at a place, by shifting: the verifier does not follow a modulo into an array index.
@@ -76,10 +85,16 @@ fn mix(mut hash: u32, address: &Address) -> u32 {
 /// Spreads weighted legs over at most [`CHOICE_SLOTS`] places, evenly interleaved. Equal weights
 /// give each leg one place, so that the round robin is exact.
 pub fn spread(weighted: &[(u8, u32)]) -> Choice {
+    spread_over(weighted, CHOICE_SLOTS)
+}
+
+/// The same over fewer places, which leaves room for legs that are only kept.
+pub fn spread_over(weighted: &[(u8, u32)], room: usize) -> Choice {
+    let room = room.clamp(1, CHOICE_SLOTS);
     let mut legs = [0u8; CHOICE_SLOTS];
     let mut weights = [0u32; CHOICE_SLOTS];
     let mut n = 0;
-    for (leg, weight) in weighted.iter().take(CHOICE_SLOTS) {
+    for (leg, weight) in weighted.iter().take(room) {
         if *weight > 0 {
             legs[n] = *leg;
             weights[n] = *weight;
@@ -98,8 +113,8 @@ pub fn spread(weighted: &[(u8, u32)]) -> Choice {
         *w /= divisor;
         total += u64::from(*w);
     }
-    if total > CHOICE_SLOTS as u64 {
-        scale(&mut weights[..n], total);
+    if total > room as u64 {
+        scale(&mut weights[..n], total, room as u64);
         total = weights[..n].iter().map(|w| u64::from(*w)).sum();
     }
     // Smooth weighted round robin: each place goes to the leg that is most behind.
@@ -119,15 +134,15 @@ pub fn spread(weighted: &[(u8, u32)]) -> Choice {
     Choice::legs(&places[..total as usize])
 }
 
-/// Shrinks weights so that they add up to at most [`CHOICE_SLOTS`], each keeping at least one place.
-fn scale(weights: &mut [u32], total: u64) {
+/// Shrinks weights so that they add up to no more than there is room, each keeping at least one place.
+fn scale(weights: &mut [u32], total: u64, room: u64) {
     for w in weights.iter_mut() {
-        let scaled = u64::from(*w) * CHOICE_SLOTS as u64 / total;
+        let scaled = u64::from(*w) * room / total;
         *w = u32::try_from(scaled.max(1)).unwrap_or(1);
     }
     loop {
         let sum: u64 = weights.iter().map(|w| u64::from(*w)).sum();
-        if sum <= CHOICE_SLOTS as u64 {
+        if sum <= room {
             return;
         }
         if let Some(largest) = weights.iter_mut().max() {

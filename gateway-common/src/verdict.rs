@@ -106,7 +106,7 @@ pub enum Reason {
     PolicyLeg = 10,
     /// A policy sends it the default way.
     PolicyDirect = 11,
-    /// A policy rejects it: no way of it is usable, or it has none.
+    /// A policy rejects it: no way of it is usable, it has none, or its proxy does not take such traffic.
     PolicyReject = 12,
     /// A policy drops it.
     PolicyDrop = 13,
@@ -120,6 +120,10 @@ pub enum Reason {
     GuardUnauthorised = 17,
     /// It claims to come from the gateway itself, or from a broadcast address.
     Spoofed = 18,
+    /// A policy chose a proxy.
+    PolicyProxy = 19,
+    /// The tunnel in which the connection began takes it no longer; elsewhere it would come from another address.
+    PolicyReset = 20,
 }
 
 impl Reason {
@@ -145,12 +149,14 @@ impl Reason {
             Reason::GuardUnmarked => "guard_unmarked",
             Reason::GuardUnauthorised => "guard_unauthorised",
             Reason::Spoofed => "spoofed",
+            Reason::PolicyProxy => "policy_proxy",
+            Reason::PolicyReset => "policy_reset",
         }
     }
 
     pub const fn from_wire(value: u8) -> Option<Reason> {
         use Reason::*;
-        const ALL: [Reason; 19] = [
+        const ALL: [Reason; 21] = [
             NotIp,
             Malformed,
             Resting,
@@ -170,6 +176,8 @@ impl Reason {
             GuardUnmarked,
             GuardUnauthorised,
             Spoofed,
+            PolicyProxy,
+            PolicyReset,
         ];
         if (value as usize) < ALL.len() { Some(ALL[value as usize]) } else { None }
     }
@@ -345,20 +353,56 @@ fn carry_out<E: Environment>(
 ) {
     v.policy = action.policy;
     let choice = if packet.ipv6 { &action.v6 } else { &action.v4 };
-    match choice.kind() {
+    let mut kind = choice.kind();
+    if matches!(kind, ChoiceKind::Proxy) && !proxy_takes(action, choice, packet) {
+        kind = action.rest();
+    }
+    if is_stranded(kind, choice, packet, previous) {
+        // It still belongs to its leg: if that comes back before the client has heard of the reset, it goes on.
+        v.leg = previous;
+        v.set(Action::Mark, Reason::PolicyReset, Mark::RESET.0);
+        return;
+    }
+    match kind {
         ChoiceKind::Drop => {}
         ChoiceKind::Reject => v.set(Action::Mark, Reason::PolicyReject, Mark::REJECT.0),
         ChoiceKind::Direct => v.set(Action::Mark, Reason::PolicyDirect, Mark::DIRECT.0),
-        ChoiceKind::Legs => {
+        ChoiceKind::Legs | ChoiceKind::Proxy => {
             let hash = |both: bool| hop::address_hash(&packet.source, both.then_some(&packet.destination));
             let sticky = Sticky::from_wire(action.sticky);
             if let Some(leg) = hop::choose(choice, sticky, hash, previous, || environment.turn(action.policy))
             {
                 v.leg = leg;
-                v.set(Action::Mark, Reason::PolicyLeg, Mark::leg(leg).0);
+                if matches!(kind, ChoiceKind::Proxy) {
+                    let silent = matches!(action.rest(), ChoiceKind::Drop);
+                    v.set(Action::Mark, Reason::PolicyProxy, Mark::proxy(choice.proxy, leg, silent).0);
+                } else if leg != 0 {
+                    // The default way to a proxy is no way for what the proxy does not take.
+                    v.set(Action::Mark, Reason::PolicyLeg, Mark::leg(leg).0);
+                }
             }
         }
     }
+}
+
+/// Whether a connection has lost the tunnel in which it began while the policy has another way for new ones. Its server
+/// would not know it by another address, so its client is told to connect anew.
+#[inline(always)]
+fn is_stranded(kind: ChoiceKind, choice: &Choice, packet: &IpPacket, previous: u8) -> bool {
+    if previous < hop::FIRST_TUNNEL || packet.protocol != TCP || packet.opening {
+        return false;
+    }
+    match kind {
+        ChoiceKind::Direct => true,
+        ChoiceKind::Legs => !hop::offers(choice, previous),
+        ChoiceKind::Drop | ChoiceKind::Reject | ChoiceKind::Proxy => false,
+    }
+}
+
+/// A proxy carries connections, and datagrams if it offers that; nothing else.
+#[inline(always)]
+fn proxy_takes(action: &ActionValue, choice: &Choice, packet: &IpPacket) -> bool {
+    choice.proxy != 0 && (packet.protocol == TCP || packet.protocol == UDP && action.proxy_takes_udp())
 }
 
 /// The device a packet comes from: its MAC address decides, else its address.
@@ -431,21 +475,33 @@ fn best_rank<E: Environment>(
     if vlan != 0 {
         rank = least(rank, environment.vlan(&VlanKey { slot, vlan, _pad: 0 }));
     }
+    rank = if packet.ipv6 {
+        least(rank, environment.source6(&Prefix6 { slot, address: packet.source }))
+    } else {
+        least(rank, environment.source4(&Prefix4 { slot, address: packet.source.last() }))
+    };
+    rank = by_destination(packet, slot, rank, environment);
+    let list = device.flags >> LIST_SHIFT;
+    if list == 0 { rank } else { by_destination(packet, slot_of_list(slot, list), rank, environment) }
+}
+
+/// The least of a rank and those of the destination: in the plan, or in a device's own list.
+#[inline(always)]
+fn by_destination<E: Environment>(packet: &IpPacket, slot: u32, mut rank: u32, environment: &E) -> u32 {
     let port = packet.destination_port;
     if packet.ipv6 {
-        rank = least(rank, environment.source6(&Prefix6 { slot, address: packet.source }));
-        rank = least(rank, environment.destination6(&Prefix6 { slot, address: packet.destination }));
+        let address = packet.destination;
+        rank = least(rank, environment.destination6(&Prefix6 { slot, address }));
         if packet.has_ports() {
-            let key = PortPrefix6 { slot: slot as u16, port, address: packet.destination };
-            rank = least(rank, environment.destination_port6(&key));
+            rank =
+                least(rank, environment.destination_port6(&PortPrefix6 { slot: slot as u16, port, address }));
         }
     } else {
-        rank = least(rank, environment.source4(&Prefix4 { slot, address: packet.source.last() }));
         let address = packet.destination.last();
         rank = least(rank, environment.destination4(&Prefix4 { slot, address }));
         if packet.has_ports() {
-            let key = PortPrefix4 { slot: slot as u16, port, address };
-            rank = least(rank, environment.destination_port4(&key));
+            rank =
+                least(rank, environment.destination_port4(&PortPrefix4 { slot: slot as u16, port, address }));
         }
     }
     rank

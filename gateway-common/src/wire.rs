@@ -8,14 +8,15 @@ mod flow;
 mod mark;
 mod policy;
 
-pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, Sticky};
+pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, PROXY_TAKES_UDP, Sticky};
 pub use address::{Address, Mac};
 pub use event::{COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use flow::{FlowKey, FlowValue, Fragment, MOMENT_SHIFT, ShortFlowKey};
 pub use mark::Mark;
 pub use policy::{
-    AddressKey, AuthorisedKey, DeviceValue, InterfaceKey, InterfaceValue, LocalKind, LocalValue, MacKey,
-    PREFIX_BASE, PlanValue, PortPrefix4, PortPrefix6, Prefix4, Prefix6, VlanKey, device_flags, plan_flags,
+    AddressKey, AuthorisedKey, DeviceValue, InterfaceKey, InterfaceValue, LIST_SHIFT, LISTS, LocalKind,
+    LocalValue, MacKey, PREFIX_BASE, PlanValue, PortPrefix4, PortPrefix6, Prefix4, Prefix6, VlanKey,
+    device_flags, list_of_slot, plan_flags, slot_of_list,
 };
 
 /// Number of a plan slot: 0 is the resting state (no plan), 1 and 2 are the two plans.

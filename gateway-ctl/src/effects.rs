@@ -6,18 +6,22 @@
 pub mod address;
 pub mod backend;
 pub mod bpf;
+pub mod limits;
 pub mod link;
 pub mod mem;
 pub mod netlink;
 pub mod nft;
+pub mod nudge;
 pub mod observe;
 pub mod openvpn;
 pub mod programs;
+pub mod proxy;
 pub mod route;
 pub mod rule;
 pub mod step;
 pub mod sysctl;
 pub mod time_sync;
+pub mod transport;
 pub mod wireguard;
 
 pub use backend::{Backend, DriftEntry, Failure, Outcome};

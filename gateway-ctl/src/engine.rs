@@ -19,15 +19,21 @@ use tokio::task::JoinHandle;
 use crate::effects::bpf::{AttachMode, Counters, Event, Programs};
 use crate::effects::observe::{Observer, Seen as Changes};
 use crate::effects::openvpn::OpenVpn;
+use crate::effects::proxy::{Relay, RelayStatus};
+use crate::effects::transport::{Seen as TransportsSeen, Transports};
 use crate::effects::wireguard::{Engine as WireGuardEngine, WireGuard};
 use crate::effects::{Netlink, bpf, netlink};
 use crate::reconcile::{
-    self, Existing, Handle, Kernel, KernelDataplane, Observe, Processes, Reason, Settings, Status, Stopped,
-    Subsystems, Tunnels as TunnelBackend, base_block,
+    self, Existing, Handle, Kernel, KernelDataplane, Observe, Processes, Proxies as ProxyBackend, Reason,
+    Settings, Status, Stopped, Subsystems, Transports as TransportBackend, Tunnels as TunnelBackend,
+    base_block,
 };
 use crate::services::confirm;
 use crate::services::events::{self, Recent};
+use crate::services::proxies::{Proxies, Seen as ProxiesSeen};
+use crate::services::stranded;
 use crate::services::tunnels::{Seen as TunnelsSeen, Tunnels};
+use crate::services::turns::{self, Turns};
 use crate::store::Store;
 
 /// What the engine is told at start.
@@ -71,7 +77,11 @@ pub struct Engine {
     handle: Handle,
     compiled: Arc<Mutex<Arc<Compiled>>>,
     tunnels: watch::Receiver<Arc<TunnelsSeen>>,
+    relay: Arc<Relay>,
+    proxies: watch::Receiver<Arc<ProxiesSeen>>,
+    transports: Arc<Transports>,
     recent: Recent,
+    turns: Turns,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -94,12 +104,27 @@ impl Engine {
         let dataplane = KernelDataplane::new(programs);
         let wireguard = Arc::new(WireGuard::new().await);
         let openvpn = Arc::new(OpenVpn::new(config.runtime_dir.join("openvpn")));
-        let (watcher, tunnels) = Tunnels::new(store.clone(), wireguard.clone(), openvpn.clone());
+        let transports = Arc::new(Transports::default());
+        let devices = (wireguard.clone(), openvpn.clone(), transports.clone());
+        let (watcher, tunnels) = Tunnels::new(store.clone(), devices);
         let watcher = watcher.with_name_servers(config.bootstrap_servers.clone());
+        let relay = Arc::new(Relay::default());
+        let (proxy_watcher, proxies) = Proxies::new(store.clone(), relay.clone());
         let observer = Observer::new(netlink.clone())?;
-        let observation = Observation { observer, lan, tunnels: tunnels.clone() };
-        let kernel =
-            Kernel::new(netlink, TunnelBackend::new(wireguard.clone()), Processes::new(openvpn.clone()));
+        let observation = Observation {
+            observer,
+            lan,
+            tunnels: tunnels.clone(),
+            proxies: proxies.clone(),
+            transports: transports.clone(),
+        };
+        let backends = (
+            TunnelBackend::new(wireguard.clone()),
+            Processes::new(openvpn.clone()),
+            ProxyBackend::new(relay.clone()),
+            TransportBackend::new(transports.clone()),
+        );
+        let kernel = Kernel::new(netlink, backends);
         let compiled: Arc<Mutex<Arc<Compiled>>> = Arc::default();
         let lower = {
             let (store, network, compiled) = (store.clone(), config.network.clone(), compiled.clone());
@@ -120,13 +145,43 @@ impl Engine {
             Settings { interval: config.interval },
         );
         let revisions = tokio::spawn(wake_on_change(store.watch(), handle.clone()));
+        let connections = tokio::spawn(wake_on_connections(transports.seen(), handle.clone()));
         let watching = tokio::spawn(watcher.run(handle.clone()));
+        let probing = tokio::spawn(proxy_watcher.run(handle.clone()));
         let recent = Recent::default();
         let reading = tokio::spawn(events::run(dataplane.clone(), recent.clone()));
         let confirming = tokio::spawn(confirm::run(store.clone()));
-        let tasks = vec![looping, revisions, watching, reading, confirming];
+        let turns = Turns::default();
+        let (numbers, counting) = (handle.compiled(), turns.clone());
+        let reminding = tokio::spawn(stranded::run(dataplane.clone(), handle.clone()));
+        let sampling = tokio::spawn(turns::run(dataplane.clone(), numbers, counting));
+        let tasks = vec![
+            looping,
+            revisions,
+            connections,
+            watching,
+            probing,
+            reading,
+            confirming,
+            sampling,
+            reminding,
+        ];
         handle.run_now(Reason::Start).await?;
-        Ok(Engine { config, dataplane, wireguard, openvpn, handle, compiled, tunnels, recent, tasks })
+        Ok(Engine {
+            config,
+            dataplane,
+            wireguard,
+            openvpn,
+            handle,
+            compiled,
+            tunnels,
+            relay,
+            proxies,
+            transports,
+            recent,
+            turns,
+            tasks,
+        })
     }
 
     /// Runs the loop now and tells what came of it.
@@ -160,6 +215,20 @@ impl Engine {
         self.tunnels.borrow().clone()
     }
 
+    pub fn proxies(&self) -> Arc<ProxiesSeen> {
+        self.proxies.borrow().clone()
+    }
+
+    /// What goes through the proxies now.
+    pub fn relayed(&self) -> RelayStatus {
+        self.relay.status()
+    }
+
+    /// Transport bridges as they are, by the id of the tunnel that each carries.
+    pub fn transports(&self) -> Arc<TransportsSeen> {
+        self.transports.seen().borrow().clone()
+    }
+
     /// How the programs are attached.
     pub fn attach_mode(&self) -> AttachMode {
         AttachMode::of_this_kernel()
@@ -174,14 +243,21 @@ impl Engine {
         self.dataplane.with(|programs| programs.generation())
     }
 
-    /// Packets and bytes by the number of the policy, for the policies in force.
-    pub fn hits(&self) -> BTreeMap<u32, Hits> {
-        let compiled = self.compiled();
-        self.dataplane.with(|programs| {
-            let count = |number: u32| programs.policy_counters(number).unwrap_or_default();
-            let hits = |counters: Counters| Hits { packets: counters.packets, bytes: counters.bytes };
-            compiled.policies.iter().map(|policy| (policy.number, hits(count(policy.number)))).collect()
-        })
+    /// What was counted for a policy, by its number.
+    pub fn hits(&self, number: u32) -> Hits {
+        let counters = self.dataplane.with(|programs| programs.policy_counters(number));
+        let Counters { packets, bytes } = counters.unwrap_or_default();
+        Hits { packets, bytes }
+    }
+
+    /// Flows with a packet in the last so many seconds, by the number of their policy and their leg.
+    pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, bpf::Error> {
+        self.dataplane.with(|programs| programs.flows_by_leg(seconds))
+    }
+
+    /// How many new flows a minute drew a leg, by the number of the policy.
+    pub fn turns_per_minute(&self) -> BTreeMap<u32, f64> {
+        self.turns.per_minute()
     }
 
     pub fn counted(&self) -> Result<Counted, bpf::Error> {
@@ -218,9 +294,9 @@ impl Engine {
 
     /// Ends the loop, the watchers and the processes of tunnels; what is in the kernel stays.
     pub async fn stop(self) {
-        let Engine { handle, tunnels, tasks, openvpn, .. } = self;
+        let Engine { handle, tunnels, proxies, tasks, openvpn, .. } = self;
         openvpn.stop().await;
-        drop((handle, tunnels));
+        drop((handle, tunnels, proxies));
         for task in tasks {
             task.abort();
             // Aborted or done: both are the end.
@@ -262,17 +338,27 @@ async fn wake_on_change(mut revisions: watch::Receiver<u64>, handle: Handle) {
     }
 }
 
+async fn wake_on_connections(mut seen: watch::Receiver<Arc<TransportsSeen>>, handle: Handle) {
+    while seen.changed().await.is_ok() {
+        handle.wake(Reason::Facts);
+    }
+}
+
 /// Facts from the kernel and from the watched tunnels.
 struct Observation {
     observer: Observer,
     lan: Vec<String>,
     tunnels: watch::Receiver<Arc<TunnelsSeen>>,
+    proxies: watch::Receiver<Arc<ProxiesSeen>>,
+    transports: Arc<Transports>,
 }
 
 impl Observe for Observation {
     async fn facts(&self) -> Result<Facts, netlink::Error> {
         let mut facts = self.observer.facts(|name| self.lan.iter().any(|lan| lan == name)).await?;
         self.tunnels.borrow().enrich(&mut facts);
+        self.proxies.borrow().enrich(&mut facts);
+        self.transports.enrich(&mut facts);
         Ok(facts)
     }
 

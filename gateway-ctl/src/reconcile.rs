@@ -9,7 +9,9 @@ mod host;
 mod looping;
 mod openvpn;
 mod order;
+mod proxies;
 mod status;
+mod transports;
 mod wake;
 mod wireguard;
 
@@ -26,7 +28,9 @@ pub use host::{Host, Kernel};
 pub use looping::{Handle, Settings, Stopped, start};
 pub use openvpn::Processes;
 pub use order::Subsystems;
+pub use proxies::Proxies;
 pub use status::{DriftItem, Severity, Status, Subsystem};
+pub use transports::Transports;
 pub use wake::Reason;
 pub use wireguard::{Tunnels, WireGuardState};
 

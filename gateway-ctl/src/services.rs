@@ -1,7 +1,11 @@
 //! What runs beside the reconcile loop and watches or serves something.
 
 pub mod backup;
+pub mod bridges;
 pub mod confirm;
 pub mod deadman;
 pub mod events;
+pub mod proxies;
+pub mod stranded;
 pub mod tunnels;
+pub mod turns;

@@ -5,6 +5,7 @@
 //! Only `bpf_run` links against the daemon's code: it runs the kernel programs without a daemon.
 
 pub mod bpf_run;
+pub mod crowd;
 pub mod daemon;
 pub mod documented;
 pub mod examples;
@@ -16,9 +17,11 @@ pub mod openvpn;
 pub mod process;
 pub mod scene;
 pub mod services;
+pub mod socks;
 pub mod tap;
 pub mod topology;
 pub mod traffic;
+pub mod udp_over_tcp;
 pub mod vm;
 pub mod wait;
 pub mod wireguard;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::wait::wait_until;
@@ -51,6 +51,14 @@ impl Process {
         self.child.kill().with_context(|| format!("kill {}", self.name))?;
         self.child.wait().with_context(|| format!("wait for {}", self.name))?;
         Ok(())
+    }
+
+    /// SIGKILL to the process and its children.
+    pub fn kill_group(&mut self) -> Result<()> {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).context("pid")?);
+        // It leads a group of its own. That nobody is left is as good.
+        let _ = killpg(pid, Signal::SIGKILL);
+        self.kill9()
     }
 
     /// SIGTERM, and waits for the end.

@@ -83,6 +83,34 @@ impl Scene {
         object["interface"].as_str().map(str::to_owned).with_context(|| format!("no interface in {object}"))
     }
 
+    /// Makes the record of a proxy; its id, once a look at it has come out as expected (`up`, `down`).
+    pub fn proxy(&self, object: &Value, status: &str) -> Result<String> {
+        let id = create(self.api(), "/proxies", object)?;
+        self.wait_for_proxy(&id, status)?;
+        Ok(id)
+    }
+
+    pub fn wait_for_proxy(&self, id: &str, status: &str) -> Result<()> {
+        wait_ok(HANDSHAKE, &format!("the proxy to be {status}"), || {
+            let object = self.api().get(&format!("/proxies/{id}"))?;
+            ensure!(object["status"] == status, "status {}: {}", object["status"], object["last_error"]);
+            Ok(())
+        })
+    }
+
+    /// The openvpn processes of this daemon, whoever started them.
+    pub fn openvpn_processes(&self) -> Vec<i32> {
+        let folder = self.daemon.state_directory().with_file_name("run").join("openvpn");
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let ours = |pid: &i32| {
+            std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at.starts_with(&folder))
+                && std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|name| name.trim() == "openvpn")
+        };
+        pids.filter(ours).collect()
+    }
+
     /// Stores a policy, which does nothing before it is applied; its id.
     pub fn store_policy(&self, policy: &Value) -> Result<String> {
         create(self.api(), "/routing/policies", policy)

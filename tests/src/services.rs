@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | HTTP | TCP 80, 8080 | `GET /ip`: the client's address |
 //! | ident | TCP 7007 | for each line: the client's address; the connection stays |
-//! | ident | UDP 7007 | the client's address, a space, the datagram |
+//! | ident | UDP 7007, 80, 8080 | the client's address, a space, the datagram |
 //! | bulk | TCP 7008 | takes eight bytes of a length and so many bytes, and gives as many back |
 //! | sink | UDP 53 | a refusal in the form of DNS |
 
@@ -49,9 +49,11 @@ impl Services {
             services.listen(namespace, (address, HTTP_OTHER).into(), answer_http)?;
             services.listen(namespace, (address, IDENT).into(), answer_lines)?;
             services.listen(namespace, (address, BULK).into(), move_bulk)?;
-            services.receive(namespace, (address, IDENT).into(), |from, datagram| {
-                [format!("{} ", from.ip()).as_bytes(), datagram].concat()
-            })?;
+            for port in [IDENT, HTTP, HTTP_OTHER] {
+                services.receive(namespace, (address, port).into(), |from, datagram| {
+                    [format!("{} ", from.ip()).as_bytes(), datagram].concat()
+                })?;
+            }
             services.receive(namespace, (address, DNS).into(), |_, query| refuse(query))?;
         }
         Ok(services)

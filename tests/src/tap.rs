@@ -25,7 +25,9 @@ use crate::name_server;
 use crate::netns::Namespace;
 use crate::openvpn;
 use crate::services::DNS;
+use crate::socks;
 use crate::topology::{WAN_V4, WAN_V6};
+use crate::udp_over_tcp;
 use crate::wireguard::{PORT, Place};
 use frame::{Frame, Packet};
 
@@ -41,6 +43,8 @@ pub struct Rules {
     /// The gateway's own addresses on the uplink.
     own: [IpAddr; 2],
     endpoints: Vec<SocketAddr>,
+    /// Where proxies of the tests stand.
+    proxies: Vec<IpAddr>,
 }
 
 impl Rules {
@@ -52,10 +56,11 @@ impl Rules {
     pub fn of_an_uplink(own: [IpAddr; 2], exits: [Place; 2]) -> Self {
         let endpoints = exits
             .iter()
-            .flat_map(|exit| [PORT, openvpn::PORT].map(|port| (exit, port)))
+            .flat_map(|exit| [PORT, openvpn::PORT, udp_over_tcp::PORT].map(|port| (exit, port)))
             .flat_map(|(exit, port)| [SocketAddr::from((exit.v4, port)), SocketAddr::from((exit.v6, port))])
             .collect();
-        Self { own, endpoints }
+        let proxies = exits.iter().flat_map(|exit| [IpAddr::from(exit.v4), IpAddr::from(exit.v6)]).collect();
+        Self { own, endpoints, proxies }
     }
 
     fn judge(&self, frame: &Frame<'_>) -> Class {
@@ -64,6 +69,9 @@ impl Rules {
             Frame::Other(_) => return Class::Unknown,
             Frame::Ip(packet) => packet,
         };
+        if self.to_a_proxy(packet) || self.answers_a_proxy(packet) {
+            return Class::Proxy;
+        }
         if of_the_lan(packet.source) || of_the_tests(packet.destination) || carries_the_mark(packet.payload) {
             return Class::Leak;
         }
@@ -88,9 +96,29 @@ impl Rules {
         })
     }
 
+    /// The gateway's own connection to a proxy, which shows what it carries, or a datagram for it.
+    fn to_a_proxy(&self, packet: &Packet<'_>) -> bool {
+        let Some((_, to)) = packet.ports else { return false };
+        let reaches = if packet.is_udp() { ![PORT, openvpn::PORT].contains(&to) } else { to == socks::PORT };
+        reaches && self.own.contains(&packet.source) && self.proxies.contains(&packet.destination)
+    }
+
+    /// An error about a datagram from a proxy, such as when the relay is gone. It quotes what the proxy sent itself.
+    fn answers_a_proxy(&self, packet: &Packet<'_>) -> bool {
+        let answers = self.own.contains(&packet.source) && self.proxies.contains(&packet.destination);
+        let from_a_proxy = |quoted: Packet<'_>| {
+            let port = quoted.ports.filter(|_| quoted.is_udp() && quoted.source == packet.destination);
+            port.is_some_and(|(from, _)| ![PORT, openvpn::PORT].contains(&from))
+        };
+        answers && packet.quoted().is_some_and(from_a_proxy)
+    }
+
     fn to_an_endpoint(&self, packet: &Packet<'_>) -> bool {
-        // Only OpenVPN has servers that are reached by TCP.
-        let carries = |port: u16| packet.is_udp() || packet.is_tcp() && port == openvpn::PORT;
+        let carries = |port: u16| match port {
+            udp_over_tcp::PORT => packet.is_tcp(),
+            openvpn::PORT => packet.is_udp() || packet.is_tcp(),
+            _ => packet.is_udp(),
+        };
         self.endpoints.iter().any(|endpoint| {
             carries(endpoint.port())
                 && endpoint.ip() == packet.destination
@@ -129,6 +157,7 @@ fn carries_the_mark(payload: &[u8]) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Tunnel,
+    Proxy,
     Housekeeping,
     Leak,
     Unknown,
@@ -163,6 +192,10 @@ pub struct Counts {
     pub endpoints: BTreeMap<IpAddr, u64>,
     /// Those of them that came in pieces, counted by their later fragments.
     pub fragments: u64,
+    /// Packets to a proxy, outside of any tunnel.
+    pub proxied: ByFamily,
+    /// Packets of UDP, whoever's.
+    pub udp: u64,
     /// ARP, neighbour discovery, group membership, errors about packets of a tunnel.
     pub housekeeping: ByFamily,
     /// Traffic of the tests, or of a LAN address, outside of a tunnel.
@@ -180,6 +213,11 @@ pub struct Counts {
 impl Counts {
     /// Nothing outside of the tunnels, and nothing overlooked.
     pub fn is_clean(&self) -> bool {
+        self.is_clean_but_for_proxies() && self.proxied.total() == 0
+    }
+
+    /// Nothing outside of the tunnels and proxies, and nothing overlooked.
+    pub fn is_clean_but_for_proxies(&self) -> bool {
         self.leaked.total() == 0 && self.unknown.total() == 0 && self.missed == 0
     }
 }
@@ -188,11 +226,12 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "leaked {} (IPv4) + {} (IPv6), unknown {}, in tunnels {}, missed by the tap {}",
+            "leaked {} (IPv4) + {} (IPv6), unknown {}, in tunnels {}, to proxies {}, missed by the tap {}",
             self.leaked.v4,
             self.leaked.v6,
             self.unknown.total(),
             self.tunnel.total(),
+            self.proxied.total(),
             self.missed
         )?;
         self.samples.iter().try_for_each(|sample| write!(f, "\n  {sample}"))
@@ -284,6 +323,7 @@ impl Shared {
 
     fn count(&self, frame: &Frame<'_>, counts: &mut Counts) {
         let class = self.rules.judge(frame);
+        counts.udp += u64::from(matches!(frame, Frame::Ip(packet) if packet.is_udp()));
         match class {
             Class::Tunnel => {
                 counts.tunnel.add(frame);
@@ -292,6 +332,7 @@ impl Shared {
                     counts.fragments += u64::from(packet.later_fragment);
                 }
             }
+            Class::Proxy => counts.proxied.add(frame),
             Class::Housekeeping => counts.housekeeping.add(frame),
             Class::Leak => {
                 counts.leaked.add(frame);

@@ -129,6 +129,20 @@ impl TcpFlow {
     }
 }
 
+impl TcpFlow {
+    /// Says nothing and waits for the connection to end; how it did.
+    pub fn wait_for_the_end(&mut self, patience: Duration) -> ErrorKind {
+        let mut read = || {
+            self.0.get_ref().set_read_timeout(Some(patience))?;
+            self.0.read(&mut [0; 1])
+        };
+        match read() {
+            Ok(_) => ErrorKind::UnexpectedEof,
+            Err(error) => error.kind(),
+        }
+    }
+}
+
 /// Sends so many bytes to a server over TCP and takes as many back; how long that took.
 pub fn transfer(host: &Host, server: IpAddr, bytes: u64) -> io::Result<Duration> {
     let started = Instant::now();

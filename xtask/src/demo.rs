@@ -1,10 +1,10 @@
 //! `cargo xtask demo`: builds the daemon and hands over to the demonstration.
 
-use std::{os::unix::process::CommandExt, path::PathBuf};
+use std::os::unix::process::CommandExt;
 
 use anyhow::{Context, Result};
 
-use crate::{metadata::Metadata, paths, prepare, process, setup};
+use crate::{metadata::Metadata, prepare, process, setup};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -55,19 +55,13 @@ impl Build {
 /// `GATEWAYD_BIN`. Returns only if that fails.
 pub fn hand_over(program: &str, build: Build, arguments: &[String]) -> Result<()> {
     prepare(setup::Need::Run)?;
-    let daemon = daemon(build)?;
+    // In one command, which builds what both depend on once.
+    let both = ["build", "--workspace", "--bin", "gatewayd", "--bin", program];
+    process::run(process::cargo().args(both).args(build.arguments()))?;
+    let built = Metadata::of_workspace()?.target_directory()?.join(build.folder());
     // Not through `process::cargo`: a relative path among the arguments means the caller's folder.
-    let mut command =
-        process::without_package_variables(std::process::Command::new(process::cargo().get_program()));
-    command.args(["run", "--quiet", "--package", "gateway-tests", "--bin", program, "--manifest-path"]);
-    command.arg(paths::root().join("Cargo.toml")).args(build.arguments());
-    command.arg("--").args(arguments).env("GATEWAYD_BIN", daemon);
+    let mut command = process::without_package_variables(std::process::Command::new(built.join(program)));
+    command.args(arguments).env("GATEWAYD_BIN", built.join("gatewayd"));
     let error = command.exec();
     Err(error).with_context(|| format!("cannot start `{}`", process::shown(&command)))
-}
-
-fn daemon(build: Build) -> Result<PathBuf> {
-    let arguments = ["build", "--package", "gateway-api", "--bin", "gatewayd"];
-    process::run(process::cargo().args(arguments).args(build.arguments()))?;
-    Ok(Metadata::of_workspace()?.target_directory()?.join(build.folder()).join("gatewayd"))
 }

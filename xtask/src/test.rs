@@ -7,6 +7,7 @@ mod supervise;
 use std::{
     path::{Path, PathBuf},
     process::{Command, ExitCode},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -14,7 +15,7 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::{metadata::Metadata, prepare, process, setup::Need, tidy};
 use report::{Counts, Report, Row};
-use suites::{Quick, SUITES, Suite, Work};
+use suites::{Place, Quick, SUITES, Suite, Targets, Work};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -44,16 +45,35 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         process::require_root("some suites make network namespaces and load kernel programs")?;
     }
     let mut report = Report::default();
-    match before(&mut report) {
+    match before(&mut report, &chosen) {
         Some((daemon, targets)) => {
-            for suite in chosen {
-                report.add(run_suite(suite, options.quick, &daemon, &targets));
-            }
+            run_suites(&chosen, &mut report, &|suite| run_suite(suite, options.quick, &daemon, &targets));
         }
         None => eprintln!("no suite was run"),
     }
     print!("{report}");
     Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Each in its place.
+fn run_suites(chosen: &[&'static Suite], report: &mut Report, run: &(impl Fn(&Suite) -> Row + Sync)) {
+    let (beside, others): (Vec<&Suite>, Vec<&Suite>) =
+        chosen.iter().partition(|suite| suite.place == Place::Beside);
+    thread::scope(|scope| {
+        let mut beside: Vec<_> = beside.into_iter().map(|suite| scope.spawn(move || run(suite))).collect();
+        let mut join = |report: &mut Report| {
+            for row in beside.drain(..) {
+                report.add(row.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+        };
+        for suite in others {
+            if suite.place == Place::Alone {
+                join(report);
+            }
+            report.add(run(suite));
+        }
+        join(report);
+    });
 }
 
 fn announce(chosen: &[&Suite]) {
@@ -68,10 +88,10 @@ fn announce(chosen: &[&Suite]) {
 }
 
 /// The daemon to test, and the test targets there are.
-fn before(report: &mut Report) -> Option<(PathBuf, Vec<String>)> {
+fn before(report: &mut Report, chosen: &[&Suite]) -> Option<(PathBuf, Targets)> {
     step(report, "setup", || prepare(Need::Test))?;
-    let daemon = step(report, "build", build_daemon)?;
     let targets = step(report, "targets", known_targets)?;
+    let daemon = step(report, "build", || build(chosen, &targets))?;
     Some((daemon, targets))
 }
 
@@ -87,24 +107,28 @@ fn step<T>(report: &mut Report, name: &'static str, work: impl FnOnce() -> Resul
     value
 }
 
-fn build_daemon() -> Result<PathBuf> {
-    // The client is wanted beside it.
-    process::run(process::cargo().args([
-        "build",
-        "--package",
-        "gateway-api",
-        "--package",
-        "gateway-cli",
-        "--bins",
-    ]))?;
+/// The daemon, and with it the tests that are chosen. For the whole workspace, here and in the suites, and never without
+/// a test: cargo chooses the features of dependencies by what it is told, and would build most of them again.
+fn build(chosen: &[&Suite], targets: &Targets) -> Result<PathBuf> {
+    let mut command = process::cargo();
+    command.args(["build", "--workspace", "--lib", "--bins"]);
+    let suites = chosen.iter().filter_map(|suite| match suite.work {
+        Work::Target(target) => Some(target),
+        Work::Tidy | Work::Units => None,
+    });
+    for target in targets.others.iter().map(String::as_str).chain(suites) {
+        command.args(["--test", target]);
+    }
+    process::run(&mut command)?;
     Ok(Metadata::of_workspace()?.target_directory()?.join("debug/gatewayd"))
 }
 
 /// A test target that no suite runs would look like tests that pass.
-fn known_targets() -> Result<Vec<String>> {
+fn known_targets() -> Result<Targets> {
     let targets = suites::targets()?;
     let is_run = |target: &str| SUITES.iter().any(|suite| suite.work == Work::Target(target));
-    let unknown: Vec<&str> = targets.iter().map(String::as_str).filter(|target| !is_run(target)).collect();
+    let unknown: Vec<&str> =
+        targets.ours.iter().map(String::as_str).filter(|target| !is_run(target)).collect();
     if !unknown.is_empty() {
         bail!(
             "no suite of xtask/src/test/suites.rs runs these targets of gateway-tests: {}",
@@ -114,16 +138,18 @@ fn known_targets() -> Result<Vec<String>> {
     Ok(targets)
 }
 
-fn run_suite(suite: &Suite, quick: bool, daemon: &Path, targets: &[String]) -> Row {
+fn run_suite(suite: &Suite, quick: bool, daemon: &Path, targets: &Targets) -> Row {
     println!("\n== {}: {}", suite.name, suite.what);
     let start = Instant::now();
+    // Lines of two suites come in any order.
+    let mark = if suite.place == Place::Beside { format!("{}: ", suite.name) } else { String::new() };
     let outcome = match suite.work {
         Work::Tidy => run_tidy().map(|counts| (counts, None)),
-        Work::Target(target) if !targets.iter().any(|known| known == target) => {
+        Work::Target(target) if !targets.ours.iter().any(|known| known == target) => {
             Err(anyhow!("gateway-tests has no test target `{target}`"))
         }
-        Work::Workspace | Work::Library | Work::Target(_) => {
-            supervise::run(command(suite, quick).env("GATEWAYD_BIN", daemon), suite.limit)
+        Work::Units | Work::Target(_) => {
+            supervise::run(command(suite, quick, targets).env("GATEWAYD_BIN", daemon), suite.limit, &mark)
         }
     };
     let (mut counts, mut problem) = match outcome {
@@ -139,13 +165,15 @@ fn run_suite(suite: &Suite, quick: bool, daemon: &Path, targets: &[String]) -> R
     Row { name: suite.name, counts, time: start.elapsed(), problem }
 }
 
-fn command(suite: &Suite, quick: bool) -> Command {
+fn command(suite: &Suite, quick: bool, targets: &Targets) -> Command {
     let mut command = process::cargo();
-    command.args(["test", "--no-fail-fast"]);
+    command.args(["test", "--workspace", "--no-fail-fast"]);
     match suite.work {
-        Work::Target(target) => command.args(["--package", "gateway-tests", "--test", target]),
-        Work::Library => command.args(["--package", "gateway-tests", "--lib", "--bins"]),
-        Work::Workspace | Work::Tidy => command.args(["--workspace", "--exclude", "gateway-tests"]),
+        Work::Target(target) => command.args(["--test", target]),
+        Work::Units | Work::Tidy => {
+            let beside = targets.others.iter().flat_map(|target| ["--test", target.as_str()]);
+            command.args(["--lib", "--bins"]).args(beside)
+        }
     };
     command.arg("--").args(suite.arguments);
     if let (true, Quick::Matching(part)) = (quick, suite.quick) {

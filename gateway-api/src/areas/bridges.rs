@@ -1,16 +1,32 @@
-//! Bridges and SOCKS5 proxies: stored and named by others, built by none of this version.
+//! Bridges: transports that carry tunnels, and segments that join a network to a way out.
 
-use gateway_model::kinds::{Bridge, Proxy};
-use gateway_model::{Kind, Resource};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use gateway_common::wire::Mark;
+use gateway_core::plan::{TransportKind, TransportTarget};
+use gateway_ctl::reconcile::Reason;
+use gateway_ctl::services::bridges::{Step, test as probe};
+use gateway_model::kinds::Bridge;
+use gateway_model::kinds::bridge::{
+    BridgeKind, BridgeLive, BridgeStatus, BridgeTest, Transport, TransportType,
+};
+use gateway_model::kinds::routing_policy::PolicyStatus;
+use gateway_model::{Id, Kind, Resource, State, Tunnel};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::context::Cx;
 use crate::error::ApiError;
+use crate::gateway::{Observed, Open, Picture};
+use crate::reply::With;
 use crate::request::Req;
-use crate::table::Method::{Get, Post};
-use crate::table::collection::{Object, expected, shown};
+use crate::table::collection::{Live, Object, expected, shown};
 use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 const KIND: &Kind = &Kind::of::<Bridge>();
+const LIVE: Option<Live> = Some(observe);
 
 pub fn rows(t: &mut Table) {
     t.collection::<Bridge>(Collection {
@@ -18,23 +34,216 @@ pub fn rows(t: &mut Table) {
         item: "/bridges/{id}",
         actions: ["create_bridge", "replace_bridge", "delete_bridge"],
         ops: Ops::ALL,
-        live: None,
+        live: LIVE,
     });
     let stores = Effect::Stores(Audit { action: "toggle_bridge", resource_type: Bridge::NOUN });
     t.command("/bridges/{id}/toggle", "toggle_bridge", stores, toggle)
         .summary("Enable a disabled bridge, disable an enabled one")
+        .doc("Tunnels over a disabled bridge are unavailable; they do not go out beside it.")
         .tagged();
-    t.unsupported(
-        "bridges at work, which this version does not have",
-        &[(Get, "/bridges/status"), (Post, "/bridges/{id}/test")],
+    t.view("/bridges/status", "get_bridges_status", status).summary("The health of all bridges").doc(
+        "A transport is connected for the tunnels that name it: `up` if all of them are connected by it, `degraded` if \
+         some are, `down` if none is. A segment is what its target is.",
     );
-    t.collection::<Proxy>(Collection {
-        path: "/proxies",
-        item: "/proxies/{id}",
-        actions: ["create_proxy", "replace_proxy", "delete_proxy"],
-        ops: Ops::ALL,
-        live: None,
+    t.command("/bridges/{id}/test", "test_bridge", Effect::Reads, test)
+        .summary("Try a bridge once")
+        .doc(
+            "A transport: its far end takes a connection, and a proxy an association. What is behind the far end of \
+             udp2tcp does not show. A segment: its source and its target are there. The outcome stays until the \
+             daemon ends.",
+        );
+    super::proxies::rows(t);
+}
+
+/// What is observed of the bridges.
+fn observe(open: &Open, state: &State, shown: &mut [Value]) {
+    let observed = open.observed();
+    super::add_observed(shown, &state.bridges, |bridge| live(open, &observed, state, bridge));
+}
+
+/// The tunnels that a transport is to carry now.
+fn users<'a>(state: &'a State, bridge: &'a Bridge) -> impl Iterator<Item = &'a Tunnel> {
+    let names = move |tunnel: &&Tunnel| {
+        state.referred::<Bridge>(&tunnel.bridge).is_some_and(|named| named.meta.id == bridge.meta.id)
+    };
+    state.tunnels.iter().filter(|tunnel| tunnel.wanted_up()).filter(names)
+}
+
+fn live(open: &Open, observed: &Observed<'_>, state: &State, bridge: &Bridge) -> BridgeLive {
+    let status = match bridge.kind {
+        _ if !bridge.enabled => BridgeStatus::Disabled,
+        BridgeKind::Transport => transport_status(observed, state, bridge),
+        BridgeKind::Segment => match observed.segment(bridge.meta.id) {
+            None | Some(PolicyStatus::Blocked | PolicyStatus::Fallback) => BridgeStatus::Down,
+            Some(PolicyStatus::Active) => BridgeStatus::Up,
+            Some(PolicyStatus::Degraded) => BridgeStatus::Degraded,
+            Some(PolicyStatus::Error | PolicyStatus::Disabled) => BridgeStatus::Error,
+        },
+    };
+    let last_test = open.bridge_tests.last(bridge.meta.id);
+    BridgeLive { status, healthy: status == BridgeStatus::Up, last_test }
+}
+
+fn transport_status(observed: &Observed<'_>, state: &State, bridge: &Bridge) -> BridgeStatus {
+    let (mut connected, mut broken, mut missing) = (0, 0, 0);
+    for tunnel in users(state, bridge) {
+        match observed.transport(tunnel.meta.id) {
+            Some(connection) if connection.connected => connected += 1,
+            Some(_) => broken += 1,
+            None => missing += 1,
+        }
+    }
+    match (connected, broken, missing) {
+        // It cannot be put to work.
+        (0, 0, 1..) if observed.is_enforced() => BridgeStatus::Error,
+        (0, _, _) => BridgeStatus::Down,
+        (_, 0, 0) => BridgeStatus::Up,
+        _ => BridgeStatus::Degraded,
+    }
+}
+
+/// A bridge in the list of all.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BridgeHealth {
+    pub id: String,
+    pub name: String,
+    pub kind: BridgeKind,
+    pub enabled: bool,
+    #[serde(flatten)]
+    pub live: BridgeLive,
+    /// Of a transport: the tunnels that are to go over it.
+    pub tunnels: Vec<Carried>,
+}
+
+/// A tunnel over a transport.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Carried {
+    pub tunnel_id: String,
+    pub tunnel: String,
+    pub connected: bool,
+    /// Why it is not connected.
+    pub last_error: Option<String>,
+    /// How often it was connected since the bridge was put to work for it.
+    pub connects: u64,
+}
+
+async fn status(cx: Cx, _: Req<()>) -> Result<With<Vec<BridgeHealth>>, ApiError> {
+    let open = cx.open()?;
+    let (state, observed) = (open.store.current(), open.observed());
+    let carried = |tunnel: &Tunnel| {
+        let connection = observed.transport(tunnel.meta.id).cloned().unwrap_or_default();
+        Carried {
+            tunnel_id: tunnel.meta.id.to_string(),
+            tunnel: tunnel.name.clone(),
+            connected: connection.connected,
+            last_error: (!connection.reason.is_empty()).then_some(connection.reason),
+            connects: connection.connects,
+        }
+    };
+    let list = state.bridges.iter().map(|bridge| BridgeHealth {
+        id: bridge.meta.id.to_string(),
+        name: bridge.name.clone(),
+        kind: bridge.kind,
+        enabled: bridge.enabled,
+        live: live(open, &observed, &state, bridge),
+        tunnels: users(&state, bridge).map(carried).collect(),
     });
+    Ok(With::counted(list.collect()))
+}
+
+/// What came of a test.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TestOutcome {
+    pub ok: bool,
+    /// All steps together.
+    pub latency_ms: Option<f64>,
+    pub steps: Vec<TestStep>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TestStep {
+    /// `resolve`, `connect`, `associate`; of a segment `source`, `target`.
+    pub name: String,
+    pub ok: bool,
+    pub latency_ms: Option<f64>,
+    pub error: Option<String>,
+}
+
+async fn test(cx: Cx, request: Req<()>) -> Result<With<TestOutcome>, ApiError> {
+    let id = request.params.get("id");
+    let open = cx.open()?;
+    let picture = open.picture();
+    let found = id.parse().ok().and_then(|id| picture.state.bridges.get(id));
+    let bridge = found.cloned().ok_or_else(|| super::not_found::<Bridge>(id))?;
+    let steps = match &bridge.transport {
+        Some(transport) => probe(&target(&picture, &bridge, transport).await).await,
+        None => segment_steps(&picture, bridge.meta.id),
+    };
+    let failed = steps.iter().find_map(|step| step.error.clone());
+    let took: Duration = steps.iter().filter_map(|step| step.took).sum();
+    let latency = (failed.is_none() && bridge.transport.is_some()).then(|| milliseconds(took));
+    let kept =
+        BridgeTest { at: open.now(), ok: failed.is_none(), latency_ms: latency, error: failed.clone() };
+    open.bridge_tests.keep(bridge.meta.id, kept, |id| picture.state.bridges.contains(id));
+    let steps = steps.into_iter().map(|step| TestStep {
+        name: step.name.to_owned(),
+        ok: step.error.is_none(),
+        latency_ms: step.took.map(milliseconds),
+        error: step.error,
+    });
+    Ok(With::new(TestOutcome { ok: failed.is_none(), latency_ms: latency, steps: steps.collect() }))
+}
+
+fn milliseconds(took: Duration) -> f64 {
+    (took.as_secs_f64() * 10_000.0).round() / 10.0
+}
+
+/// The way by which a tunnel uses the bridge, else the default one.
+async fn target(picture: &Picture, bridge: &Bridge, transport: &Transport) -> TransportTarget {
+    let id = bridge.meta.id.to_string();
+    let used = picture.compiled.plan.transports.values().find(|target| target.bridge_id == id);
+    if let Some(used) = used {
+        return used.clone();
+    }
+    let address = match transport.endpoint_name() {
+        None => transport.address.parse().ok().map(|ip| SocketAddr::new(ip, transport.port)),
+        Some(name) => {
+            let found = tokio::time::timeout(RESOLVED, tokio::net::lookup_host(name)).await;
+            found.ok().and_then(Result::ok).and_then(|mut found| found.next())
+        }
+    };
+    let kind = match transport.r#type {
+        TransportType::Udp2Tcp => TransportKind::Udp2Tcp,
+        // Nothing is sent.
+        TransportType::Socks5 => TransportKind::Socks5 { to: "0.0.0.0:0".to_owned() },
+    };
+    TransportTarget {
+        bridge_id: id,
+        kind,
+        near: SocketAddr::from(([127, 0, 0, 1], 0)),
+        address,
+        mark: Mark::OWN.0,
+    }
+}
+
+const RESOLVED: Duration = Duration::from_secs(5);
+
+/// Whether a segment's two sides are there, as the compiler sees them.
+fn segment_steps(picture: &Picture, id: Id) -> Vec<Step> {
+    let compiled = &picture.compiled;
+    let missing = compiled.findings.iter().find(|finding| finding.policy == Some(id));
+    let source = missing.map(|finding| finding.message.clone());
+    let target = match compiled.policies.iter().find(|policy| policy.id == id) {
+        None => Some("the bridge is disabled".to_owned()),
+        Some(policy) => {
+            let broken = policy.hops.iter().find(|hop| !hop.usable);
+            broken.map(|hop| format!("{} {}: {}", hop.hop.r#type, hop.hop.target, hop.reason))
+        }
+    };
+    vec![
+        Step { name: "source", took: None, error: source },
+        Step { name: "target", took: None, error: target },
+    ]
 }
 
 async fn toggle(cx: Cx, request: Req<()>) -> Result<Object<Bridge>, ApiError> {
@@ -51,9 +260,10 @@ async fn toggle(cx: Cx, request: Req<()>) -> Result<Object<Bridge>, ApiError> {
         .await?
     };
     let open = cx.open()?;
+    open.reconcile(Reason::Revision).await?;
     let state = open.store.current();
     let (value, revision) = KIND.get(&state, &id)?;
-    let mut reply = shown(open, &state, None, value, revision);
+    let mut reply = shown(open, &state, LIVE, value, revision);
     reply.warnings = warnings;
     Ok(Object::new(reply))
 }

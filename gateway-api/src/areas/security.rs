@@ -10,13 +10,13 @@ pub fn rows(t: &mut Table) {
     super::pq_crypto::rows(t);
     deadman::rows(t);
     secrets::rows(t);
+    super::proxies::status_rows(t);
     t.unsupported(
-        "the vault and proxy hand-over, which this version does not have",
+        "the vault, which this version does not have",
         &[
             (Get, "/storage/encrypted"),
             (Post, "/storage/encrypted/setup"),
             (Post, "/storage/encrypted/teardown"),
-            (Get, "/tproxy/status"),
         ],
     );
 }

@@ -1,12 +1,24 @@
-//! Splitting of one policy's traffic over several ways.
+//! Splitting of one policy's new flows over several tunnels.
 
-use gateway_model::State;
+mod pools;
+
+use gateway_core::compile::DRAIN;
+use gateway_model::kinds::routing_policy::{HopMode, Sticky};
 use gateway_model::kinds::{EndpointLive, EndpointState, SplittingEndpoint};
+use gateway_model::{EditError, Id, Problems, Resource, RoutingPolicy, State};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::gateway::Open;
-use crate::table::Method::{Get, Post};
-use crate::table::{Collection, Ops, Table};
+use self::pools::{Pool, Pools, percent};
+use super::routing::views::{Applied, enforce, freeze};
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::gateway::{Open, blocking};
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::Method::Get;
+use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 pub fn rows(t: &mut Table) {
     t.collection::<SplittingEndpoint>(Collection {
@@ -16,24 +28,207 @@ pub fn rows(t: &mut Table) {
         ops: Ops::LIST | Ops::CREATE | Ops::DELETE,
         live: Some(observe),
     });
-    t.unsupported(
-        "the splitting settings, which this version does not have (a policy with splitting: true works)",
-        &[
-            (Get, "/splitting/status"),
-            (Get, "/splitting/cover/stats"),
-            (Get, "/splitting/dns/status"),
-            (Get, "/splitting/transport"),
-            (Post, "/splitting/activate"),
-        ],
-    );
+    t.view("/splitting/status", "get_splitting_status", status)
+        .summary("The pools: who takes new flows of which policy, and how many each has");
+    t.view("/splitting/dns/status", "get_splitting_dns_status", dns)
+        .summary("How name resolution and pools go together");
+    t.view("/splitting/transport", "get_splitting_transport", transport)
+        .summary("What is shared out, and how large its packets may be");
+    t.action(
+        "/splitting/activate",
+        "activate_splitting",
+        Effect::Stores(Audit { action: "activate_splitting", resource_type: RoutingPolicy::NOUN }),
+        activate,
+    )
+    .summary("Have a policy split, or not any more, at once")
+    .doc(
+        "The policy is stored and applied with it; one that has other edits waiting for an apply is refused.",
+    )
+    .answers(&[
+        Code::NotFound,
+        Code::InvalidState,
+        Code::PolicyConflict,
+        Code::ApplyInProgress,
+        Code::ApplyFailed,
+    ]);
+    t.unsupported("cover traffic, which this version does not have", &[(Get, "/splitting/cover/stats")]);
 }
 
-/// What is known of the tunnels behind the endpoints.
+/// What is known of the endpoints: the sum over the pools they are for.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
-    let compiled = open.enforcement.compiled();
+    if shown.is_empty() {
+        return;
+    }
+    let pools = Pools::of(open);
     super::add_observed(shown, &state.splitting_endpoints, |endpoint| {
-        let healthy = compiled.legs.tunnel(&endpoint.tunnel).is_some_and(|leg| leg.usable);
-        let state = if endpoint.enabled && healthy { EndpointState::Active } else { EndpointState::Down };
-        EndpointLive { state, healthy, ..EndpointLive::default() }
+        let of = |pool: &&Pool| endpoint.policy_id.is_none_or(|id| pool.policy_id == id.to_string());
+        let concerned = || pools.pools.iter().filter(of);
+        let members = || concerned().flat_map(|pool| &pool.endpoints).filter(|m| m.tunnel == endpoint.tunnel);
+        let in_state = |state| members().any(|member| member.state == state);
+        let state = match (in_state(EndpointState::Active), in_state(EndpointState::Draining)) {
+            (true, _) => EndpointState::Active,
+            (false, true) => EndpointState::Draining,
+            (false, false) => EndpointState::Down,
+        };
+        let (healthy, bytes, rtt_ms) = pools.tunnel(&endpoint.tunnel);
+        let flows = members().map(|member| member.flows).sum();
+        let all = concerned().filter(|pool| pool.endpoints.iter().any(|m| m.tunnel == endpoint.tunnel));
+        let share_pct = percent(flows, all.map(|pool| pool.flows).sum());
+        EndpointLive { state, healthy, flows, bytes, rtt_ms, share_pct }
     });
+}
+
+/// Splitting as a whole.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SplittingStatus {
+    /// A policy in force splits.
+    enabled: bool,
+    /// New flows in turn, as many to each leg as its weight says; exact where all weights are equal.
+    algorithm: &'static str,
+    /// What a policy keeps on its leg if it says nothing else.
+    sticky: Sticky,
+    policies: Vec<Pool>,
+}
+
+async fn status(cx: Cx, _: Req<()>) -> Result<SplittingStatus, ApiError> {
+    let policies = pools(&cx).await?.pools;
+    Ok(SplittingStatus {
+        enabled: !policies.is_empty(),
+        algorithm: "round_robin",
+        sticky: Sticky::Flow,
+        policies,
+    })
+}
+
+async fn pools(cx: &Cx) -> Result<Pools, ApiError> {
+    let cx = cx.clone();
+    blocking(move || Ok(Pools::of(cx.open()?))).await?
+}
+
+/// Resolution and pools.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SplittingDns {
+    /// `shared`: questions of LAN hosts are flows like all others, each takes the leg it draws. With sticky: source they
+    /// take that of their host.
+    mode: &'static str,
+    /// This version has no resolver of its own, so it sees no questions to count.
+    resolver: bool,
+    per_endpoint: Vec<EndpointDns>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct EndpointDns {
+    tunnel: String,
+    /// Name servers that the tunnel's settings name.
+    upstreams: Vec<String>,
+    /// Null: not counted.
+    queries: Option<u64>,
+    /// Null: not counted.
+    failures: Option<u64>,
+}
+
+async fn dns(cx: Cx, _: Req<()>) -> Result<SplittingDns, ApiError> {
+    let pools = pools(&cx).await?;
+    let state = cx.open()?.store.current();
+    let upstreams = |name: &String| state.tunnel_by_name(name).map(|tunnel| tunnel.dns.clone());
+    let per_endpoint = pools.tunnels().into_iter().map(|tunnel| EndpointDns {
+        upstreams: upstreams(&tunnel).unwrap_or_default(),
+        tunnel,
+        queries: None,
+        failures: None,
+    });
+    Ok(SplittingDns { mode: "shared", resolver: false, per_endpoint: per_endpoint.collect() })
+}
+
+/// What is shared out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SplittingTransport {
+    /// Whole flows: a flow never changes its leg as long as that takes it.
+    mode: &'static str,
+    protocols: [&'static str; 3],
+    /// `steer`: QUIC is shared out like all UDP.
+    quic: &'static str,
+    /// Bytes of the largest packet that fits each leg of each pool; null without a pool.
+    mtu_min: Option<u16>,
+    /// TCP is told what fits the leg.
+    mss_clamp: bool,
+    /// How long flows may go on in a leg that was taken out or down. Then TCP connections are reset.
+    drain_sec: i64,
+}
+
+async fn transport(cx: Cx, _: Req<()>) -> Result<SplittingTransport, ApiError> {
+    let pools = pools(&cx).await?;
+    let compiled = cx.open()?.enforcement.compiled();
+    let legs = pools.tunnels();
+    let legs = legs.iter().filter_map(|name| compiled.legs.tunnel(name));
+    Ok(SplittingTransport {
+        mode: "flow",
+        protocols: ["tcp", "udp", "icmp"],
+        quic: "steer",
+        mtu_min: legs.map(|leg| leg.mtu).min(),
+        mss_clamp: true,
+        drain_sec: DRAIN.as_secs(),
+    })
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Activation {
+    #[schemars(required)]
+    policy_id: Option<Id>,
+    enabled: bool,
+}
+
+impl Default for Activation {
+    fn default() -> Self {
+        Self { policy_id: None, enabled: true }
+    }
+}
+
+/// How the activation came out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Activated {
+    policy_id: String,
+    enabled: bool,
+    #[serde(flatten)]
+    applied: Applied,
+}
+
+async fn activate(cx: Cx, request: Req<Activation>) -> Result<With<Activated>, ApiError> {
+    let Activation { policy_id, enabled } = request.input;
+    let Some(id) = policy_id else {
+        let mut problems = Problems::new();
+        problems.required("policy_id");
+        return Err(ApiError::validation(&problems));
+    };
+    if let Some(pending) = cx.open()?.store.pending() {
+        return Err(ApiError::apply_in_progress(&pending));
+    }
+    freeze(&cx, move |draft| switch(draft, id, enabled)).await?;
+    let answer = enforce(&cx).await?;
+    let activated = Activated { policy_id: id.to_string(), enabled, applied: answer.data };
+    let mut reply = With::new(activated);
+    reply.warnings = answer.warnings;
+    Ok(reply)
+}
+
+fn switch(draft: &mut State, id: Id, enabled: bool) -> Result<(), EditError> {
+    let resource_type = RoutingPolicy::NOUN;
+    let refuse = |message: &str| Err(EditError::Protected { resource_type, id, message: message.to_owned() });
+    let policy = draft.expect::<RoutingPolicy>(id, None)?;
+    if !draft.is_applied(id) {
+        return refuse("The policy was not applied as it stands; apply the policies first.");
+    }
+    if enabled && policy.hop_mode == HopMode::Failover {
+        return refuse("The policy takes the first hop that is available, so it shares nothing out.");
+    }
+    draft.update::<RoutingPolicy>(id, None, |policy| policy.splitting = enabled)?;
+    let policy = draft.expect::<RoutingPolicy>(id, None)?;
+    match (draft.resolved(&policy).is_pool(), enabled) {
+        (false, true) => return refuse("The policy has fewer than two vpn hops to share its traffic among."),
+        (true, false) => return refuse("The profile of the policy says that it splits."),
+        _ => {}
+    }
+    draft.freeze_policy(id);
+    Ok(())
 }

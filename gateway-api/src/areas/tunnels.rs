@@ -88,7 +88,7 @@ fn observe_tunnels(open: &Open, state: &State, shown: &mut [Value]) {
         let Some(tunnel) = id.and_then(|id| state.tunnels.get(id)) else { continue };
         let peers = value.get_mut("peers").and_then(Value::as_array_mut);
         for (peer, shown) in tunnel.peers.iter().zip(peers.into_iter().flatten()) {
-            super::merge(shown, &json!(observed.peer(tunnel, &peer.public_key)));
+            super::merge(shown, json!(observed.peer(tunnel, &peer.public_key)));
         }
     }
 }
@@ -114,8 +114,9 @@ async fn set_admin_state(cx: Cx, request: Req<()>, want: AdminState) -> Result<O
         cx.commit(move |draft| {
             let expected = expected(KIND, draft, &id, request.if_match.as_deref())?;
             let parsed = id.parse().map_err(|_| super::not_found::<Tunnel>(&id))?;
+            let now = draft.now();
             let (_, warnings) =
-                draft.update::<Tunnel>(parsed, expected, |tunnel| tunnel.admin_state = want)?;
+                draft.update::<Tunnel>(parsed, expected, |tunnel| tunnel.set_admin_state(want, now))?;
             Ok(warnings)
         })
         .await?

@@ -105,7 +105,7 @@ impl Table {
             let row = self.row(Method::Get, item, &operation, Effect::Reads, Access::Read);
             tagged(row);
             row.summary = "One of them";
-            row.work = handler(move |cx, request| get(kind, live, &cx, &request));
+            row.work = at_hand(move |cx, request| get(kind, live, &cx, &request));
         }
         if ops.has(Ops::REPLACE) {
             let row = self.row(Method::Put, item, actions[1], audited(actions[1]), Access::Operate);
@@ -140,6 +140,15 @@ fn handler(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 
     }))
 }
 
+/// What is in memory is answered without going anywhere.
+fn at_hand(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
+    let run = Arc::new(run);
+    Work::Handler(Arc::new(move |cx, request| {
+        let run = run.clone();
+        Box::pin(async move { run(cx, request) })
+    }))
+}
+
 fn list(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
     let open = cx.open()?;
     let state = open.store.current();
@@ -155,11 +164,10 @@ fn list(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<R
     if request.query.get("limit").is_some() {
         values.truncate(request.query.limit(100, 1000)?);
     }
-    let data = Value::Array(values);
-    let etag = tag(kind.revision(&state), live, &data);
-    let mut reply = Reply::data(data);
+    let mut reply = Reply::data(Value::Array(values));
     reply.total = Some(total);
-    reply.etag = Some(etag);
+    reply.etag = Some(kind.revision(&state).to_string());
+    reply.observed = live.is_some();
     Ok(reply)
 }
 
@@ -242,18 +250,10 @@ pub fn shown(open: &Open, state: &State, live: Option<Live>, value: Value, revis
         live(open, state, &mut values);
     }
     let [value] = values;
-    let etag = tag(revision, live, &value);
     let mut reply = Reply::data(value);
-    reply.etag = Some(etag);
+    reply.etag = Some(revision.to_string());
+    reply.observed = live.is_some();
     reply
-}
-
-/// The revision; with a digest where observed values can change without it.
-fn tag(revision: Revision, live: Option<Live>, shown: &Value) -> String {
-    match live {
-        None => revision.to_string(),
-        Some(_) => format!("{revision}.{}", conditional::digest(shown.to_string().as_bytes())),
-    }
 }
 
 /// A stored object as the answer of an action.

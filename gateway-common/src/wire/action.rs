@@ -15,7 +15,31 @@ pub struct ActionValue {
     pub policy: u32,
     /// [`Sticky`] as a number.
     pub sticky: u8,
-    pub _pad: [u8; 3],
+    /// What becomes of traffic that a proxy does not take: a [`ChoiceKind`] as a number, and [`PROXY_TAKES_UDP`].
+    pub rest: u8,
+    pub _pad: [u8; 2],
+}
+
+/// Bit of [`ActionValue::rest`]: the proxy takes UDP as well as TCP.
+pub const PROXY_TAKES_UDP: u8 = 0x80;
+
+impl ActionValue {
+    /// [`ActionValue::rest`] of these parts.
+    pub const fn rest_of(kind: ChoiceKind, udp: bool) -> u8 {
+        kind as u8 | if udp { PROXY_TAKES_UDP } else { 0 }
+    }
+
+    /// What becomes of traffic that the proxy does not take; the legs are those by which the proxy is reached.
+    pub const fn rest(&self) -> ChoiceKind {
+        match ChoiceKind::from_wire(self.rest & !PROXY_TAKES_UDP) {
+            ChoiceKind::Proxy => ChoiceKind::Drop,
+            rest => rest,
+        }
+    }
+
+    pub const fn proxy_takes_udp(&self) -> bool {
+        self.rest & PROXY_TAKES_UDP != 0
+    }
 }
 
 /// The ways of one address family.
@@ -28,7 +52,8 @@ pub struct Choice {
     pub count: u8,
     /// How many legs behind those only flows keep that have them already.
     pub kept: u8,
-    pub _pad: u8,
+    /// Number of the proxy at the end of the way, 0 without one.
+    pub proxy: u8,
     pub legs: [u8; CHOICE_SLOTS],
 }
 
@@ -44,11 +69,25 @@ pub enum ChoiceKind {
     Direct = 2,
     /// One of the legs.
     Legs = 3,
+    /// A proxy, reached by one of the legs; leg 0 is the default way.
+    Proxy = 4,
+}
+
+impl ChoiceKind {
+    const fn from_wire(value: u8) -> ChoiceKind {
+        match value {
+            1 => ChoiceKind::Reject,
+            2 => ChoiceKind::Direct,
+            3 => ChoiceKind::Legs,
+            4 => ChoiceKind::Proxy,
+            _ => ChoiceKind::Drop,
+        }
+    }
 }
 
 impl Choice {
     pub const DROP: Choice =
-        Choice { kind: ChoiceKind::Drop as u8, count: 0, kept: 0, _pad: 0, legs: [0; CHOICE_SLOTS] };
+        Choice { kind: ChoiceKind::Drop as u8, count: 0, kept: 0, proxy: 0, legs: [0; CHOICE_SLOTS] };
     pub const REJECT: Choice = Choice { kind: ChoiceKind::Reject as u8, ..Self::DROP };
     pub const DIRECT: Choice = Choice { kind: ChoiceKind::Direct as u8, ..Self::DROP };
 
@@ -86,13 +125,16 @@ impl Choice {
         &self.legs[..if used < CHOICE_SLOTS { used } else { CHOICE_SLOTS }]
     }
 
-    pub const fn kind(&self) -> ChoiceKind {
-        match self.kind {
-            1 => ChoiceKind::Reject,
-            2 => ChoiceKind::Direct,
-            3 => ChoiceKind::Legs,
-            _ => ChoiceKind::Drop,
+    /// The same legs as ways to a proxy. Without legs or a proxy it blocks.
+    pub fn to_proxy(self, proxy: u8) -> Choice {
+        if proxy == 0 || !matches!(self.kind(), ChoiceKind::Legs) {
+            return Choice::DROP;
         }
+        Choice { kind: ChoiceKind::Proxy as u8, proxy, ..self }
+    }
+
+    pub const fn kind(&self) -> ChoiceKind {
+        ChoiceKind::from_wire(self.kind)
     }
 }
 

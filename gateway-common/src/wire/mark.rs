@@ -17,10 +17,41 @@ impl Mark {
     pub const REJECT: Mark = Mark(0x4700_8002);
     /// The resting state: local delivery works, nothing is forwarded.
     pub const BLOCK: Mark = Mark(0x4700_8003);
+    /// TCP of a flow that has lost its leg: to this host, where our table answers with a reset.
+    pub const RESET: Mark = Mark(0x4700_8004);
     /// Outer packets of tunnels and other traffic of the daemon itself.
     pub const OWN: Mark = Mark(0x4701_0000);
     /// Outer packets of a tunnel whose carrier is missing: rejected like those of [`Mark::REJECT`].
     pub const OWN_NOWHERE: Mark = Mark(0x4701_8002);
+
+    /// LAN traffic for a proxy: then the proxy's number, then the leg that carries the relay's connection to it.
+    pub const PROXY: u32 = 0x4702_0000;
+    /// In a proxy's mark: nothing is answered while nobody takes the packet.
+    pub const PROXY_SILENT: u32 = 0x0001_0000;
+    /// In a proxy's mark, set by the rule that found the relay's socket: only then the packet is delivered.
+    pub const PROXY_TAKEN: u32 = 0x0004_0000;
+    /// The bits in which all marks for proxies agree.
+    pub const PROXY_MASK: u32 = Self::PREFIX_MASK & !Self::PROXY_SILENT & !Self::PROXY_TAKEN;
+
+    /// The mark of traffic that a proxy takes.
+    pub const fn proxy(number: u8, leg: u8, silent: bool) -> Mark {
+        let base = if silent { Self::PROXY | Self::PROXY_SILENT } else { Self::PROXY };
+        Mark(base | (number as u32) << 8 | leg as u32)
+    }
+
+    /// The proxy a mark stands for, and the leg to it.
+    pub const fn as_proxy(self) -> Option<(u8, u8)> {
+        if self.0 & Self::PROXY_MASK == Self::PROXY {
+            Some(((self.0 >> 8) as u8, self.0 as u8))
+        } else {
+            None
+        }
+    }
+
+    /// The mark of outer packets that a leg carries; 0 is the default way.
+    pub const fn carried_by(leg: u8) -> Mark {
+        Mark(Self::OWN.0 | leg as u32)
+    }
 
     /// The mark of a leg.
     pub const fn leg(number: u8) -> Mark {
@@ -30,5 +61,33 @@ impl Mark {
     /// The leg a mark stands for.
     pub const fn as_leg(self) -> Option<u8> {
         if self.0 & !0xff == Self::PREFIX { Some(self.0 as u8) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_told_apart() {
+        for silent in [false, true] {
+            let mark = Mark::proxy(7, 16, silent);
+            assert_eq!(mark.as_proxy(), Some((7, 16)));
+            assert_eq!(Mark(mark.0 | Mark::PROXY_TAKEN).as_proxy(), Some((7, 16)));
+            assert_eq!(mark.as_leg(), None);
+            assert_ne!(mark.0 & Mark::PREFIX_MASK, Mark::PREFIX, "no guard lets it pass");
+        }
+        for other in [
+            Mark::leg(16),
+            Mark::DIRECT,
+            Mark::LOCAL,
+            Mark::REJECT,
+            Mark::RESET,
+            Mark::BLOCK,
+            Mark::carried_by(16),
+            Mark(0),
+        ] {
+            assert_eq!(other.as_proxy(), None, "{other:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Address, Mac};
+use super::{Address, Mac, Slot};
 
 /// Header of a plan, at the index of its slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -81,8 +81,24 @@ pub struct DeviceValue {
     pub rank: u32,
     /// Number of the device: index of its counters. 0 is no device.
     pub number: u32,
-    /// Bits of [`device_flags`].
+    /// Bits of [`device_flags`]; above [`LIST_SHIFT`] the number of the device's own list of destinations, 0 without one.
     pub flags: u32,
+}
+
+/// See [`DeviceValue::flags`].
+pub const LIST_SHIFT: u32 = 16;
+
+/// How many lists a plan can have: their numbers stand beside the slot in 16 bits.
+pub const LISTS: u32 = (1 << 14) - 1;
+
+/// What the keys of destinations have for a slot: a device's own list is a plan within the plan.
+pub const fn slot_of_list(slot: Slot, list: u32) -> u32 {
+    slot | list << 2
+}
+
+/// Slot and list of the key of a destination.
+pub const fn list_of_slot(slot: u32) -> (Slot, u32) {
+    (slot & 3, slot >> 2)
 }
 
 /// Bits of [`DeviceValue::flags`], from the device's trust class and status.

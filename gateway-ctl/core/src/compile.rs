@@ -2,8 +2,10 @@
 //!
 //! Routing follows the *applied* policies; devices, groups, classes, tunnels and exceptions count as they are.
 
+mod bridges;
 mod carriers;
 mod devices;
+mod draining;
 mod exceptions;
 mod hops;
 mod legs;
@@ -11,11 +13,12 @@ mod openvpn;
 mod policies;
 mod prefixes;
 mod profiles;
+mod proxies;
 mod system;
 
 use std::collections::BTreeSet;
 
-use gateway_common::wire::{Choice, PlanValue, RANK_NONE};
+use gateway_common::wire::{ActionValue, Choice, PlanValue, RANK_NONE};
 use gateway_model::State;
 use gateway_model::id::Id;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop, PolicyStatus};
@@ -26,7 +29,10 @@ use crate::facts::Facts;
 use crate::network::Network;
 use crate::plan::Plan;
 
+pub use bridges::{bridge_refusal, transport};
+pub use draining::DRAIN;
 pub use legs::{Carrier, Leg, LegKind, Legs, leg_number, tunnel_interface};
+pub use proxies::proxy_login;
 
 /// What is compiled.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +66,8 @@ pub struct CompiledPolicy {
     pub hops: Vec<HopState>,
     pub v4: Choice,
     pub v6: Choice,
+    /// What becomes of traffic that its proxy does not take: [`ActionValue::rest`].
+    pub rest: u8,
     pub status: PolicyStatus,
     /// The hop that decides where traffic leaves now.
     pub active_hop: Option<Hop>,
@@ -75,9 +83,15 @@ pub struct HopState {
     pub leg: u8,
     /// Number of the proxy it is, 0 if it is none.
     pub proxy: u8,
+    /// The legs by which the proxy is reached, 0 for the default way; whether it can be used there is another matter.
+    pub by: Vec<u8>,
     pub usable: bool,
     /// Why it is not usable, in words for people; empty when it is.
     pub reason: String,
+    /// Its share of new flows in a pool.
+    pub weight: u32,
+    /// It takes no new flows, and keeps until then those it has.
+    pub draining: Option<Timestamp>,
 }
 
 /// Something about the input that a person should know. Never an error: the plan holds without.
@@ -104,15 +118,47 @@ pub fn compile(input: &Input<'_>) -> Compiled {
         let inherited = prefixes::inherit(prefixes);
         dataplane.destination_ports.extend(inherited.into_iter().map(|(net, rank)| ((*port, net), rank)));
     }
+    for list in ranks.lists.values() {
+        let inherited = prefixes::inherit(&list.destinations);
+        let number = list.number;
+        dataplane.list_destinations.extend(inherited.into_iter().map(|(net, rank)| ((number, net), rank)));
+        for (port, prefixes) in &list.ports {
+            let inherited = prefixes::inherit(prefixes);
+            dataplane
+                .list_ports
+                .extend(inherited.into_iter().map(|(net, rank)| ((number, *port, net), rank)));
+        }
+    }
     system::lower(input, &mut compiled);
+    proxies::lower(input, &mut compiled);
     let policies = input.state.applied.policies.iter().filter(|policy| policy.enabled);
     let ends = policies.filter_map(|policy| policy.expires_at).filter(|end| *end > input.now);
     let exceptions = input.active_exceptions().filter_map(|exception| exception.expires_at);
-    compiled.plan.valid_until = ends.chain(exceptions).min();
+    let legs = compiled.legs.by_number.values().filter_map(|leg| leg.draining);
+    let hops = compiled.policies.iter().flat_map(|policy| &policy.hops).filter_map(|hop| hop.draining);
+    compiled.plan.valid_until = ends.chain(exceptions).chain(legs).chain(hops).min();
     compiled
 }
 
+impl CompiledPolicy {
+    /// What the dataplane does for it.
+    pub fn action(&self) -> ActionValue {
+        ActionValue {
+            v4: self.v4,
+            v6: self.v6,
+            policy: self.number,
+            rest: self.rest,
+            ..ActionValue::default()
+        }
+    }
+}
+
 impl Compiled {
+    /// Name of the proxy that marks give this number.
+    pub fn proxy_name(&self, number: u8) -> &str {
+        self.plan.proxies.get(&number).map_or("?", |target| target.name.as_str())
+    }
+
     /// The policy that has a rank.
     pub fn policy(&self, rank: u32) -> Option<&CompiledPolicy> {
         if rank == RANK_NONE {
@@ -124,6 +170,10 @@ impl Compiled {
     /// The legs that the plan may send traffic to.
     pub fn legs_in_use(&self) -> BTreeSet<u8> {
         let choices = self.policies.iter().flat_map(|policy| [&policy.v4, &policy.v6]);
-        choices.flat_map(|choice| choice.all()).copied().collect()
+        let legs = choices.flat_map(|choice| choice.all()).copied();
+        let to_proxies =
+            self.policies.iter().flat_map(|policy| policy.hops.iter().flat_map(|hop| hop.by.iter().copied()));
+        // The default way to a proxy is no leg.
+        legs.chain(to_proxies).filter(|leg| *leg != 0).collect()
     }
 }

@@ -44,6 +44,27 @@ fn longest_with<V>(address: IpAddr, find: impl Fn(&IpNet) -> Option<V>) -> Optio
     (0..=longest).rev().find_map(|length| find(&IpNet::new(address, length).ok()?.trunc()))
 }
 
+/// The plan's own destinations, or those of the list that the slot names.
+fn destination(plan: &Dataplane, slot: u32, address: IpAddr) -> Option<u32> {
+    match list_of_slot(slot).1 {
+        0 => longest(&plan.destinations, address),
+        list => {
+            let list = u16::try_from(list).ok()?;
+            longest_with(address, |net| plan.list_destinations.get(&(list, *net)).copied())
+        }
+    }
+}
+
+fn destination_port(plan: &Dataplane, slot: u16, port: u16, address: IpAddr) -> Option<u32> {
+    match list_of_slot(u32::from(slot)).1 {
+        0 => longest_with(address, |net| plan.destination_ports.get(&(port, *net)).copied()),
+        list => {
+            let list = u16::try_from(list).ok()?;
+            longest_with(address, |net| plan.list_ports.get(&(list, port, *net)).copied())
+        }
+    }
+}
+
 fn four(word: u32) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from(word.to_ne_bytes()))
 }
@@ -87,21 +108,19 @@ impl Environment for PlanEnvironment<'_> {
     }
 
     fn destination4(&self, key: &Prefix4) -> Option<u32> {
-        self.at(|plan| longest(&plan.destinations, four(key.address)))
+        self.at(|plan| destination(plan, key.slot, four(key.address)))
     }
 
     fn destination6(&self, key: &Prefix6) -> Option<u32> {
-        self.at(|plan| longest(&plan.destinations, six(key.address)))
+        self.at(|plan| destination(plan, key.slot, six(key.address)))
     }
 
     fn destination_port4(&self, key: &PortPrefix4) -> Option<u32> {
-        let find = |plan: &Dataplane, net: &IpNet| plan.destination_ports.get(&(key.port, *net)).copied();
-        self.at(|plan| longest_with(four(key.address), |net| find(plan, net)))
+        self.at(|plan| destination_port(plan, key.slot, key.port, four(key.address)))
     }
 
     fn destination_port6(&self, key: &PortPrefix6) -> Option<u32> {
-        let find = |plan: &Dataplane, net: &IpNet| plan.destination_ports.get(&(key.port, *net)).copied();
-        self.at(|plan| longest_with(six(key.address), |net| find(plan, net)))
+        self.at(|plan| destination_port(plan, key.slot, key.port, six(key.address)))
     }
 
     fn local4(&self, key: &Prefix4) -> Option<LocalValue> {

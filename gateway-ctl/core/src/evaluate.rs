@@ -135,7 +135,7 @@ pub struct Families {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FamilyVerdict {
     pub decision: Decision,
-    /// By what it leaves: `vpn:wg-a`, `interface:wan0`, `default`, `local`; null if it does not.
+    /// By what it leaves: `vpn:wg-a`, `proxy:office`, `interface:wan0`, `default`, `local`; null if it does not.
     pub via: Option<String>,
     /// Interface it leaves by.
     pub interface: Option<String>,
@@ -148,6 +148,8 @@ pub struct FamilyVerdict {
     pub local: bool,
     /// Names of all tunnels or uplinks that new connections are shared among.
     pub ways: Vec<String>,
+    /// Name of the proxy that they lead to.
+    pub proxy: Option<String>,
 }
 
 /// What the packet looks like to the kernel.

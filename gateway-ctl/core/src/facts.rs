@@ -18,9 +18,11 @@ pub struct Facts {
     pub neighbours: BTreeMap<[u8; 6], BTreeSet<IpAddr>>,
     /// Health of tunnels by id; a tunnel that is not here is down.
     pub tunnels: BTreeMap<String, TunnelFact>,
-    /// Proxies by id; one that is not here is unavailable.
-    pub proxies: BTreeMap<String, ProxyFact>,
-    /// Names of tunnel endpoints as last resolved.
+    /// Proxies by id, then by the leg to them (0 is the default way), as far as they have been looked at.
+    pub proxies: BTreeMap<String, BTreeMap<u8, ProxyFact>>,
+    /// Transport bridges at work, by the id of the tunnel that each carries.
+    pub transports: BTreeMap<String, TransportFact>,
+    /// Names of the endpoints of tunnels, proxies and bridges as last resolved, with the port.
     pub endpoints: BTreeMap<String, SocketAddr>,
 }
 
@@ -53,6 +55,13 @@ pub struct TunnelFact {
     pub addresses: Vec<IpAddr>,
     /// Largest inner packet that both ends agreed on.
     pub mtu: Option<u16>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TransportFact {
+    pub connected: bool,
+    /// Why it is not connected, in words for people.
+    pub reason: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -6,6 +6,7 @@
 mod reach;
 mod worlds;
 
+use gateway_common::wire::ChoiceKind;
 use gateway_model::id::Id;
 use gateway_model::kinds::routing_policy::{FailPolicy, HopMode, HopType, RoutingPolicy};
 use schemars::JsonSchema;
@@ -39,15 +40,15 @@ pub struct LeakRow {
 /// One cell for each state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cells {
-    /// All tunnels work, so far as they are wanted up.
+    /// All tunnels and proxies work, so far as they are wanted up.
     pub up: Cell,
     /// The first hop of the policy is down, everything else works.
     pub degraded: Cell,
-    /// All tunnels are down.
+    /// All tunnels and proxies are down.
     pub down: Cell,
     /// Up and down by turns: the worse of both.
     pub flapping: Cell,
-    /// The daemon died: tunnels that it carried itself are gone, its plan goes on holding.
+    /// The daemon died: tunnels that it carried itself and the way to proxies are gone, its plan goes on holding.
     pub daemon_down: Cell,
     /// No plan is loaded yet.
     pub boot: Cell,
@@ -60,7 +61,8 @@ pub struct Cell {
     pub outcome: Outcome,
     /// Names of the tunnels or uplinks it leaves by; `default` for the default way; null if it does not leave.
     pub via: Option<String>,
-    /// Traffic that is meant for a tunnel, proxy or mesh peer goes out directly.
+    /// Traffic that is meant for a tunnel, proxy or mesh peer goes out directly; what a proxy does not take counts,
+    /// echo requests for one.
     pub leak: bool,
     /// Of questions to name servers outside. Those to the gateway itself stay on the LAN.
     pub dns: Outcome,
@@ -202,6 +204,7 @@ impl<'a> Rows<'a> {
     fn new(input: &'a Input<'a>, worlds: &'a Worlds) -> Rows<'a> {
         let mut orphaned = Kernel::new(&worlds.up.compiled, &worlds.up.facts);
         orphaned.gone = worlds.up.carried_by_the_daemon();
+        orphaned.relay_gone = true;
         Rows {
             input,
             worlds,
@@ -271,8 +274,13 @@ fn risk(policy: &CompiledPolicy, stored: &RoutingPolicy, cells: &Cells) -> Risk 
     let in_failure = cells.degraded.leak || cells.down.leak || cells.flapping.leak;
     let falls_back = stored.hop_mode == HopMode::Failover
         && stored.hops.iter().any(|hop| hop.r#type == HopType::Interface);
+    // What a proxy does not take, its policy fails open for at all times.
+    let only_rest = [&cells.up, &cells.daemon_down, &cells.boot]
+        .iter()
+        .all(|cell| cell.outcome != Outcome::Direct && cell.ipv6 != Outcome::Direct);
     let by_choice = policy.fail_policy == FailPolicy::Open || falls_back;
     match (at_all_times, in_failure) {
+        (true, _) if only_rest && policy.fail_policy == FailPolicy::Open => Risk::Low,
         (true, _) => Risk::High,
         (false, true) if by_choice => Risk::Low,
         (false, true) => Risk::High,
@@ -300,12 +308,21 @@ impl View<'_> {
             dns = dns.max(outcome);
             dns_leaks |= meant_for_a_tunnel && outcome == Outcome::Direct;
         }
+        let rest = [false, true].map(|ipv6| {
+            let policy = &compiled.policies[rank];
+            let choice = if ipv6 { &policy.v6 } else { &policy.v4 };
+            choice.kind() == ChoiceKind::Proxy && Reach::of_rest(exits, policy, ipv6).direct
+        });
         let shown =
             if outcome == Outcome::Blocked && ipv6 != Outcome::Blocked { &reach[1] } else { &reach[0] };
         Cell {
             outcome,
             via: shown.via(self.input, compiled),
-            leak: self.bound && (outcome == Outcome::Direct || ipv6 == Outcome::Direct || dns_leaks),
+            leak: self.bound
+                && (outcome == Outcome::Direct
+                    || ipv6 == Outcome::Direct
+                    || dns_leaks
+                    || rest.contains(&true)),
             dns,
             ipv6,
         }

@@ -2,7 +2,7 @@
 //!
 //! Pure values. Effects compare them with what they read from the kernel, over the union of keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use gateway_common::wire::{
@@ -31,6 +31,10 @@ pub struct Plan {
     pub rules: BTreeMap<RuleKey, RuleValue>,
     pub sysctls: BTreeMap<String, String>,
     pub nft: NftRuleset,
+    /// Proxies that policies in force name, by number.
+    pub proxies: BTreeMap<u8, ProxyTarget>,
+    /// Transport bridges at work, by the id of the tunnel that each carries.
+    pub transports: BTreeMap<String, TransportTarget>,
     /// The next instant at which the same state would compile to another plan.
     pub valid_until: Option<Timestamp>,
 }
@@ -50,6 +54,10 @@ pub struct Dataplane {
     pub destinations: BTreeMap<IpNet, u32>,
     /// Destination port with prefix.
     pub destination_ports: BTreeMap<(u16, IpNet), u32>,
+    /// Destinations in the lists of single devices, by the number of the list.
+    pub list_destinations: BTreeMap<(u16, IpNet), u32>,
+    /// Number of the list, destination port, prefix.
+    pub list_ports: BTreeMap<(u16, u16, IpNet), u32>,
     /// Destinations that are never routed by policy: own addresses, LAN prefixes, multicast.
     pub locals: BTreeMap<IpNet, LocalValue>,
     /// Rank to action.
@@ -113,6 +121,50 @@ impl std::fmt::Debug for SecretKey {
     }
 }
 
+/// A proxy as the relay has to know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyTarget {
+    pub proxy_id: String,
+    pub name: String,
+    /// Literal address, or the address its name was last resolved to (from the facts).
+    pub address: Option<SocketAddr>,
+    pub login: Option<ProxyLogin>,
+    /// Whether it shall be asked to carry datagrams.
+    pub udp: bool,
+    /// The legs by which policies reach it, 0 for the default way: connections by others have to end.
+    pub legs: BTreeSet<u8>,
+    /// Most connections at a time.
+    pub connections: u32,
+}
+
+/// User name and password for a proxy (RFC 1929). The password stays sealed until somebody needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyLogin {
+    pub username: String,
+    pub password: Secret,
+}
+
+/// What carries the outer packets of one tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportTarget {
+    pub bridge_id: String,
+    pub kind: TransportKind,
+    /// Where it takes the tunnel's datagrams: on this host only.
+    pub near: SocketAddr,
+    /// Literal address, or the address its name was last resolved to (from the facts).
+    pub address: Option<SocketAddr>,
+    /// Mark of its packets.
+    pub mark: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransportKind {
+    /// To a far end that knows where they go.
+    Udp2Tcp,
+    /// To this `host:port`; a name is resolved by the proxy.
+    Socks5 { to: String },
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkSettings {
     pub up: bool,
@@ -135,9 +187,14 @@ pub struct RouteKey {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum RouteValue {
-    Unicast { interface: String, gateway: Option<IpAddr> },
+    Unicast {
+        interface: String,
+        gateway: Option<IpAddr>,
+    },
     Unreachable,
     Prohibit,
+    /// To this host itself, whatever the destination.
+    Local,
 }
 
 /// An ip rule; the priority orders them and, with the family, names them.
@@ -182,6 +239,8 @@ pub struct NftRuleset {
     pub uplinks: Vec<String>,
     /// UDP ports that the outside may reach on this host by an uplink: those our WireGuard devices listen on.
     pub open_udp: Vec<u16>,
+    /// Traffic for proxies is handed to the relay.
+    pub proxied: bool,
 }
 
 /// Numbers that an administrator sees with `ip rule`, `ip route`, `nft`, and what they mean.
@@ -195,6 +254,12 @@ pub mod names {
     pub const TABLE_BASE: u32 = 47000;
     /// Table whose only routes are `unreachable`.
     pub const TABLE_REJECT: u32 = 47999;
+    /// Table whose only routes lead to this host itself: for traffic that the relay takes, or that our table resets.
+    pub const TABLE_RELAY: u32 = 47998;
+    /// Where the relay listens, on loopback addresses only.
+    pub const RELAY_PORT: u16 = 4702;
+    /// Where transport bridges take the datagrams of tunnels: at 127.71.0.LL for leg LL.
+    pub const BRIDGE_PORT: u16 = 4703;
     pub const NFT_TABLE: &str = "gateway";
     /// Metric of the last route of a leg's table.
     pub const METRIC_LAST: u32 = u32::MAX;

@@ -150,11 +150,18 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
     };
     add(maps::Sources4::NAME, prefixes(&plan.sources, false));
     add(maps::Sources6::NAME, prefixes(&plan.sources, true));
-    add(maps::Destinations4::NAME, prefixes(&plan.destinations, false));
-    add(maps::Destinations6::NAME, prefixes(&plan.destinations, true));
+    for (name, ipv6) in [(maps::Destinations4::NAME, false), (maps::Destinations6::NAME, true)] {
+        let listed = plan.list_destinations.iter().filter(|((_, net), _)| net.addr().is_ipv6() == ipv6);
+        let listed = listed.map(|((list, net), r)| format!("list {list}: {net} -> {}", rank(*r)));
+        add(name, prefixes(&plan.destinations, ipv6).into_iter().chain(listed).collect());
+    }
     for (name, ipv6) in [(maps::DestinationPorts4::NAME, false), (maps::DestinationPorts6::NAME, true)] {
         let of_family = plan.destination_ports.iter().filter(|((_, net), _)| net.addr().is_ipv6() == ipv6);
-        add(name, of_family.map(|((port, net), r)| format!("{net} port {port} -> {}", rank(*r))).collect());
+        let of_family = of_family.map(|((port, net), r)| format!("{net} port {port} -> {}", rank(*r)));
+        let listed = plan.list_ports.iter().filter(|((_, _, net), _)| net.addr().is_ipv6() == ipv6);
+        let listed =
+            listed.map(|((list, port, net), r)| format!("list {list}: {net} port {port} -> {}", rank(*r)));
+        add(name, of_family.chain(listed).collect());
     }
     for (name, ipv6) in [(maps::Locals4::NAME, false), (maps::Locals6::NAME, true)] {
         let of_family = plan.locals.iter().filter(|(net, _)| net.addr().is_ipv6() == ipv6);

@@ -112,7 +112,7 @@ impl Secret {
     }
 
     /// What an input keeps of the object that it replaces, for `carry_over`: no secret is opened for it, and one
-    /// that cannot be opened is not lost. [`Secret::resume`] makes it whole again.
+    /// that cannot be opened is not lost. `Secret::resume` makes it whole again.
     pub fn kept(&self) -> &str {
         self.stored_text()
     }

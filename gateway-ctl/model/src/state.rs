@@ -204,6 +204,25 @@ impl State {
         self.applied = Applied { revision: self.revision, at: Some(self.now), policies };
     }
 
+    /// Makes one policy, as it stands, the one that steers traffic; the others stay as they were applied.
+    pub fn freeze_policy(&mut self, id: Id) {
+        let Some(policy) = self.routing_policies.get(id) else { return };
+        let whole = self.resolved(policy).into_owned();
+        let mut policies = self.applied.policies.clone();
+        policies.put(whole).expect("policies have no unique keys");
+        self.applied = Applied { revision: self.revision, at: Some(self.now), policies };
+    }
+
+    /// Whether a policy was applied as it stands.
+    pub fn is_applied(&self, id: Id) -> bool {
+        let (stored, applied) = (self.routing_policies.get(id), self.applied.policies.get(id));
+        let (Some(stored), Some(applied)) = (stored, applied) else { return false };
+        match self.resolved(stored) {
+            Cow::Borrowed(stored) => applied.meta.revision == stored.meta.revision,
+            Cow::Owned(whole) => **applied == whole,
+        }
+    }
+
     /// Stores a new row; its metadata is assigned here.
     pub fn create<R: Resource>(&mut self, mut row: R) -> Result<(Arc<R>, Vec<Warning>), EditError> {
         let slot = R::table(self).free_slot();

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use rtnetlink::RouteMessageBuilder;
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteType, RouteVia,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType, RouteVia,
 };
 
 use super::backend::{ABSENT, Backend};
@@ -74,6 +74,7 @@ impl Routes {
     }
 }
 
+const LOOPBACK: &str = "lo";
 const OURS: RouteProtocol = RouteProtocol::Other(names::ROUTE_PROTOCOL);
 
 impl Backend for Routes {
@@ -132,6 +133,10 @@ impl Backend for Routes {
             }
             RouteValue::Unreachable => message = message.kind(RouteType::Unreachable),
             RouteValue::Prohibit => message = message.kind(RouteType::Prohibit),
+            RouteValue::Local => {
+                let loopback = self.netlink.index(LOOPBACK).await?;
+                message = message.kind(RouteType::Local).scope(RouteScope::Host).output_interface(loopback);
+            }
         }
         let request = self.netlink.handle()?.route().add(message.build()).replace();
         settled("add the route", request.execute().await, &[])
@@ -196,6 +201,9 @@ fn value(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Installed {
     match (message.header.kind, interface) {
         (RouteType::Unreachable, _) if !foreign => Installed::Plain(RouteValue::Unreachable),
         (RouteType::Prohibit, _) if !foreign => Installed::Plain(RouteValue::Prohibit),
+        (RouteType::Local, Some(interface)) if !foreign && interface == LOOPBACK && gateway.is_none() => {
+            Installed::Plain(RouteValue::Local)
+        }
         (RouteType::Unicast, Some(interface)) if !foreign => {
             Installed::Plain(RouteValue::Unicast { interface, gateway })
         }
@@ -214,6 +222,7 @@ fn show(value: &Installed) -> String {
         Installed::Plain(RouteValue::Unicast { interface, gateway: None }) => format!("dev {interface}"),
         Installed::Plain(RouteValue::Unreachable) => "unreachable".to_owned(),
         Installed::Plain(RouteValue::Prohibit) => "prohibit".to_owned(),
+        Installed::Plain(RouteValue::Local) => "local".to_owned(),
         Installed::Foreign(text) => text.clone(),
     }
 }

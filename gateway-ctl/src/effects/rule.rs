@@ -63,6 +63,12 @@ impl Rules {
         }
     }
 
+    /// Whether the rule is for what this host itself answers from a tunnel's address. It has to be there whenever the
+    /// address is: without it such answers go out by the uplink.
+    pub fn answers(rule: &InstalledRule) -> bool {
+        matches!(&rule.says, Says::Plain(value) if value.source.is_some())
+    }
+
     /// Our rules with the messages they were found as.
     async fn found(&self) -> Result<Vec<(InstalledRule, RuleMessage)>, Error> {
         let mut found = Vec::new();

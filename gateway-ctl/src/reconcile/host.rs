@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use gateway_core::plan::{AddressKey, LinkSettings, OpenVpnProcess, Plan, RouteKey};
+use gateway_core::plan::{
+    AddressKey, LinkSettings, OpenVpnProcess, Plan, ProxyTarget, RouteKey, TransportTarget,
+};
 
 use super::openvpn::Processes;
+use super::proxies::Proxies;
+use super::transports::Transports;
 use super::wireguard::{Tunnels, WireGuardState};
 use crate::effects::address::Addresses;
 use crate::effects::link::Links;
@@ -24,6 +28,8 @@ pub trait Host: Send + Sync + 'static {
     type Routes: Backend<Key = RouteKey, Value = route::Installed>;
     type Rules: Backend<Key = InstalledRule, Value = ()>;
     type Nft: Backend<Key = (), Value = nft::Installed> + Send;
+    type Proxies: Backend<Key = u8, Value = ProxyTarget>;
+    type Transports: Backend<Key = String, Value = TransportTarget>;
 
     fn wireguard(&self) -> &Self::WireGuard;
     fn openvpn(&self) -> &Self::OpenVpn;
@@ -33,6 +39,8 @@ pub trait Host: Send + Sync + 'static {
     fn routes(&self) -> &Self::Routes;
     fn rules(&self) -> &Self::Rules;
     fn nft(&self, ruleset: &Nft) -> Self::Nft;
+    fn proxies(&self) -> &Self::Proxies;
+    fn transports(&self) -> &Self::Transports;
 }
 
 /// The kernel of this machine, in the network namespace that the connection was opened in.
@@ -41,14 +49,19 @@ pub struct Kernel {
     netlink: Netlink,
     tunnels: Tunnels,
     processes: Processes,
+    proxies: Proxies,
+    transports: Transports,
     routes: Routes,
     rules: Rules,
 }
 
 impl Kernel {
-    pub fn new(netlink: Netlink, tunnels: Tunnels, processes: Processes) -> Self {
+    pub fn new(
+        netlink: Netlink,
+        (tunnels, processes, proxies, transports): (Tunnels, Processes, Proxies, Transports),
+    ) -> Self {
         let (routes, rules) = (Routes::new(netlink.clone()), Rules::new(netlink.clone()));
-        Self { netlink, tunnels, processes, routes, rules }
+        Self { netlink, tunnels, processes, proxies, transports, routes, rules }
     }
 }
 
@@ -61,6 +74,8 @@ impl Host for Kernel {
     type Routes = Routes;
     type Rules = Rules;
     type Nft = Nft;
+    type Proxies = Proxies;
+    type Transports = Transports;
 
     fn wireguard(&self) -> &Tunnels {
         &self.tunnels
@@ -93,5 +108,13 @@ impl Host for Kernel {
 
     fn nft(&self, ruleset: &Nft) -> Nft {
         ruleset.clone()
+    }
+
+    fn proxies(&self) -> &Proxies {
+        &self.proxies
+    }
+
+    fn transports(&self) -> &Transports {
+        &self.transports
     }
 }

@@ -1,18 +1,21 @@
 //! One run over all subsystems, in the order in which nothing leaks and as little as possible is interrupted.
 //!
-//! 1. What blocks goes in: rules that refuse, routes that end.
+//! 1. What blocks goes in: rules that refuse, routes that end, and rules that keep this host's own answers to them.
 //! 2. The nft table comes to hold the old and the new ways out; a table that is not a running gateway's is left for
 //!    later, so that the base block holds until the dataplane stands.
-//! 3. Tunnels, links, addresses, settings; then routes, then the rules that lead to them.
+//! 3. Tunnels, their bridges, proxies, links, addresses, settings; then routes, then the rules that lead to them.
 //! 4. The dataplane: the one store that makes the new plan live.
 //! 5. The nft table as wanted, and forwarding is turned on.
-//! 6. What is not wanted goes: rules, then their routes, then what blocked, then addresses and tunnels.
+//! 6. What is not wanted goes: rules, then their routes, addresses, proxies, bridges and tunnels, and then what blocked. A
+//!    tunnel that goes takes the masquerading of its flows along: what still comes in is answered by this host.
 //!
 //! A subsystem that fails does not stop the others: without it less is let through, not more.
 
 use std::collections::BTreeMap;
 
-use gateway_core::plan::{AddressKey, LinkSettings, NftRuleset, OpenVpnProcess, Plan, RouteKey};
+use gateway_core::plan::{
+    AddressKey, LinkSettings, NftRuleset, OpenVpnProcess, Plan, ProxyTarget, RouteKey, TransportTarget,
+};
 
 use super::Dataplane;
 use super::host::Host;
@@ -40,6 +43,8 @@ struct Memories {
     routes: Memory<RouteKey, route::Installed>,
     rules: Memory<InstalledRule, ()>,
     nft: Memory<(), nft::Installed>,
+    proxies: Memory<u8, ProxyTarget>,
+    transports: Memory<String, TransportTarget>,
     /// The rule set that `nft` speaks of.
     ruleset: Option<NftRuleset>,
 }
@@ -61,6 +66,7 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         let mut routes = Pass::open(host.routes(), &routes_want, &memory.routes).await;
         rules.put_where(|rule, ()| Rules::blocks(rule)).await;
         routes.put_where(|_, route| Routes::blocks(route)).await;
+        rules.put_where(|rule, ()| Rules::answers(rule)).await;
 
         let mut nft_outcome = widen_nft(host, memory, &plan.nft).await;
 
@@ -68,6 +74,10 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         wireguard.put().await;
         let mut openvpn = Pass::open(host.openvpn(), &plan.openvpn, &memory.openvpn).await;
         openvpn.put().await;
+        let mut proxies = Pass::open(host.proxies(), &plan.proxies, &memory.proxies).await;
+        proxies.put().await;
+        let mut transports = Pass::open(host.transports(), &plan.transports, &memory.transports).await;
+        transports.put().await;
         let links_outcome = step(&links, &plan.links, &mut memory.links).await;
         let mut addresses = Pass::open(&addresses, &plan.addresses, &memory.addresses).await;
         addresses.put().await;
@@ -87,17 +97,22 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         settings.reread().await;
         settings.put().await;
 
-        rules.remove_where(|rule, ()| !Rules::blocks(rule)).await;
+        rules.remove_where(|rule, ()| !Rules::blocks(rule) && !Rules::answers(rule)).await;
         routes.remove_where(|_, route| !Routes::blocks(route)).await;
-        routes.remove().await;
-        rules.remove().await;
         addresses.remove().await;
+        proxies.remove().await;
+        transports.remove().await;
         wireguard.remove().await;
         openvpn.remove().await;
+        rules.remove_where(|rule, ()| !Rules::blocks(rule)).await;
+        routes.remove().await;
+        rules.remove().await;
 
         BTreeMap::from([
             ("wireguard", wireguard.close(&mut memory.wireguard)),
             ("openvpn", openvpn.close(&mut memory.openvpn)),
+            ("proxies", proxies.close(&mut memory.proxies)),
+            ("bridges", transports.close(&mut memory.transports)),
             ("links", links_outcome),
             ("addresses", addresses.close(&mut memory.addresses)),
             ("sysctl", settings.close(&mut memory.sysctls)),
@@ -120,6 +135,7 @@ async fn widen_nft<H: Host>(host: &H, memory: &mut Memories, want: &NftRuleset) 
         tunnels: union(&before.tunnels, &want.tunnels),
         uplinks: union(&before.uplinks, &want.uplinks),
         open_udp: union(&before.open_udp, &want.open_udp),
+        proxied: before.proxied || want.proxied,
     };
     set_nft(host, memory, &both).await
 }

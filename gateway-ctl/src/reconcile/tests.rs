@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use gateway_core::facts::Link;
 use gateway_core::plan::{
-    AddressKey, Family, LinkSettings, NftRuleset, OpenVpnProcess, RouteKey, RouteValue, RuleAction, RuleKey,
-    RuleValue, SecretKey, WireGuardDevice, names,
+    AddressKey, Family, LinkSettings, NftRuleset, OpenVpnProcess, ProxyTarget, RouteKey, RouteValue,
+    RuleAction, RuleKey, RuleValue, SecretKey, TransportTarget, WireGuardDevice, names,
 };
 
 use super::*;
@@ -28,6 +28,8 @@ struct FakeHost {
     routes: Mem<RouteKey, route::Installed>,
     rules: Mem<InstalledRule, ()>,
     nft: Mem<(), nft::Installed>,
+    proxies: Mem<u8, ProxyTarget>,
+    transports: Mem<String, TransportTarget>,
 }
 
 impl FakeHost {
@@ -42,6 +44,8 @@ impl FakeHost {
             routes: Mem::journaling("routes", &journal),
             rules: Mem::journaling("rules", &journal),
             nft: Mem::journaling("nft", &journal),
+            proxies: Mem::journaling("proxies", &journal),
+            transports: Mem::journaling("bridges", &journal),
             journal,
         }
     }
@@ -56,6 +60,8 @@ impl Host for FakeHost {
     type Routes = Mem<RouteKey, route::Installed>;
     type Rules = Mem<InstalledRule, ()>;
     type Nft = Mem<(), nft::Installed>;
+    type Proxies = Mem<u8, ProxyTarget>;
+    type Transports = Mem<String, TransportTarget>;
 
     fn wireguard(&self) -> &Self::WireGuard {
         &self.wireguard
@@ -77,6 +83,12 @@ impl Host for FakeHost {
     }
     fn rules(&self) -> &Self::Rules {
         &self.rules
+    }
+    fn proxies(&self) -> &Self::Proxies {
+        &self.proxies
+    }
+    fn transports(&self) -> &Self::Transports {
+        &self.transports
     }
     fn nft(&self, _ruleset: &Nft) -> Self::Nft {
         self.nft.clone()
@@ -126,6 +138,11 @@ fn plan(tunnel: &str, leg: u32) -> Plan {
     let place = |priority| RuleKey { family: Family::V4, priority };
     plan.rules.insert(place(4700 + leg), rule(Some((leg, 0xff)), None, RuleAction::Table(table)));
     plan.rules.insert(place(4999), rule(None, Some("lan0"), RuleAction::Prohibit));
+    let answers = RuleValue {
+        source: Some("10.9.0.2/32".parse().unwrap()),
+        ..rule(None, Some("lo"), RuleAction::Table(table))
+    };
+    plan.rules.insert(place(4960 + leg), answers);
     plan.sysctls.insert("net.ipv4.ip_forward".to_owned(), "1".to_owned());
     plan.sysctls.insert("net.ipv4.conf.all.src_valid_mark".to_owned(), "1".to_owned());
     plan.nft = NftRuleset {
@@ -133,6 +150,7 @@ fn plan(tunnel: &str, leg: u32) -> Plan {
         tunnels: vec![tunnel.to_owned()],
         uplinks: vec!["wan0".to_owned()],
         open_udp: vec![],
+        proxied: false,
     };
     plan
 }
@@ -162,12 +180,13 @@ async fn a_first_run_blocks_first_and_forwards_last() {
         &[
             &["rules put", "Prohibit"],
             &["routes put", "4294967295"],
+            &["rules put", "10.9.0.2/32"],
             &["wireguard put"],
             &["links put"],
             &["addresses put"],
             &["sysctl put", "src_valid_mark"],
             &["routes put", "metric: 10 "],
-            &["rules put", "Table"],
+            &["rules put", "fwmark: Some"],
             &["dataplane"],
             &["nft put"],
             &["sysctl put", "ip_forward"],
@@ -206,13 +225,14 @@ async fn a_change_puts_the_new_before_the_flip_and_takes_the_old_away_after_it()
             &["nft put"],
             &["wireguard put", "gw-b"],
             &["routes put", "47002", "metric: 10 "],
-            &["rules put", "47002"],
+            &["rules put", "47002", "fwmark: Some"],
             &["dataplane"],
-            &["rules remove", "47001"],
+            &["rules remove", "47001", "fwmark: Some"],
             &["routes remove", "47001", "metric: 10 "],
-            &["routes remove", "47001", "4294967295"],
             &["addresses remove", "gw-a"],
             &["wireguard remove", "gw-a"],
+            &["rules remove", "47001", "10.9.0.2/32"],
+            &["routes remove", "47001", "4294967295"],
         ],
     );
     let last_nft = journal.iter().rposition(|line| line.starts_with("nft put")).unwrap();
@@ -230,8 +250,10 @@ async fn what_blocks_goes_out_last() {
         &host.journal.take(),
         &[
             &["dataplane"],
-            &["rules remove", "Table"],
+            &["rules remove", "fwmark: Some"],
             &["routes remove", "metric: 10 "],
+            &["wireguard remove"],
+            &["rules remove", "10.9.0.2/32"],
             &["routes remove", "4294967295"],
             &["rules remove", "Prohibit"],
         ],
@@ -364,9 +386,9 @@ async fn an_outsiders_change_is_listed_and_repaired_by_the_periodic_look() {
     running.host.rules.tamper(|rules| rules.clear());
     let second = running.next(&mut status).await;
     assert_eq!(second.reason, Reason::Interval);
-    assert_eq!(second.drift.len(), 2);
+    assert_eq!(second.drift.len(), 3);
     assert!(second.drift.iter().all(|item| item.subsystem == "rules" && item.repaired));
-    assert_eq!(running.host.rules.entries().len(), 2);
+    assert_eq!(running.host.rules.entries().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

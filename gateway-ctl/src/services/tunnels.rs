@@ -12,15 +12,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use gateway_core::compile::tunnel_interface;
+use gateway_common::wire::Mark;
+use gateway_core::compile::{bridge_refusal, tunnel_interface};
 use gateway_core::facts::{Facts, TunnelFact};
 use gateway_model::kinds::tunnel::TunnelType;
-use gateway_model::kinds::tunnel_health::{PeerLive, TunnelLive};
+use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
 use gateway_model::{Id, State, Tunnel};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::effects::openvpn::OpenVpn;
+use crate::effects::transport::Transports;
 use crate::effects::wireguard::{DeviceStatus, WireGuard};
 use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
@@ -55,6 +57,7 @@ pub struct Tunnels {
     store: Arc<Store>,
     engine: Arc<WireGuard>,
     openvpn: Arc<OpenVpn>,
+    transports: Arc<Transports>,
     seen: watch::Sender<Arc<Seen>>,
     resolver: resolve::Resolver,
     probes: probes::Probes,
@@ -67,14 +70,16 @@ pub struct Tunnels {
 impl Tunnels {
     pub fn new(
         store: Arc<Store>,
-        engine: Arc<WireGuard>,
-        openvpn: Arc<OpenVpn>,
+        (engine, openvpn, transports): (Arc<WireGuard>, Arc<OpenVpn>, Arc<Transports>),
     ) -> (Tunnels, watch::Receiver<Arc<Seen>>) {
         let (seen, receiver) = watch::channel(Arc::default());
         let resolver = resolve::Resolver::default();
         let probes = probes::Probes::default();
         let (default_way, reconnected) = (Default::default(), BTreeMap::new());
-        (Tunnels { store, engine, openvpn, seen, resolver, probes, default_way, reconnected }, receiver)
+        (
+            Tunnels { store, engine, openvpn, transports, seen, resolver, probes, default_way, reconnected },
+            receiver,
+        )
     }
 
     /// Has endpoint names resolved by these name servers instead of the host's resolver.
@@ -127,7 +132,12 @@ impl Tunnels {
         let before = self.seen.borrow().clone();
         let (now, boot) = (self.store.clock().now(), self.store.clock().boot());
         self.probes.keep(|id| state.tunnels.contains(id));
-        let outer = |tunnel: &Tunnel| Some(plan.plan.wireguard.get(&tunnel_interface(tunnel))?.fwmark);
+        let outer = |tunnel: &Tunnel| match tunnel.bridge {
+            None => Some(plan.plan.wireguard.get(&tunnel_interface(tunnel))?.fwmark),
+            Some(_) => Some(plan.plan.transports.get(&tunnel.meta.id.to_string())?.mark),
+        };
+        let mut connected = Facts::default();
+        self.transports.enrich(&mut connected);
         let endpoints = self.resolver.look(state, &before, now, outer);
         let mut seen = Seen { endpoints, ..Seen::default() };
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard) {
@@ -142,6 +152,12 @@ impl Tunnels {
             let itself = health::judge(tunnel, status.as_ref(), SystemTime::now());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
             let judgement = self.probes.judge(tunnel, addresses, itself, boot);
+            let judgement = match bridge_refusal(state, &connected, tunnel).filter(|_| tunnel.wanted_up()) {
+                Some(reason) => {
+                    Judgement { status: TunnelStatus::Down, health: Health::Unhealthy, usable: false, reason }
+                }
+                None => judgement,
+            };
             for peer in status.iter().flat_map(|status| &status.peers) {
                 let handshake = peer.last_handshake.and_then(|at| Timestamp::try_from(at).ok());
                 let live = PeerLive { last_handshake: handshake, rx: peer.rx_bytes, tx: peer.tx_bytes };
@@ -154,6 +170,9 @@ impl Tunnels {
             };
             seen.facts.insert(id.to_string(), fact);
             let mut live = live(tunnel, status.as_ref(), &judgement, before.tunnels.get(&id), now);
+            if let Some(bridge) = plan.plan.transports.get(&id.to_string()) {
+                live.endpoint_ip = bridge.address.map(|address| address.ip());
+            }
             self.probes.measured(id, &mut live);
             seen.tunnels.insert(id, live);
         }
@@ -182,6 +201,7 @@ impl Tunnels {
         if std::mem::replace(&mut self.default_way, way.clone()) == way {
             return;
         }
+        self.transports.renew(Mark::OWN.0);
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.wanted_up()) {
             if let Err(error) = self.engine.nudge(&tunnel_interface(tunnel)).await {
                 tracing::warn!(tunnel = %tunnel.name, %error, "cannot nudge the tunnel");

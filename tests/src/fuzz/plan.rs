@@ -47,6 +47,8 @@ fn ranks(plan: &Dataplane) -> impl Iterator<Item = u32> {
         .chain(plan.sources.values().copied())
         .chain(plan.destinations.values().copied())
         .chain(plan.destination_ports.values().copied())
+        .chain(plan.list_destinations.values().copied())
+        .chain(plan.list_ports.values().copied())
 }
 
 fn bounds(compiled: &Compiled) {
@@ -60,8 +62,11 @@ fn bounds(compiled: &Compiled) {
         let policy = compiled.policy(rank).expect("an action has its policy");
         assert_eq!((policy.rank, policy.number), (rank, action.policy));
         assert_eq!((policy.v4, policy.v6), (action.v4, action.v6));
-        assert!(action.policy > 0 && action.policy < gateway_common::maps::POLICIES);
-        assert!(action.sticky <= Sticky::SourceDestination as u8 && action._pad == [0; 3]);
+        // What exceptions and profiles of devices do has no counters of its own.
+        let is_policy = (0..=1_000_000).contains(&policy.priority);
+        assert!(action.policy < gateway_common::maps::POLICIES && (action.policy > 0) == is_policy);
+        assert!(action.sticky <= Sticky::SourceDestination as u8 && action._pad == [0; 2]);
+        assert_eq!(ActionValue::rest_of(action.rest(), action.proxy_takes_udp()), action.rest, "{action:?}");
         for (choice, ipv6) in [(&action.v4, false), (&action.v6, true)] {
             legs(compiled, choice, ipv6);
         }
@@ -83,14 +88,17 @@ fn bounds(compiled: &Compiled) {
 }
 
 fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
-    assert!(choice.kind <= ChoiceKind::Legs as u8 && choice._pad == 0, "{choice:?}");
+    assert!(choice.kind <= ChoiceKind::Proxy as u8, "{choice:?}");
+    let proxied = choice.kind() == ChoiceKind::Proxy;
+    assert_eq!(proxied, choice.proxy != 0, "{choice:?}");
     let used = choice.all();
-    assert_eq!(choice.kind() == ChoiceKind::Legs, choice.count > 0, "{choice:?}");
-    assert!(choice.count > 0 || choice.kept == 0, "{choice:?}");
+    assert_eq!(choice.kind() == ChoiceKind::Legs || proxied, choice.count > 0, "{choice:?}");
+    assert!(choice.kept == 0 || choice.count > 0 && !proxied, "{choice:?}");
     assert!(choice.legs[used.len()..].iter().all(|leg| *leg == 0), "{choice:?}");
-    for number in used {
+    // The default way to a proxy is none of the legs, and a proxy carries either family by any leg.
+    for number in used.iter().filter(|number| !(proxied && **number == 0)) {
         let leg = compiled.legs.get(*number).expect("a leg that exists");
-        assert!(leg.usable && if ipv6 { leg.ipv6 } else { leg.ipv4 }, "{leg:?} carries nothing");
+        assert!(leg.usable && (proxied || if ipv6 { leg.ipv6 } else { leg.ipv4 }), "{leg:?} carries nothing");
         assert!(compiled.legs_in_use().contains(number));
     }
     assert_eq!(hop::choose(choice, Sticky::Flow, |_| 0, 0, || u64::MAX).is_some(), choice.count > 0);
@@ -163,7 +171,11 @@ fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
             let policy = compiled.policy(verdict.rank).expect("a leg is a policy's");
             let choices = [policy.v4, policy.v6];
             assert!(choices.iter().any(|c| c.legs[..usize::from(c.count)].contains(&verdict.leg)));
-            assert_eq!((verdict.mark, verdict.policy), (Mark::leg(verdict.leg).0, policy.number));
+            let of_leg = match Mark(verdict.mark).as_proxy() {
+                Some((_, leg)) => leg == verdict.leg,
+                None => verdict.mark == Mark::leg(verdict.leg).0,
+            };
+            assert!(of_leg && verdict.policy == policy.number, "{verdict:?}");
         }
         let passes = decide(&classified, &resting);
         assert!(

@@ -178,7 +178,10 @@ pub const CASES: &[Case] = &[
     shape("tunnels-get", &["tunnels", "get", "exit"]),
     shape("tunnels-down", &["tunnels", "down", "exit"]),
     shape("tunnels-up", &["tunnels", "up", "exit"]),
-    case("proxy-create", &["proxy", "create", r#"{"name":"office","address":"192.0.2.1","port":1080}"#]),
+    case(
+        "proxy-create",
+        &["proxy", "create", r#"{"name":"office","address":"192.0.2.1","port":1080,"enabled":false}"#],
+    ),
     case("proxy-list", &["proxy"]),
     case("proxy-get", &["proxy", "get", "office"]),
     case("proxy-delete", &["proxy", "delete", "office"]),

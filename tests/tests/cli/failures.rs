@@ -2,12 +2,12 @@
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Stdio;
 use std::time::Duration;
 
 use gateway_tests::wait::wait_until;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::Pid;
 
 use crate::client::{Ran, command, feed, run};
@@ -148,8 +148,11 @@ fn ctrl_c_ends_a_request_by_the_signal() {
     // It takes connections and never answers.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
-    let mut child =
-        command(&["status"]).env("GATEWAY_ADDR", &address).stderr(Stdio::null()).spawn().expect("it runs");
+    let mut client = command(&["status"]);
+    // Whoever runs the tests in the background may have them ignore the signal, and so their children.
+    // SAFETY: the closure makes one async-signal-safe system call.
+    unsafe { client.pre_exec(|| signal(Signal::SIGINT, SigHandler::SigDfl).map(drop).map_err(Into::into)) };
+    let mut child = client.env("GATEWAY_ADDR", &address).stderr(Stdio::null()).spawn().expect("it runs");
     let _connection = listener.accept().expect("the client connects");
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("a signal");
     let status =

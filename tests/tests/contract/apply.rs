@@ -161,8 +161,6 @@ async fn a_change_that_nobody_confirms_goes_by_itself() {
 mod refusing {
     //! A gateway whose kernel takes no plan.
 
-    use std::collections::BTreeMap;
-
     use gateway_api::gateway::{Counted, Detached, Enforcement, Pending};
     use gateway_core::compile::Compiled;
     use gateway_core::facts::Facts;
@@ -196,8 +194,17 @@ mod refusing {
         fn tunnels(&self) -> Arc<Seen> {
             self.0.tunnels()
         }
-        fn hits(&self) -> BTreeMap<u32, Hits> {
-            self.0.hits()
+        fn proxies(&self) -> Arc<gateway_ctl::services::proxies::Seen> {
+            self.0.proxies()
+        }
+        fn relayed(&self) -> gateway_ctl::effects::proxy::RelayStatus {
+            self.0.relayed()
+        }
+        fn transports(&self) -> Arc<gateway_ctl::effects::transport::Seen> {
+            self.0.transports()
+        }
+        fn hits(&self, policy: u32) -> Hits {
+            self.0.hits(policy)
         }
         fn generation(&self) -> Result<u32, bpf::Error> {
             self.0.generation()

@@ -81,6 +81,13 @@ async fn succeed(client: &Client, row: &Row, headers: &[(&str, &str)]) -> Option
         (_, "/config/export-encrypted" | "/backup/export-encrypted" | "/backup/export") => {
             Some(json!({"passphrase": "correct horse battery"}))
         }
+        (_, "/splitting/activate") => {
+            let mut policy = examples::policy(9);
+            policy["hops"] = json!([{"type": "vpn", "target": "one"}, {"type": "vpn", "target": "two"}]);
+            let policy = client.create("/routing/policies", policy).await;
+            client.post("/routing/policies/apply", json!({})).await.data();
+            Some(json!({"policy_id": policy["id"]}))
+        }
         (_, "/presets/{id}/apply") => Some(json!({"name": "made of it"})),
         (_, "/tunnels/import-wireguard") => {
             Some(json!({"name": "imported", "config": examples::WIREGUARD_CONF}))

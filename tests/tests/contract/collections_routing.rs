@@ -204,9 +204,17 @@ async fn exceptions_that_cannot_be_are_refused_and_idle_ones_say_so() {
         let body = json!({"type": "quarantine", "device_id": device["id"], "duration_min": minutes});
         assert_eq!(refused(body).await[0]["path"], "duration_min", "{minutes}");
     }
-    for kind in ["service-allowlist", "captive-portal"] {
-        let body = json!({"type": kind, "device_id": device["id"], "allow_direct": true});
-        assert_eq!(refused(body).await[0]["rule"], "not_supported", "{kind}");
+    let allow =
+        |targets: Value| json!({"type": "service-allowlist", "device_id": device["id"], "targets": targets});
+    for (body, path, rule) in [
+        (json!({"type": "captive-portal", "device_id": device["id"]}), "type", "not_supported"),
+        (allow(json!([])), "targets", "required"),
+        (allow(json!(["203.0.113.0/24", "example.com"])), "targets[1]", "not_supported"),
+        (allow(json!(["example.com:443"])), "targets[0]", "not_supported"),
+        (allow(json!([":99999"])), "targets[0]", "format"),
+    ] {
+        let fields = refused(body).await;
+        assert_eq!((&fields[0]["path"], &fields[0]["rule"]), (&json!(path), &json!(rule)), "{fields}");
     }
     assert_eq!(refused(json!({"type": "holiday", "device_id": device["id"]})).await[0]["rule"], "enum");
     assert_eq!(refused(json!({"type": "quarantine"})).await[0]["path"], "device_id");
@@ -359,16 +367,92 @@ async fn a_profile_of_a_device_is_the_way_of_what_no_policy_matches() {
 }
 
 #[tokio::test]
-async fn a_bridge_is_toggled_and_its_work_is_not_pretended() {
+async fn a_transport_is_tested_and_toggled_and_is_down_where_nothing_runs() {
     let client = Client::new();
-    let body = json!({"name": "b", "kind": "transport", "transport": {"type": "udp2tcp", "address": "192.0.2.8", "port": 443}});
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let port = listener.local_addr().expect("an address").port();
+    let body = json!({"name": "b", "kind": "transport", "transport": {"type": "udp2tcp", "address": "127.0.0.1", "port": port}});
     let bridge = client.create("/bridges", body).await;
     assert_eq!((&bridge["status"], &bridge["healthy"]), (&json!("down"), &json!(false)));
+    assert_eq!(bridge["last_test"], Value::Null);
     let item = format!("/bridges/{}", id(&bridge));
+    let tested = client.send("POST", &format!("{item}/test"), None, &[]).await.data();
+    assert_eq!((&tested["ok"], &tested["steps"][0]["name"]), (&json!(true), &json!("connect")), "{tested}");
+    assert!(tested["latency_ms"].is_f64(), "{tested}");
+    assert_eq!(client.get(&item).await.data()["last_test"]["ok"], true);
+    drop(listener);
+    let tested = client.send("POST", &format!("{item}/test"), None, &[]).await.data();
+    assert_eq!((&tested["ok"], &tested["latency_ms"]), (&json!(false), &Value::Null), "{tested}");
+    assert!(tested["steps"][0]["error"].is_string(), "{tested}");
+    let status = client.get("/bridges/status").await.data();
+    assert_eq!((&status[0]["name"], &status[0]["status"]), (&json!("b"), &json!("down")), "{status}");
+    assert_eq!(
+        (&status[0]["last_test"]["ok"], &status[0]["tunnels"]),
+        (&json!(false), &json!([])),
+        "{status}"
+    );
     let toggled = client.send("POST", &format!("{item}/toggle"), None, &[]).await.data();
     assert_eq!((&toggled["enabled"], &toggled["status"]), (&json!(false), &json!("disabled")));
-    client.get("/bridges/status").await.error(501, "not_supported");
-    client.send("POST", &format!("{item}/test"), None, &[]).await.error(501, "not_supported");
+    client.send("POST", "/bridges/b-does-not-exist/test", None, &[]).await.error(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_tunnel_names_a_transport_and_keeps_it() {
+    let client = Client::new();
+    let bridge = client.create("/bridges", examples::bridge(1)).await;
+    let item = format!("/bridges/{}", id(&bridge));
+    let mut tunnel = examples::tunnel(1);
+    tunnel["bridge"] = json!("nowhere");
+    let answer = client.post("/tunnels", tunnel.clone()).await;
+    answer.error(422, "unknown_reference");
+    assert!(answer.text.contains("There is no bridge"), "{}", answer.text);
+    let segment = json!({
+        "name": "s", "kind": "segment", "source": {"type": "vlan", "value": "7"},
+        "target": {"type": "interface", "target": "eth0"},
+    });
+    client.create("/bridges", segment.clone()).await;
+    tunnel["bridge"] = json!("s");
+    let answer = client.post("/tunnels", tunnel.clone()).await;
+    answer.error(422, "validation_failed");
+    assert!(answer.text.contains("carries no tunnel"), "{}", answer.text);
+    tunnel["bridge"] = json!("bridge-1");
+    let mut two = tunnel.clone();
+    let mut other = two["peers"][0].clone();
+    other["public_key"] = json!("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=");
+    other["allowed_ips"] = json!(["10.0.0.0/8"]);
+    two["peers"].as_array_mut().expect("a list").push(other);
+    client.post("/tunnels", two).await.error(422, "validation_failed");
+    let made = client.create("/tunnels", tunnel).await;
+    client.delete(&item).await.error(409, "in_use");
+    client.delete(&format!("{item}?force=true")).await.error(409, "in_use");
+    let mut renamed = client.get(&item).await.data();
+    renamed["name"] = json!("other");
+    client.put(&item, renamed).await.error(409, "in_use");
+    client.delete(&format!("/tunnels/{}", id(&made))).await;
+    assert_eq!(client.delete(&item).await.status, 200);
+
+    for (field, value) in [("nat", json!(false)), ("source", json!({"type": "tunnel", "value": "exit-1"}))] {
+        let mut wrong = segment.clone();
+        (wrong["name"], wrong[field]) = (json!("wrong"), value);
+        client.post("/bridges", wrong).await.error(422, "validation_failed");
+    }
+}
+
+#[tokio::test]
+async fn a_segment_decides_where_no_policy_does() {
+    let client = Client::new();
+    let device = client.create("/devices", json!({"name": "tv", "mac": "02:00:00:00:00:0b"})).await;
+    let segment = json!({
+        "name": "s", "kind": "segment", "source": {"type": "subnet", "value": "192.168.1.0/24"},
+        "target": {"type": "mesh_peer", "target": "far"},
+    });
+    let bridge = client.create("/bridges", segment).await;
+    let question = json!({"device_id": device["id"], "source": "192.168.1.20"});
+    let evaluated = client.post("/policy/evaluate", question).await.data();
+    assert_eq!(evaluated["decision"], "block", "{evaluated}");
+    assert_eq!(evaluated["effective"]["policy"]["name"], "bridge s", "{evaluated}");
+    let tested = client.send("POST", &format!("/bridges/{}/test", id(&bridge)), None, &[]).await.data();
+    assert_eq!((&tested["ok"], &tested["steps"][1]["name"]), (&json!(false), &json!("target")), "{tested}");
 }
 
 #[tokio::test]

@@ -107,6 +107,7 @@ fn every_change_that_is_built_has_an_audit_action() {
         "POST /policy/evaluate",
         "POST /policy/conflicts",
         "POST /tunnels/generate-keys",
+        "POST /bridges/{id}/test",
         "POST /test-definitions/run",
     ];
     for row in areas::table().rows().iter().filter(|row| row.needs().is_none()) {

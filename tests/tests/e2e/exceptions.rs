@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::{HTTP, IDENT};
-use gateway_tests::topology::{Host, server, wan};
+use gateway_tests::topology::{Host, other_server, server, wan};
 use gateway_tests::traffic::{PATIENCE, UdpFlow, ask};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
@@ -157,5 +157,42 @@ fn an_exception_outlives_the_daemon_and_ends_by_itself() {
     scene.network.settle().expect("silence");
     scene.network.tap.reset();
     assert_through(&scene.network.laptop, &scene.network.exit_a);
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn an_allowlist_lets_packets_to_its_targets_out_and_no_others() {
+    let (scene, laptop, _) = bound_scene();
+    let network = &scene.network;
+    let targets = json!([format!("{}/32", other_server(false)), format!("[{}]:{HTTP}", other_server(true))]);
+    let more = json!({"allow_direct": true, "targets": targets});
+    let exception = except(&scene, "service-allowlist", &laptop, &more);
+    let seen =
+        |host: &Host, ipv6: bool, port: u16| ask(host, (other_server(ipv6), port).into(), PATIENCE).seen();
+    for ipv6 in FAMILIES {
+        wait_ok(SOON, "the target to be reached directly", || {
+            let seen = seen(&network.laptop, ipv6, HTTP);
+            anyhow::ensure!(seen == Some(wan(ipv6)), "seen as {seen:?}");
+            Ok(())
+        })
+        .expect("the exception took hold");
+        assert_eq!(seen(&network.tv, ipv6, HTTP), Some(network.exit_a.address(ipv6)), "another device");
+    }
+    // To the same server another port, and to the other one the same port.
+    let flow = UdpFlow::open(&network.laptop, (other_server(true), IDENT).into()).expect("flow");
+    assert_eq!(flow.ask(PATIENCE).expect("answer"), network.exit_a.address(true));
+    assert_through(&network.laptop, &network.exit_a);
+    revoke(&scene, &exception);
+    for ipv6 in FAMILIES {
+        wait_ok(SOON, "the target to be in the tunnel again", || {
+            let seen = seen(&network.laptop, ipv6, HTTP);
+            anyhow::ensure!(seen == Some(network.exit_a.address(ipv6)), "seen as {seen:?}");
+            Ok(())
+        })
+        .expect("the exception ended");
+    }
+    network.settle().expect("silence");
+    network.tap.reset();
+    assert_through(&network.laptop, &network.exit_a);
     assert_nothing_leaked(&scene);
 }

@@ -3,12 +3,17 @@
 //! Every test has a network and a daemon of its own. Needs root, and `gatewayd` beside the test program or in
 //! `GATEWAYD_BIN`.
 
+mod bridges;
+mod crowd;
 mod drift;
 mod exceptions;
 mod fail_closed;
+mod fail_matrix;
+mod fail_matrix_proxies;
 mod health;
 mod openvpn;
 mod paths;
+mod proxies;
 mod restart;
 mod routing;
 mod sources;

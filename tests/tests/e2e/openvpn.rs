@@ -46,7 +46,7 @@ impl Bound {
 }
 
 /// The openvpn processes of this scene's daemon, whoever started them.
-fn processes(scene: &Scene) -> Vec<i32> {
+pub fn processes(scene: &Scene) -> Vec<i32> {
     let folder = scene.daemon.state_directory().with_file_name("run").join("openvpn");
     let entries = fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -1,14 +1,21 @@
 //! New connections are shared among exits, one after the other; a connection stays where it began.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
-use gateway_tests::scene::{Scene, policy};
-use gateway_tests::topology::server;
-use gateway_tests::traffic::{PATIENCE, TcpFlow, connections};
-use serde_json::json;
+use gateway_common::hop::address_hash;
+use gateway_common::wire::Address;
+use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::services::HTTP;
+use gateway_tests::topology::{other_server, server};
+use gateway_tests::traffic::{Answer, PATIENCE, TcpFlow, ask, connections};
+use gateway_tests::wait::wait_ok;
+use serde_json::{Value, json};
 
-use crate::{FAMILIES, assert_blocked, assert_nothing_leaked, assert_the_tap_sees};
+use crate::health::{forwards, probed};
+use crate::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees, wait_until_through};
 
 fn split_scene() -> (Scene, [String; 2]) {
     let scene = Scene::start().expect("scene");
@@ -23,6 +30,32 @@ fn split_scene() -> (Scene, [String; 2]) {
     scene.policy(&split).expect("policy");
     assert_the_tap_sees(&scene, &network.tv);
     (scene, tunnels)
+}
+
+/// The pool of the policy `split`.
+fn pool(scene: &Scene) -> Value {
+    let status = scene.api().get("/splitting/status").expect("status");
+    let pools = status["policies"].as_array().expect("a list").clone();
+    pools.into_iter().find(|pool| pool["policy"] == "split").unwrap_or_else(|| panic!("no pool in {status}"))
+}
+
+/// A field of each member.
+fn of_members(pool: &Value, field: &str) -> Vec<Value> {
+    pool["endpoints"].as_array().expect("members").iter().map(|member| member[field].clone()).collect()
+}
+
+/// Opens flows until each exit has some; those of the first, those of the second.
+fn open_on_both(scene: &Scene, ipv6: bool) -> [Vec<TcpFlow>; 2] {
+    let network = &scene.network;
+    let exits = [network.exit_a.address(ipv6), network.exit_b.address(ipv6)];
+    let mut flows = [Vec::new(), Vec::new()];
+    for _ in 0..6 {
+        let mut flow = TcpFlow::open(&network.laptop, server(ipv6)).expect("flow");
+        let seen = flow.ask(PATIENCE).seen().expect("an answer");
+        flows[exits.iter().position(|exit| *exit == seen).expect("an exit")].push(flow);
+    }
+    assert!(flows.iter().all(|flows| flows.len() >= 2), "{flows:?}");
+    flows
 }
 
 fn tally(seen: Vec<IpAddr>) -> BTreeMap<IpAddr, usize> {
@@ -77,5 +110,234 @@ fn an_exit_that_is_down_gets_no_new_connections_and_the_last_closes_the_way() {
     }
     scene.bring_down(&b).expect("down");
     assert_blocked(&network.laptop);
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn what_is_told_of_a_pool_is_what_its_flows_did() {
+    let (scene, _) = split_scene();
+    let network = &scene.network;
+    for ipv6 in FAMILIES {
+        connections(&network.laptop, server(ipv6), 10).expect("connections");
+    }
+    let told = pool(&scene);
+    assert_eq!(
+        (&told["active"], &told["flows"], &told["sticky"]),
+        (&json!(true), &json!(20), &json!("flow")),
+        "{told}"
+    );
+    assert_eq!(of_members(&told, "tunnel"), ["wg-a", "wg-b"], "{told}");
+    assert_eq!(of_members(&told, "flows"), [10, 10], "{told}");
+    for field in ["share_pct", "new_share_pct"] {
+        assert_eq!(of_members(&told, field), [50.0, 50.0], "{told}");
+    }
+    // Tunnels are looked at once a second.
+    wait_ok(SOON, "the bytes", || {
+        let told = pool(&scene);
+        anyhow::ensure!(of_members(&told, "bytes").iter().all(|bytes| bytes.as_u64() > Some(1000)), "{told}");
+        Ok(())
+    })
+    .expect("bytes");
+    // Read every five seconds.
+    wait_ok(SOON, "the rate of new flows", || {
+        let rate = pool(&scene)["new_flows_per_min"].clone();
+        anyhow::ensure!(rate.as_f64().is_some(), "{rate}");
+        Ok(())
+    })
+    .expect("a rate");
+    connections(&network.laptop, server(false), 20).expect("connections");
+    wait_ok(SOON, "the new flows to be counted", || {
+        let rate = pool(&scene)["new_flows_per_min"].as_f64();
+        anyhow::ensure!(rate > Some(10.0), "{rate:?}");
+        Ok(())
+    })
+    .expect("counted");
+    let transport = scene.api().get("/splitting/transport").expect("transport");
+    assert_eq!((&transport["mtu_min"], &transport["drain_sec"]), (&json!(1420), &json!(30)), "{transport}");
+    let dns = scene.api().get("/splitting/dns/status").expect("status");
+    assert_eq!(dns["per_endpoint"].as_array().map(Vec::len), Some(2), "{dns}");
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn connections_at_the_same_time_are_shared_out_exactly() {
+    let (scene, _) = split_scene();
+    let network = &scene.network;
+    let seen: Vec<IpAddr> = std::thread::scope(|scope| {
+        let rows: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| connections(&network.laptop, server(false), 10).expect("connections")))
+            .collect();
+        rows.into_iter().flat_map(|row| row.join().expect("no panic")).collect()
+    });
+    let expected = [(network.exit_a.address(false), 20), (network.exit_b.address(false), 20)];
+    assert_eq!(tally(seen), BTreeMap::from(expected));
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn endpoints_weigh_the_members_of_a_pool_at_once() {
+    let (scene, _) = split_scene();
+    let network = &scene.network;
+    let endpoint = create(scene.api(), "/splitting/endpoints", &json!({"tunnel": "wg-a", "weight": 3}));
+    let endpoint = endpoint.expect("endpoint");
+    let of_a = |shares: [f64; 2]| {
+        // An answer to this comes when the plan is in the kernel.
+        scene.api().act("/enforce/reconcile").expect("reconciled");
+        wait_ok(SOON, "the weights", || {
+            let told = pool(&scene);
+            anyhow::ensure!(of_members(&told, "new_share_pct") == shares, "{told}");
+            Ok(())
+        })
+        .expect("weights");
+    };
+    of_a([75.0, 25.0]);
+    for ipv6 in FAMILIES {
+        let seen = tally(connections(&network.laptop, server(ipv6), 16).expect("connections"));
+        let expected = [(network.exit_a.address(ipv6), 12), (network.exit_b.address(ipv6), 4)];
+        assert_eq!(seen, BTreeMap::from(expected));
+    }
+    let shown = scene.api().get("/splitting/endpoints").expect("endpoints")[0].clone();
+    assert_eq!((&shown["state"], &shown["flows"]), (&json!("active"), &json!(24)), "{shown}");
+    assert_eq!((&shown["share_pct"], &shown["healthy"]), (&json!(75.0), &json!(true)), "{shown}");
+    scene.api().delete(&format!("/splitting/endpoints/{endpoint}")).expect("deleted");
+    of_a([50.0, 50.0]);
+    // One that is disabled takes its tunnel out; the flows in it go on for a while.
+    let [mut of_first, _] = open_on_both(&scene, false);
+    create(scene.api(), "/splitting/endpoints", &json!({"tunnel": "wg-a", "enabled": false}))
+        .expect("endpoint");
+    of_a([0.0, 100.0]);
+    assert_eq!(of_members(&pool(&scene), "state"), ["draining", "active"]);
+    assert_eq!(of_first[0].ask(PATIENCE).seen(), Some(network.exit_a.address(false)));
+    let seen = tally(connections(&network.laptop, server(false), 6).expect("connections"));
+    assert_eq!(seen, BTreeMap::from([(network.exit_b.address(false), 6)]));
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn splitting_is_switched_for_one_policy() {
+    let (scene, _) = split_scene();
+    let network = &scene.network;
+    let id = pool(&scene)["policy_id"].clone();
+    let switch = |enabled: bool| {
+        scene
+            .api()
+            .post("/splitting/activate", &json!({"policy_id": id, "enabled": enabled}))
+            .expect("switched")
+    };
+    // Without it the hops are a path: the second rides inside the first.
+    switch(false);
+    wait_until_through(&network.laptop, &network.exit_b);
+    let status = scene.api().get("/splitting/status").expect("status");
+    assert_eq!((&status["enabled"], &status["policies"]), (&json!(false), &json!([])), "{status}");
+    switch(true);
+    wait_until_through(&network.laptop, &network.exit_b);
+    let seen = tally(connections(&network.laptop, server(false), 6).expect("connections"));
+    assert_eq!(seen.values().collect::<Vec<_>>(), [&3, &3], "{seen:?}");
+
+    let alone = scene.policy(&policy("alone", 20, ("all", ""), &["wg-a"])).expect("policy");
+    let refused =
+        scene.api().send("POST", "/splitting/activate", Some(&json!({"policy_id": alone}))).expect("answer");
+    assert_eq!(
+        (refused.status, &refused.body["error"]["code"]),
+        (409, &json!("invalid_state")),
+        "{}",
+        refused.body
+    );
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn a_tunnel_that_is_taken_down_keeps_its_flows_for_half_a_minute() {
+    let (scene, [first, _]) = split_scene();
+    let network = &scene.network;
+    let mut flows = FAMILIES.map(|ipv6| (ipv6, open_on_both(&scene, ipv6)));
+    let started = Instant::now();
+    scene.bring_down(&first).expect("down");
+    let told = pool(&scene);
+    assert_eq!(of_members(&told, "state"), ["draining", "active"], "{told}");
+    assert_eq!(scene.api().get(&format!("/tunnels/{first}")).expect("tunnel")["status"], "disconnecting");
+    while started.elapsed() < Duration::from_secs(20) {
+        for (ipv6, [of_first, of_second]) in &mut flows {
+            assert_eq!(of_first[0].ask(PATIENCE).seen(), Some(network.exit_a.address(*ipv6)));
+            assert_eq!(of_second[0].ask(PATIENCE).seen(), Some(network.exit_b.address(*ipv6)));
+            let seen = tally(connections(&network.laptop, server(*ipv6), 2).expect("connections"));
+            assert_eq!(seen, BTreeMap::from([(network.exit_b.address(*ipv6), 2)]));
+        }
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    // One speaks and is told, the other only listens and is told as well.
+    for (ipv6, [of_first, of_second]) in &mut flows {
+        assert_eq!(of_first[1].wait_for_the_end(Duration::from_secs(25)), ErrorKind::ConnectionReset);
+        let answer = of_first[0].ask(PATIENCE);
+        assert!(matches!(&answer, Answer::Rejected { .. }), "{answer}");
+        assert_eq!(of_second[0].ask(PATIENCE).seen(), Some(network.exit_b.address(*ipv6)));
+    }
+    let took = started.elapsed();
+    assert!((29..40).contains(&took.as_secs()), "{took:?}");
+    let told = pool(&scene);
+    assert_eq!(of_members(&told, "state"), ["down", "active"], "{told}");
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn a_dead_leg_gets_no_new_flow_and_its_connections_are_reset() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    let target = server(false).to_string();
+    for (exit, name) in [(&network.exit_a, "wg-a"), (&network.exit_b, "wg-b")] {
+        let id = create(scene.api(), "/tunnels", &probed(exit, name, "ping", &target)).expect("tunnel");
+        scene.bring_up(&id).expect("up");
+    }
+    let mut split = policy("split", 10, ("device", &laptop), &["wg-a", "wg-b"]);
+    split["splitting"] = json!(true);
+    scene.policy(&split).expect("policy");
+    assert_the_tap_sees(&scene, &network.tv);
+    let mut flows = FAMILIES.map(|ipv6| (ipv6, open_on_both(&scene, ipv6)));
+    assert!(of_members(&pool(&scene), "rtt_ms").iter().all(|rtt| rtt.as_f64() > Some(0.0)));
+    forwards(&network.exit_a, false);
+    wait_ok(SOON, "the pool to notice", || {
+        let told = pool(&scene);
+        anyhow::ensure!(of_members(&told, "state") == ["down", "active"], "{told}");
+        Ok(())
+    })
+    .expect("noticed");
+    for (ipv6, [of_first, of_second]) in &mut flows {
+        let seen = tally(connections(&network.laptop, server(*ipv6), 6).expect("connections"));
+        assert_eq!(seen, BTreeMap::from([(network.exit_b.address(*ipv6), 6)]));
+        assert_eq!(of_first[1].wait_for_the_end(SOON), ErrorKind::ConnectionReset);
+        let started = Instant::now();
+        let answer = of_first[0].ask(PATIENCE);
+        assert!(matches!(&answer, Answer::Rejected { .. }), "{answer}");
+        assert!(started.elapsed() < Duration::from_secs(2), "{answer}");
+        assert_eq!(of_second[0].ask(PATIENCE).seen(), Some(network.exit_b.address(*ipv6)));
+    }
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn what_is_sticky_stays_together() {
+    let (scene, _) = split_scene();
+    let network = &scene.network;
+    let id = pool(&scene)["policy_id"].as_str().expect("an id").to_owned();
+    for sticky in ["source", "source_dest"] {
+        let mut object = scene.api().get(&format!("/routing/policies/{id}")).expect("policy");
+        object["sticky"] = json!(sticky);
+        scene.replace_policy(&id, &object).expect("policy");
+        for ipv6 in FAMILIES {
+            let source: IpAddr = if ipv6 { network.laptop.v6.into() } else { network.laptop.v4.into() };
+            let exits = [network.exit_a.address(ipv6), network.exit_b.address(ipv6)];
+            for to in [server(ipv6), other_server(ipv6)] {
+                let destination = Address::from(to);
+                let both = (sticky == "source_dest").then_some(&destination);
+                let expected = exits[address_hash(&source.into(), both) as usize % 2];
+                for n in 0..5 {
+                    let answer = ask(&network.laptop, (to, HTTP).into(), PATIENCE);
+                    assert_eq!(answer.seen(), Some(expected), "{sticky}, {n}: {answer}");
+                }
+            }
+        }
+        assert_eq!(pool(&scene)["new_flows_per_min"], Value::Null);
+    }
     assert_nothing_leaked(&scene);
 }

@@ -101,6 +101,7 @@ fn the_program_decides_as_the_function_does() {
         "trust_lan",
         "trust_internet",
         "policy_leg",
+        "policy_proxy",
         "policy_direct",
         "policy_reject",
         "policy_drop",

@@ -165,6 +165,15 @@ fn body(server: &Server, row: &Row) -> Option<Value> {
             let device = server.call("POST", "/devices", Some(&examples::device(number())));
             json!({"device_id": device["id"]})
         }
+        (_, "/splitting/activate") => {
+            let n = number();
+            let hops = json!([{"type": "vpn", "target": "one"}, {"type": "vpn", "target": "two"}]);
+            let mut policy = examples::policy(n);
+            policy["hops"] = hops;
+            let policy = server.call("POST", "/routing/policies", Some(&policy));
+            server.call("POST", "/routing/policies/apply", None);
+            json!({"policy_id": policy["id"]})
+        }
         (_, "/presets/{id}/apply") => json!({"name": format!("of a preset {}", number())}),
         (_, "/test-definitions/run") => json!({}),
         (_, "/system/deadman") => json!({"enabled": true, "hours": 24}),

@@ -13,6 +13,7 @@ pub struct Suite {
     pub what: &'static str,
     pub work: Work<'static>,
     pub quick: Quick,
+    pub place: Place,
     pub root: bool,
     /// Arguments of the test programs
     pub arguments: &'static [&'static str],
@@ -24,12 +25,21 @@ pub struct Suite {
 pub enum Work<'a> {
     /// The rules of `cargo xtask tidy`, one test each
     Tidy,
-    /// Unit and documentation tests of every package but gateway-tests
-    Workspace,
-    /// Unit tests of gateway-tests itself
-    Library,
+    /// Tests beside the code, and the test targets of every package but gateway-tests
+    Units,
     /// A test target of gateway-tests
     Target(&'a str),
+}
+
+/// When a suite runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// When it is its turn.
+    InTurn,
+    /// When it is its turn, and nothing beside it: it has deadlines.
+    Alone,
+    /// From the beginning, beside those in turn: it takes its time and little else.
+    Beside,
 }
 
 /// What `--quick` runs of a suite.
@@ -51,16 +61,19 @@ pub const SUITES: &[Suite] = &[
         what: "the project's own rules",
         work: Work::Tidy,
         quick: Quick::All,
+        place: Place::InTurn,
         root: false,
         arguments: &[],
         limit: minutes(2),
     },
     Suite {
         name: "unit",
-        what: "unit and documentation tests of the packages",
-        work: Work::Workspace,
+        what: "the tests beside the code, those of the test harness among them",
+        work: Work::Units,
         quick: Quick::All,
-        root: false,
+        place: Place::InTurn,
+        // The harness makes network namespaces.
+        root: true,
         arguments: &[],
         limit: minutes(30),
     },
@@ -69,6 +82,7 @@ pub const SUITES: &[Suite] = &[
         what: "the interface against its specification",
         work: Work::Target("contract"),
         quick: Quick::All,
+        place: Place::InTurn,
         root: false,
         arguments: &[],
         limit: minutes(20),
@@ -78,6 +92,7 @@ pub const SUITES: &[Suite] = &[
         what: "every row by its own description, tried by schemathesis",
         work: Work::Target("openapi"),
         quick: Quick::No,
+        place: Place::InTurn,
         root: false,
         arguments: &[],
         limit: minutes(20),
@@ -87,6 +102,7 @@ pub const SUITES: &[Suite] = &[
         what: "accounts, keys, sessions, and every row by every kind of caller",
         work: Work::Target("authz"),
         quick: Quick::All,
+        place: Place::InTurn,
         root: false,
         arguments: &[],
         limit: minutes(20),
@@ -96,6 +112,7 @@ pub const SUITES: &[Suite] = &[
         what: "the command-line client against a real daemon",
         work: Work::Target("cli"),
         quick: Quick::No,
+        place: Place::InTurn,
         root: true,
         arguments: &[],
         limit: minutes(20),
@@ -105,6 +122,7 @@ pub const SUITES: &[Suite] = &[
         what: "TLS against OpenSSL, curl, slow clients and in every post-quantum mode",
         work: Work::Target("tls"),
         quick: Quick::No,
+        place: Place::InTurn,
         root: true,
         arguments: &[],
         limit: minutes(20),
@@ -114,6 +132,7 @@ pub const SUITES: &[Suite] = &[
         what: "backups to a folder, SSH, WebDAV and an object store, and what goes wrong there",
         work: Work::Target("backup"),
         quick: Quick::No,
+        place: Place::InTurn,
         root: true,
         arguments: &[],
         limit: minutes(20),
@@ -123,6 +142,7 @@ pub const SUITES: &[Suite] = &[
         what: "crashes under load, and secrets at rest against another implementation",
         work: Work::Target("store"),
         quick: Quick::No,
+        place: Place::InTurn,
         root: false,
         arguments: &[],
         limit: minutes(20),
@@ -132,24 +152,17 @@ pub const SUITES: &[Suite] = &[
         what: "the programs in the kernel against the same decision in user space",
         work: Work::Target("kernel"),
         quick: Quick::No,
+        place: Place::InTurn,
         root: true,
         arguments: &[],
         limit: minutes(20),
-    },
-    Suite {
-        name: "tools",
-        what: "the parts of the test harness that need no network",
-        work: Work::Library,
-        quick: Quick::No,
-        root: true,
-        arguments: &[],
-        limit: minutes(15),
     },
     Suite {
         name: "harness",
         what: "the networks and taps of the tests prove themselves",
         work: Work::Target("harness"),
         quick: Quick::No,
+        place: Place::Alone,
         root: true,
         arguments: &["--test-threads=1"],
         limit: minutes(15),
@@ -159,16 +172,28 @@ pub const SUITES: &[Suite] = &[
         what: "real packets through namespaces",
         work: Work::Target("e2e"),
         quick: Quick::Matching("quick"),
+        place: Place::Alone,
         root: true,
         // One network at a time: they share the processors, and deadlines are deadlines.
         arguments: &["--test-threads=1"],
         limit: minutes(30),
     },
     Suite {
+        name: "soak",
+        what: "hops that come and go at random under load (GATEWAY_SOAK_SECONDS: 600)",
+        work: Work::Target("soak"),
+        quick: Quick::No,
+        place: Place::Beside,
+        root: true,
+        arguments: &["--nocapture"],
+        limit: minutes(40),
+    },
+    Suite {
         name: "vm",
         what: "Debian's own kernel, emulated",
         work: Work::Target("vm"),
         quick: Quick::No,
+        place: Place::InTurn,
         root: true,
         arguments: &[],
         limit: minutes(30),
@@ -178,6 +203,7 @@ pub const SUITES: &[Suite] = &[
         what: "replay of the fuzz corpora",
         work: Work::Target("fuzz"),
         quick: Quick::No,
+        place: Place::InTurn,
         root: false,
         arguments: &[],
         limit: minutes(15),
@@ -188,13 +214,26 @@ pub fn names() -> Vec<&'static str> {
     SUITES.iter().map(|suite| suite.name).collect()
 }
 
-/// The test targets gateway-tests really has.
-pub fn targets() -> Result<Vec<String>> {
+/// The test targets there really are.
+#[derive(Debug, Default)]
+pub struct Targets {
+    /// Those of gateway-tests, a suite each
+    pub ours: Vec<String>,
+    pub others: Vec<String>,
+}
+
+pub fn targets() -> Result<Targets> {
     let metadata = Metadata::of_workspace()?;
-    let package = metadata.packages().iter().find(|package| text(&package["name"]) == "gateway-tests");
-    let targets = package.map_or(&[][..], |package| list(&package["targets"]));
-    let is_test = |kinds: &[serde_json::Value]| kinds.iter().any(|kind| kind == "test");
-    Ok(targets.iter().filter(|t| is_test(list(&t["kind"]))).map(|t| text(&t["name"]).to_owned()).collect())
+    let mut found = Targets::default();
+    for package in metadata.packages() {
+        let is_test = |target: &&serde_json::Value| list(&target["kind"]).iter().any(|kind| kind == "test");
+        let names = list(&package["targets"]).iter().filter(is_test).map(|t| text(&t["name"]).to_owned());
+        match text(&package["name"]) {
+            "gateway-tests" => found.ours.extend(names),
+            _ => found.others.extend(names),
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -213,6 +252,8 @@ mod tests {
 
     #[test]
     fn the_test_targets_of_the_workspace_are_found() {
-        assert!(targets().unwrap().iter().any(|target| target == "vm"));
+        let targets = targets().unwrap();
+        assert!(targets.ours.iter().any(|target| target == "vm"));
+        assert!(targets.others.iter().any(|target| target == "core"));
     }
 }

@@ -20,10 +20,10 @@ use crate::process;
 const GRACE: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// The counts, and what went wrong beside failed tests.
-pub fn run(command: &mut Command, limit: Duration) -> Result<(Counts, Option<String>)> {
+/// The counts, and what went wrong beside failed tests. Each line of the output is shown behind the mark.
+pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<(Counts, Option<String>)> {
     let shown = process::shown(command);
-    println!("$ {shown}");
+    println!("{mark}$ {shown}");
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start `{shown}`"))?;
     let output = child.stdout.take().context("the output was asked for")?;
@@ -32,7 +32,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<(Counts, Option<Str
     let deadline = Instant::now() + limit;
     let mut counts = Counts::default();
     let status = loop {
-        show(&lines, &mut counts, INTERVAL);
+        show(&lines, &mut counts, INTERVAL, mark);
         if let Some(status) = child.try_wait()? {
             break Some(status);
         }
@@ -41,7 +41,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<(Counts, Option<Str
             break None;
         }
     };
-    let ended = drain(&lines, &mut counts);
+    let ended = drain(&lines, &mut counts, mark);
     let problem = match status {
         None => Some(format!("not finished after {}, ended", seconds(limit))),
         Some(status) if !status.success() && counts.failed == 0 => Some(failure(status)),
@@ -74,26 +74,26 @@ fn follow(output: ChildStdout) -> Receiver<String> {
 }
 
 /// Shows the lines that are there, waiting a moment for the first.
-fn show(lines: &Receiver<String>, counts: &mut Counts, wait: Duration) {
+fn show(lines: &Receiver<String>, counts: &mut Counts, wait: Duration, mark: &str) {
     let mut next = lines.recv_timeout(wait);
     if let Err(mpsc::RecvTimeoutError::Disconnected) = next {
         // The output has ended before the process: wait for that one without spinning.
         thread::sleep(wait);
     }
     while let Ok(line) = next {
-        println!("{line}");
+        println!("{mark}{line}");
         counts.read(&line);
         next = lines.try_recv().map_err(|_| mpsc::RecvTimeoutError::Timeout);
     }
 }
 
 /// Shows the rest; false if the output did not end, because somebody still holds it open.
-fn drain(lines: &Receiver<String>, counts: &mut Counts) -> bool {
+fn drain(lines: &Receiver<String>, counts: &mut Counts, mark: &str) -> bool {
     let deadline = Instant::now() + GRACE;
     loop {
         match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => {
-                println!("{line}");
+                println!("{mark}{line}");
                 counts.read(&line);
             }
             Err(error) => return error == mpsc::RecvTimeoutError::Disconnected,
@@ -172,13 +172,13 @@ mod tests {
 
     #[test]
     fn a_fine_run_is_counted() {
-        let (counts, problem) = run(&mut shell(&format!("echo '{FINE}'")), GRACE).unwrap();
+        let (counts, problem) = run(&mut shell(&format!("echo '{FINE}'")), GRACE, "").unwrap();
         assert_eq!((counts.passed, problem), (2, None));
     }
 
     #[test]
     fn a_failure_that_no_test_explains_is_a_problem() {
-        let (_, problem) = run(&mut shell(&format!("echo '{FINE}'; exit 101")), GRACE).unwrap();
+        let (_, problem) = run(&mut shell(&format!("echo '{FINE}'; exit 101")), GRACE, "").unwrap();
         assert!(problem.unwrap().contains("did not build"));
     }
 
@@ -186,7 +186,7 @@ mod tests {
     fn a_run_beyond_its_limit_is_ended_with_its_children() {
         let mut command = shell("sleep 300 & sleep 300");
         let start = Instant::now();
-        let (_, problem) = run(&mut command, Duration::from_millis(200)).unwrap();
+        let (_, problem) = run(&mut command, Duration::from_millis(200), "").unwrap();
         assert!(problem.unwrap().contains("not finished"));
         // The children held the output: had they lived on, waiting for its end would have taken longer.
         assert!(start.elapsed() < GRACE);
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_process_that_outlives_its_test_is_noticed() {
         // Ends by itself soon after it has been noticed.
-        let (_, problem) = run(&mut shell("sleep 7 & exit 0"), GRACE).unwrap();
+        let (_, problem) = run(&mut shell("sleep 7 & exit 0"), GRACE, "").unwrap();
         assert!(problem.unwrap().contains("outlived"));
     }
 

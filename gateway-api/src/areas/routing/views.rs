@@ -9,7 +9,7 @@ use gateway_core::expectation::{self, TestResult};
 use gateway_core::matrix::{self, FailRow, LeakMatrix};
 use gateway_core::render::{self, Enforcement, Render};
 use gateway_ctl::reconcile::{Reason, Status};
-use gateway_model::{EditError, Warning};
+use gateway_model::{EditError, State, Warning};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -104,7 +104,16 @@ pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
         // What it applies would be taken back with the change that waits.
         return Err(ApiError::apply_in_progress(&pending));
     }
-    freeze(&cx).await?;
+    freeze(&cx, |draft| {
+        draft.freeze_applied();
+        Ok(())
+    })
+    .await?;
+    enforce(&cx).await
+}
+
+/// Brings what was applied into the kernel.
+pub async fn enforce(cx: &Cx) -> Result<With<Applied>, ApiError> {
     let open = cx.open()?;
     let status = open.reconcile(Reason::Apply).await?;
     let dataplane = status.as_ref().and_then(|status| status.subsystems.get("dataplane"));
@@ -131,14 +140,17 @@ pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
     Ok(answer)
 }
 
-/// Makes the stored policies the applied ones, unless a gating test fails on them.
-async fn freeze(cx: &Cx) -> Result<(), ApiError> {
+/// Changes which policies are the applied ones, unless a gating test fails on them.
+pub async fn freeze(
+    cx: &Cx,
+    change: impl FnOnce(&mut State) -> Result<(), EditError> + Send + 'static,
+) -> Result<(), ApiError> {
     let open = cx.open()?;
     let (network, facts) = (open.enforcement.network().clone(), open.enforcement.facts());
     let failed: Arc<OnceLock<Vec<TestResult>>> = Arc::default();
     let told = failed.clone();
     let frozen = cx.commit(move |draft| {
-        draft.freeze_applied();
+        change(draft)?;
         let input = Input { state: draft, network: &network, facts: &facts, now: draft.now() };
         let failing = expectation::failing_gates(&input);
         if failing.is_empty() {

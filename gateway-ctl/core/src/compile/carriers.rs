@@ -7,14 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_model::Tunnel;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop, RoutingPolicy};
 use gateway_model::kinds::tunnel::{TunnelType, Uplink};
 use gateway_model::kinds::way::before;
+use gateway_model::{State, Tunnel};
 
 use crate::facts::Facts;
 
-use super::{Carrier, Input, Leg, LegKind, Legs};
+use super::{Carrier, Input, Leg, LegKind, Legs, bridges};
 
 /// What a policy demands to carry a tunnel.
 #[derive(Debug)]
@@ -39,8 +39,14 @@ pub fn settle(input: &Input<'_>, legs: &mut Legs) {
         Some((leg.number, tunnel))
     });
     let tunnels: BTreeMap<u8, &Tunnel> = tunnels.collect();
-    let mut settling =
-        Settling { facts: input.facts, tunnels: &tunnels, demands: &demands, legs, done: BTreeSet::new() };
+    let mut settling = Settling {
+        state: input.state,
+        facts: input.facts,
+        tunnels: &tunnels,
+        demands: &demands,
+        legs,
+        done: BTreeSet::new(),
+    };
     for number in tunnels.keys() {
         settling.settle(*number, &mut Vec::new());
     }
@@ -56,6 +62,7 @@ fn note(policy: &RoutingPolicy, legs: &Legs, demands: &mut BTreeMap<u8, Vec<Dema
 }
 
 struct Settling<'a> {
+    state: &'a State,
     facts: &'a Facts,
     tunnels: &'a BTreeMap<u8, &'a Tunnel>,
     demands: &'a BTreeMap<u8, Vec<Demand>>,
@@ -146,9 +153,10 @@ impl<'a> Settling<'a> {
             // Whichever uplink is the default way at a time.
             None => self.legs.uplinks().map(|leg: &Leg| leg.mtu).min().unwrap_or(ETHERNET),
         };
-        let fits = |outer: u16, ipv6| outer.saturating_sub(overhead(tunnel, ipv6));
+        let state = self.state;
+        let fits = |outer: u16, ipv6| outer.saturating_sub(overhead(state, tunnel, ipv6));
         match tunnel.mtu {
-            Some(own) => own.min(fits(outer, !ends_in_ipv4(tunnel)).max(LEAST.min(own))),
+            Some(own) => own.min(fits(outer, !ends_in_ipv4(state, tunnel)).max(LEAST.min(own))),
             None => fits(outer.min(ETHERNET), true).max(LEAST),
         }
     }
@@ -160,8 +168,11 @@ const ETHERNET: u16 = 1500;
 const LEAST: u16 = 1280;
 
 /// What a tunnel adds to a packet.
-fn overhead(tunnel: &Tunnel, ipv6: bool) -> u16 {
+fn overhead(state: &State, tunnel: &Tunnel, ipv6: bool) -> u16 {
     let ip = if ipv6 { 40 } else { 20 };
+    if let Some(Ok((_, transport))) = bridges::transport(state, tunnel) {
+        return ip + bridges::overhead(transport, tunnel) + 32;
+    }
     match tunnel.r#type {
         // UDP, and the header and authenticator of a data message.
         TunnelType::Wireguard => ip + 8 + 32,
@@ -170,7 +181,10 @@ fn overhead(tunnel: &Tunnel, ipv6: bool) -> u16 {
     }
 }
 
-fn ends_in_ipv4(tunnel: &Tunnel) -> bool {
+fn ends_in_ipv4(state: &State, tunnel: &Tunnel) -> bool {
+    if let Some(Ok((_, transport))) = bridges::transport(state, tunnel) {
+        return transport.address.parse::<std::net::Ipv4Addr>().is_ok();
+    }
     let literal =
         |peer: &gateway_model::kinds::tunnel::Peer| peer.endpoint.as_ref()?.to_string().parse().ok();
     tunnel.r#type == TunnelType::Wireguard

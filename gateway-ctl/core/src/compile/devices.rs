@@ -1,6 +1,6 @@
 //! Devices to their keys: MAC addresses, and addresses seen behind them.
 
-use gateway_common::wire::{DeviceValue, RANK_NONE, device_flags};
+use gateway_common::wire::{DeviceValue, LIST_SHIFT, RANK_NONE, device_flags};
 use gateway_model::Device;
 use gateway_model::kinds::device::DeviceStatus;
 use gateway_model::kinds::trust_class::{Internet, LanAccess};
@@ -14,7 +14,8 @@ pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
         let value = DeviceValue {
             rank: ranks.devices.get(&device.meta.id).copied().unwrap_or(RANK_NONE),
             number: device.meta.slot,
-            flags: flags(input, device),
+            flags: flags(input, device)
+                | ranks.lists.get(&device.meta.id).map_or(0, |list| u32::from(list.number) << LIST_SHIFT),
         };
         for mac in device.all_macs() {
             dataplane.devices_by_mac.insert(mac.0, value);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use gateway_model::RoutingPolicy;
 use gateway_model::id::Id;
-use gateway_model::kinds::exception::Exception;
+use gateway_model::kinds::exception::{Exception, ExceptionType};
 use gateway_model::kinds::policy_source::SourceType;
 use gateway_model::kinds::profile::Profile;
 use gateway_model::kinds::routing_policy::{FailPolicy, precedence};
@@ -19,26 +19,33 @@ pub const PRIORITY: i64 = -1;
 
 impl<'a> Input<'a> {
     /// The policies in the order of trial, those out of force included; before them the exceptions that divert, and
-    /// behind them the profiles of devices.
+    /// behind them the profiles of devices and then the segments.
     pub fn in_trial(&self) -> Vec<Cow<'a, RoutingPolicy>> {
         let mut applied: Vec<&RoutingPolicy> = self.state.applied.policies.iter().collect();
         applied.sort_by_key(|policy| precedence(policy));
         let diversions = self.active_exceptions().filter(|exception| exception.diverts());
         let diversions = diversions.map(|exception| Cow::Owned(self.diversion(exception)));
         let defaults = self.defaults().into_iter().map(Cow::Owned);
-        diversions.chain(applied.into_iter().map(Cow::Borrowed)).chain(defaults).collect()
+        let segments = self.segments().into_iter().map(Cow::Owned);
+        diversions.chain(applied.into_iter().map(Cow::Borrowed)).chain(defaults).chain(segments).collect()
     }
 
-    /// The policy of this id, as it was applied or as an exception or a profile makes it.
+    /// The policy of this id, as it was applied or as an exception, a profile or a segment makes it.
     pub fn policy(&self, id: Id) -> Option<Cow<'a, RoutingPolicy>> {
         if let Some(policy) = self.state.applied.policies.get(id) {
             return Some(Cow::Borrowed(policy.as_ref()));
         }
         let Some(exception) = self.state.exceptions.get(id) else {
-            return self.default_of(id).map(Cow::Owned);
+            return self.default_of(id).or_else(|| self.segment_of(id)).map(Cow::Owned);
         };
         let diverts = exception.is_active(self.now) && exception.diverts();
         diverts.then(|| Cow::Owned(self.diversion(exception)))
+    }
+
+    /// The device that a policy of this id is limited to, beyond what its sources say: that of an allowlist.
+    pub fn only_for(&self, id: Id) -> Option<Id> {
+        let exception = self.state.exceptions.get(id)?;
+        (exception.r#type == ExceptionType::ServiceAllowlist).then_some(exception.device_id)
     }
 
     /// When the exception of this id ends; none if there is none.
@@ -57,13 +64,17 @@ impl<'a> Input<'a> {
         let device = state.devices.get(exception.device_id);
         let device = device.map_or_else(|| exception.device_id.to_string(), |device| device.name.clone());
         let profile = state.referred::<Profile>(&exception.profile);
+        let (source_type, source_value) = match exception.r#type {
+            ExceptionType::ServiceAllowlist => (SourceType::Destination, exception.destinations().join(",")),
+            _ => (SourceType::Device, exception.device_id.to_string()),
+        };
         RoutingPolicy {
             // Counters belong to policies; 0 is none of them.
             meta: Meta { slot: 0, ..exception.meta.clone() },
             name: format!("{} of {device}", exception.r#type),
             priority: PRIORITY,
-            source_type: SourceType::Device,
-            source_value: exception.device_id.to_string(),
+            source_type,
+            source_value,
             hops: profile.map(|profile| profile.hops.clone()).unwrap_or_default(),
             fail_policy: Some(profile.map_or(FailPolicy::Open, |profile| profile.fail_policy)),
             ..RoutingPolicy::default()

@@ -4,16 +4,55 @@ use gateway_model::RoutingPolicy;
 use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop, HopMode, HopType, Sticky};
 
-use super::{Carrier, HopState, Input, Legs};
+use super::proxies::{by_leg, number};
+use super::{Carrier, HopState, Input, Legs, draining};
 
 /// The hops of a policy. A hop of a path is usable only if it is reached through the one before.
 pub fn states(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<HopState> {
-    let mut states: Vec<HopState> = policy.hops.iter().map(|hop| state(input, hop, legs)).collect();
+    let mut states = tunnels(input, policy, legs);
+    for place in 0..states.len() {
+        if states[place].hop.r#type == HopType::Proxy {
+            let by = legs_before(policy, &states, place);
+            proxy(input, &mut states[place], by);
+        }
+    }
+    states
+}
+
+/// The legs by which the proxy at a place is reached; none if what carries the way to it is unavailable.
+fn legs_before(policy: &RoutingPolicy, states: &[HopState], place: usize) -> Vec<u8> {
+    let degrades = policy.fail_policy == Some(FailPolicy::Degraded);
+    let before = &states[..place];
+    if policy.hop_mode == HopMode::Failover || before.is_empty() {
+        return vec![0];
+    }
+    let usable = |hop: &&HopState| hop.usable;
+    if policy.is_pool() {
+        let members = before.iter().filter(usable).filter(|hop| hop.hop.r#type == HopType::Vpn);
+        let members: Vec<u8> = members.map(|hop| hop.leg).collect();
+        if !members.is_empty() {
+            return members;
+        }
+    }
+    let last = if degrades { before.iter().rfind(usable) } else { before.last().filter(usable) };
+    match last {
+        Some(hop) => vec![hop.leg],
+        None if degrades => vec![0],
+        None => Vec::new(),
+    }
+}
+
+fn tunnels(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<HopState> {
+    let mut states: Vec<HopState> = policy.hops.iter().map(|hop| state(hop, legs)).collect();
+    if !draining::drains(policy) {
+        states.iter_mut().for_each(|hop| hop.draining = None);
+    }
     if policy.hop_mode == HopMode::Failover {
         return states;
     }
     let degrades = policy.fail_policy == Some(FailPolicy::Degraded);
     if policy.is_pool() {
+        states.iter_mut().for_each(|hop| share(input, policy, hop));
         let (first, rest) = match states.split_first_mut() {
             Some((first, rest)) if first.hop.r#type == HopType::Interface => (first.leg, rest),
             _ => return states,
@@ -29,6 +68,20 @@ pub fn states(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<Hop
         }
     }
     states
+}
+
+/// What a splitting endpoint says of a member of a pool.
+fn share(input: &Input<'_>, policy: &RoutingPolicy, hop: &mut HopState) {
+    if hop.hop.r#type != HopType::Vpn {
+        return;
+    }
+    let Some(endpoint) = draining::endpoint(input.state, policy, &hop.hop.target) else { return };
+    hop.weight = u32::from(endpoint.weight);
+    if !endpoint.enabled && hop.usable {
+        hop.usable = false;
+        "its splitting endpoint is disabled".clone_into(&mut hop.reason);
+        hop.draining = draining::after(endpoint.meta.updated_at, input.now);
+    }
 }
 
 /// Another policy may have the tunnel carried by something else. A policy that fails degraded does not mind what is in
@@ -54,9 +107,9 @@ fn check_underlay(state: &mut HopState, under: u8, anyhow: bool, legs: &Legs) {
     state.reason = format!("it is carried by {by} at present");
 }
 
-fn state(input: &Input<'_>, hop: &Hop, legs: &Legs) -> HopState {
+fn state(hop: &Hop, legs: &Legs) -> HopState {
     let missing = match hop.r#type {
-        HopType::Proxy => return proxy(input, hop),
+        HopType::Proxy => "there is no proxy of this name",
         HopType::Vpn => "there is no tunnel of this name",
         HopType::Interface => "it is no configured uplink",
         HopType::MeshPeer => "this version has no mesh",
@@ -66,25 +119,26 @@ fn state(input: &Input<'_>, hop: &Hop, legs: &Legs) -> HopState {
         hop: hop.clone(),
         leg: leg.map_or(0, |leg| leg.number),
         proxy: 0,
+        by: Vec::new(),
         usable: leg.is_some_and(|leg| leg.usable),
         reason: leg.map_or_else(|| missing.to_owned(), |leg| leg.reason.clone()),
+        weight: leg.map_or(1, |leg| leg.weight),
+        draining: leg.and_then(|leg| leg.draining),
     }
 }
 
-fn proxy(input: &Input<'_>, hop: &Hop) -> HopState {
-    let proxy = input.state.find::<Proxy>(&hop.target);
-    let reason = match proxy {
-        None => "there is no proxy of this name".to_owned(),
-        Some(proxy) if !proxy.enabled => "it is disabled".to_owned(),
-        Some(proxy) => match input.facts.proxies.get(&proxy.meta.id.to_string()) {
-            None => "this version sends nothing to proxies".to_owned(),
-            Some(fact) if fact.usable => String::new(),
-            Some(fact) => fact.reason.clone(),
-        },
+fn proxy(input: &Input<'_>, state: &mut HopState, by: Vec<u8>) {
+    let Some(proxy) = input.state.find::<Proxy>(&state.hop.target) else { return };
+    let judged: Vec<Result<bool, String>> = by.iter().map(|leg| by_leg(input, proxy, *leg)).collect();
+    state.proxy = number(proxy);
+    state.usable = judged.iter().any(Result::is_ok) && state.proxy != 0;
+    let reason = judged.into_iter().find_map(Result::err);
+    state.reason = match (state.usable, reason) {
+        (true, _) => String::new(),
+        (false, Some(reason)) => reason,
+        (false, None) => "the way to it is unavailable".to_owned(),
     };
-    // Numbers end at 255.
-    let number = proxy.and_then(|proxy| u8::try_from(proxy.meta.slot).ok()).unwrap_or(0);
-    HopState { hop: hop.clone(), leg: 0, proxy: number, usable: reason.is_empty() && number > 0, reason }
+    state.by = by;
 }
 
 /// What a policy's traffic may take now.
@@ -92,15 +146,30 @@ fn proxy(input: &Input<'_>, hop: &Hop) -> HopState {
 pub struct Way {
     /// Place of the hop by which new flows leave, the first of them in a pool; none means that the failure policy applies.
     pub active: Option<usize>,
-    /// Legs for new flows. Empty with a proxy that is reached by the default way.
+    /// Legs for new flows; 0 is the default way to a proxy.
     pub legs: Vec<u8>,
     /// Legs that flows keep which have them already.
     pub kept: Vec<u8>,
     /// Number of the proxy behind these legs, 0 without one.
     pub proxy: u8,
+    /// The proxy takes datagrams by all of them.
+    pub udp: bool,
 }
 
-pub fn way(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
+pub fn way(input: &Input<'_>, policy: &RoutingPolicy, hops: &[HopState]) -> Way {
+    let mut way = by_hops(policy, hops);
+    if let Some(hop) = hops.iter().find(|hop| hop.proxy != 0 && hop.proxy == way.proxy) {
+        let proxy = input.state.find::<Proxy>(&hop.hop.target);
+        let by = |leg: &u8| Some((*leg, by_leg(input, proxy?, *leg).ok()?));
+        let by: Vec<(u8, bool)> = hop.by.iter().filter_map(by).collect();
+        way.udp = by.iter().all(|(_, udp)| *udp);
+        way.legs = by.into_iter().map(|(leg, _)| leg).collect();
+        way.kept = Vec::new();
+    }
+    way
+}
+
+fn by_hops(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
     if policy.hop_mode == HopMode::Failover {
         return first(policy, hops);
     }
@@ -114,9 +183,13 @@ fn first(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
     let Some(active) = hops.iter().position(|hop| hop.usable) else { return Way::default() };
     // A flow stays in the tunnel in which it began; one that had to leave without goes back into a tunnel at once. What
     // keeps a source together moves it together.
-    let stays = |hop: &&HopState| hop.usable && hop.hop.r#type == HopType::Vpn;
+    let stays = |hop: &&HopState| {
+        (hop.usable || hop.draining.is_some())
+            && hop.hop.r#type == HopType::Vpn
+            && hop.leg != hops[active].leg
+    };
     let kept = match policy.sticky.unwrap_or_default() {
-        Sticky::Flow => hops[active + 1..].iter().filter(stays).map(|hop| hop.leg).collect(),
+        Sticky::Flow => hops.iter().filter(stays).map(|hop| hop.leg).collect(),
         Sticky::Source | Sticky::SourceDest => Vec::new(),
     };
     Way { kept, ..through(hops, active) }
@@ -140,12 +213,17 @@ fn pool(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
     if others.any(|hop| !hop.usable) && !degrades {
         return Way::default();
     }
+    let proxy = |hop: &HopState| hop.usable && hop.proxy != 0;
     let members = || hops.iter().enumerate().filter(|(_, hop)| hop.usable && hop.hop.r#type == HopType::Vpn);
     Way {
-        active: members().next().map(|(place, _)| place),
+        active: members()
+            .next()
+            .or_else(|| hops.iter().enumerate().find(|(_, hop)| proxy(hop)))
+            .map(|(place, _)| place),
         legs: members().map(|(_, hop)| hop.leg).collect(),
-        kept: Vec::new(),
-        proxy: hops.iter().filter(|hop| hop.usable).map(|hop| hop.proxy).max().unwrap_or(0),
+        kept: hops.iter().filter(|hop| hop.draining.is_some()).map(|hop| hop.leg).collect(),
+        proxy: hops.iter().find(|hop| proxy(hop)).map_or(0, |hop| hop.proxy),
+        ..Way::default()
     }
 }
 
@@ -160,11 +238,5 @@ fn path(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
     if hops[active].hop.r#type == HopType::Interface && !only_uplinks {
         return Way::default();
     }
-    let mut way = through(hops, active);
-    if way.proxy != 0
-        && let Some(before) = hops[..active].iter().rfind(|hop| hop.usable)
-    {
-        way.legs = vec![before.leg];
-    }
-    way
+    through(hops, active)
 }

@@ -9,12 +9,12 @@ use gateway_model::id::Id;
 use gateway_model::kinds::routing_policy::{Hop, HopType};
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
+use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Input, carriers, openvpn};
+use super::{Input, bridges, carriers, draining, openvpn};
 
-/// Uplinks have the numbers before, tunnels those after it.
-const FIRST_TUNNEL: u32 = 16;
+const FIRST_TUNNEL: u32 = gateway_common::hop::FIRST_TUNNEL as u32;
 
 /// All legs by number.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,8 @@ pub struct Leg {
     pub usable: bool,
     /// Why it is not usable; empty when it is.
     pub reason: String,
+    /// It takes no new flows, and keeps until then those it has.
+    pub draining: Option<Timestamp>,
     pub carrier: Carrier,
     /// Share in a pool.
     pub weight: u32,
@@ -90,6 +92,7 @@ impl Legs {
             }
         }
         carriers::settle(input, &mut legs);
+        draining::settle(input, &mut legs);
         legs
     }
 
@@ -151,6 +154,7 @@ fn uplink_leg(input: &Input<'_>, number: u8, interface: &str) -> Leg {
         ipv6,
         usable: reason.is_empty(),
         reason: reason.to_owned(),
+        draining: None,
         carrier: Carrier::Default,
         weight: 1,
         mtu: link
@@ -167,6 +171,8 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
         "it is disabled".to_owned()
     } else if !tunnel.wanted_up() {
         "it is down by an administrator's choice".to_owned()
+    } else if let Some(reason) = bridges::bridge_refusal(input.state, input.facts, tunnel) {
+        reason
     } else if !input.facts.links.contains_key(&interface) {
         "its interface does not exist".to_owned()
     } else {
@@ -195,6 +201,7 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
         ipv6,
         usable: reason.is_empty(),
         reason,
+        draining: None,
         carrier: Carrier::Default,
         weight: u32::from(tunnel.weight),
         mtu: 0,

@@ -11,12 +11,14 @@ use gateway_model::ovpn::{Run, run_text};
 use ipnet::IpNet;
 
 use super::legs::is_link_local;
+use super::system::is_to_stand;
 use super::{Input, Leg, LegKind};
 use crate::facts::TunnelFact;
 use crate::plan::{AddressKey, LinkSettings, OpenVpnProcess, Plan};
 
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
-    let tunnels = input.state.tunnels.iter().filter(|t| t.wanted_up() && t.r#type == TunnelType::Openvpn);
+    let tunnels = input.state.tunnels.iter();
+    let tunnels = tunnels.filter(|t| t.r#type == TunnelType::Openvpn && is_to_stand(t, legs));
     for tunnel in tunnels {
         let Some(leg) = legs.iter().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)) else { continue };
         let id = tunnel.meta.id.to_string();

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use gateway_common::hop::spread;
-use gateway_common::wire::{ActionValue, Choice, InterfaceKey, InterfaceValue, RANK_NONE};
+use gateway_common::hop::{spread, spread_over};
+use gateway_common::wire::{
+    ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, InterfaceKey, InterfaceValue, LISTS, RANK_NONE,
+};
 use gateway_model::RoutingPolicy;
 use gateway_model::id::Id;
 use gateway_model::kinds::policy_source::Source;
@@ -11,7 +13,7 @@ use gateway_model::kinds::routing_policy::{FailPolicy, PolicyStatus, Reject, Sti
 use ipnet::IpNet;
 
 use super::hops::{Way, states, way};
-use super::{Compiled, CompiledPolicy, Finding, Input, Leg, Legs};
+use super::{Compiled, CompiledPolicy, Finding, Input, Leg, LegKind, Legs};
 
 /// The best rank for every key that a policy names.
 pub struct Ranks {
@@ -22,6 +24,17 @@ pub struct Ranks {
     pub sources: BTreeMap<IpNet, u32>,
     pub destinations: BTreeMap<IpNet, u32>,
     pub destination_ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,
+    /// Of devices that have destinations of their own.
+    pub lists: BTreeMap<Id, List>,
+}
+
+/// The destinations of one device.
+#[derive(Default)]
+pub struct List {
+    /// Of the list, from 1.
+    pub number: u16,
+    pub destinations: BTreeMap<IpNet, u32>,
+    pub ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,
 }
 
 pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
@@ -33,18 +46,24 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
         sources: BTreeMap::new(),
         destinations: BTreeMap::new(),
         destination_ports: BTreeMap::new(),
+        lists: BTreeMap::new(),
     };
     let order = input.in_trial();
     for (rank, policy) in order.iter().filter(|policy| policy.in_force(input.now)).enumerate() {
         let Ok(rank) = u32::try_from(rank) else { break };
+        let only = input.only_for(policy.meta.id);
         for source in policy.sources() {
-            ranks.note(input, policy, &source, rank, &mut compiled.findings);
+            match only {
+                Some(device) => ranks.note_of(device, &source, rank),
+                None => ranks.note(input, policy, &source, rank, &mut compiled.findings),
+            }
         }
         let (mut policy, action) = policy_at_work(input, policy, rank, &compiled.legs);
         policy.exception_until = input.exception_end(policy.id);
         compiled.policies.push(policy);
         compiled.plan.dataplane.actions.push(action);
     }
+    ranks.number_lists(&mut compiled.findings);
     ranks
 }
 
@@ -73,6 +92,34 @@ fn interface_key(input: &Input<'_>, name: &str) -> Option<(InterfaceKey, Interfa
 }
 
 impl Ranks {
+    /// Notes a destination for one device.
+    fn note_of(&mut self, device: Id, source: &Source, rank: u32) {
+        let list = self.lists.entry(device).or_default();
+        match source {
+            Source::Destination { net, port: None } => better(list.destinations.entry(*net), rank),
+            Source::Destination { net, port: Some(port) } => {
+                better(list.ports.entry(*port).or_default().entry(*net), rank);
+            }
+            // Only destinations are ever limited to a device.
+            _ => {}
+        }
+    }
+
+    fn number_lists(&mut self, findings: &mut Vec<Finding>) {
+        let most = usize::try_from(LISTS).unwrap_or(usize::MAX);
+        while self.lists.len() > most {
+            self.lists.pop_last();
+            let message = format!("Only {LISTS} devices can have destinations of their own at a time.");
+            let finding = Finding { code: "too_many_lists", policy: None, message };
+            if findings.last() != Some(&finding) {
+                findings.push(finding);
+            }
+        }
+        for (list, number) in self.lists.values_mut().zip(1..) {
+            list.number = number;
+        }
+    }
+
     fn note(
         &mut self,
         input: &Input<'_>,
@@ -141,21 +188,30 @@ fn policy_at_work(
     let way = if policy.sources().iter().all(|source| matches!(source, Source::Domain(_))) {
         Way::default()
     } else {
-        way(policy, &hops)
+        way(input, policy, &hops)
+    };
+    let weight = |leg: u8| {
+        let hop = hops.iter().find(|hop| hop.leg == leg && leg != 0);
+        hop.map_or(1, |hop| hop.weight)
     };
     let choose = |has: fn(&Leg) -> bool| {
         let able = |numbers: &[u8]| -> Vec<(u8, u32)> {
             let legs = numbers.iter().filter_map(|number| legs.get(*number).filter(|leg| has(leg)));
-            legs.map(|leg| (leg.number, leg.weight)).collect()
+            legs.map(|leg| (leg.number, weight(leg.number))).collect()
         };
+        if way.proxy != 0 {
+            // A proxy takes either family, whatever the leg to it carries.
+            let weighted: Vec<(u8, u32)> = way.legs.iter().map(|leg| (*leg, weight(*leg))).collect();
+            return spread(&weighted).to_proxy(way.proxy);
+        }
         let new = able(&way.legs);
-        // Nothing steers to proxies yet.
-        if new.is_empty() || way.proxy != 0 {
+        if new.is_empty() {
             return failed(policy);
         }
 
         let kept: Vec<u8> = able(&way.kept).into_iter().map(|(number, _)| number).collect();
-        spread(&new).keeping(&kept)
+        let room = CHOICE_SLOTS.saturating_sub(kept.len()).max(new.len());
+        spread_over(&new, room).keeping(&kept)
     };
     let v4 = choose(|leg| leg.ipv4);
     let v6 = choose(|leg| leg.ipv6);
@@ -172,7 +228,8 @@ fn policy_at_work(
         Sticky::Source => gateway_common::wire::Sticky::Source,
         Sticky::SourceDest => gateway_common::wire::Sticky::SourceDestination,
     };
-    let action = ActionValue { v4, v6, policy: policy.meta.slot, sticky: sticky as u8, _pad: [0; 3] };
+    let rest = if way.proxy == 0 { 0 } else { ActionValue::rest_of(rest(policy, &way, legs), way.udp) };
+    let action = ActionValue { v4, v6, policy: policy.meta.slot, sticky: sticky as u8, rest, _pad: [0; 2] };
     let compiled = CompiledPolicy {
         id: policy.meta.id,
         name: policy.name.clone(),
@@ -183,11 +240,23 @@ fn policy_at_work(
         hops,
         v4,
         v6,
+        rest,
         status,
         active_hop,
         exception_until: None,
     };
     (compiled, action)
+}
+
+/// What happens to traffic that the proxy at the end does not take: a policy that fails degraded leaves by the tunnels
+/// before it, if there are such and they carry both families.
+fn rest(policy: &RoutingPolicy, way: &Way, legs: &Legs) -> ChoiceKind {
+    let carries = |leg: &Leg| matches!(leg.kind, LegKind::Tunnel(_)) && leg.ipv4 && leg.ipv6;
+    let all = way.legs.iter().all(|number| legs.get(*number).is_some_and(carries));
+    if policy.fail_policy == Some(FailPolicy::Degraded) && all && !way.legs.is_empty() {
+        return ChoiceKind::Legs;
+    }
+    failed(policy).kind()
 }
 
 /// What happens when no way is usable.

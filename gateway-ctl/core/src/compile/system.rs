@@ -9,7 +9,7 @@ use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::legs::is_link_local;
-use super::{Compiled, Input, Leg, LegKind, openvpn};
+use super::{Carrier, Compiled, Input, Leg, LegKind, bridges, openvpn};
 use crate::plan::{
     AddressKey, Attachment, Family, LinkSettings, NftRuleset, Plan, RouteKey, RouteValue, RuleAction,
     RuleKey, RuleValue, SecretKey, WireGuardDevice, WireGuardPeer, names,
@@ -20,6 +20,7 @@ const TABLE_MAIN: u32 = 254;
 const RULE_DIRECT: u32 = names::RULE_FIRST;
 const RULE_LOCAL: u32 = names::RULE_FIRST + 1;
 const RULE_REJECT: u32 = names::RULE_FIRST + 2;
+const RULE_RESET: u32 = names::RULE_FIRST + 7;
 const RULE_LEGS: u32 = names::RULE_FIRST + 10;
 /// Above the last leg's rule.
 const RULE_SOURCES: u32 = RULE_LEGS + 256;
@@ -36,6 +37,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
     let plan = &mut compiled.plan;
     wireguard(input, &legs, plan);
     openvpn::lower(input, &legs, plan);
+    bridges::lower(input, &legs, plan);
     attach(input, &legs, plan);
     locals(input, &legs, plan);
     authorise(input, &legs, plan);
@@ -49,7 +51,8 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
         lan: input.network.lan.clone(),
         tunnels: names_of(&legs, |kind| matches!(kind, LegKind::Tunnel(_))),
         uplinks: names_of(&legs, |kind| *kind == LegKind::Uplink),
-        open_udp: open_ports(input),
+        open_udp: open_ports(input, &legs),
+        proxied: false,
     };
 }
 
@@ -57,16 +60,23 @@ fn names_of(legs: &[Leg], wanted: impl Fn(&LegKind) -> bool) -> Vec<String> {
     legs.iter().filter(|leg| wanted(&leg.kind)).map(|leg| leg.interface.clone()).collect()
 }
 
-fn up<'a>(input: &Input<'a>) -> impl Iterator<Item = &'a Tunnel> {
-    input.state.tunnels.iter().filter(|t| t.wanted_up() && t.r#type == TunnelType::Wireguard)
+fn up<'a>(input: &Input<'a>, legs: &[Leg]) -> impl Iterator<Item = &'a Tunnel> {
+    input.state.tunnels.iter().filter(|t| t.r#type == TunnelType::Wireguard && is_to_stand(t, legs))
 }
 
-fn open_ports(input: &Input<'_>) -> Vec<u16> {
-    up(input).filter_map(|tunnel| tunnel.listen_port).collect::<BTreeSet<_>>().into_iter().collect()
+/// Whether a tunnel is there: it is wanted up, or flows may still end in it.
+pub(super) fn is_to_stand(tunnel: &Tunnel, legs: &[Leg]) -> bool {
+    let drains = |leg: &Leg| leg.kind == LegKind::Tunnel(tunnel.meta.id) && leg.draining.is_some();
+    tunnel.wanted_up() || legs.iter().any(drains)
+}
+
+fn open_ports(input: &Input<'_>, legs: &[Leg]) -> Vec<u16> {
+    let reachable = up(input, legs).filter(|tunnel| tunnel.bridge.is_none());
+    reachable.filter_map(|tunnel| tunnel.listen_port).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn wireguard(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
-    for tunnel in up(input) {
+    for tunnel in up(input, legs) {
         let Some(leg) = legs.iter().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)) else { continue };
         // A tunnel whose secrets cannot be read must not come up without them.
         let Some(key) = tunnel.private_key.key() else { continue };
@@ -78,6 +88,7 @@ fn wireguard(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             let address = endpoint
                 .as_deref()
                 .and_then(|text| text.parse().ok().or_else(|| input.facts.endpoints.get(text).copied()));
+            let address = if tunnel.bridge.is_some() { Some(bridges::near(leg.number)) } else { address };
             let keepalive = peer.persistent_keepalive.unwrap_or(tunnel.keepalive);
             let value = WireGuardPeer {
                 preshared_key: peer.preshared_key.key().map(|key| SecretKey(*key)),
@@ -91,7 +102,8 @@ fn wireguard(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             tunnel_id: tunnel.meta.id.to_string(),
             private_key: SecretKey(*key),
             listen_port: tunnel.listen_port,
-            fwmark: leg.carrier.mark(),
+            // Behind a bridge it has nothing to send but to loopback, where marks mean nothing.
+            fwmark: if tunnel.bridge.is_some() { Carrier::Nowhere } else { leg.carrier }.mark(),
             mtu: leg.mtu,
             peers: peers.collect(),
         };
@@ -201,6 +213,8 @@ fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
         let reject =
             RouteKey { table: names::TABLE_REJECT, destination: default, metric: names::METRIC_LAST };
         plan.routes.insert(reject, RouteValue::Unreachable);
+        let here = RouteKey { table: names::TABLE_RELAY, destination: default, metric: 0 };
+        plan.routes.insert(here, RouteValue::Local);
         let mut rule = |priority, fwmark, action, suppress_prefix_length| {
             let value = RuleValue {
                 source: None,
@@ -215,6 +229,7 @@ fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
         // Local networks are in the main table; its default routes are not for this mark.
         rule(RULE_LOCAL, (Mark::LOCAL.0, u32::MAX), RuleAction::Table(TABLE_MAIN), Some(0));
         rule(RULE_REJECT, (Mark::REJECT.0, LEG_MASK), RuleAction::Table(names::TABLE_REJECT), None);
+        rule(RULE_RESET, (Mark::RESET.0, u32::MAX), RuleAction::Table(names::TABLE_RELAY), None);
         for leg in needed {
             let table = RuleAction::Table(names::TABLE_BASE + u32::from(*leg));
             rule(RULE_LEGS + u32::from(*leg), (Mark::leg(*leg).0, LEG_MASK), table, None);

@@ -53,12 +53,11 @@ fn wrong_hop(input: &Input<'_>, compiled: &Compiled, hop: &Hop) -> Option<String
         HopType::Interface => {
             compiled.legs.uplink(target).is_none().then(|| format!("{target} is no configured uplink"))
         }
-        HopType::Proxy if input.state.find::<Proxy>(target).is_none() => {
-            Some(format!("there is no proxy {target}"))
-        }
-        HopType::Proxy => {
-            Some(format!("the proxy {target} is unreachable: this version sends nothing to proxies"))
-        }
+        HopType::Proxy => match input.state.find::<Proxy>(target) {
+            None => Some(format!("there is no proxy {target}")),
+            Some(proxy) if !proxy.enabled => Some(format!("the proxy {target} is disabled")),
+            Some(_) => None,
+        },
         HopType::MeshPeer => Some(format!("the mesh peer {target} is unreachable: this version has no mesh")),
     }
 }

@@ -110,6 +110,9 @@ fn answer(input: &Input<'_>, policy: &RoutingPolicy, sight: &Sight<'_>) -> Resul
     if let Some(end) = policy.expires_at.filter(|_| !policy.in_force(input.now)) {
         return Err(format!("it ended at {end}"));
     }
+    if let Some(only) = input.only_for(policy.meta.id) {
+        matches(input, &Source::Device(only), sight)?;
+    }
     let mut reasons = Vec::new();
     for source in policy.sources() {
         match matches(input, &source, sight) {

@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_common::wire::AuthorisedKey;
+use gateway_common::wire::{AuthorisedKey, Mark};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::compile::{Carrier, Compiled};
 use crate::facts::Facts;
-use crate::plan::{Attachment, Family, RouteKey, RouteValue, RuleAction, RuleValue};
+use crate::plan::{Attachment, Family, RouteKey, RouteValue, RuleAction, RuleValue, names};
 
 /// Main routing table (rtnetlink(7)).
 pub const TABLE_MAIN: u32 = 254;
@@ -21,6 +21,8 @@ pub struct Kernel<'a> {
     pub facts: &'a Facts,
     /// Interfaces that vanished since.
     pub gone: BTreeSet<String>,
+    /// The relay that takes traffic for proxies has ended since.
+    pub relay_gone: bool,
 }
 
 /// How a packet leaves, if it does.
@@ -34,11 +36,14 @@ pub struct Exit {
 
 impl<'a> Kernel<'a> {
     pub fn new(compiled: &'a Compiled, facts: &'a Facts) -> Kernel<'a> {
-        Kernel { compiled, facts, gone: BTreeSet::new() }
+        Kernel { compiled, facts, gone: BTreeSet::new(), relay_gone: false }
     }
 
     /// Follows LAN traffic with this mark, and what carries it if it enters a tunnel.
     pub fn follow(&self, mark: u32, ipv6: bool) -> Exit {
+        if let Some((proxy, leg)) = Mark(mark).as_proxy() {
+            return self.relayed(proxy, leg);
+        }
         let mut exit = self.route(mark, ipv6, true);
         if let Ok(interface) = &exit.out
             && let Err(reason) = self.guard(mark, interface).and_then(|()| self.carried(interface))
@@ -46,6 +51,24 @@ impl<'a> Kernel<'a> {
             exit.out = Err(reason);
         }
         exit
+    }
+
+    /// Follows the relay's own connection to a proxy, in the families that the proxy's address can have.
+    fn relayed(&self, proxy: u8, leg: u8) -> Exit {
+        let table = Some(names::TABLE_RELAY);
+        let Some(target) = self.compiled.plan.proxies.get(&proxy).filter(|_| !self.relay_gone) else {
+            return Exit { table, out: Err("nobody takes traffic for proxies".to_owned()) };
+        };
+        let families = [false, true].into_iter();
+        let families =
+            families.filter(|ipv6| target.address.is_none_or(|address| address.is_ipv6() == *ipv6));
+        let mut outs = families.map(|ipv6| {
+            let out = self.route(Mark::carried_by(leg).0, ipv6, false).out;
+            out.and_then(|interface| self.carried(&interface).map(|()| interface))
+        });
+        let first = outs.next().unwrap_or_else(|| Err("it has no address".to_owned()));
+        let out = if first.is_ok() { first } else { outs.find(Result::is_ok).unwrap_or(first) };
+        Exit { table, out }
     }
 
     fn route(&self, mark: u32, ipv6: bool, from_lan: bool) -> Exit {
@@ -89,6 +112,7 @@ impl<'a> Kernel<'a> {
             RouteValue::Unicast { interface, .. } => self.stands(interface).then(|| Ok(interface.clone())),
             RouteValue::Unreachable => Some(Err(format!("table {table} has no way out at present"))),
             RouteValue::Prohibit => Some(Err(format!("table {table} prohibits it"))),
+            RouteValue::Local => Some(Err("the gateway itself takes it".to_owned())),
         })
     }
 
@@ -135,7 +159,12 @@ impl<'a> Kernel<'a> {
 
 fn applies(rule: &RuleValue, mark: u32, from_lan: bool) -> bool {
     rule.fwmark.is_none_or(|(value, mask)| mark & mask == value & mask)
-        && (from_lan || rule.input_interface.is_none())
+        && match rule.input_interface.as_deref() {
+            None => true,
+            // What this host sends itself; rules for its own addresses do not concern it.
+            Some("lo") => !from_lan && rule.source.is_none(),
+            Some(_) => from_lan,
+        }
 }
 
 /// Remembers the exits of marks: there are few marks and many policies.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use gateway_common::classify::{ICMP, ICMPV6, IpPacket, UDP};
 use gateway_common::verdict::Reason;
 use gateway_common::wire::Choice;
 use gateway_model::kinds::routing_policy::FailPolicy;
@@ -53,7 +54,7 @@ pub fn policy_matched(policy: &CompiledPolicy) -> String {
 
 /// `vpn:wg-a is down (no handshake for 192 s)`
 pub fn hop_down(hop: &HopState) -> String {
-    let state = if hop.leg == 0 { "unavailable" } else { "down" };
+    let state = if hop.leg == 0 && hop.proxy == 0 { "unavailable" } else { "down" };
     let reason = hop.reason.strip_prefix("it is ").unwrap_or(&hop.reason);
     let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
     format!("{} is {state}{reason}", hop_name(hop))
@@ -79,6 +80,17 @@ pub fn leg_name(input: &Input<'_>, compiled: &Compiled, number: u8) -> String {
 /// The legs of a choice, each once.
 pub fn legs_of(choice: &Choice) -> BTreeSet<u8> {
     choice.legs.iter().take(usize::from(choice.count)).copied().collect()
+}
+
+/// Why traffic takes the failure policy although the proxy works.
+pub fn not_for_the_proxy(policy: &CompiledPolicy, proxy: &str, packet: &IpPacket) -> String {
+    let what = match packet.protocol {
+        UDP => "UDP",
+        ICMP | ICMPV6 => "ICMP",
+        _ => "this protocol",
+    };
+    let text = format!("the proxy {proxy} does not take {what}");
+    if policy.fail_policy == FailPolicy::Open { format!("{text}, and the policy fails open") } else { text }
 }
 
 /// Why a policy's way ends in its failure policy.
@@ -125,9 +137,12 @@ pub fn reason(reason: Reason, class: Option<&str>) -> String {
         Reason::UnmatchedReject => {
             format!("no policy matched, and its trust class {class:?} lets only policies send it anywhere")
         }
-        Reason::PolicyLeg | Reason::PolicyDirect | Reason::PolicyReject | Reason::PolicyDrop => {
-            "a policy matched".to_owned()
-        }
+        Reason::PolicyLeg
+        | Reason::PolicyProxy
+        | Reason::PolicyDirect
+        | Reason::PolicyReject
+        | Reason::PolicyDrop => "a policy matched".to_owned(),
+        Reason::PolicyReset => "the tunnel of the connection takes it no longer".to_owned(),
         Reason::GuardUnmarked | Reason::GuardUnauthorised => "the guard stopped it".to_owned(),
     }
 }
@@ -137,6 +152,14 @@ pub fn head(verdict: &FamilyVerdict) -> String {
     match (verdict.decision, verdict.local, verdict.ways.as_slice()) {
         (_, true, _) => "LOCAL".to_owned(),
         (Decision::Block, ..) => "BLOCKED".to_owned(),
+        (Decision::Tunnel, _, ways) if verdict.proxy.is_some() => {
+            let by = match ways {
+                [] => String::new(),
+                [one] => format!(" by {one}"),
+                several => format!(" by one of {}", several.join(", ")),
+            };
+            format!("PROXY {}{by}", verdict.proxy.as_deref().unwrap_or_default())
+        }
         (Decision::Tunnel, _, [one]) => format!("TUNNEL {one} (vpn)"),
         (Decision::Tunnel, _, several) => format!("TUNNEL one of {} (vpn)", several.join(", ")),
         (Decision::Direct, _, []) => "DIRECT".to_owned(),

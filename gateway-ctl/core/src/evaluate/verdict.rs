@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use gateway_common::classify::IpPacket;
 use gateway_common::verdict::{self, Action, Question, Reason, Verdict};
-use gateway_common::wire::RANK_NONE;
+use gateway_common::wire::{ChoiceKind, RANK_NONE};
 use gateway_model::Device;
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::routing_policy::Hop;
@@ -12,7 +12,9 @@ use gateway_model::problem::{Problems, code};
 
 use super::matching::device_behind;
 use super::route::Kernel;
-use super::sentence::{self, Words, failure, head, hop_down, leg_name, legs_of, policy_matched};
+use super::sentence::{
+    self, Words, failure, head, hop_down, leg_name, legs_of, not_for_the_proxy, policy_matched,
+};
 use super::{Decision, FamilyVerdict, KernelView, PolicyRef, Refusal, Request, Subjected};
 use crate::compile::{Compiled, CompiledPolicy, Input, LegKind};
 use crate::environment::PlanEnvironment;
@@ -153,6 +155,7 @@ pub fn judge_packet<'a>(
         },
         local,
         ways: Vec::new(),
+        proxy: None,
     };
     let mut hop = None;
     let mut clause = policy.is_none().then(|| because.clone());
@@ -164,14 +167,20 @@ pub fn judge_packet<'a>(
         shown.via = Some("local".to_owned());
     }
     let out = exit.map(|exit| exit.out);
+    let choice = policy.map(|policy| if packet.ipv6 { &policy.v6 } else { &policy.v4 });
+    // Its hops work, and this is none of the traffic that they take.
+    let proxy =
+        choice.filter(|choice| choice.kind() == ChoiceKind::Proxy).map(|c| compiled.proxy_name(c.proxy));
+    let failure = |policy: &CompiledPolicy| match proxy {
+        Some(proxy) => not_for_the_proxy(policy, proxy, packet),
+        None => failure(policy, packet.ipv6),
+    };
     match verdict.reason {
-        Reason::PolicyReject | Reason::PolicyDrop => {
-            clause = policy.map(|policy| failure(policy, packet.ipv6))
-        }
+        Reason::PolicyReject | Reason::PolicyDrop => clause = policy.map(failure),
         Reason::PolicyDirect | Reason::Unmatched => {
             shown.decision = Decision::Direct;
             shown.via = Some("default".to_owned());
-            clause = policy.map(|policy| failure(policy, packet.ipv6)).or(clause);
+            clause = policy.map(failure).or(clause);
             match out {
                 Some(Ok(interface)) => shown.interface = Some(interface),
                 // Whoever adds a route lets it out: not to be told as blocked.
@@ -179,14 +188,36 @@ pub fn judge_packet<'a>(
                 None => {}
             }
         }
+        Reason::PolicyProxy => {
+            let legs = choice.map(legs_of).unwrap_or_default();
+            let by = legs.iter().filter(|leg| **leg != 0);
+            shown.ways = by.map(|leg| leg_name(input, compiled, *leg)).collect();
+            shown.proxy = proxy.map(str::to_owned);
+            let number = choice.map_or(0, |choice| choice.proxy);
+            hop = policy.and_then(|p| p.hops.iter().find(|hop| hop.proxy == number)).map(|h| h.hop.clone());
+            let down = policy.map(|policy| policy.hops.iter().filter(|hop| !hop.usable).map(hop_down));
+            clause = down.map(|down| down.collect::<Vec<_>>().join(", ")).filter(|down| !down.is_empty());
+            let name = proxy.unwrap_or_default();
+            match out {
+                Some(Ok(interface)) => {
+                    shown.decision = Decision::Tunnel;
+                    shown.via = Some(format!("proxy:{name}"));
+                    shown.interface = Some(interface);
+                }
+                Some(Err(reason)) => clause = Some(format!("the proxy {name} is chosen, but {reason}")),
+                None => {}
+            }
+        }
         Reason::PolicyLeg => {
-            let choice = policy.map(|policy| if packet.ipv6 { &policy.v6 } else { &policy.v4 });
             let legs = choice.map(legs_of).unwrap_or_default();
             shown.ways = legs.iter().map(|leg| leg_name(input, compiled, *leg)).collect();
             hop =
                 policy.and_then(|p| p.hops.iter().find(|hop| hop.leg == verdict.leg)).map(|h| h.hop.clone());
             let down = policy.map(|policy| policy.hops.iter().filter(|hop| !hop.usable).map(hop_down));
             clause = down.map(|down| down.collect::<Vec<_>>().join(", ")).filter(|down| !down.is_empty());
+            if proxy.is_some() {
+                clause = policy.map(failure);
+            }
             let uplink = compiled.legs.get(verdict.leg).is_some_and(|leg| leg.kind == LegKind::Uplink);
             match out {
                 Some(Ok(interface)) => {

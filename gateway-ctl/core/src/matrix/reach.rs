@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gateway_common::classify::{IpPacket, TCP};
 use gateway_common::verdict::{Action, Reason, Verdict, decide};
-use gateway_common::wire::{Choice, ChoiceKind, Mark, RANK_NONE};
+use gateway_common::wire::{Choice, ChoiceKind, Mac, Mark, RANK_NONE};
 use gateway_model::Device;
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::policy_source::Source;
@@ -25,6 +25,8 @@ use crate::plan::Plan;
 pub struct Reach {
     /// Legs that lead out.
     pub legs: BTreeSet<u8>,
+    /// Proxies that are reached, with the leg to them.
+    pub proxies: BTreeSet<(u8, u8)>,
     /// Something goes out without a tunnel.
     pub direct: bool,
     /// By the default way and not by an uplink of the policy's choice.
@@ -36,6 +38,23 @@ impl Reach {
         Reach::of_choice(exits, if ipv6 { &policy.v6 } else { &policy.v4 }, ipv6)
     }
 
+    /// Where datagrams go: not every proxy takes them.
+    pub fn of_datagrams(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
+        let action = policy.action();
+        let choice = if ipv6 { action.v6 } else { action.v4 };
+        if choice.kind() == ChoiceKind::Proxy && !action.proxy_takes_udp() {
+            return Reach::of_rest(exits, policy, ipv6);
+        }
+        Reach::of_choice(exits, &choice, ipv6)
+    }
+
+    /// Where goes what no proxy takes, echo requests for one.
+    pub fn of_rest(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
+        let action = policy.action();
+        let choice = if ipv6 { action.v6 } else { action.v4 };
+        Reach::of_choice(exits, &Choice { kind: action.rest() as u8, proxy: 0, ..choice }, ipv6)
+    }
+
     fn of_choice(exits: &mut Exits<'_>, choice: &Choice, ipv6: bool) -> Reach {
         let mut reach = Reach::default();
         match choice.kind() {
@@ -44,6 +63,13 @@ impl Reach {
             ChoiceKind::Direct => reach.note_mark(exits, Mark::DIRECT.0, ipv6),
             ChoiceKind::Legs => {
                 legs_of(choice).iter().for_each(|leg| reach.note_mark(exits, Mark::leg(*leg).0, ipv6));
+            }
+            ChoiceKind::Proxy => {
+                for leg in legs_of(choice) {
+                    if exits.of_mark(Mark::proxy(choice.proxy, leg, false).0, ipv6).out.is_ok() {
+                        reach.proxies.insert((choice.proxy, leg));
+                    }
+                }
             }
         }
         reach
@@ -70,16 +96,22 @@ impl Reach {
 
     /// The outcome, against where the traffic goes when everything works.
     pub fn outcome(&self, usual: &Reach) -> Outcome {
-        match (self.direct, self.legs.is_empty()) {
+        let same = (&self.legs, &self.proxies) == (&usual.legs, &usual.proxies);
+        match (self.direct, self.legs.is_empty() && self.proxies.is_empty()) {
             (true, _) => Outcome::Direct,
             (false, true) => Outcome::Blocked,
-            (false, false) if self.legs == usual.legs => Outcome::Tunnel,
+            (false, false) if same => Outcome::Tunnel,
             (false, false) => Outcome::NextHop,
         }
     }
 
     pub fn via(&self, input: &Input<'_>, compiled: &Compiled) -> Option<String> {
         let mut names: Vec<String> = self.legs.iter().map(|leg| leg_name(input, compiled, *leg)).collect();
+        for (proxy, leg) in &self.proxies {
+            let by =
+                if *leg == 0 { String::new() } else { format!(" by {}", leg_name(input, compiled, *leg)) };
+            names.push(format!("{}{by}", compiled.proxy_name(*proxy)));
+        }
         if self.by_default {
             names.push("default".to_owned());
         }
@@ -100,9 +132,13 @@ impl DnsWay {
     /// Which policy wins does not depend on the state of the tunnels, so one verdict serves all states.
     pub fn of(input: &Input<'_>, compiled: &Compiled, policy: &RoutingPolicy, ipv6: bool) -> DnsWay {
         let mut questions = policy.sources().into_iter();
-        let Some(packet) = questions.find_map(|source| question(input, compiled, &source, ipv6)) else {
+        let Some(mut packet) = questions.find_map(|source| question(input, compiled, &source, ipv6)) else {
             return DnsWay::Blocked;
         };
+        let only = input.only_for(policy.meta.id).and_then(|device| input.state.devices.get(device));
+        if let Some(mac) = only.and_then(mac_of) {
+            packet.mac = Mac::new(mac.0);
+        }
         let Verdict { rank, action, reason, .. } = judge(compiled, &packet);
         match (rank, action, reason) {
             (RANK_NONE, Action::Mark, Reason::Unmatched) => DnsWay::Direct,
@@ -120,7 +156,7 @@ impl DnsWay {
             DnsWay::Policy(winner) => {
                 let compiled = exits.kernel.compiled;
                 let Some(policy) = compiled.policy(winner) else { return (Outcome::Blocked, false) };
-                let reach = Reach::of_policy(exits, policy, ipv6);
+                let reach = Reach::of_datagrams(exits, policy, ipv6);
                 let own = usize::try_from(winner).is_ok_and(|winner| winner == rank);
                 let outcome = reach.outcome(if own { usual } else { &reach });
                 (outcome, super::is_bound(policy))

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{Hop, HopType};
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 
 use crate::compile::{Compiled, Input, LegKind, compile, tunnel_interface};
 use crate::evaluate::route::{Exits, Kernel};
-use crate::facts::{Facts, Link, TunnelFact};
+use crate::facts::{Facts, Link, ProxyFact, TunnelFact};
 
 /// Facts and the plan they lead to.
 #[derive(Debug)]
@@ -60,6 +61,9 @@ pub(crate) fn up_and_down(input: &Input<'_>) -> [World; 2] {
 
 fn all_down(input: &Input<'_>, up: &Facts) -> Facts {
     let mut facts = up.clone();
+    for proxy in input.state.proxies.iter() {
+        take_down(input, &mut facts, HopType::Proxy, &proxy.name);
+    }
     for tunnel in input.state.tunnels.iter() {
         take_down(input, &mut facts, HopType::Vpn, &tunnel.name);
     }
@@ -94,6 +98,9 @@ impl Worlds {
 
 fn all_up(input: &Input<'_>) -> Facts {
     let mut facts = input.facts.clone();
+    for fact in facts.proxies.values_mut().flat_map(BTreeMap::values_mut) {
+        fact.usable = true;
+    }
     let mut index = facts.links.values().map(|link| link.index).max().unwrap_or(0);
     for tunnel in input.state.tunnels.iter() {
         let usable = TunnelFact { usable: true, ..TunnelFact::default() };
@@ -131,7 +138,13 @@ fn take_down(input: &Input<'_>, facts: &mut Facts, kind: HopType, target: &str) 
             }
             facts.default_routes.retain(|route| route.interface != target);
         }
+        HopType::Proxy => {
+            let Some(proxy) = input.state.find::<Proxy>(target) else { return };
+            let down = ProxyFact { usable: false, reason: "it is down".to_owned(), udp: false };
+            let ways = (0..=u8::MAX).map(|leg| (leg, down.clone()));
+            facts.proxies.insert(proxy.meta.id.to_string(), ways.collect());
+        }
         // There are none that could go down.
-        HopType::Proxy | HopType::MeshPeer => {}
+        HopType::MeshPeer => {}
     }
 }

@@ -22,6 +22,7 @@ pub struct Enforcement {
     pub resting: &'static str,
     pub attach: Vec<AttachView>,
     pub legs: Vec<LegView>,
+    pub proxies: Vec<ProxyView>,
     pub findings: Vec<FindingView>,
     /// When the same state would compile to another plan.
     pub valid_until: Option<jiff::Timestamp>,
@@ -85,6 +86,20 @@ pub struct LegView {
     pub mtu: u16,
 }
 
+/// A proxy that policies name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProxyView {
+    pub number: u8,
+    pub proxy_id: String,
+    pub name: String,
+    /// Null as long as its name has none.
+    pub address: Option<String>,
+    /// Numbers of the legs by which it is reached; 0 is the default way.
+    pub legs: Vec<u8>,
+    /// Mark of traffic for it; the last two digits are the leg.
+    pub mark: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FindingView {
     pub code: &'static str,
@@ -137,6 +152,7 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
             })
             .collect(),
         legs: compiled.legs.by_number.values().map(leg_view).collect(),
+        proxies: plan.proxies.iter().map(|(number, target)| proxy_view(*number, target)).collect(),
         findings: compiled
             .findings
             .iter()
@@ -169,6 +185,17 @@ fn leg_view(leg: &crate::compile::Leg) -> LegView {
         carrier: leg.carrier.leg(),
         outer_mark: tunnel_id.map(|_| format!("{:#010x}", leg.carrier.mark())),
         mtu: leg.mtu,
+    }
+}
+
+fn proxy_view(number: u8, target: &crate::plan::ProxyTarget) -> ProxyView {
+    ProxyView {
+        number,
+        proxy_id: target.proxy_id.clone(),
+        name: target.name.clone(),
+        address: target.address.map(|address| address.to_string()),
+        legs: target.legs.iter().copied().collect(),
+        mark: format!("{:#010x}", Mark::proxy(number, 0, false).0),
     }
 }
 

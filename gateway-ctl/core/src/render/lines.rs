@@ -60,12 +60,16 @@ pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
         ChoiceKind::Drop => "drop".to_owned(),
         ChoiceKind::Reject => "reject".to_owned(),
         ChoiceKind::Direct => "direct".to_owned(),
-        ChoiceKind::Legs => {
+        ChoiceKind::Legs | ChoiceKind::Proxy => {
             let places = choice.legs.iter().take(usize::from(choice.count));
             let names: Vec<String> = places
                 .map(|number| {
                     let interface = compiled.legs.get(*number).map_or("?", |leg| leg.interface.as_str());
-                    format!("leg {number} ({interface})")
+                    if *number == 0 {
+                        "the default way".to_owned()
+                    } else {
+                        format!("leg {number} ({interface})")
+                    }
                 })
                 .collect();
             let mut text = match names.as_slice() {
@@ -74,6 +78,9 @@ pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
             };
             for number in choice.all().iter().skip(usize::from(choice.count)) {
                 text += &format!(", keeping leg {number}");
+            }
+            if choice.proxy != 0 {
+                text = format!("proxy {} ({}) by {text}", choice.proxy, compiled.proxy_name(choice.proxy));
             }
             text
         }
@@ -157,6 +164,7 @@ pub fn routes(plan: &Plan) -> Vec<String> {
                     format!("{net}{via} dev {interface} table {table} metric {metric}")
                 }
                 RouteValue::Unreachable => format!("unreachable {net} table {table} metric {metric}"),
+                RouteValue::Local => format!("local {net} dev lo table {table} metric {metric}"),
                 RouteValue::Prohibit => format!("prohibit {net} table {table} metric {metric}"),
             }
         })
@@ -179,6 +187,12 @@ pub fn nft(plan: &Plan) -> Vec<String> {
     if !nft.open_udp.is_empty() {
         let ports: Vec<String> = nft.open_udp.iter().map(ToString::to_string).collect();
         lines.push(format!("nft inet {table}: accept UDP to port {} from outside", ports.join(", ")));
+    }
+    if nft.proxied {
+        lines.push(format!(
+            "nft inet {table}: hand TCP and UDP with a proxy's mark to the relay at port {} of loopback",
+            names::RELAY_PORT
+        ));
     }
     lines
 }

@@ -148,3 +148,59 @@ fn gates_judge_the_policies_and_not_the_weather() {
     let of_v = results.iter().find(|result| result.name == "v").expect("it fails");
     assert!(of_v.failures.iter().any(|text| text.contains("while no tunnel works")), "{of_v:?}");
 }
+
+/// Asks about one destination.
+fn decision_to(world: &World, device: Id, destination: &str) -> Decision {
+    let destination = Some(destination.to_owned());
+    let request = Request { device_id: Some(device), destination, ..Request::default() };
+    evaluate(&world.input(), &world.compiled(), &request).expect("an answer").decision
+}
+
+fn allowlist(world: &mut World, device: Id, targets: &[&str]) -> Id {
+    let input =
+        json!({"type": "service-allowlist", "device_id": device, "allow_direct": true, "targets": targets});
+    world.create("exception", input).expect("an exception")
+}
+
+#[test]
+fn an_allowlist_lets_one_device_out_to_its_targets_only() {
+    let (mut world, laptop) = world();
+    let other = world.device("tv", "02:00:00:00:00:02");
+    world.policy(json!({"name": "q", "source_type": "device", "source_value": other.to_string(), "hops": [{"type": "vpn", "target": "a"}]}));
+    world.apply();
+    allowlist(&mut world, laptop, &["203.0.113.0/24", "198.51.100.7:443", "[2001:db8::]:53", ":8443"]);
+    for (to, want) in [
+        ("203.0.113.9", Decision::Direct),
+        ("198.51.100.7:443", Decision::Direct),
+        ("198.51.100.7:80", Decision::Tunnel),
+        ("192.0.2.1:8443", Decision::Direct),
+        ("[2001:db8::7]:8443", Decision::Direct),
+        ("[2001:db8::]:53", Decision::Direct),
+        ("[2001:db8::1]:53", Decision::Tunnel),
+        ("192.0.2.1:443", Decision::Tunnel),
+    ] {
+        assert_eq!(decision_to(&world, laptop, to), want, "{to}");
+        assert_eq!(decision_to(&world, other, to), Decision::Tunnel, "{to} of another device");
+    }
+    world.now += SignedDuration::from_mins(61);
+    assert_eq!(decision_to(&world, laptop, "203.0.113.9"), Decision::Tunnel);
+    assert!(world.compiled().plan.dataplane.list_destinations.is_empty());
+}
+
+#[test]
+fn lists_of_devices_do_not_mix_and_quarantine_outranks_them() {
+    let (mut world, laptop) = world();
+    let other = world.device("tv", "02:00:00:00:00:02");
+    world.policy(json!({"name": "all", "priority": 2000, "source_type": "all", "hops": []}));
+    world.apply();
+    allowlist(&mut world, laptop, &["203.0.113.0/24"]);
+    allowlist(&mut world, laptop, &["203.0.113.0/24:443", "198.51.100.0/24"]);
+    allowlist(&mut world, other, &["192.0.2.0/24"]);
+    let asked = |world: &World, device| {
+        ["203.0.113.1:443", "198.51.100.1:443", "192.0.2.1:443"].map(|to| decision_to(world, device, to))
+    };
+    assert_eq!(asked(&world, laptop), [Decision::Direct, Decision::Direct, Decision::Tunnel]);
+    assert_eq!(asked(&world, other), [Decision::Block, Decision::Block, Decision::Direct]);
+    exception(&mut world, "quarantine", laptop, 10);
+    assert_eq!(asked(&world, laptop), [Decision::Block; 3]);
+}

@@ -1,5 +1,6 @@
 //! What the core makes of states, facts and questions, seen from outside.
 
+mod bridges;
 mod conflict;
 mod evaluation;
 mod exceptions;
@@ -9,5 +10,7 @@ mod openvpn;
 mod paths;
 mod posture;
 mod profiles;
+mod proxies;
 mod size;
+mod splitting;
 mod world;

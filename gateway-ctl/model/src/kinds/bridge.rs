@@ -1,9 +1,11 @@
-//! Bridges: standing connections between two sides of the gateway. Stored; this version builds none of them.
+//! Bridges: standing connections between two sides of the gateway.
+//!
+//! A transport carries the outer packets of the tunnels that name it; a segment joins a network of the LAN to a way out.
+//! Both count as they are now, without an apply.
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 use super::proxy::Proxy;
 use super::tunnel::Tunnel;
@@ -39,7 +41,9 @@ text_enum! {
 
 text_enum! {
     pub enum TransportType {
+        /// Each datagram behind its length in 16 bits, in one TCP connection, as the program `tcp2udp` takes them.
         Udp2Tcp = "udp2tcp",
+        /// Datagrams by way of a SOCKS5 proxy (UDP ASSOCIATE) to the endpoint of the tunnel's peer.
         Socks5 = "socks5",
     }
 }
@@ -87,7 +91,7 @@ pub struct Bridge {
     pub source: Option<BridgeSource>,
     /// Of a segment.
     pub target: Option<Hop>,
-    /// Of a segment: hide the addresses of the source behind the target's.
+    /// Of a segment: hide the addresses of the source behind the target's. Only true is supported.
     pub nat: bool,
     /// Of a transport.
     pub transport: Option<Transport>,
@@ -149,8 +153,17 @@ impl BridgeSource {
                     let message = format!("There is no tunnel {:?}.", self.value);
                     problems.add(code::UNKNOWN_REFERENCE, path, message);
                 }
+                problems.not_supported("source.type", "A segment that begins in a tunnel");
             }
         }
+    }
+}
+
+impl Transport {
+    /// `host:port` if its address is a name, which has to be resolved.
+    pub fn endpoint_name(&self) -> Option<String> {
+        let literal = self.address.parse::<std::net::IpAddr>().is_ok();
+        (!literal).then(|| format!("{}:{}", self.address, self.port))
     }
 }
 
@@ -176,6 +189,9 @@ impl Bridge {
         }
         if self.transport.is_some() {
             problems.add(code::CONFLICT, "transport", "A bridge of kind segment has none.");
+        }
+        if !self.nat {
+            problems.not_supported("nat", "A segment whose addresses are not hidden");
         }
     }
 
@@ -221,7 +237,6 @@ impl Resource for Bridge {
             BridgeKind::Segment => self.validate_segment(state, problems),
             BridgeKind::Transport => self.validate_transport(problems),
         }
-        problems.warn("", "Stored without effect: this version builds no bridges.");
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
@@ -241,13 +256,6 @@ impl Resource for Bridge {
 
     fn keys(&self, keys: &mut Keys) {
         keys.unique("name", self.name.as_str());
-    }
-
-    fn adorn(&self, _state: &State, shown: &mut Map<String, Value>) {
-        let status = if self.enabled { BridgeStatus::Down } else { BridgeStatus::Disabled };
-        if let Value::Object(live) = json!(BridgeLive { status, ..BridgeLive::default() }) {
-            shown.extend(live);
-        }
     }
 
     fn shown_schema(generator: &mut SchemaGenerator) -> Option<Schema> {

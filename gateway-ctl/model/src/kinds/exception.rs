@@ -1,13 +1,12 @@
 //! Exceptions: for a time, a device is treated otherwise than the policies say. They act at once, without an apply.
 
-use std::net::IpAddr;
-
 use jiff::{SignedDuration, Timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::device::Device;
+use super::policy_source::{self, SourceType};
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
 use super::trust_class::Internet;
@@ -18,7 +17,7 @@ use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource, ref_key};
 use crate::state::State;
-use crate::text::{Cidr, Endpoint, check_free_text, is_host_name, parse_port, text_enum};
+use crate::text::{Endpoint, check_free_text, is_host_name, parse_port, text_enum};
 
 /// Minutes.
 pub const DEFAULT_DURATION: i64 = 60;
@@ -66,7 +65,8 @@ pub struct Exception {
     #[schemars(range(min = 1, max = 1440))]
     pub duration_min: i64,
     pub reason: String,
-    /// For `service-allowlist`: networks, domains, ports.
+    /// For `service-allowlist`: addresses, networks, `address:port`, or a port as `:443`. Names need a resolver, which
+    /// this version does not have.
     pub targets: Vec<String>,
     /// For `temporary-direct`: id or name of the profile whose way is taken instead of the default one.
     pub profile: Option<String>,
@@ -135,11 +135,19 @@ impl Exception {
         match self.r#type {
             ExceptionType::EmergencyBypass
             | ExceptionType::DiagnosticBypass
-            | ExceptionType::TemporaryDirect => self.allow_direct,
-            ExceptionType::Quarantine | ExceptionType::ServiceAllowlist | ExceptionType::CaptivePortal => {
-                false
-            }
+            | ExceptionType::TemporaryDirect
+            | ExceptionType::ServiceAllowlist => self.allow_direct,
+            ExceptionType::Quarantine | ExceptionType::CaptivePortal => false,
         }
+    }
+
+    /// The targets as a policy for destinations has them.
+    pub fn destinations(&self) -> Vec<String> {
+        let spelled = |target: &String| match target.strip_prefix(':') {
+            Some(port) => vec![format!("0.0.0.0/0:{port}"), format!("[::/0]:{port}")],
+            None => vec![target.clone()],
+        };
+        self.targets.iter().flat_map(spelled).collect()
     }
 
     fn validate_way(&self, device: &Device, state: &State, problems: &mut Problems) {
@@ -170,13 +178,22 @@ impl Exception {
     }
 }
 
+enum Target {
+    /// Of packets.
+    Destination,
+    /// Which addresses are behind it only a resolver knows.
+    Name,
+}
+
 /// A network, an address, a domain, `host:port`, or a port as `:443`.
-fn is_target(text: &str) -> bool {
-    text.parse::<Cidr>().is_ok()
-        || text.parse::<Endpoint>().is_ok()
-        || is_host_name(text)
-        || text.strip_prefix(':').is_some_and(|port| parse_port(port).is_some())
-        || text.parse::<IpAddr>().is_ok()
+fn target_of(text: &str) -> Option<Target> {
+    if let Some(port) = text.strip_prefix(':') {
+        return parse_port(port).map(|_| Target::Destination);
+    }
+    let is_destination =
+        policy_source::parse(SourceType::Destination, text).is_ok_and(|list| list.len() == 1);
+    let is_name = || text.parse::<Endpoint>().is_ok() || is_host_name(text);
+    if is_destination { Some(Target::Destination) } else { is_name().then_some(Target::Name) }
 }
 
 impl Resource for Exception {
@@ -196,16 +213,26 @@ impl Resource for Exception {
             problems.add(code::RANGE, "duration_min", message);
         }
         check_free_text("reason", &self.reason, 1000, problems);
-        if matches!(self.r#type, ExceptionType::ServiceAllowlist | ExceptionType::CaptivePortal) {
+        if self.r#type == ExceptionType::CaptivePortal {
             problems.not_supported("type", format!("The type {}", self.r#type));
+        }
+        if self.r#type == ExceptionType::ServiceAllowlist && self.targets.is_empty() {
+            problems.required("targets");
         }
         if self.targets.len() > 64 {
             problems.add(code::RANGE, "targets", "At most 64 targets.");
         }
         for (index, target) in self.targets.iter().enumerate() {
-            if !is_target(target) {
-                let message = "Expected a network, a domain, host:port, or a port such as :443.";
-                problems.add(code::FORMAT, format!("targets[{index}]"), message);
+            let path = format!("targets[{index}]");
+            match target_of(target) {
+                Some(Target::Destination) => {}
+                Some(Target::Name) => {
+                    problems.not_supported(path, "A target by its name");
+                }
+                None => {
+                    let message = "Expected a network, a domain, host:port, or a port such as :443.";
+                    problems.add(code::FORMAT, path, message);
+                }
             }
         }
         if !self.targets.is_empty() && self.r#type != ExceptionType::ServiceAllowlist {

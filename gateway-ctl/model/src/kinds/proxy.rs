@@ -1,8 +1,8 @@
-//! SOCKS5 proxies. Stored and named by hops; this version sends nothing to them yet.
+//! SOCKS5 proxies: hops that take connections, and datagrams if they can.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::edit::EditError;
 use crate::named::keep_name;
@@ -48,6 +48,8 @@ text_enum! {
 #[serde(default)]
 pub struct ProxyCheck {
     pub r#type: ProxyCheckType,
+    /// For `http` a URL (`http://host/path`), for `dns` a name server (`host` or `host:port`), asked through the proxy;
+    /// a name there is resolved by the proxy.
     pub target: Option<String>,
     pub interval_sec: u32,
     pub timeout_sec: u32,
@@ -86,12 +88,18 @@ pub struct Proxy {
     pub username: Option<String>,
     #[serde(rename(serialize = "has_password", deserialize = "password"))]
     pub password: Secret,
-    /// Takes UDP (UDP ASSOCIATE, RFC 1928).
+    /// UDP is sent through it (UDP ASSOCIATE, RFC 1928), unless it turns out to refuse that. Otherwise UDP takes the
+    /// policy's failure policy.
     pub udp: bool,
+    /// No protocol for it is standardised: only false is accepted.
     pub udp_over_tcp: bool,
-    /// Names are resolved by the proxy.
+    /// Names are resolved by the proxy. Without effect in this version, which only knows the addresses that LAN hosts
+    /// connect to.
     pub remote_dns: bool,
     pub enabled: bool,
+    /// Most connections through it at a time; those beyond are reset.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_connections: u32,
     pub health_check: ProxyCheck,
     pub notes: String,
 }
@@ -110,6 +118,7 @@ impl Default for Proxy {
             udp_over_tcp: false,
             remote_dns: true,
             enabled: true,
+            max_connections: 16_384,
             health_check: ProxyCheck::default(),
             notes: String::new(),
         }
@@ -119,9 +128,22 @@ impl Default for Proxy {
 /// What is known of a proxy; shown beside what is stored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ProxyLive {
-    /// This version does not look: `unknown`, or `disabled`.
+    /// `unknown` until it has been looked at.
     pub status: ProxyStatus,
+    /// Until it had let us in, at the last look.
     pub latency_ms: Option<f64>,
+    /// Whether it takes datagrams; null if that is not known.
+    pub udp_works: Option<bool>,
+    /// Why it cannot be used by one of the ways to it.
+    pub last_error: Option<String>,
+}
+
+impl Proxy {
+    /// `host:port` if its address is a name, which has to be resolved.
+    pub fn endpoint_name(&self) -> Option<String> {
+        let literal = self.address.parse::<std::net::IpAddr>().is_ok();
+        (!literal).then(|| format!("{}:{}", self.address, self.port))
+    }
 }
 
 impl ProxyCheck {
@@ -138,6 +160,10 @@ impl ProxyCheck {
                 problems.add(code::RANGE, format!("health_check.{field}"), message);
             }
         }
+        if self.r#type != ProxyCheckType::Connect && self.target.is_none() {
+            let message = format!("A check of type {} needs something to ask.", self.r#type);
+            problems.add(code::REQUIRED, "health_check.target", message);
+        }
         if self.target.as_ref().is_some_and(|target| target.len() > 2048) {
             problems.add(code::RANGE, "health_check.target", "At most 2048 characters.");
         }
@@ -148,7 +174,9 @@ impl Resource for Proxy {
     const NOUN: &'static str = "proxy";
     const COLLECTION: &'static str = "proxies";
     const SECRETS: &'static [&'static str] = &["password"];
-    const READ_ONLY: &'static [&'static str] = &["status", "latency_ms"];
+    const READ_ONLY: &'static [&'static str] = &["status", "latency_ms", "udp_works", "last_error"];
+    /// A proxy's number stands in eight bits of the packet mark.
+    const SLOTS: u32 = 256;
     const REQUIRED: &'static [&'static str] = &["name", "address"];
 
     fn label(&self) -> &str {
@@ -179,7 +207,13 @@ impl Resource for Proxy {
         }
         self.health_check.validate(problems);
         check_free_text("notes", &self.notes, 4000, problems);
-        problems.warn("", "Stored without effect: this version sends nothing to proxies. Policies that name it fail as they say.");
+        if self.udp_over_tcp {
+            let message = "There is no standard for UDP in a connection of SOCKS5: this version speaks none.";
+            problems.add(code::NOT_SUPPORTED, "udp_over_tcp", message);
+        }
+        if !(1..=1_000_000).contains(&self.max_connections) {
+            problems.add(code::RANGE, "max_connections", "Must be from 1 to 1000000.");
+        }
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
@@ -197,13 +231,6 @@ impl Resource for Proxy {
     fn carry_over(input: &mut Map<String, Value>, before: &Self) {
         if before.password.is_set() && !input.contains_key("password") {
             input.insert("password".to_owned(), before.password.kept().into());
-        }
-    }
-
-    fn adorn(&self, _state: &State, shown: &mut Map<String, Value>) {
-        let status = if self.enabled { ProxyStatus::Unknown } else { ProxyStatus::Disabled };
-        if let Value::Object(live) = json!(ProxyLive { status, latency_ms: None }) {
-            shown.extend(live);
         }
     }
 

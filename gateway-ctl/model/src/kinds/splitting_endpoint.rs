@@ -22,7 +22,8 @@ text_enum! {
     }
 }
 
-/// A splitting endpoint. Stored; in this version a policy's pool is made of its own vpn hops.
+/// What a tunnel does in the pools of policies that split. A pool is made of its policy's vpn hops; an endpoint says
+/// which share one of them takes, or takes it out. It counts at once, without an apply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SplittingEndpoint {
@@ -32,8 +33,9 @@ pub struct SplittingEndpoint {
     pub policy_id: Option<Id>,
     /// Name of the tunnel.
     pub tunnel: String,
-    /// 1 to 16.
+    /// Share of new flows beside the other members, 1 to 16; in place of the tunnel's own.
     pub weight: u8,
+    /// Disabled, the tunnel takes no new flows of these pools; those it has go on for half a minute.
     pub enabled: bool,
 }
 
@@ -49,15 +51,20 @@ impl Default for SplittingEndpoint {
     }
 }
 
-/// What is known of an endpoint; shown beside what is stored. Null is what this version does not count.
+/// What is known of an endpoint; shown beside what is stored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct EndpointLive {
+    /// `active`: takes new flows of at least one of its pools. `draining`: only keeps flows that it has.
     pub state: EndpointState,
     /// Of the tunnel.
     pub healthy: bool,
-    pub flows: Option<u64>,
-    pub bytes: Option<u64>,
+    /// Flows of its pools that it had a packet of in the last minute.
+    pub flows: u64,
+    /// Both ways through the tunnel since it came up, whoever sent them.
+    pub bytes: u64,
+    /// Of the last probes through the tunnel; null without probes that were answered.
     pub rtt_ms: Option<f64>,
+    /// Share of the flows of its pools; null while they have none. A share of flows is no share of bytes.
     pub share_pct: Option<f64>,
 }
 
@@ -83,10 +90,13 @@ impl Resource for SplittingEndpoint {
         if !(1..=16).contains(&self.weight) {
             problems.add(code::RANGE, "weight", "Must be from 1 to 16.");
         }
-        problems.warn(
-            "",
-            "Stored without effect: in this version a policy with splitting: true shares its traffic among its own vpn hops.",
-        );
+        let Some(policy) = self.policy_id.and_then(|id| state.routing_policies.get(id)) else { return };
+        let whole = state.resolved(policy);
+        if !whole.vpn_hops().any(|hop| hop.target == self.tunnel) {
+            problems.warn("tunnel", "It is no vpn hop of the policy: the endpoint has no effect.");
+        } else if !whole.is_pool() {
+            problems.warn("policy_id", "The policy does not split: see POST /splitting/activate.");
+        }
     }
 
     fn refs(&self) -> Vec<Ref> {

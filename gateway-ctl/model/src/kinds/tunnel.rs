@@ -3,17 +3,21 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::bridge::{Bridge, TransportType};
 use super::routing_policy::admit_uplink;
 use super::tunnel_health::{HealthCheck, LIVE_KEYS, TunnelLive};
 use super::way::{Hop, HopType};
 use crate::edit::EditError;
 use crate::id::{FormatError, IfName, text_serde};
+use crate::named::{check_reference, reference};
 use crate::ovpn::{self, Ovpn, Tag};
 use crate::problem::{Problems, code};
+use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource, ref_key};
 use crate::secret::Secret;
 use crate::state::State;
@@ -94,6 +98,9 @@ pub struct Tunnel {
     pub autostart: bool,
     #[schemars(extend("readOnly" = true))]
     pub admin_state: AdminState,
+    /// When it was taken down. For half a minute it keeps the flows it has, if their policies have another way for new ones.
+    #[schemars(extend("readOnly" = true))]
+    pub down_since: Option<Timestamp>,
     /// Bytes of an inner packet; without it, it follows from the uplink.
     pub mtu: Option<u16>,
     /// Name servers inside the tunnel.
@@ -109,7 +116,8 @@ pub struct Tunnel {
     pub masquerade: bool,
     /// Share of new connections in a pool: 1 to 16.
     pub weight: u8,
-    /// Not supported by this version.
+    /// WireGuard: name of the transport bridge that carries the outer packets. Without it, or while it is disabled, the
+    /// tunnel is unavailable; it never goes out beside it.
     pub bridge: Option<String>,
     pub notes: String,
     pub tags: Vec<String>,
@@ -166,6 +174,7 @@ impl Default for Tunnel {
             enabled: true,
             autostart: true,
             admin_state: AdminState::Up,
+            down_since: None,
             mtu: None,
             dns: Vec::new(),
             uplink: Uplink::Auto,
@@ -210,6 +219,13 @@ impl Tunnel {
     /// Whether it should be up as far as its own settings go.
     pub fn wanted_up(&self) -> bool {
         self.enabled && self.admin_state == AdminState::Up
+    }
+
+    pub fn set_admin_state(&mut self, want: AdminState, now: Timestamp) {
+        if self.admin_state != want {
+            self.down_since = (want == AdminState::Down).then_some(now);
+        }
+        self.admin_state = want;
     }
 
     fn validate_wireguard(&self, problems: &mut Problems) {
@@ -363,6 +379,34 @@ impl Tunnel {
         }
     }
 
+    fn validate_bridge(&self, state: &State, problems: &mut Problems) {
+        if self.bridge.is_none() {
+            return;
+        }
+        if self.r#type == TunnelType::Openvpn {
+            return problems.not_supported("bridge", "A bridge below an OpenVPN tunnel");
+        }
+        check_reference::<Bridge>("bridge", &self.bridge, state, problems);
+        if self.peers.len() > 1 {
+            problems.add(code::CONFLICT, "peers", "A bridge leads to one place: one peer at most.");
+        }
+        let Some(bridge) = state.referred::<Bridge>(&self.bridge) else { return };
+        match &bridge.transport {
+            None => {
+                let message =
+                    format!("{} is a bridge of kind segment, which carries no tunnel.", bridge.name);
+                problems.add(code::CONFLICT, "bridge", message);
+            }
+            Some(transport) if transport.r#type == TransportType::Socks5 => {
+                if self.peers.iter().any(|peer| peer.endpoint.is_none()) {
+                    let message = "The proxy has to be told where the peer is.";
+                    problems.add(code::REQUIRED, "peers[0].endpoint", message);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
     /// The file as it is obeyed.
     pub fn openvpn_file(&self) -> Option<Ovpn> {
         ovpn::parse(self.config.expose()).ok()
@@ -420,9 +464,7 @@ impl Resource for Tunnel {
         if !(1..=16).contains(&self.weight) {
             problems.add(code::RANGE, "weight", "Must be from 1 to 16.");
         }
-        if self.bridge.is_some() {
-            problems.not_supported("bridge", "A bridge");
-        }
+        self.validate_bridge(state, problems);
         if !self.masquerade {
             problems.not_supported("masquerade", "A tunnel without masquerading");
         }
@@ -444,6 +486,10 @@ impl Resource for Tunnel {
                 problems.warn("name", message);
             }
         }
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        reference::<Bridge>("bridge", &self.bridge, Hold::Firm).into_iter().collect()
     }
 
     fn keys(&self, keys: &mut Keys) {
@@ -490,6 +536,7 @@ impl Resource for Tunnel {
         keep(input, "password", &before.password);
         keep(input, "key_passphrase", &before.key_passphrase);
         input.insert("admin_state".into(), before.admin_state.as_str().into());
+        input.insert("down_since".into(), before.down_since.map(|at| at.to_string()).into());
         for peer in input.get_mut("peers").and_then(Value::as_array_mut).into_iter().flatten() {
             let Value::Object(peer) = peer else { continue };
             let key: Option<PublicKey> =

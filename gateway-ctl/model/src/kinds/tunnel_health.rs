@@ -222,6 +222,7 @@ pub struct PeerLive {
 pub(crate) const LIVE_KEYS: &[&str] = &[
     "public_key",
     "admin_state",
+    "down_since",
     "remotes",
     "cipher",
     "status",

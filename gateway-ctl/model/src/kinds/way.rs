@@ -121,13 +121,15 @@ pub(crate) fn check_hops(hops: &[Hop], mode: HopMode, state: &State, problems: &
                 if ordered && hop.r#type == HopType::Proxy && index + 1 < hops.len() {
                     problems.add(code::ORDER, kind, "A proxy may stand only last.");
                 }
-                let missing = hop.r#type == HopType::Proxy && state.find::<Proxy>(&hop.target).is_none();
-                let why = if missing {
-                    format!("There is no proxy {:?}", hop.target)
-                } else {
-                    format!("This version sends nothing to hops of type {}", hop.r#type)
+                let why = match (hop.r#type, state.find::<Proxy>(&hop.target)) {
+                    (HopType::Proxy, Some(_)) => None,
+                    (HopType::Proxy, None) => Some(format!("There is no proxy {:?}", hop.target)),
+                    _ => Some(format!("This version sends nothing to hops of type {}", hop.r#type)),
                 };
-                problems.warn(&target, format!("{why}: it is unavailable and the failure policy applies."));
+                if let Some(why) = why {
+                    problems
+                        .warn(&target, format!("{why}: it is unavailable and the failure policy applies."));
+                }
             }
         }
         if !seen.insert(hop) {
@@ -199,12 +201,7 @@ impl State {
     /// How many policies would change with an apply now: edited, removed, or fed by a profile, chain or class that was.
     pub fn pending_policies(&self) -> usize {
         let (stored, applied) = (&self.routing_policies, &self.applied.policies);
-        let changed = stored.iter().filter(|policy| {
-            applied.get(policy.meta.id).is_none_or(|applied| match self.resolved(policy) {
-                Cow::Borrowed(policy) => applied.meta.revision != policy.meta.revision,
-                Cow::Owned(whole) => **applied != whole,
-            })
-        });
+        let changed = stored.iter().filter(|policy| !self.is_applied(policy.meta.id));
         let removed = applied.iter().filter(|policy| !stored.contains(policy.meta.id));
         changed.count() + removed.count()
     }

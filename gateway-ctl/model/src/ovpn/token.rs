@@ -45,7 +45,7 @@ fn word(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Str
     }
 }
 
-/// A word as it is written in a file or a command so that [`tokens`] and OpenVPN read it back.
+/// A word as it is written in a file or a command so that `tokens` and OpenVPN read it back.
 pub fn quoted(word: &str) -> String {
     let plain =
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:/+=@,%[]!?".contains(&b));

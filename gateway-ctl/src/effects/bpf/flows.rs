@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gateway_common::wire::{FlowKey, FlowValue};
+use gateway_common::verdict::Reason;
+use gateway_common::wire::{FlowKey, FlowValue, MOMENT_SHIFT};
 
 use super::maps::Entries;
 use super::{Error, Programs};
@@ -29,6 +30,21 @@ impl Programs {
             self.maps.flows6.remove(key)?;
         }
         Ok(())
+    }
+
+    /// Flows with a packet in the last so many seconds, by the number of their policy and their leg.
+    pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, Error> {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+        let nanos = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();
+        let now = nanos >> MOMENT_SHIFT;
+        let oldest = now.saturating_sub((u64::from(seconds) * 1_000_000_000) >> MOMENT_SHIFT);
+        let chosen = [Reason::PolicyLeg as u8, Reason::PolicyProxy as u8];
+        let values = self.maps.flows4.read()?.into_values().chain(self.maps.flows6.read()?.into_values());
+        let mut flows = BTreeMap::new();
+        for flow in values.filter(|flow| u64::from(flow.seen) >= oldest && chosen.contains(&flow.reason)) {
+            *flows.entry((flow.policy, flow.leg)).or_default() += 1;
+        }
+        Ok(flows)
     }
 
     /// Turns that a policy's round robin has made.

@@ -170,15 +170,25 @@ fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) 
     let (four, six) = prefixes(slot, &plan.sources);
     visit.visit(&mut maps.sources4, &four, |(_, key)| key.slot == slot)?;
     visit.visit(&mut maps.sources6, &six, |(_, key)| key.slot == slot)?;
-    let (four, six) = prefixes(slot, &plan.destinations);
-    visit.visit(&mut maps.destinations4, &four, |(_, key)| key.slot == slot)?;
-    visit.visit(&mut maps.destinations6, &six, |(_, key)| key.slot == slot)?;
+    let in_slot = |slot_and_list: u32| list_of_slot(slot_and_list).0 == slot;
+    let (mut four, mut six) = prefixes(slot, &plan.destinations);
+    for ((list, prefix), rank) in &plan.list_destinations {
+        let of_list = BTreeMap::from([(*prefix, *rank)]);
+        let (more_four, more_six) = prefixes(slot_of_list(slot, u32::from(*list)), &of_list);
+        four.extend(more_four);
+        six.extend(more_six);
+    }
+    visit.visit(&mut maps.destinations4, &four, |(_, key)| in_slot(key.slot))?;
+    visit.visit(&mut maps.destinations6, &six, |(_, key)| in_slot(key.slot))?;
     let (four, six) = prefixes(slot, &plan.locals);
     visit.visit(&mut maps.locals4, &four, |(_, key)| key.slot == slot)?;
     visit.visit(&mut maps.locals6, &six, |(_, key)| key.slot == slot)?;
     let (mut four, mut six) = (BTreeMap::new(), BTreeMap::new());
-    for ((port, prefix), rank) in &plan.destination_ports {
-        let (slot, port, length) = (slot as u16, *port, PREFIX_BASE + u32::from(prefix.prefix_len()));
+    let plain = plan.destination_ports.iter().map(|((port, prefix), rank)| (0, *port, prefix, rank));
+    let listed = plan.list_ports.iter().map(|((list, port, prefix), rank)| (*list, *port, prefix, rank));
+    for (list, port, prefix, rank) in plain.chain(listed) {
+        let slot = slot_of_list(slot, u32::from(list)) as u16;
+        let length = PREFIX_BASE + u32::from(prefix.prefix_len());
         match prefix.trunc() {
             IpNet::V4(net) => {
                 let key = PortPrefix4 { slot, port, address: word(net) };
@@ -190,8 +200,8 @@ fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) 
             }
         }
     }
-    visit.visit(&mut maps.destination_ports4, &four, |(_, key)| u32::from(key.slot) == slot)?;
-    visit.visit(&mut maps.destination_ports6, &six, |(_, key)| u32::from(key.slot) == slot)
+    visit.visit(&mut maps.destination_ports4, &four, |(_, key)| in_slot(u32::from(key.slot)))?;
+    visit.visit(&mut maps.destination_ports6, &six, |(_, key)| in_slot(u32::from(key.slot)))
 }
 
 type Prefixes<K, V> = BTreeMap<(u32, K), V>;

@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use gateway_common::wire::Mark;
 use gateway_core::plan::{NftRuleset, names};
 
 use super::Error;
@@ -19,13 +20,16 @@ const MAX_NAME: usize = 15;
 /// conntrack calls invalid would leave without being masqueraded. LAN to LAN is accepted in any state, because the
 /// other direction of such a flow may go another way.
 pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
-    let NftRuleset { lan, tunnels, uplinks, open_udp } = ruleset;
+    let NftRuleset { lan, tunnels, uplinks, open_udp, proxied } = ruleset;
     let both: Vec<String> = tunnels.iter().chain(uplinks).cloned().collect();
     let (lan, outside) = (names(lan)?, names(&both)?);
     let (tunnels, uplinks) = (names(tunnels)?, names(uplinks)?);
     let ports = set(open_udp.iter().map(u16::to_string));
 
     let mut text = Text::open();
+    if *proxied {
+        hand_over(&mut text);
+    }
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
     text.rule("ct state established,related accept");
     if let Some(lan) = &lan {
@@ -71,6 +75,9 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     text.end();
 
     text.chain("input", INPUT);
+    // A connection that has lost its tunnel.
+    text.rule(&format!("meta mark {:#010x} meta l4proto tcp reject with tcp reset", Mark::RESET.0));
+    text.rule(&format!("meta mark {:#010x} drop", Mark::RESET.0));
     if let Some(lan) = &lan {
         text.rule(&format!("iifname {lan} {SPOOFED} drop"));
     }
@@ -79,6 +86,31 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     }
     text.end();
     Ok(text.close())
+}
+
+/// Gives traffic for proxies to the relay's sockets, by the mark that ingress gave it.
+///
+/// Only what a socket takes gets the bit by which it is routed to this host: without the relay it goes nowhere, and
+/// never to some program that listens on all addresses. Conntrack is kept out: once a policy leads elsewhere, the
+/// connection must not be taken for one that need not be masqueraded.
+fn hand_over(text: &mut Text) {
+    let (ours, mask) = (Mark::PROXY, Mark::PROXY_MASK | Mark::PROXY_TAKEN);
+    let taken = Mark::PROXY_TAKEN;
+    let port = names::RELAY_PORT;
+    text.chain("proxied", "type filter hook prerouting priority raw; policy accept;");
+    text.rule(&format!("meta mark & {mask:#010x} != {ours:#010x} accept"));
+    text.rule("notrack");
+    for (family, to) in [("ipv4", "ip to 127.0.0.1"), ("ipv6", "ip6 to [::1]")] {
+        text.rule(&format!(
+            "meta nfproto {family} meta l4proto {{ tcp, udp }} tproxy {to}:{port} meta mark set meta mark | {taken:#010x} \
+             accept"
+        ));
+    }
+    text.rule(&format!("meta mark & {0:#010x} == {0:#010x} drop", Mark::PROXY_SILENT));
+    text.end();
+    text.chain("relayed", "type filter hook output priority raw; policy accept;");
+    text.rule(&format!("meta mark & {mask:#010x} == {:#010x} notrack", ours | taken));
+    text.end();
 }
 
 const INPUT: &str = "type filter hook input priority filter; policy accept;";
@@ -164,6 +196,7 @@ mod tests {
             tunnels: names(&["gw-exit-a"]),
             uplinks: names(&["wan0"]),
             open_udp: vec![51820],
+            proxied: false,
         }
     }
 
@@ -198,8 +231,9 @@ mod tests {
 
     #[test]
     fn the_lan_does_not_speak_for_the_gateway() {
-        let drops =
-            |text: &str| chain(text, "input")[1].ends_with("fib saddr type { local, broadcast } drop");
+        let drops = |text: &str| {
+            chain(text, "input").iter().any(|rule| rule.ends_with("fib saddr type { local, broadcast } drop"))
+        };
         assert!(drops(&render(&ruleset()).unwrap()) && drops(&render_block()));
     }
 
@@ -210,6 +244,16 @@ mod tests {
         assert!(rules.contains(&"oifname { \"gw-exit-a\" } masquerade"));
         let uplink: Vec<_> = rules.iter().filter(|rule| rule.contains("wan0")).collect();
         assert!(uplink.iter().all(|rule| rule.contains("nfproto ipv4") || rule.contains("fc00::/7")));
+    }
+
+    #[test]
+    fn what_the_relay_does_not_take_is_not_delivered() {
+        let text = render(&NftRuleset { proxied: true, ..ruleset() }).unwrap();
+        let rules = chain(&text, "proxied");
+        assert_eq!(rules[1], "meta mark & 0xfffe0000 != 0x47020000 accept", "other traffic meets one rule");
+        let taking: Vec<_> = rules.iter().filter(|rule| rule.contains("meta mark set")).collect();
+        assert!(taking.len() == 2 && taking.iter().all(|rule| rule.contains("tproxy")), "{text}");
+        assert!(!render(&ruleset()).unwrap().contains("tproxy"));
     }
 
     #[test]

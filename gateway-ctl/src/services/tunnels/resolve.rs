@@ -10,6 +10,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
+use gateway_core::compile::transport;
+use gateway_model::kinds::tunnel::Peer;
 use gateway_model::{State, Tunnel};
 use jiff::Timestamp;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -57,11 +59,7 @@ impl Resolver {
         self.gather();
         let mut names = BTreeSet::new();
         for tunnel in state.tunnels.iter() {
-            for peer in &tunnel.peers {
-                let Some(name) = peer.endpoint.as_ref().map(ToString::to_string) else { continue };
-                if name.parse::<SocketAddr>().is_ok() {
-                    continue;
-                }
+            for (peer, name) in names_of(state, tunnel) {
                 let live = before.peers.get(&(tunnel.meta.id, peer.public_key.0));
                 let handshake = live.and_then(|live| live.last_handshake);
                 let fresh = handshake.is_some_and(|at| now.duration_since(at).unsigned_abs() < STALE);
@@ -120,6 +118,22 @@ impl Resolver {
             });
             (name, found)
         });
+    }
+}
+
+/// The names by which a tunnel is reached, each with the peer behind it. A tunnel over a bridge goes to the bridge's far
+/// end and nowhere else.
+fn names_of<'a>(state: &State, tunnel: &'a Tunnel) -> Vec<(&'a Peer, String)> {
+    let peers = tunnel.peers.iter();
+    match transport(state, tunnel) {
+        None => peers
+            .filter_map(|peer| Some((peer, peer.endpoint.as_ref()?.to_string())))
+            .filter(|(_, name)| name.parse::<SocketAddr>().is_err())
+            .collect(),
+        Some(Ok((_, transport))) => {
+            peers.filter_map(|peer| Some((peer, transport.endpoint_name()?))).collect()
+        }
+        Some(Err(_)) => Vec::new(),
     }
 }
 

@@ -13,6 +13,7 @@ mod generator;
 mod policies;
 mod road;
 mod row;
+mod socks;
 mod start;
 mod tcp;
 mod verdict;
@@ -36,6 +37,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["tcp_bulk"], tcp::run),
     (&["apply_10k"], apply::run),
     (&["wireguard_vs_wireguard_go", "wireguard_small"], wireguard::run),
+    (&["socks_vs_native"], socks::run),
     (&["api_get_vs_axum", "api_list_10k"], api::run),
     (&["start_1000_secrets"], start::run),
     // Where the time goes: no rows, only figures.

@@ -1,11 +1,13 @@
 //! `start_1000_secrets`: from the start of the daemon until `/health` answers, with a thousand sealed secrets in its
 //! store. The peer is the same start with none.
 //!
-//! Forty of them are keys of enabled tunnels, which the first plan needs; the others are passwords of proxies.
+//! Forty of them are keys of enabled tunnels, which the first plan needs; the others are passwords of proxies and keys of
+//! disabled tunnels with many peers.
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::store::{AuditTicket, Store};
 use gateway_model::registry::kind;
@@ -16,7 +18,10 @@ use crate::road::{Road, Way};
 use crate::row::{Row, Target, alternate};
 
 const TUNNELS: usize = 20;
-const PROXIES: usize = 960;
+const PROXIES: usize = 240;
+/// Each has its own key and those of its peers.
+const DISABLED: usize = 20;
+const PEERS: usize = 35;
 const ROUNDS: usize = 5;
 
 pub fn run() -> Result<Vec<Row>> {
@@ -57,16 +62,19 @@ fn fill(daemon: &Daemon) -> Result<()> {
     store
         .commit(ticket, |draft| -> Result<()> {
             for n in 0..TUNNELS {
-                kind("tunnel").context("tunnels")?.create(draft, tunnel(n))?;
+                kind("tunnel").context("tunnels")?.create(draft, tunnel(n, true, 1))?;
+            }
+            for n in TUNNELS..TUNNELS + DISABLED {
+                kind("tunnel").context("tunnels")?.create(draft, tunnel(n, false, PEERS))?;
             }
             for n in 0..PROXIES {
-                let proxy = json!({"name": format!("proxy {n}"), "address": "192.0.2.9", "username": "u",
+                let proxy = json!({"name": format!("proxy-{n}"), "address": "192.0.2.9", "username": "u",
                                    "password": format!("password of {n}")});
                 kind("proxy").context("proxies")?.create(draft, proxy)?;
             }
             Ok(())
         })
-        .context("store the secrets")?;
+        .map_err(|error| anyhow!("store the secrets: {error:?}"))?;
     let status = store.secrets_status();
     ensure!(
         (status.total, status.sealed) == (1000, 1000),
@@ -78,15 +86,17 @@ fn fill(daemon: &Daemon) -> Result<()> {
     Ok(())
 }
 
-/// Keys of nobody's: 32 bytes of letters.
-fn tunnel(n: usize) -> Value {
+/// Keys of nobody's: 32 bytes of letters and digits.
+fn tunnel(n: usize, enabled: bool, peers: usize) -> Value {
+    let key = |kind: char, peer: usize| BASE64_STANDARD.encode(format!("{kind}{n:0>15}{peer:0>16}"));
+    let peer = |peer: usize| {
+        json!({
+            "public_key": key('P', peer), "preshared_key": key('S', peer),
+            "endpoint": "192.0.2.1:51820", "allowed_ips": [format!("10.8.{peer}.0/24")],
+        })
+    };
     json!({
         "name": format!("exit-{n}"), "type": "wireguard", "addresses": [format!("10.9.{n}.2/32")],
-        "private_key": "UGUzZkxPUElZVU5XQ0JTQk5WSVdHWEJSS0dCVE5PUVM=",
-        "peers": [{
-            "public_key": "NkFPQVZWR0lLQVlFSk9TUVhIWFBZS0hITkhDQlBTV08=",
-            "preshared_key": "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVowMTIzNDU=",
-            "endpoint": "192.0.2.1:51820", "allowed_ips": ["0.0.0.0/0"],
-        }],
+        "enabled": enabled, "private_key": key('K', 0), "peers": (0..peers).map(peer).collect::<Vec<_>>(),
     })
 }

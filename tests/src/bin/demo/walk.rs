@@ -1,5 +1,8 @@
 //! The walk itself, step by step.
 
+mod drain;
+mod nest;
+
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -10,7 +13,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::topology::{Host, server, wan};
-use gateway_tests::traffic::Load;
+use gateway_tests::traffic::{Load, ask_server};
+use gateway_tests::udp_over_tcp::FarEnd;
 use gateway_tests::wait::{wait_for, wait_ok};
 use gateway_tests::wireguard::Exit;
 use gateway_tests::wireguard::kernel_has_wireguard;
@@ -19,10 +23,12 @@ use serde_json::{Value, json};
 use crate::console::Console;
 use crate::relay;
 
-const STEPS: usize = 8;
+const STEPS: usize = 11;
 const SOON: Duration = Duration::from_secs(20);
 
 pub struct Walk {
+    /// Where the tunnel over TCP ends.
+    far: Option<FarEnd>,
     scene: Scene,
     console: Console,
     interrupted: Arc<AtomicBool>,
@@ -43,6 +49,7 @@ impl Walk {
         let console = Console::new(STEPS);
         let none = String::new;
         Ok(Self {
+            far: None,
             scene,
             console,
             interrupted,
@@ -64,6 +71,9 @@ impl Walk {
             Self::ask_why,
             Self::kill_the_daemon,
             Self::split,
+            Self::drain,
+            Self::nest,
+            Self::cross_without_udp,
         ];
         for step in steps {
             if self.interrupted.load(Ordering::Relaxed) {
@@ -203,6 +213,56 @@ impl Walk {
         self.claim_no_leak()
     }
 
+    fn cross_without_udp(&mut self) -> Result<()> {
+        self.console
+            .step("no UDP", "the network drops all UDP; the tunnel over a transport bridge still works");
+        let rules = self.files.path().join("no-udp.nft");
+        fs::write(&rules, NO_UDP).context("write the rules")?;
+        let internet = &self.scene.network.internet;
+        self.console.run(&internet.shown(&format!("nft -f {}", rules.display())))?;
+        let said = self.console.run(&fetch(&self.scene.network.laptop, false))?;
+        self.console.claim("by tunnels over UDP the laptop gets", "nothing", or_nothing(&said));
+
+        let exit = &self.scene.network.exit_a;
+        let far = FarEnd::start(exit)?;
+        self.console.say("exit A now takes WireGuard over TCP as well, as tcp2udp does");
+        self.console.call(&self.curl("POST", "/bridges", Some(&far.bridge("over-tcp"))))?;
+        self.far = Some(far);
+        // What is left out of the body is secret, and stays.
+        let mut tunnel = exit.tunnel("wg-a");
+        tunnel.as_object_mut().context("an object")?.remove("private_key");
+        tunnel["bridge"] = json!("over-tcp");
+        self.console.call(&self.curl("PUT", &format!("/tunnels/{}", self.tunnels[0]), Some(&tunnel)))?;
+        self.console.call(&self.curl("POST", &format!("/tunnels/{}/down", self.tunnels[1]), None))?;
+        let vpn_only = policy("vpn-only", 10, ("device", &self.laptop), &["wg-a"]);
+        self.console.call(&self.curl(
+            "PUT",
+            &format!("/routing/policies/{}", self.policy),
+            Some(&vpn_only),
+        ))?;
+        self.apply()?;
+        wait_ok(SOON, "the laptop to get through", || {
+            let seen = ask_server(&self.scene.network.laptop, server(false)).seen();
+            ensure!(seen == Some(exit.address(false)), "seen as {seen:?}");
+            Ok(())
+        })?;
+        self.scene.network.settle()?;
+        self.scene.network.tap.reset();
+        for ipv6 in [false, true] {
+            let seen = self.console.run(&fetch(&self.scene.network.laptop, ipv6))?;
+            let exit = &self.scene.network.exit_a;
+            self.console.claim("over the bridge the laptop is seen as (exit A)", exit.address(ipv6), seen);
+        }
+        let status = self.console.call(&self.curl("GET", "/bridges/status", None))?;
+        self.console.claim("the bridge is", "up", text(&status[0]["status"]));
+        self.scene.network.settle()?;
+        let counts = self.scene.network.tap.counts();
+        self.console
+            .say(format!("on the uplink: {} packets of the tunnel, all of TCP", counts.tunnel.total()));
+        self.console.claim("packets of UDP on the uplink", 0, counts.udp);
+        self.claim_no_leak()
+    }
+
     /// What there is to try while it stays up.
     pub fn invite(&self) {
         let laptop = &self.scene.network.laptop;
@@ -299,6 +359,13 @@ impl Walk {
         Ok(())
     }
 }
+
+/// What many a hotel does.
+const NO_UDP: &str = "table inet hotel {
+  chain in { type filter hook prerouting priority raw; iifname \"up0\" meta l4proto udp drop; }
+  chain out { type filter hook postrouting priority 300; oifname \"up0\" meta l4proto udp drop; }
+}
+";
 
 /// What a person types to ask as a host which address the internet sees.
 fn fetch(host: &Host, ipv6: bool) -> String {

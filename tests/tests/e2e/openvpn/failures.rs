@@ -140,8 +140,13 @@ fn an_encrypted_key_is_opened_by_its_passphrase_alone() {
         scene.api().put(&path, &object).expect("passphrase given");
     };
     give(PASSWORD);
-    wait_for_reason(&scene, &tunnel, "error", "passphrase");
-    assert_eq!(processes(&scene), [0; 0]);
+    wait_for_reason(&scene, &tunnel, "error", "the passphrase of the key is wrong");
+    wait_ok(SOON, "its process to end", || {
+        let left = processes(&scene);
+        ensure!(left.is_empty(), "{left:?}");
+        Ok(())
+    })
+    .expect("ended");
     give("through the \"looking\" glass");
     scene.bring_up(&tunnel).expect("up");
     let log = std::fs::read_to_string(scene.daemon.log_file()).expect("log");

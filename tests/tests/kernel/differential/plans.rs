@@ -50,28 +50,49 @@ fn choice() -> impl Strategy<Value = Choice> {
         Just(Choice::REJECT),
         Just(Choice::DIRECT),
         vec((1u8..=20, 1u32..=20), 1..5).prop_map(|legs| spread(&legs)),
+        (vec((0u8..=20, 1u32..=20), 1..5), 0u8..4).prop_map(|(legs, proxy)| spread(&legs).to_proxy(proxy)),
         // Values no compiler writes: the program must decide on them as the function does.
         (any::<u8>(), any::<u8>(), any::<u8>(), any::<[u8; 16]>())
-            .prop_map(|(kind, count, kept, legs)| { Choice { kind, count, kept, _pad: 0, legs } }),
+            .prop_map(|(kind, count, kept, legs)| Choice { kind, count, kept, proxy: kept ^ count, legs }),
         // Few legs, so that flows come with one that is only kept.
         (vec(1u8..=20, 1..4), vec(1u8..=20, 0..12)).prop_map(|(new, kept)| Choice::legs(&new).keeping(&kept)),
     ]
 }
 
 fn actions() -> impl Strategy<Value = Vec<ActionValue>> {
-    let action = (choice(), choice(), 0u8..4);
+    let rest = (0u8..6, any::<bool>());
+    let rest = rest.prop_map(|(kind, udp)| if udp { kind | PROXY_TAKES_UDP } else { kind });
+    let action = (choice(), choice(), 0u8..4, rest);
     vec(action, RANKS as usize).prop_map(|actions| {
         let numbered = (1u32..).zip(actions);
         numbered
-            .map(|(policy, (v4, v6, sticky))| ActionValue { v4, v6, policy, sticky, _pad: [0; 3] })
+            .map(|(policy, (v4, v6, sticky, rest))| ActionValue {
+                v4,
+                v6,
+                policy,
+                sticky,
+                rest,
+                _pad: [0; 2],
+            })
             .collect()
     })
 }
 
+/// The numbers of lists, the largest one too.
+fn list() -> impl Strategy<Value = u16> {
+    prop_oneof![8 => 1u16..4, 1 => Just(LISTS as u16)]
+}
+
 fn devices() -> impl Strategy<Value = (BTreeMap<[u8; 6], DeviceValue>, BTreeMap<IpAddr, DeviceValue>)> {
     let flags = || prop_oneof![6 => Just(0u32), 4 => 0u32..16];
-    let value =
-        || (rank(), 1u32..9, flags()).prop_map(|(rank, number, flags)| DeviceValue { rank, number, flags });
+    let list = || prop_oneof![1 => Just(0u32), 1 => list().prop_map(u32::from)];
+    let value = || {
+        (rank(), 1u32..9, flags(), list()).prop_map(|(rank, number, flags, list)| DeviceValue {
+            rank,
+            number,
+            flags: flags | list << LIST_SHIFT,
+        })
+    };
     let macs = btree_map(any::<u8>().prop_map(mac), value(), 0..6);
     let addresses = (any::<bool>(), any::<u8>(), any::<u8>()).prop_map(|(six, a, b)| address(six, a, b));
     (macs, btree_map(addresses, value(), 0..4))
@@ -96,6 +117,7 @@ fn interfaces() -> impl Strategy<Value = BTreeMap<InterfaceKey, InterfaceValue>>
 pub fn stamp() -> impl Strategy<Value = (u32, u32)> {
     let mark = prop_oneof![
         (0u8..22).prop_map(|leg| Mark::leg(leg).0),
+        (0u8..4, 0u8..22, any::<bool>()).prop_map(|(proxy, leg, silent)| Mark::proxy(proxy, leg, silent).0),
         Just(Mark::DIRECT.0),
         Just(Mark::LOCAL.0),
         Just(Mark::REJECT.0),
@@ -119,24 +141,30 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
     let vlans = btree_map(prop::sample::select(VLANS.to_vec()), rank(), 0..3);
     let nets = || btree_map(net(), rank(), 0..8);
     let first = (header, interfaces(), vlans, devices(), nets(), nets());
-    (first, ports, locals(), actions(), authorised).prop_map(|(first, ports, locals, actions, authorised)| {
-        let (header, interfaces, vlans, (macs, addresses), sources, destinations) = first;
-        let (all, strict, sample_every) = header;
-        let flags = if strict { plan_flags::UNMATCHED_REJECT } else { 0 };
-        Dataplane {
-            header: PlanValue { generation: 0, all, flags, sample_every },
-            interfaces,
-            vlans,
-            devices_by_mac: macs,
-            devices_by_address: addresses,
-            sources,
-            destinations,
-            destination_ports: ports,
-            locals,
-            actions,
-            authorised,
-        }
-    })
+    let port = || prop::sample::select(PORTS.to_vec());
+    let lists = (btree_map((list(), net()), rank(), 0..8), btree_map((list(), port(), net()), rank(), 0..6));
+    (first, ports, lists, locals(), actions(), authorised).prop_map(
+        |(first, ports, lists, locals, actions, authorised)| {
+            let (header, interfaces, vlans, (macs, addresses), sources, destinations) = first;
+            let (all, strict, sample_every) = header;
+            let flags = if strict { plan_flags::UNMATCHED_REJECT } else { 0 };
+            Dataplane {
+                header: PlanValue { generation: 0, all, flags, sample_every },
+                interfaces,
+                vlans,
+                devices_by_mac: macs,
+                devices_by_address: addresses,
+                sources,
+                destinations,
+                destination_ports: ports,
+                list_destinations: lists.0,
+                list_ports: lists.1,
+                locals,
+                actions,
+                authorised,
+            }
+        },
+    )
 }
 
 /// One policy for everything, over these weighted legs.

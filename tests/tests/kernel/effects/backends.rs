@@ -96,6 +96,8 @@ fn routes() -> BTreeMap<RouteKey, RouteValue> {
         (route(47001, "::/0", names::METRIC_LAST), RouteValue::Unreachable),
         (route(47002, "0.0.0.0/0", 10), unicast("tun", None)),
         (route(47002, "::/0", 10), unicast("tun", None)),
+        (route(47998, "0.0.0.0/0", 0), RouteValue::Local),
+        (route(47998, "::/0", 0), RouteValue::Local),
         (route(47999, "0.0.0.0/0", 0), RouteValue::Unreachable),
         (route(47999, "::/0", 0), RouteValue::Prohibit),
         (route(254, "203.0.113.7/32", 0), unicast("wan", Some("192.0.2.1"))),
@@ -115,7 +117,7 @@ fn routes_of_every_kind_are_installed_read_back_and_removed() {
         let backend = Routes::new(netlink());
         let mut memory = Memory::default();
         let outcome = step(&backend, &Routes::want(&routes()), &mut memory).await;
-        assert_eq!((outcome.put, outcome.removed, outcome.failed.len()), (9, 1, 0), "{outcome:?}");
+        assert_eq!((outcome.put, outcome.removed, outcome.failed.len()), (11, 1, 0), "{outcome:?}");
         let leg = ip(&ns, "route show table 47001");
         assert!(leg.contains("default via 192.0.2.1 dev wan proto 71 metric 10"), "{leg}");
         assert!(leg.contains("unreachable default proto 71 metric 4294967295"), "{leg}");
@@ -124,11 +126,15 @@ fn routes_of_every_kind_are_installed_read_back_and_removed() {
         assert!(leg.contains("unreachable default dev lo proto 71 metric 4294967295"), "{leg}");
         assert!(ip(&ns, "route show table 47002").contains("default dev tun proto 71"));
         assert!(ip(&ns, "-6 route show table 47999").contains("prohibit default"));
+        for family in ["-4", "-6"] {
+            let relay = ip(&ns, &format!("{family} route show table 47998"));
+            assert!(relay.contains("local default dev lo proto 71"), "{relay}");
+        }
         assert!(ip(&ns, "route show table main").contains("203.0.113.9"), "routes of others stay");
         assert_eq!(step(&backend, &Routes::want(&routes()), &mut memory).await, Outcome::default());
 
         let outcome = step(&backend, &BTreeMap::new(), &mut memory).await;
-        assert_eq!((outcome.removed, outcome.failed.len()), (9, 0), "{outcome:?}");
+        assert_eq!((outcome.removed, outcome.failed.len()), (11, 0), "{outcome:?}");
         assert!(!ip(&ns, "route show table all").contains("proto 71"));
         assert!(!ip(&ns, "-6 route show table all").contains("proto 71"));
     });

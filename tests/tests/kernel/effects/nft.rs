@@ -20,6 +20,7 @@ fn ruleset() -> NftRuleset {
         tunnels: names(&["tun0"]),
         uplinks: names(&["wan0"]),
         open_udp: vec![51820],
+        proxied: false,
     }
 }
 
@@ -83,7 +84,8 @@ fn every_shape_of_a_rule_set_is_accepted_by_nft() {
                 for uplinks in [vec![], full.uplinks.clone(), vec!["u1".into(), "u2".into()]] {
                     for open_udp in [vec![], vec![51820, 1194]] {
                         let (lan, tunnels, uplinks) = (lan.clone(), tunnels.clone(), uplinks.clone());
-                        let ruleset = NftRuleset { lan, tunnels, uplinks, open_udp };
+                        let proxied = !open_udp.is_empty();
+                        let ruleset = NftRuleset { lan, tunnels, uplinks, open_udp, proxied };
                         let outcome = install(&ruleset).await;
                         assert!(outcome.is_ok(), "{ruleset:?}: {outcome:?}");
                         assert_eq!(install(&ruleset).await, Outcome::default(), "{ruleset:?}");

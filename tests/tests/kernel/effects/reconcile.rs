@@ -9,7 +9,9 @@ use gateway_core::plan::{
 use gateway_ctl::effects::Outcome;
 use gateway_ctl::effects::openvpn::OpenVpn;
 use gateway_ctl::effects::wireguard::WireGuard;
-use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Processes, Subsystems, Tunnels, base_block};
+use gateway_ctl::reconcile::{
+    Dataplane, Existing, Kernel, Processes, Proxies, Subsystems, Transports, Tunnels, base_block,
+};
 
 use super::{ip, namespace, netlink, within};
 
@@ -64,6 +66,7 @@ fn plan() -> Plan {
         tunnels: vec!["gw-a".into()],
         uplinks: vec!["wan0".into()],
         open_udp: vec![51820],
+        proxied: true,
     };
     plan
 }
@@ -71,7 +74,13 @@ fn plan() -> Plan {
 async fn subsystems() -> Subsystems<Kernel, NoDataplane> {
     let engine = Arc::new(WireGuard::new().await);
     let processes = Processes::new(Arc::new(OpenVpn::new(std::env::temp_dir().join("no-openvpn-here"))));
-    Subsystems::new(Kernel::new(netlink(), Tunnels::new(engine), processes), NoDataplane)
+    Subsystems::new(
+        Kernel::new(
+            netlink(),
+            (Tunnels::new(engine), processes, Proxies::new(Arc::default()), Transports::new(Arc::default())),
+        ),
+        NoDataplane,
+    )
 }
 
 fn assert_ok(outcomes: &std::collections::BTreeMap<&str, Outcome>) {

@@ -1,0 +1,140 @@
+//! Bridges, lowered: what carries the outer packets of tunnels that name a transport, and the policies that segments are.
+//!
+//! The WireGuard device of such a tunnel knows a loopback address only, and what it sent elsewhere would be rejected by
+//! its mark: whatever becomes of the bridge, the tunnel never goes out beside it. The outer packets are the bridge's, and
+//! bear the mark of what carries the tunnel.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use gateway_model::id::Id;
+use gateway_model::kinds::bridge::{Bridge, BridgeKind, BridgeSourceType, Transport, TransportType};
+use gateway_model::kinds::policy_source::SourceType;
+use gateway_model::kinds::routing_policy::FailPolicy;
+use gateway_model::kinds::tunnel::TunnelType;
+use gateway_model::resource::Meta;
+use gateway_model::{RoutingPolicy, State, Tunnel};
+
+use super::system::is_to_stand;
+use super::{Input, Leg, LegKind, leg_number};
+use crate::facts::Facts;
+use crate::plan::{Plan, TransportKind, TransportTarget, names};
+
+/// Behind the profiles of devices.
+const PRIORITY: i64 = super::profiles::PRIORITY + 1;
+
+/// The transport that a tunnel names, or why there is none; nothing if the tunnel names no bridge.
+pub fn transport<'a>(
+    state: &'a State,
+    tunnel: &Tunnel,
+) -> Option<Result<(&'a Bridge, &'a Transport), String>> {
+    let name = tunnel.bridge.as_ref()?;
+    let Some(bridge) = state.referred::<Bridge>(&tunnel.bridge) else {
+        return Some(Err(format!("its bridge {name} does not exist")));
+    };
+    Some(match &bridge.transport {
+        Some(_) if !bridge.enabled => Err(format!("its bridge {} is disabled", bridge.name)),
+        Some(transport) if bridge.kind == BridgeKind::Transport => Ok((bridge.as_ref(), transport)),
+        _ => Err(format!("its bridge {} is no transport", bridge.name)),
+    })
+}
+
+/// Why a tunnel cannot be used by its bridge; nothing if it can, or has none.
+pub fn bridge_refusal(state: &State, facts: &Facts, tunnel: &Tunnel) -> Option<String> {
+    let (bridge, transport) = match transport(state, tunnel)? {
+        Ok(both) => both,
+        Err(reason) => return Some(reason),
+    };
+    let told = |reason: &str| Some(format!("its bridge {} is not connected: {reason}", bridge.name));
+    if transport.r#type == TransportType::Socks5 && destination(tunnel).is_none() {
+        return told("the tunnel's peer has no endpoint");
+    }
+    match facts.transports.get(&tunnel.meta.id.to_string()) {
+        Some(fact) if fact.connected => None,
+        Some(fact) => told(&fact.reason),
+        None => told("it has not been tried yet"),
+    }
+}
+
+/// Where a tunnel's bridge takes its datagrams.
+pub fn near(leg: u8) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 71, 0, leg)), names::BRIDGE_PORT)
+}
+
+/// What a proxy is told of a tunnel's peer.
+fn destination(tunnel: &Tunnel) -> Option<String> {
+    tunnel.peers.iter().find_map(|peer| peer.endpoint.as_ref()).map(ToString::to_string)
+}
+
+pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    let tunnels = input.state.tunnels.iter();
+    for tunnel in tunnels.filter(|tunnel| tunnel.r#type == TunnelType::Wireguard) {
+        if !is_to_stand(tunnel, legs) {
+            continue;
+        }
+        let Some(Ok((bridge, transport))) = self::transport(input.state, tunnel) else { continue };
+        let Some(leg) = legs.iter().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)) else { continue };
+        let kind = match (transport.r#type, destination(tunnel)) {
+            (TransportType::Udp2Tcp, _) => TransportKind::Udp2Tcp,
+            (TransportType::Socks5, Some(to)) => TransportKind::Socks5 { to },
+            (TransportType::Socks5, None) => continue,
+        };
+        let Some(number) = leg_number(tunnel) else { continue };
+        let address = match transport.endpoint_name() {
+            Some(name) => input.facts.endpoints.get(&name).copied(),
+            None => transport.address.parse().ok().map(|ip| SocketAddr::new(ip, transport.port)),
+        };
+        let target = TransportTarget {
+            bridge_id: bridge.meta.id.to_string(),
+            kind,
+            near: near(number),
+            address,
+            mark: leg.carrier.mark(),
+        };
+        plan.transports.insert(tunnel.meta.id.to_string(), target);
+    }
+}
+
+/// What a transport adds to a datagram, in bytes; IP not counted.
+pub fn overhead(transport: &Transport, tunnel: &Tunnel) -> u16 {
+    match transport.r#type {
+        // TCP with timestamps, and the length.
+        TransportType::Udp2Tcp => 20 + 12 + 2,
+        // UDP, and the header of RFC 1928: an address of IPv6, or a name with its length.
+        TransportType::Socks5 => {
+            let name = destination(tunnel).map_or(0, |to| u16::try_from(to.len()).unwrap_or(255));
+            8 + 6 + name.max(16)
+        }
+    }
+}
+
+impl Input<'_> {
+    /// The segments that are enabled, as policies behind all others.
+    pub(super) fn segments(&self) -> Vec<RoutingPolicy> {
+        self.state.bridges.iter().filter(|bridge| bridge.enabled).filter_map(segment).collect()
+    }
+
+    pub(super) fn segment_of(&self, id: Id) -> Option<RoutingPolicy> {
+        segment(self.state.bridges.get(id).filter(|bridge| bridge.enabled)?)
+    }
+}
+
+fn segment(bridge: &Bridge) -> Option<RoutingPolicy> {
+    let (source, target) = (bridge.source.as_ref()?, bridge.target.as_ref()?);
+    let source_type = match source.r#type {
+        BridgeSourceType::Interface => SourceType::Interface,
+        BridgeSourceType::Vlan => SourceType::Vlan,
+        BridgeSourceType::Subnet => SourceType::Subnet,
+        BridgeSourceType::Tunnel => return None,
+    };
+    Some(RoutingPolicy {
+        // Counters belong to policies; 0 is none of them.
+        meta: Meta { slot: 0, ..bridge.meta.clone() },
+        name: format!("bridge {}", bridge.name),
+        priority: PRIORITY,
+        source_type,
+        source_value: source.value.clone(),
+        hops: vec![target.clone()],
+        fail_policy: Some(FailPolicy::Closed),
+        ..RoutingPolicy::default()
+    })
+}

@@ -1,0 +1,73 @@
+//! Legs that new flows do not take any more, and that keep for a while those they have: tunnels that somebody took down,
+//! and members of a pool that a splitting endpoint takes out.
+//!
+//! A tunnel drains only for policies that have another way for new flows: without one, being down has to hold at once.
+
+use gateway_model::kinds::SplittingEndpoint;
+use gateway_model::kinds::routing_policy::{Hop, HopMode, HopType, RoutingPolicy, Sticky};
+use gateway_model::kinds::tunnel::AdminState;
+use gateway_model::{State, Tunnel};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Input, Legs};
+
+/// How long flows may go on.
+pub const DRAIN: SignedDuration = SignedDuration::from_secs(30);
+
+/// Notes until when the tunnels that were taken down keep their flows.
+pub fn settle(input: &Input<'_>, legs: &mut Legs) {
+    let down: Vec<(u8, Timestamp)> = input
+        .state
+        .tunnels
+        .iter()
+        .filter_map(|tunnel| {
+            let leg = legs.of_tunnel(tunnel.meta.id)?;
+            let there = input.facts.links.contains_key(&leg.interface);
+            let end = end(tunnel, input.now)?;
+            there.then_some((leg.number, end))
+        })
+        .collect();
+    if down.is_empty() {
+        return;
+    }
+    for (number, end) in down {
+        let held = input.in_trial().iter().filter(|policy| policy.in_force(input.now)).any(|policy| {
+            let keeps =
+                policy.vpn_hops().any(|hop| legs.tunnel(&hop.target).is_some_and(|l| l.number == number));
+            keeps && drains(policy) && policy.vpn_hops().any(|hop| takes_new(input.state, policy, hop, legs))
+        });
+        if let Some(leg) = legs.by_number.get_mut(&number).filter(|_| held) {
+            leg.draining = Some(end);
+        }
+    }
+}
+
+/// Whether flows of the policy keep a leg that new ones do not take. What keeps a source together moves it together.
+pub fn drains(policy: &RoutingPolicy) -> bool {
+    let failover = policy.hop_mode == HopMode::Failover && policy.sticky.unwrap_or_default() == Sticky::Flow;
+    policy.is_pool() || failover
+}
+
+fn takes_new(state: &State, policy: &RoutingPolicy, hop: &Hop, legs: &Legs) -> bool {
+    let enabled = endpoint(state, policy, &hop.target).is_none_or(|endpoint| endpoint.enabled);
+    hop.r#type == HopType::Vpn && enabled && legs.tunnel(&hop.target).is_some_and(|leg| leg.usable)
+}
+
+/// When a tunnel that was taken down has drained.
+fn end(tunnel: &Tunnel, now: Timestamp) -> Option<Timestamp> {
+    let down = tunnel.enabled && tunnel.admin_state == AdminState::Down;
+    after(tunnel.down_since.filter(|_| down)?, now)
+}
+
+/// When what was taken out at a time has drained; none if it has.
+pub fn after(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    // A clock that was set back does not prolong it.
+    since.checked_add(DRAIN).ok().filter(|end| since <= now && now < *end)
+}
+
+/// What is said of a tunnel in the pool of a policy: for this policy, else for all.
+pub fn endpoint<'a>(state: &'a State, policy: &RoutingPolicy, tunnel: &str) -> Option<&'a SplittingEndpoint> {
+    let of =
+        |policy| state.splitting_endpoints.iter().find(|one| one.tunnel == tunnel && one.policy_id == policy);
+    of(Some(policy.meta.id)).or_else(|| of(None))
+}

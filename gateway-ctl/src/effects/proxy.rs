@@ -1,0 +1,216 @@
+//! The relay: takes connections and datagrams that ingress marked for a proxy, and carries them through it.
+//!
+//! The kernel hands them over by mark (`nft/ruleset.rs`, chain `proxied`); the mark tells the proxy and the leg to it.
+//! Without this process nobody takes them, and they go nowhere.
+
+mod places;
+mod pump;
+mod sockets;
+mod socks;
+mod target;
+mod tcp;
+mod udp;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use gateway_core::plan::ProxyTarget;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use sockets::{addresses, connect, connect_marked};
+pub use socks::{
+    Command, Destination, Error as SocksError, Login, ask, datagram_header, greet, read_datagram,
+};
+pub(super) use udp::{open_association, over, send};
+
+use places::Places;
+use pump::Pool;
+use target::{Counters, Passage, Target};
+
+/// The relay of this process. Dropping it ends all connections.
+#[derive(Debug, Default)]
+pub struct Relay {
+    shared: Arc<Shared>,
+    listening: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    targets: RwLock<BTreeMap<u8, Arc<Target>>>,
+    pool: Pool,
+    places: Places,
+    associations: udp::Associations,
+    doubts: watch::Sender<Doubts>,
+}
+
+/// Proxies that could not be reached, with the leg; how often, so that each time is news.
+pub type Doubts = BTreeMap<(String, u8), u64>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot listen for proxied traffic at {address}")]
+    Listen { address: std::net::SocketAddr, source: io::Error },
+}
+
+/// Why a connection did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreached {
+    #[error("its name has no address")]
+    NoAddress,
+    #[error("it cannot be reached: {0}")]
+    Connect(io::Error),
+    #[error(transparent)]
+    Socks(#[from] SocksError),
+    #[error("it does not answer in time")]
+    Silent,
+    #[error("it tells no address for datagrams")]
+    Datagrams,
+    /// What came about has ended.
+    #[error("{0}")]
+    Ended(String),
+}
+
+impl Unreached {
+    /// Whether it speaks against the proxy, and not against the destination only.
+    fn is_the_proxys(&self) -> bool {
+        !matches!(self, Unreached::Socks(SocksError::Refused(_)))
+    }
+}
+
+/// What the relay does now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RelayStatus {
+    pub running: bool,
+    pub by_proxy: Vec<ProxyTraffic>,
+}
+
+/// What goes through one proxy. Numbers that only rise count from the start of the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProxyTraffic {
+    pub proxy_id: String,
+    pub name: String,
+    /// Open connections of LAN hosts.
+    pub connections: usize,
+    pub udp_flows: usize,
+    /// Connections and UDP flows of LAN hosts so far.
+    pub accepted: u64,
+    /// Those for which the proxy could not be reached or refused.
+    pub failed: u64,
+    /// Those that were reset because there were too many, through this proxy or at all.
+    pub over_limit: u64,
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
+}
+
+impl Relay {
+    /// The proxies that are known, by number.
+    pub fn targets(&self) -> BTreeMap<u8, ProxyTarget> {
+        let targets = self.shared.targets.read().unwrap_or_else(PoisonError::into_inner);
+        targets.iter().map(|(number, target)| (*number, ProxyTarget::clone(&target.to))).collect()
+    }
+
+    /// Makes a proxy known, or known anew, and listens from the first one on.
+    pub fn put(&self, number: u8, to: ProxyTarget) -> Result<(), Error> {
+        self.listen()?;
+        {
+            let mut targets = self.shared.targets.write().unwrap_or_else(PoisonError::into_inner);
+            let next = match targets.get(&number).filter(|target| target.to.proxy_id == to.proxy_id) {
+                Some(before) => before.replaced(to),
+                None => Target::new(to, Arc::new(Counters::default())),
+            };
+            targets.insert(number, Arc::new(next));
+        }
+        Ok(())
+    }
+
+    /// Forgets a proxy; its connections are reset.
+    pub fn remove(&self, number: u8) {
+        let mut targets = self.shared.targets.write().unwrap_or_else(PoisonError::into_inner);
+        targets.remove(&number);
+        if targets.is_empty() {
+            self.stop_listening();
+        }
+    }
+
+    fn listen(&self) -> Result<(), Error> {
+        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        if !listening.is_empty() {
+            return Ok(());
+        }
+        let mut listeners = Vec::new();
+        for address in addresses() {
+            let connections = sockets::listen(address);
+            let both = connections.and_then(|one| Ok((one, sockets::listen_for_datagrams(address)?)));
+            match both {
+                Ok(both) => listeners.push(both),
+                // A kernel without IPv6 has none to relay.
+                Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {}
+                Err(source) => return Err(Error::Listen { address, source }),
+            }
+        }
+        for (connections, datagrams) in listeners {
+            listening.push(tokio::spawn(tcp::accept(connections, self.shared.clone())));
+            listening.push(tokio::spawn(udp::listen(datagrams, self.shared.clone())));
+        }
+        Ok(())
+    }
+
+    fn stop_listening(&self) {
+        for task in self.listening.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            task.abort();
+        }
+    }
+
+    pub fn is_running(&self) -> bool {
+        !self.listening.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    pub fn status(&self) -> RelayStatus {
+        let targets = self.shared.targets.read().unwrap_or_else(PoisonError::into_inner);
+        let by_proxy = targets.values().map(|target| {
+            let counters = &target.counters;
+            ProxyTraffic {
+                proxy_id: target.to.proxy_id.clone(),
+                name: target.to.name.clone(),
+                connections: counters.open.load(Ordering::Relaxed),
+                udp_flows: counters.flows.load(Ordering::Relaxed),
+                accepted: counters.accepted.load(Ordering::Relaxed),
+                failed: counters.failed.load(Ordering::Relaxed),
+                over_limit: counters.over_limit.load(Ordering::Relaxed),
+                sent_bytes: counters.traffic.up.load(Ordering::Relaxed),
+                received_bytes: counters.traffic.down.load(Ordering::Relaxed),
+            }
+        });
+        RelayStatus { running: self.is_running(), by_proxy: by_proxy.collect() }
+    }
+
+    /// Tells of proxies that could not be reached for a connection.
+    pub fn doubts(&self) -> watch::Receiver<Doubts> {
+        self.shared.doubts.subscribe()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop_listening();
+        self.shared.targets.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Shared {
+    fn target(&self, number: u8) -> Option<Arc<Target>> {
+        self.targets.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+    }
+
+    /// Somebody should look at this proxy.
+    fn doubt(&self, passage: &Passage) {
+        self.doubts.send_modify(|doubts| {
+            *doubts.entry((passage.to.proxy_id.clone(), passage.leg)).or_default() += 1;
+        });
+    }
+}

@@ -1,0 +1,166 @@
+//! The relay's sockets: listeners on loopback addresses that take what was addressed to others, and connections to
+//! proxies that leave by the leg they shall.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use gateway_common::wire::Mark;
+use gateway_core::plan::names;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
+
+const BACKLOG: i32 = 4096;
+/// Bytes of datagrams that wait to be taken.
+const DATAGRAMS: usize = 4 << 20;
+/// LAN hosts sleep; proxies should not.
+const CLIENT_IDLE: Duration = Duration::from_secs(300);
+const PROXY_IDLE: Duration = Duration::from_secs(60);
+const PROBES: u32 = 4;
+const PROBE_INTERVAL: Duration = Duration::from_secs(15);
+/// So long may sent data go without an acknowledgement.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
+
+/// Where the relay listens: never on an address that anything else could reach it by.
+pub fn addresses() -> [SocketAddr; 2] {
+    [(Ipv4Addr::LOCALHOST, names::RELAY_PORT).into(), (Ipv6Addr::LOCALHOST, names::RELAY_PORT).into()]
+}
+
+/// A listener for connections.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = transparent(address, Type::STREAM, Protocol::TCP)?;
+    socket.bind(&address.into())?;
+    // Accepted sockets inherit it.
+    socket.set_tcp_nodelay(true)?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// A listener for datagrams, which tells to whom they were sent and with which mark.
+pub fn listen_for_datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = transparent(address, Type::DGRAM, Protocol::UDP)?;
+    if address.is_ipv4() {
+        setsockopt(&socket, sockopt::Ipv4OrigDstAddr, &true)?;
+    } else {
+        setsockopt(&socket, sockopt::Ipv6OrigDstAddr, &true)?;
+    }
+    setsockopt(&socket, ReceiveMark, &true)?;
+    // A flow's first datagrams come by here.
+    socket.set_recv_buffer_size(DATAGRAMS)?;
+    socket.bind(&address.into())?;
+    UdpSocket::from_std(socket.into())
+}
+
+/// SO_RCVMARK (Linux 5.19).
+const SO_RCVMARK: libc::c_int = 75;
+#[derive(Clone, Copy)]
+struct ReceiveMark;
+nix::setsockopt_impl!(ReceiveMark, libc::SOL_SOCKET, SO_RCVMARK, bool, sockopt::SetBool);
+
+/// A datagram as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    pub from: SocketAddr,
+    /// To whom it was sent.
+    pub to: SocketAddr,
+    pub mark: u32,
+    pub length: usize,
+}
+
+/// Takes a datagram from a listener.
+pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Arrival> {
+    let mut control = nix::cmsg_space!(libc::sockaddr_in6, u32);
+    let mut slices = [IoSliceMut::new(buffer)];
+    let message = recvmsg::<SockaddrStorage>(
+        socket.as_raw_fd(),
+        &mut slices,
+        Some(&mut control),
+        MsgFlags::MSG_DONTWAIT,
+    )?;
+    let from = message.address.as_ref().and_then(address_of);
+    let (mut to, mut mark) = (None, 0);
+    for said in message.cmsgs()? {
+        match said {
+            ControlMessageOwned::Ipv4OrigDstAddr(at) => {
+                let ip = Ipv4Addr::from(u32::from_be(at.sin_addr.s_addr));
+                to = Some(SocketAddr::new(ip.into(), u16::from_be(at.sin_port)));
+            }
+            ControlMessageOwned::Ipv6OrigDstAddr(at) => {
+                let ip = Ipv6Addr::from(at.sin6_addr.s6_addr);
+                to = Some(SocketAddr::new(ip.into(), u16::from_be(at.sin6_port)));
+            }
+            ControlMessageOwned::Unknown(other)
+                if (other.cmsg_header.cmsg_level, other.cmsg_header.cmsg_type)
+                    == (libc::SOL_SOCKET, libc::SO_MARK) =>
+            {
+                let bytes = other.data_bytes.get(..4).and_then(|bytes| bytes.try_into().ok());
+                mark = bytes.map_or(0, u32::from_ne_bytes);
+            }
+            _ => {}
+        }
+    }
+    let missing = || io::Error::other("the kernel does not tell where it comes from and goes to");
+    let (from, to) = from.zip(to).ok_or_else(missing)?;
+    Ok(Arrival { from, to, mark, length: message.bytes })
+}
+
+fn address_of(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    let four = storage.as_sockaddr_in().map(|at| SocketAddr::new(at.ip().into(), at.port()));
+    four.or_else(|| storage.as_sockaddr_in6().map(|at| SocketAddr::new(at.ip().into(), at.port())))
+}
+
+/// The address that stands for any, of one family.
+pub fn any(ipv6: bool) -> SocketAddr {
+    let ip: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    SocketAddr::new(ip, 0)
+}
+
+/// A socket that may have an address that is not this host's.
+pub fn transparent(address: SocketAddr, kind: Type, protocol: Protocol) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), kind.nonblocking(), Some(protocol))?;
+    if address.is_ipv4() {
+        socket.set_ip_transparent_v4(true)?;
+    } else {
+        socket.set_only_v6(true)?;
+        socket.set_ip_transparent_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    Ok(socket)
+}
+
+/// A connection to a proxy by a leg; 0 is the default way.
+pub async fn connect(to: SocketAddr, leg: u8) -> io::Result<TcpStream> {
+    connect_marked(to, Mark::carried_by(leg).0).await
+}
+
+/// A connection whose packets bear this mark, if it is not 0.
+pub async fn connect_marked(to: SocketAddr, mark: u32) -> io::Result<TcpStream> {
+    let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if mark != 0 {
+        SockRef::from(&socket).set_mark(mark)?;
+    }
+    socket.set_nodelay(true)?;
+    let stream = socket.connect(to).await?;
+    watch_over(&stream, PROXY_IDLE)?;
+    Ok(stream)
+}
+
+/// An accepted connection is given up when its client is gone.
+pub fn watch_over_client(stream: &TcpStream) -> io::Result<()> {
+    watch_over(stream, CLIENT_IDLE)
+}
+
+fn watch_over(stream: &TcpStream, idle: Duration) -> io::Result<()> {
+    let keepalive = TcpKeepalive::new().with_time(idle).with_interval(PROBE_INTERVAL).with_retries(PROBES);
+    let socket = SockRef::from(stream);
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))
+}
+
+/// Ends a connection so that the other side sees a reset, and frees its memory at once.
+pub fn reset(stream: TcpStream) {
+    // A socket that is gone already needs no reset.
+    let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+}

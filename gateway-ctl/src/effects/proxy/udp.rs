@@ -1,0 +1,313 @@
+//! Datagrams of LAN hosts that a proxy takes.
+//!
+//! Each source port of a host has an association with the proxy (RFC 1928, section 7), and each destination of it a
+//! socket that bears the destination's address: what the host sends next comes to that socket by itself, and answers
+//! leave by it. Answers from others than those that the host wrote to are dropped.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gateway_common::wire::Mark;
+use socket2::{Protocol, SockRef, Type};
+use tokio::io::Interest;
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::sockets::{Arrival, connect_marked, receive, transparent};
+use super::socks::{self, Command, Destination, Login, datagram_header, read_datagram};
+use super::target::Passage;
+use super::{Shared, Unreached};
+
+/// RFC 4787, requirement 5: at least two minutes.
+const IDLE: Duration = Duration::from_secs(150);
+/// A question to a name server is answered soon or not at all.
+const IDLE_DNS: Duration = Duration::from_secs(20);
+const DNS: u16 = 53;
+const PATIENCE: Duration = Duration::from_secs(10);
+/// After a failure, what comes from the same port is dropped for so long.
+const PAUSE: Duration = Duration::from_secs(3);
+/// Datagrams that wait for the association, or for the socket of their destination.
+const WAITING: usize = 32;
+/// Destinations of one source port.
+const DESTINATIONS: usize = 512;
+const MOST_DATAGRAM: usize = 65_536;
+
+thread_local! {
+    /// Where datagrams pass through; nobody waits while it is in use.
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; MOST_DATAGRAM].into());
+}
+
+/// Whose association it is: source, proxy, leg.
+type Key = (SocketAddr, u8, u8);
+type Datagram = (SocketAddr, Box<[u8]>);
+
+/// The ways in to the associations.
+#[derive(Debug, Default)]
+pub struct Associations(Mutex<HashMap<Key, mpsc::Sender<Datagram>>>);
+
+impl Associations {
+    /// False if there is none, or if it has ended.
+    fn give(&self, key: &Key, datagram: Datagram) -> Result<(), Datagram> {
+        let associations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(sender) = associations.get(key) else { return Err(datagram) };
+        match sender.try_send(datagram) {
+            // Too many at once: datagrams may get lost.
+            Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => Ok(()),
+            Err(mpsc::error::TrySendError::Closed(datagram)) => Err(datagram),
+        }
+    }
+
+    fn open(&self, key: Key) -> mpsc::Receiver<Datagram> {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, sender);
+        receiver
+    }
+
+    fn close(&self, key: &Key, receiver: mpsc::Receiver<Datagram>) {
+        drop(receiver);
+        let mut associations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if associations.get(key).is_some_and(mpsc::Sender::is_closed) {
+            associations.remove(key);
+        }
+    }
+}
+
+/// Takes datagrams until the task is aborted.
+pub async fn listen(listener: UdpSocket, shared: Arc<Shared>) {
+    while listener.readable().await.is_ok() {
+        let taken = listener.try_io(Interest::READABLE, || {
+            BUFFER.with_borrow_mut(|buffer| {
+                let arrival = receive(&listener, buffer)?;
+                Ok((arrival, Box::<[u8]>::from(&buffer[..arrival.length])))
+            })
+        });
+        match taken {
+            Ok((arrival, content)) => admit(arrival, content, &shared),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // An error about an earlier datagram is none of this socket's business.
+            Err(error) => tracing::debug!(%error, "a datagram for a proxy cannot be read"),
+        }
+    }
+}
+
+fn admit(arrival: Arrival, content: Box<[u8]>, shared: &Arc<Shared>) {
+    let Arrival { from, to, mark, .. } = arrival;
+    let proxied = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0);
+    let Some((number, leg)) = proxied else { return };
+    let key = (from, number, leg);
+    let Err(datagram) = shared.associations.give(&key, (to, content)) else { return };
+    let Some(passage) = shared.target(number).and_then(|target| target.admit_flow(leg, &shared.places))
+    else {
+        return;
+    };
+    let waiting = shared.associations.open(key);
+    // There is room for the first one.
+    let _ = shared.associations.give(&key, datagram);
+    tokio::spawn(associate(key, mark, passage, waiting, shared.clone()));
+}
+
+async fn associate(
+    key: Key,
+    mark: u32,
+    passage: Passage,
+    mut waiting: mpsc::Receiver<Datagram>,
+    shared: Arc<Shared>,
+) {
+    let opened = tokio::select! {
+        opened = open(&passage) => opened,
+        () = passage.gate.closed() => return shared.associations.close(&key, waiting),
+    };
+    match opened {
+        Ok((control, upstream)) => {
+            let flow = Association { client: key.0, mark, control, upstream: Arc::new(upstream) };
+            let ended = flow.carry(&passage, &mut waiting).await;
+            tracing::trace!(client = %key.0, ended, "an association ended");
+        }
+        Err(error) => {
+            passage.counters.failed.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(proxy = %passage.to.name, %error, "no association for datagrams");
+            shared.doubt(&passage);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    shared.associations.close(&key, waiting);
+}
+
+async fn open(passage: &Passage) -> Result<(TcpStream, UdpSocket), Unreached> {
+    let address = passage.to.address.ok_or(Unreached::NoAddress)?;
+    let through = open_association(address, Mark::carried_by(passage.leg).0, passage.login());
+    tokio::time::timeout(PATIENCE, through).await.unwrap_or(Err(Unreached::Silent))
+}
+
+/// An association: the connection that keeps it open, and the socket for its datagrams. The packets of both bear the
+/// mark.
+pub async fn open_association(
+    address: SocketAddr,
+    mark: u32,
+    login: Option<Login<'_>>,
+) -> Result<(TcpStream, UdpSocket), Unreached> {
+    let mut control = connect_marked(address, mark).await.map_err(Unreached::Connect)?;
+    socks::greet(&mut control, login).await?;
+    // From where datagrams will come is not known before there is a socket.
+    let anywhere = super::sockets::any(address.is_ipv6());
+    let asked = socks::ask(&mut control, Command::UdpAssociate, &Destination::Address(anywhere)).await?;
+    let Destination::Address(at) = asked else { return Err(Unreached::Datagrams) };
+    // Many name no address: then it is that of the proxy.
+    let ip = if at.ip().to_canonical().is_unspecified() { address.ip() } else { at.ip().to_canonical() };
+    let at = SocketAddr::new(ip, at.port());
+    let upstream = UdpSocket::bind(super::sockets::any(at.is_ipv6())).await.map_err(Unreached::Connect)?;
+    if mark != 0 {
+        SockRef::from(&upstream).set_mark(mark).map_err(Unreached::Connect)?;
+    }
+    upstream.connect(at).await.map_err(Unreached::Connect)?;
+    Ok((control, upstream))
+}
+
+fn header_to(to: SocketAddr) -> Vec<u8> {
+    // An address always fits.
+    datagram_header(&Destination::Address(to)).unwrap_or_default()
+}
+
+struct Association {
+    client: SocketAddr,
+    /// Of the first datagram: answers bear it.
+    mark: u32,
+    control: TcpStream,
+    upstream: Arc<UdpSocket>,
+}
+
+impl Association {
+    /// Carries datagrams both ways; why it ended.
+    async fn carry(&self, passage: &Passage, waiting: &mut mpsc::Receiver<Datagram>) -> &'static str {
+        let mut flows: HashMap<SocketAddr, Arc<UdpSocket>> = HashMap::new();
+        // Each reads what the host sends to one destination, and ends with the association.
+        let mut readers: JoinSet<SocketAddr> = JoinSet::new();
+        let counters = passage.counters.clone();
+        let active = Arc::new(Mutex::new(Instant::now()));
+        let touch =
+            |active: &Mutex<Instant>| *active.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let mut only_dns = true;
+        loop {
+            let idle = if only_dns { IDLE_DNS } else { IDLE };
+            let end = *active.lock().unwrap_or_else(PoisonError::into_inner) + idle;
+            tokio::select! {
+                datagram = waiting.recv() => {
+                    let Some((to, content)) = datagram else { return "nobody sends" };
+                    touch(&active);
+                    only_dns &= to.port() == DNS;
+                    if !flows.contains_key(&to) && flows.len() < DESTINATIONS {
+                        // Without a place the datagram goes on all the same; its answer finds no way back.
+                        match passage.places.take(1).map(|place| (place, self.flow(to))) {
+                            None => drop(counters.over_limit.fetch_add(1, Ordering::Relaxed)),
+                            Some((place, Ok(flow))) => {
+                                let flow = Arc::new(flow);
+                                flows.insert(to, flow.clone());
+                                let (upstream, active, counters) = (self.upstream.clone(), active.clone(), counters.clone());
+                                readers.spawn(async move {
+                                    let _place = place;
+                                    let header = header_to(to);
+                                    while let Ok(bytes) = up(&flow, &upstream, &header).await {
+                                        counters.traffic.up.fetch_add(bytes, Ordering::Relaxed);
+                                        touch(&active);
+                                    }
+                                    to
+                                });
+                            }
+                            Some((_, Err(error))) => tracing::debug!(%to, %error, "no socket for a flow"),
+                        }
+                    }
+                    counters.traffic.up.fetch_add(content.len() as u64, Ordering::Relaxed);
+                    // A full socket loses datagrams, as any queue does.
+                    let _ = send(&self.upstream, &header_to(to), &content);
+                }
+                got = down(&self.upstream, &flows) => match got {
+                    Ok(bytes) => {
+                        counters.traffic.down.fetch_add(bytes, Ordering::Relaxed);
+                        touch(&active);
+                    }
+                    Err(_) => return "the proxy's socket is gone",
+                },
+                Some(ended) = readers.join_next() => if let Ok(to) = ended { drop(flows.remove(&to)) },
+                // It ends the association (RFC 1928, section 6).
+                () = over(&self.control) => return "the proxy ended it",
+                () = passage.gate.closed() => return "its way is gone",
+                () = tokio::time::sleep_until(end) => {
+                    if active.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= idle {
+                        return "idle";
+                    }
+                }
+            }
+        }
+    }
+
+    /// A socket with a destination's address, for one host.
+    fn flow(&self, to: SocketAddr) -> io::Result<UdpSocket> {
+        let socket = transparent(to, Type::DGRAM, Protocol::UDP)?;
+        socket.set_mark(self.mark)?;
+        socket.bind(&to.into())?;
+        socket.connect(&self.client.into())?;
+        UdpSocket::from_std(socket.into())
+    }
+}
+
+/// One datagram from a host to the proxy; its length.
+async fn up(flow: &UdpSocket, upstream: &UdpSocket, header: &[u8]) -> io::Result<u64> {
+    loop {
+        flow.readable().await?;
+        let moved = BUFFER.with_borrow_mut(|buffer| {
+            let length = flow.try_recv(buffer)?;
+            let _ = send(upstream, header, &buffer[..length]);
+            Ok::<_, io::Error>(length as u64)
+        });
+        match moved {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// One datagram from the proxy to the host; its length, 0 if it was for nobody.
+async fn down(upstream: &UdpSocket, flows: &HashMap<SocketAddr, Arc<UdpSocket>>) -> io::Result<u64> {
+    loop {
+        upstream.readable().await?;
+        let moved = BUFFER.with_borrow_mut(|buffer| {
+            let length = upstream.try_recv(buffer)?;
+            let content = read_datagram(&buffer[..length]);
+            let Some((flow, start)) = content.and_then(|(from, start)| Some((flows.get(&from)?, start)))
+            else {
+                return Ok(0);
+            };
+            let _ = send(flow, &[], &buffer[start..length]);
+            Ok::<_, io::Error>((length - start) as u64)
+        });
+        match moved {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Not by way of the runtime, which takes a new socket for full until it has heard of it.
+pub fn send(socket: &UdpSocket, header: &[u8], content: &[u8]) -> io::Result<usize> {
+    SockRef::from(socket).send_vectored(&[IoSlice::new(header), IoSlice::new(content)])
+}
+
+/// Returns when a connection has ended; what comes over it meanwhile means nothing.
+pub async fn over(control: &TcpStream) {
+    let mut ignored = [0; 64];
+    while control.readable().await.is_ok() {
+        match control.try_read(&mut ignored) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}

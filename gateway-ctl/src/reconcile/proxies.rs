@@ -1,0 +1,55 @@
+//! The relay's proxies as a backend.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gateway_core::plan::ProxyTarget;
+
+use crate::effects::backend::{ABSENT, Backend, PRESENT};
+use crate::effects::proxy::{Error, Relay};
+
+/// Shared with those who tell of its connections.
+#[derive(Clone, Debug)]
+pub struct Proxies(Arc<Relay>);
+
+impl Proxies {
+    pub fn new(relay: Arc<Relay>) -> Self {
+        Self(relay)
+    }
+}
+
+impl Backend for Proxies {
+    type Key = u8;
+    type Value = ProxyTarget;
+    type Error = Error;
+
+    const NAME: &'static str = "proxies";
+    const REMOVE_FIRST: bool = false;
+
+    async fn read(&self) -> Result<BTreeMap<u8, ProxyTarget>, Error> {
+        // A relay that does not listen has nothing of what is wanted.
+        Ok(if self.0.is_running() { self.0.targets() } else { BTreeMap::new() })
+    }
+
+    async fn put(&self, key: &u8, want: &ProxyTarget, _have: Option<&ProxyTarget>) -> Result<(), Error> {
+        self.0.put(*key, want.clone())
+    }
+
+    async fn remove(&self, key: &u8, _have: &ProxyTarget) -> Result<(), Error> {
+        self.0.remove(*key);
+        Ok(())
+    }
+
+    fn resource(key: &u8) -> String {
+        format!("proxy {key}")
+    }
+
+    fn differences(
+        expected: Option<&ProxyTarget>,
+        actual: Option<&ProxyTarget>,
+    ) -> Vec<(&'static str, String, String)> {
+        // Nobody else can change it, and its login is nobody else's business.
+        let show = |target: Option<&ProxyTarget>| target.map_or(ABSENT, |_| PRESENT).to_owned();
+        vec![("relay", show(expected), show(actual))]
+    }
+}

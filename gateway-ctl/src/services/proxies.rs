@@ -1,0 +1,298 @@
+//! Watches the proxies: resolves their names, probes each by every leg by which policies reach it, and tells which of
+//! them can be used.
+
+mod health;
+mod probe;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_core::compile::proxy_login;
+use gateway_core::facts::{Facts, ProxyFact};
+use gateway_core::plan::Plan;
+use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
+use gateway_model::{Id, State};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use crate::effects::proxy::{Doubts, Relay};
+use crate::reconcile::{Handle, Reason};
+use crate::store::Store;
+use health::{Health, Verdict};
+use probe::{Answer, Question};
+
+/// Proxies as last looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    pub proxies: BTreeMap<Id, ProxyLive>,
+    facts: BTreeMap<String, BTreeMap<u8, ProxyFact>>,
+    addresses: BTreeMap<String, SocketAddr>,
+}
+
+impl Seen {
+    /// Adds what is known of the proxies to facts.
+    pub fn enrich(&self, facts: &mut Facts) {
+        facts.proxies.clone_from(&self.facts);
+        facts.endpoints.extend(self.addresses.iter().map(|(name, address)| (name.clone(), *address)));
+    }
+}
+
+/// How long a name may take to be resolved, and how often it is asked for while that is needed.
+const PATIENCE: Duration = Duration::from_secs(5);
+const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// The shortest pause between probes, however many connections fail.
+const LEAST_PAUSE: Duration = Duration::from_millis(500);
+const TICK: Duration = Duration::from_secs(1);
+
+/// A proxy by a leg.
+type Way = (Id, u8);
+
+/// What a task that was started for the watcher brings back.
+enum News {
+    Probed(Way, Result<Answer, String>),
+    Resolved(String, Option<SocketAddr>),
+}
+
+/// One way to a proxy and its probes.
+#[derive(Debug, Default)]
+struct Watched {
+    health: Health,
+    reason: String,
+    latency: Option<Duration>,
+    udp: Option<bool>,
+    next: Option<Instant>,
+    asked: Option<Instant>,
+    in_flight: bool,
+    /// What was probed: a way to another place begins anew.
+    question: Option<(SocketAddr, Option<gateway_core::plan::ProxyLogin>)>,
+}
+
+/// The watcher. It ends with the last receiver of what it sees.
+pub struct Proxies {
+    store: Arc<Store>,
+    relay: Arc<Relay>,
+    seen: watch::Sender<Arc<Seen>>,
+    ways: BTreeMap<Way, Watched>,
+    names: BTreeMap<String, Name>,
+    sender: mpsc::UnboundedSender<News>,
+    news: mpsc::UnboundedReceiver<News>,
+}
+
+#[derive(Debug, Default)]
+struct Name {
+    address: Option<SocketAddr>,
+    asked: Option<Instant>,
+}
+
+impl Proxies {
+    pub fn new(store: Arc<Store>, relay: Arc<Relay>) -> (Proxies, watch::Receiver<Arc<Seen>>) {
+        let (seen, receiver) = watch::channel(Arc::default());
+        let (sender, news) = mpsc::unbounded_channel();
+        let (ways, names) = (BTreeMap::new(), BTreeMap::new());
+        (Proxies { store, relay, seen, ways, names, sender, news }, receiver)
+    }
+
+    pub async fn run(mut self, handle: Handle) {
+        let (mut changes, mut compiled) = (self.store.watch(), handle.compiled());
+        let mut doubts = self.relay.doubts();
+        let mut known = Doubts::default();
+        loop {
+            let state = self.store.current();
+            let plan = compiled.borrow_and_update().clone();
+            self.settle(&state, &plan.plan);
+            let seen = self.look(&state);
+            let before = self.seen.borrow().clone();
+            if *before != seen {
+                let acts = before.facts != seen.facts || before.addresses != seen.addresses;
+                self.seen.send_replace(Arc::new(seen));
+                if acts {
+                    handle.wake(Reason::Facts);
+                }
+            }
+            let due = self.ways.values().filter(|way| !way.in_flight).filter_map(|way| way.next).min();
+            let due = due.unwrap_or_else(|| Instant::now() + TICK).min(Instant::now() + TICK);
+            tokio::select! {
+                () = tokio::time::sleep_until(due) => {}
+                news = self.news.recv() => if let Some(news) = news { self.take(&state, news) },
+                changed = changes.changed() => if changed.is_err() { return },
+                changed = compiled.changed() => if changed.is_err() { return },
+                Ok(()) = doubts.changed() => {
+                    let now = doubts.borrow_and_update().clone();
+                    self.hurry(now.iter().filter(|(way, count)| known.get(*way) != Some(*count)).map(|(way, _)| way));
+                    known = now;
+                }
+                () = self.seen.closed() => return,
+            }
+        }
+    }
+
+    /// Starts what is due: questions for names, and probes of the ways that are in use. A proxy that no policy
+    /// reaches is probed by the default way.
+    fn settle(&mut self, state: &State, plan: &Plan) {
+        let mut wanted: BTreeSet<Way> = BTreeSet::new();
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        for proxy in state.proxies.iter().filter(|proxy| proxy.enabled) {
+            let id = proxy.meta.id;
+            let by = plan.proxies.values().find(|target| target.proxy_id == id.to_string());
+            match by.map(|target| &target.legs).filter(|legs| !legs.is_empty()) {
+                Some(legs) => wanted.extend(legs.iter().map(|leg| (id, *leg))),
+                None => drop(wanted.insert((id, 0))),
+            }
+            names.extend(proxy.endpoint_name());
+        }
+        self.names.retain(|name, _| names.contains(name));
+        self.ways.retain(|way, _| wanted.contains(way));
+        for name in names {
+            self.resolve(state, name);
+        }
+        for way in wanted {
+            if let Some(proxy) = state.proxies.get(way.0).cloned() {
+                self.probe(way, &proxy);
+            }
+        }
+    }
+
+    /// A name keeps its address while the proxy is well there.
+    fn resolve(&mut self, state: &State, name: String) {
+        let down = |way: &Way, watched: &Watched| {
+            let proxy = state.proxies.get(way.0);
+            watched.health.verdict() == Verdict::Down
+                && proxy.is_some_and(|proxy| proxy.endpoint_name().as_ref() == Some(&name))
+        };
+        let stale = self.ways.iter().any(|(way, watched)| down(way, watched));
+        let known = self.names.entry(name.clone()).or_default();
+        let may_ask = known.asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN);
+        if !may_ask || (known.address.is_some() && !stale) {
+            return;
+        }
+        known.asked = Some(Instant::now());
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            let answer = tokio::time::timeout(PATIENCE, tokio::net::lookup_host(name.clone())).await;
+            let address = answer.ok().and_then(Result::ok).and_then(|mut addresses| addresses.next());
+            // The watcher may have ended.
+            let _ = sender.send(News::Resolved(name, address));
+        });
+    }
+
+    fn probe(&mut self, way: Way, proxy: &Proxy) {
+        let address = self.address(proxy);
+        let login = proxy_login(proxy);
+        let watched = self.ways.entry(way).or_default();
+        let Some(address) = address else {
+            "its name cannot be resolved".clone_into(&mut watched.reason);
+            return;
+        };
+        let question = (address, login.clone());
+        if watched.question.as_ref() != Some(&question) {
+            let in_flight = watched.in_flight;
+            *watched = Watched { question: Some(question), in_flight, ..Watched::default() };
+        }
+        if watched.in_flight || watched.next.is_some_and(|next| next > Instant::now()) {
+            return;
+        }
+        (watched.in_flight, watched.asked) = (true, Some(Instant::now()));
+        let question =
+            Question { address, login, leg: way.1, udp: proxy.udp, check: proxy.health_check.clone() };
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            let answer = probe::probe(&question).await;
+            let _ = sender.send(News::Probed(way, answer));
+        });
+    }
+
+    fn address(&self, proxy: &Proxy) -> Option<SocketAddr> {
+        match proxy.endpoint_name() {
+            Some(name) => self.names.get(&name)?.address,
+            None => Some(SocketAddr::new(proxy.address.parse().ok()?, proxy.port)),
+        }
+    }
+
+    fn take(&mut self, state: &State, news: News) {
+        match news {
+            News::Resolved(name, address) => {
+                if let Some(known) = self.names.get_mut(&name) {
+                    known.address = address.or(known.address);
+                }
+            }
+            News::Probed(way, answer) => {
+                let Some(watched) = self.ways.get_mut(&way) else { return };
+                watched.in_flight = false;
+                let Some(proxy) = state.proxies.get(way.0) else { return };
+                let check = &proxy.health_check;
+                watched.health.note(answer.is_ok(), check);
+                watched.next = Some(Instant::now() + watched.health.pause(check, chance()));
+                match answer {
+                    Ok(answer) => {
+                        watched.latency = Some(answer.latency);
+                        watched.udp = answer.udp.or(watched.udp);
+                        watched.reason.clear();
+                    }
+                    Err(reason) => watched.reason = reason,
+                }
+            }
+        }
+    }
+
+    /// Somebody's connection failed: the next probe comes at once.
+    fn hurry<'a>(&mut self, doubted: impl Iterator<Item = &'a (String, u8)>) {
+        for (id, leg) in doubted {
+            let Some(watched) = id.parse().ok().and_then(|id| self.ways.get_mut(&(id, *leg))) else {
+                continue;
+            };
+            let soon = watched.asked.map_or_else(Instant::now, |asked| asked + LEAST_PAUSE);
+            watched.next = Some(watched.next.map_or(soon, |next| next.min(soon)));
+        }
+    }
+
+    fn look(&self, state: &State) -> Seen {
+        let mut seen = Seen::default();
+        for proxy in state.proxies.iter() {
+            let id = proxy.meta.id;
+            let ways = || self.ways.range((id, 0)..=(id, u8::MAX)).map(|((_, leg), watched)| (*leg, watched));
+            let verdict = |wanted| ways().any(|(_, way)| way.health.verdict() == wanted);
+            let status = match proxy.enabled {
+                false => ProxyStatus::Disabled,
+                true if verdict(Verdict::Up) => ProxyStatus::Up,
+                true if verdict(Verdict::Down) => ProxyStatus::Down,
+                true => ProxyStatus::Unknown,
+            };
+            let latency = ways().filter_map(|(_, way)| way.latency).min();
+            let latency = latency.filter(|_| status == ProxyStatus::Up);
+            let reason = ways().map(|(_, way)| &way.reason).find(|reason| !reason.is_empty());
+            let live = ProxyLive {
+                status,
+                latency_ms: latency.map(|latency| (latency.as_secs_f64() * 10_000.0).round() / 10.0),
+                udp_works: ways().find_map(|(_, way)| way.udp),
+                last_error: reason.cloned(),
+            };
+            seen.proxies.insert(id, live);
+            for (leg, way) in ways() {
+                let fact = ProxyFact {
+                    usable: way.health.verdict() != Verdict::Down,
+                    reason: if way.health.verdict() == Verdict::Down {
+                        way.reason.clone()
+                    } else {
+                        String::new()
+                    },
+                    udp: proxy.udp && way.udp != Some(false),
+                };
+                seen.facts.entry(id.to_string()).or_default().insert(leg, fact);
+            }
+            if let (Some(name), Some(address)) = (proxy.endpoint_name(), self.address(proxy)) {
+                seen.addresses.insert(name, address);
+            }
+        }
+        seen
+    }
+}
+
+/// From 0 to 1.
+fn chance() -> f64 {
+    let mut bytes = [0; 4];
+    // Without randomness probes merely come at regular times.
+    let _ = getrandom::fill(&mut bytes);
+    f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX)
+}

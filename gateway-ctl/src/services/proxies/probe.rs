@@ -1,0 +1,151 @@
+//! One look at a proxy: does it take a connection, does it let us in, does it do what it is needed for.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use gateway_core::plan::ProxyLogin;
+use gateway_model::kinds::proxy::{ProxyCheck, ProxyCheckType};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::effects::proxy::{Command, Destination, Login, SocksError, ask, connect, greet};
+
+/// What is looked at, and from where.
+#[derive(Clone, Debug)]
+pub struct Question {
+    pub address: SocketAddr,
+    pub login: Option<ProxyLogin>,
+    /// Leg to the proxy; 0 is the default way.
+    pub leg: u8,
+    /// Whether to ask for datagrams, too.
+    pub udp: bool,
+    pub check: ProxyCheck,
+}
+
+/// A proxy that answered well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Until it had let us in.
+    pub latency: Duration,
+    /// Whether it takes datagrams; nothing if it was not asked or did not say.
+    pub udp: Option<bool>,
+}
+
+/// Asks; the error is why the proxy cannot be used, in words for people.
+pub async fn probe(question: &Question) -> Result<Answer, String> {
+    let patience = Duration::from_secs(u64::from(question.check.timeout_sec));
+    match tokio::time::timeout(patience, look(question)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(format!("no answer within {} s", patience.as_secs())),
+    }
+}
+
+async fn look(question: &Question) -> Result<Answer, String> {
+    let started = Instant::now();
+    let mut stream = enter(question).await?;
+    let latency = started.elapsed();
+    match question.check.r#type {
+        ProxyCheckType::Connect => {}
+        ProxyCheckType::Http => http(&mut stream, target(&question.check)?).await?,
+        ProxyCheckType::Dns => dns(&mut stream, target(&question.check)?).await?,
+    }
+    let udp = if question.udp { associates(question).await } else { None };
+    Ok(Answer { latency, udp })
+}
+
+async fn enter(question: &Question) -> Result<TcpStream, String> {
+    let mut stream = connect(question.address, question.leg).await.map_err(|error| error.to_string())?;
+    let login = question.login.as_ref();
+    let login = login.map(|login| Login { username: &login.username, password: login.password.expose() });
+    greet(&mut stream, login).await.map_err(|error| error.to_string())?;
+    Ok(stream)
+}
+
+/// Whether the proxy opens an association for datagrams.
+async fn associates(question: &Question) -> Option<bool> {
+    let mut stream = enter(question).await.ok()?;
+    let anywhere = Destination::Address((Ipv4Addr::UNSPECIFIED, 0).into());
+    match ask(&mut stream, Command::UdpAssociate, &anywhere).await {
+        Ok(_) => Some(true),
+        Err(SocksError::Refused(_) | SocksError::NotSocks) => Some(false),
+        // Some close instead of refusing; that the proxy is well has just been seen.
+        Err(SocksError::Io(_)) => Some(false),
+        Err(_) => None,
+    }
+}
+
+fn target(check: &ProxyCheck) -> Result<&str, String> {
+    check.target.as_deref().ok_or_else(|| "its check has no target".to_owned())
+}
+
+async fn through(stream: &mut TcpStream, host: &str, port: u16) -> Result<(), String> {
+    let to = match host.trim_matches(['[', ']']).parse() {
+        Ok(address) => Destination::Address(SocketAddr::new(address, port)),
+        Err(_) => Destination::Name(host.to_owned(), port),
+    };
+    ask(stream, Command::Connect, &to).await.map(drop).map_err(|error| format!("{host}: {error}"))
+}
+
+/// Any answer in the form of HTTP will do.
+async fn http(stream: &mut TcpStream, target: &str) -> Result<(), String> {
+    let (host, port, path) = url(target).ok_or_else(|| format!("{target} is no URL of http"))?;
+    through(stream, host, port).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
+    let mut start = [0; 7];
+    match stream.read_exact(&mut start).await {
+        Ok(_) if &start == b"HTTP/1." => Ok(()),
+        Ok(_) => Err(format!("{host} does not speak HTTP")),
+        Err(error) => Err(format!("{host}: {error}")),
+    }
+}
+
+/// Host, port and path of `http://host[:port][/path]`.
+fn url(text: &str) -> Option<(&str, u16, &str)> {
+    let rest = text.strip_prefix("http://")?;
+    let (authority, path) = match rest.find('/') {
+        Some(slash) => rest.split_at(slash),
+        None => (rest, "/"),
+    };
+    let (host, port) = host_and_port(authority, 80)?;
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    (plain(host) && plain(path)).then_some((host, port, path))
+}
+
+fn host_and_port(text: &str, default: u16) -> Option<(&str, u16)> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok()?),
+        _ => (text, default),
+    };
+    (!host.is_empty()).then_some((host, port))
+}
+
+/// A question for the root's name servers, by TCP: any name server answers it somehow.
+async fn dns(stream: &mut TcpStream, target: &str) -> Result<(), String> {
+    const QUESTION: [u8; 19] = [0, 17, 0x47, 0x57, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
+    let (host, port) = host_and_port(target, 53).ok_or_else(|| format!("{target} is no name server"))?;
+    through(stream, host, port).await?;
+    stream.write_all(&QUESTION).await.map_err(|error| error.to_string())?;
+    let mut answer = [0; 5];
+    match stream.read_exact(&mut answer).await {
+        Ok(_) if answer[2..4] == QUESTION[2..4] && answer[4] & 0x80 != 0 => Ok(()),
+        Ok(_) => Err(format!("{host} does not speak DNS")),
+        Err(error) => Err(format!("{host}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_told_apart() {
+        assert_eq!(url("http://example.org"), Some(("example.org", 80, "/")));
+        assert_eq!(url("http://[2001:db8::1]:8080/x?y"), Some(("[2001:db8::1]", 8080, "/x?y")));
+        assert_eq!(url("http://[2001:db8::1]/"), Some(("[2001:db8::1]", 80, "/")));
+        for wrong in ["https://example.org", "http://", "http://a:b/", "http://a/\r\nX: y", "ftp://x"] {
+            assert_eq!(url(wrong), None, "{wrong}");
+        }
+        assert_eq!(host_and_port("9.9.9.9", 53), Some(("9.9.9.9", 53)));
+    }
+}

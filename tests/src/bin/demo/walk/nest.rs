@@ -1,0 +1,41 @@
+//! A way of two hops: one tunnel inside the other.
+
+use anyhow::Result;
+use gateway_tests::scene::policy;
+use gateway_tests::wait::wait_ok;
+use serde_json::json;
+
+use super::{SOON, Walk, fetch};
+
+impl Walk {
+    pub(super) fn nest(&mut self) -> Result<()> {
+        self.console.step("two hops", "the tunnel to exit B rides inside the tunnel to exit A");
+        let mut nested = policy("vpn-only", 10, ("device", &self.laptop), &["wg-a", "wg-b"]);
+        nested["splitting"] = json!(false);
+        self.console.call(&self.curl("PUT", &format!("/routing/policies/{}", self.policy), Some(&nested)))?;
+        self.apply()?;
+        let (a, b) =
+            [&self.scene.network.exit_a, &self.scene.network.exit_b].map(|exit| exit.address(false)).into();
+        wait_ok(SOON, "the inner tunnel to be there again", || {
+            let seen = self.scene.network.laptop.namespace.run("curl", &["-s", "-m", "2", &url()])?;
+            anyhow::ensure!(seen.trim() == b.to_string(), "{seen}");
+            Ok(())
+        })?;
+        self.scene.network.settle()?;
+        self.scene.network.tap.reset();
+        for ipv6 in [false, true] {
+            let seen = self.console.run(&fetch(&self.scene.network.laptop, ipv6))?;
+            let exit = &self.scene.network.exit_b;
+            self.console.claim("laptop is seen as (exit B)", exit.address(ipv6), seen);
+        }
+        self.scene.network.settle()?;
+        let counts = self.scene.network.tap.counts();
+        let heard: Vec<String> = counts.endpoints.keys().map(ToString::to_string).collect();
+        self.console.claim("whom the uplink sees the gateway talk to (exit A only)", a, heard.join(", "));
+        self.claim_no_leak()
+    }
+}
+
+fn url() -> String {
+    format!("http://{}/ip", gateway_tests::topology::SERVER_V4)
+}

@@ -1,0 +1,85 @@
+//! Very many connections through a proxy at once, some of which nobody reads.
+
+use std::fs;
+
+use gateway_tests::crowd::{Answering, Crowd, ENDLESS};
+use gateway_tests::scene::{Scene, policy};
+use gateway_tests::topology::server;
+use gateway_tests::wait::wait_ok;
+use serde_json::json;
+
+use crate::SOON;
+
+const CONNECTIONS: usize = 10_000;
+/// More than there are pipes for.
+const DEAF: usize = 300;
+/// What the relay leaves to the rest of the daemon.
+const RESERVED: usize = 1024;
+/// Of the daemon's own memory, for a connection.
+const MOST_MEMORY: usize = 16 << 10;
+const ECHO: u16 = 7012;
+
+#[test]
+fn ten_thousand_connections_all_answer() {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    let proxy = Answering::start(&network.exit_a);
+    let laptop = scene.device(&network.laptop).expect("device");
+    scene.proxy(&proxy.object("many"), "up").expect("proxy up");
+    let mut through = policy("by-proxy", 10, ("device", &laptop), &[]);
+    through["hops"] = json!([{"type": "proxy", "target": "many"}]);
+    scene.policy(&through).expect("policy");
+    let pid = scene.daemon.pid().expect("a daemon");
+    // Where nobody may raise the limit of open files, there are as many connections as it permits.
+    let most = (number(&format!("/proc/{pid}/limits"), "Max open files") - RESERVED) / 2;
+    let connections = most.min(CONNECTIONS);
+
+    let crowd = Crowd::at(&network.laptop);
+    crowd.open(64, (server(false), ECHO).into()).expect("the first ones");
+    let memory = || number(&format!("/proc/{pid}/status"), "VmRSS:") << 10;
+    let descriptors = || fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors").count();
+    let (memory_before, descriptors_before) = (memory(), descriptors());
+    let more = connections - 64 - DEAF;
+    let opened = crowd.open(more, (server(false), ECHO).into()).expect("all connections");
+    let each = memory().saturating_sub(memory_before) / more;
+    println!(
+        "{connections} connections of {CONNECTIONS}: {each} bytes of the daemon's memory for each; opened in {opened:?}"
+    );
+    assert!(each < MOST_MEMORY, "{each} bytes");
+    let again = crowd.ask().expect("all answer");
+    println!("asked again: {again:?}");
+    assert_eq!(again.connections, connections - DEAF);
+
+    crowd.open_and_never_read(DEAF, (server(false), ENDLESS).into()).expect("those who never read");
+    assert_eq!(relayed(&scene)["connections"], connections);
+    let beside = crowd.ask().expect("all others answer");
+    println!("asked beside {DEAF} that are stuck: {beside:?}");
+    if most < CONNECTIONS {
+        let refused = crowd.open(RESERVED, (server(false), ECHO).into());
+        refused.expect_err("more than there may be");
+        assert!(relayed(&scene)["over_limit"].as_u64() > Some(0), "{}", relayed(&scene));
+    }
+    let counts = network.tap.counts();
+    assert_eq!(counts.leaked.total(), 0, "{counts}");
+
+    drop(crowd);
+    wait_ok(SOON, "all connections to end", || {
+        let open = relayed(&scene)["connections"].as_u64();
+        anyhow::ensure!(open == Some(0), "{open:?}");
+        // Those of the first ones are gone as well.
+        anyhow::ensure!(descriptors() < descriptors_before, "{} descriptors", descriptors());
+        Ok(())
+    })
+    .expect("nothing is left");
+}
+
+fn relayed(scene: &Scene) -> serde_json::Value {
+    scene.api().get("/tproxy/status").expect("status")["by_proxy"][0].clone()
+}
+
+/// The first number in the line of a file that begins like this.
+fn number(file: &str, start: &str) -> usize {
+    let text = fs::read_to_string(file).expect("a file of the kernel");
+    let line = text.lines().find_map(|line| line.strip_prefix(start)).expect("its line");
+    line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
+}

@@ -1,0 +1,119 @@
+//! What a daemon holds and has made: in the kernel, among the processes, in its table of files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use gateway_tests::scene::Scene;
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Inventory {
+    /// How often each line stands in each list.
+    lists: BTreeMap<&'static str, BTreeMap<String, usize>>,
+    /// Numbers by what was counted.
+    numbers: BTreeMap<&'static str, usize>,
+}
+
+impl Inventory {
+    pub fn take(scene: &Scene) -> Self {
+        let gateway = &scene.network.gateway;
+        let said = |program: &str, arguments: &[&str]| -> Vec<String> {
+            // iproute2 fails on a table that has no routes.
+            let said = gateway.run(program, arguments).unwrap_or_default();
+            said.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+        };
+        let lines =
+            |program, arguments: &[&str]| counted(said(program, arguments).iter().map(|l| unnumbered(l)));
+        let links = said("ip", &["-br", "link"]);
+        let names = links.iter().filter_map(|line| line.split_whitespace().next().map(str::to_owned));
+        let pins = counted(walk(scene.daemon.pin_directory()));
+        let lists = BTreeMap::from([
+            ("links", counted(names)),
+            ("routes of IPv4", lines("ip", &["-4", "route", "show", "table", "all", "proto", "71"])),
+            ("routes of IPv6", lines("ip", &["-6", "route", "show", "table", "all", "proto", "71"])),
+            ("rules of IPv4", lines("ip", &["-4", "rule"])),
+            ("rules of IPv6", lines("ip", &["-6", "rule"])),
+            ("nftables", lines("nft", &["-s", "list", "ruleset"])),
+            ("pins", pins),
+        ]);
+        let pid = scene.daemon.pid().expect("the daemon runs");
+        let process = Path::new("/proc").join(pid.to_string());
+        let files: Vec<String> = entries(&process.join("fd"))
+            .iter()
+            .filter_map(|name| fs::read_link(process.join("fd").join(name)).ok())
+            .map(|target| target.to_string_lossy().into_owned())
+            .collect();
+        let numbers = BTreeMap::from([
+            ("file descriptors", files.len()),
+            ("BPF maps", files.iter().filter(|target| target.contains("bpf-map")).count()),
+            ("BPF programs", files.iter().filter(|target| target.contains("bpf-prog")).count()),
+            ("BPF links", files.iter().filter(|target| target.contains("bpf_link")).count()),
+            ("sockets", files.iter().filter(|target| target.starts_with("socket:")).count()),
+            ("openvpn processes", scene.openvpn_processes().len()),
+        ]);
+        Self { lists, numbers }
+    }
+
+    /// Nothing is missing of it, and nothing has come to it.
+    pub fn compare(&self, now: &Self) -> Result<()> {
+        for (what, before) in &self.lists {
+            let now = &now.lists[what];
+            let unlike = |one: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>| -> Vec<String> {
+                let lines = one.iter().filter(|(line, count)| other.get(*line) != Some(*count));
+                lines.map(|(line, count)| format!("{count} x {line}")).collect()
+            };
+            let (new, gone) = (unlike(now, before), unlike(before, now));
+            ensure!(new.is_empty() && gone.is_empty(), "{what}: now {new:#?}, before {gone:#?}");
+        }
+        for (what, before) in &self.numbers {
+            let now = now.numbers[what];
+            ensure!(now <= *before, "{what}: {before} before, {now} now");
+        }
+        Ok(())
+    }
+
+    /// Nothing of any tunnel is there.
+    pub fn without_tunnels(&self) -> Result<()> {
+        let of_tunnel = |line: &&String| line.contains("wg-") || line.contains("ov-");
+        for (what, list) in &self.lists {
+            let left: Vec<_> = list.keys().filter(of_tunnel).collect();
+            ensure!(left.is_empty(), "{what}: {left:#?}");
+        }
+        ensure!(self.numbers["openvpn processes"] == 0, "{:?}", self.numbers);
+        Ok(())
+    }
+}
+
+fn counted(lines: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    lines.into_iter().for_each(|line| *counts.entry(line).or_default() += 1);
+    counts
+}
+
+/// The line without the numbers that a tunnel gets anew when it is made anew: table, priority, mark.
+fn unnumbered(line: &str) -> String {
+    let words = line.split_whitespace().map(|word| {
+        let number = word.trim_end_matches(':').parse::<u32>();
+        let of_leg = number.is_ok_and(|n| (4700..5500).contains(&n) || (47_000..48_000).contains(&n));
+        if of_leg || word.starts_with("0x47") { "#" } else { word }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+fn walk(folder: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for name in entries(folder) {
+        let path = folder.join(&name);
+        if path.is_dir() {
+            found.extend(walk(&path));
+        }
+        found.insert(path.to_string_lossy().into_owned());
+    }
+    found
+}

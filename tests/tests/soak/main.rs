@@ -1,0 +1,142 @@
+//! Hours in minutes: hops come and go at random under load, in every way they can, and nothing leaks: no packet, no
+//! object in the kernel, no process, no file descriptor.
+//!
+//! `GATEWAY_SOAK_SECONDS` says for how long (600), `GATEWAY_SOAK_SEED` repeats a run. Needs root.
+
+mod deeds;
+mod inventory;
+
+use std::time::{Duration, Instant};
+
+use gateway_tests::openvpn::Server;
+use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::topology::{SERVER_V4, server, wan};
+use gateway_tests::traffic::{Load, ask_server};
+use gateway_tests::wait::wait_ok;
+use serde_json::{Value, json};
+
+use crate::deeds::{Deed, Random};
+use crate::inventory::Inventory;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// The network, and what is done to it.
+pub struct Site {
+    pub scene: Scene,
+    pub openvpn: Server,
+    /// The objects that the tunnels are made of.
+    pub tunnels: Vec<Value>,
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn build() -> Site {
+    let scene = Scene::start().expect("scene");
+    let network = &scene.network;
+    // The tap sees what goes out directly: without this a clean count would prove nothing.
+    for ipv6 in [false, true] {
+        assert_eq!(ask_server(&network.tv, server(ipv6)).seen(), Some(wan(ipv6)));
+    }
+    let counts = network.tap.counts();
+    assert!(counts.leaked.v4 > 0 && counts.leaked.v6 > 0, "{counts}");
+    let openvpn = Server::start(&network.exit_b, &network.prefix, "").expect("server");
+    let check = json!({"type": "ping", "target": SERVER_V4, "interval_sec": 1, "timeout_sec": 1, "fail": 2, "success": 1});
+    let mut tunnels = vec![
+        network.exit_a.tunnel("wg-a"),
+        network.exit_b.tunnel("wg-b"),
+        json!({"name": "ov-b", "type": "openvpn", "config": openvpn.file("").expect("file")}),
+    ];
+    tunnels.iter_mut().for_each(|tunnel| tunnel["health_check"] = check.clone());
+    for tunnel in &tunnels {
+        create(scene.api(), "/tunnels", tunnel).expect("tunnel");
+    }
+    let laptop = scene.device(&network.laptop).expect("device");
+    let tv = scene.device(&network.tv).expect("device");
+    let mut split = policy("split", 10, ("device", &laptop), &["wg-a", "wg-b", "ov-b"]);
+    split["splitting"] = json!(true);
+    let mut one_of = policy("one-of", 11, ("device", &tv), &["ov-b", "wg-a", "wg-b"]);
+    one_of["hop_mode"] = json!("failover");
+    scene.store_policy(&split).expect("policy");
+    scene.policy(&one_of).expect("policy");
+    Site { scene, openvpn, tunnels }
+}
+
+impl Site {
+    /// Brings everything back to how it began, and waits until all of it works.
+    fn settle(&mut self) {
+        self.mend();
+        wait_ok(SOON, "everything to be well", || {
+            let tunnels = self.scene.api().get("/tunnels")?;
+            for tunnel in tunnels.as_array().into_iter().flatten() {
+                anyhow::ensure!(tunnel["healthy"] == true, "{}: {}", tunnel["name"], tunnel["last_error"]);
+            }
+            let policies = self.scene.api().get("/routing/policies")?;
+            for policy in policies.as_array().into_iter().flatten() {
+                anyhow::ensure!(policy["status"] == "active", "{}: {}", policy["name"], policy["status"]);
+            }
+            Ok(())
+        })
+        .expect("well");
+        self.scene.api().act("/enforce/reconcile").expect("reconciled");
+    }
+}
+
+#[test]
+fn hops_come_and_go_and_nothing_is_left_behind() {
+    let length = Duration::from_secs(number("GATEWAY_SOAK_SECONDS", 600));
+    let seed = number("GATEWAY_SOAK_SEED", std::process::id().into());
+    println!("GATEWAY_SOAK_SEED={seed}");
+    let mut random = Random::new(seed);
+    let mut site = build();
+    site.settle();
+    site.scene.network.tap.reset();
+    let load =
+        [&site.scene.network.laptop, &site.scene.network.tv].map(|host| Load::start(host).expect("load"));
+    // Each deed once, so that what stays for good is there before it is counted.
+    for deed in Deed::ALL {
+        site.do_it(deed, 0);
+        site.settle();
+    }
+    let before = Inventory::take(&site.scene);
+    let (started, mut done) = (Instant::now(), 0);
+    while started.elapsed() < length {
+        let (deed, tunnel) = (random.pick(Deed::ALL), random.below(site.tunnels.len()));
+        // A daemon that has just begun anew has lost nothing yet.
+        if deed == Deed::KillTheDaemon && started.elapsed() > length / 3 {
+            continue;
+        }
+        site.do_it(deed, tunnel);
+        done += 1;
+        std::thread::sleep(Duration::from_millis(100 + random.below(900) as u64));
+        if random.below(8) == 0 {
+            site.mend();
+        }
+        let counts = site.scene.network.tap.counts();
+        assert_eq!(counts.leaked.total(), 0, "seed {seed}, deed {done}, {deed:?} of {tunnel}: {counts}");
+    }
+    site.settle();
+    wait_ok(SOON, "what there is to be what there was", || before.compare(&Inventory::take(&site.scene)))
+        .unwrap_or_else(|error| panic!("seed {seed}, {done} deeds: {error:#}"));
+    let sent = load.map(Load::stop);
+    let counts = site.scene.network.tap.counts();
+    assert_eq!((counts.leaked.total(), counts.missed), (0, 0), "{counts}");
+    println!(
+        "{done} deeds, sent {} and {} packets, leaked 0",
+        sent[0].v4 + sent[0].v6,
+        sent[1].v4 + sent[1].v6
+    );
+    assert!(done > 0 && sent.iter().all(|sent| sent.v4 > 500 && sent.v6 > 500), "{sent:?}");
+
+    // And when all objects are gone, so is all that was made for them.
+    for collection in ["/routing/policies", "/tunnels"] {
+        for object in site.scene.api().get(collection).expect("list").as_array().expect("a list") {
+            let id = object["id"].as_str().expect("an id");
+            site.scene.api().delete(&format!("{collection}/{id}?force=true")).expect("deleted");
+        }
+    }
+    site.scene.apply().expect("applied");
+    wait_ok(SOON, "the tunnels' traces to go", || Inventory::take(&site.scene).without_tunnels())
+        .expect("gone");
+}
