@@ -8,6 +8,7 @@ pub mod chain;
 pub mod change;
 pub mod compile;
 pub mod conflicts;
+pub mod dns;
 pub mod environment;
 pub mod evaluate;
 pub mod expectation;

@@ -1,0 +1,7 @@
+//! What the resolver answers and why: names, filters, zones. Never how: nothing here knows of sockets or caches.
+
+pub mod decision;
+pub mod name;
+
+pub use decision::{Action, Asker, Because, Cause, Decision, Local, Question, Record};
+pub use name::{Name, NameRef};

@@ -1,0 +1,138 @@
+//! What the resolver is told by the rest of the gateway, and what it tells.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use gateway_core::dns::{Asker, Decision, Local, Name, NameRef, Question};
+use gateway_model::Id;
+
+/// One who asks: a device, or an address behind which none is known.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Stable while the client is known; what is learned for it stands under this number in the dataplane.
+    pub number: u64,
+    pub asker: Asker,
+    pub name: Option<Arc<str>>,
+    /// How its questions leave; answers are remembered for those of the same way only.
+    pub way: Arc<Way>,
+    pub logged: Logged,
+    /// False: nothing is filtered for it.
+    pub filtered: bool,
+}
+
+/// What the log keeps of a client's questions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Logged {
+    #[default]
+    Full,
+    /// Without the client.
+    Anonymous,
+    Off,
+}
+
+/// How questions leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Names the part of the cache; equal ways have equal numbers.
+    pub partition: u16,
+    pub route: Route,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// As the gateway itself does.
+    Default,
+    /// Sockets bear one of these marks, in turn.
+    Marked(Vec<u32>),
+    /// Over a SOCKS5 proxy; the connection to it bears the mark.
+    Proxy { server: SocketAddr, mark: u32, user: Option<Arc<Login>> },
+    /// Nothing leaves; why, in words for people.
+    Blocked(Arc<str>),
+}
+
+/// User and password of a proxy.
+#[derive(PartialEq, Eq)]
+pub struct Login {
+    pub user: String,
+    pub password: zeroize::Zeroizing<String>,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Login")
+    }
+}
+
+/// Who is behind an address.
+pub trait Clients: Send + Sync + 'static {
+    fn client(&self, address: IpAddr) -> Arc<Client>;
+}
+
+/// What is answered.
+pub trait Book: Send + Sync + 'static {
+    fn decide(&self, asker: &Asker, question: Question<'_>, now: jiff::Timestamp) -> Decision;
+    /// A name of the CNAME chain of an answer.
+    fn inspect_name(&self, asker: &Asker, asked: Question<'_>, target: NameRef<'_>, now: jiff::Timestamp) -> Decision;
+    /// An address of an answer, or one that an HTTPS record hints at.
+    fn inspect_address(&self, asker: &Asker, asked: Question<'_>, address: IpAddr, now: jiff::Timestamp) -> Decision;
+    /// What is stored here; none when it is for an upstream.
+    fn local(&self, question: Question<'_>) -> Option<Local>;
+}
+
+/// Addresses that a client is told go to the dataplane first.
+pub trait Learn: Send + Sync + 'static {
+    /// Whether anything is to be learned of answers to this name: asked for every question, so it must be quick.
+    fn wanted(&self, client: &Client, asked: NameRef<'_>) -> bool;
+    /// When it returns, the dataplane knows.
+    fn learn(&self, client: &Client, asked: NameRef<'_>, addresses: &[(IpAddr, Duration)]);
+}
+
+/// A question for an upstream.
+#[derive(Clone, Debug)]
+pub struct Query {
+    pub way: Arc<Way>,
+    /// Stays with its server where devices are to.
+    pub client: u64,
+    pub name: Name,
+    pub qtype: u16,
+    /// The one who asks wants signatures (RFC 3225), or none of our validation (RFC 4035, section 3.2.2).
+    pub dnssec_ok: bool,
+    pub checking_disabled: bool,
+}
+
+/// What an upstream answered.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// A whole message with any id; it was held against the question.
+    pub message: Bytes,
+    pub upstream: Arc<str>,
+    pub elapsed: Duration,
+    /// The forwarder that was chosen, if it was one of those stored.
+    pub forwarder: Option<Id>,
+    /// Validated; none where nothing validates.
+    pub secure: Option<bool>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("no upstream answered in time")]
+    Timeout,
+    #[error("no upstream is set")]
+    NoUpstream,
+    #[error("{0}")]
+    Blocked(Arc<str>),
+    /// DNSSEC: the answer does not prove itself. Code of RFC 8914 and words.
+    #[error("the answer does not validate: {1}")]
+    Bogus(u16, String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Asks upstream.
+pub trait Ask: Send + Sync + 'static {
+    fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send;
+}
