@@ -75,20 +75,43 @@ pub trait Clients: Send + Sync + 'static {
 pub trait Book: Send + Sync + 'static {
     fn decide(&self, asker: &Asker, question: Question<'_>, now: jiff::Timestamp) -> Decision;
     /// A name of the CNAME chain of an answer.
-    fn inspect_name(&self, asker: &Asker, asked: Question<'_>, target: NameRef<'_>, now: jiff::Timestamp) -> Decision;
+    fn inspect_name(
+        &self,
+        asker: &Asker,
+        asked: Question<'_>,
+        target: NameRef<'_>,
+        now: jiff::Timestamp,
+    ) -> Decision;
     /// An address of an answer, or one that an HTTPS record hints at.
-    fn inspect_address(&self, asker: &Asker, asked: Question<'_>, address: IpAddr, now: jiff::Timestamp) -> Decision;
+    fn inspect_address(
+        &self,
+        asker: &Asker,
+        asked: Question<'_>,
+        address: IpAddr,
+        now: jiff::Timestamp,
+    ) -> Decision;
     /// What is stored here; none when it is for an upstream.
     fn local(&self, question: Question<'_>) -> Option<Local>;
 }
 
-/// Addresses that a client is told go to the dataplane first.
+/// Domain policies: addresses that a client is told go to the dataplane first.
 pub trait Learn: Send + Sync + 'static {
-    /// Whether anything is to be learned of answers to this name: asked for every question, so it must be quick.
-    fn wanted(&self, client: &Client, asked: NameRef<'_>) -> bool;
-    /// When it returns, the dataplane knows.
-    fn learn(&self, client: &Client, asked: NameRef<'_>, addresses: &[(IpAddr, Duration)]);
+    /// By which way a question leaves whose name policies know; its answers are to be learned, cached ones too. None for
+    /// nearly all names: asked for every question, so it must be quick.
+    fn wanted(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<Way>>;
+    /// When it returns, the dataplane knows. After an error the client must not be told the addresses.
+    fn learn(
+        &self,
+        client: &Client,
+        asked: NameRef<'_>,
+        addresses: &[(IpAddr, Duration)],
+    ) -> Result<(), Unlearned>;
 }
+
+/// The dataplane did not take an address; why, in words for people.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the dataplane has not learned the answer: {0}")]
+pub struct Unlearned(pub Arc<str>);
 
 /// A question for an upstream.
 #[derive(Clone, Debug)]
