@@ -18,6 +18,8 @@ pub struct Question<'a> {
 /// Whom rules are for, as far as it is known of the one who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asker {
+    /// Where the question came from.
+    pub address: Option<IpAddr>,
     pub device: Option<Id>,
     pub groups: Vec<Id>,
     pub privacy_class: Option<Id>,
@@ -34,7 +36,8 @@ pub enum Action {
     /// The name is there, what was asked for is not.
     NoData,
     Refuse,
-    Address(IpAddr),
+    /// Answered with those of the family that was asked for; at least one is.
+    Addresses(Vec<IpAddr>),
     /// Resolved as this name, shown as a CNAME.
     Name(Name),
 }
