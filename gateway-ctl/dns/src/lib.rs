@@ -3,4 +3,6 @@
 //! What is answered and why is decided by `gateway_core::dns`; who asks, by which way a question leaves and what becomes
 //! of learned addresses is told by the engine through the traits of [`seam`].
 
+pub mod cache;
 pub mod seam;
+pub mod wire;

@@ -1,0 +1,170 @@
+//! Answers that were told before, kept as they stand on the wire.
+//!
+//! Keyed by the way that the question left by, too: what one way learned is never told to those of another.
+
+pub mod entry;
+mod glob;
+mod shard;
+
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gateway_core::dns::NameRef;
+
+pub use entry::{Entry, Freshness};
+pub use glob::Glob;
+use shard::Shard;
+
+/// What an answer is kept under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key<'a> {
+    pub partition: u16,
+    pub dnssec_ok: bool,
+    pub checking_disabled: bool,
+    pub qtype: u16,
+    pub name: NameRef<'a>,
+}
+
+/// Limits of the cache. Times are in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of memory for all entries.
+    pub bytes: usize,
+    pub ttl_least: u32,
+    pub ttl_most: u32,
+    /// Of negative answers (RFC 2308, section 5).
+    pub negative_most: u32,
+    /// How long failures are remembered (RFC 9520).
+    pub failure: u32,
+    /// How long an entry is kept after it ran out, to be told when no upstream answers (RFC 8767); 0 is not at all.
+    pub stale_keep: u32,
+    /// The TTL it is told with.
+    pub stale_ttl: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            bytes: 32 << 20,
+            ttl_least: 0,
+            ttl_most: 86_400,
+            negative_most: 3600,
+            failure: 5,
+            stale_keep: 259_200,
+            stale_ttl: 30,
+        }
+    }
+}
+
+/// How full it is, and what it was good for since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    pub entries: usize,
+    /// Memory of the entries.
+    pub bytes: usize,
+    /// Questions that were answered from it, those with stale answers included.
+    pub hits: u64,
+    pub misses: u64,
+    pub evicted: u64,
+}
+
+const SHARDS: usize = 64;
+
+#[derive(Debug)]
+pub struct Cache {
+    shards: Box<[Mutex<Shard>]>,
+    hasher: rapidhash::quality::RandomState,
+    limit: AtomicUsize,
+}
+
+impl Cache {
+    pub fn new(bytes: usize) -> Cache {
+        Cache {
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect(),
+            hasher: rapidhash::quality::RandomState::new(),
+            limit: AtomicUsize::new(bytes),
+        }
+    }
+
+    /// Another bound; what is too much leaves with the next entries that come.
+    pub fn set_limit(&self, bytes: usize) {
+        self.limit.store(bytes, Ordering::Relaxed);
+    }
+
+    fn hash(&self, key: &Key<'_>) -> u64 {
+        let flags = u64::from(key.dnssec_ok) | u64::from(key.checking_disabled) << 1;
+        let numbers = u64::from(key.partition) << 32 | u64::from(key.qtype) << 8 | flags;
+        self.hasher.hash_one((numbers, key.name.wire()))
+    }
+
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
+        // The table uses the highest and the lowest bits.
+        lock(&self.shards[(hash >> 40) as usize % SHARDS])
+    }
+
+    /// The entry, however old; `now` and all other instants here are milliseconds of one clock that only grows.
+    pub fn get(&self, key: &Key<'_>, now: u64) -> Option<Arc<Entry>> {
+        let hash = self.hash(key);
+        self.shard(hash).get(hash, key, now)
+    }
+
+    /// The same without counting, and without keeping the entry from being evicted.
+    pub fn peek(&self, key: &Key<'_>) -> Option<Arc<Entry>> {
+        let hash = self.hash(key);
+        self.shard(hash).peek(hash, key)
+    }
+
+    /// Keeps an entry in place of one with the same key.
+    pub fn insert(&self, entry: Arc<Entry>) {
+        let hash = self.hash(&entry.key());
+        let limit = self.limit.load(Ordering::Relaxed) / SHARDS;
+        self.shard(hash).insert(hash, entry, limit);
+    }
+
+    pub fn figures(&self) -> Figures {
+        let mut sum = Figures::default();
+        for shard in &self.shards {
+            let figures = lock(shard).figures();
+            sum.entries += figures.entries;
+            sum.bytes += figures.bytes;
+            sum.hits += figures.hits;
+            sum.misses += figures.misses;
+            sum.evicted += figures.evicted;
+        }
+        sum
+    }
+
+    /// Entries whose names match, at most `limit`, those of a name together.
+    pub fn list(&self, pattern: &Glob, limit: usize) -> Vec<Arc<Entry>> {
+        let mut found = Vec::new();
+        for shard in &self.shards {
+            found.extend(lock(shard).entries().filter(|entry| pattern.matches(entry.name.as_ref())).cloned());
+        }
+        found.sort_by(|a, b| (&a.name, a.qtype, a.partition).cmp(&(&b.name, b.qtype, b.partition)));
+        found.truncate(limit);
+        found
+    }
+
+    /// Forgets the entries whose names match, and says how many.
+    pub fn flush(&self, pattern: &Glob) -> usize {
+        self.retain(|entry| !pattern.matches(entry.name.as_ref()))
+    }
+
+    /// Forgets what a way has learned: it leads elsewhere from here on.
+    pub fn flush_partition(&self, partition: u16) -> usize {
+        self.retain(|entry| entry.partition != partition)
+    }
+
+    fn retain(&self, keep: impl Fn(&Entry) -> bool) -> usize {
+        self.shards.iter().map(|shard| lock(shard).retain(&keep)).sum()
+    }
+}
+
+/// A shard is whole between calls: one that panicked elsewhere does not matter.
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

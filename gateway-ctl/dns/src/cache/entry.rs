@@ -1,0 +1,180 @@
+//! One answer in the cache.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use gateway_core::dns::{Name, Question};
+
+use super::{Key, Limits};
+use crate::wire::stored::{Age, Bounds};
+use crate::wire::{Answer, Stored, rcode};
+
+#[derive(Debug)]
+pub struct Entry {
+    pub partition: u16,
+    pub dnssec_ok: bool,
+    pub checking_disabled: bool,
+    pub qtype: u16,
+    pub name: Name,
+    pub stored: Stored,
+    pub rcode: u16,
+    /// Validated; none where nothing validates.
+    pub secure: Option<bool>,
+    pub upstream: Arc<str>,
+    /// What was said of it (RFC 8914).
+    pub ede: Option<(u16, Box<str>)>,
+    /// Nothing was learned but that there is no answer.
+    pub failed: bool,
+    /// Milliseconds of the cache's clock.
+    pub stored_at: u64,
+    pub expires_at: u64,
+    pub gone_at: u64,
+    stale_ttl: u32,
+    /// Until then a stale answer is told at once: no upstream answered lately.
+    stale_until: AtomicU64,
+    pub(super) visited: AtomicBool,
+    renewing: AtomicBool,
+    hits: AtomicU32,
+}
+
+/// What may be done with an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    Fresh(Age),
+    /// Upstreams were asked lately, in vain.
+    Stale(Age),
+    /// Only if no upstream answers soon.
+    Old(Age),
+    Gone,
+}
+
+/// So often an entry must have been told to be renewed before it runs out.
+const HOT: u32 = 2;
+
+/// How long a stale answer is told without asking again (RFC 8767, section 5).
+pub const RECHECK_MS: u64 = 30_000;
+
+impl Entry {
+    pub fn answer(
+        key: &Key<'_>,
+        answer: &Answer,
+        upstream: Arc<str>,
+        secure: Option<bool>,
+        limits: &Limits,
+        now: u64,
+    ) -> Option<Entry> {
+        let bounds =
+            Bounds { least: limits.ttl_least, most: limits.ttl_most, most_negative: limits.negative_most };
+        let stored = Stored::new(Question { name: key.name, qtype: key.qtype }, answer, bounds)?;
+        let failed = !matches!(answer.rcode, rcode::NOERROR | rcode::NXDOMAIN);
+        let ttl = match (failed, answer.ttl, stored.ttl()) {
+            (false, Some(_), Some(ttl)) => ttl,
+            // It does not say how long it holds.
+            _ => limits.failure,
+        };
+        let mut entry = Entry::new(key, stored, upstream, limits, now, ttl);
+        entry.rcode = answer.rcode;
+        entry.secure = secure;
+        entry.ede = answer.ede.clone().map(|(code, text)| (code, text.into()));
+        entry.failed = failed;
+        if failed || answer.ttl.is_none() {
+            entry.gone_at = entry.expires_at;
+        }
+        Some(entry)
+    }
+
+    /// A failure that is remembered for a short while (RFC 2308, section 7.1).
+    pub fn failure(
+        key: &Key<'_>,
+        ede: (u16, String),
+        upstream: Arc<str>,
+        limits: &Limits,
+        now: u64,
+    ) -> Option<Entry> {
+        let stored = Stored::bare(Question { name: key.name, qtype: key.qtype })?;
+        let mut entry = Entry::new(key, stored, upstream, limits, now, limits.failure);
+        entry.rcode = rcode::SERVFAIL;
+        entry.ede = Some((ede.0, ede.1.into()));
+        entry.failed = true;
+        entry.gone_at = entry.expires_at;
+        Some(entry)
+    }
+
+    fn new(key: &Key<'_>, stored: Stored, upstream: Arc<str>, limits: &Limits, now: u64, ttl: u32) -> Entry {
+        let expires_at = now + u64::from(ttl) * 1000;
+        Entry {
+            partition: key.partition,
+            dnssec_ok: key.dnssec_ok,
+            checking_disabled: key.checking_disabled,
+            qtype: key.qtype,
+            name: key.name.to_owned(),
+            stored,
+            rcode: rcode::NOERROR,
+            secure: None,
+            upstream,
+            ede: None,
+            failed: false,
+            stored_at: now,
+            expires_at,
+            gone_at: expires_at + u64::from(limits.stale_keep) * 1000,
+            stale_ttl: limits.stale_ttl,
+            stale_until: AtomicU64::new(0),
+            visited: AtomicBool::new(false),
+            renewing: AtomicBool::new(false),
+            hits: AtomicU32::new(0),
+        }
+    }
+
+    pub fn key(&self) -> Key<'_> {
+        Key {
+            partition: self.partition,
+            dnssec_ok: self.dnssec_ok,
+            checking_disabled: self.checking_disabled,
+            qtype: self.qtype,
+            name: self.name.as_ref(),
+        }
+    }
+
+    pub fn freshness(&self, now: u64) -> Freshness {
+        if now < self.expires_at {
+            return Freshness::Fresh(Age::Fresh((now.saturating_sub(self.stored_at) / 1000) as u32));
+        }
+        let stale = Age::Stale(self.stale_ttl);
+        if now >= self.gone_at {
+            Freshness::Gone
+        } else if now < self.stale_until.load(Ordering::Relaxed) {
+            Freshness::Stale(stale)
+        } else {
+            Freshness::Old(stale)
+        }
+    }
+
+    /// The TTL that is left, in seconds.
+    pub fn ttl_left(&self, now: u64) -> u32 {
+        (self.expires_at.saturating_sub(now) / 1000) as u32
+    }
+
+    /// No upstream answered: until `RECHECK_MS` from here nobody waits for one.
+    pub fn keep_stale(&self, now: u64) {
+        self.stale_until.store(now + RECHECK_MS, Ordering::Relaxed);
+    }
+
+    /// Counts a use. True for one caller when the entry is hot and a tenth of its time is left: it is to be renewed.
+    pub fn used(&self, now: u64) -> bool {
+        let hits = self.hits.load(Ordering::Relaxed).saturating_add(1);
+        self.hits.store(hits, Ordering::Relaxed);
+        let left = self.expires_at.saturating_sub(now);
+        hits >= HOT
+            && !self.failed
+            && left > 0
+            && left <= (self.expires_at - self.stored_at) / 10
+            && !self.renewing.swap(true, Ordering::Relaxed)
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn weight(&self) -> usize {
+        let ede = self.ede.as_ref().map_or(0, |(_, text)| text.len());
+        // The node of the shard and the counters of the reference are the constant.
+        size_of::<Entry>() + 64 + self.name.as_ref().wire().len() + self.stored.weight() + ede
+    }
+}

@@ -1,0 +1,42 @@
+//! Messages as they stand on the wire (RFC 1035, RFC 6891): what is asked is read strictly, what upstreams answer is
+//! written anew, so that nothing leaves that was not understood.
+
+pub mod answer;
+pub mod code;
+pub mod compose;
+pub mod facts;
+pub mod name;
+pub mod opt;
+pub mod rdata;
+pub mod record;
+pub mod request;
+pub mod stored;
+pub mod write;
+
+pub use answer::{Answer, Unsound};
+pub use code::{flag, rcode, rtype};
+pub use compose::{Ede, Envelope};
+pub use facts::Facts;
+pub use name::NameBuf;
+pub use opt::Opt;
+pub use record::{RecordRef, Records, Section};
+pub use request::{Request, Unreadable};
+pub use stored::Stored;
+pub use write::Writer;
+
+/// Length of a header.
+pub const HEADER: usize = 12;
+
+/// What one datagram carries at most, either way: no path cuts it (DNS flag day 2020).
+pub const PAYLOAD: usize = 1232;
+
+/// What one datagram carries to those who do not say more (RFC 1035, section 4.2.1).
+pub const PLAIN_PAYLOAD: usize = 512;
+
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]))
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4).map(|four| u32::from_be_bytes([four[0], four[1], four[2], four[3]]))
+}

@@ -1,0 +1,217 @@
+//! An upstream's answer, reduced to what answers the question: the chain of aliases from the name asked for, the records at
+//! its end, what proves them where that is wanted, and the SOA record of a negative answer. The rest is dropped: nobody
+//! asked for it, and nobody looked into it.
+
+use gateway_core::dns::{Name, NameRef, Question, Record};
+
+use super::name::NameBuf;
+use super::record::{RecordRef, Records, Section};
+use super::{flag, opt, rcode, rdata, rtype, u16_at};
+
+/// Longest chain that is followed.
+const CHAIN: usize = 16;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    pub rcode: u16,
+    pub answers: Vec<Record>,
+    pub authorities: Vec<Record>,
+    /// What the upstream says of it (RFC 8914).
+    pub ede: Option<(u16, String)>,
+    /// How long it holds, in seconds; none when nothing says so.
+    pub ttl: Option<u32>,
+}
+
+/// Why an answer is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsound {
+    #[error("the answer does not hold what its header says")]
+    Cut,
+    #[error("the answer is no response")]
+    NoResponse,
+    #[error("the answer is to another question")]
+    OtherQuestion,
+    #[error("the answer was cut off")]
+    Truncated,
+    #[error("a record's data is not what its type says")]
+    Data,
+    #[error("the aliases in the answer lead in a circle")]
+    Circle,
+}
+
+impl From<super::record::Cut> for Unsound {
+    fn from(_: super::record::Cut) -> Unsound {
+        Unsound::Cut
+    }
+}
+
+impl Answer {
+    /// Signatures and proofs are kept if `dnssec_ok`.
+    pub fn read(message: &[u8], asked: Question<'_>, dnssec_ok: bool) -> Result<Answer, Unsound> {
+        let flags = u16_at(message, 2).ok_or(Unsound::Cut)?;
+        if flags & flag::QR == 0 || flags & flag::OPCODE != 0 {
+            return Err(Unsound::NoResponse);
+        }
+        if flags & flag::TC != 0 {
+            return Err(Unsound::Truncated);
+        }
+        let records = match u16_at(message, 4) {
+            Some(1) => behind_question(message, asked)?,
+            _ => return Err(Unsound::OtherQuestion),
+        };
+        let mut answer = Answer { rcode: flags & 0xf, ..Answer::default() };
+        let (mut answers, mut authorities) = (Vec::new(), Vec::new());
+        for record in records {
+            let record = record?;
+            match record.section {
+                _ if record.rtype == rtype::OPT => {
+                    answer.rcode |= (record.ttl >> 24 << 4) as u16;
+                    answer.ede = opt::extended_error(&message[record.rdata]);
+                }
+                Section::Answer if record.class == 1 => answers.push(read(message, &record)?),
+                Section::Authority if record.class == 1 => authorities.push(record),
+                _ => {}
+            }
+        }
+        let chain = Chain::of(asked, &answers)?;
+        chain.keep(&mut answers, dnssec_ok);
+        let last = chain.names.last().unwrap_or(&chain.first);
+        let positive = answers.iter().any(|record| chain.ends(record));
+        if matches!(answer.rcode, rcode::NOERROR | rcode::NXDOMAIN) {
+            for record in &authorities {
+                let proof = matches!(record.rtype, rtype::RRSIG | rtype::NSEC | rtype::NSEC3) && dnssec_ok;
+                let negative = record.rtype == rtype::SOA && !positive;
+                if proof || negative {
+                    let record = read(message, record)?;
+                    if !negative || last.as_ref().is_within(record.name.as_ref()) {
+                        answer.authorities.push(record);
+                    }
+                }
+            }
+            if positive {
+                // Signatures of the SOA record that was dropped prove nothing.
+                answer.authorities.retain(|record| !covers(record, rtype::SOA));
+            }
+        }
+        answer.answers = answers;
+        answer.settle(positive);
+        Ok(answer)
+    }
+
+    /// The TTL of the whole: the least of its records, for a negative one that of RFC 2308, section 5.
+    fn settle(&mut self, positive: bool) {
+        if !positive {
+            for soa in self.authorities.iter_mut().filter(|record| record.rtype == rtype::SOA) {
+                let tail = soa.rdata.len().checked_sub(4);
+                let minimum = tail.and_then(|at| super::u32_at(&soa.rdata, at)).unwrap_or(0);
+                soa.ttl = soa.ttl.min(minimum);
+            }
+        }
+        let negative = self.authorities.iter().any(|record| record.rtype == rtype::SOA);
+        let all = self.answers.iter().chain(&self.authorities);
+        self.ttl = match positive || negative {
+            true => all.map(|record| record.ttl).min(),
+            false => None,
+        };
+    }
+
+    /// Whether it says that there is nothing.
+    pub fn is_negative(&self) -> bool {
+        self.rcode == rcode::NXDOMAIN || self.authorities.iter().any(|record| record.rtype == rtype::SOA)
+    }
+}
+
+fn behind_question<'a>(message: &'a [u8], asked: Question<'_>) -> Result<Records<'a>, Unsound> {
+    let (name, end) = NameBuf::read(message, super::HEADER).ok_or(Unsound::Cut)?;
+    let qtype = u16_at(message, end).ok_or(Unsound::Cut)?;
+    if name.wire() != asked.name.wire() || qtype != asked.qtype || u16_at(message, end + 2) != Some(1) {
+        return Err(Unsound::OtherQuestion);
+    }
+    Records::from(message, end + 4).ok_or(Unsound::Cut)
+}
+
+fn read(message: &[u8], record: &RecordRef) -> Result<Record, Unsound> {
+    let (name, _) = NameBuf::read(message, record.name_at).ok_or(Unsound::Cut)?;
+    let rdata = rdata::expand(message, record.rtype, record.rdata.clone()).ok_or(Unsound::Data)?;
+    Ok(Record {
+        name: name.to_name().ok_or(Unsound::Cut)?,
+        rtype: record.rtype,
+        // The highest bit says nothing (RFC 2181, section 8).
+        ttl: if record.ttl > i32::MAX as u32 { 0 } else { record.ttl },
+        rdata: rdata.into(),
+    })
+}
+
+/// The type that a signature is for.
+fn covers(record: &Record, rtype: u16) -> bool {
+    record.rtype == rtype::RRSIG && u16_at(&record.rdata, 0) == Some(rtype)
+}
+
+struct Chain {
+    qtype: u16,
+    first: Name,
+    /// The aliases' targets, in turn.
+    names: Vec<Name>,
+}
+
+impl Chain {
+    fn of(asked: Question<'_>, answers: &[Record]) -> Result<Chain, Unsound> {
+        let mut chain = Chain { qtype: asked.qtype, first: asked.name.to_owned(), names: Vec::new() };
+        if matches!(asked.qtype, rtype::CNAME | rtype::ANY) {
+            return Ok(chain);
+        }
+        loop {
+            let last = chain.names.last().unwrap_or(&chain.first);
+            let Some(alias) = answers.iter().find(|r| r.rtype == rtype::CNAME && r.name == *last) else {
+                return Ok(chain);
+            };
+            let target = NameBuf::read(&alias.rdata, 0).and_then(|(name, _)| name.to_name());
+            let target = target.ok_or(Unsound::Data)?;
+            if chain.place(target.as_ref()).is_some() || chain.names.len() == CHAIN {
+                return Err(Unsound::Circle);
+            }
+            chain.names.push(target);
+        }
+    }
+
+    fn place(&self, name: NameRef<'_>) -> Option<usize> {
+        std::iter::once(&self.first).chain(&self.names).position(|there| there.as_ref() == name)
+    }
+
+    /// Whether it is what was asked for.
+    fn ends(&self, record: &Record) -> bool {
+        (record.rtype == self.qtype || self.qtype == rtype::ANY)
+            && self.place(record.name.as_ref()) == Some(self.names.len())
+    }
+
+    /// Drops what is not of the chain and puts the rest in its order.
+    fn keep(&self, answers: &mut Vec<Record>, dnssec_ok: bool) {
+        let mut aliases = vec![false; self.names.len()];
+        let mut kept: Vec<(usize, Record)> = Vec::with_capacity(answers.len());
+        for record in answers.drain(..) {
+            let place = self.place(record.name.as_ref());
+            let place = match (place, record.rtype) {
+                (Some(_), _) if self.ends(&record) => place,
+                (Some(place), rtype::CNAME) if place < self.names.len() && !aliases[place] => {
+                    aliases[place] = true;
+                    Some(place)
+                }
+                (Some(place), rtype::RRSIG) if dnssec_ok => Some(place),
+                // It stands for all below it (RFC 6672); the alias that was made of it is in the chain.
+                (_, rtype::DNAME) => self.below(&record),
+                (_, rtype::RRSIG) if dnssec_ok && covers(&record, rtype::DNAME) => self.below(&record),
+                _ => None,
+            };
+            kept.extend(place.map(|place| (place, record)));
+        }
+        kept.sort_by_key(|(place, _)| *place);
+        kept.dedup_by(|(_, a), (_, b)| a == b);
+        answers.extend(kept.into_iter().map(|(_, record)| record));
+    }
+
+    /// The first name of the chain that an alias of a whole domain leads on.
+    fn below(&self, alias: &Record) -> Option<usize> {
+        let mut owners = std::iter::once(&self.first).chain(&self.names).take(self.names.len());
+        owners.position(|name| *name != alias.name && name.as_ref().is_within(alias.name.as_ref()))
+    }
+}

@@ -1,0 +1,169 @@
+//! Numbers of the protocol that are looked at here.
+
+/// Bits of a header.
+pub mod flag {
+    pub const QR: u16 = 0x8000;
+    pub const OPCODE: u16 = 0x7800;
+    pub const AA: u16 = 0x0400;
+    pub const TC: u16 = 0x0200;
+    pub const RD: u16 = 0x0100;
+    pub const RA: u16 = 0x0080;
+    pub const AD: u16 = 0x0020;
+    pub const CD: u16 = 0x0010;
+}
+
+pub mod rcode {
+    pub const NOERROR: u16 = 0;
+    pub const FORMERR: u16 = 1;
+    pub const SERVFAIL: u16 = 2;
+    pub const NXDOMAIN: u16 = 3;
+    pub const NOTIMP: u16 = 4;
+    pub const REFUSED: u16 = 5;
+    pub const BADVERS: u16 = 16;
+
+    pub const fn text(rcode: u16) -> &'static str {
+        match rcode {
+            NOERROR => "NOERROR",
+            FORMERR => "FORMERR",
+            SERVFAIL => "SERVFAIL",
+            NXDOMAIN => "NXDOMAIN",
+            NOTIMP => "NOTIMP",
+            REFUSED => "REFUSED",
+            6 => "YXDOMAIN",
+            7 => "YXRRSET",
+            8 => "NXRRSET",
+            9 => "NOTAUTH",
+            10 => "NOTZONE",
+            BADVERS => "BADVERS",
+            _ => "RESERVED",
+        }
+    }
+}
+
+/// Types of records.
+pub mod rtype {
+    pub const A: u16 = 1;
+    pub const NS: u16 = 2;
+    pub const CNAME: u16 = 5;
+    pub const SOA: u16 = 6;
+    pub const PTR: u16 = 12;
+    pub const HINFO: u16 = 13;
+    pub const MX: u16 = 15;
+    pub const TXT: u16 = 16;
+    pub const AAAA: u16 = 28;
+    pub const SRV: u16 = 33;
+    pub const DNAME: u16 = 39;
+    pub const OPT: u16 = 41;
+    pub const DS: u16 = 43;
+    pub const RRSIG: u16 = 46;
+    pub const NSEC: u16 = 47;
+    pub const DNSKEY: u16 = 48;
+    pub const NSEC3: u16 = 50;
+    pub const SVCB: u16 = 64;
+    pub const HTTPS: u16 = 65;
+    pub const CAA: u16 = 257;
+    pub const TSIG: u16 = 250;
+    pub const IXFR: u16 = 251;
+    pub const AXFR: u16 = 252;
+    pub const MAILB: u16 = 253;
+    pub const MAILA: u16 = 254;
+    pub const ANY: u16 = 255;
+
+    const NAMES: [(u16, &str); 29] = [
+        (A, "A"),
+        (NS, "NS"),
+        (CNAME, "CNAME"),
+        (SOA, "SOA"),
+        (PTR, "PTR"),
+        (HINFO, "HINFO"),
+        (MX, "MX"),
+        (TXT, "TXT"),
+        (AAAA, "AAAA"),
+        (29, "LOC"),
+        (SRV, "SRV"),
+        (35, "NAPTR"),
+        (37, "CERT"),
+        (DNAME, "DNAME"),
+        (DS, "DS"),
+        (44, "SSHFP"),
+        (RRSIG, "RRSIG"),
+        (NSEC, "NSEC"),
+        (DNSKEY, "DNSKEY"),
+        (NSEC3, "NSEC3"),
+        (52, "TLSA"),
+        (SVCB, "SVCB"),
+        (HTTPS, "HTTPS"),
+        (99, "SPF"),
+        (256, "URI"),
+        (IXFR, "IXFR"),
+        (AXFR, "AXFR"),
+        (ANY, "ANY"),
+        (CAA, "CAA"),
+    ];
+
+    /// Name of a type; those without one as RFC 3597 writes them.
+    pub fn text(rtype: u16) -> std::borrow::Cow<'static, str> {
+        match NAMES.iter().find(|(number, _)| *number == rtype) {
+            Some((_, name)) => (*name).into(),
+            None => format!("TYPE{rtype}").into(),
+        }
+    }
+
+    /// The type of a name.
+    pub fn parse(text: &str) -> Option<u16> {
+        let named = NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(text)).map(|(number, _)| *number);
+        named.or_else(|| text.to_ascii_uppercase().strip_prefix("TYPE")?.parse().ok())
+    }
+}
+
+/// Extended errors (RFC 8914).
+pub mod ede {
+    pub const OTHER: u16 = 0;
+    pub const STALE: u16 = 3;
+    pub const BOGUS: u16 = 6;
+    pub const CACHED_ERROR: u16 = 13;
+    pub const NOT_READY: u16 = 14;
+    pub const BLOCKED: u16 = 15;
+    pub const FILTERED: u16 = 17;
+    pub const PROHIBITED: u16 = 18;
+    pub const STALE_NXDOMAIN: u16 = 19;
+    pub const NOT_SUPPORTED: u16 = 21;
+    pub const NO_REACHABLE_AUTHORITY: u16 = 22;
+    pub const NETWORK_ERROR: u16 = 23;
+
+    pub const fn text(code: u16) -> &'static str {
+        match code {
+            OTHER => "Other Error",
+            1 => "Unsupported DNSKEY Algorithm",
+            2 => "Unsupported DS Digest Type",
+            STALE => "Stale Answer",
+            4 => "Forged Answer",
+            5 => "DNSSEC Indeterminate",
+            BOGUS => "DNSSEC Bogus",
+            7 => "Signature Expired",
+            8 => "Signature Not Yet Valid",
+            9 => "DNSKEY Missing",
+            10 => "RRSIGs Missing",
+            11 => "No Zone Key Bit Set",
+            12 => "NSEC Missing",
+            CACHED_ERROR => "Cached Error",
+            NOT_READY => "Not Ready",
+            BLOCKED => "Blocked",
+            16 => "Censored",
+            FILTERED => "Filtered",
+            PROHIBITED => "Prohibited",
+            STALE_NXDOMAIN => "Stale NXDOMAIN Answer",
+            20 => "Not Authoritative",
+            NOT_SUPPORTED => "Not Supported",
+            NO_REACHABLE_AUTHORITY => "No Reachable Authority",
+            NETWORK_ERROR => "Network Error",
+            24 => "Invalid Data",
+            25 => "Signature Expired before Valid",
+            26 => "Too Early",
+            27 => "Unsupported NSEC3 Iterations Value",
+            28 => "Unable to conform to policy",
+            29 => "Synthesized",
+            _ => "Unassigned",
+        }
+    }
+}

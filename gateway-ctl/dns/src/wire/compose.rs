@@ -1,0 +1,183 @@
+//! Answers to a client's question, from whatever they are made of. A message that does not fit is cut to its question,
+//! with the flag that says so (RFC 2181, section 9): half an answer is none.
+
+use std::net::IpAddr;
+
+use gateway_core::dns::Record;
+
+use super::opt::Written;
+use super::stored::{Age, Stored};
+use super::{HEADER, Request, Writer, flag, rcode, rtype};
+
+/// An extended error (RFC 8914).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ede<'a> {
+    pub code: u16,
+    pub text: &'a str,
+}
+
+/// What is said about an answer, beside its records.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Envelope<'a> {
+    pub rcode: u16,
+    pub authoritative: bool,
+    /// It was validated.
+    pub authentic: bool,
+    pub ede: Option<Ede<'a>>,
+    /// How much the message may hold.
+    pub limit: usize,
+    /// How long an idle connection stays, in tenths of a second, for a client that asks.
+    pub keepalive: Option<u16>,
+    /// Block length for padding, over encrypted transports only (RFC 8467).
+    pub padding: Option<usize>,
+}
+
+/// The first pointer there can be: to the name of the question.
+const ASKED: [u8; 2] = [0xc0, HEADER as u8];
+
+impl<'a> Envelope<'a> {
+    pub fn with(self, rcode: u16, ede: Option<Ede<'a>>) -> Envelope<'a> {
+        Envelope { rcode, ede, authoritative: false, authentic: false, ..self }
+    }
+
+    fn begin(&self, out: &mut Vec<u8>, request: &Request<'_>) {
+        let mut flags = flag::QR | flag::RA | request.flags & (flag::RD | flag::CD) | self.rcode & 0xf;
+        if self.authoritative {
+            flags |= flag::AA;
+        }
+        if self.authentic && request.wants_authentic() {
+            flags |= flag::AD;
+        }
+        out.clear();
+        out.extend_from_slice(&request.id.to_be_bytes());
+        out.extend_from_slice(&flags.to_be_bytes());
+        out.extend_from_slice(&[0, 1, 0, 0, 0, 0, 0, 0]);
+        out.extend_from_slice(request.question);
+    }
+
+    fn end(&self, out: &mut Vec<u8>, request: &Request<'_>, counts: [u16; 3]) {
+        let opt = request.opt.map(|opt| Written {
+            rcode: self.rcode,
+            dnssec_ok: opt.dnssec_ok,
+            ede: self.ede,
+            keepalive: self.keepalive.filter(|_| opt.keepalive),
+            padding: self.padding.filter(|_| opt.padding),
+        });
+        let [answers, authorities, additionals] = counts;
+        out[6..8].copy_from_slice(&answers.to_be_bytes());
+        out[8..10].copy_from_slice(&authorities.to_be_bytes());
+        out[10..12].copy_from_slice(&(additionals + u16::from(opt.is_some())).to_be_bytes());
+        if let Some(opt) = opt {
+            opt.write(out);
+        }
+        if out.len() > self.limit {
+            self.truncated(out, request);
+        }
+    }
+
+    /// No records, but where to ask again.
+    pub fn truncated(&self, out: &mut Vec<u8>, request: &Request<'_>) {
+        self.begin(out, request);
+        out[2] |= (flag::TC >> 8) as u8;
+        let opt = request.opt.map(|opt| Written {
+            rcode: self.rcode,
+            dnssec_ok: opt.dnssec_ok,
+            ede: self.ede.map(|ede| Ede { text: "", ..ede }),
+            keepalive: None,
+            padding: None,
+        });
+        if let Some(opt) = opt {
+            out[11] = 1;
+            opt.write(out);
+        }
+    }
+
+    /// No records.
+    pub fn empty(&self, out: &mut Vec<u8>, request: &Request<'_>) {
+        self.begin(out, request);
+        self.end(out, request, [0; 3]);
+    }
+
+    /// One address, or none of the type asked for.
+    pub fn address(&self, out: &mut Vec<u8>, request: &Request<'_>, address: IpAddr, ttl: u32) {
+        let wanted = if address.is_ipv4() { rtype::A } else { rtype::AAAA };
+        if request.qtype != wanted && request.qtype != rtype::ANY {
+            return self.negative(out, request, ttl);
+        }
+        self.begin(out, request);
+        out.extend_from_slice(&ASKED);
+        out.extend_from_slice(&wanted.to_be_bytes());
+        out.extend_from_slice(&[0, 1]);
+        out.extend_from_slice(&ttl.to_be_bytes());
+        match address {
+            IpAddr::V4(address) => {
+                out.extend_from_slice(&[0, 4]);
+                out.extend_from_slice(&address.octets());
+            }
+            IpAddr::V6(address) => {
+                out.extend_from_slice(&[0, 16]);
+                out.extend_from_slice(&address.octets());
+            }
+        }
+        self.end(out, request, [1, 0, 0]);
+    }
+
+    /// Nothing there, with a SOA record like those of RFC 6303, so that it is remembered for `ttl` (RFC 2308).
+    pub fn negative(&self, out: &mut Vec<u8>, request: &Request<'_>, ttl: u32) {
+        self.begin(out, request);
+        out.extend_from_slice(&ASKED);
+        out.extend_from_slice(&[0, rtype::SOA as u8, 0, 1]);
+        out.extend_from_slice(&ttl.to_be_bytes());
+        let contact = b"\x06nobody\x07invalid\0";
+        out.extend_from_slice(&(2 + contact.len() as u16 + 20).to_be_bytes());
+        out.extend_from_slice(&ASKED);
+        out.extend_from_slice(contact);
+        for number in [1, 3600, 1200, 604_800, ttl] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        self.end(out, request, [0, 1, 0]);
+    }
+
+    /// Records of the answer, the authority and the additional section.
+    pub fn records(&self, out: &mut Vec<u8>, request: &Request<'_>, sections: [&[Record]; 3]) {
+        self.begin(out, request);
+        let mut writer = Writer::new(out);
+        let mut counts = [0u16; 3];
+        for (section, count) in sections.into_iter().zip(&mut counts) {
+            for record in section {
+                if writer.record(record).is_none() {
+                    return self.with(rcode::SERVFAIL, self.ede).empty(out, request);
+                }
+                *count = count.saturating_add(1);
+            }
+        }
+        self.end(out, request, counts);
+    }
+
+    /// An answer that was kept; its TTLs say its age.
+    pub fn stored(&self, out: &mut Vec<u8>, request: &Request<'_>, stored: &Stored, age: Age) {
+        self.begin(out, request);
+        if out.len() + stored.records().len() > self.limit {
+            return self.truncated(out, request);
+        }
+        stored.append(out, age);
+        self.end(out, request, stored.counts());
+    }
+
+    /// All types of a name in few words (RFC 8482, section 4.2).
+    pub fn any(&self, out: &mut Vec<u8>, request: &Request<'_>) {
+        self.begin(out, request);
+        out.extend_from_slice(&ASKED);
+        out.extend_from_slice(&[0, rtype::HINFO as u8, 0, 1, 0, 0, 14, 16, 0, 9, 7]);
+        out.extend_from_slice(b"RFC8482\0");
+        self.end(out, request, [1, 0, 0]);
+    }
+}
+
+/// The answer to what could not be read: nothing but a header.
+pub fn header_only(out: &mut Vec<u8>, id: u16, flags: u16, rcode: u16) {
+    out.clear();
+    out.extend_from_slice(&id.to_be_bytes());
+    out.extend_from_slice(&(flag::QR | flags & (flag::OPCODE | flag::RD) | rcode & 0xf).to_be_bytes());
+    out.extend_from_slice(&[0; 8]);
+}

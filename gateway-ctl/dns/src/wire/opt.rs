@@ -1,0 +1,109 @@
+//! The pseudo record of EDNS (RFC 6891) in questions. Options that are not listed here are not passed on, so neither is a
+//! client subnet (RFC 7871).
+
+use super::u16_at;
+
+const KEEPALIVE: u16 = 11;
+const PADDING: u16 = 12;
+
+/// What a client says in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opt {
+    /// How much the client takes in one datagram, as it says.
+    pub payload: u16,
+    pub version: u8,
+    pub dnssec_ok: bool,
+    /// The client padded, so it wants padding (RFC 8467).
+    pub padding: bool,
+    /// The client keeps connections open (RFC 7828).
+    pub keepalive: bool,
+}
+
+impl Opt {
+    /// From class, TTL and data of the record; none when its options do not fit in it.
+    pub fn read(class: u16, ttl: u32, rdata: &[u8]) -> Option<Opt> {
+        let [_, version, flags, _] = ttl.to_be_bytes();
+        let mut opt = Opt { payload: class, version, dnssec_ok: flags & 0x80 != 0, ..Opt::default() };
+        for option in options(rdata) {
+            match option?.0 {
+                KEEPALIVE => opt.keepalive = true,
+                PADDING => opt.padding = true,
+                _ => {}
+            }
+        }
+        Some(opt)
+    }
+}
+
+/// Code and data of each option; none in place of what does not fit.
+pub fn options(rdata: &[u8]) -> impl Iterator<Item = Option<(u16, &[u8])>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at >= rdata.len() {
+            return None;
+        }
+        let option = u16_at(rdata, at).zip(u16_at(rdata, at + 2)).and_then(|(code, length)| {
+            rdata.get(at + 4..at + 4 + usize::from(length)).map(|data| (code, data))
+        });
+        at = option.map_or(rdata.len(), |(_, data)| at + 4 + data.len());
+        Some(option)
+    })
+}
+
+/// The extended error of an OPT record, the first of them: code and text.
+pub fn extended_error(rdata: &[u8]) -> Option<(u16, String)> {
+    let (_, data) = options(rdata).flatten().find(|(code, _)| *code == EDE)?;
+    Some((u16_at(data, 0)?, String::from_utf8_lossy(&data[2..]).into_owned()))
+}
+
+pub const EDE: u16 = 15;
+
+/// What is written in answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Written<'a> {
+    pub rcode: u16,
+    pub dnssec_ok: bool,
+    pub ede: Option<super::Ede<'a>>,
+    /// How long idle connections stay, in tenths of a second.
+    pub keepalive: Option<u16>,
+    /// The whole message is filled up to a multiple of this.
+    pub padding: Option<usize>,
+}
+
+/// Longest text of an extended error that is written.
+const TEXT: usize = 128;
+
+impl Written<'_> {
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let [high, _] = (self.rcode >> 4).to_be_bytes();
+        debug_assert_eq!(high, 0, "response codes have twelve bits");
+        out.extend_from_slice(&[0, 0, 41]);
+        out.extend_from_slice(&(super::PAYLOAD as u16).to_be_bytes());
+        out.extend_from_slice(&[(self.rcode >> 4) as u8, 0, if self.dnssec_ok { 0x80 } else { 0 }, 0]);
+        let length_at = out.len();
+        out.extend_from_slice(&[0, 0]);
+        if let Some(ede) = self.ede {
+            let text = cut(ede.text, TEXT);
+            out.extend_from_slice(&EDE.to_be_bytes());
+            out.extend_from_slice(&(2 + text.len() as u16).to_be_bytes());
+            out.extend_from_slice(&ede.code.to_be_bytes());
+            out.extend_from_slice(text.as_bytes());
+        }
+        if let Some(tenths) = self.keepalive {
+            out.extend_from_slice(&[0, KEEPALIVE as u8, 0, 2]);
+            out.extend_from_slice(&tenths.to_be_bytes());
+        }
+        if let Some(block) = self.padding {
+            let length = (out.len() + 4).next_multiple_of(block) - out.len() - 4;
+            out.extend_from_slice(&[0, PADDING as u8]);
+            out.extend_from_slice(&(length as u16).to_be_bytes());
+            out.resize(out.len() + length, 0);
+        }
+        let length = (out.len() - length_at - 2) as u16;
+        out[length_at..length_at + 2].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+fn cut(text: &str, length: usize) -> &str {
+    &text[..text.floor_char_boundary(length)]
+}

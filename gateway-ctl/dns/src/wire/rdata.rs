@@ -1,0 +1,82 @@
+//! Where names stand in the data of records: only they may hold pointers (RFC 3597, section 4).
+
+use super::name::NameBuf;
+use super::rtype;
+
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Fixed(usize),
+    Name,
+    /// A length, and as many bytes.
+    Text,
+    Rest,
+}
+
+const fn layout(rtype: u16) -> &'static [Part] {
+    use Part::{Fixed, Name, Rest, Text};
+    match rtype {
+        rtype::A => &[Fixed(4)],
+        rtype::AAAA => &[Fixed(16)],
+        // The others are MB, MG and MR.
+        rtype::NS | rtype::CNAME | rtype::PTR | rtype::DNAME | 7..=9 => &[Name],
+        rtype::SOA => &[Name, Name, Fixed(20)],
+        // AFSDB, RT and KX.
+        rtype::MX | 18 | 21 | 36 => &[Fixed(2), Name],
+        // MINFO and RP.
+        14 | 17 => &[Name, Name],
+        rtype::SRV => &[Fixed(6), Name],
+        // PX and NAPTR.
+        26 => &[Fixed(2), Name, Name],
+        35 => &[Fixed(4), Text, Text, Text, Name],
+        rtype::RRSIG => &[Fixed(18), Name, Rest],
+        rtype::NSEC => &[Name, Rest],
+        rtype::SVCB | rtype::HTTPS => &[Fixed(2), Name, Rest],
+        _ => &[Rest],
+    }
+}
+
+/// Whether names in the data may be written as pointers.
+pub const fn compressible(rtype: u16) -> bool {
+    matches!(rtype, rtype::NS | rtype::CNAME | rtype::PTR | rtype::SOA | rtype::MX)
+}
+
+/// The data without pointers; none when it is not what its type says.
+pub fn expand(message: &[u8], rtype: u16, data: std::ops::Range<usize>) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(data.len());
+    let mut at = data.start;
+    // What stands behind the data is not part of it; pointers lead to what is before.
+    let message = message.get(..data.end)?;
+    for part in layout(rtype) {
+        let end = match part {
+            Part::Fixed(length) => at + length,
+            Part::Text => at + 1 + usize::from(*message.get(at)?),
+            Part::Rest => data.end,
+            Part::Name => {
+                let (name, end) = NameBuf::expand(message, at)?;
+                out.extend_from_slice(name.wire());
+                at = end;
+                continue;
+            }
+        };
+        out.extend_from_slice(message.get(at..end)?);
+        at = end;
+    }
+    (at == data.end && out.len() <= usize::from(u16::MAX)).then_some(out)
+}
+
+/// Pieces of data without pointers: true for names.
+pub fn pieces(rtype: u16, data: &[u8]) -> Option<Vec<(bool, &[u8])>> {
+    let mut pieces = Vec::with_capacity(3);
+    let mut at = 0;
+    for part in layout(rtype) {
+        let (named, end) = match part {
+            Part::Fixed(length) => (false, at + length),
+            Part::Text => (false, at + 1 + usize::from(*data.get(at)?)),
+            Part::Rest => (false, data.len()),
+            Part::Name => (true, super::name::skip(data, at)?),
+        };
+        pieces.push((named, data.get(at..end)?));
+        at = end;
+    }
+    (at == data.len()).then_some(pieces)
+}
