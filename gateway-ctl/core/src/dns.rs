@@ -2,6 +2,7 @@
 
 pub mod decision;
 pub mod name;
+pub mod table;
 
 pub use decision::{Action, Asker, Because, Cause, Decision, Local, Question, Record};
 pub use name::{Name, NameRef};
