@@ -202,7 +202,7 @@ impl Shard {
 
 /// Ascends with the hash.
 fn home(word: u64, homes: u32) -> usize {
-    ((word >> 32) * u64::from(homes) >> 32) as usize
+    (((word >> 32) * u64::from(homes)) >> 32) as usize
 }
 
 /// What is known of one list in the table.

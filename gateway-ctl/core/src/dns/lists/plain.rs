@@ -1,0 +1,209 @@
+//! Lines of hosts files, of lists of names and of lists of addresses; what looks like a rule goes to adblock.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use gateway_model::domain::DomainName;
+use ipnet::IpNet;
+
+use super::{Into, adblock};
+use crate::dns::name::{MAX, Name, NameRef};
+use crate::dns::table::{Effect, Form};
+
+/// Names that every hosts file has for the machine itself.
+const OWN: &[&[u8]] = &[
+    b"localhost",
+    b"localhost.localdomain",
+    b"local",
+    b"broadcasthost",
+    b"ip6-localhost",
+    b"ip6-loopback",
+    b"ip6-localnet",
+    b"ip6-mcastprefix",
+    b"ip6-allnodes",
+    b"ip6-allrouters",
+    b"ip6-allhosts",
+    b"0.0.0.0",
+];
+
+/// A line without blanks around it.
+pub(super) fn line(line: &[u8], into: &mut Into) {
+    let Some(first) = line.first() else { return };
+    match first {
+        b'!' | b'[' | b';' => {}
+        b'#' if !is_cosmetic(line) => {}
+        b'@' | b'|' => adblock::rule(line, into),
+        b'/' if line.starts_with(b"//") => {}
+        _ => {
+            let word = word(line);
+            match null_or_address(word) {
+                Some(null) if word.len() < line.len() => hosts(null, &line[word.len()..], into),
+                Some(_) => into.ignore(Cow::Borrowed("an address without a name")),
+                None if word.len() < line.len() && !is_comment(&line[word.len()..]) => {
+                    adblock::rule(line, into);
+                }
+                None => alone(word, into),
+            }
+        }
+    }
+}
+
+/// Hiding rules of browsers begin like comments.
+fn is_cosmetic(line: &[u8]) -> bool {
+    [&b"##"[..], b"#@#", b"#?#", b"#$#"].iter().any(|mark| {
+        line.strip_prefix(*mark).is_some_and(|rest| !matches!(rest.first(), None | Some(b' ' | b'#' | b'\t')))
+    })
+}
+
+fn word(line: &[u8]) -> &[u8] {
+    &line[..line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len())]
+}
+
+fn is_comment(rest: &[u8]) -> bool {
+    matches!(rest.trim_ascii_start().first(), None | Some(b'#' | b'!' | b';'))
+}
+
+/// Whether an address stands for "nowhere"; none if the word is no address.
+fn null_or_address(word: &[u8]) -> Option<bool> {
+    match word {
+        b"0.0.0.0" | b"127.0.0.1" | b"::" | b"::1" | b"0" => Some(true),
+        // An address begins with a digit or has a colon.
+        _ if !word.first().is_some_and(u8::is_ascii_hexdigit) && !word.contains(&b':') => None,
+        _ => {
+            let word = std::str::from_utf8(word).ok()?;
+            // Behind a zone id of the interface stands nothing that matters here.
+            let address: IpAddr = word.split('%').next().unwrap_or(word).parse().ok()?;
+            Some(address.is_unspecified() || address.is_loopback())
+        }
+    }
+}
+
+fn hosts(null: bool, rest: &[u8], into: &mut Into) {
+    for name in rest.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()) {
+        if name[0] == b'#' {
+            return;
+        }
+        if OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            continue;
+        }
+        if !null {
+            into.ignore(Cow::Borrowed("the line gives a name an address, which lists may not"));
+            continue;
+        }
+        let mut room = [0; MAX];
+        take(read(name, &mut room), Form::Itself, into);
+    }
+}
+
+/// One name, perhaps with `*.` or a dot before it: with all below it.
+fn alone(word: &[u8], into: &mut Into) {
+    let name = word.strip_prefix(b"*.").or_else(|| word.strip_prefix(b".")).unwrap_or(word);
+    let mut room = [0; MAX];
+    match read(name, &mut room) {
+        Err(_) if name.len() == word.len() => adblock::rule(word, into),
+        read => take(read, Form::Both, into),
+    }
+}
+
+fn take(read: Result<Text<'_>, Cow<'static, str>>, form: Form, into: &mut Into) {
+    match read {
+        Ok(name) if name.as_ref().parent().is_none_or(NameRef::is_root) => {
+            into.ignore(Cow::Borrowed("a whole top-level domain; as ||name^ it would be taken"));
+        }
+        Ok(name) => {
+            into.names.add(name.as_ref(), form, Effect::Block);
+            into.report.taken += 1;
+        }
+        Err(reason) => into.ignore(reason),
+    }
+}
+
+/// A name read from a text: in the room that was given, or, where it is international, of its own.
+pub(super) enum Text<'a> {
+    Plain(NameRef<'a>),
+    International(Name),
+}
+
+impl Text<'_> {
+    pub(super) fn as_ref(&self) -> NameRef<'_> {
+        match self {
+            Text::Plain(name) => *name,
+            Text::International(name) => name.as_ref(),
+        }
+    }
+}
+
+/// Reads a name without an allocation. What the DNS carries is taken, whether or not it is a name of a host.
+pub(super) fn read<'a>(text: &[u8], room: &'a mut [u8; MAX]) -> Result<Text<'a>, Cow<'static, str>> {
+    let text = text.strip_suffix(b".").unwrap_or(text);
+    if text.len() > MAX - 2 || text.is_empty() {
+        return if text.is_ascii() {
+            Err(Cow::Borrowed("a name has 1 to 253 characters"))
+        } else {
+            international(text)
+        };
+    }
+    let (mut length_at, mut at, mut numeric) = (0, 1, true);
+    for byte in text {
+        let byte = byte.to_ascii_lowercase();
+        match byte {
+            b'.' => {
+                end_label(room, length_at, at)?;
+                (length_at, numeric) = (at, true);
+            }
+            b'a'..=b'z' | b'-' | b'_' => {
+                room[at] = byte;
+                numeric = false;
+            }
+            b'0'..=b'9' => room[at] = byte,
+            0x80.. => return international(text),
+            _ => {
+                return Err(Cow::Borrowed(
+                    "not a name: it has other characters than letters, digits, - and _",
+                ));
+            }
+        }
+        at += 1;
+    }
+    end_label(room, length_at, at)?;
+    if numeric {
+        return Err(Cow::Borrowed("not a name: its last part is a number"));
+    }
+    room[at] = 0;
+    NameRef::new(&room[..=at]).map(Text::Plain).ok_or(Cow::Borrowed("not a name"))
+}
+
+fn end_label(room: &mut [u8; MAX], length_at: usize, at: usize) -> Result<(), Cow<'static, str>> {
+    match at - length_at - 1 {
+        0 => Err(Cow::Borrowed("not a name: a part of it is empty")),
+        length @ 1..=63 => {
+            // At most 63.
+            room[length_at] = length as u8;
+            Ok(())
+        }
+        _ => Err(Cow::Borrowed("not a name: a part of it has more than 63 characters")),
+    }
+}
+
+fn international<'a>(text: &[u8]) -> Result<Text<'a>, Cow<'static, str>> {
+    let text = std::str::from_utf8(text).map_err(|_| Cow::Borrowed("not a name: it is not UTF-8"))?;
+    match DomainName::parse(text) {
+        Ok(name) => Ok(Text::International(Name::from(&name))),
+        Err(error) => Err(format!("not a name: {error}").into()),
+    }
+}
+
+/// A line of a list of addresses.
+pub(super) fn net(line: &[u8], into: &mut Into) {
+    let end = line.iter().position(|b| b.is_ascii_whitespace() || matches!(b, b'#' | b';' | b','));
+    let word = &line[..end.unwrap_or(line.len())];
+    if word.is_empty() || word.starts_with(b"//") || word.starts_with(b"!") {
+        return;
+    }
+    let text = std::str::from_utf8(word).unwrap_or_default();
+    let parsed = text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+    match parsed {
+        Some(net) => into.net(net, Effect::Block),
+        None => into.ignore(Cow::Borrowed("neither an address nor a network such as 192.0.2.0/24")),
+    }
+}

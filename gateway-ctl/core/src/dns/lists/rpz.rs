@@ -1,0 +1,208 @@
+//! Response policy zones in the text form of zone files.
+//!
+//! Understood are triggers by name and by address of the answer (`rpz-ip`), and the actions NXDOMAIN (`CNAME .`),
+//! NODATA (`CNAME *.`), `rpz-passthru`, `rpz-drop`, and local data of the types A, AAAA and CNAME. Triggers by client
+//! and by name server are not.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+use super::{Answer, Into, Says, plain};
+use crate::dns::name::MAX;
+use crate::dns::table::{Effect, Form};
+
+/// What lines of a zone depend on of those before them.
+#[derive(Debug, Default)]
+pub(super) struct Zone {
+    /// Lower case, without the last dot; empty if it is not known.
+    origin: String,
+    apex: String,
+    /// Of the record before, relative to the zone.
+    owner: String,
+    /// Within the brackets of a record that takes several lines.
+    continued: bool,
+}
+
+impl Zone {
+    pub(super) fn line(&mut self, line: &[u8], into: &mut Into) {
+        let Ok(text) = std::str::from_utf8(line) else {
+            return into.ignore(Cow::Borrowed("the line is not UTF-8"));
+        };
+        let text = text.split(';').next().unwrap_or_default().trim_end();
+        if self.continued {
+            self.continued = !text.contains(')');
+            return;
+        }
+        let mut words = text.split_ascii_whitespace();
+        let Some(first) = words.next() else { return };
+        if let Some(directive) = first.strip_prefix('$') {
+            match (directive.to_ascii_uppercase().as_str(), words.next()) {
+                ("ORIGIN", Some(name)) => self.origin = self.full(name),
+                ("TTL", _) => {}
+                _ => into.ignore(Cow::Borrowed("only $ORIGIN and $TTL are known")),
+            }
+            return;
+        }
+        let named = !text.starts_with([' ', '\t']);
+        if !named {
+            words = text.split_ascii_whitespace();
+        }
+        let is_class = |word: &str| ["IN", "CH", "HS"].iter().any(|class| word.eq_ignore_ascii_case(class));
+        let is_ttl = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+        let record_type = words.find(|word| !is_class(word) && !is_ttl(word)).unwrap_or_default();
+        let record_type = record_type.to_ascii_uppercase();
+        let data = words.next().unwrap_or_default();
+        self.continued = text.contains('(') && !text.contains(')');
+        if record_type == "SOA" {
+            if named {
+                self.apex = self.full(first);
+                self.owner.clear();
+            }
+            return;
+        }
+        if named {
+            match self.relative(first) {
+                Some(owner) => self.owner = owner,
+                None => {
+                    self.owner.clear();
+                    return into.ignore(Cow::Borrowed("the name is not within the zone"));
+                }
+            }
+        }
+        match record_type.as_str() {
+            // The servers of the zone itself.
+            "NS" | "DNSKEY" | "RRSIG" | "NSEC" if self.owner.is_empty() => {}
+            _ if self.owner.is_empty() => into.ignore(Cow::Borrowed("a record without a name")),
+            "CNAME" | "A" | "AAAA" => self.record(&record_type, data, into),
+            _ => into.ignore(format!("local data of the type {record_type:.16} is not understood").into()),
+        }
+    }
+
+    /// The whole name, lower case, without the last dot.
+    fn full(&self, name: &str) -> String {
+        let lower = name.to_ascii_lowercase();
+        match lower.strip_suffix('.') {
+            Some(whole) => whole.to_owned(),
+            None if lower == "@" => self.origin.clone(),
+            None if self.origin.is_empty() => lower,
+            None => format!("{lower}.{}", self.origin),
+        }
+    }
+
+    /// Relative to the zone; empty for the zone itself, none for what lies outside.
+    fn relative(&self, name: &str) -> Option<String> {
+        // Where nothing says what the zone is, names are relative to it already.
+        if !name.ends_with('.') && name != "@" && (self.origin.is_empty() || self.origin == self.apex) {
+            return Some(name.to_ascii_lowercase());
+        }
+        let full = self.full(name);
+        if full == self.apex {
+            return Some(String::new());
+        }
+        if self.apex.is_empty() {
+            return Some(full);
+        }
+        let front = full.strip_suffix(self.apex.as_str())?;
+        front.strip_suffix('.').map(str::to_owned)
+    }
+
+    fn record(&self, record_type: &str, data: &str, into: &mut Into) {
+        let owner = self.owner.as_str();
+        for trigger in ["rpz-client-ip", "rpz-nsip", "rpz-nsdname"] {
+            if owner == trigger || owner.ends_with(trigger) {
+                return into.ignore(format!("triggers of the kind {trigger} are not understood").into());
+            }
+        }
+        let says = match says(record_type, data, owner) {
+            Ok(says) => says,
+            Err(reason) => return into.ignore(reason),
+        };
+        if let Some(net) = owner.strip_suffix(".rpz-ip") {
+            return match (net_of(net), says) {
+                (Some(net), Data::Effect(effect)) => into.net(net, effect),
+                (Some(_), Data::Answer(_)) => {
+                    into.ignore(Cow::Borrowed("local data for addresses of answers is not understood"));
+                }
+                (None, _) => into.ignore(Cow::Borrowed("not a network such as 24.0.2.0.192.rpz-ip")),
+            };
+        }
+        let (form, name) = match owner.strip_prefix("*.") {
+            Some(rest) => (Form::Below, rest),
+            None => (Form::Itself, owner),
+        };
+        let mut room = [0; MAX];
+        match (plain::read(name.as_bytes(), &mut room), says) {
+            (Err(reason), _) => into.ignore(reason),
+            (Ok(name), Data::Effect(effect)) => {
+                into.names.add(name.as_ref(), form, effect);
+                into.report.taken += 1;
+            }
+            (Ok(name), Data::Answer(answer)) => {
+                let text = format!("{owner} {record_type} {data}");
+                into.rule(&text, Says::Answer { name: name.as_ref().to_owned(), form, answer });
+            }
+        }
+    }
+}
+
+enum Data {
+    Effect(Effect),
+    Answer(Answer),
+}
+
+fn says(record_type: &str, data: &str, owner: &str) -> Result<Data, Cow<'static, str>> {
+    if record_type != "CNAME" {
+        let address: Option<IpAddr> = match record_type {
+            "A" => data.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+            _ => data.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        };
+        return match address {
+            Some(address) if address.is_unspecified() || address.is_loopback() => {
+                Ok(Data::Effect(Effect::Block))
+            }
+            Some(address) => Ok(Data::Answer(Answer::Address(address))),
+            None => Err(format!("not an address of the type {record_type}").into()),
+        };
+    }
+    let target = data.to_ascii_lowercase();
+    let bare = target.strip_suffix('.').unwrap_or(&target);
+    match bare {
+        "" if target == "." => Ok(Data::Effect(Effect::Nxdomain)),
+        "*" => Ok(Data::Effect(Effect::NoData)),
+        "rpz-passthru" => Ok(Data::Effect(Effect::Allow)),
+        "rpz-drop" => Ok(Data::Effect(Effect::Refuse)),
+        "rpz-tcp-only" => Err(Cow::Borrowed("rpz-tcp-only is not understood")),
+        // How passing was written before there was a word for it.
+        same if same == owner => Ok(Data::Effect(Effect::Allow)),
+        _ => {
+            let mut room = [0; MAX];
+            let name = plain::read(bare.as_bytes(), &mut room)?;
+            Ok(Data::Answer(Answer::Name(name.as_ref().to_owned())))
+        }
+    }
+}
+
+/// `24.0.2.0.192` is 192.0.2.0/24, `48.zz.1.db8.2001` is 2001:db8:1::/48.
+fn net_of(text: &str) -> Option<IpNet> {
+    let (length, rest) = text.split_once('.')?;
+    let length: u8 = length.parse().ok()?;
+    let parts: Vec<&str> = rest.rsplit('.').collect();
+    let octets: Option<Vec<u8>> = parts.iter().map(|part| part.parse().ok()).collect();
+    let address: IpAddr = match octets.as_deref() {
+        Some(&[a, b, c, d]) if length <= 32 => Ipv4Addr::new(a, b, c, d).into(),
+        _ => {
+            let text = parts.join(":").replace("zz", "");
+            // At either end the two colons are written out.
+            let text = match (text.starts_with(':'), text.ends_with(':')) {
+                (true, true) => "::".to_owned(),
+                (true, false) => format!(":{text}"),
+                (false, true) => format!("{text}:"),
+                (false, false) => text,
+            };
+            text.parse::<Ipv6Addr>().ok()?.into()
+        }
+    };
+    Some(IpNet::new(address, length).ok()?.trunc())
+}
