@@ -5,4 +5,5 @@
 
 pub mod cache;
 pub mod seam;
+pub mod upstream;
 pub mod wire;

@@ -1,0 +1,33 @@
+//! The asking half of the resolver: upstreams, the ways to them, and which one is asked.
+//!
+//! [`Plan`] says which upstreams there are for which names, [`Upstreams`] asks them. Each upstream by each path is a
+//! line of its own, with its own connections, health and TLS sessions: nothing is shared between ways.
+
+mod channel;
+mod choice;
+mod context;
+mod datagram;
+mod error;
+mod health;
+mod https;
+mod known;
+mod line;
+mod lookup;
+pub mod message;
+mod path;
+mod pipe;
+mod plan;
+mod race;
+mod set;
+mod socks;
+mod status;
+
+pub use context::{Event, Tls};
+pub use error::Error;
+pub use path::{Path, Proxy, Sockets, System};
+pub use plan::{Given, Group, Place, Plan, Server};
+pub use set::Upstreams;
+pub use status::UpstreamStatus;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! How one upstream does by one path: how fast it answers, and whether it does at all.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::error::Error;
+
+/// So many failures in a row, and it is left out.
+const DEAD_AFTER: u32 = 3;
+/// The first wait before it is tried again; each is twice the one before.
+const FIRST_PROBE: Duration = Duration::from_secs(1);
+const LAST_PROBE: Duration = Duration::from_secs(60);
+/// Waits for answers of servers that were never measured.
+const UNKNOWN: Duration = Duration::from_millis(400);
+
+#[derive(Debug, Default)]
+pub struct Health(Mutex<Known>);
+
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Smoothed as RFC 6298 does it, in microseconds.
+    rtt: Option<(f64, f64)>,
+    queries: u64,
+    failures: u64,
+    in_a_row: u32,
+    dead: bool,
+    last_error: Option<String>,
+}
+
+/// What is shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    pub rtt: Option<Duration>,
+    pub queries: u64,
+    pub failures: u64,
+    pub dead: bool,
+    pub last_error: Option<String>,
+}
+
+/// What an outcome changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    None,
+    Died,
+    Revived,
+}
+
+impl Health {
+    pub fn answered(&self, after: Duration) -> Change {
+        let mut known = self.known();
+        known.queries += 1;
+        known.in_a_row = 0;
+        let sample = after.as_secs_f64() * 1e6;
+        known.rtt = Some(match known.rtt {
+            None => (sample, sample / 2.0),
+            Some((rtt, variation)) => {
+                (rtt + (sample - rtt) / 8.0, variation + ((sample - rtt).abs() - variation) / 4.0)
+            }
+        });
+        if std::mem::take(&mut known.dead) { Change::Revived } else { Change::None }
+    }
+
+    pub fn failed(&self, error: &Error) -> Change {
+        let mut known = self.known();
+        known.queries += 1;
+        known.failures += 1;
+        known.in_a_row = known.in_a_row.saturating_add(1);
+        known.last_error = Some(error.to_string());
+        let died = !known.dead && known.in_a_row >= DEAD_AFTER;
+        known.dead |= died;
+        if died { Change::Died } else { Change::None }
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.known().dead
+    }
+
+    /// Smoothed time to an answer.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.known().rtt.map(|(rtt, _)| micros(rtt))
+    }
+
+    /// An answer that takes longer is unusual: time to ask somebody else as well.
+    pub fn patience(&self) -> Duration {
+        let usual = self.known().rtt.map_or(UNKNOWN, |(rtt, variation)| micros(rtt * 1.5 + variation * 4.0));
+        usual.clamp(Duration::from_millis(100), Duration::from_millis(1000))
+    }
+
+    /// So long is waited for one answer.
+    pub fn timeout(&self) -> Duration {
+        let usual = self.known().rtt.map_or(Duration::ZERO, |(rtt, variation)| micros(rtt + variation * 4.0));
+        (Duration::from_millis(1500) + usual).min(Duration::from_secs(3))
+    }
+
+    pub fn figures(&self) -> Figures {
+        let known = self.known();
+        Figures {
+            rtt: known.rtt.map(|(rtt, _)| micros(rtt)),
+            queries: known.queries,
+            failures: known.failures,
+            dead: known.dead,
+            last_error: known.last_error.clone(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn micros(value: f64) -> Duration {
+    Duration::from_micros(value.max(0.0) as u64)
+}
+
+/// The wait before the `attempt`th probe, up to a quarter shorter or longer by `jitter`.
+pub fn probe_after(attempt: u32, jitter: u8) -> Duration {
+    let plain = FIRST_PROBE.saturating_mul(1 << attempt.min(6)).min(LAST_PROBE);
+    plain * 3 / 4 + plain * u32::from(jitter) / (2 * 255)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_failures_in_a_row_kill_and_one_answer_revives() {
+        let health = Health::default();
+        let fail = || health.failed(&Error::Timeout);
+        assert_eq!([fail(), fail()], [Change::None; 2]);
+        assert_eq!(health.answered(Duration::from_millis(10)), Change::None);
+        assert_eq!(
+            [fail(), fail(), fail(), fail()],
+            [Change::None, Change::None, Change::Died, Change::None]
+        );
+        assert!(health.is_dead());
+        assert_eq!(health.answered(Duration::from_millis(10)), Change::Revived);
+        let figures = health.figures();
+        assert_eq!((figures.queries, figures.failures, figures.dead), (8, 6, false));
+        assert_eq!(figures.last_error.as_deref(), Some("no answer in time"));
+    }
+
+    #[test]
+    fn time_to_an_answer_is_smoothed_and_sets_how_long_is_waited() {
+        let health = Health::default();
+        assert_eq!(health.patience(), UNKNOWN);
+        health.answered(Duration::from_millis(80));
+        assert_eq!(health.rtt(), Some(Duration::from_millis(80)));
+        for _ in 0..50 {
+            health.answered(Duration::from_millis(20));
+        }
+        let rtt = health.rtt().unwrap();
+        assert!((20..25).contains(&rtt.as_millis()), "{rtt:?}");
+        assert_eq!(health.patience(), Duration::from_millis(100));
+        assert!(health.timeout() > Duration::from_millis(1500) && health.timeout() < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn probes_become_rarer_and_are_jittered() {
+        let waits: Vec<u64> = (0..9).map(|attempt| probe_after(attempt, 0).as_millis() as u64).collect();
+        assert_eq!(waits, [750, 1500, 3000, 6000, 12_000, 24_000, 45_000, 45_000, 45_000]);
+        assert_eq!(probe_after(0, 255), Duration::from_millis(1250));
+    }
+}

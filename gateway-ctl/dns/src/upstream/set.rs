@@ -1,0 +1,240 @@
+//! The upstreams that are in use, and how a question comes to one of them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use gateway_core::dns::{Name, NameRef};
+use gateway_model::settings::groups::{DnsRotation, RotationMode};
+use tokio::time::Instant;
+
+use super::choice::{Candidate, Turn, order, scramble};
+use super::context::{Context, Event, Tls};
+use super::error::random;
+use super::health::Figures;
+use super::line::{Answer, Line};
+use super::message::Asked;
+use super::path::{Path, Sockets};
+use super::plan::{Group, Plan, Server};
+use super::race::{self, DEADLINE};
+use super::status::UpstreamStatus;
+use crate::seam::{Ask, Failure, Query, Reply, Route};
+
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
+
+/// Asks upstreams.
+pub struct Upstreams {
+    context: Arc<Context>,
+    set: ArcSwap<Set>,
+}
+
+struct Set {
+    groups: Vec<Arc<Standing>>,
+    by_domain: hashbrown::HashMap<Name, usize>,
+}
+
+/// A group of the plan and what became of it.
+pub(super) struct Standing {
+    pub(super) group: Group,
+    servers: Vec<Arc<Stand>>,
+    rotation: DnsRotation,
+    context: Arc<Context>,
+    since: Instant,
+    turns: AtomicUsize,
+}
+
+/// An upstream with its lines.
+struct Stand {
+    server: Arc<Server>,
+    key: u64,
+    lines: Mutex<HashMap<Path, Arc<Line>>>,
+}
+
+/// An answer and who gave it.
+pub(super) struct Told {
+    pub answer: Answer,
+    pub upstream: Arc<str>,
+}
+
+impl Upstreams {
+    pub fn new(
+        plan: Plan,
+        sockets: impl Sockets,
+        tls: impl Tls,
+        tell: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Upstreams {
+        let context =
+            Arc::new(Context { sockets: Box::new(sockets), tls: Box::new(tls), tell: Box::new(tell) });
+        let set = ArcSwap::from_pointee(Set::of(plan, &context, &[]));
+        Upstreams { context, set }
+    }
+
+    /// Asks these from now on, and forgets paths that were not used for long. Questions on their way are not disturbed; upstreams that stay keep connections and health.
+    pub fn replace(&self, plan: Plan) {
+        self.set.rcu(|before| Set::of(plan.clone(), &self.context, &before.groups));
+        for stand in self.set.load().groups.iter().flat_map(|group| &group.servers) {
+            stand.lines().retain(|_, line| line.unwanted() < FORGOTTEN_AFTER);
+        }
+    }
+
+    /// Every upstream, by every path it was asked by; those never asked by their own.
+    pub fn status(&self) -> Vec<UpstreamStatus> {
+        let set = self.set.load();
+        let mut shown = Vec::new();
+        for group in &set.groups {
+            for stand in &group.servers {
+                let mut lines: Vec<Arc<Line>> = stand.lines().values().cloned().collect();
+                lines
+                    .sort_by_key(|line| (line.path.mark, line.path.proxy.as_ref().map(|proxy| proxy.server)));
+                if lines.is_empty() {
+                    shown.push(UpstreamStatus::of(&stand.server, &group.group.egress, &Figures::default()));
+                }
+                shown.extend(lines.iter().map(|line| {
+                    UpstreamStatus::of(&line.server, &group.egress(&line.path), &line.health.figures())
+                }));
+            }
+        }
+        shown
+    }
+
+    async fn answer(&self, query: Query) -> Result<Reply, Failure> {
+        let began = Instant::now();
+        let group = self.set.load().find(query.name.as_ref()).ok_or(Failure::NoUpstream)?;
+        let asked = Asked {
+            name: query.name,
+            qtype: query.qtype,
+            recursion: group.group.recursion,
+            dnssec_ok: query.dnssec_ok,
+            checking_disabled: query.checking_disabled,
+        };
+        let told = group.ask(&query.way.route, query.client, asked, began + DEADLINE).await?;
+        let (message, _, _) = told.answer;
+        Ok(Reply {
+            message: Bytes::from(message),
+            upstream: told.upstream,
+            elapsed: began.elapsed(),
+            forwarder: group.group.forwarder,
+            secure: None,
+        })
+    }
+}
+
+impl Ask for Upstreams {
+    fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
+        self.answer(query)
+    }
+}
+
+impl Set {
+    fn of(plan: Plan, context: &Arc<Context>, before: &[Arc<Standing>]) -> Set {
+        let by_domain = plan.domains();
+        let known = || before.iter().flat_map(|standing| &standing.servers);
+        let rotation = plan.rotation;
+        let groups = plan.groups.into_iter().map(|mut group| {
+            let servers = std::mem::take(&mut group.servers).into_iter().map(|server| {
+                let same = known().find(|stand| *stand.server == server);
+                same.cloned().unwrap_or_else(|| Arc::new(Stand::new(server)))
+            });
+            let servers: Vec<Arc<Stand>> = servers.collect();
+            Arc::new(Standing {
+                group,
+                servers,
+                rotation: rotation.clone(),
+                context: context.clone(),
+                since: Instant::now(),
+                turns: AtomicUsize::new(0),
+            })
+        });
+        Set { groups: groups.collect(), by_domain }
+    }
+
+    /// The group with the longest domain that the name is within.
+    fn find(&self, name: NameRef<'_>) -> Option<Arc<Standing>> {
+        let index = name.suffixes().find_map(|suffix| self.by_domain.get(&suffix.to_owned()))?;
+        self.groups.get(*index).cloned()
+    }
+}
+
+impl Stand {
+    fn new(server: Server) -> Stand {
+        let key = random::<8>().map_or(0, u64::from_ne_bytes);
+        Stand { server: Arc::new(server), key, lines: Mutex::default() }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, HashMap<Path, Arc<Line>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Standing {
+    /// One question, by the route of the one who asks, or the group's own where that is the default one.
+    pub(super) async fn ask(
+        &self,
+        route: &Route,
+        client: u64,
+        asked: Asked,
+        until: Instant,
+    ) -> Result<Told, Failure> {
+        let route = match route {
+            Route::Default => &self.group.route,
+            other => other,
+        };
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        let path = Path::of(route, turn).map_err(Failure::Blocked)?;
+        let lines = self.choose(&path, client, turn as u64)?;
+        let wide = self.rotation.mode == RotationMode::Parallel;
+        let (answer, line) = race::ask(lines, Arc::new(asked), wide, until).await?;
+        Ok(Told { answer, upstream: line.server.shown.clone() })
+    }
+
+    /// The lines by this path, in the order in which they are asked.
+    fn choose(&self, path: &Path, client: u64, turn: u64) -> Result<Vec<Arc<Line>>, Failure> {
+        let lines: Vec<Arc<Line>> = self.servers.iter().map(|stand| self.line(stand, path.clone())).collect();
+        if lines.len() < 2 {
+            return Ok(lines);
+        }
+        let candidates: Vec<Candidate> = lines
+            .iter()
+            .zip(&self.servers)
+            .map(|(line, stand)| Candidate {
+                key: stand.key,
+                dead: line.health.is_dead(),
+                rtt: line.health.rtt(),
+            })
+            .collect();
+        let (count, random) = match self.rotation.interval_sec {
+            0 => (turn, u64::from_ne_bytes(random().map_err(|e| Failure::Failed(e.to_string()))?)),
+            interval => {
+                let count = self.since.elapsed().as_secs() / interval;
+                (count, scramble(self.servers[0].key ^ count))
+            }
+        };
+        let client = self.rotation.sticky_per_device.then_some(client);
+        let order = order(&candidates, Turn { mode: self.rotation.mode, client, count, random });
+        Ok(order.into_iter().map(|index| lines[index].clone()).collect())
+    }
+
+    fn line(&self, stand: &Stand, path: Path) -> Arc<Line> {
+        let mut lines = stand.lines();
+        let made = || {
+            let egress = self.egress(&path);
+            Line::new(stand.server.clone(), path.clone(), egress, self.context.clone())
+        };
+        let line = lines.entry(path.clone()).or_insert_with(made).clone();
+        line.touch();
+        line
+    }
+
+    /// What is shown for a path: the group's own egress, or what sets the path apart.
+    fn egress(&self, path: &Path) -> Arc<str> {
+        let own = (0..8).any(|turn| Path::of(&self.group.route, turn).is_ok_and(|own| own == *path));
+        match (&path.proxy, own) {
+            (_, true) => self.group.egress.clone(),
+            (Some(proxy), _) => format!("proxy {}", proxy.server).into(),
+            (None, _) => format!("mark {:#x}", path.mark).into(),
+        }
+    }
+}

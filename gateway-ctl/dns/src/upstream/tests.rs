@@ -1,0 +1,145 @@
+//! Against real servers on loopback.
+
+mod plain;
+mod server;
+mod ways;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use gateway_core::dns::Name;
+use gateway_model::domain::DomainName;
+use gateway_model::settings::groups::{DnsRotation, RotationMode};
+use gateway_model::upstream::DnsProtocol;
+use tokio::net::{TcpStream, UdpSocket};
+
+use super::*;
+use crate::seam::{Ask, Failure, Query, Reply, Route, Way};
+
+/// Far beyond what anything takes here.
+const LONG: Duration = Duration::from_secs(20);
+
+/// The system's sockets without marks; what was asked for is kept.
+#[derive(Clone, Default)]
+struct Seen {
+    sockets: Arc<Mutex<Vec<(SocketAddr, u32)>>>,
+    /// Ports that tests cannot have lead to those they have.
+    instead: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
+}
+
+impl Seen {
+    fn note(&self, to: SocketAddr, mark: u32) -> SocketAddr {
+        self.sockets.lock().unwrap().push((to, mark));
+        self.instead.lock().unwrap().get(&to).copied().unwrap_or(to)
+    }
+
+    fn marks(&self) -> Vec<u32> {
+        self.sockets.lock().unwrap().iter().map(|(_, mark)| *mark).collect()
+    }
+
+    fn peers(&self) -> Vec<SocketAddr> {
+        self.sockets.lock().unwrap().iter().map(|(to, _)| *to).collect()
+    }
+}
+
+impl Sockets for Seen {
+    fn datagrams(&self, to: SocketAddr, mark: u32) -> io::Result<UdpSocket> {
+        System.datagrams(self.note(to, mark), 0)
+    }
+
+    fn connect(&self, to: SocketAddr, mark: u32) -> BoxFuture<'static, io::Result<TcpStream>> {
+        System.connect(self.note(to, mark), 0)
+    }
+}
+
+/// Upstreams with everything around them that a test may want to look at.
+struct Bench {
+    upstreams: Arc<Upstreams>,
+    seen: Seen,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+fn no_tls() -> Result<Arc<rustls::ClientConfig>, String> {
+    Err("no TLS here".into())
+}
+
+impl Bench {
+    fn new(plan: Plan) -> Bench {
+        Bench::with(plan, no_tls)
+    }
+
+    fn with(plan: Plan, tls: impl Tls) -> Bench {
+        let (seen, events) = (Seen::default(), Arc::<Mutex<Vec<Event>>>::default());
+        let told = events.clone();
+        let tell = move |event| told.lock().unwrap().push(event);
+        Bench { upstreams: Arc::new(Upstreams::new(plan, seen.clone(), tls, tell)), seen, events }
+    }
+
+    async fn ask(&self, name: &str) -> Result<Reply, Failure> {
+        self.ask_by(Route::Default, name).await
+    }
+
+    async fn ask_by(&self, route: Route, name: &str) -> Result<Reply, Failure> {
+        self.upstreams.ask(query(route, name)).await
+    }
+}
+
+fn query(route: Route, name: &str) -> Query {
+    Query {
+        way: Arc::new(Way { partition: 0, route }),
+        client: 1,
+        name: Name::from(&DomainName::parse(name).unwrap()),
+        qtype: 1,
+        dnssec_ok: false,
+        checking_disabled: false,
+    }
+}
+
+fn upstream(protocol: DnsProtocol, at: SocketAddr) -> Server {
+    let certificate = protocol.is_encrypted().then(|| "dns.test".to_owned());
+    let path = if protocol == DnsProtocol::Https { "/dns-query".to_owned() } else { String::new() };
+    Server {
+        shown: at.to_string().into(),
+        protocol,
+        place: Place::Address(at),
+        certificate,
+        path,
+        bootstrap: Vec::new(),
+    }
+}
+
+fn udp(at: SocketAddr) -> Server {
+    upstream(DnsProtocol::Udp, at)
+}
+
+/// One group for all names.
+fn plan(mode: RotationMode, servers: Vec<Server>) -> Plan {
+    let mut plan = Plan::of_backend(SocketAddr::from(([127, 0, 0, 1], 53)));
+    plan.rotation = DnsRotation { mode, ..DnsRotation::default() };
+    plan.groups[0].servers = servers;
+    plan
+}
+
+fn sequential(servers: Vec<Server>) -> Plan {
+    plan(RotationMode::Sequential, servers)
+}
+
+/// The address in the first record of an answer.
+fn address(reply: &Reply) -> String {
+    let message = hickory_proto::op::Message::from_vec(&reply.message).unwrap();
+    message.answers[0].data.to_string()
+}
+
+/// Waits until something is so.
+async fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let waiting = async {
+        while !so() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
+}

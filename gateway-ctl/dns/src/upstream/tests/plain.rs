@@ -1,0 +1,246 @@
+//! UDP and TCP: what is believed, and what is done when nothing comes.
+
+use super::server::{Act, Came, Server};
+use super::*;
+
+async fn fine(last: u8) -> Server {
+    Server::new(move |came: &Came| Act::Say(came.address(last))).await
+}
+
+#[tokio::test]
+async fn a_question_is_answered_in_small_letters_from_a_fresh_port_and_id() {
+    let server = fine(1).await;
+    let bench = Bench::new(sequential(vec![udp(server.at)]));
+    for _ in 0..20 {
+        let reply = bench.ask("www.a-rather-long-name.example").await.unwrap();
+        assert_eq!(
+            (address(&reply).as_str(), reply.upstream.as_ref()),
+            ("192.0.2.1", server.at.to_string().as_str())
+        );
+        assert_eq!(&reply.message[12..16], b"\x03www");
+        assert_eq!(reply.message[12..].iter().filter(|byte| byte.is_ascii_uppercase()).count(), 0);
+    }
+    let came = server.came.lock().unwrap();
+    let distinct =
+        |of: &dyn Fn(&Came) -> Vec<u8>| came.iter().map(of).collect::<std::collections::BTreeSet<_>>().len();
+    assert!(distinct(&|came| came.message[..2].to_vec()) >= 19, "ids");
+    assert!(distinct(&|came| came.message[12..40].to_vec()) >= 15, "letters");
+    drop(came);
+    let status = &bench.upstreams.status()[0];
+    assert_eq!((status.ok, status.queries, status.failures, status.protocol.as_str()), (true, 20, 0, "udp"));
+    assert!(status.rtt_ms.is_some());
+}
+
+#[tokio::test]
+async fn what_is_forged_is_not_believed() {
+    let forged = |came: &Came| {
+        let (mut other_id, mut other_name, mut other_type) =
+            (came.address(66), came.address(66), came.address(66));
+        other_id[1] ^= 1;
+        other_name[13] ^= 2;
+        let end = 12 + super::super::message::question_of(&came.message).unwrap().len();
+        other_type[end - 3] = 28;
+        let mut a_question = came.address(66);
+        a_question[2] &= 0x7f;
+        let garbage = vec![0xff; 40];
+        let mut cut = came.address(66);
+        cut.truncate(30);
+        vec![other_id, other_name, other_type, a_question, garbage, cut, Vec::new(), came.address(1)]
+    };
+    let server = Server::new(move |came: &Came| Act::SayAll(forged(came))).await;
+    let elsewhere = Server::new(|came: &Came| Act::FromElsewhere(came.address(66), came.address(2))).await;
+    for (server, want) in [(server, "192.0.2.1"), (elsewhere, "192.0.2.2")] {
+        let bench = Bench::new(sequential(vec![udp(server.at)]));
+        for _ in 0..5 {
+            assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), want);
+        }
+        assert_eq!(bench.upstreams.status()[0].failures, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_truncated_answer_is_asked_for_over_tcp() {
+    let script = |came: &Came| Act::Say(if came.over_tcp { came.address(3) } else { came.truncated() });
+    let server = Server::new(script).await;
+    let bench = Bench::new(sequential(vec![udp(server.at)]));
+    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.3");
+    assert_eq!((server.count(), server.over_tcp()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_lost_datagram_is_sent_again() {
+    let script = |came: &Came| if came.number == 0 { Act::Nothing } else { Act::Say(came.address(4)) };
+    let server = Server::new(script).await;
+    let bench = Bench::new(sequential(vec![udp(server.at)]));
+    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.4");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_edns_is_asked_without() {
+    let script = |came: &Came| Act::Say(if came.has_edns() { came.rcode(1) } else { came.address(5) });
+    let server = Server::new(script).await;
+    let bench = Bench::new(sequential(vec![udp(server.at)]));
+    for _ in 0..3 {
+        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.5");
+    }
+    assert_eq!(server.count(), 4, "it is remembered");
+}
+
+#[tokio::test]
+async fn a_server_that_changes_the_letters_is_asked_over_tcp_until_it_is_known() {
+    let script = |came: &Came| {
+        let mut answer = came.address(6);
+        answer[12..30].make_ascii_lowercase();
+        Act::Say(if came.over_tcp { came.address(6) } else { answer })
+    };
+    let server = Server::new(script).await;
+    let bench = Bench::new(sequential(vec![udp(server.at)]));
+    for _ in 0..10 {
+        assert_eq!(address(&bench.ask("www.a-long-name.example").await.unwrap()), "192.0.2.6");
+    }
+    assert_eq!((server.count(), server.over_tcp()), (13, 3));
+}
+
+#[tokio::test]
+async fn many_questions_share_one_connection() {
+    let server = fine(7).await;
+    let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
+    let names: Vec<String> = (0..50).map(|number| format!("n{number}.example")).collect();
+    let answers = futures_util::future::join_all(names.iter().map(|name| bench.ask(name))).await;
+    assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.7"));
+    assert_eq!(bench.seen.peers(), [server.at]);
+}
+
+#[tokio::test]
+async fn questions_on_a_connection_that_closes_are_asked_on_another_one() {
+    let script = |came: &Came| match came.number % 7 {
+        3 => Act::Close,
+        5 => Act::Half(came.address(66)),
+        _ => Act::Say(came.address(8)),
+    };
+    let server = Server::new(script).await;
+    let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
+    for number in 0..30 {
+        let reply = bench.ask(&format!("n{number}.example")).await.unwrap();
+        assert_eq!(address(&reply), "192.0.2.8");
+    }
+}
+
+#[tokio::test]
+async fn the_next_is_asked_when_one_is_silent_slow_or_gone() {
+    let silent = Server::new(|_: &Came| Act::Nothing).await;
+    let slow = Server::new(|came: &Came| Act::After(Duration::from_secs(30), came.address(66))).await;
+    let gone = fine(66).await.at;
+    let good = fine(9).await;
+    for first in [silent.at, slow.at, gone] {
+        let bench = Bench::new(sequential(vec![udp(first), udp(good.at)]));
+        let reply = bench.ask("www.example.com").await.unwrap();
+        assert_eq!(reply.upstream.as_ref(), good.at.to_string());
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_cannot_resolve_is_not_the_last_word() {
+    let failing = Server::new(|came: &Came| Act::Say(came.rcode(2))).await;
+    let refusing = Server::new(|came: &Came| Act::Say(came.rcode(5))).await;
+    let good = fine(10).await;
+    let bench = Bench::new(sequential(vec![udp(failing.at), udp(refusing.at), udp(good.at)]));
+    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.10");
+    let bench = Bench::new(sequential(vec![udp(refusing.at), udp(failing.at)]));
+    let reply = bench.ask("www.example.com").await.unwrap();
+    assert_eq!(reply.message[3] & 0xf, 2, "what it says all the same");
+    assert!(bench.upstreams.status().iter().all(|status| status.failures == 0), "they did answer");
+    let missing = Server::new(|came: &Came| Act::Say(came.rcode(3))).await;
+    let bench = Bench::new(sequential(vec![udp(missing.at), udp(good.at)]));
+    assert_eq!(bench.ask("www.example.com").await.unwrap().message[3] & 0xf, 3);
+}
+
+#[tokio::test]
+async fn a_dead_upstream_leaves_and_returns() {
+    let first = fine(11).await;
+    let second = fine(12).await;
+    let at = first.at;
+    let bench = Bench::new(sequential(vec![udp(at), udp(second.at)]));
+    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.11");
+    drop(first);
+    let ok = || bench.upstreams.status()[0].ok;
+    for _ in 0..20 {
+        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.12");
+    }
+    until("it is known to be down", || !ok()).await;
+    let queries = bench.upstreams.status()[0].queries;
+    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.12");
+    assert!(bench.upstreams.status()[0].queries <= queries + 1, "probes apart it is left alone");
+    let shown: Arc<str> = at.to_string().into();
+    let down = |event: &Event| matches!(event, Event::Down { upstream, .. } if *upstream == shown);
+    assert!(bench.events.lock().unwrap().iter().any(down));
+    let _again = Server::again(at, |came: &Came| Act::Say(came.address(13))).await;
+    until("it is back", ok).await;
+    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.13");
+    let up = Event::Up { upstream: shown.clone(), egress: "auto".into() };
+    assert!(bench.events.lock().unwrap().contains(&up));
+}
+
+#[tokio::test]
+async fn when_all_are_dead_all_are_asked() {
+    let script = |came: &Came| if came.number < 12 { Act::Nothing } else { Act::Say(came.address(14)) };
+    let server = Server::new(script).await;
+    let bench = Bench::new(sequential(vec![udp(server.at)]));
+    let mut last = Err(Failure::NoUpstream);
+    for _ in 0..4 {
+        last = bench.ask("www.example.com").await;
+        if last.is_ok() {
+            break;
+        }
+        assert!(matches!(last, Err(Failure::Timeout)), "{last:?}");
+    }
+    assert_eq!(address(&last.unwrap()), "192.0.2.14");
+}
+
+#[tokio::test]
+async fn all_at_once_is_as_fast_as_the_fastest() {
+    let slow = Server::new(|came: &Came| Act::After(Duration::from_secs(30), came.address(66))).await;
+    let good = fine(15).await;
+    let bench = Bench::new(plan(RotationMode::Parallel, vec![udp(slow.at), udp(good.at)]));
+    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.15");
+    until("both were asked", || slow.count() == 1 && good.count() == 1).await;
+}
+
+#[tokio::test]
+async fn a_change_keeps_questions_on_their_way_and_the_health_of_those_that_stay() {
+    let server = Server::new(|came: &Came| Act::After(Duration::from_millis(300), came.address(16))).await;
+    let other = fine(17).await;
+    let bench = Bench::new(sequential(vec![udp(server.at)]));
+    let asking = tokio::spawn({
+        let upstreams = bench.upstreams.clone();
+        async move { upstreams.ask(query(Route::Default, "www.example.com")).await }
+    });
+    until("it was asked", || server.count() > 0).await;
+    bench.upstreams.replace(sequential(vec![udp(other.at)]));
+    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.17");
+    assert_eq!(address(&asking.await.unwrap().unwrap()), "192.0.2.16");
+    bench.upstreams.replace(sequential(vec![udp(server.at), udp(other.at)]));
+    let queries: Vec<u64> = bench.upstreams.status().iter().map(|status| status.queries).collect();
+    assert_eq!(queries, [0, 1]);
+}
+
+#[tokio::test]
+async fn names_go_to_the_upstreams_of_their_longest_domain() {
+    let (inside, outside) = (fine(18).await, fine(19).await);
+    let mut plan = sequential(vec![udp(outside.at)]);
+    let mut group = plan.groups[0].clone();
+    group.domain = Name::from(&DomainName::parse("corp.example").unwrap());
+    group.servers = vec![udp(inside.at)];
+    plan.groups.push(group.clone());
+    group.domain = Name::from(&DomainName::parse("void.corp.example").unwrap());
+    group.servers = Vec::new();
+    plan.groups.push(group);
+    let bench = Bench::new(plan);
+    for (name, want) in
+        [("corp.example", "192.0.2.18"), ("a.corp.example", "192.0.2.18"), ("xcorp.example", "192.0.2.19")]
+    {
+        assert_eq!(address(&bench.ask(name).await.unwrap()), want, "{name}");
+    }
+    assert!(matches!(bench.ask("a.void.corp.example").await, Err(Failure::NoUpstream)));
+    assert!(matches!(Bench::new(Plan::default()).ask("a.example").await, Err(Failure::NoUpstream)));
+}
