@@ -40,6 +40,15 @@ impl Channel {
         }
     }
 
+    /// Whether both are the same connection.
+    pub fn is(&self, other: &Channel) -> bool {
+        match (self, other) {
+            (Channel::Pipe(one), Channel::Pipe(other)) => one.is(other),
+            (Channel::Requests(one), Channel::Requests(other)) => one.is(other),
+            _ => false,
+        }
+    }
+
     /// The message has any id; the channel gives its own.
     pub async fn ask(&self, message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
         match self {

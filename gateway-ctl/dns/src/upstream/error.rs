@@ -1,5 +1,6 @@
 //! Why one try at one upstream brought no answer.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 /// Clones are handed to all who waited for the same connection.
@@ -29,7 +30,14 @@ pub enum Error {
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Error {
-        Error::Io(error.to_string().into())
+        match error.kind() {
+            ErrorKind::UnexpectedEof
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe => Error::Closed,
+            ErrorKind::TimedOut => Error::Timeout,
+            _ => Error::Io(error.to_string().into()),
+        }
     }
 }
 

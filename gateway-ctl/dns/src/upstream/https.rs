@@ -1,5 +1,6 @@
 //! Questions over HTTPS (RFC 8484): HTTP/2, one connection, POST, so that no question stands in an address.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,7 +25,8 @@ const PLAIN_PORT: u16 = 443;
 #[derive(Clone, Debug)]
 pub struct Requests {
     sender: SendRequest<Full<Bytes>>,
-    to: Uri,
+    /// One for each connection.
+    to: Arc<Uri>,
 }
 
 impl Requests {
@@ -33,7 +35,7 @@ impl Requests {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let to = address(server)?;
+        let to = Arc::new(address(server)?);
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
@@ -55,12 +57,16 @@ impl Requests {
         !self.sender.is_closed()
     }
 
+    pub fn is(&self, other: &Requests) -> bool {
+        Arc::ptr_eq(&self.to, &other.to)
+    }
+
     pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
         // RFC 8484, section 4.1: the same question is the same request.
         message[..2].fill(0);
         let request = Request::builder()
             .method(Method::POST)
-            .uri(self.to.clone())
+            .uri(self.to.as_ref().clone())
             .header(CONTENT_TYPE, MEDIA_TYPE)
             .header(ACCEPT, MEDIA_TYPE)
             .body(Full::new(Bytes::copy_from_slice(&message)))

@@ -185,12 +185,14 @@ impl Line {
             let (channel, stood) = self.channel().await?;
             let since = Instant::now();
             match channel.ask(asked.message(&form)).await {
-                Err(Error::Closed) if stood => self.forget(),
                 Err(error) => {
-                    if !channel.is_open() {
-                        self.forget();
+                    let closed = matches!(error, Error::Closed) || !channel.is_open();
+                    if closed {
+                        self.forget(&channel);
                     }
-                    return Err(error);
+                    if !closed || !stood {
+                        return Err(error);
+                    }
                 }
                 Ok((message, head)) => return Ok((message, head, since.elapsed())),
             }
@@ -240,9 +242,10 @@ impl Line {
         async move { task.await.unwrap_or(Err(Error::Closed)) }.boxed().shared()
     }
 
-    fn forget(&self) {
+    /// Unless there is another one already.
+    fn forget(&self, channel: &Channel) {
         let mut slot = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.take_if(|opening| matches!(opening.peek(), Some(Ok(channel)) if !channel.is_open()));
+        slot.take_if(|opening| matches!(opening.peek(), Some(Ok(other)) if other.is(channel)));
     }
 
     async fn first_address(&self) -> Result<SocketAddr, Error> {

@@ -72,6 +72,10 @@ impl Pipe {
         !self.0.is_closed()
     }
 
+    pub fn is(&self, other: &Pipe) -> bool {
+        self.0.same_channel(&other.0)
+    }
+
     pub async fn ask(&self, message: Vec<u8>) -> Result<Answer, Error> {
         let (answer, answered) = oneshot::channel();
         self.0.send(Job { message, answer }).await.map_err(|_| Error::Closed)?;

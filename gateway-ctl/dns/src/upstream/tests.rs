@@ -1,5 +1,6 @@
 //! Against real servers on loopback.
 
+mod encrypted;
 mod plain;
 mod server;
 mod ways;

@@ -1,0 +1,274 @@
+//! TLS and HTTPS: who is believed to be the server, and how questions look on their way.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::{ClientConfig, HandshakeKind, RootCertStore, ServerConfig};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use super::server::{Act, Came, answer, serve};
+use super::*;
+
+/// A server with a certificate for a name, over TLS or, with `h2`, over HTTPS.
+struct Secure {
+    at: SocketAddr,
+    certificate: CertificateDer<'static>,
+    came: Arc<Mutex<Vec<Came>>>,
+    /// Of each session, whether it was resumed.
+    resumed: Arc<Mutex<Vec<bool>>>,
+    /// Ends the connections for HTTPS.
+    hang_up: Arc<Notify>,
+    closed: Arc<Mutex<usize>>,
+    task: JoinHandle<()>,
+}
+
+type Reply = fn(&Came) -> (u16, &'static str, Vec<u8>);
+
+enum Speaks {
+    Dot(fn(&Came) -> Act),
+    Doh(Reply),
+}
+
+impl Secure {
+    async fn new(name: &str, speaks: Speaks) -> Secure {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+        let certificate = made.cert.der().clone();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key)
+            .unwrap();
+        if let Speaks::Doh(_) = speaks {
+            config.alpn_protocols = vec![b"h2".to_vec()];
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (came, resumed) = (Arc::<Mutex<Vec<Came>>>::default(), Arc::<Mutex<Vec<bool>>>::default());
+        let (asked, sessions) = (came.clone(), resumed.clone());
+        let (hang_up, closed) = (Arc::<Notify>::default(), Arc::<Mutex<usize>>::default());
+        let (ending, ended) = (hang_up.clone(), closed.clone());
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let task = tokio::spawn(async move {
+            let mut open = tokio::task::JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                stream.set_nodelay(true).unwrap();
+                let Ok(stream) = acceptor.accept(stream).await else {
+                    continue;
+                };
+                let kind = stream.get_ref().1.handshake_kind();
+                sessions.lock().unwrap().push(kind == Some(HandshakeKind::Resumed));
+                let asked = asked.clone();
+                match speaks {
+                    Speaks::Dot(script) => drop(open.spawn(serve(stream, asked, Arc::new(script)))),
+                    Speaks::Doh(reply) => {
+                        let (ending, ended) = (ending.clone(), ended.clone());
+                        open.spawn(async move {
+                            tokio::select! {
+                                () = requests(TokioIo::new(stream), asked, reply) => {}
+                                () = ending.notified() => {}
+                            }
+                            *ended.lock().unwrap() += 1;
+                        });
+                    }
+                }
+            }
+        });
+        Secure { at, certificate, came, resumed, hang_up, closed, task }
+    }
+
+    /// A client that trusts this server's certificate.
+    fn client(&self) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone()).unwrap();
+        client(roots)
+    }
+
+    fn bench(&self, protocol: DnsProtocol) -> Bench {
+        let config = self.client();
+        Bench::with(sequential(vec![upstream(protocol, self.at)]), move || Ok(config.clone()))
+    }
+
+    fn count(&self) -> usize {
+        self.came.lock().unwrap().len()
+    }
+
+    fn resumed(&self) -> Vec<bool> {
+        self.resumed.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Secure {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn client(roots: RootCertStore) -> Arc<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
+async fn requests(
+    io: TokioIo<tokio_rustls::server::TlsStream<TcpStream>>,
+    came: Arc<Mutex<Vec<Came>>>,
+    reply: Reply,
+) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let came = came.clone();
+        async move {
+            assert_eq!((request.method().as_str(), request.uri().path()), ("POST", "/dns-query"));
+            assert_eq!(request.uri().host(), Some("dns.test"));
+            assert_eq!(request.headers()[CONTENT_TYPE], "application/dns-message");
+            let message = request.into_body().collect().await.unwrap().to_bytes().to_vec();
+            let one = {
+                let mut came = came.lock().unwrap();
+                let one = Came { over_tcp: true, number: came.len(), message };
+                came.push(one.clone());
+                one
+            };
+            let (status, kind, body) = reply(&one);
+            let response = Response::builder().status(status).header(CONTENT_TYPE, kind);
+            Ok::<_, Infallible>(response.body(Full::new(Bytes::from(body))).unwrap())
+        }
+    });
+    let _ =
+        hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await;
+}
+
+fn fine(came: &Came) -> Act {
+    Act::Say(answer(&came.message, 1))
+}
+
+fn found(came: &Came) -> (u16, &'static str, Vec<u8>) {
+    (200, "application/dns-message", answer(&came.message, 2))
+}
+
+#[tokio::test]
+async fn questions_over_tls_share_a_connection_and_have_one_length() {
+    let server = Secure::new("dns.test", Speaks::Dot(fine)).await;
+    let bench = server.bench(DnsProtocol::Tls);
+    let names: Vec<String> = (0..20).map(|number| format!("{}.example", "n".repeat(number + 1))).collect();
+    let answers = futures_util::future::join_all(names.iter().map(|name| bench.ask(name))).await;
+    assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.1"));
+    assert_eq!(server.resumed(), [false]);
+    assert!(server.came.lock().unwrap().iter().all(|came| came.message.len() == 128));
+    assert_eq!(bench.upstreams.status()[0].protocol, "tls");
+}
+
+#[tokio::test]
+async fn questions_over_https_share_a_connection_and_have_the_id_0() {
+    let server = Secure::new("dns.test", Speaks::Doh(found)).await;
+    let bench = server.bench(DnsProtocol::Https);
+    let names: Vec<String> = (0..20).map(|number| format!("n{number}.example")).collect();
+    let answers = futures_util::future::join_all(names.iter().map(|name| bench.ask(name))).await;
+    assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.2"));
+    assert_eq!((server.resumed(), bench.seen.peers()), (vec![false], vec![server.at]));
+    let came = server.came.lock().unwrap();
+    assert!(came.iter().all(|came| came.message[..2] == [0, 0] && came.message.len() == 128));
+}
+
+#[tokio::test]
+async fn who_does_not_prove_to_be_the_server_hears_no_question() {
+    for protocol in [DnsProtocol::Tls, DnsProtocol::Https] {
+        let speaks = || match protocol {
+            DnsProtocol::Tls => Speaks::Dot(fine),
+            _ => Speaks::Doh(found),
+        };
+        let other_name = Secure::new("other.test", speaks()).await;
+        let failure = other_name.bench(protocol).ask("www.example.com").await.unwrap_err();
+        assert!(failure.to_string().contains("certificate"), "{failure}");
+        let unknown = Secure::new("dns.test", speaks()).await;
+        let config = other_name.client();
+        let plan = sequential(vec![upstream(protocol, unknown.at)]);
+        let failure = Bench::with(plan, move || Ok(config.clone())).ask("www.example.com").await.unwrap_err();
+        assert!(failure.to_string().contains("certificate"), "{failure}");
+        assert_eq!((other_name.count(), unknown.count()), (0, 0));
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_resumed_by_the_way_they_were_made_by_and_no_other() {
+    // One question for each connection.
+    let script = |came: &Came| if came.number % 2 == 0 { fine(came) } else { Act::Close };
+    let server = Secure::new("dns.test", Speaks::Dot(script)).await;
+    let bench = server.bench(DnsProtocol::Tls);
+    for _ in 0..3 {
+        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.1");
+    }
+    assert_eq!(server.resumed(), [false, true, true]);
+    bench.ask_by(Route::Marked(vec![7]), "www.example.com").await.ok();
+    assert!(!server.resumed()[3], "a ticket would tie the ways together");
+}
+
+#[tokio::test]
+async fn sessions_that_begin_obey_the_configuration_in_force() {
+    let script = |came: &Came| if came.number % 2 == 0 { fine(came) } else { Act::Close };
+    let server = Secure::new("dns.test", Speaks::Dot(script)).await;
+    let inner = Arc::new(Mutex::new(server.client()));
+    let outer = inner.clone();
+    let plan = sequential(vec![upstream(DnsProtocol::Tls, server.at)]);
+    let bench = Bench::with(plan, move || Ok(inner.lock().unwrap().clone()));
+    bench.ask("www.example.com").await.unwrap();
+    *outer.lock().unwrap() = server.client();
+    bench.ask("www.example.com").await.unwrap();
+    assert_eq!(server.resumed(), [false, false], "tickets go with the configuration");
+    *outer.lock().unwrap() = client(RootCertStore::empty());
+    let failure = bench.ask("www.example.com").await.unwrap_err();
+    assert!(failure.to_string().starts_with("TLS: "), "{failure}");
+}
+
+#[tokio::test]
+async fn answers_over_https_that_are_none_are_told() {
+    let cases: [(Reply, &str); 4] = [
+        (|_| (503, "text/plain", b"busy".to_vec()), "HTTP: status 503"),
+        (|came| (200, "text/html", answer(&came.message, 66)), "HTTP: the answer is no DNS message"),
+        (|came| (200, "application/dns-message", came.message.clone()), "an answer that cannot be read"),
+        (|_| (200, "application/dns-message", vec![0; 70_000]), "HTTP: length limit exceeded"),
+    ];
+    for (reply, want) in cases {
+        let server = Secure::new("dns.test", Speaks::Doh(reply)).await;
+        let failure = server.bench(DnsProtocol::Https).ask("www.example.com").await.unwrap_err();
+        assert_eq!(failure.to_string(), want);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_no_http_2_is_told() {
+    let server = Secure::new("dns.test", Speaks::Dot(fine)).await;
+    let failure = server.bench(DnsProtocol::Https).ask("www.example.com").await.unwrap_err();
+    assert_eq!(failure.to_string(), "HTTP: the server does not speak HTTP/2");
+    let quic = Bench::new(sequential(vec![upstream(DnsProtocol::Quic, server.at)]));
+    let failure = quic.ask("www.example.com").await.unwrap_err();
+    assert_eq!(failure.to_string(), "the protocol quic is not supported by this version");
+}
+
+#[tokio::test]
+async fn a_connection_over_https_that_the_server_ended_is_made_again() {
+    let server = Secure::new("dns.test", Speaks::Doh(found)).await;
+    let bench = server.bench(DnsProtocol::Https);
+    for sessions in 1..4 {
+        bench.ask("www.example.com").await.unwrap();
+        assert_eq!(server.resumed().len(), sessions);
+        server.hang_up.notify_waiters();
+        let closing = server.closed.clone();
+        until("the connection is closed", || *closing.lock().unwrap() == sessions).await;
+    }
+}
