@@ -4,6 +4,11 @@
 //! of learned addresses is told by the engine through the traits of [`seam`].
 
 pub mod cache;
+pub mod resolver;
 pub mod seam;
+pub mod serve;
 pub mod upstream;
 pub mod wire;
+
+pub use resolver::Resolver;
+pub use serve::Settings;

@@ -69,6 +69,9 @@ impl fmt::Debug for Login {
 /// Who is behind an address.
 pub trait Clients: Send + Sync + 'static {
     fn client(&self, address: IpAddr) -> Arc<Client>;
+    /// Another number as soon as [`Clients::client`] answers otherwise for any address: its answers are remembered until
+    /// then. Asked very often, so it must be quick.
+    fn version(&self) -> u64;
 }
 
 /// What is answered.

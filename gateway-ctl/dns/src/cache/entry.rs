@@ -90,14 +90,14 @@ impl Entry {
         upstream: Arc<str>,
         limits: &Limits,
         now: u64,
-    ) -> Option<Entry> {
-        let stored = Stored::bare(Question { name: key.name, qtype: key.qtype })?;
+    ) -> Entry {
+        let stored = Stored::bare(Question { name: key.name, qtype: key.qtype });
         let mut entry = Entry::new(key, stored, upstream, limits, now, limits.failure);
         entry.rcode = rcode::SERVFAIL;
         entry.ede = Some((ede.0, ede.1.into()));
         entry.failed = true;
         entry.gone_at = entry.expires_at;
-        Some(entry)
+        entry
     }
 
     fn new(key: &Key<'_>, stored: Stored, upstream: Arc<str>, limits: &Limits, now: u64, ttl: u32) -> Entry {

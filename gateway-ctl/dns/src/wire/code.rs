@@ -130,6 +130,7 @@ pub mod ede {
     pub const NOT_SUPPORTED: u16 = 21;
     pub const NO_REACHABLE_AUTHORITY: u16 = 22;
     pub const NETWORK_ERROR: u16 = 23;
+    pub const INVALID_DATA: u16 = 24;
 
     pub const fn text(code: u16) -> &'static str {
         match code {
@@ -157,7 +158,7 @@ pub mod ede {
             NOT_SUPPORTED => "Not Supported",
             NO_REACHABLE_AUTHORITY => "No Reachable Authority",
             NETWORK_ERROR => "Network Error",
-            24 => "Invalid Data",
+            INVALID_DATA => "Invalid Data",
             25 => "Signature Expired before Valid",
             26 => "Too Early",
             27 => "Unsupported NSEC3 Iterations Value",

@@ -98,28 +98,33 @@ impl<'a> Envelope<'a> {
         self.end(out, request, [0; 3]);
     }
 
-    /// One address, or none of the type asked for.
-    pub fn address(&self, out: &mut Vec<u8>, request: &Request<'_>, address: IpAddr, ttl: u32) {
-        let wanted = if address.is_ipv4() { rtype::A } else { rtype::AAAA };
-        if request.qtype != wanted && request.qtype != rtype::ANY {
+    /// Those of the addresses that are of the type asked for; nothing there when none is.
+    pub fn addresses(&self, out: &mut Vec<u8>, request: &Request<'_>, addresses: &[IpAddr], ttl: u32) {
+        let rtype = |address: &IpAddr| if address.is_ipv4() { rtype::A } else { rtype::AAAA };
+        let asked = |address: &&IpAddr| request.qtype == rtype::ANY || request.qtype == rtype(address);
+        if !addresses.iter().any(|address| asked(&address)) {
             return self.negative(out, request, ttl);
         }
         self.begin(out, request);
-        out.extend_from_slice(&ASKED);
-        out.extend_from_slice(&wanted.to_be_bytes());
-        out.extend_from_slice(&[0, 1]);
-        out.extend_from_slice(&ttl.to_be_bytes());
-        match address {
-            IpAddr::V4(address) => {
-                out.extend_from_slice(&[0, 4]);
-                out.extend_from_slice(&address.octets());
+        let mut count = 0;
+        for address in addresses.iter().filter(asked) {
+            out.extend_from_slice(&ASKED);
+            out.extend_from_slice(&rtype(address).to_be_bytes());
+            out.extend_from_slice(&[0, 1]);
+            out.extend_from_slice(&ttl.to_be_bytes());
+            match address {
+                IpAddr::V4(address) => {
+                    out.extend_from_slice(&[0, 4]);
+                    out.extend_from_slice(&address.octets());
+                }
+                IpAddr::V6(address) => {
+                    out.extend_from_slice(&[0, 16]);
+                    out.extend_from_slice(&address.octets());
+                }
             }
-            IpAddr::V6(address) => {
-                out.extend_from_slice(&[0, 16]);
-                out.extend_from_slice(&address.octets());
-            }
+            count += 1;
         }
-        self.end(out, request, [1, 0, 0]);
+        self.end(out, request, [count, 0, 0]);
     }
 
     /// Nothing there, with a SOA record like those of RFC 6303, so that it is remembered for `ttl` (RFC 2308).

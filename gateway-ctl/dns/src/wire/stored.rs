@@ -91,8 +91,18 @@ impl Stored {
     }
 
     /// An answer that is nothing but its code.
-    pub fn bare(asked: Question<'_>) -> Option<Stored> {
-        Self::new(asked, &Answer::default(), Bounds { least: 0, most: 0, most_negative: 0 })
+    pub fn bare(asked: Question<'_>) -> Stored {
+        let mut message = vec![0; HEADER];
+        message.extend_from_slice(asked.name.wire());
+        message.extend_from_slice(&asked.qtype.to_be_bytes());
+        message.extend_from_slice(&[0, 1]);
+        Stored {
+            records_at: message.len(),
+            message: message.into(),
+            ttls: [].into(),
+            names: [].into(),
+            addresses: [].into(),
+        }
     }
 
     /// The least TTL of its records; none without records.

@@ -1,0 +1,203 @@
+//! The handle of the resolver: starts it, changes it while it runs, and tells of it.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::cache::{Entry, Figures, Glob};
+use crate::seam::{Ask, Book, Clients, Learn};
+use crate::serve::general::QUEUE;
+use crate::serve::listen::{Listeners, Listening};
+use crate::serve::udp::Worker;
+use crate::serve::udp::worker::Reins;
+use crate::serve::{Settings, Shared, State};
+
+/// What could not be bound is tried again after this.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Runs until it is stopped or dropped.
+pub struct Resolver {
+    shared: Arc<Shared>,
+    listeners: Arc<Mutex<Listeners>>,
+    reins: Arc<[Arc<Reins>]>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+    tasks: Vec<tokio::task::AbortHandle>,
+}
+
+/// How it is.
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub listening: Vec<Listening>,
+    /// Threads that read sockets.
+    pub workers: usize,
+    pub cache: Figures,
+    /// Questions that are with an upstream.
+    pub asking: usize,
+    /// Connections that are open.
+    pub connections: usize,
+    /// Questions that were dropped since the start: because too many waited, and by the limit of their network.
+    pub overloaded: u64,
+    pub limited: u64,
+    /// Connections that were closed since the start because there were too many.
+    pub crowded: u64,
+}
+
+impl Resolver {
+    /// Its tasks run on the runtime that this is called in. Addresses that cannot be bound are told of by
+    /// [`Resolver::status`]; an error is that no thread can be started.
+    pub async fn start(
+        settings: Settings,
+        clients: Arc<dyn Clients>,
+        book: Arc<dyn Book>,
+        learn: Arc<dyn Learn>,
+        ask: impl Ask,
+    ) -> io::Result<Resolver> {
+        let count = match settings.workers {
+            0 => std::thread::available_parallelism().map_or(1, usize::from).min(4),
+            count => count,
+        };
+        let state = State { settings: Arc::new(settings), clients, book, learn };
+        let shared = Shared::new(state, ask);
+        let (hand, handed) = tokio::sync::mpsc::channel(QUEUE);
+        let (mut workers, mut reins) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for index in 0..count {
+            let (worker, own) = Worker::new(shared.clone(), hand.clone())?;
+            reins.push(own);
+            workers.push(std::thread::Builder::new().name(format!("dns-{index}")).spawn(|| worker.run())?);
+        }
+        let mut resolver = Resolver {
+            listeners: Arc::default(),
+            reins: reins.into(),
+            workers: Mutex::new(workers),
+            tasks: vec![tokio::spawn(shared.clone().attend(handed)).abort_handle()],
+            shared,
+        };
+        resolver.bind();
+        resolver.tasks.push(tokio::spawn(resolver.rebinding()).abort_handle());
+        Ok(resolver)
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn bind(&self) {
+        let wanted = self.shared.state.load().settings.listen.clone();
+        self.listeners().set(&self.shared, &wanted, &self.reins);
+    }
+
+    fn rebinding(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (shared, listeners, reins) = (self.shared.clone(), self.listeners.clone(), self.reins.clone());
+        async move {
+            loop {
+                tokio::time::sleep(AGAIN).await;
+                let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
+                if listeners.lacking() {
+                    let wanted = shared.state.load().settings.listen.clone();
+                    listeners.set(&shared, &wanted, &reins);
+                }
+            }
+        }
+    }
+
+    fn change(&self, change: impl Fn(&mut State)) {
+        self.shared.state.rcu(|state| {
+            let mut state = State::clone(state);
+            change(&mut state);
+            state
+        });
+    }
+
+    /// Other settings from the next question on. Listeners that stay are not touched; the number of workers stays as it
+    /// was at the start.
+    pub fn reconfigure(&self, settings: Settings) -> Vec<Listening> {
+        self.shared.cache.set_limit(settings.cache.bytes);
+        let settings = Arc::new(settings);
+        self.change(|state| state.settings = settings.clone());
+        self.bind();
+        self.listeners().status()
+    }
+
+    /// Nothing is blocked until then; none ends a pause.
+    pub fn pause_blocking(&self, until: Option<jiff::Timestamp>) {
+        self.change(|state| {
+            let mut settings = Settings::clone(&state.settings);
+            settings.blocking.paused_until = until;
+            state.settings = Arc::new(settings);
+        });
+    }
+
+    pub fn set_book(&self, book: Arc<dyn Book>) {
+        self.change(|state| state.book = book.clone());
+    }
+
+    pub fn set_clients(&self, clients: Arc<dyn Clients>) {
+        self.change(|state| state.clients = clients.clone());
+    }
+
+    pub fn set_learn(&self, learn: Arc<dyn Learn>) {
+        self.change(|state| state.learn = learn.clone());
+    }
+
+    pub fn settings(&self) -> Arc<Settings> {
+        self.shared.state.load().settings.clone()
+    }
+
+    pub fn status(&self) -> Status {
+        let counts = &self.shared.counts;
+        let of = |count: &std::sync::atomic::AtomicU64| count.load(std::sync::atomic::Ordering::Relaxed);
+        Status {
+            listening: self.listeners().status(),
+            workers: self.reins.len(),
+            cache: self.shared.cache.figures(),
+            asking: self.shared.flights.len(),
+            connections: self.shared.crowd.len(),
+            overloaded: of(&counts.overloaded),
+            limited: self.shared.limit.dropped(),
+            crowded: of(&counts.crowded),
+        }
+    }
+
+    /// Entries of the cache whose names match a glob (`*` and `?`), sorted by name, at most `limit`; with the TTL that each
+    /// has left, in seconds: 0 for those that are kept only to stand in for a fresh answer.
+    pub fn cached(&self, pattern: &str, limit: usize) -> Vec<(Arc<Entry>, u32)> {
+        let now = self.shared.clock.ms();
+        let entries = self.shared.cache.list(&Glob::new(pattern), limit);
+        entries.into_iter().map(|entry| (entry.clone(), entry.ttl_left(now))).collect()
+    }
+
+    /// Forgets the entries whose names match a glob, and says how many; all of them without one.
+    pub fn flush(&self, pattern: Option<&str>) -> usize {
+        self.shared.cache.flush(&pattern.map_or(Glob::ALL, Glob::new))
+    }
+
+    /// Forgets what came by a way.
+    pub fn flush_partition(&self, partition: u16) -> usize {
+        self.shared.cache.flush_partition(partition)
+    }
+
+    /// Closes the sockets and waits for the threads.
+    pub async fn stop(self) {
+        self.halt();
+        let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        // They end within one round.
+        let _ = tokio::task::spawn_blocking(move || workers.into_iter().for_each(|w| drop(w.join()))).await;
+    }
+
+    fn halt(&self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+        self.listeners().close(&self.reins);
+        for reins in self.reins.iter() {
+            reins.stop();
+        }
+    }
+}
+
+impl Drop for Resolver {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}

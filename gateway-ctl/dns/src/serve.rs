@@ -1,0 +1,90 @@
+//! From a question to its answer.
+//!
+//! Two paths lead there. What can be answered at once (filtered names, what is stored here, what is cached) is answered by
+//! the threads that read the sockets ([`immediate`]); everything else goes to tasks that may wait ([`resolve`]). Both write
+//! their answers with the same functions ([`asking`]), so nobody can tell which one answered.
+
+pub mod asking;
+pub mod clock;
+pub mod counts;
+pub mod fetch;
+pub mod general;
+pub mod immediate;
+pub mod limit;
+pub mod listen;
+pub mod resolve;
+pub mod settings;
+pub mod stream;
+pub mod trace;
+pub mod udp;
+
+#[cfg(test)]
+pub(crate) mod doubles;
+#[cfg(test)]
+mod tests;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::cache::Cache;
+use crate::seam::{Ask, Book, Clients, Failure, Learn, Query, Reply};
+
+pub use asking::{Asking, Transport};
+pub use clock::{Clock, Moment};
+pub use fetch::Flights;
+pub use settings::Settings;
+pub use trace::{Status, Trace};
+
+/// What answers are made by; replaced as a whole.
+#[derive(Clone)]
+pub struct State {
+    pub settings: Arc<Settings>,
+    pub clients: Arc<dyn Clients>,
+    pub book: Arc<dyn Book>,
+    pub learn: Arc<dyn Learn>,
+}
+
+/// What all paths share.
+pub struct Shared {
+    pub state: ArcSwap<State>,
+    pub cache: Cache,
+    pub clock: Clock,
+    pub counts: counts::Counts,
+    pub limit: limit::Limit,
+    pub crowd: stream::Crowd,
+    pub(crate) flights: Flights,
+    pub(crate) ask: Box<dyn AskAny>,
+    pub(crate) runtime: tokio::runtime::Handle,
+    this: std::sync::Weak<Shared>,
+}
+
+/// `Ask` behind a pointer.
+pub(crate) trait AskAny: Send + Sync {
+    fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + '_>>;
+}
+
+impl<A: Ask> AskAny for A {
+    fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + '_>> {
+        Box::pin(Ask::ask(self, query))
+    }
+}
+
+impl Shared {
+    /// Tasks run on the runtime that this is called in.
+    pub fn new(state: State, ask: impl Ask) -> Arc<Shared> {
+        Arc::new_cyclic(|this| Shared {
+            cache: Cache::new(state.settings.cache.bytes),
+            state: ArcSwap::from_pointee(state),
+            clock: Clock::new(),
+            counts: counts::Counts::default(),
+            limit: limit::Limit::default(),
+            crowd: stream::Crowd::default(),
+            flights: Flights::default(),
+            ask: Box::new(ask),
+            runtime: tokio::runtime::Handle::current(),
+            this: this.clone(),
+        })
+    }
+}

@@ -1,0 +1,275 @@
+//! One question while it is answered: decisions, and the answers that need nobody else.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use gateway_core::dns::{Action, Because, Cause, Decision, Local, Question, Record};
+
+use super::settings::Mode;
+use super::{Moment, State, Status, Trace};
+use crate::cache::{Entry, Key};
+use crate::seam::{Client, Unlearned};
+use crate::wire::code::ede;
+use crate::wire::stored::Age;
+use crate::wire::{Ede, Envelope, Facts, Request, rcode, rtype};
+
+/// How a question came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Transport {
+    Udp = 0,
+    Tcp = 1,
+    Tls = 2,
+}
+
+/// Block length of padded answers (RFC 8467, section 4.1).
+const BLOCK: usize = 468;
+
+impl Transport {
+    fn envelope(self, request: &Request<'_>, state: &State) -> Envelope<'static> {
+        let plain = Envelope { limit: request.payload(), ..Envelope::default() };
+        if self == Transport::Udp {
+            return plain;
+        }
+        let tenths = state.settings.streams.idle.as_millis() / 100;
+        Envelope {
+            limit: usize::from(u16::MAX),
+            keepalive: Some(u16::try_from(tenths).unwrap_or(u16::MAX)),
+            padding: (self == Transport::Tls).then_some(BLOCK),
+            ..plain
+        }
+    }
+}
+
+pub struct Asking<'a> {
+    pub state: &'a State,
+    pub request: &'a Request<'a>,
+    pub client: &'a Client,
+    pub envelope: Envelope<'static>,
+    pub now: Moment,
+}
+
+/// What a kept answer comes to.
+pub enum Told {
+    Answered(Trace),
+    /// A name or an address in it is to be answered as another name.
+    Elsewhere(Decision),
+}
+
+const SHUTTING: fn(&Action) -> bool =
+    |action| matches!(action, Action::Block | Action::Nxdomain | Action::NoData | Action::Refuse);
+
+impl<'a> Asking<'a> {
+    pub fn new(
+        state: &'a State,
+        request: &'a Request<'a>,
+        client: &'a Client,
+        transport: Transport,
+        now: Moment,
+    ) -> Asking<'a> {
+        let envelope = transport.envelope(request, state);
+        Asking { state, request, client, envelope, now }
+    }
+
+    pub fn key<'k>(&self, partition: u16, question: Question<'k>) -> Key<'k> {
+        Key {
+            partition,
+            dnssec_ok: self.request.dnssec_ok(),
+            checking_disabled: self.request.checking_disabled(),
+            qtype: question.qtype,
+            name: question.name,
+        }
+    }
+
+    /// Answers questions that nobody here serves, whatever their name is.
+    pub fn unserved(&self, out: &mut Vec<u8>) -> Option<Trace> {
+        let request = self.request;
+        let rcode = match request.qtype {
+            _ if request.opt.is_some_and(|opt| opt.version > 0) => rcode::BADVERS,
+            _ if request.qclass != 1 => rcode::REFUSED,
+            rtype::OPT | 0 => rcode::FORMERR,
+            rtype::AXFR | rtype::IXFR | rtype::MAILA | rtype::MAILB | rtype::TSIG | 249 => rcode::NOTIMP,
+            _ => return None,
+        };
+        self.envelope.with(rcode, None).empty(out, request);
+        Some(Trace::new(if rcode == rcode::REFUSED { Status::Refused } else { Status::Error }))
+    }
+
+    /// What was decided, as far as it is in force: while blocking is paused, and for those who are not filtered, nothing is
+    /// shut.
+    pub fn decide(&self, question: Question<'_>) -> Decision {
+        self.in_force(self.state.book.decide(&self.client.asker, question, self.now.wall))
+    }
+
+    fn in_force(&self, decision: Decision) -> Decision {
+        if !SHUTTING(&decision.action) {
+            return decision;
+        }
+        let canary = decision.because.as_ref().is_some_and(|because| because.cause == Cause::Canary);
+        match self.client.filtered && (canary || self.state.settings.blocking.holds(self.now.wall)) {
+            true => decision,
+            false => Decision::PASS,
+        }
+    }
+
+    /// Looks into an answer; the first name or address that is not to pass decides.
+    pub fn inspect(
+        &self,
+        names: &[gateway_core::dns::Name],
+        addresses: &[(IpAddr, u32)],
+    ) -> Option<Decision> {
+        let (book, asker, asked) = (&self.state.book, &self.client.asker, self.request.asked());
+        let names = names.iter().map(|name| book.inspect_name(asker, asked, name.as_ref(), self.now.wall));
+        let addresses = addresses.iter().map(|(a, _)| book.inspect_address(asker, asked, *a, self.now.wall));
+        names.chain(addresses).map(|decision| self.in_force(decision)).find(|d| d.action != Action::Pass)
+    }
+
+    /// Answers what was decided; none for what is to be resolved.
+    pub fn decided(&self, out: &mut Vec<u8>, decision: &Decision) -> Option<Trace> {
+        let (request, blocking) = (self.request, &self.state.settings.blocking);
+        let ede = decision.because.as_ref().and_then(extended);
+        let shut = |rcode| self.envelope.with(rcode, ede);
+        let null: IpAddr = match request.qtype {
+            rtype::AAAA => std::net::Ipv6Addr::UNSPECIFIED.into(),
+            _ => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        };
+        let mut status = Status::Blocked;
+        match (&decision.action, blocking.mode) {
+            (Action::Pass | Action::Name(_), _) => return None,
+            (Action::Addresses(addresses), _) => {
+                status = Status::Rewritten;
+                let ttl = self.state.settings.rewrite_ttl;
+                if let Err(unlearned) = self.learn_some(|| addresses.iter().map(|a| (*a, ttl)).collect()) {
+                    return Some(self.unlearned(out, &unlearned));
+                }
+                self.envelope.with(rcode::NOERROR, None).addresses(out, request, addresses, ttl);
+            }
+            (Action::Block, Mode::NullIp) => {
+                shut(rcode::NOERROR).addresses(out, request, &[null], blocking.ttl)
+            }
+            (Action::NoData, _) => shut(rcode::NOERROR).negative(out, request, blocking.ttl),
+            (Action::Block, Mode::Nxdomain) | (Action::Nxdomain, _) => {
+                shut(rcode::NXDOMAIN).negative(out, request, blocking.ttl);
+            }
+            (Action::Block, Mode::Refused) => shut(rcode::REFUSED).empty(out, request),
+            (Action::Refuse, _) => {
+                status = Status::Refused;
+                shut(rcode::REFUSED).empty(out, request);
+            }
+        }
+        let ede = ede.map(|ede| ede.code);
+        Some(Trace { because: decision.because.clone(), ede, ..Trace::new(status) })
+    }
+
+    /// Answers from what is stored here.
+    pub fn local(&self, out: &mut Vec<u8>, local: &Local, because: Option<Because>) -> Trace {
+        if let Err(unlearned) = self.learn_records(&local.answers) {
+            return self.unlearned(out, &unlearned);
+        }
+        let rcode = u16::from(local.rcode);
+        let envelope = Envelope { authoritative: local.authoritative, ..self.envelope.with(rcode, None) };
+        envelope.records(out, self.request, [&local.answers, &local.authorities, &local.additionals]);
+        Trace { because, ..Trace::new(Status::Allowed) }
+    }
+
+    /// Answers from an entry, after a look into it.
+    pub fn entry(&self, out: &mut Vec<u8>, entry: &Entry, age: Age, found: Found) -> Told {
+        let stored = &entry.stored;
+        if let Some(decision) = self.inspect(&stored.names, &stored.addresses) {
+            return match self.decided(out, &decision) {
+                Some(trace) => Told::Answered(trace),
+                None => Told::Elsewhere(decision),
+            };
+        }
+        let wanted = found.wanted && !stored.addresses.is_empty();
+        if wanted {
+            let addresses: Vec<_> = stored.addresses.iter().map(|(a, ttl)| (*a, age.left(*ttl))).collect();
+            if let Err(unlearned) = self.learn(&addresses) {
+                return Told::Answered(self.unlearned(out, &unlearned));
+            }
+        }
+        let (ede, mut trace) = self.envelope_of(entry, age, found.cached);
+        let authentic = entry.secure == Some(true);
+        let envelope = Envelope { authentic, ..self.envelope.with(entry.rcode, ede) };
+        envelope.stored(out, self.request, stored, age);
+        trace.because = found.because;
+        Told::Answered(trace)
+    }
+
+    /// The extended error and the trace of an answer from an entry.
+    pub fn envelope_of<'e>(&self, entry: &'e Entry, age: Age, cached: bool) -> (Option<Ede<'e>>, Trace) {
+        let said = entry.ede.as_ref().map(|(code, text)| Ede { code: *code, text });
+        let ede = match age {
+            Age::Stale(_) if entry.rcode == rcode::NXDOMAIN => {
+                Some(Ede { code: ede::STALE_NXDOMAIN, text: "" })
+            }
+            Age::Stale(_) => Some(Ede { code: ede::STALE, text: "" }),
+            Age::Fresh(_) => said,
+        };
+        let status = match (entry.failed, cached) {
+            (true, _) => Status::Error,
+            (false, true) => Status::Cached,
+            (false, false) => Status::Forwarded,
+        };
+        let upstream = Some(entry.upstream.clone()).filter(|upstream| !upstream.is_empty());
+        let trace =
+            Trace { upstream, secure: entry.secure, ede: ede.map(|ede| ede.code), ..Trace::new(status) };
+        (ede, trace)
+    }
+
+    /// Tells the dataplane what is about to be told to a client whose policies know the name.
+    pub fn learn_records(&self, records: &[Record]) -> Result<(), Unlearned> {
+        self.learn_some(|| Facts::of(records).addresses)
+    }
+
+    fn learn_some(&self, addresses: impl FnOnce() -> Vec<(IpAddr, u32)>) -> Result<(), Unlearned> {
+        match self.state.learn.wanted(self.client, self.request.name()) {
+            Some(_) => self.learn(&addresses()),
+            None => Ok(()),
+        }
+    }
+
+    fn learn(&self, addresses: &[(IpAddr, u32)]) -> Result<(), Unlearned> {
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        let addresses: Vec<(IpAddr, Duration)> =
+            addresses.iter().map(|(address, ttl)| (*address, Duration::from_secs(u64::from(*ttl)))).collect();
+        self.state.learn.learn(self.client, self.request.name(), &addresses)
+    }
+
+    /// The dataplane does not know the addresses, so the client is not told them: its packets would go another way.
+    pub fn unlearned(&self, out: &mut Vec<u8>, unlearned: &Unlearned) -> Trace {
+        self.failed(out, Ede { code: ede::NOT_READY, text: &unlearned.0 })
+    }
+
+    /// All types of a name (RFC 8482): upstreams are not asked for them.
+    pub fn any(&self, out: &mut Vec<u8>, because: Option<Because>) -> Trace {
+        self.envelope.any(out, self.request);
+        Trace { because, ..Trace::new(Status::Allowed) }
+    }
+
+    pub fn failed(&self, out: &mut Vec<u8>, ede: Ede<'_>) -> Trace {
+        self.envelope.with(rcode::SERVFAIL, Some(ede)).empty(out, self.request);
+        Trace { ede: Some(ede.code), ..Trace::new(Status::Error) }
+    }
+}
+
+/// How an entry was come by.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    pub cached: bool,
+    /// Policies know the name.
+    pub wanted: bool,
+    pub because: Option<Because>,
+}
+
+/// What a client is told of why: lists are the operator's, rules are what the people of the network wished.
+fn extended(because: &Because) -> Option<Ede<'static>> {
+    match because.cause {
+        Cause::Blocklist => Some(Ede { code: ede::BLOCKED, text: "blocklist" }),
+        Cause::Feed => Some(Ede { code: ede::BLOCKED, text: "threat feed" }),
+        Cause::Rule => Some(Ede { code: ede::FILTERED, text: "filter rule" }),
+        Cause::Allowlist | Cause::Rewrite | Cause::Canary => None,
+    }
+}

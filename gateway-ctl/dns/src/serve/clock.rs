@@ -1,0 +1,53 @@
+//! The instants that a question is judged by: read once for many.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// One instant on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Of the schedules and the log.
+    pub wall: jiff::Timestamp,
+    /// Milliseconds since the start, of TTLs; only grows.
+    pub ms: u64,
+    /// What times are measured from.
+    pub instant: Instant,
+}
+
+#[derive(Debug)]
+pub struct Clock {
+    start: Instant,
+    /// Milliseconds that were skipped.
+    ahead: AtomicU64,
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock::new()
+    }
+}
+
+impl Clock {
+    pub fn new() -> Clock {
+        Clock { start: Instant::now(), ahead: AtomicU64::new(0) }
+    }
+
+    pub fn now(&self) -> Moment {
+        let instant = Instant::now();
+        Moment { wall: jiff::Timestamp::now(), ms: self.at(instant), instant }
+    }
+
+    pub fn ms(&self) -> u64 {
+        self.at(Instant::now())
+    }
+
+    fn at(&self, instant: Instant) -> u64 {
+        // Half a billion years fit.
+        instant.duration_since(self.start).as_millis() as u64 + self.ahead.load(Ordering::Relaxed)
+    }
+
+    /// Lets time pass for all that is cached.
+    pub fn skip(&self, time: Duration) {
+        self.ahead.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+    }
+}

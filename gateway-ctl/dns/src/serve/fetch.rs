@@ -1,0 +1,217 @@
+//! From the cache or from an upstream. Equal questions on their way are one; old answers stand in when no upstream answers
+//! soon (RFC 8767), and failures are remembered for a while (RFC 9520).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gateway_core::dns::{Name, Question};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::{Settings, Shared};
+use crate::cache::{Entry, Freshness, Key, Limits};
+use crate::seam::{Failure, Query, Reply, Way};
+use crate::wire::Answer;
+use crate::wire::code::ede;
+use crate::wire::stored::Age;
+
+/// Longer than any upstream is tried.
+const LONGEST: Duration = Duration::from_secs(12);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Asked {
+    partition: u16,
+    dnssec_ok: bool,
+    checking_disabled: bool,
+    qtype: u16,
+    name: Name,
+}
+
+/// What came of asking.
+#[derive(Clone, Debug)]
+struct Landed {
+    entry: Arc<Entry>,
+    /// An old answer may stand in for it.
+    replaceable: bool,
+}
+
+type Landing = watch::Receiver<Option<Landed>>;
+
+/// Questions on their way.
+#[derive(Debug, Default)]
+pub struct Flights(Mutex<HashMap<Asked, Landing>>);
+
+impl Flights {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Asked, Landing>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Ends a flight however its task ends.
+struct Flight {
+    shared: Arc<Shared>,
+    asked: Asked,
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.shared.flights.lock().remove(&self.asked);
+    }
+}
+
+/// An entry that can be told.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    pub entry: Arc<Entry>,
+    pub age: Age,
+    pub cached: bool,
+}
+
+/// Who asks, by which way.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    pub way: Arc<Way>,
+    pub client: u64,
+}
+
+impl Shared {
+    pub async fn fetch(self: &Arc<Self>, key: &Key<'_>, sender: Sender, settings: &Settings) -> Fetched {
+        let now = self.clock.ms();
+        let mut old = None;
+        if let Some(entry) = self.cache.get(key, now) {
+            match entry.freshness(now) {
+                Freshness::Fresh(age) | Freshness::Stale(age) => {
+                    if entry.used(now) {
+                        self.renew(&entry, sender.way, sender.client, settings);
+                    }
+                    return Fetched { entry, age, cached: true };
+                }
+                Freshness::Old(age) => old = Some(Fetched { entry, age, cached: true }),
+                Freshness::Gone => {}
+            }
+        }
+        let landing = self.depart(key, sender, settings.cache);
+        let wait = if old.is_some() { settings.stale_wait } else { LONGEST };
+        match (timeout(wait, land(landing)).await, old) {
+            (Ok(Some(Landed { replaceable: true, .. })) | Ok(None) | Err(_), Some(old)) => old,
+            (Ok(Some(landed)), _) => Fetched { entry: landed.entry, age: Age::Fresh(0), cached: false },
+            (Ok(None) | Err(_), None) => {
+                let failed = failure(key, &Failure::Timeout, &settings.cache, now);
+                Fetched { entry: Arc::new(failed), age: Age::Fresh(0), cached: false }
+            }
+        }
+    }
+
+    /// Asks again for what is still fresh, and waits for nothing.
+    pub fn renew(&self, entry: &Entry, way: Arc<Way>, client: u64, settings: &Settings) {
+        if let Some(shared) = self.this.upgrade() {
+            shared.depart(&entry.key(), Sender { way, client }, settings.cache);
+        }
+    }
+
+    fn depart(self: &Arc<Self>, key: &Key<'_>, sender: Sender, limits: Limits) -> Landing {
+        let asked = Asked {
+            partition: key.partition,
+            dnssec_ok: key.dnssec_ok,
+            checking_disabled: key.checking_disabled,
+            qtype: key.qtype,
+            name: key.name.to_owned(),
+        };
+        let mut flights = self.flights.lock();
+        if let Some(landing) = flights.get(&asked) {
+            return landing.clone();
+        }
+        let (lands, landing) = watch::channel(None);
+        flights.insert(asked.clone(), landing.clone());
+        drop(flights);
+        let flight = Flight { shared: self.clone(), asked };
+        self.runtime.spawn(async move {
+            let landed = flight.shared.fly(&flight.asked, sender, &limits).await;
+            // Those who come from here on find the cache.
+            drop(flight);
+            lands.send_replace(Some(landed));
+        });
+        landing
+    }
+
+    async fn fly(&self, asked: &Asked, sender: Sender, limits: &Limits) -> Landed {
+        let query = Query {
+            way: sender.way,
+            client: sender.client,
+            name: asked.name.clone(),
+            qtype: asked.qtype,
+            dnssec_ok: asked.dnssec_ok,
+            checking_disabled: asked.checking_disabled,
+        };
+        let reply = timeout(LONGEST, self.ask.ask(query)).await.unwrap_or(Err(Failure::Timeout));
+        let key = Key {
+            partition: asked.partition,
+            dnssec_ok: asked.dnssec_ok,
+            checking_disabled: asked.checking_disabled,
+            qtype: asked.qtype,
+            name: asked.name.as_ref(),
+        };
+        let now = self.clock.ms();
+        let (entry, kept, replaceable) = match reply {
+            Ok(reply) => {
+                let entry = understood(&key, &reply, limits, now);
+                let failed = entry.failed;
+                (entry, true, failed)
+            }
+            Err(failure) => {
+                // A way that is shut, or has no upstream, may have one at once.
+                let kept = !matches!(failure, Failure::Blocked(_) | Failure::NoUpstream);
+                let replaceable = matches!(failure, Failure::Timeout | Failure::Failed(_));
+                (self::failure(&key, &failure, limits, now), kept, replaceable)
+            }
+        };
+        let entry = Arc::new(entry);
+        let old = self.cache.peek(&key).filter(|old| !old.failed && old.gone_at > now);
+        match old {
+            Some(old) if entry.failed && replaceable => old.keep_stale(now),
+            _ if kept && entry.expires_at > now => self.cache.insert(entry.clone()),
+            _ => {}
+        }
+        Landed { entry, replaceable }
+    }
+}
+
+async fn land(mut landing: Landing) -> Option<Landed> {
+    landing.wait_for(Option::is_some).await.ok().and_then(|landed| landed.clone())
+}
+
+fn understood(key: &Key<'_>, reply: &Reply, limits: &Limits, now: u64) -> Entry {
+    let question = Question { name: key.name, qtype: key.qtype };
+    let entry = Answer::read(&reply.message, question, key.dnssec_ok).map_err(|unsound| unsound.to_string());
+    let entry = entry.and_then(|answer| {
+        Entry::answer(key, &answer, reply.upstream.clone(), reply.secure, limits, now)
+            .ok_or_else(|| "the answer is too long".into())
+    });
+    entry.unwrap_or_else(|why| {
+        Entry::failure(key, (ede::INVALID_DATA, why), reply.upstream.clone(), limits, now)
+    })
+}
+
+fn failure(key: &Key<'_>, failure: &Failure, limits: &Limits, now: u64) -> Entry {
+    let code = match failure {
+        Failure::Timeout => ede::NO_REACHABLE_AUTHORITY,
+        Failure::NoUpstream => ede::NOT_READY,
+        Failure::Blocked(_) => ede::OTHER,
+        Failure::Bogus(code, _) => *code,
+        Failure::Failed(_) => ede::NETWORK_ERROR,
+    };
+    let mut entry = Entry::failure(key, (code, failure.to_string()), "".into(), limits, now);
+    if let Failure::Bogus(..) = failure {
+        entry.secure = Some(false);
+    }
+    entry
+}

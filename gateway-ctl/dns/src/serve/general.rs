@@ -1,0 +1,59 @@
+//! Questions that wait: those that were handed on, and those of streams.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::{Semaphore, mpsc};
+
+use super::udp::Handed;
+use super::{Asking, Moment, Shared, Transport};
+use crate::wire::{Request, Unreadable, compose};
+
+/// So many questions wait at once; more stay in the queue, and what that does not hold is dropped.
+const WAITING: usize = 8192;
+
+/// Room between the workers and the tasks.
+pub const QUEUE: usize = 4096;
+
+impl Shared {
+    /// Writes the answer to any message; leaves `out` empty when there is none.
+    pub async fn answer(
+        self: &Arc<Self>,
+        message: &[u8],
+        from: IpAddr,
+        transport: Transport,
+        now: Moment,
+        out: &mut Vec<u8>,
+    ) {
+        out.clear();
+        let request = match Request::read(message) {
+            Ok(request) => request,
+            Err(Unreadable::Silent) => return,
+            Err(Unreadable::Reply { id, flags, rcode }) => {
+                return compose::header_only(out, id, flags, rcode);
+            }
+        };
+        let state = self.state.load_full();
+        let client = state.clients.client(from);
+        let asking = Asking::new(&state, &request, &client, transport, now);
+        self.resolve(&asking, out).await;
+    }
+
+    /// Answers what is handed on, until nobody can hand on any more.
+    pub async fn attend(self: Arc<Self>, mut handed: mpsc::Receiver<Handed>) {
+        let room = Arc::new(Semaphore::new(WAITING));
+        while let Some(Handed { message, mut peer, from, socket, at }) = handed.recv().await {
+            let Ok(place) = room.clone().acquire_owned().await else { return };
+            let shared = self.clone();
+            tokio::spawn(async move {
+                let mut out = Vec::with_capacity(512);
+                shared.answer(&message, from, Transport::Udp, at, &mut out).await;
+                if !out.is_empty() && peer.send(&socket, &out).is_err() {
+                    shared.counts.unsent.fetch_add(1, Ordering::Relaxed);
+                }
+                drop(place);
+            });
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Where the resolver listens: sockets that come and go while it runs. One that cannot be bound is told of, and tried
+//! again; the others serve meanwhile.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::task::AbortHandle;
+
+use super::settings::Listen;
+use super::udp::worker::Reins;
+use super::{Shared, stream};
+
+/// Bytes that wait in a socket: a burst of some thousand questions.
+const BUFFER: usize = 4 << 20;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// How it is with one of the places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listening {
+    pub listen: Listen,
+    /// The address with the port that was given, or why there is none.
+    pub udp: Result<SocketAddr, String>,
+    pub tcp: Result<SocketAddr, String>,
+}
+
+struct Bound {
+    udp: Result<(SocketAddr, Vec<Arc<UdpSocket>>), String>,
+    tcp: Result<(SocketAddr, AbortHandle), String>,
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if let Ok((_, task)) = &self.tcp {
+            task.abort();
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Listeners {
+    bound: BTreeMap<Listen, Bound>,
+}
+
+impl Listeners {
+    /// Binds what is wanted and not bound, closes what is not wanted.
+    pub fn set(&mut self, shared: &Arc<Shared>, wanted: &[Listen], workers: &[Arc<Reins>]) {
+        self.bound.retain(|listen, _| wanted.contains(listen));
+        for listen in wanted {
+            let bound = self.bound.remove(listen);
+            self.bound.insert(listen.clone(), bind(shared, listen, workers.len(), bound));
+        }
+        for (index, reins) in workers.iter().enumerate() {
+            let all = self.bound.values().filter_map(|bound| bound.udp.as_ref().ok());
+            reins.set(all.filter_map(|(_, sockets)| sockets.get(index).cloned()).collect());
+        }
+    }
+
+    /// Whether something could not be bound.
+    pub fn lacking(&self) -> bool {
+        self.bound.values().any(|bound| bound.udp.is_err() || bound.tcp.is_err())
+    }
+
+    pub fn status(&self) -> Vec<Listening> {
+        let status = |(listen, bound): (&Listen, &Bound)| Listening {
+            listen: listen.clone(),
+            udp: bound.udp.as_ref().map(|(address, _)| *address).map_err(Clone::clone),
+            tcp: bound.tcp.as_ref().map(|(address, _)| *address).map_err(Clone::clone),
+        };
+        self.bound.iter().map(status).collect()
+    }
+
+    pub fn close(&mut self, workers: &[Arc<Reins>]) {
+        self.bound.clear();
+        for reins in workers {
+            reins.set(Vec::new());
+        }
+    }
+}
+
+fn bind(shared: &Arc<Shared>, listen: &Listen, workers: usize, bound: Option<Bound>) -> Bound {
+    let mut bound = bound.unwrap_or(Bound { udp: Err(String::new()), tcp: Err(String::new()) });
+    if bound.udp.is_err() {
+        bound.udp = datagrams(listen, workers).map_err(|error| error.to_string());
+    }
+    if bound.tcp.is_err() {
+        // With port 0 both have the one that the first was given.
+        let port = bound.udp.as_ref().map_or(listen.address.port(), |(address, _)| address.port());
+        let listen = Listen { address: SocketAddr::new(listen.address.ip(), port), ..listen.clone() };
+        bound.tcp = streams(shared, &listen).map_err(|error| error.to_string());
+    }
+    bound
+}
+
+fn socket(listen: &Listen, kind: Type, protocol: Protocol) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(listen.address), kind, Some(protocol))?;
+    socket.set_nonblocking(true)?;
+    if listen.address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    if let Some(interface) = &listen.interface {
+        socket.bind_device(Some(interface.as_bytes()))?;
+    }
+    Ok(socket)
+}
+
+fn datagrams(listen: &Listen, workers: usize) -> io::Result<(SocketAddr, Vec<Arc<UdpSocket>>)> {
+    let mut address = listen.address;
+    let mut sockets = Vec::with_capacity(workers);
+    for _ in 0..workers {
+        let socket = socket(listen, Type::DGRAM, Protocol::UDP)?;
+        socket.set_reuse_port(true)?;
+        // Less is what the kernel allows; then bursts are shorter.
+        let _ = socket.set_recv_buffer_size(BUFFER);
+        let _ = socket.set_send_buffer_size(BUFFER);
+        if address.ip().is_unspecified() {
+            told_destination(&socket, address.is_ipv6())?;
+        }
+        socket.bind(&address.into())?;
+        let socket = UdpSocket::from(socket);
+        address.set_port(socket.local_addr()?.port());
+        sockets.push(Arc::new(socket));
+    }
+    Ok((address, sockets))
+}
+
+/// The kernel tells of each datagram to which of our addresses it came: the answer leaves from that one.
+fn told_destination(socket: &Socket, v6: bool) -> io::Result<()> {
+    let (level, option) = match v6 {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+        false => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+    };
+    let on: libc::c_int = 1;
+    let length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the value is an int that lives until the call returns, and its length is that of an int.
+    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), length) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn streams(shared: &Arc<Shared>, listen: &Listen) -> io::Result<(SocketAddr, AbortHandle)> {
+    let socket = socket(listen, Type::STREAM, Protocol::TCP)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&listen.address.into())?;
+    socket.listen(BACKLOG)?;
+    let _runtime = shared.runtime.enter();
+    let listener = tokio::net::TcpListener::from_std(socket.into())?;
+    let address = listener.local_addr()?;
+    Ok((address, shared.runtime.spawn(stream::listen(shared.clone(), listener)).abort_handle()))
+}

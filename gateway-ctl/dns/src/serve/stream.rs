@@ -1,0 +1,165 @@
+//! Questions by TCP (RFC 7766): many in one connection, answered in whichever order they are ready.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::settings::Streams;
+use super::{Shared, Transport};
+
+/// How many connections there are, and of whom.
+#[derive(Debug, Default)]
+pub struct Crowd(Mutex<HashMap<IpAddr, usize>>);
+
+impl Crowd {
+    fn enter(shared: &Arc<Shared>, from: IpAddr, limits: &Streams) -> Option<Guest> {
+        let mut crowd = shared.crowd.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = crowd.values().sum();
+        let own = crowd.entry(from).or_insert(0);
+        if all >= limits.connections || *own >= limits.per_client {
+            if *own == 0 {
+                crowd.remove(&from);
+            }
+            shared.counts.crowded.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        *own += 1;
+        Some(Guest { shared: shared.clone(), from })
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// One connection among them.
+struct Guest {
+    shared: Arc<Shared>,
+    from: IpAddr,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let mut crowd = self.shared.crowd.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = crowd.get_mut(&self.from) {
+            *own -= 1;
+            if *own == 0 {
+                crowd.remove(&self.from);
+            }
+        }
+    }
+}
+
+/// Accepts connections for ever.
+pub async fn listen(shared: Arc<Shared>, listener: TcpListener) {
+    loop {
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(_) => {
+                // No descriptor is free, or the peer has left: neither ends the listener.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let from = from.ip().to_canonical();
+        let limits = shared.state.load().settings.streams;
+        let Some(guest) = Crowd::enter(&shared, from, &limits) else { continue };
+        // Answers are written whole: waiting for more only delays them.
+        let _ = stream.set_nodelay(true);
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            // How a connection ends concerns nobody else.
+            let _ = serve(shared, stream, from, Transport::Tcp, limits).await;
+            drop(guest);
+        });
+    }
+}
+
+/// Answers the questions of a connection until it is closed or idle.
+pub async fn serve<S>(
+    shared: Arc<Shared>,
+    stream: S,
+    from: IpAddr,
+    transport: Transport,
+    limits: Streams,
+) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let (answers, mut ready) = mpsc::channel::<Vec<u8>>(limits.pipelined.max(1));
+    let room = Arc::new(Semaphore::new(limits.pipelined.max(1)));
+    let write = async move {
+        while let Some(answer) = ready.recv().await {
+            // One who does not read does not keep the connection.
+            timeout(limits.idle, writer.write_all(&answer)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+        }
+        writer.shutdown().await
+    };
+    let read = async move {
+        let mut buffer = BytesMut::with_capacity(1024);
+        let mut until = Instant::now() + limits.idle;
+        loop {
+            if let Some(question) = question(&mut buffer) {
+                until = Instant::now() + limits.idle;
+                let Ok(place) = room.clone().acquire_owned().await else { return Ok(()) };
+                let (shared, answers) = (shared.clone(), answers.clone());
+                tokio::spawn(async move {
+                    let mut out = Vec::with_capacity(514);
+                    let now = shared.clock.now();
+                    shared.answer(&question, from, transport, now, &mut out).await;
+                    if !out.is_empty() {
+                        let length = (out.len() as u16).to_be_bytes();
+                        out.splice(0..0, length);
+                        // The connection may have ended.
+                        let _ = answers.send(out).await;
+                    }
+                    drop(place);
+                });
+                continue;
+            }
+            match timeout_at(until, reader.read_buf(&mut buffer)).await {
+                Ok(Ok(0)) => return Ok(()),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => return Err(error),
+                // Half a question is none, however long it takes.
+                Err(_) if buffer.is_empty() && room.available_permits() < limits.pipelined => {
+                    until = Instant::now() + limits.idle;
+                }
+                Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+            }
+        }
+    };
+    // When reading ends, what is asked is still answered; when writing ends, nothing more is read.
+    let (mut read, mut write) = (std::pin::pin!(read), std::pin::pin!(write));
+    tokio::select! {
+        done = &mut write => done,
+        done = &mut read => {
+            done?;
+            write.await
+        }
+    }
+}
+
+/// Takes a whole question out of the buffer.
+fn question(buffer: &mut BytesMut) -> Option<BytesMut> {
+    let length = usize::from(u16::from_be_bytes([*buffer.first()?, *buffer.get(1)?]));
+    if buffer.len() < 2 + length {
+        return None;
+    }
+    buffer.advance(2);
+    Some(buffer.split_to(length))
+}

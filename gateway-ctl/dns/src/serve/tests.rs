@@ -1,0 +1,24 @@
+//! Questions through the whole of the serving half, with stand-ins for the rest.
+
+mod answers;
+mod sockets;
+mod waiting;
+
+use hickory_proto::op::{Message, ResponseCode};
+
+/// Answers in text form, in their order.
+fn lines(message: &Message) -> Vec<String> {
+    message.answers.iter().map(ToString::to_string).collect()
+}
+
+/// The extended error: code and text.
+fn extended(message: &Message) -> Option<(u16, String)> {
+    let edns = message.edns.as_ref()?;
+    let found = edns.options().get_all(hickory_proto::rr::rdata::opt::EdnsCode::Unknown(15));
+    let hickory_proto::rr::rdata::opt::EdnsOption::Unknown(_, data) = found.first()? else { return None };
+    Some((u16::from_be_bytes([data[0], data[1]]), String::from_utf8_lossy(&data[2..]).into_owned()))
+}
+
+fn code(message: &Message) -> ResponseCode {
+    message.metadata.response_code
+}

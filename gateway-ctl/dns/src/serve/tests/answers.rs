@@ -1,0 +1,208 @@
+//! What is answered, and what the dataplane learns before.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use gateway_core::dns::{Action, Cause, Local};
+use hickory_proto::op::ResponseCode;
+
+use super::{code, extended, lines};
+use crate::seam::Client;
+use crate::serve::doubles::*;
+use crate::serve::settings::{Blocking, Mode};
+use crate::serve::{Settings, State};
+use crate::wire::rtype;
+
+fn blocked() -> Rules {
+    Rules::default()
+        .rule("ads.example", Action::Block, Cause::Blocklist)
+        .rule("refused.example", Action::Refuse, Cause::Rule)
+        .rule("canary.example", Action::Nxdomain, Cause::Canary)
+        .rule("static.example", Action::Addresses(vec!["192.0.2.7".parse().expect("v4")]), Cause::Rewrite)
+}
+
+#[tokio::test]
+async fn a_blocked_name_is_blocked_for_every_type() {
+    let world = World::new(blocked());
+    let told = world.told("x.ADS.example", rtype::A).await;
+    assert_eq!(lines(&told), ["x.ADS.example. 10 IN A 0.0.0.0"]);
+    assert_eq!(extended(&told), Some((15, "blocklist".into())));
+    assert_eq!(lines(&world.told("ads.example", rtype::AAAA).await), ["ads.example. 10 IN AAAA ::"]);
+    for qtype in [rtype::HTTPS, rtype::SVCB, rtype::TXT, rtype::MX] {
+        let told = world.told("ads.example", qtype).await;
+        assert_eq!((code(&told), told.answers.len()), (ResponseCode::NoError, 0));
+        assert_eq!(told.authorities.len(), 1, "a SOA record lets it be remembered");
+    }
+    assert_eq!(world.upstream.times(), 0);
+}
+
+#[tokio::test]
+async fn blocking_has_modes_and_can_be_paused() {
+    let world = World::new(blocked());
+    let set = |blocking: Blocking| {
+        let state = State::clone(&world.shared.state.load());
+        let settings = Settings { blocking, ..Settings::clone(&state.settings) };
+        world.shared.state.store(Arc::new(State { settings: Arc::new(settings), ..state }));
+    };
+    set(Blocking { mode: Mode::Nxdomain, ..Blocking::default() });
+    assert_eq!(code(&world.told("ads.example", rtype::A).await), ResponseCode::NXDomain);
+    set(Blocking { mode: Mode::Refused, ..Blocking::default() });
+    assert_eq!(code(&world.told("ads.example", rtype::A).await), ResponseCode::Refused);
+    let until = Some(jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1));
+    world.upstream.knows("ads.example", rtype::A, vec![a("ads.example", 60, [192, 0, 2, 66])]);
+    set(Blocking { paused_until: until, ..Blocking::default() });
+    assert_eq!(lines(&world.told("ads.example", rtype::A).await), ["ads.example. 60 IN A 192.0.2.66"]);
+    assert_eq!(code(&world.told("canary.example", rtype::A).await), ResponseCode::NXDomain);
+    assert_eq!(lines(&world.told("static.example", rtype::A).await), ["static.example. 60 IN A 192.0.2.7"]);
+    set(Blocking { paused_until: Some(jiff::Timestamp::UNIX_EPOCH), ..Blocking::default() });
+    assert_eq!(lines(&world.told("ads.example", rtype::A).await), ["ads.example. 10 IN A 0.0.0.0"]);
+}
+
+#[tokio::test]
+async fn nothing_is_shut_for_those_who_are_not_filtered() {
+    let world = World::new(blocked());
+    world.upstream.knows("ads.example", rtype::A, vec![a("ads.example", 60, [192, 0, 2, 66])]);
+    let free = Client { filtered: false, ..client(2, 0) };
+    world.clients.known.lock().expect("a lock").insert("192.0.2.9".parse().expect("v4"), Arc::new(free));
+    assert_eq!(lines(&world.told("ads.example", rtype::A).await), ["ads.example. 60 IN A 192.0.2.66"]);
+    assert_eq!(lines(&world.told("static.example", rtype::A).await), ["static.example. 60 IN A 192.0.2.7"]);
+}
+
+#[tokio::test]
+async fn an_alias_or_an_address_that_is_blocked_blocks_the_answer_from_the_cache_too() {
+    let rules = blocked();
+    let mut rules = rules.rule("moved.example", Action::Name(name("new.example")), Cause::Rewrite);
+    rules.addresses.insert("192.0.2.13".parse().expect("v4"), (Action::Block, Cause::Feed));
+    let world = World::new(rules);
+    let chain = vec![cname("shop.example", "x.ads.example"), a("x.ads.example", 60, [192, 0, 2, 66])];
+    world.upstream.knows("shop.example", rtype::A, chain);
+    world.upstream.knows("evil.example", rtype::A, vec![a("evil.example", 60, [192, 0, 2, 13])]);
+    let mut hint = b"\0\x01\0\0\x04\0\x04".to_vec();
+    hint.extend_from_slice(&[192, 0, 2, 13]);
+    let https = gateway_core::dns::Record {
+        name: name("hint.example"),
+        rtype: rtype::HTTPS,
+        ttl: 60,
+        rdata: hint.into(),
+    };
+    world.upstream.knows("hint.example", rtype::HTTPS, vec![https]);
+    for _ in 0..2 {
+        let told = world.told("shop.example", rtype::A).await;
+        assert_eq!(lines(&told), ["shop.example. 10 IN A 0.0.0.0"]);
+        assert_eq!(extended(&told), Some((15, "blocklist".into())));
+        let told = world.told("evil.example", rtype::A).await;
+        assert_eq!(lines(&told), ["evil.example. 10 IN A 0.0.0.0"]);
+        assert_eq!(extended(&told), Some((15, "threat feed".into())));
+        assert!(world.told("hint.example", rtype::HTTPS).await.answers.is_empty());
+    }
+    assert_eq!(world.upstream.times(), 3, "cached answers are looked into again");
+}
+
+#[tokio::test]
+async fn a_rewrite_to_a_name_is_shown_as_an_alias_and_resolved() {
+    let rules = blocked()
+        .rule("moved.example", Action::Name(name("new.example")), Cause::Rewrite)
+        .rule("loop.example", Action::Name(name("pool.example")), Cause::Rewrite)
+        .rule("pool.example", Action::Name(name("loop.example")), Cause::Rewrite)
+        .rule("bad.example", Action::Name(name("ads.example")), Cause::Rewrite);
+    let world = World::new(rules);
+    world.upstream.knows("new.example", rtype::A, vec![a("new.example", 30, [192, 0, 2, 1])]);
+    for _ in 0..2 {
+        let told = world.told("Moved.example", rtype::A).await;
+        assert_eq!(
+            lines(&told),
+            ["Moved.example. 60 IN CNAME new.example.", "new.example. 30 IN A 192.0.2.1"]
+        );
+    }
+    assert_eq!(code(&world.told("loop.example", rtype::A).await), ResponseCode::ServFail);
+    assert_eq!(lines(&world.told("bad.example", rtype::A).await), ["bad.example. 10 IN A 0.0.0.0"]);
+}
+
+#[tokio::test]
+async fn what_is_stored_here_is_answered_with_authority_and_goes_on_where_it_leads_out() {
+    let host =
+        Local { authoritative: true, answers: vec![a("nas.lan", 300, [10, 0, 0, 2])], ..Local::default() };
+    let mut out =
+        Local { authoritative: true, answers: vec![cname("www.lan", "web.example")], ..Local::default() };
+    out.goes_on = Some(name("web.example"));
+    let missing =
+        Local { rcode: 3, authoritative: true, authorities: vec![soa("lan", 300, 300)], ..Local::default() };
+    let rules = Rules::default().stored("nas.lan", rtype::A, host).stored("www.lan", rtype::A, out).stored(
+        "none.lan",
+        rtype::A,
+        missing,
+    );
+    let world = World::new(rules);
+    world.upstream.knows("web.example", rtype::A, vec![a("web.example", 30, [192, 0, 2, 1])]);
+    let told = world.told("nas.lan", rtype::A).await;
+    assert_eq!(lines(&told), ["nas.lan. 300 IN A 10.0.0.2"]);
+    assert!(told.metadata.authoritative);
+    let told = world.told("www.lan", rtype::A).await;
+    assert_eq!(lines(&told), ["www.lan. 300 IN CNAME web.example.", "web.example. 30 IN A 192.0.2.1"]);
+    let told = world.told("none.lan", rtype::A).await;
+    assert_eq!((code(&told), told.authorities.len()), (ResponseCode::NXDomain, 1));
+}
+
+#[tokio::test]
+async fn addresses_are_learned_before_they_are_told_each_time() {
+    let lessons = Lessons { wanted: HashMap::from([(name("shop.example"), way(9))]), ..Lessons::default() };
+    let world = World::with(Rules::default(), lessons, Settings::default());
+    let chain = vec![cname("shop.example", "cdn.example"), a("cdn.example", 60, [192, 0, 2, 66])];
+    world.upstream.knows("shop.example", rtype::A, chain);
+    world.upstream.knows("other.example", rtype::A, vec![a("other.example", 60, [192, 0, 2, 67])]);
+    let lesson =
+        |ttl| (1, name("shop.example"), vec![("192.0.2.66".parse().expect("v4"), Duration::from_secs(ttl))]);
+    world.told("shop.example", rtype::A).await;
+    world.shared.clock.skip(Duration::from_secs(20));
+    world.told("SHOP.example", rtype::A).await;
+    world.told("other.example", rtype::A).await;
+    assert_eq!(*world.lessons.learned.lock().expect("a lock"), [lesson(60), lesson(40)]);
+    assert_eq!(
+        *world.upstream.partitions.lock().expect("a lock"),
+        [9, 0],
+        "the question left by the policy's way"
+    );
+    world.lessons.broken.store(true, Ordering::Relaxed);
+    let told = world.told("shop.example", rtype::A).await;
+    assert_eq!((code(&told), told.answers.len()), (ResponseCode::ServFail, 0));
+    assert_eq!(extended(&told), Some((14, "the map is full".into())));
+}
+
+#[tokio::test]
+async fn what_is_not_served_says_so() {
+    let world = World::new(Rules::default());
+    assert_eq!(code(&world.told("example.com", rtype::AXFR).await), ResponseCode::NotImp);
+    assert_eq!(lines(&world.told("example.com", rtype::ANY).await).len(), 1);
+    let mut version = question("example.com", rtype::A);
+    let at = version.len() - 5;
+    version[at] = 1;
+    let told = hickory_proto::op::Message::from_vec(&world.ask(&version).await).expect("a message");
+    assert_eq!(u16::from(code(&told)), crate::wire::rcode::BADVERS);
+    let mut chaos = question("version.bind", rtype::TXT);
+    let at = chaos.len() - 12;
+    chaos[at] = 3;
+    let told = hickory_proto::op::Message::from_vec(&world.ask(&chaos).await).expect("a message");
+    assert_eq!(code(&told), ResponseCode::Refused);
+    assert!(world.ask(b"\x12\x34\x80\0\0\x01\0\0\0\0\0\0").await.is_empty(), "answers are not answered");
+    assert_eq!(world.ask(b"\x12\x34\0\0\0\x02\0\0\0\0\0\0").await, b"\x12\x34\x80\x01\0\0\0\0\0\0\0\0");
+    assert_eq!(world.upstream.times(), 0);
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_cut_to_its_question() {
+    let world = World::new(Rules::default());
+    let many: Vec<_> = (0..100).map(|n| a("many.example", 60, [192, 0, 2, n])).collect();
+    world.upstream.knows("many.example", rtype::A, many);
+    for _ in 0..2 {
+        let told = world.told("many.example", rtype::A).await;
+        assert!(told.metadata.truncation && told.answers.is_empty() && told.edns.is_some());
+    }
+    let (mut out, now) = (Vec::new(), world.shared.clock.now());
+    let from = "192.0.2.9".parse().expect("v4");
+    let asked = question("many.example", rtype::A);
+    world.shared.answer(&asked, from, crate::serve::Transport::Tcp, now, &mut out).await;
+    let told = hickory_proto::op::Message::from_vec(&out).expect("a message");
+    assert_eq!((told.metadata.truncation, told.answers.len()), (false, 100));
+}

@@ -1,0 +1,9 @@
+//! Questions by UDP, many at a time.
+
+pub mod batch;
+pub mod peer;
+pub mod worker;
+
+pub use batch::Batch;
+pub use peer::Peer;
+pub use worker::{Handed, Worker};

@@ -1,0 +1,82 @@
+//! Where a datagram came from, and by which of our addresses it came, which is the one the answer must leave by.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::AsRawFd;
+
+/// Room for one message of `IP_PKTINFO` or `IPV6_RECVPKTINFO`, aligned as the kernel wants it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+pub struct Control(pub(super) [u8; 64]);
+
+#[derive(Clone, Copy)]
+pub struct Peer {
+    pub(super) name: libc::sockaddr_storage,
+    pub(super) name_length: libc::socklen_t,
+    pub(super) control: Control,
+    pub(super) control_length: usize,
+}
+
+impl Peer {
+    /// Sends one datagram back.
+    pub fn send(&mut self, socket: &UdpSocket, message: &[u8]) -> io::Result<()> {
+        let mut vector = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
+        // SAFETY: all zeroes is a valid msghdr: null pointers with zero lengths.
+        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+        header.msg_name = (&raw mut self.name).cast();
+        header.msg_namelen = self.name_length;
+        header.msg_iov = &raw mut vector;
+        header.msg_iovlen = 1;
+        if self.control_length > 0 {
+            header.msg_control = (&raw mut self.control).cast();
+            header.msg_controllen = self.control_length as _;
+        }
+        // SAFETY: the header points to a name, a vector and a control buffer that live until the call returns; the kernel
+        // only reads them.
+        let sent =
+            unsafe { libc::sendmsg(socket.as_raw_fd(), &header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+/// The address and the port of a name; none for another family.
+pub(super) fn address(name: &libc::sockaddr_storage) -> Option<(IpAddr, u16)> {
+    match libc::c_int::from(name.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the kernel wrote a sockaddr_in, as its family says; the storage is larger and at least as aligned.
+            let name = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in>() };
+            let address = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
+            Some((address.into(), u16::from_be(name.sin_port)))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above, with a sockaddr_in6.
+            let name = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in6>() };
+            Some((Ipv6Addr::from(name.sin6_addr.s6_addr).into(), u16::from_be(name.sin6_port)))
+        }
+        _ => None,
+    }
+}
+
+const HEADER: usize = size_of::<libc::cmsghdr>();
+
+/// Makes what was received what is to be sent: the same local address, but by whichever interface leads to the peer, as a
+/// datagram that was redirected may have come by another. Link-local addresses keep theirs.
+pub(super) fn turn(control: &mut Control, length: usize) {
+    if length < HEADER {
+        return;
+    }
+    let bytes = &mut control.0;
+    // A cmsghdr ends with level and type.
+    let int = |at: usize| i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    match (int(HEADER - 8), int(HEADER - 4)) {
+        // in_pktinfo: index, local address, destination.
+        (libc::IPPROTO_IP, libc::IP_PKTINFO) => bytes[HEADER..HEADER + 4].fill(0),
+        // in6_pktinfo: address, index.
+        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)
+            if bytes[HEADER] != 0xfe || bytes[HEADER + 1] & 0xc0 != 0x80 =>
+        {
+            bytes[HEADER + 16..HEADER + 20].fill(0);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,197 @@
+//! A thread that reads sockets, answers what it can at once and hands on the rest.
+
+use std::io;
+use std::net::{IpAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+use hashbrown::HashMap;
+use tokio::sync::mpsc;
+
+use super::batch::{Batch, SIZE};
+use super::peer::Peer;
+use crate::seam::{Client, Clients};
+use crate::serve::limit::Allowance;
+use crate::serve::{Asking, Moment, Shared, State, Transport};
+use crate::wire::{Request, Unreadable, compose};
+
+/// A question that has to wait.
+pub struct Handed {
+    pub message: Vec<u8>,
+    pub peer: Peer,
+    pub from: IpAddr,
+    pub socket: Arc<UdpSocket>,
+    pub at: Moment,
+}
+
+/// The sockets of one worker, and the means to tell it that they changed.
+#[derive(Debug)]
+pub struct Reins {
+    sockets: ArcSwap<Vec<Arc<UdpSocket>>>,
+    wake: UnixDatagram,
+    stop: AtomicBool,
+}
+
+impl Reins {
+    pub fn set(&self, sockets: Vec<Arc<UdpSocket>>) {
+        self.sockets.store(Arc::new(sockets));
+        self.pull();
+    }
+
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.pull();
+    }
+
+    fn pull(&self) {
+        // A full buffer wakes it as well.
+        let _ = self.wake.send(&[1]);
+    }
+}
+
+pub struct Worker {
+    shared: Arc<Shared>,
+    reins: Arc<Reins>,
+    woken: UnixDatagram,
+    hand: mpsc::Sender<Handed>,
+    known: Known,
+}
+
+/// Full rounds on one socket before the others are looked at.
+const ROUNDS: usize = 8;
+
+impl Worker {
+    pub fn new(shared: Arc<Shared>, hand: mpsc::Sender<Handed>) -> io::Result<(Worker, Arc<Reins>)> {
+        let (wake, woken) = UnixDatagram::pair()?;
+        wake.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        let reins = Arc::new(Reins { sockets: ArcSwap::default(), wake, stop: AtomicBool::new(false) });
+        Ok((Worker { shared, reins: reins.clone(), woken, hand, known: Known::default() }, reins))
+    }
+
+    /// Returns when it is stopped.
+    pub fn run(mut self) {
+        let mut batch = Batch::new();
+        let mut polled = Vec::new();
+        while !self.reins.stop.load(Ordering::Acquire) {
+            let sockets = self.reins.sockets.load_full();
+            polled.clear();
+            polled.push(watched(&self.woken));
+            polled.extend(sockets.iter().map(|socket| watched(&**socket)));
+            // SAFETY: the descriptors are of sockets that are held here; the array lives until the call returns.
+            let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as _, -1) };
+            if ready < 0 {
+                continue;
+            }
+            if polled[0].revents != 0 {
+                let mut rest = [0; 16];
+                while self.woken.recv(&mut rest).is_ok() {}
+            }
+            for (socket, polled) in sockets.iter().zip(&polled[1..]) {
+                if polled.revents != 0 {
+                    self.drain(socket, &mut batch);
+                }
+            }
+        }
+    }
+
+    fn drain(&mut self, socket: &Arc<UdpSocket>, batch: &mut Batch) {
+        for _ in 0..ROUNDS {
+            // An error is one of a datagram that was sent: it is told once and then gone.
+            let count = batch.receive(socket).unwrap_or(0);
+            if count > 0 {
+                self.round(socket, batch, count);
+            }
+            if count < SIZE {
+                return;
+            }
+        }
+    }
+
+    fn round(&mut self, socket: &Arc<UdpSocket>, batch: &mut Batch, count: usize) {
+        let shared = self.shared.clone();
+        let state = shared.state.load();
+        let now = shared.clock.now();
+        self.known.renew(&state);
+        for index in 0..count {
+            let Some((datagram, from, out)) = batch.datagram(index) else { continue };
+            if !self.answer(&state, datagram, from, now, out) {
+                let message = datagram.to_vec();
+                out.clear();
+                let peer = batch.peer(index);
+                let handed = Handed { message, peer, from, socket: socket.clone(), at: now };
+                if self.hand.try_send(handed).is_err() {
+                    shared.counts.overloaded.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        batch.send(socket, count);
+    }
+
+    /// False when the answer has to wait.
+    fn answer(
+        &mut self,
+        state: &State,
+        datagram: &[u8],
+        from: IpAddr,
+        now: Moment,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let request = match Request::read(datagram) {
+            Ok(request) => request,
+            Err(Unreadable::Silent) => return true,
+            Err(Unreadable::Reply { id, flags, rcode }) => {
+                compose::header_only(out, id, flags, rcode);
+                return true;
+            }
+        };
+        let client = self.known.client(&state.clients, from);
+        let asking = Asking::new(state, &request, client, Transport::Udp, now);
+        if client.asker.device.is_none() {
+            match self.shared.limit.take(state.settings.rate, from, now.ms) {
+                Allowance::Answer => {}
+                Allowance::Slip => {
+                    asking.envelope.truncated(out, &request);
+                    return true;
+                }
+                Allowance::Drop => return true,
+            }
+        }
+        self.shared.immediate(&asking, out).is_some()
+    }
+}
+
+fn watched(socket: &impl AsRawFd) -> libc::pollfd {
+    libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 }
+}
+
+/// Clients that asked before, until one of them is another.
+#[derive(Default)]
+struct Known {
+    clients: HashMap<IpAddr, Arc<Client>, rapidhash::fast::RandomState>,
+    source: Option<Arc<dyn Clients>>,
+    version: u64,
+}
+
+/// So many are remembered.
+const KNOWN: usize = 8192;
+
+impl Known {
+    fn renew(&mut self, state: &State) {
+        let same = self.source.as_ref().is_some_and(|source| Arc::ptr_eq(source, &state.clients));
+        // Read before any client is: one that changes from here on is asked for again in the next round.
+        let version = state.clients.version();
+        if !same || version != self.version || self.clients.len() > KNOWN {
+            self.clients.clear();
+            self.source = Some(state.clients.clone());
+            self.version = version;
+        }
+    }
+
+    fn client(&mut self, clients: &Arc<dyn Clients>, from: IpAddr) -> &Client {
+        self.clients.entry(from).or_insert_with(|| clients.client(from))
+    }
+}
