@@ -1,0 +1,388 @@
+//! The filter: what is done with a question, and with names and addresses of its answer, and which entry decided.
+//!
+//! The first of these decides:
+//!
+//! 1. filter rules with `$important` that allow, then those that do something else;
+//! 2. filter rules that allow, the domains of the allowlist and the lists of the allowlist;
+//! 3. filter rules that do something else;
+//! 4. the canaries of browsers and systems;
+//! 5. the domains of the blocklist;
+//! 6. threat feeds, then the lists of the blocklist: in each what is important before what is not, and exceptions
+//!    before what blocks. An exception counts against lists of its own kind only;
+//! 7. filter rules that note.
+//!
+//! Within one step a rule for the device comes before one for its group, that before one for its privacy class, and
+//! that before one for everyone; then the pattern that fits more closely (the name itself, a longer suffix, a wildcard,
+//! an expression), then the older entry. In a response policy zone the longest name decides.
+//!
+//! Rewrites answer what no rule of steps 1 and 3 acts on: to allow a name does not take its answer away. Names and
+//! addresses of an answer are held against steps 1 to 3 and 5 to 6, for they are not asked for; what allows the name
+//! that was asked for in an earlier step than that which would block them, lets them pass.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gateway_model::{Id, State};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::decision::{Action, Asker, Because, Cause, Decision, Question};
+use super::lists::Format;
+use super::name::{MAX, NameRef};
+use super::nets::Nets;
+use super::table::{Effect, Form, Hit, Table};
+
+mod compile;
+mod entry;
+mod pattern;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+pub use sources::{Lists, TooMany};
+
+use entry::{Entry, Level, Met, Says, Tier};
+use pattern::Index;
+
+/// Names by which software asks whether it may use a resolver of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Canaries {
+    /// `use-application-dns.net`: browsers with encrypted DNS of their own.
+    pub application_dns: bool,
+    /// `mask.icloud.com` and `mask-h2.icloud.com`: iCloud Private Relay.
+    pub private_relay: bool,
+    /// `resolver.arpa`: discovery of designated resolvers (RFC 9462).
+    pub designated_resolvers: bool,
+}
+
+impl Default for Canaries {
+    fn default() -> Canaries {
+        Canaries { application_dns: true, private_relay: true, designated_resolvers: true }
+    }
+}
+
+/// What the filter is told beside what is stored.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// In which schedules are read.
+    pub zone: TimeZone,
+    pub canaries: Canaries,
+}
+
+/// Everything that is looked for in a question, compiled.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    entries: Vec<Entry>,
+    index: Index,
+    table: Arc<Table>,
+    sources: Vec<Source>,
+    /// Places in `sources` by the number of the list in the table.
+    by_tag: Vec<Option<u16>>,
+    zone: TimeZone,
+}
+
+#[derive(Clone, Debug)]
+struct Source {
+    id: Id,
+    cause: Cause,
+    format: Format,
+    nets: Arc<Nets>,
+}
+
+/// Something that matched.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    rank: Rank,
+    cause: Cause,
+    what: What<'a>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    tier: Tier,
+    level: Level,
+    looseness: u16,
+    /// Entries come before lists.
+    age: u32,
+}
+
+#[derive(Clone, Copy)]
+enum What<'a> {
+    Entry(&'a Entry, Met),
+    Name(Hit<'a>, &'a Source),
+    Address(ipnet::IpNet, Effect, &'a Source),
+}
+
+/// Which part of a message is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Question,
+    Answer,
+}
+
+/// The best of what matched, by how it competes.
+#[derive(Clone, Copy, Default)]
+struct Best<'a> {
+    /// Steps 1 to 5.
+    own: Option<Found<'a>>,
+    rewrite: Option<Found<'a>>,
+    feed: Option<Found<'a>>,
+    blocklist: Option<Found<'a>>,
+    note: Option<Found<'a>>,
+}
+
+impl Filter {
+    pub fn new(state: &State, lists: &Lists, options: Options) -> Filter {
+        let mut entries = compile::stored(state, options.canaries);
+        let (mut sources, mut by_tag) = (Vec::new(), Vec::new());
+        for (id, cause, loaded) in lists.active(state) {
+            entries.extend(compile::of_list(id, cause, loaded));
+            let tag = usize::from(loaded.tag.number());
+            by_tag.resize(by_tag.len().max(tag + 1), None);
+            by_tag[tag] = u16::try_from(sources.len()).ok();
+            sources.push(Source { id, cause, format: loaded.format, nets: loaded.nets.clone() });
+        }
+        let key = lists.key();
+        let index = Index::new(&key, entries.iter().map(|entry| &entry.test));
+        Filter { entries, index, table: lists.table().clone(), sources, by_tag, zone: options.zone }
+    }
+
+    /// What is done with a question.
+    pub fn decide(&self, asker: &Asker, asked: Question<'_>, now: Timestamp) -> Decision {
+        let best = self.best(asker, asked, now, Part::Question);
+        best.winner().map_or(Decision::PASS, |found| self.decision(found, asked, None))
+    }
+
+    /// What is done with an answer in whose CNAME chain a name stands.
+    pub fn inspect_name(
+        &self,
+        asker: &Asker,
+        asked: Question<'_>,
+        target: NameRef<'_>,
+        now: Timestamp,
+    ) -> Decision {
+        let through = Question { name: target, ..asked };
+        let best = self.best(asker, through, now, Part::Answer);
+        let Some(found) = best.winner() else { return Decision::PASS };
+        if !found.rank.tier.allows() && self.excused(asker, asked, now, found) {
+            return Decision::PASS;
+        }
+        self.decision(found, through, Some(target.to_string().into()))
+    }
+
+    /// What is done with an answer in which an address stands, or in whose hints it stands.
+    pub fn inspect_address(
+        &self,
+        asker: &Asker,
+        asked: Question<'_>,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Decision {
+        let mut best = Best::default();
+        for (age, source) in self.sources.iter().enumerate().filter(|(_, source)| !source.nets.is_empty()) {
+            if let Some((net, effect)) = source.nets.find(address) {
+                let rank = Rank { tier: source.tier(effect), ..Rank::of_list(0, age) };
+                best.add(Found { rank, cause: source.cause, what: What::Address(net, effect, source) });
+            }
+        }
+        let Some(found) = best.winner() else { return Decision::PASS };
+        if !found.rank.tier.allows() && self.excused(asker, asked, now, found) {
+            return Decision::PASS;
+        }
+        self.decision(found, asked, Some(address.to_string().into()))
+    }
+
+    /// Everything that matches, what decides first; the others would decide in this order.
+    pub fn explain(&self, asker: &Asker, asked: Question<'_>, now: Timestamp) -> Vec<Decision> {
+        let mut all = Vec::new();
+        self.find(asker, asked, now, Part::Question, |found| all.push(found));
+        let mut best = Best::default();
+        all.iter().for_each(|found| best.add(*found));
+        let decisive = best.winner().map(|found| found.rank);
+        all.sort_by_key(|found| (Some(found.rank) != decisive, found.rank));
+        all.into_iter().map(|found| self.decision(found, asked, None)).collect()
+    }
+
+    /// Whether the name that was asked for is allowed in an earlier step than the one in which this matched.
+    fn excused(&self, asker: &Asker, asked: Question<'_>, now: Timestamp, against: Found<'_>) -> bool {
+        let best = self.best(asker, asked, now, Part::Answer);
+        let own = best.own.filter(|found| found.rank.tier.allows());
+        let list = match against.cause {
+            Cause::Feed => best.feed,
+            Cause::Blocklist => best.blocklist,
+            _ => None,
+        };
+        let allows = |found: Found<'_>| found.rank.tier.allows() && found.rank.tier < against.rank.tier;
+        own.is_some_and(allows) || (best.own.is_none() && list.is_some_and(allows))
+    }
+
+    fn best<'a>(&'a self, asker: &Asker, asked: Question<'a>, now: Timestamp, part: Part) -> Best<'a> {
+        let mut best = Best::default();
+        self.find(asker, asked, now, part, |found| best.add(found));
+        best
+    }
+
+    fn find<'a>(
+        &'a self,
+        asker: &Asker,
+        asked: Question<'a>,
+        now: Timestamp,
+        part: Part,
+        found: impl FnMut(Found<'a>),
+    ) {
+        let found = std::cell::RefCell::new(found);
+        // Of response policy zones the longest name counts, and names come in that order.
+        let mut zones = Vec::new();
+        let entry = |place: u32, itself: bool| {
+            if let Some(matched) = self.matched(place, asker, asked, now, part, itself) {
+                (found.borrow_mut())(matched);
+            }
+        };
+        self.table.walk(
+            asked.name,
+            self.index.depths(),
+            |hash, suffix, itself| {
+                self.index.anchored(hash, suffix).iter().for_each(|place| entry(*place, itself));
+            },
+            |hit| {
+                let number = self.by_tag.get(usize::from(hit.tag.number())).copied().flatten();
+                let Some(source) = number.and_then(|place| self.sources.get(usize::from(place))) else {
+                    return;
+                };
+                if source.format == Format::Rpz {
+                    if zones.contains(&hit.tag) {
+                        return;
+                    }
+                    zones.push(hit.tag);
+                }
+                let looseness = hit.looseness(asked.name);
+                let rank = Rank::of_list(looseness, usize::from(number.unwrap_or_default()));
+                let rank = Rank { tier: source.tier(hit.effect), ..rank };
+                (found.borrow_mut())(Found { rank, cause: source.cause, what: What::Name(hit, source) });
+            },
+        );
+        if self.index.has_free() {
+            let mut room = [0; MAX];
+            self.index.free(pattern::text(asked.name, &mut room), |place| entry(place, true));
+        }
+    }
+
+    fn matched<'a>(
+        &'a self,
+        place: u32,
+        asker: &Asker,
+        asked: Question<'a>,
+        now: Timestamp,
+        part: Part,
+        itself: bool,
+    ) -> Option<Found<'a>> {
+        let entry = self.entries.get(place as usize)?;
+        let foreign =
+            matches!(entry.cause, Cause::Rewrite | Cause::Canary) || matches!(entry.says, Says::Answers(_));
+        if (part == Part::Answer && foreign)
+            || !entry.says.is_about(asked.qtype)
+            || !entry.test.is_match(itself, asked.name)
+        {
+            return None;
+        }
+        let met = entry.meets(asker, asked.name, asked.qtype, now, &self.zone)?;
+        let looseness = entry.test.looseness();
+        let rank = Rank { tier: entry.tier, level: met.level, looseness, age: place };
+        Some(Found { rank, cause: entry.cause, what: What::Entry(entry, met) })
+    }
+
+    fn decision(&self, found: Found<'_>, asked: Question<'_>, through: Option<Arc<str>>) -> Decision {
+        let (action, id, rule) = match found.what {
+            What::Entry(entry, met) => {
+                let action = if met.implied { Action::NoData } else { entry.says.action(asked) };
+                (action, entry.id, entry.text.clone())
+            }
+            What::Name(hit, source) => (source.action(hit.effect), Some(source.id), source.text(&hit).into()),
+            What::Address(net, effect, source) => {
+                let text = if net.prefix_len() == net.max_prefix_len() {
+                    net.addr().to_string()
+                } else {
+                    net.to_string()
+                };
+                (source.action(effect), Some(source.id), text.into())
+            }
+        };
+        Decision { action, because: Some(Because { cause: found.cause, id, rule, through }) }
+    }
+}
+
+impl<'a> Best<'a> {
+    fn add(&mut self, found: Found<'a>) {
+        let place = match (found.cause, found.rank.tier) {
+            (Cause::Rewrite, _) => &mut self.rewrite,
+            (_, Tier::Log) => &mut self.note,
+            (_, tier) if tier <= Tier::Blocklist => &mut self.own,
+            (Cause::Feed, _) => &mut self.feed,
+            _ => &mut self.blocklist,
+        };
+        if place.is_none_or(|best| found.rank < best.rank) {
+            *place = Some(found);
+        }
+    }
+
+    fn winner(self) -> Option<Found<'a>> {
+        let acts = |found: &Found<'a>| !found.rank.tier.allows();
+        let rule = self.own.filter(|own| own.rank.tier <= Tier::Act && acts(own));
+        let list = self.feed.filter(acts).or(self.blocklist.filter(acts)).or(self.feed).or(self.blocklist);
+        rule.or(self.rewrite).or(self.own).or(list).or(self.note)
+    }
+}
+
+impl Rank {
+    /// Lists are for everyone.
+    fn of_list(looseness: u16, place: usize) -> Rank {
+        let age = u32::try_from(place).unwrap_or(u32::MAX / 2).saturating_add(u32::MAX / 2);
+        Rank { tier: Tier::ListAct, level: Level::Everyone, looseness, age }
+    }
+}
+
+impl Hit<'_> {
+    fn looseness(&self, asked: NameRef<'_>) -> u16 {
+        // At most 127 labels.
+        if self.name == asked { 0 } else { 128 - self.name.labels().count() as u16 }
+    }
+}
+
+impl Source {
+    fn tier(&self, effect: Effect) -> Tier {
+        match (self.cause, effect) {
+            (Cause::Allowlist, _) => Tier::Allow,
+            (_, Effect::AllowAlways) => Tier::ListAllowAlways,
+            (_, Effect::Allow) => Tier::ListAllow,
+            (_, Effect::BlockAlways) => Tier::ListActAlways,
+            _ => Tier::ListAct,
+        }
+    }
+
+    fn action(&self, effect: Effect) -> Action {
+        match effect {
+            _ if self.tier(effect).allows() => Action::Pass,
+            Effect::Nxdomain => Action::Nxdomain,
+            Effect::NoData => Action::NoData,
+            Effect::Refuse => Action::Refuse,
+            _ => Action::Block,
+        }
+    }
+
+    /// The entry as lists of the kind write it.
+    fn text(&self, hit: &Hit<'_>) -> String {
+        let name = hit.name;
+        let rule = self.format == Format::Adblock
+            || (self.format != Format::Rpz && (hit.effect.allows() || hit.effect.is_important()));
+        match hit.form {
+            Form::Below => format!("*.{name}"),
+            form if rule => {
+                let exception = if hit.effect.allows() { "@@" } else { "" };
+                let from = if form == Form::Itself { "|" } else { "||" };
+                let important = if hit.effect.is_important() { "$important" } else { "" };
+                format!("{exception}{from}{name}^{important}")
+            }
+            _ => name.to_string(),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Entries from what is stored: rules, own domains, rewrites, canaries, and the rules of lists.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use gateway_model::domain::{DomainName, DomainOrWildcard};
+use gateway_model::kinds::dns_filter_rule::FilterAction;
+use gateway_model::kinds::dns_rewrite::Answer as Rewritten;
+use gateway_model::kinds::{DnsFilterRule, DnsRewrite};
+use gateway_model::pattern::{AdblockRule, Pattern};
+use gateway_model::{Id, State};
+
+use super::Canaries;
+use super::entry::{Answers, Entry, Hours, Only, Says, Tier, Whom};
+use super::pattern::Test;
+use super::sources::Loaded;
+use crate::dns::decision::{Action, Cause};
+use crate::dns::lists::{Answer, ListRule, Says as ListSays};
+use crate::dns::name::Name;
+use crate::dns::table::Form;
+
+/// All that is stored here, older entries before younger ones.
+pub(super) fn stored(state: &State, canaries: Canaries) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = state
+        .dns_filter_rules
+        .iter()
+        .filter(|rule| rule.enabled)
+        .filter_map(|rule| of_rule(rule, state))
+        .collect();
+    let domain = |cause: Cause, tier: Tier, says: Says| {
+        move |(id, domain): (Id, &DomainName)| Entry {
+            cause,
+            id: Some(id),
+            text: domain.as_str().into(),
+            tier,
+            says: says.clone(),
+            test: Test::Name(Name::from(domain), Form::Both),
+            only: None,
+        }
+    };
+    let allowed = state.dns_allowlist.iter().filter(|entry| entry.enabled);
+    let allowed = allowed.filter_map(|entry| Some((entry.meta.id, entry.domain.as_ref()?)));
+    entries.extend(allowed.map(domain(Cause::Allowlist, Tier::Allow, Says::Pass)));
+    let blocked = state.dns_blocklist.iter().filter(|entry| entry.enabled);
+    let blocked = blocked.filter_map(|entry| Some((entry.meta.id, entry.domain.as_ref()?)));
+    entries.extend(blocked.map(domain(Cause::Blocklist, Tier::Blocklist, Says::Do(Action::Block))));
+    entries.extend(rewrites(state));
+    entries.extend(canaries.entries());
+    entries
+}
+
+fn of_rule(rule: &DnsFilterRule, state: &State) -> Option<Entry> {
+    let pattern = Pattern::parse(rule.r#match, &rule.pattern).ok()?;
+    let says = match rule.action {
+        FilterAction::Block => Says::Do(Action::Block),
+        FilterAction::Nxdomain => Says::Do(Action::Nxdomain),
+        FilterAction::Refuse => Says::Do(Action::Refuse),
+        FilterAction::Allow | FilterAction::Log => Says::Pass,
+        FilterAction::Rewrite => Says::Answers(answers_of(rule.answer.as_deref()?)?),
+    };
+    let mut only = Only::default();
+    let mut important = false;
+    if let Pattern::Adblock(adblock) = &pattern {
+        only = Only::of_adblock(adblock, Some(state));
+        important = adblock.important;
+    }
+    let own: Vec<u16> = rule.qtypes.iter().filter_map(crate::dns::rtype::of_query).collect();
+    match (only.types.is_empty(), own.is_empty()) {
+        (_, true) => {}
+        (true, false) => only.types = own,
+        // Both have to hold. Nothing may be left: that is for no type.
+        (false, false) => only.types.retain(|qtype| own.contains(qtype)),
+    }
+    if only.types.is_empty() && !rule.qtypes.is_empty() {
+        return None;
+    }
+    only.scope = Whom::of(&rule.scope, state);
+    if let Some(schedule) = &rule.schedule {
+        match Hours::read(schedule) {
+            Some(hours) => only.hours = Some(hours),
+            // What nobody can read blocks rather than opens.
+            None if rule.action == FilterAction::Allow => return None,
+            None => {}
+        }
+    }
+    let tier = match (rule.action, important) {
+        (FilterAction::Allow, true) => Tier::AllowAlways,
+        (FilterAction::Allow, false) => Tier::Allow,
+        (FilterAction::Log, _) => Tier::Log,
+        (_, true) => Tier::ActAlways,
+        (_, false) => Tier::Act,
+    };
+    Some(Entry {
+        cause: Cause::Rule,
+        id: Some(rule.meta.id),
+        text: rule.pattern.as_str().into(),
+        tier,
+        says,
+        test: Test::of(&pattern),
+        only: only.boxed(),
+    })
+}
+
+fn answers_of(text: &str) -> Option<Answers> {
+    match text.parse::<IpAddr>() {
+        Ok(address) => Some(Answers { addresses: vec![address], ..Answers::default() }),
+        Err(_) => {
+            let name = DomainName::parse(text).ok()?;
+            Some(Answers { name: Some(Name::from(&name)), ..Answers::default() })
+        }
+    }
+}
+
+/// One entry for each domain: its rewrites answer together, in the name of the first.
+fn rewrites(state: &State) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for rewrite in state.dns_rewrites.iter().filter(|rewrite| rewrite.enabled) {
+        let (Ok(domain), Some(answer)) =
+            (DomainOrWildcard::parse(&rewrite.domain), Rewritten::parse(&rewrite.answer))
+        else {
+            continue;
+        };
+        let place = *places.entry(rewrite.domain.as_str()).or_insert_with(|| {
+            entries.push(of_rewrite(rewrite, &domain));
+            entries.len() - 1
+        });
+        let Says::Answers(answers) = &mut entries[place].says else { continue };
+        match answer {
+            Rewritten::Address(address) => answers.addresses.push(address),
+            Rewritten::Name(name) => answers.name = Some(Name::from(&name)),
+            Rewritten::KeepA => answers.keep_four = true,
+            Rewritten::KeepAaaa => answers.keep_six = true,
+        }
+    }
+    entries
+}
+
+fn of_rewrite(rewrite: &DnsRewrite, domain: &DomainOrWildcard) -> Entry {
+    let form = if domain.wildcard { Form::Below } else { Form::Itself };
+    Entry {
+        cause: Cause::Rewrite,
+        id: Some(rewrite.meta.id),
+        text: rewrite.domain.as_str().into(),
+        tier: Tier::Act,
+        says: Says::Answers(Answers::default()),
+        test: Test::Name(Name::from(&domain.name), form),
+        only: None,
+    }
+}
+
+impl Canaries {
+    fn entries(self) -> Vec<Entry> {
+        let groups: [(bool, &[&str], Action); 3] = [
+            (self.application_dns, &["use-application-dns.net"], Action::Nxdomain),
+            (self.private_relay, &["mask.icloud.com", "mask-h2.icloud.com"], Action::Nxdomain),
+            (self.designated_resolvers, &["resolver.arpa"], Action::NoData),
+        ];
+        let enabled = groups.into_iter().filter(|(enabled, _, _)| *enabled);
+        let names =
+            enabled.flat_map(|(_, names, action)| names.iter().map(move |name| (*name, action.clone())));
+        let entry = |(text, action): (&str, Action)| {
+            let name = DomainName::parse(text).ok()?;
+            Some(Entry {
+                cause: Cause::Canary,
+                id: None,
+                text: text.into(),
+                tier: Tier::Canary,
+                says: Says::Do(action),
+                test: Test::Name(Name::from(&name), Form::Both),
+                only: None,
+            })
+        };
+        names.filter_map(entry).collect()
+    }
+}
+
+/// Of the rules of a list those that are more than a name.
+pub(super) fn of_list(id: Id, cause: Cause, loaded: &Loaded) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut places: BTreeMap<(&Name, Form), usize> = BTreeMap::new();
+    let entry = |rule: &ListRule, tier, says, test, only| Entry {
+        cause,
+        id: Some(id),
+        text: rule.text.clone(),
+        tier,
+        says,
+        test,
+        only,
+    };
+    let act = if cause == Cause::Allowlist { Tier::Allow } else { Tier::ListAct };
+    for rule in loaded.rules.iter() {
+        match &rule.says {
+            ListSays::Adblock(adblock) => {
+                let tier = adblock_tier(adblock, cause);
+                let says = if tier.allows() { Says::Pass } else { Says::Do(Action::Block) };
+                let only = Only::of_adblock(adblock, None).boxed();
+                entries.push(entry(rule, tier, says, Test::of_adblock(&adblock.target), only));
+            }
+            // An allowlist answers nothing.
+            ListSays::Answer { name, form, .. } if cause == Cause::Allowlist => {
+                entries.push(entry(rule, act, Says::Pass, Test::Name(name.clone(), *form), None));
+            }
+            ListSays::Answer { name, form, answer } => {
+                let place = *places.entry((name, *form)).or_insert_with(|| {
+                    let says = Says::Answers(Answers { alone: true, ..Answers::default() });
+                    entries.push(entry(rule, act, says, Test::Name(name.clone(), *form), None));
+                    entries.len() - 1
+                });
+                let Says::Answers(answers) = &mut entries[place].says else { continue };
+                match answer {
+                    Answer::Address(address) => answers.addresses.push(*address),
+                    Answer::Name(name) => answers.name = Some(name.clone()),
+                }
+            }
+        }
+    }
+    entries
+}
+
+/// What stands on an allowlist allows, however it is written.
+fn adblock_tier(rule: &AdblockRule, cause: Cause) -> Tier {
+    match (cause, rule.exception, rule.important) {
+        (Cause::Allowlist, _, _) => Tier::Allow,
+        (_, true, true) => Tier::ListAllowAlways,
+        (_, true, false) => Tier::ListAllow,
+        (_, false, true) => Tier::ListActAlways,
+        (_, false, false) => Tier::ListAct,
+    }
+}

@@ -1,0 +1,351 @@
+//! One entry as it is matched: a rule, an entry of a list, a rewrite, a canary; and for whom and when it holds.
+
+use std::cmp::Ordering;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gateway_model::Id;
+use gateway_model::kinds::dns::Scope;
+use gateway_model::kinds::dns_filter_rule::Schedule;
+use gateway_model::kinds::{Device, DeviceGroup, PrivacyClass};
+use gateway_model::pattern::AdblockRule;
+use gateway_model::{Resource, State, Stored};
+use ipnet::IpNet;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::pattern::Test;
+use crate::dns::decision::{Action, Asker, Cause, Question};
+use crate::dns::name::{Name, NameRef};
+use crate::dns::rtype;
+
+/// What decides first. Of one tier the level decides, then how closely the pattern fits, then the age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tier {
+    /// Rules with `$important`.
+    AllowAlways,
+    ActAlways,
+    /// Rules that allow, and the allowlist.
+    Allow,
+    /// Rules that do something else.
+    Act,
+    Canary,
+    /// Domains on the blocklist.
+    Blocklist,
+    ListAllowAlways,
+    ListActAlways,
+    ListAllow,
+    ListAct,
+    Log,
+}
+
+impl Tier {
+    pub(super) const fn allows(self) -> bool {
+        matches!(self, Tier::AllowAlways | Tier::Allow | Tier::ListAllowAlways | Tier::ListAllow)
+    }
+}
+
+/// For whom an entry is that matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    Device,
+    Group,
+    Class,
+    Everyone,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub cause: Cause,
+    pub id: Option<Id>,
+    pub text: Arc<str>,
+    pub tier: Tier,
+    pub says: Says,
+    pub test: Test,
+    /// None: at any time, for everyone and every type.
+    pub only: Option<Box<Only>>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Says {
+    /// Resolved as usual.
+    Pass,
+    Do(Action),
+    Answers(Answers),
+}
+
+/// What is answered in place of the world's answers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answers {
+    pub addresses: Vec<IpAddr>,
+    pub name: Option<Name>,
+    /// The world's addresses of the family stay.
+    pub keep_four: bool,
+    pub keep_six: bool,
+    /// There is nothing of other types either.
+    pub alone: bool,
+}
+
+impl Says {
+    /// Whether it says anything to questions of the type.
+    pub(super) fn is_about(&self, qtype: u16) -> bool {
+        let addresses = matches!(qtype, rtype::A | rtype::AAAA | rtype::HTTPS | rtype::SVCB | rtype::ANY);
+        match self {
+            Says::Answers(answers) => addresses || answers.alone || answers.name.is_some(),
+            Says::Pass | Says::Do(_) => true,
+        }
+    }
+
+    /// What is done with a question that it is about.
+    pub(super) fn action(&self, asked: Question<'_>) -> Action {
+        match self {
+            Says::Pass => Action::Pass,
+            Says::Do(action) => action.clone(),
+            Says::Answers(answers) => answers.action(asked),
+        }
+    }
+}
+
+impl Answers {
+    fn action(&self, asked: Question<'_>) -> Action {
+        if let Some(name) = &self.name {
+            // The name that others are rewritten to is resolved as it is.
+            return if name.as_ref() == asked.name { Action::Pass } else { Action::Name(name.clone()) };
+        }
+        let (keeps, four) = match asked.qtype {
+            rtype::A => (self.keep_four, true),
+            rtype::AAAA => (self.keep_six, false),
+            // Hints and services lead past the answer (RFC 9460).
+            rtype::HTTPS | rtype::SVCB | rtype::ANY => {
+                return if self.keep_four && self.keep_six { Action::Pass } else { Action::NoData };
+            }
+            _ => return Action::NoData,
+        };
+        let family: Vec<IpAddr> = self.addresses.iter().filter(|a| a.is_ipv4() == four).copied().collect();
+        match (family.is_empty(), keeps) {
+            (false, _) => Action::Addresses(family),
+            (true, true) => Action::Pass,
+            (true, false) => Action::NoData,
+        }
+    }
+}
+
+/// Conditions beside the name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Only {
+    pub types: Vec<u16>,
+    pub not_types: Vec<u16>,
+    pub scope: Whom,
+    pub clients: Vec<ClientTest>,
+    pub hours: Option<Hours>,
+    pub deny_allow: Vec<Name>,
+}
+
+/// How a question is met by an entry whose pattern matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Met {
+    pub level: Level,
+    /// The entry is for addresses, and the question would lead to them another way.
+    pub implied: bool,
+}
+
+impl Entry {
+    pub(super) fn meets(
+        &self,
+        asker: &Asker,
+        name: NameRef<'_>,
+        qtype: u16,
+        now: Timestamp,
+        zone: &TimeZone,
+    ) -> Option<Met> {
+        let Some(only) = &self.only else { return Some(Met { level: Level::Everyone, implied: false }) };
+        let implied = only.is_for_type(qtype, !matches!(self.says, Says::Pass))?;
+        if only.deny_allow.iter().any(|denied| name.is_within(denied.as_ref())) {
+            return None;
+        }
+        let level = only.scope.level(asker)?.min(clients(&only.clients, asker)?);
+        let holds = only.hours.is_none_or(|hours| hours.hold(now, zone));
+        holds.then_some(Met { level, implied })
+    }
+}
+
+impl Only {
+    /// As far as the rule itself says for whom it is; the scope is added by whoever has one.
+    pub(super) fn of_adblock(rule: &AdblockRule, state: Option<&State>) -> Only {
+        Only {
+            types: rule.types.iter().filter_map(rtype::of_query).collect(),
+            not_types: rule.not_types.iter().filter_map(rtype::of_query).collect(),
+            clients: match state {
+                Some(state) => rule.clients.iter().map(|text| ClientTest::read(text, state)).collect(),
+                None => Vec::new(),
+            },
+            deny_allow: rule.deny_allow.iter().map(Name::from).collect(),
+            ..Only::default()
+        }
+    }
+
+    /// Without any condition there is nothing to keep.
+    pub(super) fn boxed(self) -> Option<Box<Only>> {
+        let Only { types, not_types, scope, clients, hours, deny_allow } = &self;
+        let nothing = types.is_empty()
+            && not_types.is_empty()
+            && *scope == Whom::default()
+            && clients.is_empty()
+            && hours.is_none()
+            && deny_allow.is_empty();
+        (!nothing).then(|| Box::new(self))
+    }
+
+    /// Whether it is for the type; true if only by what it says of addresses.
+    fn is_for_type(&self, qtype: u16, acts: bool) -> Option<bool> {
+        let is_for = |qtype: u16| {
+            (self.types.is_empty() || self.types.contains(&qtype)) && !self.not_types.contains(&qtype)
+        };
+        if is_for(qtype) {
+            return Some(false);
+        }
+        // Addresses that one may not have come as hints and in answers to ANY as well. A type that is excluded by
+        // name was meant.
+        let around = matches!(qtype, rtype::HTTPS | rtype::SVCB | rtype::ANY);
+        let addresses = is_for(rtype::A) || is_for(rtype::AAAA);
+        (acts && around && addresses && !self.not_types.contains(&qtype)).then_some(true)
+    }
+}
+
+/// Whom a rule is for; everyone by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Whom {
+    devices: Vec<Id>,
+    groups: Vec<Id>,
+    class: Option<Id>,
+    restricted: bool,
+}
+
+impl Whom {
+    pub(super) fn of(scope: &Scope, state: &State) -> Whom {
+        let mut devices = scope.devices.clone();
+        devices.sort_unstable();
+        let restricted = !devices.is_empty() || !scope.groups.is_empty() || scope.privacy_class.is_some();
+        let class = state.referred::<PrivacyClass>(&scope.privacy_class).map(|class| class.meta.id);
+        Whom { devices, groups: scope.groups.clone(), class, restricted }
+    }
+
+    fn level(&self, asker: &Asker) -> Option<Level> {
+        if !self.restricted {
+            Some(Level::Everyone)
+        } else if asker.device.is_some_and(|device| self.devices.binary_search(&device).is_ok()) {
+            Some(Level::Device)
+        } else if asker.groups.iter().any(|group| self.groups.contains(group)) {
+            Some(Level::Group)
+        } else {
+            (self.class.is_some() && self.class == asker.privacy_class).then_some(Level::Class)
+        }
+    }
+}
+
+/// One client of `$client`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ClientTest {
+    excludes: bool,
+    net: Option<IpNet>,
+    devices: Vec<Id>,
+    groups: Vec<Id>,
+}
+
+impl ClientTest {
+    /// An address, a network, or the name of a device, of its host or of a group.
+    fn read(text: &str, state: &State) -> ClientTest {
+        let (excludes, text) = text.strip_prefix('~').map_or((false, text), |rest| (true, rest));
+        let net = text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+        let same = |name: &str| name.eq_ignore_ascii_case(text);
+        let named = |device: &&Device| {
+            same(&device.name)
+                || device.hostname.as_deref().is_some_and(same)
+                || device.all_macs().iter().any(|mac| same(&mac.to_string()))
+        };
+        let devices = Device::table(state).iter().filter(named).map(|device| device.meta.id).collect();
+        let groups = DeviceGroup::table(state).iter().filter(|group| same(group.label()));
+        ClientTest { excludes, net, devices, groups: groups.map(|group| group.meta.id).collect() }
+    }
+
+    fn is(&self, asker: &Asker) -> bool {
+        let address = asker.address.map(|address| address.to_canonical());
+        self.net.zip(address).is_some_and(|(net, address)| net.contains(&address))
+            || asker.device.is_some_and(|device| self.devices.contains(&device))
+            || asker.groups.iter().any(|group| self.groups.contains(group))
+    }
+}
+
+fn clients(tests: &[ClientTest], asker: &Asker) -> Option<Level> {
+    if tests.iter().any(|test| test.excludes && test.is(asker)) {
+        return None;
+    }
+    let mut named = tests.iter().filter(|test| !test.excludes).peekable();
+    if named.peek().is_none() {
+        return Some(Level::Everyone);
+    }
+    named.any(|test| test.is(asker)).then_some(Level::Device)
+}
+
+/// Hours of the week, by the clock on the wall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hours {
+    /// Bit 0 is Monday.
+    days: u8,
+    start: u16,
+    end: u16,
+}
+
+impl Hours {
+    /// None if it is no time of day.
+    pub(super) fn read(schedule: &Schedule) -> Option<Hours> {
+        let days = schedule.days.iter().fold(0, |days, day| days | 1 << *day as u8);
+        let days = if schedule.days.is_empty() { 0x7f } else { days };
+        Some(Hours { days, start: minutes(&schedule.start)?, end: minutes(&schedule.end)? })
+    }
+
+    fn hold(self, now: Timestamp, zone: &TimeZone) -> bool {
+        let local = zone.to_datetime(now);
+        let minute = u16::from(local.hour().unsigned_abs()) * 60 + u16::from(local.minute().unsigned_abs());
+        let today = u32::from(local.weekday().to_monday_zero_offset().unsigned_abs());
+        let on = |day: u32| self.days >> (day % 7) & 1 != 0;
+        match self.start.cmp(&self.end) {
+            Ordering::Less => on(today) && (self.start..self.end).contains(&minute),
+            // It ends on the next day, and belongs to the one on which it began.
+            _ => (on(today) && minute >= self.start) || (on(today + 6) && minute < self.end),
+        }
+    }
+}
+
+fn minutes(text: &str) -> Option<u16> {
+    let (hours, minutes) = text.split_once(':')?;
+    let (hours, minutes): (u16, u16) = (hours.parse().ok()?, minutes.parse().ok()?);
+    (hours <= 24 && minutes < 60).then_some(hours * 60 + minutes)
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_model::kinds::dns::Weekday;
+
+    use super::*;
+
+    #[test]
+    fn hours_are_those_of_the_clock_on_the_wall() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let hours = |days: &[Weekday], start: &str, end: &str| {
+            let schedule = Schedule { days: days.to_vec(), start: start.to_owned(), end: end.to_owned() };
+            Hours::read(&schedule).expect("hours")
+        };
+        // 2026-11-22 is a Sunday.
+        let at = |text: &str| text.parse::<Timestamp>().expect("a time");
+        let school = hours(&[Weekday::Mon], "08:00", "13:30");
+        assert!(school.hold(at("2026-11-23T06:00:00Z"), &zone), "it is 08:00 there");
+        assert!(!school.hold(at("2026-11-23T11:30:00Z"), &zone), "the end is exclusive");
+        assert!(!school.hold(at("2026-11-22T08:00:00Z"), &zone), "another day");
+        let night = hours(&[Weekday::Sun], "22:00", "06:00");
+        assert!(night.hold(at("2026-11-22T21:00:00Z"), &zone));
+        assert!(night.hold(at("2026-11-23T03:59:00Z"), &zone), "the night of Sunday ends on Monday");
+        assert!(!night.hold(at("2026-11-22T03:00:00Z"), &zone), "the night of Saturday");
+        assert!(hours(&[], "00:00", "24:00").hold(at("2026-11-22T21:59:59Z"), &zone));
+    }
+}

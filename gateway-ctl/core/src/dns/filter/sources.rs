@@ -1,0 +1,106 @@
+//! The lists that are loaded: their names in one table, what is more than a name beside it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gateway_model::{Id, State};
+
+use crate::dns::decision::Cause;
+use crate::dns::lists::{Format, List, ListRule};
+use crate::dns::nets::Nets;
+use crate::dns::table::{Key, Table, Tag};
+
+/// All lists that are loaded, by the id of the object that names them. A clone shares them; a list is exchanged without
+/// touching the others.
+#[derive(Clone, Debug)]
+pub struct Lists {
+    table: Arc<Table>,
+    loaded: BTreeMap<Id, Loaded>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Loaded {
+    pub tag: Tag,
+    pub format: Format,
+    pub rules: Arc<[ListRule]>,
+    pub nets: Arc<Nets>,
+}
+
+/// There is no number left for one more list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at most {} lists can be loaded", Tag::LAST)]
+pub struct TooMany;
+
+impl Lists {
+    pub fn new(key: Key) -> Lists {
+        Lists { table: Arc::new(Table::new(key)), loaded: BTreeMap::new() }
+    }
+
+    /// What lists are to be read with.
+    pub fn key(&self) -> Key {
+        *self.table.key()
+    }
+
+    /// Puts a list in place of the one that the object had before.
+    pub fn put(&mut self, id: Id, list: List) -> Result<(), TooMany> {
+        let tag = match self.loaded.get(&id) {
+            Some(loaded) => loaded.tag,
+            None => self.free_tag().ok_or(TooMany)?,
+        };
+        Arc::make_mut(&mut self.table).put(tag, &list.names);
+        let loaded = Loaded { tag, format: list.format, rules: list.rules.into(), nets: Arc::new(list.nets) };
+        self.loaded.insert(id, loaded);
+        Ok(())
+    }
+
+    /// Takes out the list of an object.
+    pub fn take(&mut self, id: Id) {
+        if let Some(loaded) = self.loaded.remove(&id) {
+            Arc::make_mut(&mut self.table).take(loaded.tag);
+        }
+    }
+
+    /// Whose lists are loaded.
+    pub fn ids(&self) -> impl Iterator<Item = Id> + '_ {
+        self.loaded.keys().copied()
+    }
+
+    /// Names in all lists.
+    pub fn names(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Bytes of memory that the names take.
+    pub fn memory(&self) -> usize {
+        self.table.memory()
+    }
+
+    pub(super) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    fn free_tag(&self) -> Option<Tag> {
+        let taken: std::collections::BTreeSet<u16> =
+            self.loaded.values().map(|loaded| loaded.tag.number()).collect();
+        (1..=Tag::LAST).find(|number| !taken.contains(number)).and_then(Tag::new)
+    }
+
+    /// Those whose object is there and enabled, in the order of their ids.
+    pub(super) fn active<'a>(
+        &'a self,
+        state: &'a State,
+    ) -> impl Iterator<Item = (Id, Cause, &'a Loaded)> + 'a {
+        self.loaded.iter().filter_map(|(id, loaded)| Some((*id, cause(*id, state)?, loaded)))
+    }
+}
+
+/// What a list is by the object that names it.
+fn cause(id: Id, state: &State) -> Option<Cause> {
+    if state.dns_allowlist.get(id).is_some_and(|list| list.enabled && list.url.is_some()) {
+        Some(Cause::Allowlist)
+    } else if state.dns_blocklist.get(id).is_some_and(|list| list.enabled && list.url.is_some()) {
+        Some(Cause::Blocklist)
+    } else {
+        state.threat_feeds.get(id).filter(|feed| feed.enabled).map(|_| Cause::Feed)
+    }
+}

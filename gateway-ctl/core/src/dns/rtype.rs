@@ -1,0 +1,124 @@
+//! Numbers of types (registry of IANA, "DNS Parameters").
+
+use gateway_model::kinds::dns_filter_rule::QueryType;
+use gateway_model::record::RecordType;
+
+pub const A: u16 = 1;
+pub const NS: u16 = 2;
+pub const CNAME: u16 = 5;
+pub const SOA: u16 = 6;
+pub const PTR: u16 = 12;
+pub const HINFO: u16 = 13;
+pub const MX: u16 = 15;
+pub const TXT: u16 = 16;
+pub const AAAA: u16 = 28;
+pub const SRV: u16 = 33;
+pub const DS: u16 = 43;
+pub const SVCB: u16 = 64;
+pub const HTTPS: u16 = 65;
+pub const ANY: u16 = 255;
+pub const CAA: u16 = 257;
+
+/// Types with a name.
+const NAMES: &[(&str, u16)] = &[
+    ("A", A),
+    ("NS", NS),
+    ("CNAME", CNAME),
+    ("SOA", SOA),
+    ("PTR", PTR),
+    ("HINFO", HINFO),
+    ("MX", MX),
+    ("TXT", TXT),
+    ("RP", 17),
+    ("AFSDB", 18),
+    ("SIG", 24),
+    ("KEY", 25),
+    ("AAAA", AAAA),
+    ("LOC", 29),
+    ("SRV", SRV),
+    ("NAPTR", 35),
+    ("KX", 36),
+    ("CERT", 37),
+    ("DNAME", 39),
+    ("OPT", 41),
+    ("APL", 42),
+    ("DS", DS),
+    ("SSHFP", 44),
+    ("IPSECKEY", 45),
+    ("RRSIG", 46),
+    ("NSEC", 47),
+    ("DNSKEY", 48),
+    ("DHCID", 49),
+    ("NSEC3", 50),
+    ("NSEC3PARAM", 51),
+    ("TLSA", 52),
+    ("SMIMEA", 53),
+    ("HIP", 55),
+    ("CDS", 59),
+    ("CDNSKEY", 60),
+    ("OPENPGPKEY", 61),
+    ("CSYNC", 62),
+    ("ZONEMD", 63),
+    ("SVCB", SVCB),
+    ("HTTPS", HTTPS),
+    ("SPF", 99),
+    ("EUI48", 108),
+    ("EUI64", 109),
+    ("TKEY", 249),
+    ("TSIG", 250),
+    ("IXFR", 251),
+    ("AXFR", 252),
+    ("ANY", ANY),
+    ("URI", 256),
+    ("CAA", CAA),
+];
+
+/// Number of the type that a rule names.
+pub fn of_query(query: &QueryType) -> Option<u16> {
+    let text = query.to_string();
+    let known = NAMES.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
+    known.or_else(|| text.strip_prefix("TYPE")?.parse().ok())
+}
+
+pub const fn of_record(record: RecordType) -> u16 {
+    match record {
+        RecordType::A => A,
+        RecordType::Aaaa => AAAA,
+        RecordType::Cname => CNAME,
+        RecordType::Mx => MX,
+        RecordType::Txt => TXT,
+        RecordType::Srv => SRV,
+        RecordType::Ptr => PTR,
+        RecordType::Ns => NS,
+        RecordType::Caa => CAA,
+        RecordType::Https => HTTPS,
+        RecordType::Svcb => SVCB,
+    }
+}
+
+/// `A`, `TYPE65280`.
+pub fn name(number: u16) -> String {
+    match NAMES.iter().find(|(_, known)| *known == number) {
+        Some((name, _)) => (*name).to_owned(),
+        None => format!("TYPE{number}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_that_a_rule_can_name_has_a_number() {
+        for (name, number) in NAMES {
+            let query: QueryType = name.parse().expect("the model knows it");
+            assert_eq!(of_query(&query), Some(*number));
+            assert_eq!(super::name(*number), *name);
+        }
+        let query: QueryType = "type65280".parse().expect("a type");
+        assert_eq!((of_query(&query), name(65280)), (Some(65280), "TYPE65280".to_owned()));
+        for record in RecordType::ALL {
+            assert_eq!(name(of_record(*record)), record.to_string());
+        }
+    }
+}
