@@ -21,8 +21,9 @@ mod race;
 mod set;
 mod socks;
 mod status;
+mod validate;
 
-pub use context::{Event, Tls};
+pub use context::{Context, Event, Tls};
 pub use error::Error;
 pub use path::{Path, Proxy, Sockets, System};
 pub use plan::{Given, Group, Place, Plan, Server};

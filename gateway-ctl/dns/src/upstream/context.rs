@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use hickory_proto::dnssec::TrustAnchors;
 use rustls::ClientConfig;
 
-use super::path::Sockets;
+use super::path::{Sockets, System};
 
 /// Gives the configuration in force for TLS sessions that begin. The protocols above TLS are set here.
 pub trait Tls: Send + Sync + 'static {
@@ -34,4 +35,18 @@ pub struct Context {
     pub tls: Box<dyn Tls>,
     /// Called from within the asking: it must not wait.
     pub tell: Box<dyn Fn(Event) + Send + Sync>,
+    /// Where proofs begin.
+    pub anchors: Arc<TrustAnchors>,
+}
+
+impl Context {
+    /// With the sockets of the system and the keys of the root.
+    pub fn new(tls: impl Tls, tell: impl Fn(Event) + Send + Sync + 'static) -> Context {
+        Context {
+            sockets: Box::new(System),
+            tls: Box::new(tls),
+            tell: Box::new(tell),
+            anchors: Arc::new(TrustAnchors::default()),
+        }
+    }
 }

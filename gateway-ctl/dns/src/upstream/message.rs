@@ -3,6 +3,9 @@
 //! Nothing is decoded here beyond what that takes: that the answer is one, that it is to this question, and that it is
 //! whole. EDNS without client subnet (RFC 7871), padded where the transport is encrypted (RFC 8467).
 
+use std::net::IpAddr;
+use std::time::Duration;
+
 use gateway_core::dns::{Name, NameRef};
 
 /// Answers of this size pass everywhere without fragments (RFC 9715).
@@ -221,7 +224,7 @@ pub fn unmix(message: &mut [u8]) {
 }
 
 /// The addresses of an answer to `A` or `AAAA`, with the shortest life among them; names on the way are not looked at.
-pub fn addresses(message: &[u8], qtype: u16) -> Option<(Vec<std::net::IpAddr>, u32)> {
+pub fn addresses(message: &[u8], qtype: u16) -> Option<(Vec<IpAddr>, u32)> {
     let mut at = HEADER + question_of(message)?.len();
     let mut found = Vec::new();
     let mut life = u32::MAX;
@@ -230,8 +233,8 @@ pub fn addresses(message: &[u8], qtype: u16) -> Option<(Vec<std::net::IpAddr>, u
         let rdata_at = skip_name(message, at)? + 10;
         let rdata = message.get(rdata_at..next)?;
         let address = match (record.rtype == qtype, rdata.len()) {
-            (true, 4) => <[u8; 4]>::try_from(rdata).ok().map(std::net::IpAddr::from),
-            (true, 16) => <[u8; 16]>::try_from(rdata).ok().map(std::net::IpAddr::from),
+            (true, 4) => <[u8; 4]>::try_from(rdata).ok().map(IpAddr::from),
+            (true, 16) => <[u8; 16]>::try_from(rdata).ok().map(IpAddr::from),
             _ => None,
         };
         found.extend(address);
@@ -241,7 +244,20 @@ pub fn addresses(message: &[u8], qtype: u16) -> Option<(Vec<std::net::IpAddr>, u
     Some((found, life))
 }
 
-/// For whom nobody asked: the question in the form of [`NameRef`], for probes.
+/// How long all of the answer and its authorities may be kept.
+pub fn shortest_life(message: &[u8]) -> Option<Duration> {
+    let mut at = HEADER + question_of(message)?.len();
+    let mut life = None::<u32>;
+    let count = |at: usize| Some(u16::from_be_bytes([*message.get(at)?, *message.get(at + 1)?]));
+    for _ in 0..usize::from(count(6)?) + usize::from(count(8)?) {
+        let (record, next) = record(message, at)?;
+        life = Some(life.unwrap_or(u32::MAX).min(record.ttl));
+        at = next;
+    }
+    life.map(|seconds| Duration::from_secs(seconds.into()))
+}
+
+/// What is asked to see whether anybody is there.
 pub fn root_question() -> Asked {
     Asked {
         name: NameRef::ROOT.to_owned(),
@@ -332,6 +348,7 @@ mod tests {
         let message = answer(&sent);
         assert_eq!(addresses(&message, 1), Some((vec!["192.0.2.1".parse().unwrap()], 60)));
         assert_eq!(addresses(&message, 28).map(|(found, _)| found.len()), Some(0));
+        assert_eq!(shortest_life(&message), Some(Duration::from_secs(60)));
     }
 
     proptest! {
@@ -344,6 +361,8 @@ mod tests {
             near.extend_from_slice(&tail);
             judge(&near, &sent);
             addresses(&near, 1);
+            shortest_life(&near);
+            shortest_life(&bytes);
             let mut bytes = bytes;
             unmix(&mut bytes);
         }

@@ -12,15 +12,16 @@ use gateway_model::settings::groups::{DnsRotation, RotationMode};
 use tokio::time::Instant;
 
 use super::choice::{Candidate, Turn, order, scramble};
-use super::context::{Context, Event, Tls};
+use super::context::Context;
 use super::error::random;
 use super::health::Figures;
 use super::line::{Answer, Line};
 use super::message::Asked;
-use super::path::{Path, Sockets};
+use super::path::Path;
 use super::plan::{Group, Plan, Server};
 use super::race::{self, DEADLINE};
 use super::status::UpstreamStatus;
+use super::validate::Validator;
 use crate::seam::{Ask, Failure, Query, Reply, Route};
 
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
@@ -44,6 +45,8 @@ pub(super) struct Standing {
     context: Arc<Context>,
     since: Instant,
     turns: AtomicUsize,
+    /// By partition: what is learned of keys stays with the way it was learned by.
+    validators: Mutex<HashMap<u16, Arc<Validator>>>,
 }
 
 /// An upstream with its lines.
@@ -60,14 +63,8 @@ pub(super) struct Told {
 }
 
 impl Upstreams {
-    pub fn new(
-        plan: Plan,
-        sockets: impl Sockets,
-        tls: impl Tls,
-        tell: impl Fn(Event) + Send + Sync + 'static,
-    ) -> Upstreams {
-        let context =
-            Arc::new(Context { sockets: Box::new(sockets), tls: Box::new(tls), tell: Box::new(tell) });
+    pub fn new(plan: Plan, context: Context) -> Upstreams {
+        let context = Arc::new(context);
         let set = ArcSwap::from_pointee(Set::of(plan, &context, &[]));
         Upstreams { context, set }
     }
@@ -110,14 +107,21 @@ impl Upstreams {
             dnssec_ok: query.dnssec_ok,
             checking_disabled: query.checking_disabled,
         };
-        let told = group.ask(&query.way.route, query.client, asked, began + DEADLINE).await?;
+        let until = began + DEADLINE;
+        let (told, secure) = if group.group.dnssec && !asked.checking_disabled {
+            let validator = group.validator(query.way.partition, &query.way.route);
+            let (told, secure) = validator.ask(&group, query.client, &asked, until).await?;
+            (told, Some(secure))
+        } else {
+            (group.ask(&query.way.route, query.client, asked, until).await?, None)
+        };
         let (message, _, _) = told.answer;
         Ok(Reply {
             message: Bytes::from(message),
             upstream: told.upstream,
             elapsed: began.elapsed(),
             forwarder: group.group.forwarder,
-            secure: None,
+            secure,
         })
     }
 }
@@ -146,6 +150,7 @@ impl Set {
                 context: context.clone(),
                 since: Instant::now(),
                 turns: AtomicUsize::new(0),
+                validators: Mutex::default(),
             })
         });
         Set { groups: groups.collect(), by_domain }
@@ -188,6 +193,17 @@ impl Standing {
         let wide = self.rotation.mode == RotationMode::Parallel;
         let (answer, line) = race::ask(lines, Arc::new(asked), wide, until).await?;
         Ok(Told { answer, upstream: line.server.shown.clone() })
+    }
+
+    /// The validator of a way. One whose route has changed begins anew.
+    fn validator(self: &Arc<Standing>, partition: u16, route: &Route) -> Arc<Validator> {
+        let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(validator) = validators.get(&partition).filter(|validator| validator.route == *route) {
+            return validator.clone();
+        }
+        let validator = Arc::new(Validator::new(self, route.clone(), self.context.anchors.clone()));
+        validators.insert(partition, validator.clone());
+        validator
     }
 
     /// The lines by this path, in the order in which they are asked.

@@ -2,6 +2,7 @@
 
 mod encrypted;
 mod plain;
+mod proved;
 mod server;
 mod ways;
 
@@ -16,6 +17,7 @@ use gateway_core::dns::Name;
 use gateway_model::domain::DomainName;
 use gateway_model::settings::groups::{DnsRotation, RotationMode};
 use gateway_model::upstream::DnsProtocol;
+use hickory_proto::dnssec::TrustAnchors;
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::*;
@@ -74,10 +76,19 @@ impl Bench {
     }
 
     fn with(plan: Plan, tls: impl Tls) -> Bench {
+        Bench::make(plan, tls, Arc::new(TrustAnchors::default()))
+    }
+
+    fn trusting(plan: Plan, anchors: Arc<TrustAnchors>) -> Bench {
+        Bench::make(plan, no_tls, anchors)
+    }
+
+    fn make(plan: Plan, tls: impl Tls, anchors: Arc<TrustAnchors>) -> Bench {
         let (seen, events) = (Seen::default(), Arc::<Mutex<Vec<Event>>>::default());
         let told = events.clone();
         let tell = move |event| told.lock().unwrap().push(event);
-        Bench { upstreams: Arc::new(Upstreams::new(plan, seen.clone(), tls, tell)), seen, events }
+        let context = Context { sockets: Box::new(seen.clone()), anchors, ..Context::new(tls, tell) };
+        Bench { upstreams: Arc::new(Upstreams::new(plan, context)), seen, events }
     }
 
     async fn ask(&self, name: &str) -> Result<Reply, Failure> {

@@ -207,7 +207,7 @@ async fn who_does_not_prove_to_be_the_server_hears_no_question() {
 #[tokio::test]
 async fn sessions_are_resumed_by_the_way_they_were_made_by_and_no_other() {
     // One question for each connection.
-    let script = |came: &Came| if came.number % 2 == 0 { fine(came) } else { Act::Close };
+    let script = |came: &Came| if came.number.is_multiple_of(2) { fine(came) } else { Act::Close };
     let server = Secure::new("dns.test", Speaks::Dot(script)).await;
     let bench = server.bench(DnsProtocol::Tls);
     for _ in 0..3 {
@@ -220,7 +220,7 @@ async fn sessions_are_resumed_by_the_way_they_were_made_by_and_no_other() {
 
 #[tokio::test]
 async fn sessions_that_begin_obey_the_configuration_in_force() {
-    let script = |came: &Came| if came.number % 2 == 0 { fine(came) } else { Act::Close };
+    let script = |came: &Came| if came.number.is_multiple_of(2) { fine(came) } else { Act::Close };
     let server = Secure::new("dns.test", Speaks::Dot(script)).await;
     let inner = Arc::new(Mutex::new(server.client()));
     let outer = inner.clone();

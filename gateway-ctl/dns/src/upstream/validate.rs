@@ -1,0 +1,301 @@
+//! DNSSEC: answers that prove themselves from the root down (RFC 4035), by hickory's validator over our own asking.
+//!
+//! What the proofs need is asked by the way of the one who asks, and remembered for that way only.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::stream::{self, Stream, StreamExt};
+use gateway_core::dns::NameRef;
+use hashbrown::HashMap;
+use hickory_net::dnssec::DnssecDnsHandle;
+use hickory_net::runtime::TokioRuntimeProvider;
+use hickory_net::{DnsError, DnsHandle, NetError};
+use hickory_proto::dnssec::rdata::DNSSECRData;
+use hickory_proto::dnssec::{Proof, TrustAnchors};
+use hickory_proto::op::{DnsRequest, DnsRequestOptions, DnsResponse, Message, Query};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+use tokio::time::{Instant, timeout_at};
+
+use super::message::{self, Asked};
+use super::race::DEADLINE;
+use super::set::{Standing, Told};
+use crate::seam::{Failure, Route};
+
+const NS: u16 = 2;
+const DS: u16 = 43;
+const DNSKEY: u16 = 48;
+/// Keys and delegations are remembered for so long at most, and so many.
+const REMEMBERED: Duration = Duration::from_secs(3600);
+const MOST: usize = 4096;
+
+/// Codes of RFC 8914.
+const EDE_BOGUS: u16 = 6;
+const EDE_EXPIRED: u16 = 7;
+const EDE_NOT_YET_VALID: u16 = 8;
+const EDE_RRSIGS_MISSING: u16 = 10;
+const EDE_NSEC_MISSING: u16 = 12;
+
+/// Validates the answers to one group's questions by one route.
+pub struct Validator {
+    pub route: Route,
+    carrier: Carrier,
+    handle: DnssecDnsHandle<Carrier>,
+}
+
+/// Takes the questions of the validator to the group's upstreams.
+#[derive(Clone)]
+struct Carrier(Arc<Carried>);
+
+/// Answers by name and type, and until when they hold.
+type Known = HashMap<(gateway_core::dns::Name, u16), (Vec<u8>, Instant)>;
+
+struct Carried {
+    standing: Weak<Standing>,
+    route: Route,
+    known: Mutex<Known>,
+    /// The answers that are to be validated, under the ids of the questions they are given to.
+    given: Mutex<HashMap<u16, Vec<u8>>>,
+    /// Questions of the validator that had no answer.
+    unanswered: AtomicU64,
+}
+
+impl Validator {
+    pub fn new(standing: &Arc<Standing>, route: Route, anchors: Arc<TrustAnchors>) -> Validator {
+        let carrier = Carrier(Arc::new(Carried {
+            standing: Arc::downgrade(standing),
+            route: route.clone(),
+            known: Mutex::default(),
+            given: Mutex::default(),
+            unanswered: AtomicU64::new(0),
+        }));
+        let handle = DnssecDnsHandle::with_trust_anchor(carrier.clone(), anchors);
+        Validator { route, carrier, handle }
+    }
+
+    /// Asks, and answers only what is proved, or proved to need no proof. The flag says which.
+    pub async fn ask(
+        &self,
+        standing: &Standing,
+        client: u64,
+        asked: &Asked,
+        until: Instant,
+    ) -> Result<(Told, bool), Failure> {
+        // Whatever the upstream makes of it: it is judged here (RFC 6840, section 5.9).
+        let signed = Asked { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
+        let mut told = standing.ask(&self.route, client, signed, until).await?;
+        let rcode = told.answer.1.rcode;
+        if rcode != message::NOERROR && rcode != message::NXDOMAIN {
+            told.answer.0 = finished(&told.answer.0, asked, false)?;
+            return Ok((told, false));
+        }
+        let secure = self.validate(asked, &told.answer.0, until).await?;
+        told.answer.0 = finished(&told.answer.0, asked, secure)?;
+        Ok((told, secure))
+    }
+
+    async fn validate(&self, asked: &Asked, answer: &[u8], until: Instant) -> Result<bool, Failure> {
+        let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
+        let read = Message::from_vec(answer).map_err(|error| failed(&error))?;
+        let query = read.queries.first().ok_or_else(|| failed(&"an answer without a question"))?.clone();
+        let unanswered = self.carrier.0.unanswered.load(Ordering::Relaxed);
+        let mut request = DnsRequest::from_query(query.clone(), DnsRequestOptions::default());
+        request.metadata.id = self.carrier.give(answer).map_err(|error| failed(&error))?;
+        let mut answers = self.handle.send(request);
+        let outcome = timeout_at(until, answers.next()).await.map_err(|_| Failure::Timeout)?;
+        let verdict = match outcome {
+            Some(Ok(response)) => verdict(&response, &query),
+            Some(Err(NetError::Dns(DnsError::Nsec { proof: Proof::Insecure, .. }))) => Some(false),
+            Some(Err(NetError::Dns(_))) => None,
+            Some(Err(error)) => return Err(failed(&error)),
+            None => return Err(Failure::Timeout),
+        };
+        match verdict {
+            Some(secure) => Ok(secure),
+            // Without the keys nothing can be said about the answer.
+            None if self.carrier.0.unanswered.load(Ordering::Relaxed) != unanswered => Err(Failure::Timeout),
+            None => {
+                let (code, why) = reason(&read, asked);
+                Err(Failure::Bogus(code, why.to_owned()))
+            }
+        }
+    }
+}
+
+/// Whether an answer that passed is secure; none if a part of it is not what it should be.
+fn verdict(response: &Message, query: &Query) -> Option<bool> {
+    let proofs = |records: &[Record]| -> Vec<Proof> {
+        records.iter().filter(|record| !record.record_type().is_rrsig()).map(|record| record.proof).collect()
+    };
+    let (answers, authorities) = (proofs(&response.answers), proofs(&response.authorities));
+    let bad = |proof: &Proof| matches!(proof, Proof::Bogus | Proof::Indeterminate);
+    if answers.iter().any(bad) || (answers.is_empty() && authorities.iter().any(bad)) {
+        return None;
+    }
+    let denied = response.authorities.iter().any(|record| {
+        matches!(record.record_type(), RecordType::NSEC | RecordType::NSEC3) && record.proof.is_secure()
+    });
+    let ends = response.answers.iter().any(|record| record.record_type() == query.query_type());
+    let secure = |proofs: &[Proof]| !proofs.is_empty() && proofs.iter().all(Proof::is_secure);
+    Some(match answers.is_empty() {
+        true => denied,
+        false => secure(&answers) && (ends || denied || query.query_type() == RecordType::ANY),
+    })
+}
+
+/// What is most likely wrong with an answer, for people.
+fn reason(read: &Message, asked: &Asked) -> (u16, &'static str) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32);
+    let signatures = |records: &[Record]| -> Vec<(u32, u32)> {
+        let of = |record: &Record| match &record.data {
+            RData::DNSSEC(DNSSECRData::RRSIG(rrsig)) => {
+                let input = rrsig.input();
+                Some((input.sig_inception.get(), input.sig_expiration.get()))
+            }
+            _ => None,
+        };
+        records.iter().filter_map(of).collect()
+    };
+    let negative = read.answers.is_empty();
+    let found = signatures(if negative { &read.authorities } else { &read.answers });
+    // Serial number arithmetic (RFC 4034, section 3.1.5).
+    let before = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
+    let denial = |record: &Record| matches!(record.record_type(), RecordType::NSEC | RecordType::NSEC3);
+    if found.is_empty() {
+        (EDE_RRSIGS_MISSING, "it should be signed and is not")
+    } else if found.iter().all(|(_, until)| before(*until, now)) {
+        (EDE_EXPIRED, "its signature has expired")
+    } else if found.iter().all(|(since, _)| before(now, *since)) {
+        (EDE_NOT_YET_VALID, "its signature is not valid yet")
+    } else if negative && asked.qtype != DS && !read.authorities.iter().any(denial) {
+        (EDE_NSEC_MISSING, "it denies without a proof")
+    } else {
+        (EDE_BOGUS, "its signature is wrong or leads to no trusted key")
+    }
+}
+
+/// The answer as the one who asked may see it: with our own judgement, and without signatures nobody asked for.
+fn finished(answer: &[u8], asked: &Asked, secure: bool) -> Result<Vec<u8>, Failure> {
+    let mut answer = if asked.dnssec_ok { answer.to_vec() } else { without_signatures(answer, asked)? };
+    if let Some(flags) = answer.get_mut(3) {
+        // AD as we found, CD as it was asked.
+        *flags = *flags & !0x30 | u8::from(secure) << 5;
+    }
+    Ok(answer)
+}
+
+fn without_signatures(answer: &[u8], asked: &Asked) -> Result<Vec<u8>, Failure> {
+    let failed = |error: hickory_proto::ProtoError| Failure::Failed(error.to_string());
+    let mut read = Message::from_vec(answer).map_err(|error| Failure::Failed(error.to_string()))?;
+    let wanted = |record: &Record| {
+        let rtype = record.record_type();
+        let signs = matches!(rtype, RecordType::RRSIG | RecordType::NSEC | RecordType::NSEC3);
+        !signs || u16::from(rtype) == asked.qtype || asked.qtype == u16::from(RecordType::ANY)
+    };
+    read.answers.retain(wanted);
+    read.authorities.retain(|record| wanted(record) && record.record_type() != RecordType::DS);
+    read.additionals.retain(wanted);
+    read.to_vec().map_err(failed)
+}
+
+impl Carrier {
+    /// Keeps an answer for the question that is about to come, whose id is returned.
+    fn give(&self, answer: &[u8]) -> Result<u16, super::Error> {
+        let mut given = self.0.given.lock().unwrap_or_else(PoisonError::into_inner);
+        // Left behind by questions that were given up.
+        if given.len() > MOST {
+            given.clear();
+        }
+        loop {
+            let id = u16::from_be_bytes(super::error::random()?);
+            if !given.contains_key(&id) {
+                given.insert(id, answer.to_vec());
+                return Ok(id);
+            }
+        }
+    }
+
+    async fn carry(self, request: DnsRequest) -> Result<DnsResponse, NetError> {
+        let query = request.queries.first().ok_or("a request without a question")?;
+        let given = {
+            let mut given = self.0.given.lock().unwrap_or_else(PoisonError::into_inner);
+            // An id that one of the validator's own questions has by chance is for another one.
+            let fits = given.get(&request.metadata.id).is_some_and(|answer| answers(answer, query));
+            if fits { given.remove(&request.metadata.id) } else { None }
+        };
+        let answer = match given {
+            Some(answer) => answer,
+            None => self.look_up(query).await.inspect_err(|_| {
+                self.0.unanswered.fetch_add(1, Ordering::Relaxed);
+            })?,
+        };
+        Ok(DnsResponse::from_buffer(answer)?)
+    }
+
+    async fn look_up(&self, query: &Query) -> Result<Vec<u8>, NetError> {
+        let name = small(query.name()).ok_or("a name that is too long")?;
+        let qtype = u16::from(query.query_type());
+        let key = (name.clone(), qtype);
+        {
+            let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((answer, until)) = known.get(&key)
+                && *until > Instant::now()
+            {
+                return Ok(answer.clone());
+            }
+        }
+        let standing = self.0.standing.upgrade().ok_or("the upstreams were replaced")?;
+        let asked = Asked {
+            name,
+            qtype,
+            recursion: standing.group.recursion,
+            dnssec_ok: true,
+            checking_disabled: true,
+        };
+        let told = standing
+            .ask(&self.0.route, 0, asked, Instant::now() + DEADLINE)
+            .await
+            .map_err(|failure| NetError::from(failure.to_string()))?;
+        let (answer, head, _) = told.answer;
+        if matches!(qtype, NS | DS | DNSKEY) && matches!(head.rcode, message::NOERROR | message::NXDOMAIN) {
+            let life = message::shortest_life(&answer).map_or(Duration::ZERO, |life| life.min(REMEMBERED));
+            let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= MOST {
+                known.clear();
+            }
+            known.insert(key, (answer.clone(), Instant::now() + life));
+        }
+        Ok(answer)
+    }
+}
+
+impl DnsHandle for Carrier {
+    type Response = Pin<Box<dyn Stream<Item = Result<DnsResponse, NetError>> + Send>>;
+    type Runtime = TokioRuntimeProvider;
+
+    fn send(&self, request: DnsRequest) -> Self::Response {
+        Box::pin(stream::once(self.clone().carry(request)))
+    }
+}
+
+fn answers(answer: &[u8], query: &Query) -> bool {
+    let (Some(question), Some(name)) = (message::question_of(answer), small(query.name())) else {
+        return false;
+    };
+    let (asked, rest) = question.split_at(question.len() - 4);
+    asked.eq_ignore_ascii_case(name.as_ref().wire())
+        && rest[..2] == u16::from(query.query_type()).to_be_bytes()
+}
+
+/// In the form of our own names.
+fn small(name: &Name) -> Option<gateway_core::dns::Name> {
+    let mut wire = Vec::with_capacity(64);
+    for label in name.iter() {
+        wire.push(u8::try_from(label.len()).ok()?);
+        wire.extend(label.iter().map(u8::to_ascii_lowercase));
+    }
+    wire.push(0);
+    NameRef::new(&wire).map(NameRef::to_owned)
+}
