@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Raise this whenever a wire structure, a map's type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -26,6 +26,8 @@ const _: () = {
     same(size_of::<LocalValue>(), 4);
     same(size_of::<ActionValue>(), 48);
     same(size_of::<AuthorisedKey>(), 8);
+    same(size_of::<DomainKey>(), 28);
+    same(size_of::<DomainValue>(), 8);
     same(size_of::<FlowKey>(), 52);
     same(size_of::<ShortFlowKey>(), 24);
     same(size_of::<FlowValue>(), 24);

@@ -23,6 +23,9 @@ pub const POLICIES: u32 = 131_072;
 /// How many devices have counters of their own.
 pub const DEVICES: u32 = 131_072;
 
+/// How many addresses can be known that clients learned.
+pub const LEARNED: u32 = 131_072;
+
 macro_rules! maps {
     ($($(#[$doc:meta])* $name:ident $text:literal [$capacity:expr] $key:ty => $value:ty;)*) => {
         $($(#[$doc])* #[derive(Clone, Copy, Debug)] pub enum $name {}
@@ -59,6 +62,8 @@ maps! {
     Actions "gw_actions" [2 * POLICIES] u32 => ActionValue;
     /// Array by policy number: how many turns its round robin has made.
     Turns "gw_turns" [POLICIES] u32 => u64;
+    /// What clients learned from the resolver, of names that policies match.
+    Domains "gw_domains" [2 * LEARNED] DomainKey => DomainValue;
     /// Which mark may leave by which interface.
     Authorised "gw_authorised" [4096] AuthorisedKey => u32;
     /// Flows whose key has a short form, which are nearly all of IPv4. Least recently used entries go first.

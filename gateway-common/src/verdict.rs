@@ -21,6 +21,8 @@ pub trait Environment {
     fn destination6(&self, key: &Prefix6) -> Option<u32>;
     fn destination_port4(&self, key: &PortPrefix4) -> Option<u32>;
     fn destination_port6(&self, key: &PortPrefix6) -> Option<u32>;
+    /// What a client learned from the resolver.
+    fn domain(&self, key: &DomainKey) -> Option<DomainValue>;
     fn local4(&self, key: &Prefix4) -> Option<LocalValue>;
     fn local6(&self, key: &Prefix6) -> Option<LocalValue>;
     fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue>;
@@ -216,6 +218,7 @@ pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &m
     let key = flow_key(packet);
     let now = (environment.now() >> MOMENT_SHIFT) as u32;
     let mut previous = 0;
+    let mut continued = false;
     if let Some(flow) = environment.flow(&key) {
         let idle = if packet.protocol == TCP { IDLE_TCP } else { IDLE_OTHER };
         // Another processor may have seen it later than this one read the clock.
@@ -234,9 +237,10 @@ pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &m
                 return;
             }
             previous = flow.leg;
+            continued = true;
         }
     }
-    judge(&Question { packet, slot, plan, previous }, environment, verdict);
+    judge(&Question { packet, slot, plan, previous, continued, now }, environment, verdict);
     // Link-scope chatter would only push real flows out of the table.
     if verdict.reason as u8 == Reason::Link as u8 {
         return;
@@ -284,6 +288,10 @@ pub struct Question<'a> {
     pub plan: PlanValue,
     /// Leg the flow had under another generation, 0 without one.
     pub previous: u8,
+    /// The flow was judged under another generation: what its client learned does not expire under it.
+    pub continued: bool,
+    /// In [`MOMENT_SHIFT`] units.
+    pub now: u32,
 }
 
 /// Judges a packet by the plan alone, without the flow table.
@@ -291,7 +299,7 @@ pub struct Question<'a> {
 // a number to return is refused.
 #[inline(never)]
 pub fn judge<E: Environment>(question: &Question<'_>, environment: &E, v: &mut Verdict) -> u32 {
-    let Question { packet, slot, plan, previous } = *question;
+    let Question { packet, slot, plan, previous, .. } = *question;
     let device = device(packet, slot, environment);
     v.device = device.number;
     if is_spoofed(packet, slot, environment) {
@@ -322,7 +330,7 @@ pub fn judge<E: Environment>(question: &Question<'_>, environment: &E, v: &mut V
         v.set(Action::Mark, Reason::TrustInternet, Mark::REJECT.0);
         return 0;
     }
-    let rank = best_rank(packet, slot, &plan, &device, environment);
+    let rank = best_rank(question, &device, environment);
     if rank == RANK_NONE {
         let strict =
             plan.flags & plan_flags::UNMATCHED_REJECT != 0 || device.flags & device_flags::POLICY_ONLY != 0;
@@ -407,7 +415,7 @@ fn proxy_takes(action: &ActionValue, choice: &Choice, packet: &IpPacket) -> bool
 
 /// The device a packet comes from: its MAC address decides, else its address.
 #[inline(always)]
-fn device<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> DeviceValue {
+pub fn device<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> DeviceValue {
     let none = DeviceValue { rank: RANK_NONE, number: 0, flags: 0 };
     match environment.device_by_mac(&MacKey { slot: slot as u16, mac: packet.mac }) {
         Some(device) => device,
@@ -456,14 +464,9 @@ fn local<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> Opti
 
 /// The least of the ranks of all dimensions: the first policy in the list that matches.
 #[inline(always)]
-fn best_rank<E: Environment>(
-    packet: &IpPacket,
-    slot: Slot,
-    plan: &PlanValue,
-    device: &DeviceValue,
-    environment: &E,
-) -> u32 {
-    let mut rank = least(plan.all, Some(device.rank));
+fn best_rank<E: Environment>(question: &Question<'_>, device: &DeviceValue, environment: &E) -> u32 {
+    let Question { packet, slot, .. } = *question;
+    let mut rank = least(question.plan.all, Some(device.rank));
     let mut vlan = packet.vlan;
     let key = InterfaceKey { slot, index: packet.interface, vlan: packet.vlan, _pad: 0 };
     if let Some(interface) = environment.interface(&key) {
@@ -480,6 +483,12 @@ fn best_rank<E: Environment>(
     } else {
         least(rank, environment.source4(&Prefix4 { slot, address: packet.source.last() }))
     };
+    if question.plan.flags & plan_flags::DOMAINS != 0 {
+        let client = ClientKey::new(device.number, packet.mac, &packet.source);
+        let learned = environment.domain(&DomainKey { slot, client, address: packet.destination });
+        let holds = |value: &DomainValue| question.continued || question.now <= value.until;
+        rank = least(rank, learned.filter(holds).map(|value| value.rank));
+    }
     rank = by_destination(packet, slot, rank, environment);
     let list = device.flags >> LIST_SHIFT;
     if list == 0 { rank } else { by_destination(packet, slot_of_list(slot, list), rank, environment) }

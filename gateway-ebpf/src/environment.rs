@@ -83,6 +83,12 @@ impl Environment for Kernel {
     }
 
     #[inline(always)]
+    fn domain(&self, key: &DomainKey) -> Option<DomainValue> {
+        // SAFETY: as for interfaces.
+        unsafe { DOMAINS.get(key).copied() }
+    }
+
+    #[inline(always)]
     fn local4(&self, key: &Prefix4) -> Option<LocalValue> {
         longest(&LOCALS4, *key)
     }

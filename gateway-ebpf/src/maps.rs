@@ -57,6 +57,9 @@ pub static LOCALS6: LpmTrie<Key<spec::Locals6>, Value<spec::Locals6>> =
 pub static ACTIONS: Array<Value<spec::Actions>> = Array::with_max_entries(size::<spec::Actions>(), 0);
 #[map(name = "gw_turns")]
 pub static TURNS: Array<Value<spec::Turns>> = Array::with_max_entries(size::<spec::Turns>(), 0);
+#[map(name = "gw_domains")]
+pub static DOMAINS: HashMap<Key<spec::Domains>, Value<spec::Domains>> =
+    HashMap::with_max_entries(size::<spec::Domains>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_authorised")]
 pub static AUTHORISED: HashMap<Key<spec::Authorised>, Value<spec::Authorised>> =
     HashMap::with_max_entries(size::<spec::Authorised>(), BPF_F_NO_PREALLOC);

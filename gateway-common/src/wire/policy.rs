@@ -22,6 +22,8 @@ pub struct PlanValue {
 pub mod plan_flags {
     /// Traffic that no policy matches is rejected instead of going the default way.
     pub const UNMATCHED_REJECT: u32 = 1;
+    /// Policies match by domain: what clients learned from the resolver counts.
+    pub const DOMAINS: u32 = 2;
 }
 
 /// An interface, or a VLAN on it that has no interface of its own.

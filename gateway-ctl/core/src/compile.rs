@@ -18,7 +18,7 @@ mod system;
 
 use std::collections::BTreeSet;
 
-use gateway_common::wire::{ActionValue, Choice, PlanValue, RANK_NONE};
+use gateway_common::wire::{ActionValue, Choice, PlanValue, RANK_NONE, plan_flags};
 use gateway_model::State;
 use gateway_model::id::Id;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop, PolicyStatus};
@@ -109,6 +109,10 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     let dataplane = &mut compiled.plan.dataplane;
     dataplane.header =
         PlanValue { generation: 0, all: ranks.all, flags: 0, sample_every: input.network.sample_every };
+    if !ranks.domains.is_empty() {
+        dataplane.header.flags |= plan_flags::DOMAINS;
+    }
+    dataplane.domains = std::mem::take(&mut ranks.domains);
     devices::lower(input, &ranks, dataplane);
     dataplane.interfaces = std::mem::take(&mut ranks.interfaces);
     dataplane.vlans = std::mem::take(&mut ranks.vlans);

@@ -20,6 +20,8 @@ pub struct PlanEnvironment<'a> {
     pub now: Cell<u64>,
     pub flows: RefCell<BTreeMap<FlowKey, FlowValue>>,
     pub turns: RefCell<BTreeMap<u32, u64>>,
+    /// What clients learned from the resolver.
+    pub domains: RefCell<BTreeMap<(ClientKey, Address), DomainValue>>,
 }
 
 const SLOT: Slot = 1;
@@ -121,6 +123,10 @@ impl Environment for PlanEnvironment<'_> {
 
     fn destination_port6(&self, key: &PortPrefix6) -> Option<u32> {
         self.at(|plan| destination_port(plan, key.slot, key.port, six(key.address)))
+    }
+
+    fn domain(&self, key: &DomainKey) -> Option<DomainValue> {
+        self.domains.borrow().get(&(key.client, key.address)).copied()
     }
 
     fn local4(&self, key: &Prefix4) -> Option<LocalValue> {

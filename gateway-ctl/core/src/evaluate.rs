@@ -167,11 +167,11 @@ pub struct KernelView {
 /// Answers a question by the plan. `compiled` should come from the same input.
 pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Result<Evaluation, Refusal> {
     let mut trace = Vec::new();
-    let subject = Subject::find(input, request)?;
+    let subject = Subject::find(input, request)?.knowing(request);
     let packets = request::packets(input, compiled, request, &subject, &mut trace)?;
     let judged: Vec<Judged> =
         packets.iter().map(|packet| verdict::judge_packet(input, compiled, &subject, packet)).collect();
-    let considered = consider(input, compiled, &packets, &judged, &mut trace);
+    let considered = consider(input, compiled, &subject, &packets, &judged, &mut trace);
     let words: Vec<(&str, &sentence::Words)> =
         judged.iter().map(|judged| (if judged.ipv6 { "IPv6" } else { "IPv4" }, &judged.words)).collect();
     let said = sentence::sentence(&subject.label(), &words);
@@ -241,11 +241,13 @@ pub(crate) fn hop_view(hop: &crate::compile::HopState) -> HopView {
 fn consider(
     input: &Input<'_>,
     compiled: &Compiled,
+    subject: &Subject<'_>,
     packets: &[gateway_common::classify::IpPacket],
     judged: &[Judged<'_>],
     trace: &mut Vec<String>,
 ) -> Vec<Considered> {
-    let mut lists = packets.iter().map(|packet| matching::consider(input, packet)).collect::<Vec<_>>();
+    let list = |packet| matching::consider(input, packet, &subject.names);
+    let mut lists = packets.iter().map(list).collect::<Vec<_>>();
     for (list, judged) in lists.iter().zip(judged) {
         let first = list.iter().find(|policy| policy.matched).map(|policy| policy.id.as_str());
         let won = compiled.policy(judged.rank).map(|policy| policy.id.to_string());

@@ -9,6 +9,7 @@ use gateway_common::wire::{
     ActionValue, AuthorisedKey, DeviceValue, InterfaceKey, InterfaceValue, LocalValue, PlanValue,
 };
 use gateway_model::Secret;
+use gateway_model::kinds::policy_source::DomainPattern;
 use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -58,12 +59,23 @@ pub struct Dataplane {
     pub list_destinations: BTreeMap<(u16, IpNet), u32>,
     /// Number of the list, destination port, prefix.
     pub list_ports: BTreeMap<(u16, u16, IpNet), u32>,
+    /// Domains that policies match; what clients learn of them is for whoever tells them.
+    pub domains: Vec<DomainRule>,
     /// Destinations that are never routed by policy: own addresses, LAN prefixes, multicast.
     pub locals: BTreeMap<IpNet, LocalValue>,
     /// Rank to action.
     pub actions: Vec<ActionValue>,
     /// Which mark may leave by which interface.
     pub authorised: BTreeMap<AuthorisedKey, ()>,
+}
+
+/// A domain that a policy matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainRule {
+    pub pattern: DomainPattern,
+    pub rank: u32,
+    /// Number of the only device it is for.
+    pub device: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

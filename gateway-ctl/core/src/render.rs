@@ -8,12 +8,14 @@ mod lines;
 use std::collections::BTreeMap;
 
 use gateway_common::maps::{self, MapSpec};
+use gateway_model::kinds::policy_source::Source;
 use gateway_model::text::PublicKey;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::compile::Compiled;
+use crate::plan::DomainRule;
 pub use enforcement::{
     ActionView, AttachView, Enforcement, FindingView, LegView, PolicyEnforcement, enforce,
 };
@@ -163,6 +165,10 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
             listed.map(|((list, port, net), r)| format!("list {list}: {net} port {port} -> {}", rank(*r)));
         add(name, of_family.chain(listed).collect());
     }
+    let domain = |rule: &DomainRule| {
+        format!("told for {} -> {}", Source::Domain(rule.pattern.clone()), rank(rule.rank))
+    };
+    add(maps::Domains::NAME, plan.domains.iter().map(domain).collect());
     for (name, ipv6) in [(maps::Locals4::NAME, false), (maps::Locals6::NAME, true)] {
         let of_family = plan.locals.iter().filter(|(net, _)| net.addr().is_ipv6() == ipv6);
         add(name, of_family.map(|(net, value)| format!("{net} -> {}", lines::local(value))).collect());

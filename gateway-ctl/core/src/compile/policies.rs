@@ -14,6 +14,7 @@ use ipnet::IpNet;
 
 use super::hops::{Way, states, way};
 use super::{Compiled, CompiledPolicy, Finding, Input, Leg, LegKind, Legs};
+use crate::plan::DomainRule;
 
 /// The best rank for every key that a policy names.
 pub struct Ranks {
@@ -24,6 +25,7 @@ pub struct Ranks {
     pub sources: BTreeMap<IpNet, u32>,
     pub destinations: BTreeMap<IpNet, u32>,
     pub destination_ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,
+    pub domains: Vec<DomainRule>,
     /// Of devices that have destinations of their own.
     pub lists: BTreeMap<Id, List>,
 }
@@ -46,6 +48,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
         sources: BTreeMap::new(),
         destinations: BTreeMap::new(),
         destination_ports: BTreeMap::new(),
+        domains: Vec::new(),
         lists: BTreeMap::new(),
     };
     let order = input.in_trial();
@@ -54,7 +57,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
         let only = input.only_for(policy.meta.id);
         for source in policy.sources() {
             match only {
-                Some(device) => ranks.note_of(device, &source, rank),
+                Some(device) => ranks.note_of(input, device, &source, rank),
                 None => ranks.note(input, policy, &source, rank, &mut compiled.findings),
             }
         }
@@ -93,7 +96,14 @@ fn interface_key(input: &Input<'_>, name: &str) -> Option<(InterfaceKey, Interfa
 
 impl Ranks {
     /// Notes a destination for one device.
-    fn note_of(&mut self, device: Id, source: &Source, rank: u32) {
+    fn note_of(&mut self, input: &Input<'_>, device: Id, source: &Source, rank: u32) {
+        if let Source::Domain(pattern) = source {
+            if let Some(device) = input.state.devices.get(device) {
+                let device = Some(device.meta.slot);
+                self.domains.push(DomainRule { pattern: pattern.clone(), rank, device });
+            }
+            return;
+        }
         let list = self.lists.entry(device).or_default();
         match source {
             Source::Destination { net, port: None } => better(list.destinations.entry(*net), rank),
@@ -144,10 +154,18 @@ impl Ranks {
                     }
                 }
                 Some(_) => {
-                    find("not_a_lan_interface", format!("{name} is not a LAN interface: the policy matches nothing there."));
+                    find(
+                        "not_a_lan_interface",
+                        format!("{name} is not a LAN interface: the policy matches nothing there."),
+                    );
                 }
                 None => {
-                    find("interface_missing", format!("The interface {name} does not exist: the policy matches nothing there until it does."));
+                    find(
+                        "interface_missing",
+                        format!(
+                            "The interface {name} does not exist: the policy matches nothing there until it does."
+                        ),
+                    );
                 }
             },
             Source::Vlan(id) => better(self.vlans.entry(*id), rank),
@@ -165,10 +183,9 @@ impl Ranks {
             Source::Destination { net, port: Some(port) } => {
                 better(self.destination_ports.entry(*port).or_default().entry(*net), rank);
             }
-            Source::Domain(_) => find(
-                "domain_needs_resolver",
-                "Domain policies need the resolver, which this version does not have: the policy matches nothing and stays in its failure state.".to_owned(),
-            ),
+            Source::Domain(pattern) => {
+                self.domains.push(DomainRule { pattern: pattern.clone(), rank, device: None });
+            }
         }
     }
 }
@@ -185,11 +202,7 @@ fn policy_at_work(
     legs: &Legs,
 ) -> (CompiledPolicy, ActionValue) {
     let hops = states(input, policy, legs);
-    let way = if policy.sources().iter().all(|source| matches!(source, Source::Domain(_))) {
-        Way::default()
-    } else {
-        way(input, policy, &hops)
-    };
+    let way = way(input, policy, &hops);
     let weight = |leg: u8| {
         let hop = hops.iter().find(|hop| hop.leg == leg && leg != 0);
         hop.map_or(1, |hop| hop.weight)

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_model::id::Id;
-use gateway_model::kinds::policy_source::Source;
+use gateway_model::kinds::policy_source::{DomainPattern, Source};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::compile::Input;
+use crate::domains;
 
 /// What is taken, each by the first policy that takes it, named by its place in the order of trial.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub struct Cover<'a> {
     sources: Prefixes,
     destinations: Prefixes,
     ports: BTreeMap<u16, Prefixes>,
+    domains: Vec<(DomainPattern, usize)>,
 }
 
 impl<'a> Cover<'a> {
@@ -34,6 +36,7 @@ impl<'a> Cover<'a> {
             sources: Prefixes::default(),
             destinations: Prefixes::default(),
             ports: BTreeMap::new(),
+            domains: Vec::new(),
         }
     }
 
@@ -65,8 +68,7 @@ impl<'a> Cover<'a> {
                 Source::Destination { net, port: Some(port) } => {
                     self.ports.entry(*port).or_default().add(*net, place);
                 }
-                // Matches nothing in this version, so it takes nothing.
-                Source::Domain(_) => {}
+                Source::Domain(pattern) => self.domains.push((pattern.clone(), place)),
             }
         }
     }
@@ -78,9 +80,7 @@ impl<'a> Cover<'a> {
             return None;
         }
         if let Some(all) = self.everything() {
-            // A domain policy matches nothing with or without others before it.
-            let domains = sources.iter().all(|source| matches!(source, Source::Domain(_)));
-            return (!domains).then_some(all);
+            return Some(all);
         }
         for source in sources {
             covering.extend(self.of(source)?);
@@ -100,7 +100,11 @@ impl<'a> Cover<'a> {
     fn of(&self, source: &Source) -> Option<BTreeSet<usize>> {
         let one = |place: Option<usize>| place.map(|place| BTreeSet::from([place]));
         match source {
-            Source::All | Source::Domain(_) => None,
+            Source::All => None,
+            Source::Domain(pattern) => {
+                let covers = |(other, _): &&(DomainPattern, usize)| domains::covers(other, pattern);
+                one(self.domains.iter().find(covers).map(|(_, place)| *place))
+            }
             Source::Interface(name) => {
                 let own = self.interfaces.get(name.as_str()).copied();
                 let link = self.input.facts.links.get(name.as_str());

@@ -81,9 +81,6 @@ fn matches_nothing(input: &Input<'_>, source: &Source) -> Option<String> {
             }
             Some(_) => None,
         },
-        Source::Domain(_) => {
-            Some(format!("the domain {source} needs the resolver, which this version does not have"))
-        }
         _ => None,
     }
 }

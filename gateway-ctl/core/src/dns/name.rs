@@ -1,5 +1,6 @@
 //! Names as they stand in messages: labels, each behind its length, lower case, the empty one last (RFC 1035, section 3.1).
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use gateway_model::domain::DomainName;
@@ -66,6 +67,13 @@ impl<'a> NameRef<'a> {
 
     pub fn to_owned(self) -> Name {
         Name(self.0.into())
+    }
+}
+
+/// Names are looked up by their bytes.
+impl Borrow<[u8]> for Name {
+    fn borrow(&self) -> &[u8] {
+        &self.0
     }
 }
 

@@ -14,6 +14,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::Input;
+use crate::dns::Name;
+use crate::domains;
 
 /// One policy of the list and what it says to a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -29,8 +31,8 @@ pub struct Considered {
 
 /// The applied policies in the order in which they are tried, disabled ones included; before them the exceptions, behind
 /// them the profiles of devices.
-pub fn consider(input: &Input<'_>, packet: &IpPacket) -> Vec<Considered> {
-    let sight = Sight::of(input, packet);
+pub fn consider(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Vec<Considered> {
+    let sight = Sight { names, ..Sight::of(input, packet) };
     input
         .in_trial()
         .iter()
@@ -63,6 +65,8 @@ struct Sight<'a> {
     packet: &'a IpPacket,
     source: IpAddr,
     destination: IpAddr,
+    /// Names by which the sender knows the destination.
+    names: &'a [Name],
     device: Option<&'a Device>,
     /// LAN interface it entered by, as an administrator names it.
     interface: Option<&'a str>,
@@ -76,6 +80,7 @@ impl<'a> Sight<'a> {
             packet,
             source,
             destination,
+            names: &[],
             device: device_behind(input, packet.mac.octets(), source),
             interface: None,
             vlan: packet.vlan,
@@ -169,7 +174,15 @@ fn matches(input: &Input<'_>, source: &Source, sight: &Sight<'_>) -> Result<Stri
                 (false, _) => Err(format!("it has no port that could be {port}")),
             }
         }
-        Source::Domain(_) => Err("domains need the resolver, which this version does not have".to_owned()),
+        Source::Domain(pattern) => {
+            match sight.names.iter().find(|name| domains::matches(pattern, name.as_ref())) {
+                Some(name) => Ok(format!("the destination was asked for as {name}, which {source} matches")),
+                None if sight.names.is_empty() => {
+                    Err(format!("the destination was not asked for by a name that {source} could match"))
+                }
+                None => Err(format!("the destination was asked for by no name that {source} matches")),
+            }
+        }
     }
 }
 

@@ -4,12 +4,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
 use gateway_common::wire::Mac;
+use gateway_model::domain::DomainName;
 use gateway_model::id::MacAddr;
 use gateway_model::problem::{Problems, code};
+use gateway_model::text::parse_port;
 use ipnet::IpNet;
 
 use super::{Protocol, Request};
 use crate::compile::{Compiled, Input};
+use crate::dns::Name;
 use crate::environment::longest;
 
 /// Where HTTPS is served: what a device most likely wants.
@@ -37,9 +40,22 @@ impl Entry {
     }
 }
 
-/// The destination of a question, if it names one.
+/// The destination of a question, if it is given by a name: the name, and the port behind it.
+pub fn name(request: &Request) -> Option<(Name, Option<u16>)> {
+    let text = request.destination.as_deref()?.trim();
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, Some(parse_port(port)?)),
+        None => (text, None),
+    };
+    DomainName::parse(host).ok().map(|host| (Name::from(&host), port))
+}
+
+/// The destination of a question, if it is given by its address.
 pub fn destination(request: &Request, problems: &mut Problems) -> Option<(IpAddr, Option<u16>)> {
     let text = request.destination.as_deref()?.trim();
+    if name(request).is_some() {
+        return None;
+    }
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = bare.parse::<IpAddr>() {
         return Some((address.to_canonical(), None));
@@ -49,7 +65,7 @@ pub fn destination(request: &Request, problems: &mut Problems) -> Option<(IpAddr
     {
         return Some((pair.ip().to_canonical(), Some(pair.port())));
     }
-    let message = "Expected an address, with a port or without: 203.0.113.7, 203.0.113.7:443, [2001:db8::7]:443. Names need the resolver, which this version does not have.";
+    let message = "Expected an address, with a port or without: 203.0.113.7, 203.0.113.7:443, [2001:db8::7]:443; or a name, with a port or without: www.example.com:443.";
     problems.add(code::FORMAT, "destination", message);
     None
 }

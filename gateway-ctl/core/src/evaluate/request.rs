@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::probe;
 use super::verdict::Subject;
 use crate::compile::{Compiled, Input};
+use crate::dns::Name;
 
 /// Whose traffic, to where. One of `mac` and `device_id` must be given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,9 +20,13 @@ use crate::compile::{Compiled, Input};
 pub struct Request {
     pub mac: Option<MacAddr>,
     pub device_id: Option<Id>,
-    /// Address, with a port or without: `203.0.113.7`, `203.0.113.7:443`, `[2001:db8::7]:443`. Without it,
-    /// a public address that no policy for destinations names.
+    /// Address, with a port or without: `203.0.113.7`, `203.0.113.7:443`, `[2001:db8::7]:443`. Or a name, as if the
+    /// device had just been told its addresses: `www.example.com:443`. Without it, a public address that no policy for
+    /// destinations names.
     pub destination: Option<String>,
+    /// Names by which the device has been told the destination: what the resolver knows, not who asks.
+    #[serde(skip)]
+    pub known_as: Vec<Name>,
     /// Destination port, if `destination` has none; 443 by default.
     pub port: Option<u16>,
     pub protocol: Option<Protocol>,
@@ -101,7 +106,8 @@ pub fn packets(
     {
         problems.add(code::CONFLICT, "family", format!("{address} is of the other family."));
     }
-    let of_destination = destination.and_then(|(_, port)| port);
+    let named = probe::name(request);
+    let of_destination = destination.and_then(|(_, port)| port).or(named.and_then(|(_, port)| port));
     if request.protocol == Some(Protocol::Icmp) && (of_destination.is_some() || request.port.is_some()) {
         let path = if request.port.is_some() { "port" } else { "destination" };
         problems.add(code::CONFLICT, path, "ICMP has no ports.");

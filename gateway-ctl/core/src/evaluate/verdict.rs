@@ -4,19 +4,22 @@ use std::net::IpAddr;
 
 use gateway_common::classify::IpPacket;
 use gateway_common::verdict::{self, Action, Question, Reason, Verdict};
-use gateway_common::wire::{ChoiceKind, RANK_NONE};
+use gateway_common::wire::{ChoiceKind, ClientKey, DomainValue, RANK_NONE};
 use gateway_model::Device;
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::routing_policy::Hop;
 use gateway_model::problem::{Problems, code};
 
 use super::matching::device_behind;
+use super::probe;
 use super::route::Kernel;
 use super::sentence::{
     self, Words, failure, head, hop_down, leg_name, legs_of, not_for_the_proxy, policy_matched,
 };
 use super::{Decision, FamilyVerdict, KernelView, PolicyRef, Refusal, Request, Subjected};
 use crate::compile::{Compiled, CompiledPolicy, Input, LegKind};
+use crate::dns::Name;
+use crate::domains;
 use crate::environment::PlanEnvironment;
 
 /// Whose traffic it is.
@@ -24,6 +27,8 @@ use crate::environment::PlanEnvironment;
 pub struct Subject<'a> {
     pub device: Option<&'a Device>,
     pub mac: Option<MacAddr>,
+    /// Names by which it knows the destination.
+    pub names: Vec<Name>,
 }
 
 impl<'a> Subject<'a> {
@@ -34,9 +39,11 @@ impl<'a> Subject<'a> {
                 problems.add(code::REQUIRED, "mac", "Give the mac or the device_id of a device.");
                 return Err(Refusal::Invalid(problems));
             }
-            (None, Some(mac)) => {
-                Subject { device: input.state.device_by_mac(mac).map(AsRef::as_ref), mac: Some(mac) }
-            }
+            (None, Some(mac)) => Subject {
+                device: input.state.device_by_mac(mac).map(AsRef::as_ref),
+                mac: Some(mac),
+                names: Vec::new(),
+            },
             (Some(id), mac) => {
                 let not_found = || Refusal::NotFound { resource_type: "device", id: id.to_string() };
                 let device = input.state.devices.get(id).ok_or_else(not_found)?.as_ref();
@@ -50,10 +57,17 @@ impl<'a> Subject<'a> {
                 let seen = |mac: &MacAddr| input.facts.neighbours.contains_key(&mac.octets());
                 let macs = device.all_macs();
                 let own = macs.iter().find(|mac| seen(mac)).copied().or(device.mac).or(macs.first().copied());
-                Subject { device: Some(device), mac: mac.or(own) }
+                Subject { device: Some(device), mac: mac.or(own), names: Vec::new() }
             }
         };
         if problems.is_empty() { Ok(subject) } else { Err(Refusal::Invalid(problems)) }
+    }
+
+    /// With the names by which it knows the destination of a question.
+    pub fn knowing(mut self, request: &Request) -> Subject<'a> {
+        self.names = probe::name(request).map(|(name, _)| name).into_iter().collect();
+        self.names.extend(request.known_as.iter().cloned());
+        self
     }
 
     /// Addresses seen in use by it.
@@ -99,12 +113,20 @@ pub struct Judged<'a> {
     pub trace: Vec<String>,
 }
 
-/// Judges by the plan as the kernel does, without its flow table.
-pub fn judge(compiled: &Compiled, packet: &IpPacket) -> Verdict {
+/// Judges by the plan as the kernel does, without its flow table. The sender knows the destination by these names.
+pub fn judge(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
     let dataplane = &compiled.plan.dataplane;
     let environment = PlanEnvironment::new(Some(dataplane));
+    if !names.is_empty() {
+        let device = verdict::device(packet, 1, &environment).number;
+        let rank = domains::learned(&dataplane.domains, names, device);
+        let client = ClientKey::new(device, packet.mac, &packet.source);
+        let learned = DomainValue { rank, until: u32::MAX };
+        environment.domains.borrow_mut().insert((client, packet.destination), learned);
+    }
     let mut verdict = Verdict::DROP;
-    let question = Question { packet, slot: 1, plan: dataplane.header, previous: 0 };
+    let question =
+        Question { packet, slot: 1, plan: dataplane.header, previous: 0, continued: false, now: 0 };
     verdict::judge(&question, &environment, &mut verdict);
     verdict
 }
@@ -116,7 +138,7 @@ pub fn judge_packet<'a>(
     packet: &IpPacket,
 ) -> Judged<'a> {
     let family = if packet.ipv6 { "IPv6" } else { "IPv4" };
-    let verdict = judge(compiled, packet);
+    let verdict = judge(compiled, packet, &subject.names);
     let policy = compiled.policy(verdict.rank);
     let (source, destination) = (shown(packet, packet.source), shown(packet, packet.destination));
     let mut trace = Vec::new();

@@ -139,7 +139,7 @@ impl DnsWay {
         if let Some(mac) = only.and_then(mac_of) {
             packet.mac = Mac::new(mac.0);
         }
-        let Verdict { rank, action, reason, .. } = judge(compiled, &packet);
+        let Verdict { rank, action, reason, .. } = judge(compiled, &packet, &[]);
         match (rank, action, reason) {
             (RANK_NONE, Action::Mark, Reason::Unmatched) => DnsWay::Direct,
             (RANK_NONE, ..) => DnsWay::Blocked,
@@ -173,7 +173,8 @@ fn question(input: &Input<'_>, compiled: &Compiled, source: &Source, ipv6: bool)
     let mut from: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let mut to = public_address(compiled, ipv6, 53, &mut Vec::new());
     match source {
-        Source::All => {}
+        // Whoever asks for the domain may be anywhere.
+        Source::All | Source::Domain(_) => {}
         Source::Interface(name) => entry = Entry::at(input, name.as_str()),
         Source::Vlan(id) => {
             let is_it = |name: &&String| {
@@ -192,7 +193,6 @@ fn question(input: &Input<'_>, compiled: &Compiled, source: &Source, ipv6: bool)
             mac = Some(members.iter().find_map(|id| mac_of(input.state.devices.get(*id)?))?);
         }
         Source::Destination { net, .. } => to = of_family(net, ipv6)?,
-        Source::Domain(_) => return None,
     }
     Some(packet(mac, &entry, from, to, Protocol::Udp, 53))
 }

@@ -221,6 +221,6 @@ fn matcher(input: &Input<'_>, source: &Source) -> String {
         },
         Source::Destination { net, port: None } => format!("to {net}"),
         Source::Destination { net, port: Some(port) } => format!("to {net} port {port}"),
-        Source::Domain(_) => format!("to the domain {source} (matches nothing in this version)"),
+        Source::Domain(_) => format!("to addresses that clients were told for {source}"),
     }
 }

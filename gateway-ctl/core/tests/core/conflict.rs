@@ -192,8 +192,7 @@ fn hops_and_sources_that_do_not_exist_are_told() {
     );
     policy(&mut world, "empty", 3, ("device_group", &group), json!({}));
     policy(&mut world, "outside", 4, ("interface", "wan0,lan0"), json!({}));
-    policy(&mut world, "domain", 5, ("domain", "example.com"), json!({}));
-    policy(&mut world, "fine", 6, ("vlan", "6"), json!({"hops": [hop("vpn", "a")]}));
+    policy(&mut world, "fine", 5, ("vlan", "6"), json!({"hops": [hop("vpn", "a")]}));
     let conflicts = found(&world);
     assert!(
         conflicts.iter().all(|conflict| conflict.kind == ConflictKind::UnreachableTarget),
@@ -207,6 +206,16 @@ fn hops_and_sources_that_do_not_exist_are_told() {
     assert_eq!(told[1], (r#""half": wan7 is no configured uplink."#, Severity::Warning));
     assert!(told[2].0.contains("has no members; it matches nothing"), "{told:?}");
     assert_eq!(told[3], (r#""outside": wan0 is no LAN interface."#, Severity::Warning));
-    assert!(told[4].0.contains("needs the resolver"), "{told:?}");
-    assert_eq!(told.len(), 5);
+    assert_eq!(told.len(), 4);
+}
+
+#[test]
+fn a_policy_for_a_domain_is_shadowed_by_one_for_a_domain_around_it() {
+    let mut world = World::new();
+    policy(&mut world, "around", 1, ("domain", "example.com"), json!({}));
+    policy(&mut world, "inside", 2, ("domain", "www.example.com"), json!({}));
+    policy(&mut world, "beside", 3, ("domain", "example.org"), json!({}));
+    let told: Vec<String> = found(&world).iter().map(|conflict| conflict.message.clone()).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("inside") && told[0].contains("around"), "{told:?}");
 }

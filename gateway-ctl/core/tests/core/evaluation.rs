@@ -1,7 +1,9 @@
 //! The dry run, in words and in fields.
 
+use gateway_core::dns::Name;
 use gateway_core::evaluate::{Decision, Evaluation, Family, Protocol, Refusal, Request, evaluate};
 use gateway_model::Id;
+use gateway_model::domain::DomainName;
 use serde_json::json;
 
 use crate::world::World;
@@ -277,7 +279,7 @@ fn questions_that_make_no_sense_are_refused_with_every_wrong_field() {
     let mac = "02:00:00:00:00:99".parse().ok();
     assert_eq!(problems(&world, &Request { mac, ..of(laptop) }), ["mac"]);
     let wrong = Request {
-        destination: Some("example.com".into()),
+        destination: Some("no name".into()),
         vlan: Some(4095),
         interface: Some("wan0".into()),
         port: Some(0),
@@ -319,4 +321,29 @@ fn a_plan_of_other_policies_is_noticed() {
     let told = evaluate(&world.input(), &old, &of(laptop)).expect("an answer");
     assert_eq!(told.decision, Decision::Tunnel);
     assert!(told.trace.iter().any(|step| step.contains("compiled from other policies")), "{:?}", told.trace);
+}
+
+#[test]
+fn a_destination_by_name_meets_policies_for_domains() {
+    let (mut world, laptop) = laptop_bound_to_a();
+    world.tunnel("wg-b");
+    world.policy(json!({
+        "name": "films", "priority": 1, "source_type": "domain", "source_value": "films.example",
+        "hops": [{"type": "vpn", "target": "wg-b"}],
+    }));
+    world.apply();
+    let to = |destination: &str| Request { destination: Some(destination.into()), ..of(laptop) };
+    let told = ask(&world, &to("www.films.example:8443"));
+    assert_eq!(told.matched_policies[0].name, "films", "{}", told.sentence);
+    assert!(told.matched_policies[0].reason.contains("www.films.example"), "{:?}", told.matched_policies);
+    let by_b = told.families.ipv4.expect("a verdict");
+    assert_eq!((by_b.via.as_deref(), by_b.destination.ends_with(":8443")), (Some("vpn:wg-b"), true));
+    let other = ask(&world, &to("www.example"));
+    assert_eq!(other.families.ipv6.expect("a verdict").via.as_deref(), Some("vpn:wg-a"));
+    // An address alone says nothing of names, unless the device has been told it for one.
+    let address = to("203.0.113.80");
+    assert_eq!(ask(&world, &address).matched_policies[0].name, "vpn-only");
+    let name = DomainName::parse("films.example").expect("a name");
+    let known = Request { known_as: vec![Name::from(&name)], ..address };
+    assert_eq!(ask(&world, &known).matched_policies[0].name, "films");
 }

@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
-use gateway_common::verdict::{Action, Question, Reason, Verdict, judge};
-use gateway_common::wire::{Address, Fragment, Mac, Mark, RANK_NONE};
+use gateway_common::verdict::{Action, Question, Reason, Verdict, device, judge};
+use gateway_common::wire::{Address, ClientKey, DomainValue, Fragment, Mac, Mark, RANK_NONE};
 use gateway_core::compile::{Compiled, Input, compile};
 use gateway_core::conflicts::{ConflictKind, conflicts};
+use gateway_core::dns::Name;
+use gateway_core::domains::Domains;
 use gateway_core::environment::PlanEnvironment;
 use gateway_core::evaluate::matching::{consider, device_behind};
 use gateway_core::matrix::{Cells, Outcome, leak_matrix};
 use gateway_model::Id;
+use gateway_model::domain::DomainName;
 use gateway_model::kinds::device::{Device, DeviceStatus};
 use gateway_model::kinds::routing_policy::{FailPolicy, HopType, Reject, RoutingPolicy};
 use gateway_model::kinds::trust_class::{Internet, LanAccess};
@@ -63,6 +66,11 @@ fn ports() -> impl Strategy<Value = u16> {
     select(vec![53u16, 443, 8080])
 }
 
+/// Of policies.
+const DOMAINS: [&str; 5] = ["example.com", "=www.example.com", "*.example.com", "~^oth", "com"];
+/// Asked for.
+const NAMES: [&str; 4] = ["example.com", "www.example.com", "x.www.example.com", "other.test"];
+
 /// Source type and the elements of its value; ids of objects are written as `device:3`.
 fn source() -> impl Strategy<Value = (&'static str, Vec<String>)> {
     let list = |one: BoxedStrategy<String>| prop::collection::btree_set(one, 1..4).prop_map(Vec::from_iter);
@@ -79,7 +87,7 @@ fn source() -> impl Strategy<Value = (&'static str, Vec<String>)> {
         3 => list((0usize..5).prop_map(|n| format!("device:{n}")).boxed()).prop_map(|l| ("device", l)),
         2 => list((0usize..3).prop_map(|n| format!("group:{n}")).boxed()).prop_map(|l| ("device_group", l)),
         5 => list(destination.boxed()).prop_map(|l| ("destination", l)),
-        1 => Just(("domain", vec!["example.com".to_owned()])),
+        3 => list(select(DOMAINS.to_vec()).prop_map(str::to_owned).boxed()).prop_map(|l| ("domain", l)),
     ]
 }
 
@@ -185,6 +193,8 @@ struct Probe {
     protocol: u8,
     port: u16,
     fragment: Fragment,
+    /// Which of the names its sender knows the destination by.
+    known_as: Vec<&'static str>,
 }
 
 #[derive(Clone, Debug)]
@@ -218,11 +228,13 @@ fn probe() -> impl Strategy<Value = Probe> {
         (prop::bool::weighted(0.1), any::<u8>()),
         destination,
         transport,
-        fragment,
+        (fragment, prop::sample::subsequence(NAMES.to_vec(), 0..=2)),
     )
-        .prop_map(|(mac, interface, vlan, ipv6, source, destination, (protocol, port), fragment)| {
-            Probe { mac, interface, vlan, ipv6, source, destination, protocol, port, fragment }
-        })
+        .prop_map(
+            |(mac, interface, vlan, ipv6, source, destination, (protocol, port), (fragment, known_as))| {
+                Probe { mac, interface, vlan, ipv6, source, destination, protocol, port, fragment, known_as }
+            },
+        )
 }
 
 impl Scene {
@@ -326,6 +338,11 @@ impl Scene {
 }
 
 impl Probe {
+    fn names(&self) -> Vec<Name> {
+        let name = |text: &&str| Name::from(&DomainName::parse(text).expect("a name"));
+        self.known_as.iter().map(name).collect()
+    }
+
     fn packet(&self, world: &World) -> IpPacket {
         // Mostly where programs stand; what enters elsewhere must not confuse the decision either.
         let links = &world.facts.links;
@@ -363,7 +380,7 @@ enum Expected {
     Policy(String, Reason, BTreeSet<String>),
 }
 
-fn expected(input: &Input<'_>, packet: &IpPacket) -> Expected {
+fn expected(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Expected {
     let ip = |a: Address| if packet.ipv6 { IpAddr::V6(a.octets().into()) } else { a.into() };
     let device = device_behind(input, packet.mac.octets(), ip(packet.source));
     let class = device.and_then(|device| input.state.trust_class_of(device));
@@ -393,7 +410,7 @@ fn expected(input: &Input<'_>, packet: &IpPacket) -> Expected {
     if class.is_some_and(|class| class.internet == Internet::None) {
         return Expected::Reason(Reason::TrustInternet);
     }
-    match consider(input, packet).into_iter().find(|policy| policy.matched) {
+    match consider(input, packet, names).into_iter().find(|policy| policy.matched) {
         None if class.is_some_and(|class| class.internet == Internet::Policy) => {
             Expected::Reason(Reason::UnmatchedReject)
         }
@@ -476,17 +493,30 @@ fn way_of(input: &Input<'_>, policy: &RoutingPolicy, ipv6: bool) -> (Reason, BTr
     if legs.is_empty() { (failed, legs) } else { (Reason::PolicyLeg, legs) }
 }
 
-fn judged(compiled: &Compiled, packet: &IpPacket) -> Verdict {
+fn judged(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
     let dataplane = &compiled.plan.dataplane;
     let environment = PlanEnvironment::new(Some(dataplane));
+    let device = device(packet, 1, &environment).number;
+    let domains = Domains::new(&dataplane.domains);
+    if let Some(rank) = names.iter().map(|name| domains.rank(name.as_ref(), device)).min() {
+        let key = (ClientKey::new(device, packet.mac, &packet.source), packet.destination);
+        environment.domains.borrow_mut().insert(key, DomainValue { rank, until: 1 });
+    }
     let mut verdict = Verdict::DROP;
-    judge(&Question { packet, slot: 1, plan: dataplane.header, previous: 0 }, &environment, &mut verdict);
+    let question =
+        Question { packet, slot: 1, plan: dataplane.header, previous: 0, continued: false, now: 1 };
+    judge(&question, &environment, &mut verdict);
     verdict
 }
 
-fn check(world: &World, compiled: &Compiled, packet: &IpPacket) -> Result<&'static str, TestCaseError> {
-    let verdict = judged(compiled, packet);
-    let expected = expected(&world.input(), packet);
+fn check(
+    world: &World,
+    compiled: &Compiled,
+    packet: &IpPacket,
+    names: &[Name],
+) -> Result<&'static str, TestCaseError> {
+    let verdict = judged(compiled, packet, names);
+    let expected = expected(&world.input(), packet, names);
     let told = compiled.policy(verdict.rank).map(|policy| policy.id.to_string());
     match expected {
         Expected::Reason(reason) => {
@@ -525,7 +555,7 @@ proptest! {
         let world = scene.build();
         let compiled = compile(&world.input());
         for probe in &probes {
-            check(&world, &compiled, &probe.packet(&world))?;
+            check(&world, &compiled, &probe.packet(&world), &probe.names())?;
         }
     }
 }
@@ -546,7 +576,7 @@ proptest! {
             found.iter().filter(|conflict| silent.contains(&conflict.kind)).map(|conflict| conflict.policies[0]).collect();
         for probe in &probes {
             let packet = probe.packet(&world);
-            let winner = compiled.policy(judged(&compiled, &packet).rank).map(|policy| policy.id);
+            let winner = compiled.policy(judged(&compiled, &packet, &probe.names()).rank).map(|policy| policy.id);
             prop_assert!(winner.is_none_or(|id| !shadowed.contains(&id)), "{:?} wins {:?}", winner, packet);
         }
     }
@@ -580,16 +610,18 @@ fn generated_packets_meet_policies_of_every_source_type() {
         let world = scene.build();
         let compiled = compile(&world.input());
         for _ in 0..30 {
-            let packet = probe().new_tree(&mut runner).expect("a probe").current().packet(&world);
-            check(&world, &compiled, &packet).expect("agreement");
-            let verdict = judged(&compiled, &packet);
+            let probe = probe().new_tree(&mut runner).expect("a probe").current();
+            let (packet, names) = (probe.packet(&world), probe.names());
+            check(&world, &compiled, &packet, &names).expect("agreement");
+            let verdict = judged(&compiled, &packet, &names);
             let rank = compiled.policy(verdict.rank).map(|policy| policy.id);
             let policy = rank.and_then(|id| world.state.applied.policies.get(id));
             *won.entry(policy.map_or("none", |policy| policy.source_type.as_str())).or_default() += 1;
         }
     }
-    for kind in ["none", "all", "interface", "vlan", "subnet", "device", "device_group", "destination"] {
+    for kind in
+        ["none", "all", "interface", "vlan", "subnet", "device", "device_group", "destination", "domain"]
+    {
         assert!(won.get(kind).is_some_and(|n| *n >= 50), "{kind}: {won:?}");
     }
-    assert!(!won.contains_key("domain"), "{won:?}");
 }

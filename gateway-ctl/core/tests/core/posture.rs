@@ -253,7 +253,8 @@ fn what_is_enforced_names_matchers_legs_and_findings() {
     let shown = enforce(&world.input(), &world.compiled());
     assert_eq!(shown.policies[0].matches, ["from 192.168.1.0/24", "from fd00:1::/64"]);
     assert_eq!(shown.policies[0].action.ipv4, "leg 16 (wg-a)");
-    assert_eq!(shown.findings[0].code, "domain_needs_resolver");
+    assert_eq!(shown.policies[1].matches, ["to addresses that clients were told for example.com"]);
+    assert_eq!(shown.findings, []);
     assert!(shown.attach.iter().any(|attach| attach.interface == "lan0" && attach.program == "ingress"));
     assert_eq!(
         shown.legs.iter().map(|leg| leg.interface.as_str()).collect::<Vec<_>>(),
