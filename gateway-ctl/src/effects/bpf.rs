@@ -7,6 +7,7 @@ mod attach;
 mod counters;
 mod events;
 mod flows;
+mod learn;
 mod load;
 mod maps;
 mod swap;
@@ -19,6 +20,7 @@ pub use attach::{AttachMode, Attached};
 pub use counters::Counters;
 pub use events::Event;
 pub use load::{Programs, is_plan_live};
+pub use maps::Entries;
 pub use swap::Swap;
 
 /// The kernel programs, built by `cargo xtask ebpf`.
@@ -64,6 +66,8 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    #[error(transparent)]
+    Full(#[from] gateway_core::learned::Full),
     #[error("cannot wait for packets in flight")]
     Grace(#[source] std::io::Error),
 }

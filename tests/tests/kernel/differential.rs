@@ -6,13 +6,21 @@ mod plans;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::verdict::{self, Action, decide};
-use gateway_common::wire::{ActionValue, AuthorisedKey, Choice, FlowKey, FlowValue};
+use gateway_common::wire::{
+    ActionValue, Address, AuthorisedKey, Choice, ClientKey, DomainKey, DomainValue, FlowKey, FlowValue, Mac,
+    PlanValue, plan_flags,
+};
+use gateway_core::dns::Name;
+use gateway_core::domains::learned;
 use gateway_core::environment::PlanEnvironment;
-use gateway_core::plan::Dataplane;
-use gateway_ctl::effects::bpf::Programs;
+use gateway_core::plan::{Dataplane, DomainRule};
+use gateway_ctl::effects::bpf::{Entries, Programs};
+use gateway_model::domain::DomainName;
+use gateway_model::kinds::policy_source::DomainPattern;
 use gateway_tests::bpf_run::{Arrival, Run, run};
 use gateway_tests::netns::{self, Prefix};
 use proptest::strategy::{Strategy, ValueTree as _};
@@ -32,6 +40,7 @@ const GOES_ON: i32 = -1;
 struct Memory {
     flows: BTreeMap<FlowKey, FlowValue>,
     turns: BTreeMap<u32, u64>,
+    told: BTreeMap<(ClientKey, Address), Vec<Name>>,
 }
 
 struct Pins(std::path::PathBuf);
@@ -72,6 +81,20 @@ fn the_program_decides_as_the_function_does() {
         environment.generation.set(swap.generation);
         *environment.flows.borrow_mut() = std::mem::take(&mut memory.flows);
         *environment.turns.borrow_mut() = std::mem::take(&mut memory.turns);
+        if round % 3 == 0 {
+            for _ in 0..40 {
+                let (client, address, name) = plans::told().new_tree(&mut runner).expect("news").current();
+                let name = Name::from(&DomainName::parse(name).expect("a name"));
+                let told = [(address, Duration::from_secs(60))];
+                programs.learn(client, name.as_ref(), &told).expect("learned");
+                memory.told.entry((client, address.into())).or_default().push(name);
+            }
+        }
+        let value = |(key, names): (&(ClientKey, Address), &Vec<Name>)| {
+            let rank = learned(&plan.domains, names, key.0.device());
+            (*key, DomainValue { rank, until: u32::MAX })
+        };
+        *environment.domains.borrow_mut() = memory.told.iter().map(value).collect();
         for _ in 0..PACKETS {
             let packet = packets::packet().new_tree(&mut runner).expect("a packet").current();
             let reason = compare(&mut programs, &environment, &packet, round);
@@ -217,6 +240,61 @@ fn a_flow_keeps_a_leg_that_new_flows_do_not_take() {
     assert_eq!([leg(&keeping(16, &[18, 17]), 10_000), leg(&keeping(16, &[18, 17]), 10_001)], [17, 16]);
     assert_eq!(leg(&keeping(16, &[18]), 10_000), 16);
     assert_eq!(leg(&keeping(16, &[18, 17]), 10_000), 16, "what has moved stays where it is");
+}
+
+fn films() -> Dataplane {
+    let action = |leg| {
+        let choice = Choice::legs(&[leg]);
+        ActionValue { v4: choice, v6: choice, policy: u32::from(leg), ..ActionValue::default() }
+    };
+    let pattern = DomainPattern::Suffix("films.example".into());
+    let mut plan = Dataplane { actions: vec![action(17), action(16)], ..plans::pool(&[]) };
+    plan.header = PlanValue { all: 1, flags: plan_flags::DOMAINS, ..PlanValue::default() };
+    plan.domains = vec![DomainRule { pattern, rank: 0, device: None }];
+    plan
+}
+
+const FILMS: [u8; 4] = [198, 18, 0, 7];
+
+fn leg_to_the_films(programs: &mut Programs, port: u16) -> u32 {
+    let packet = packets::udp4([192, 168, 10, 2], FILMS, port, 443);
+    let program = programs.program("gw_ingress").expect("the program");
+    run(program, &packet, Arrival::default()).expect("a test run").mark & 0xff
+}
+
+/// Who sends the packets of the tests.
+fn sender() -> ClientKey {
+    ClientKey::new(0, Mac::new(plans::mac(1)), &Address::default())
+}
+
+/// A client that has been told an address is sent by the policy from its first packet on, also by the next plans, until
+/// the answer ends; what began before goes on.
+#[test]
+fn flows_to_what_was_told_take_the_policy_for_as_long_as_they_last() {
+    netns::require_root().expect("root");
+    let prefix = Prefix::unique().expect("a prefix");
+    let pins = Pins(prefix.pin_directory());
+    let mut programs = Programs::load(&pins.0).expect("the programs load");
+    programs.apply(&films()).expect("the plan goes live");
+    assert_eq!(leg_to_the_films(&mut programs, 10_000), 16);
+    let name = Name::from(&DomainName::parse("www.films.example").expect("a name"));
+    let told = [(FILMS.into(), Duration::from_secs(60))];
+    programs.learn(sender(), name.as_ref(), &told).expect("learned");
+    assert_eq!(leg_to_the_films(&mut programs, 10_001), 17);
+    let mut next = films();
+    next.actions.push(ActionValue::default());
+    programs.apply(&next).expect("the plan goes live");
+    assert_eq!(leg_to_the_films(&mut programs, 10_002), 17);
+    // Another process finds what this one has left.
+    drop(programs);
+    let mut programs = Programs::load(&pins.0).expect("the programs load");
+    programs.apply(&films()).expect("the plan goes live");
+    assert_eq!(leg_to_the_films(&mut programs, 10_003), 17);
+    let slot = programs.live().expect("the slot");
+    let key = DomainKey { slot, client: sender(), address: Address::v4(FILMS) };
+    programs.maps.domains.put(&key, &DomainValue { rank: 0, until: 1 }).expect("it has ended");
+    assert_eq!(leg_to_the_films(&mut programs, 10_004), 16, "a new flow after the end");
+    assert_eq!(leg_to_the_films(&mut programs, 10_003), 17, "one that began in time");
 }
 
 /// LLVM drops the result of some atomic additions: the round robin is tested where it runs.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gateway_common::verdict::Reason;
 use gateway_common::wire::{FlowKey, FlowValue, MOMENT_SHIFT};
 
+use super::learn::moment;
 use super::maps::Entries;
 use super::{Error, Programs};
 
@@ -34,9 +35,7 @@ impl Programs {
 
     /// Flows with a packet in the last so many seconds, by the number of their policy and their leg.
     pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, Error> {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
-        let nanos = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();
-        let now = nanos >> MOMENT_SHIFT;
+        let now = u64::from(moment());
         let oldest = now.saturating_sub((u64::from(seconds) * 1_000_000_000) >> MOMENT_SHIFT);
         let chosen = [Reason::PolicyLeg as u8, Reason::PolicyProxy as u8];
         let values = self.maps.flows4.read()?.into_values().chain(self.maps.flows6.read()?.into_values());

@@ -8,6 +8,7 @@ use aya::{Ebpf, EbpfLoader};
 use gateway_common::abi::ABI_VERSION;
 use gateway_common::maps::{Live, MapSpec as _, NAMES};
 use gateway_common::wire::SLOT_RESTING;
+use gateway_core::learned::Learned;
 
 use super::maps::Maps;
 use super::{Error, OBJECT, mount_bpffs};
@@ -16,6 +17,8 @@ use super::{Error, OBJECT, mount_bpffs};
 pub struct Programs {
     pub(super) ebpf: Ebpf,
     pub maps: Maps,
+    /// What clients were told, by which policies for domains go.
+    pub(super) learned: Learned,
     pub(super) links: PathBuf,
     root: PathBuf,
 }
@@ -42,7 +45,9 @@ impl Programs {
             program(&mut ebpf, name)?.load().map_err(|e| Error::Program { name, source: Box::new(e) })?;
         }
         let maps = Maps::take(&mut ebpf)?;
-        Ok(Programs { ebpf, maps, links, root })
+        let mut programs = Programs { ebpf, maps, learned: Learned::default(), links, root };
+        programs.restore_learned()?;
+        Ok(programs)
     }
 
     /// A program by name, for test runs.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gateway_common::maps::{POLICIES, action_index};
 use gateway_common::wire::*;
+use gateway_core::learned::Key;
 use gateway_core::plan::Dataplane;
 use ipnet::{IpNet, Ipv4Net};
 
@@ -55,8 +56,10 @@ impl Programs {
         let generation = first?.max(second?).wrapping_add(1).max(1);
         let target = if live == 1 { 2 } else { 1 };
         let mut swap = Swap { generation, changed: true, ..Swap::default() };
+        let told = slotted(target, self.learned.under(plan));
         let header = PlanValue { generation, ..plan.header };
         each(&mut self.maps, plan, target, &mut Write { swap: &mut swap })?;
+        Write { swap: &mut swap }.visit(&mut self.maps.domains, &told, |key| key.slot == target)?;
         for (rank, action) in plan.actions.iter().enumerate() {
             let Some(index) = u32::try_from(rank).ok().and_then(|rank| action_index(target, rank)) else {
                 break;
@@ -80,7 +83,7 @@ impl Programs {
     pub fn differences(&mut self, plan: &Dataplane, slot: Slot) -> Result<usize, Error> {
         let mut compare = Compare { differences: 0 };
         each(&mut self.maps, plan, slot, &mut compare)?;
-        let mut differences = compare.differences;
+        let mut differences = compare.differences + usize::from(!self.learned.is_under(&plan.domains));
         for (rank, action) in plan.actions.iter().enumerate() {
             let Some(index) = u32::try_from(rank).ok().and_then(|rank| action_index(slot, rank)) else {
                 break;
@@ -202,6 +205,11 @@ fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) 
     }
     visit.visit(&mut maps.destination_ports4, &four, |(_, key)| in_slot(u32::from(key.slot)))?;
     visit.visit(&mut maps.destination_ports6, &six, |(_, key)| in_slot(u32::from(key.slot)))
+}
+
+/// Entries as they stand in a slot.
+pub(super) fn slotted(slot: Slot, told: BTreeMap<Key, DomainValue>) -> BTreeMap<DomainKey, DomainValue> {
+    told.into_iter().map(|((client, address), value)| (DomainKey { slot, client, address }, value)).collect()
 }
 
 type Prefixes<K, V> = BTreeMap<(u32, K), V>;

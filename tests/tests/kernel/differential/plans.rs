@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gateway_common::hop::spread;
 use gateway_common::wire::*;
-use gateway_core::plan::Dataplane;
+use gateway_core::plan::{Dataplane, DomainRule};
+use gateway_model::kinds::policy_source::DomainPattern;
 use ipnet::IpNet;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -128,6 +129,29 @@ pub fn stamp() -> impl Strategy<Value = (u32, u32)> {
     (mark, prop_oneof![Just(0u32), Just(1u32), any::<u32>()])
 }
 
+/// Names of the small world.
+pub const NAMES: [&str; 3] = ["a.example", "x.a.example", "b.example"];
+
+fn domains() -> impl Strategy<Value = Vec<DomainRule>> {
+    let pattern = prop::sample::select(vec!["a.example", "b.example", "example"]);
+    let device = prop_oneof![3 => Just(None), 1 => (1u32..9).prop_map(Some)];
+    let rule = (pattern, 0..RANKS, device).prop_map(|(name, rank, device)| DomainRule {
+        pattern: DomainPattern::Suffix(name.to_owned()),
+        rank,
+        device,
+    });
+    vec(rule, 0..4)
+}
+
+/// Which client is told which address by which name.
+pub fn told() -> impl Strategy<Value = (ClientKey, IpAddr, &'static str)> {
+    let client = (prop_oneof![Just(0u32), 1u32..9], any::<u8>());
+    let to = (any::<bool>(), any::<u8>(), any::<u8>()).prop_map(|(six, a, b)| address(six, a, b));
+    (client, to, prop::sample::select(NAMES.to_vec())).prop_map(|((device, n), to, name)| {
+        (ClientKey::new(device, Mac::new(mac(n)), &Address::default()), to, name)
+    })
+}
+
 pub fn plan() -> impl Strategy<Value = Dataplane> {
     let header = (rank(), prop::bool::weighted(0.2), 0u32..3).prop_map(|(all, strict, sample_every)| {
         (if all > 8 { RANK_NONE } else { all }, strict, sample_every)
@@ -143,11 +167,12 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
     let first = (header, interfaces(), vlans, devices(), nets(), nets());
     let port = || prop::sample::select(PORTS.to_vec());
     let lists = (btree_map((list(), net()), rank(), 0..8), btree_map((list(), port(), net()), rank(), 0..6));
-    (first, ports, lists, locals(), actions(), authorised).prop_map(
-        |(first, ports, lists, locals, actions, authorised)| {
+    (first, ports, lists, locals(), domains(), actions(), authorised).prop_map(
+        |(first, ports, lists, locals, domains, actions, authorised)| {
             let (header, interfaces, vlans, (macs, addresses), sources, destinations) = first;
             let (all, strict, sample_every) = header;
-            let flags = if strict { plan_flags::UNMATCHED_REJECT } else { 0 };
+            let strict = if strict { plan_flags::UNMATCHED_REJECT } else { 0 };
+            let flags = strict | if domains.is_empty() { 0 } else { plan_flags::DOMAINS };
             Dataplane {
                 header: PlanValue { generation: 0, all, flags, sample_every },
                 interfaces,
@@ -159,6 +184,7 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
                 destination_ports: ports,
                 list_destinations: lists.0,
                 list_ports: lists.1,
+                domains,
                 locals,
                 actions,
                 authorised,
