@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::cache::{Entry, Figures, Glob};
+use crate::log::{Log, Totals};
 use crate::seam::{Ask, Book, Clients, Learn};
 use crate::serve::general::QUEUE;
 use crate::serve::listen::{Listeners, Listening};
@@ -41,6 +42,11 @@ pub struct Status {
     pub limited: u64,
     /// Connections that were closed since the start because there were too many.
     pub crowded: u64,
+    /// Since midnight.
+    pub today: Totals,
+    /// Records that the log lost since the start, and why it writes no files.
+    pub unlogged: u64,
+    pub log_error: Option<String>,
 }
 
 impl Resolver {
@@ -57,12 +63,14 @@ impl Resolver {
             0 => std::thread::available_parallelism().map_or(1, usize::from).min(4),
             count => count,
         };
+        // One lane for each worker, one for the tasks.
+        let log = Log::start(settings.log.clone(), count + 1)?;
         let state = State { settings: Arc::new(settings), clients, book, learn };
-        let shared = Shared::new(state, ask);
+        let shared = Shared::new(state, ask, log);
         let (hand, handed) = tokio::sync::mpsc::channel(QUEUE);
         let (mut workers, mut reins) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for index in 0..count {
-            let (worker, own) = Worker::new(shared.clone(), hand.clone())?;
+            let (worker, own) = Worker::new(shared.clone(), hand.clone(), index)?;
             reins.push(own);
             workers.push(std::thread::Builder::new().name(format!("dns-{index}")).spawn(|| worker.run())?);
         }
@@ -113,6 +121,9 @@ impl Resolver {
     /// was at the start.
     pub fn reconfigure(&self, settings: Settings) -> Vec<Listening> {
         self.shared.cache.set_limit(settings.cache.bytes);
+        if settings.log != self.settings().log {
+            self.shared.log.set(settings.log.clone());
+        }
         let settings = Arc::new(settings);
         self.change(|state| state.settings = settings.clone());
         self.bind();
@@ -156,6 +167,9 @@ impl Resolver {
             overloaded: of(&counts.overloaded),
             limited: self.shared.limit.dropped(),
             crowded: of(&counts.crowded),
+            today: self.shared.log.today(),
+            unlogged: self.shared.log.lost(),
+            log_error: self.shared.log.error(),
         }
     }
 
@@ -177,12 +191,22 @@ impl Resolver {
         self.shared.cache.flush_partition(partition)
     }
 
+    /// Records and figures of clients. Reading old records waits for files.
+    pub fn log(&self) -> Arc<Log> {
+        self.shared.log.clone()
+    }
+
     /// Closes the sockets and waits for the threads.
     pub async fn stop(self) {
         self.halt();
+        let log = self.shared.log.clone();
         let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         // They end within one round.
-        let _ = tokio::task::spawn_blocking(move || workers.into_iter().for_each(|w| drop(w.join()))).await;
+        let _ = tokio::task::spawn_blocking(move || {
+            workers.into_iter().for_each(|worker| drop(worker.join()));
+            log.stop();
+        })
+        .await;
     }
 
     fn halt(&self) {
@@ -193,6 +217,7 @@ impl Resolver {
         for reins in self.reins.iter() {
             reins.stop();
         }
+        self.shared.log.end();
     }
 }
 

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::cache::Cache;
+use crate::log::Log;
 use crate::seam::{Ask, Book, Clients, Failure, Learn, Query, Reply};
 
 pub use asking::{Asking, Transport};
@@ -51,6 +52,8 @@ pub struct Shared {
     pub state: ArcSwap<State>,
     pub cache: Cache,
     pub clock: Clock,
+    /// Workers write to the lanes of their numbers, tasks to those that follow.
+    pub log: Arc<Log>,
     pub counts: counts::Counts,
     pub limit: limit::Limit,
     pub crowd: stream::Crowd,
@@ -73,11 +76,12 @@ impl<A: Ask> AskAny for A {
 
 impl Shared {
     /// Tasks run on the runtime that this is called in.
-    pub fn new(state: State, ask: impl Ask) -> Arc<Shared> {
+    pub fn new(state: State, ask: impl Ask, log: Arc<Log>) -> Arc<Shared> {
         Arc::new_cyclic(|this| Shared {
             cache: Cache::new(state.settings.cache.bytes),
             state: ArcSwap::from_pointee(state),
             clock: Clock::new(),
+            log,
             counts: counts::Counts::default(),
             limit: limit::Limit::default(),
             crowd: stream::Crowd::default(),

@@ -251,13 +251,15 @@ impl World {
 
     pub fn with(rules: Rules, lessons: Lessons, settings: Settings) -> World {
         let (clients, lessons, upstream) = (Everyone::new(client(1, 0)), Arc::new(lessons), Upstream::new());
+        let settings_of_log = settings.log.clone();
         let state = State {
             settings: Arc::new(settings),
             clients: clients.clone(),
             book: Arc::new(rules),
             learn: lessons.clone(),
         };
-        let shared = Shared::new(state, Asks(upstream.clone()));
+        let log = crate::log::Log::start(settings_of_log, 1).expect("a thread");
+        let shared = Shared::new(state, Asks(upstream.clone()), log);
         World { clients, lessons, upstream, shared }
     }
 
@@ -271,5 +273,11 @@ impl World {
 
     pub async fn told(&self, text: &str, qtype: u16) -> hickory_proto::op::Message {
         hickory_proto::op::Message::from_vec(&self.ask(&question(text, qtype)).await).expect("a message")
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.shared.log.end();
     }
 }

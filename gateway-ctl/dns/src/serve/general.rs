@@ -8,10 +8,14 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::udp::Handed;
 use super::{Asking, Moment, Shared, Transport};
+use crate::log::Told;
 use crate::wire::{Request, Unreadable, compose};
 
 /// So many questions wait at once; more stay in the queue, and what that does not hold is dropped.
 const WAITING: usize = 8192;
+
+/// The lane of the tasks: the last one.
+pub const TASKS: usize = usize::MAX;
 
 /// Room between the workers and the tasks.
 pub const QUEUE: usize = 4096;
@@ -37,7 +41,10 @@ impl Shared {
         let state = self.state.load_full();
         let client = state.clients.client(from);
         let asking = Asking::new(&state, &request, &client, transport, now);
-        self.resolve(&asking, out).await;
+        let trace = self.resolve(&asking, out).await;
+        let (time, elapsed) = (now.wall, now.instant.elapsed());
+        let told = Told { time, elapsed, from, client: &client, transport, trace: &trace, message: out };
+        self.log.lane(TASKS).open().write(&told);
     }
 
     /// Answers what is handed on, until nobody can hand on any more.

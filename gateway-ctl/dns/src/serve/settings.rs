@@ -18,6 +18,7 @@ pub struct Settings {
     pub rewrite_ttl: u32,
     pub rate: Rate,
     pub streams: Streams,
+    pub log: crate::log::Settings,
 }
 
 impl Default for Settings {
@@ -31,6 +32,7 @@ impl Default for Settings {
             rewrite_ttl: 60,
             rate: Rate::default(),
             streams: Streams::default(),
+            log: crate::log::Settings::default(),
         }
     }
 }

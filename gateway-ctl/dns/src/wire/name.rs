@@ -78,6 +78,20 @@ impl fmt::Debug for NameBuf {
     }
 }
 
+/// A name in any case as text.
+pub fn display(wire: &[u8]) -> String {
+    let mut text = String::with_capacity(wire.len());
+    let mut left = wire;
+    while let Some(length @ 1..) = left.split_off_first().map(|length| usize::from(*length)) {
+        let Some(label) = left.split_off(..length) else { break };
+        if !text.is_empty() {
+            text.push('.');
+        }
+        text.push_str(&label.escape_ascii().to_string());
+    }
+    if text.is_empty() { ".".into() } else { text }
+}
+
 /// Where the name at `at` ends, without following pointers.
 pub fn skip(message: &[u8], mut at: usize) -> Option<usize> {
     loop {

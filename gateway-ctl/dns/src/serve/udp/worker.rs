@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
@@ -13,6 +14,8 @@ use tokio::sync::mpsc;
 
 use super::batch::{Batch, SIZE};
 use super::peer::Peer;
+use crate::log::Told;
+use crate::log::lane::Pen;
 use crate::seam::{Client, Clients};
 use crate::serve::limit::Allowance;
 use crate::serve::{Asking, Moment, Shared, State, Transport};
@@ -58,18 +61,24 @@ pub struct Worker {
     woken: UnixDatagram,
     hand: mpsc::Sender<Handed>,
     known: Known,
+    /// Of this worker among all.
+    number: usize,
 }
 
 /// Full rounds on one socket before the others are looked at.
 const ROUNDS: usize = 8;
 
 impl Worker {
-    pub fn new(shared: Arc<Shared>, hand: mpsc::Sender<Handed>) -> io::Result<(Worker, Arc<Reins>)> {
+    pub fn new(
+        shared: Arc<Shared>,
+        hand: mpsc::Sender<Handed>,
+        number: usize,
+    ) -> io::Result<(Worker, Arc<Reins>)> {
         let (wake, woken) = UnixDatagram::pair()?;
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let reins = Arc::new(Reins { sockets: ArcSwap::default(), wake, stop: AtomicBool::new(false) });
-        Ok((Worker { shared, reins: reins.clone(), woken, hand, known: Known::default() }, reins))
+        Ok((Worker { shared, reins: reins.clone(), woken, hand, known: Known::default(), number }, reins))
     }
 
     /// Returns when it is stopped.
@@ -116,9 +125,10 @@ impl Worker {
         let state = shared.state.load();
         let now = shared.clock.now();
         self.known.renew(&state);
+        let mut pen = shared.log.lane(self.number).open();
         for index in 0..count {
             let Some((datagram, from, out)) = batch.datagram(index) else { continue };
-            if !self.answer(&state, datagram, from, now, out) {
+            if !self.answer(&state, datagram, from, now, out, &mut pen) {
                 let message = datagram.to_vec();
                 out.clear();
                 let peer = batch.peer(index);
@@ -128,6 +138,7 @@ impl Worker {
                 }
             }
         }
+        drop(pen);
         batch.send(socket, count);
     }
 
@@ -139,6 +150,7 @@ impl Worker {
         from: IpAddr,
         now: Moment,
         out: &mut Vec<u8>,
+        pen: &mut Pen<'_>,
     ) -> bool {
         let request = match Request::read(datagram) {
             Ok(request) => request,
@@ -160,7 +172,10 @@ impl Worker {
                 Allowance::Drop => return true,
             }
         }
-        self.shared.immediate(&asking, out).is_some()
+        let Some(trace) = self.shared.immediate(&asking, out) else { return false };
+        let (time, elapsed, transport) = (now.wall, Duration::ZERO, Transport::Udp);
+        pen.write(&Told { time, elapsed, from, client, transport, trace: &trace, message: out });
+        true
     }
 }
 

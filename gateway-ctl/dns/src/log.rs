@@ -1,0 +1,198 @@
+//! What was asked and answered.
+//!
+//! Those who answer write into [`Lane`]s and never wait: a lane that is full counts what it loses. One thread empties them
+//! every few moments, counts, keeps the newest records in memory and appends all of them to files.
+
+pub mod counts;
+mod journal;
+pub mod lane;
+mod recent;
+pub mod record;
+mod segment;
+
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use gateway_core::dns::Name;
+use gateway_model::Id;
+use jiff::Timestamp;
+
+pub use counts::{ClientFigures, Totals};
+use journal::Journal;
+pub use lane::{Lane, Told};
+pub use record::Row;
+
+use crate::serve::Status;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where the files are; without one, only memory is used.
+    pub directory: Option<PathBuf>,
+    /// How long files are kept.
+    pub keep: Duration,
+    /// Bytes that all files may have.
+    pub bytes: u64,
+    /// So many of the newest records stay in memory.
+    pub recent: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        let day = Duration::from_secs(86_400);
+        Settings { directory: None, keep: 30 * day, bytes: 1 << 30, recent: 100_000 }
+    }
+}
+
+/// Which records are wanted. All that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    pub client: Option<Whose>,
+    pub domain: Option<Domain>,
+    pub status: Option<Status>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    Address(IpAddr),
+    Device(Id),
+    /// [`crate::seam::Client::number`].
+    Number(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// The name contains this text; lower case.
+    Contains(String),
+    /// The name or one below it.
+    Within(Name),
+}
+
+/// Where a page begins: what is older than this, newest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// The id of the last row of the page before.
+    Id(u64),
+    Time(Timestamp),
+}
+
+/// Lanes are emptied this often.
+const TICK: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub struct Log {
+    lanes: Box<[Lane]>,
+    journal: Mutex<Journal>,
+    stop: AtomicBool,
+    wake: (Mutex<()>, Condvar),
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Log {
+    /// With so many lanes. The files of `settings` are opened; where that fails, memory is used and
+    /// [`Log::error`] says why.
+    pub fn start(settings: Settings, lanes: usize) -> std::io::Result<Arc<Log>> {
+        let log = Arc::new(Log {
+            lanes: (0..lanes.max(1)).map(|_| Lane::default()).collect(),
+            journal: Mutex::new(Journal::new(settings, Timestamp::now())),
+            stop: AtomicBool::new(false),
+            wake: Default::default(),
+            thread: Mutex::default(),
+        });
+        let own = log.clone();
+        let thread = std::thread::Builder::new().name("dns-log".into()).spawn(move || own.run())?;
+        *lock(&log.thread) = Some(thread);
+        Ok(log)
+    }
+
+    fn run(&self) {
+        while !self.stop.load(Ordering::Acquire) {
+            let guard = lock(&self.wake.0);
+            drop(self.wake.1.wait_timeout(guard, TICK).unwrap_or_else(PoisonError::into_inner));
+            self.collect(Timestamp::now());
+        }
+        let now = Timestamp::now();
+        self.collect(now);
+        lock(&self.journal).flush(now);
+    }
+
+    /// Takes what the lanes hold.
+    fn collect(&self, now: Timestamp) {
+        for lane in &self.lanes {
+            let taken = lane.take();
+            lock(&self.journal).add(taken, now);
+        }
+        lock(&self.journal).tick(now);
+    }
+
+    /// A lane; numbers that are too high share the last one.
+    pub fn lane(&self, number: usize) -> &Lane {
+        &self.lanes[number.min(self.lanes.len() - 1)]
+    }
+
+    pub fn set(&self, settings: Settings) {
+        lock(&self.journal).set(settings, Timestamp::now());
+    }
+
+    /// Why nothing is written to files.
+    pub fn error(&self) -> Option<String> {
+        lock(&self.journal).error()
+    }
+
+    /// Newest first, at most `limit`. What is not in memory is read from files block by block, so this may take a while:
+    /// not to be called where nothing may wait.
+    pub fn read(&self, filter: &Filter, before: Option<Before>, limit: usize) -> Vec<Row> {
+        self.collect(Timestamp::now());
+        let view = lock(&self.journal).view();
+        view.read(filter, before, limit)
+    }
+
+    /// Forgets all records, in memory and files. Figures stay.
+    pub fn clear(&self) {
+        self.collect(Timestamp::now());
+        lock(&self.journal).clear();
+    }
+
+    /// Since midnight (of the system's time zone).
+    pub fn today(&self) -> Totals {
+        self.collect(Timestamp::now());
+        lock(&self.journal).today()
+    }
+
+    /// Since the start, those who asked most first. Clients that are not logged by name are not among them.
+    pub fn clients(&self) -> Vec<ClientFigures> {
+        self.collect(Timestamp::now());
+        lock(&self.journal).clients()
+    }
+
+    /// Records that were lost since the start because nobody emptied their lane in time.
+    pub fn lost(&self) -> u64 {
+        lock(&self.journal).lost()
+    }
+
+    /// Lets the thread write what is left and end, without waiting for it.
+    pub fn end(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wake.1.notify_all();
+    }
+
+    /// Writes what is left, and ends the thread.
+    pub fn stop(&self) {
+        self.end();
+        if let Some(thread) = lock(&self.thread).take() {
+            // One that panicked has nothing left to write.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What is behind these locks is whole between calls.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,115 @@
+//! How much is asked: today by all, and since the start by each client.
+
+use std::collections::HashMap;
+
+use gateway_core::dns::Name;
+use jiff::Timestamp;
+
+use super::record::{View, Who};
+use crate::serve::Status;
+
+/// Since midnight. Every question counts, also those that are not logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub queries: u64,
+    pub blocked: u64,
+    pub cached: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientFigures {
+    pub client: Who,
+    pub queries: u64,
+    pub blocked: u64,
+    pub cached: u64,
+    pub last_seen: Timestamp,
+    /// Names that were asked for most, and how often, most first. Rare ones may be missing, and counts are a little low
+    /// where a client asks for thousands.
+    pub top: Vec<(Name, u64)>,
+}
+
+#[derive(Debug)]
+struct Count {
+    client: Who,
+    queries: u64,
+    blocked: u64,
+    cached: u64,
+    last_seen: i64,
+    names: HashMap<Box<[u8]>, u64, rapidhash::fast::RandomState>,
+}
+
+/// So many clients are counted; then the one not seen for longest leaves.
+const CLIENTS: usize = 4096;
+/// So many names of a client are counted; then those asked for least leave.
+const NAMES: usize = 512;
+/// So many of them are told.
+const TOP: usize = 20;
+
+#[derive(Debug, Default)]
+pub struct Counts {
+    clients: HashMap<u64, Count, rapidhash::fast::RandomState>,
+}
+
+impl Counts {
+    pub fn add(&mut self, view: &View<'_>) {
+        if !view.named() {
+            return;
+        }
+        let number = view.client();
+        if !self.clients.contains_key(&number) {
+            let Some(client) = view.who() else { return };
+            if self.clients.len() >= CLIENTS {
+                let oldest = self.clients.iter().min_by_key(|(_, count)| count.last_seen).map(|(n, _)| *n);
+                oldest.map(|number| self.clients.remove(&number));
+            }
+            let names = HashMap::default();
+            let count = Count { client, queries: 0, blocked: 0, cached: 0, last_seen: 0, names };
+            self.clients.insert(number, count);
+        }
+        let Some(count) = self.clients.get_mut(&number) else { return };
+        count.queries += 1;
+        count.last_seen = count.last_seen.max(view.time());
+        match view.status() {
+            Some(Status::Blocked) => count.blocked += 1,
+            Some(Status::Cached) => count.cached += 1,
+            _ => {}
+        }
+        let Some(name) = view.name() else { return };
+        if let Some(times) = count.names.get_mut(name.wire()) {
+            *times += 1;
+            return;
+        }
+        if count.names.len() >= NAMES {
+            let mut times: Vec<u64> = count.names.values().copied().collect();
+            let (_, middle, _) = times.select_nth_unstable(NAMES / 2);
+            let middle = *middle;
+            count.names.retain(|_, times| *times > middle);
+        }
+        count.names.insert(name.wire().into(), 1);
+    }
+
+    pub fn clients(&self) -> Vec<ClientFigures> {
+        let mut figures: Vec<ClientFigures> = self.clients.values().map(Count::figures).collect();
+        figures.sort_by_key(|figures| (std::cmp::Reverse(figures.queries), figures.client.number));
+        figures
+    }
+}
+
+impl Count {
+    fn figures(&self) -> ClientFigures {
+        let name =
+            |wire: &[u8]| gateway_core::dns::NameRef::new(wire).map(gateway_core::dns::NameRef::to_owned);
+        let names = self.names.iter().filter_map(|(wire, times)| Some((name(wire)?, *times)));
+        let mut top: Vec<(Name, u64)> = names.collect();
+        top.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        top.truncate(TOP);
+        ClientFigures {
+            client: self.client.clone(),
+            queries: self.queries,
+            blocked: self.blocked,
+            cached: self.cached,
+            last_seen: Timestamp::from_nanosecond(i128::from(self.last_seen)).unwrap_or_default(),
+            top,
+        }
+    }
+}

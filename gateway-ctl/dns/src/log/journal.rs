@@ -1,0 +1,298 @@
+//! All records in their order: what is new goes to memory and, block by block, to files; what is too old leaves.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::counts::{ClientFigures, Counts, Totals};
+use super::lane::Taken;
+use super::recent::{Chunk, Recent};
+use super::record::{Row, View, views};
+use super::segment::{Block, Segment};
+use super::{Before, Filter, Settings};
+use crate::serve::Status;
+
+/// A block is written when it has so many bytes, or its oldest record is that old.
+const BLOCK: usize = 64 << 10;
+const WAIT: Duration = Duration::from_secs(30);
+
+/// A file is closed when it has so many bytes: it is what leaves at once.
+const FILE: u64 = 16 << 20;
+
+#[derive(Debug, Default)]
+struct Pending {
+    records: Vec<u8>,
+    count: u64,
+    since: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+pub struct Journal {
+    settings: Settings,
+    segments: Vec<Arc<Segment>>,
+    /// Whether the last file is of this run, and may be appended to.
+    open: bool,
+    error: Option<String>,
+    recent: Recent,
+    pending: Pending,
+    next: u64,
+    counts: Counts,
+    today: Totals,
+    tomorrow: Timestamp,
+    lost: u64,
+}
+
+impl Journal {
+    pub fn new(settings: Settings, now: Timestamp) -> Journal {
+        let mut journal = Journal {
+            settings,
+            segments: Vec::new(),
+            open: false,
+            error: None,
+            recent: Recent::default(),
+            pending: Pending::default(),
+            next: 1,
+            counts: Counts::default(),
+            today: Totals::default(),
+            tomorrow: day(now).1,
+            lost: 0,
+        };
+        journal.open(now);
+        journal.today = journal.written_today(now);
+        journal
+    }
+
+    fn open(&mut self, now: Timestamp) {
+        (self.segments, self.open, self.error) = (Vec::new(), false, None);
+        let Some(directory) = &self.settings.directory else { return };
+        let opened = std::fs::create_dir_all(directory).and_then(|()| Segment::open_all(directory));
+        match opened {
+            Ok(segments) => self.segments = segments,
+            Err(error) => self.failed(&error),
+        }
+        let next = self.segments.iter().filter_map(|segment| segment.next()).max();
+        self.next = self.next.max(next.unwrap_or(1));
+        self.retire(now);
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        let directory = self.settings.directory.clone().unwrap_or_default();
+        let message = format!("{}: {error}", directory.display());
+        if self.error.as_ref() != Some(&message) {
+            tracing::warn!(%error, directory = %directory.display(), "the DNS log cannot be written");
+        }
+        self.error = Some(message);
+    }
+
+    /// What the files say of today; blocks that began yesterday are looked into.
+    fn written_today(&self, now: Timestamp) -> Totals {
+        let midnight = i64::try_from(day(now).0.as_nanosecond()).unwrap_or(i64::MAX);
+        let mut totals = Totals::default();
+        for segment in self.segments.iter().filter(|segment| segment.newest() >= midnight) {
+            for block in segment.blocks.iter().filter(|block| block.newest >= midnight) {
+                if block.oldest >= midnight {
+                    totals.queries += u64::from(block.count);
+                    totals.blocked += u64::from(block.blocked);
+                    totals.cached += u64::from(block.cached);
+                    continue;
+                }
+                let records = segment.read(block).unwrap_or_default();
+                for view in views(&records).filter(|view| view.time() >= midnight) {
+                    totals.queries += 1;
+                    totals.blocked += u64::from(view.status() == Some(Status::Blocked));
+                    totals.cached += u64::from(view.status() == Some(Status::Cached));
+                }
+            }
+        }
+        totals
+    }
+
+    pub fn set(&mut self, settings: Settings, now: Timestamp) {
+        self.flush(now);
+        let moved = settings.directory != self.settings.directory;
+        self.settings = settings;
+        if moved {
+            self.open(now);
+        }
+    }
+
+    pub fn add(&mut self, taken: Taken, now: Timestamp) {
+        if now >= self.tomorrow {
+            self.today = Totals::default();
+            self.tomorrow = day(now).1;
+        }
+        self.today.queries += taken.queries;
+        self.today.blocked += taken.blocked;
+        self.today.cached += taken.cached;
+        self.lost += taken.lost;
+        if taken.bytes.is_empty() {
+            return;
+        }
+        let (first, mut at) = (self.next, 0);
+        for view in views(&taken.bytes) {
+            self.counts.add(&view);
+            let end = at + view.length();
+            self.pending.since.get_or_insert(now);
+            self.pending.records.extend_from_slice(&taken.bytes[at..end]);
+            self.pending.count += 1;
+            self.next += 1;
+            at = end;
+            if self.pending.records.len() >= BLOCK {
+                self.flush(now);
+            }
+        }
+        let count = (self.next - first) as usize;
+        let unwritten = match self.settings.directory {
+            Some(_) => self.next - self.pending.count,
+            None => self.next,
+        };
+        self.recent.push(Chunk { first, count, bytes: taken.bytes }, self.settings.recent, unwritten);
+    }
+
+    pub fn tick(&mut self, now: Timestamp) {
+        let old = |since: Timestamp| now.duration_since(since).unsigned_abs() >= WAIT;
+        if self.pending.since.is_some_and(old) {
+            self.flush(now);
+        }
+    }
+
+    /// Writes what is pending. What cannot be written stays in memory only.
+    pub fn flush(&mut self, now: Timestamp) {
+        let pending = std::mem::take(&mut self.pending);
+        if pending.count == 0 || self.settings.directory.is_none() {
+            return;
+        }
+        let first = self.next - pending.count;
+        match self.append(&pending.records, first) {
+            Ok(()) => self.error = None,
+            Err(error) => self.failed(&error),
+        }
+        self.retire(now);
+    }
+
+    fn append(&mut self, records: &[u8], first: u64) -> io::Result<()> {
+        let full = self.segments.last().is_none_or(|segment| segment.bytes >= FILE);
+        if (full || !self.open)
+            && let Some(directory) = &self.settings.directory
+        {
+            self.segments.push(Arc::new(Segment::create(directory, first)?));
+            self.open = true;
+        }
+        match self.segments.last_mut() {
+            // A view that is being read keeps the blocks that it knows.
+            Some(segment) => Arc::make_mut(segment).append(records, Block::of(records, first)),
+            None => Ok(()),
+        }
+    }
+
+    /// Files whose records are all too old, and the oldest while there are too many bytes.
+    fn retire(&mut self, now: Timestamp) {
+        let keep = jiff::SignedDuration::try_from(self.settings.keep).unwrap_or(jiff::SignedDuration::MAX);
+        let limit = now.checked_sub(keep).unwrap_or(Timestamp::MIN).as_nanosecond();
+        let mut bytes: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
+        let spared = usize::from(self.open);
+        while self.segments.len() > spared
+            && (bytes > self.settings.bytes || i128::from(self.segments[0].newest()) < limit)
+        {
+            let segment = self.segments.remove(0);
+            bytes -= segment.bytes;
+            self.remove(&segment);
+        }
+    }
+
+    fn remove(&mut self, segment: &Segment) {
+        if let Err(error) = std::fs::remove_file(&segment.path) {
+            self.failed(&error);
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.pending = Pending::default();
+        self.recent.clear();
+        self.open = false;
+        for segment in std::mem::take(&mut self.segments) {
+            self.remove(&segment);
+        }
+    }
+
+    pub fn view(&self) -> Pages {
+        Pages { recent: self.recent.chunks(), segments: self.segments.clone(), next: self.next }
+    }
+
+    pub fn today(&self) -> Totals {
+        self.today
+    }
+
+    pub fn clients(&self) -> Vec<ClientFigures> {
+        self.counts.clients()
+    }
+
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    pub fn error(&self) -> Option<String> {
+        self.error.clone()
+    }
+}
+
+/// Begin and end of the day.
+fn day(now: Timestamp) -> (Timestamp, Timestamp) {
+    let zoned = now.to_zoned(TimeZone::system());
+    let begin = zoned.start_of_day().map_or(now, |begin| begin.timestamp());
+    let end = zoned.tomorrow().and_then(|tomorrow| tomorrow.start_of_day());
+    (begin, end.map_or(Timestamp::MAX, |end| end.timestamp()))
+}
+
+/// The records as they were at one instant.
+#[derive(Debug)]
+pub struct Pages {
+    /// Newest first.
+    recent: Vec<Arc<Chunk>>,
+    segments: Vec<Arc<Segment>>,
+    next: u64,
+}
+
+impl Pages {
+    pub fn read(&self, filter: &Filter, before: Option<Before>, limit: usize) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let mut floor = match before {
+            Some(Before::Id(id)) => id.min(self.next),
+            _ => self.next,
+        };
+        let time = match before {
+            Some(Before::Time(time)) => i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX),
+            _ => i64::MAX,
+        };
+        let wanted = |view: &View<'_>| view.time() < time && view.matches(filter);
+        let mut take = |first: u64, floor: u64, records: &[u8]| {
+            let views: Vec<View<'_>> = views(records).take(floor.saturating_sub(first) as usize).collect();
+            let ids = (first..).take(views.len()).collect::<Vec<_>>();
+            let found = ids.into_iter().zip(views).rev().filter(|(_, view)| wanted(view));
+            rows.extend(found.filter_map(|(id, view)| view.row(id)).take(limit - rows.len()));
+            rows.len() >= limit
+        };
+        for chunk in &self.recent {
+            if chunk.first < floor && take(chunk.first, floor, &chunk.bytes) {
+                return rows;
+            }
+            floor = floor.min(chunk.first);
+        }
+        for segment in self.segments.iter().rev() {
+            for block in segment.blocks.iter().rev() {
+                if block.first >= floor || block.oldest >= time {
+                    continue;
+                }
+                let records = segment.read(block).unwrap_or_default();
+                if take(block.first, floor, &records) {
+                    return rows;
+                }
+                floor = block.first;
+            }
+        }
+        rows
+    }
+}

@@ -1,0 +1,171 @@
+//! Files of records: blocks that are only appended, each with a head that says what is in it. The heads are the index: they
+//! are read when a file is opened, records only when somebody looks at them.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::record::views;
+use crate::serve::Status;
+
+/// The first bytes of a block; the last is the version of the form of records.
+const MAGIC: [u8; 4] = *b"gdl\x01";
+const HEAD: usize = 56;
+
+/// Where a block is, and what is in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Of its records, which follow the head.
+    pub at: u64,
+    pub length: u32,
+    pub count: u32,
+    pub blocked: u32,
+    pub cached: u32,
+    pub first: u64,
+    /// Nanoseconds since 1970.
+    pub oldest: i64,
+    pub newest: i64,
+    hash: u64,
+}
+
+impl Block {
+    /// What a buffer of records is as a block.
+    pub fn of(records: &[u8], first: u64) -> Block {
+        let mut block =
+            Block { first, length: records.len() as u32, hash: hash(records), ..Block::default() };
+        (block.oldest, block.newest) = (i64::MAX, i64::MIN);
+        for view in views(records) {
+            block.count += 1;
+            block.blocked += u32::from(view.status() == Some(Status::Blocked));
+            block.cached += u32::from(view.status() == Some(Status::Cached));
+            block.oldest = block.oldest.min(view.time());
+            block.newest = block.newest.max(view.time());
+        }
+        block
+    }
+
+    fn head(&self) -> [u8; HEAD] {
+        let mut head = [0; HEAD];
+        head[..4].copy_from_slice(&MAGIC);
+        for (at, number) in [(4, self.length), (8, self.count), (12, self.blocked), (16, self.cached)] {
+            head[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
+        head[24..32].copy_from_slice(&self.first.to_le_bytes());
+        head[32..40].copy_from_slice(&self.oldest.to_le_bytes());
+        head[40..48].copy_from_slice(&self.newest.to_le_bytes());
+        head[48..].copy_from_slice(&self.hash.to_le_bytes());
+        head
+    }
+
+    fn read(head: &[u8; HEAD], at: u64) -> Option<Block> {
+        let u32_at = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let u64_at = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        (head[..4] == MAGIC).then(|| Block {
+            at,
+            length: u32_at(4),
+            count: u32_at(8),
+            blocked: u32_at(12),
+            cached: u32_at(16),
+            first: u64_at(24),
+            oldest: u64_at(32).cast_signed(),
+            newest: u64_at(40).cast_signed(),
+            hash: u64_at(48),
+        })
+    }
+}
+
+fn hash(records: &[u8]) -> u64 {
+    // The same in every run: it stands in files.
+    rapidhash::v3::rapidhash_v3(records)
+}
+
+/// One file.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    pub path: PathBuf,
+    file: Arc<File>,
+    pub blocks: Vec<Block>,
+    pub bytes: u64,
+}
+
+const SUFFIX: &str = "dnslog";
+
+impl Segment {
+    pub fn create(directory: &Path, first: u64) -> io::Result<Segment> {
+        let path = directory.join(format!("{first:020}.{SUFFIX}"));
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+        Ok(Segment { path, file: Arc::new(file), blocks: Vec::new(), bytes: 0 })
+    }
+
+    /// Reads the heads. What follows the last whole block was being written when the power went: it is cut off.
+    fn open(path: PathBuf) -> io::Result<Segment> {
+        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        let end = file.metadata()?.len();
+        let mut segment = Segment { path, file: Arc::new(file), blocks: Vec::new(), bytes: 0 };
+        let mut head = [0; HEAD];
+        while segment.bytes + HEAD as u64 <= end {
+            segment.file.read_exact_at(&mut head, segment.bytes)?;
+            let at = segment.bytes + HEAD as u64;
+            let Some(block) = Block::read(&head, at).filter(|b| at + u64::from(b.length) <= end) else {
+                break;
+            };
+            segment.blocks.push(block);
+            segment.bytes = at + u64::from(block.length);
+        }
+        if let Some(last) = segment.blocks.last()
+            && segment.read(last).is_none()
+        {
+            segment.bytes = last.at - HEAD as u64;
+            segment.blocks.pop();
+        }
+        if segment.bytes < end {
+            segment.file.set_len(segment.bytes)?;
+        }
+        Ok(segment)
+    }
+
+    /// All files of a directory, oldest first; those that are not readable are left alone.
+    pub fn open_all(directory: &Path) -> io::Result<Vec<Arc<Segment>>> {
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|extension| extension == SUFFIX))
+            .collect();
+        paths.sort();
+        let open = |path: PathBuf| match Segment::open(path.clone()) {
+            Ok(segment) => Some(Arc::new(segment)),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a file of the DNS log cannot be read");
+                None
+            }
+        };
+        Ok(paths.into_iter().filter_map(open).collect())
+    }
+
+    pub fn append(&mut self, records: &[u8], block: Block) -> io::Result<()> {
+        let mut whole = Vec::with_capacity(HEAD + records.len());
+        whole.extend_from_slice(&block.head());
+        whole.extend_from_slice(records);
+        // A part that was written before an error is written over by the next block.
+        self.file.write_all_at(&whole, self.bytes)?;
+        self.blocks.push(Block { at: self.bytes + HEAD as u64, ..block });
+        self.bytes += whole.len() as u64;
+        Ok(())
+    }
+
+    /// The records of a block; none when they are not what was written.
+    pub fn read(&self, block: &Block) -> Option<Vec<u8>> {
+        let mut records = vec![0; block.length as usize];
+        self.file.read_exact_at(&mut records, block.at).ok()?;
+        (hash(&records) == block.hash).then_some(records)
+    }
+
+    pub fn newest(&self) -> i64 {
+        self.blocks.iter().map(|block| block.newest).max().unwrap_or(i64::MIN)
+    }
+
+    pub fn next(&self) -> Option<u64> {
+        self.blocks.last().map(|block| block.first + u64::from(block.count))
+    }
+}
