@@ -4,9 +4,11 @@ pub mod decision;
 pub mod filter;
 pub mod lists;
 pub mod name;
+pub mod name_map;
 pub mod nets;
 pub mod rtype;
 pub mod table;
+pub mod zones;
 
 pub use decision::{Action, Asker, Because, Cause, Decision, Local, Question, Record};
 pub use name::{Name, NameRef};

@@ -193,7 +193,7 @@ impl Keys {
 }
 
 /// Shared key under which the rows that refer to a target are found.
-pub(crate) fn ref_key(kind: &str, target: &str) -> String {
+pub fn ref_key(kind: &str, target: &str) -> String {
     format!("ref:{kind}:{target}")
 }
 

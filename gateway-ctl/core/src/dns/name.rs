@@ -106,6 +106,11 @@ impl fmt::Display for NameRef<'_> {
             if index > 0 {
                 f.write_str(".")?;
             }
+            let plain = |byte: &u8| matches!(byte, 0x21..=0x7e) && !matches!(byte, b'.' | b'\\');
+            if let (true, Ok(label)) = (label.iter().all(plain), std::str::from_utf8(label)) {
+                f.write_str(label)?;
+                continue;
+            }
             for byte in label {
                 match byte {
                     b'.' | b'\\' => write!(f, "\\{}", char::from(*byte))?,

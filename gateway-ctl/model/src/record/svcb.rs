@@ -33,6 +33,20 @@ impl ServiceParams {
         self.0.get(&key).map(String::as_str)
     }
 
+    /// In the order of the keys, which is that of the wire.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, &str)> {
+        self.0.iter().map(|(key, value)| (*key, value.as_str()))
+    }
+
+    /// Keys that a client has to know, ascending.
+    pub fn mandatory(&self) -> Vec<u16> {
+        let names = self.get(0).unwrap_or_default().split(',');
+        let mut keys: Vec<u16> = names.filter_map(|name| key(name).ok()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
     pub(super) fn parse(text: &str) -> Result<ServiceParams, String> {
         let mut params = BTreeMap::new();
         for word in words(text) {

@@ -1,0 +1,38 @@
+//! A map by name that is asked with borrowed names.
+
+use hashbrown::HashTable;
+
+use super::name::{Name, NameRef};
+use super::table::Key;
+
+#[derive(Clone, Debug)]
+pub struct NameMap<T> {
+    key: Key,
+    entries: HashTable<(u64, Name, T)>,
+}
+
+impl<T> NameMap<T> {
+    pub fn new(key: Key) -> NameMap<T> {
+        NameMap { key, entries: HashTable::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn get(&self, name: NameRef<'_>) -> Option<&T> {
+        let found = self.entries.find(self.key.hash(name), |(_, have, _)| have.as_ref() == name);
+        found.map(|(_, _, value)| value)
+    }
+
+    /// What stands under the name; put there if there is nothing.
+    pub fn entry(&mut self, name: NameRef<'_>, make: impl FnOnce() -> T) -> &mut T {
+        let hash = self.key.hash(name);
+        let entry = self.entries.entry(hash, |(_, have, _)| have.as_ref() == name, |(hash, _, _)| *hash);
+        &mut entry.or_insert_with(|| (hash, name.to_owned(), make())).into_mut().2
+    }
+}

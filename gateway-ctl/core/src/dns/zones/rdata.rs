@@ -1,0 +1,192 @@
+//! What records say, as it stands in messages: uncompressed, names in lower case.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use gateway_model::domain::DomainName;
+use gateway_model::record::{RecordData, RecordType, ServiceParams};
+
+use crate::dns::name::{Name, NameRef};
+
+/// The data of a record, and the name it leads to.
+pub(super) struct Rdata {
+    pub wire: Box<[u8]>,
+    pub target: Option<Name>,
+}
+
+/// None for what fits no message.
+pub(super) fn encode(record_type: RecordType, priority: Option<u16>, data: &RecordData) -> Option<Rdata> {
+    let priority = priority.unwrap_or(record_type.default_priority()).to_be_bytes();
+    let (mut wire, mut target) = (Vec::new(), None);
+    let mut lead_to = |wire: &mut Vec<u8>, name: &DomainName| {
+        let name = Name::from(name);
+        wire.extend_from_slice(name.as_ref().wire());
+        target = Some(name);
+    };
+    match data {
+        RecordData::A(address) => wire.extend(address.octets()),
+        RecordData::Aaaa(address) => wire.extend(address.octets()),
+        RecordData::Name(name) => lead_to(&mut wire, name),
+        RecordData::Mx(name) => {
+            wire.extend(priority);
+            lead_to(&mut wire, name);
+        }
+        RecordData::Txt(text) => strings(&mut wire, text.as_bytes()),
+        RecordData::Srv { weight, port, target } => {
+            wire.extend(priority);
+            wire.extend(weight.to_be_bytes());
+            wire.extend(port.to_be_bytes());
+            lead_to(&mut wire, target);
+        }
+        RecordData::Caa { flags, tag, value } => {
+            wire.push(*flags);
+            wire.push(u8::try_from(tag.len()).ok()?);
+            wire.extend_from_slice(tag.as_bytes());
+            wire.extend_from_slice(value.as_bytes());
+        }
+        RecordData::Service { target, params } => {
+            wire.extend(priority);
+            lead_to(&mut wire, target);
+            service_params(&mut wire, params)?;
+        }
+    }
+    u16::try_from(wire.len()).ok()?;
+    Some(Rdata { wire: wire.into(), target: target.filter(|name| !name.as_ref().is_root()) })
+}
+
+/// Strings of at most 255 bytes, at least one (RFC 1035, section 3.3.14).
+fn strings(wire: &mut Vec<u8>, text: &[u8]) {
+    if text.is_empty() {
+        wire.push(0);
+    }
+    for piece in text.chunks(255) {
+        // At most 255.
+        wire.push(piece.len() as u8);
+        wire.extend_from_slice(piece);
+    }
+}
+
+/// RFC 9460, sections 2.2, 7 and 8; `ech` as of RFC 9848.
+fn service_params(wire: &mut Vec<u8>, params: &ServiceParams) -> Option<()> {
+    for (key, text) in params.iter() {
+        let mut value = Vec::new();
+        match key {
+            0 => value.extend(params.mandatory().into_iter().flat_map(u16::to_be_bytes)),
+            1 => {
+                for id in text.split(',') {
+                    value.push(u8::try_from(id.len()).ok()?);
+                    value.extend_from_slice(id.as_bytes());
+                }
+            }
+            2 => {}
+            3 => value.extend(text.parse::<u16>().ok()?.to_be_bytes()),
+            4 => {
+                for address in text.split(',') {
+                    value.extend(address.parse::<std::net::Ipv4Addr>().ok()?.octets());
+                }
+            }
+            5 => value = STANDARD.decode(text).ok()?,
+            6 => {
+                for address in text.split(',') {
+                    value.extend(address.parse::<std::net::Ipv6Addr>().ok()?.octets());
+                }
+            }
+            _ => value.extend_from_slice(text.as_bytes()),
+        }
+        wire.extend(key.to_be_bytes());
+        wire.extend(u16::try_from(value.len()).ok()?.to_be_bytes());
+        wire.extend(value);
+    }
+    Some(())
+}
+
+/// Start of authority.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub serial: u32,
+    pub refresh: u32,
+    pub retry: u32,
+    pub expire: u32,
+    pub minimum: u32,
+}
+
+/// RFC 1035, section 3.3.13.
+pub(super) fn soa(mname: NameRef<'_>, rname: NameRef<'_>, times: Times) -> Box<[u8]> {
+    let Times { serial, refresh, retry, expire, minimum } = times;
+    let numbers = [serial, refresh, retry, expire, minimum].map(u32::to_be_bytes).concat();
+    [mname.wire(), rname.wire(), &numbers].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_model::record::parse;
+
+    use super::*;
+
+    fn wire(record_type: RecordType, text: &str) -> Vec<u8> {
+        let parsed = parse(record_type, text).expect("a value");
+        encode(record_type, parsed.priority, &parsed.data).expect("it fits").wire.into_vec()
+    }
+
+    #[test]
+    fn rfc_1035_section_3() {
+        use RecordType::*;
+        assert_eq!(wire(A, "192.0.2.1"), [192, 0, 2, 1]);
+        assert_eq!(wire(Cname, "WWW.example"), b"\x03www\x07example\0");
+        assert_eq!(wire(Ptr, "a.example"), b"\x01a\x07example\0");
+        assert_eq!(wire(Ns, "a.example"), b"\x01a\x07example\0");
+        assert_eq!(wire(Mx, "10 a.example"), b"\0\x0a\x01a\x07example\0");
+        assert_eq!(wire(Mx, "a.example"), b"\0\x0a\x01a\x07example\0");
+        assert_eq!(wire(Mx, "0 ."), b"\0\0\0", "RFC 7505: no mail here");
+        assert_eq!(wire(Txt, "hi"), b"\x02hi");
+        assert_eq!(wire(Txt, ""), b"\0");
+        let long = wire(Txt, &"x".repeat(300));
+        assert_eq!((long.len(), long[0], long[256]), (302, 255, 45));
+    }
+
+    #[test]
+    fn rfc_3596_rfc_2782_rfc_8659() {
+        use RecordType::*;
+        assert_eq!(wire(Aaaa, "2001:db8::1"), [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(wire(Srv, "1 2 443 a.example"), b"\0\x01\0\x02\x01\xbb\x01a\x07example\0");
+        assert_eq!(wire(Caa, "128 issue \"ca.example\""), b"\x80\x05issueca.example");
+    }
+
+    /// The test vectors of appendix D.
+    #[test]
+    fn rfc_9460_appendix_d() {
+        use RecordType::Svcb;
+        let cases: [(&str, &[u8]); 7] = [
+            ("0 foo.example.com.", b"\0\0\x03foo\x07example\x03com\0"),
+            ("1 .", b"\0\x01\0"),
+            ("16 foo.example.com. port=53", b"\0\x10\x03foo\x07example\x03com\0\0\x03\0\x02\0\x35"),
+            ("1 foo.example.com. key667=hello", b"\0\x01\x03foo\x07example\x03com\0\x02\x9b\0\x05hello"),
+            (
+                "1 foo.example.com. ipv6hint=\"2001:db8::1,2001:db8::53:1\"",
+                b"\0\x01\x03foo\x07example\x03com\0\0\x06\0\x20\
+                  \x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\x53\0\x01",
+            ),
+            (
+                "16 foo.example.org. alpn=h2,h3-19 mandatory=ipv4hint,alpn ipv4hint=192.0.2.1",
+                b"\0\x10\x03foo\x07example\x03org\0\0\0\0\x04\0\x01\0\x04\0\x01\0\x09\x02h2\x05h3-19\
+                  \0\x04\0\x04\xc0\0\x02\x01",
+            ),
+            (
+                "1 . alpn=h2 no-default-alpn ech=AAEC",
+                b"\0\x01\0\0\x01\0\x03\x02h2\0\x02\0\0\0\x05\0\x03\0\x01\x02",
+            ),
+        ];
+        for (text, want) in cases {
+            assert_eq!(wire(Svcb, text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_start_of_authority_has_two_names_and_five_numbers() {
+        let name = NameRef::new(b"\x01a\0").expect("a name");
+        let times = Times { serial: 1, refresh: 2, retry: 3, expire: 4, minimum: 5 };
+        assert_eq!(
+            soa(name, NameRef::ROOT, times).as_ref(),
+            b"\x01a\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05"
+        );
+    }
+}
