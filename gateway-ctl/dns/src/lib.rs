@@ -4,6 +4,7 @@
 //! of learned addresses is told by the engine through the traits of [`seam`].
 
 pub mod cache;
+pub mod extfilter;
 pub mod log;
 pub mod resolver;
 pub mod seam;

@@ -1,0 +1,146 @@
+//! The external filter backend: a filtering resolver of its own that the gateway asks and steers, with the API of
+//! Pi-hole 6.
+//!
+//! With `dns.backend: extfilter` its resolver is the only upstream ([`Plan::of_backend`]) and the gateway's own filter
+//! is left out.
+//!
+//! [`Plan::of_backend`]: crate::upstream::Plan::of_backend
+
+mod client;
+mod error;
+mod session;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_model::Secret;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::upstream::Context;
+use client::Client;
+pub use error::Error;
+use session::Session;
+
+/// What is shown of the backend.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Status {
+    /// An address is set.
+    pub configured: bool,
+    /// It is the backend in use.
+    pub enabled: bool,
+    pub reachable: bool,
+    /// Of its resolver.
+    pub version: Option<String>,
+    pub url: Option<String>,
+    /// Whether it filters.
+    pub blocking: Option<bool>,
+    /// In the last 24 hours, as the backend counts.
+    pub queries_today: Option<u64>,
+    pub blocked_today: Option<u64>,
+    pub error: Option<String>,
+}
+
+/// Whether the backend filters, and for how many seconds that stays so.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Blocking {
+    pub blocking: bool,
+    pub timer: Option<f64>,
+}
+
+/// A backend. It holds at most one session; end it with [`Backend::log_out`] before it is dropped.
+pub struct Backend {
+    url: String,
+    session: Session,
+}
+
+#[derive(Deserialize)]
+struct BlockingAnswer {
+    blocking: String,
+    timer: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct SummaryAnswer {
+    queries: Queries,
+}
+
+#[derive(Deserialize)]
+struct Queries {
+    total: u64,
+    blocked: u64,
+}
+
+impl Backend {
+    /// The address is that of its web server, such as `http://192.168.1.2`. An empty password stands for none.
+    pub fn new(url: &str, password: Secret, context: Arc<Context>) -> Result<Backend, Error> {
+        let client = Client::new(url, context)?;
+        Ok(Backend { url: url.to_owned(), session: Session::new(client, password) })
+    }
+
+    /// Asks the backend for everything that is shown. `enabled`: it is the one in use.
+    pub async fn status(&self, enabled: bool) -> Status {
+        let mut status =
+            Status { configured: true, enabled, url: Some(self.url.clone()), ..Status::default() };
+        match self.session.get("info/version").await {
+            Ok(answer) => {
+                status.reachable = true;
+                let version = answer.pointer("/version/ftl/local/version").and_then(Value::as_str);
+                status.version = version.map(str::to_owned);
+            }
+            Err(error) => {
+                status.reachable = error.was_answered();
+                status.error = Some(error.to_string());
+                return status;
+            }
+        }
+        let (blocking, summary) = tokio::join!(self.blocking(), self.summary());
+        match blocking {
+            Ok(blocking) => status.blocking = Some(blocking.blocking),
+            Err(error) => status.error = Some(error.to_string()),
+        }
+        match summary {
+            Ok(queries) => {
+                (status.queries_today, status.blocked_today) = (Some(queries.total), Some(queries.blocked));
+            }
+            Err(error) => status.error = Some(error.to_string()),
+        }
+        status
+    }
+
+    pub async fn blocking(&self) -> Result<Blocking, Error> {
+        read_blocking(self.session.get("dns/blocking").await?)
+    }
+
+    /// Has it filter or not; for a while, or until it is told again. Returns what is so afterwards.
+    pub async fn set_blocking(&self, on: bool, lasting: Option<Duration>) -> Result<Blocking, Error> {
+        let timer = lasting.map(|lasting| lasting.as_secs());
+        let body = json!({ "blocking": on, "timer": timer });
+        let now = read_blocking(self.session.post("dns/blocking", &body).await?)?;
+        if now.blocking == on { Ok(now) } else { Err(Error::NotObeyed) }
+    }
+
+    async fn summary(&self) -> Result<Queries, Error> {
+        let answer = self.session.get("stats/summary").await?;
+        Ok(serde_json::from_value::<SummaryAnswer>(answer).map_err(|_| Error::Malformed)?.queries)
+    }
+
+    /// Gives its seat back.
+    pub async fn log_out(&self) -> Result<(), Error> {
+        self.session.log_out().await
+    }
+}
+
+fn read_blocking(answer: Value) -> Result<Blocking, Error> {
+    let answer: BlockingAnswer = serde_json::from_value(answer).map_err(|_| Error::Malformed)?;
+    let blocking = match answer.blocking.as_str() {
+        "enabled" => true,
+        "disabled" => false,
+        // `failed`: its resolver does not run.
+        _ => return Err(Error::Malformed),
+    };
+    Ok(Blocking { blocking, timer: answer.timer })
+}
+
+#[cfg(test)]
+mod tests;

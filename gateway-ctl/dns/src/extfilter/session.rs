@@ -1,0 +1,127 @@
+//! A session with the backend: there are few seats, so there is one, which is used until it expires and then renewed.
+
+use std::time::Duration;
+
+use gateway_model::Secret;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use zeroize::Zeroizing;
+
+use super::client::{Answer, Client};
+use super::error::Error;
+
+/// A password that was refused is not tried again before: backends lock out those who guess.
+const REFUSED_FOR: Duration = Duration::from_secs(60);
+
+pub struct Session {
+    client: Client,
+    password: Secret,
+    seat: Mutex<Seat>,
+}
+
+#[derive(Default)]
+enum Seat {
+    #[default]
+    None,
+    Taken(Zeroizing<String>),
+    /// The backend lets everybody in.
+    Open,
+    Refused(Instant, Error),
+}
+
+impl Session {
+    pub fn new(client: Client, password: Secret) -> Session {
+        Session { client, password, seat: Mutex::default() }
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value, Error> {
+        self.request(Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Error> {
+        self.request(Method::POST, path, Some(body)).await
+    }
+
+    async fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+        let mut expired: Option<Zeroizing<String>> = None;
+        loop {
+            let session = self.session(expired.as_ref()).await?;
+            let told = session.as_ref().map(|session| session.as_str());
+            let answer = self.client.request(method.clone(), path, told, body).await?;
+            match (answer.0, session) {
+                (status, _) if status.is_success() => return Ok(answer.1),
+                (StatusCode::UNAUTHORIZED, None) => return Err(Error::PasswordWanted),
+                (StatusCode::UNAUTHORIZED, Some(session)) if expired.is_none() => expired = Some(session),
+                (StatusCode::UNAUTHORIZED, Some(_)) => return Err(Error::PasswordRefused),
+                _ => return Err(refusal(&answer)),
+            }
+        }
+    }
+
+    /// The session in use, or a new one in place of the one that has expired. None where none is needed.
+    async fn session(&self, expired: Option<&Zeroizing<String>>) -> Result<Option<Zeroizing<String>>, Error> {
+        let mut seat = self.seat.lock().await;
+        match &*seat {
+            Seat::Taken(session) if Some(session) != expired => return Ok(Some(session.clone())),
+            Seat::Open if self.password.is_set() => return Ok(None),
+            Seat::Refused(until, error) if *until > Instant::now() => return Err(error.clone()),
+            _ => {}
+        }
+        if !self.password.is_set() {
+            return Ok(None);
+        }
+        *seat = Seat::None;
+        *seat = self.log_in().await?;
+        match &*seat {
+            Seat::Taken(session) => Ok(Some(session.clone())),
+            Seat::Refused(_, error) => Err(error.clone()),
+            Seat::Open | Seat::None => Ok(None),
+        }
+    }
+
+    async fn log_in(&self) -> Result<Seat, Error> {
+        let body = json!({ "password": self.password.expose() });
+        let answer = self.client.request(Method::POST, "auth", None, Some(&body)).await?;
+        let (status, body) = &answer;
+        let refused = |error: Error| Ok(Seat::Refused(Instant::now() + REFUSED_FOR, error));
+        let session = &body["session"];
+        match *status {
+            StatusCode::UNAUTHORIZED => refused(Error::PasswordRefused),
+            StatusCode::BAD_REQUEST if says(body, "2FA") => refused(Error::SecondFactor),
+            status if status.is_success() => match (&session["valid"], session["sid"].as_str()) {
+                (Value::Bool(true), Some(session)) => Ok(Seat::Taken(session.to_owned().into())),
+                (Value::Bool(true), None) => Ok(Seat::Open),
+                (Value::Bool(false), _) => refused(Error::PasswordRefused),
+                _ => Err(Error::Malformed),
+            },
+            _ => Err(refusal(&answer)),
+        }
+    }
+
+    pub async fn log_out(&self) -> Result<(), Error> {
+        let mut seat = self.seat.lock().await;
+        let Seat::Taken(session) = std::mem::take(&mut *seat) else {
+            return Ok(());
+        };
+        let (status, body) = self.client.request(Method::DELETE, "auth", Some(&session), None).await?;
+        // One that has expired meanwhile is as good.
+        let gone = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::GONE | StatusCode::NOT_FOUND);
+        if status.is_success() || gone { Ok(()) } else { Err(refusal(&(status, body))) }
+    }
+}
+
+/// What an answer that is none means. The words of the backend are not repeated: nobody knows what is in them.
+fn refusal((status, body): &Answer) -> Error {
+    match *status {
+        StatusCode::TOO_MANY_REQUESTS if body["error"]["key"] == "api_seats_exceeded" => Error::NoSeat,
+        StatusCode::TOO_MANY_REQUESTS => Error::TooMany,
+        StatusCode::FORBIDDEN => Error::ReadOnly,
+        status => Error::Status(status.as_u16()),
+    }
+}
+
+fn says(body: &Value, what: &str) -> bool {
+    body["error"]["message"].as_str().is_some_and(|message| message.contains(what))
+}
