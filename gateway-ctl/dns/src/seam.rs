@@ -132,7 +132,7 @@ pub struct Query {
 /// What an upstream answered.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// A whole message with any id; it was held against the question.
+    /// A whole message with any id; it was held against the question. It may bear signatures nobody asked for.
     pub message: Bytes,
     pub upstream: Arc<str>,
     pub elapsed: Duration,
@@ -161,4 +161,10 @@ pub enum Failure {
 /// Asks upstream.
 pub trait Ask: Send + Sync + 'static {
     fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send;
+}
+
+impl<A: Ask> Ask for Arc<A> {
+    fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
+        A::ask(self, query)
+    }
 }

@@ -14,9 +14,8 @@ use super::message::{self, Asked, Form};
 use super::path::Path;
 use super::pipe::Pipe;
 use super::plan::{Place, Server};
+use crate::wire::rtype;
 
-const A: u16 = 1;
-const AAAA: u16 = 28;
 const SHORTEST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(86_400);
 /// Before it is tried again when an old address is used meanwhile.
@@ -98,8 +97,8 @@ impl Addresses {
         let mut error = Error::Address("no bootstrap resolver is set".into());
         for resolver in &self.resolvers {
             let both = async {
-                let four = ask(context, path, *resolver, name, A);
-                let six = ask(context, path, *resolver, name, AAAA);
+                let four = ask(context, path, *resolver, name, rtype::A);
+                let six = ask(context, path, *resolver, name, rtype::AAAA);
                 tokio::join!(four, six)
             };
             // One family alone is enough.

@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use gateway_core::dns::{Name, NameRef};
 
+use crate::wire::name::skip;
+use crate::wire::{HEADER, Records, Section, flag, rtype, u16_at};
+
 /// Answers of this size pass everywhere without fragments (RFC 9715).
 pub const UDP_PAYLOAD: u16 = 1232;
 /// Queries are padded to a multiple of this (RFC 8467, section 4.1).
 const PADDED_TO: usize = 128;
-const HEADER: usize = 12;
 
-const OPT: u16 = 41;
-const NS: u16 = 2;
-const SOA: u16 = 6;
 const IN: u16 = 1;
 const PADDING: u16 = 12;
 
@@ -60,7 +59,7 @@ impl Asked {
         out.extend_from_slice(&IN.to_be_bytes());
         if form.edns {
             out.push(0);
-            out.extend_from_slice(&OPT.to_be_bytes());
+            out.extend_from_slice(&rtype::OPT.to_be_bytes());
             out.extend_from_slice(&UDP_PAYLOAD.to_be_bytes());
             out.extend_from_slice(&[0, 0, u8::from(self.dnssec_ok) << 7, 0]);
             if form.padded {
@@ -90,7 +89,7 @@ fn mix(name: &[u8], case: &[u8; 32], out: &mut Vec<u8>) {
 
 /// The question of a message as it stands there, with type and class.
 pub fn question_of(message: &[u8]) -> Option<&[u8]> {
-    let end = skip_name(message, HEADER)? + 4;
+    let end = skip(message, HEADER)? + 4;
     message.get(HEADER..end)
 }
 
@@ -153,115 +152,79 @@ pub fn judge(message: &[u8], sent: &[u8]) -> Verdict {
 }
 
 /// Walks over the records. A truncated message may end anywhere.
-fn read(message: &[u8], mut at: usize, rcode: u16) -> Option<Head> {
-    let truncated = message[2] & 0x02 != 0;
-    let authoritative = message[2] & 0x04 != 0;
-    let count = |at: usize| u16::from_be_bytes([message[at], message[at + 1]]);
+fn read(message: &[u8], at: usize, rcode: u16) -> Option<Head> {
+    let flags = u16_at(message, 2)?;
+    let truncated = flags & flag::TC != 0;
     let mut head = Head { rcode, truncated, edns: false, referral: false };
-    let (mut delegates, mut denies) = (false, false);
-    for section in [6, 8, 10] {
-        for _ in 0..count(section) {
-            let Some((record, next)) = record(message, at) else {
-                return truncated.then_some(head);
-            };
-            at = next;
-            match (section, record.rtype) {
-                (8, NS) => delegates = true,
-                (8, SOA) => denies = true,
-                (10, OPT) => {
-                    head.edns = true;
-                    head.rcode |= ((record.ttl >> 24) as u16) << 4;
-                }
-                _ => {}
+    let (mut answers, mut delegates, mut denies) = (false, false, false);
+    for record in Records::from(message, at)? {
+        let Ok(record) = record else {
+            return truncated.then_some(head);
+        };
+        match (record.section, record.rtype) {
+            (Section::Answer, _) => answers = true,
+            (Section::Authority, rtype::NS) => delegates = true,
+            (Section::Authority, rtype::SOA) => denies = true,
+            (Section::Additional, rtype::OPT) => {
+                head.edns = true;
+                head.rcode |= (record.ttl >> 24 << 4) as u16;
             }
+            _ => {}
         }
     }
-    let answers = count(6);
-    head.referral = rcode == NOERROR && answers == 0 && delegates && !denies && !authoritative;
+    let authoritative = flags & flag::AA != 0;
+    head.referral = rcode == NOERROR && delegates && !answers && !denies && !authoritative;
     Some(head)
-}
-
-struct Record {
-    rtype: u16,
-    ttl: u32,
-}
-
-fn record(message: &[u8], at: usize) -> Option<(Record, usize)> {
-    let at = skip_name(message, at)?;
-    let fixed = message.get(at..at + 10)?;
-    let rdata = usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
-    let next = at + 10 + rdata;
-    message.get(..next)?;
-    let ttl = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
-    Some((Record { rtype: u16::from_be_bytes([fixed[0], fixed[1]]), ttl }, next))
-}
-
-/// Where a name ends that begins here. Pointers lead back, or nowhere.
-fn skip_name(message: &[u8], start: usize) -> Option<usize> {
-    let mut at = start;
-    loop {
-        let length = *message.get(at)?;
-        match length >> 6 {
-            0 if length == 0 => return Some(at + 1),
-            0 => at += 1 + usize::from(length),
-            3 => {
-                let to = usize::from(length & 0x3f) << 8 | usize::from(*message.get(at + 1)?);
-                return (to < start && to >= HEADER).then_some(at + 2);
-            }
-            _ => return None,
-        }
-        if at - start > 255 {
-            return None;
-        }
-    }
 }
 
 /// Brings the letters of an answer's question back to small ones: names in the answer point there.
 pub fn unmix(message: &mut [u8]) {
-    if let Some(end) = skip_name(message, HEADER) {
+    if let Some(end) = skip(message, HEADER) {
         message[HEADER..end].make_ascii_lowercase();
     }
 }
 
 /// The addresses of an answer to `A` or `AAAA`, with the shortest life among them; names on the way are not looked at.
 pub fn addresses(message: &[u8], qtype: u16) -> Option<(Vec<IpAddr>, u32)> {
-    let mut at = HEADER + question_of(message)?.len();
-    let mut found = Vec::new();
-    let mut life = u32::MAX;
-    for _ in 0..u16::from_be_bytes([*message.get(6)?, *message.get(7)?]) {
-        let (record, next) = record(message, at)?;
-        let rdata_at = skip_name(message, at)? + 10;
-        let rdata = message.get(rdata_at..next)?;
-        let address = match (record.rtype == qtype, rdata.len()) {
-            (true, 4) => <[u8; 4]>::try_from(rdata).ok().map(IpAddr::from),
-            (true, 16) => <[u8; 16]>::try_from(rdata).ok().map(IpAddr::from),
-            _ => None,
-        };
-        found.extend(address);
+    let (mut found, mut life) = (Vec::new(), u32::MAX);
+    for record in Records::of(message)? {
+        let record = record.ok()?;
+        if record.section != Section::Answer {
+            break;
+        }
         life = life.min(record.ttl);
-        at = next;
+        let rdata = &message[record.rdata];
+        let four = <[u8; 4]>::try_from(rdata).ok().map(IpAddr::from).filter(|_| qtype == rtype::A);
+        let six = <[u8; 16]>::try_from(rdata).ok().map(IpAddr::from).filter(|_| qtype == rtype::AAAA);
+        found.extend(four.or(six).filter(|_| record.rtype == qtype));
     }
     Some((found, life))
 }
 
 /// How long all of the answer and its authorities may be kept.
 pub fn shortest_life(message: &[u8]) -> Option<Duration> {
-    let mut at = HEADER + question_of(message)?.len();
-    let mut life = None::<u32>;
-    let count = |at: usize| Some(u16::from_be_bytes([*message.get(at)?, *message.get(at + 1)?]));
-    for _ in 0..usize::from(count(6)?) + usize::from(count(8)?) {
-        let (record, next) = record(message, at)?;
-        life = Some(life.unwrap_or(u32::MAX).min(record.ttl));
-        at = next;
+    let records = Records::of(message)?.map_while(Result::ok);
+    let kept = records.filter(|record| record.section != Section::Additional);
+    kept.map(|record| Duration::from_secs(record.ttl.into())).min()
+}
+
+/// Lets no record be kept for longer.
+pub fn limit_life(message: &mut [u8], most: u32) {
+    let Some(records) = Records::of(message) else {
+        return;
+    };
+    let kept = records.map_while(Result::ok).filter(|record| record.rtype != rtype::OPT);
+    let longer: Vec<usize> = kept.filter(|record| record.ttl > most).map(|record| record.ttl_at).collect();
+    for at in longer {
+        message[at..at + 4].copy_from_slice(&most.to_be_bytes());
     }
-    life.map(|seconds| Duration::from_secs(seconds.into()))
 }
 
 /// What is asked to see whether anybody is there.
 pub fn root_question() -> Asked {
     Asked {
         name: NameRef::ROOT.to_owned(),
-        qtype: NS,
+        qtype: rtype::NS,
         recursion: true,
         dnssec_ok: false,
         checking_disabled: false,
@@ -334,21 +297,17 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_that_leads_forward_is_broken() {
-        let sent = asked("a.b", 1).message(&Form::default());
-        let mut message = answer(&sent);
-        let at = HEADER + question_of(&sent).unwrap().len();
-        message[at + 1] = at as u8;
-        assert_eq!(judge(&message, &sent), Verdict::Broken);
-    }
-
-    #[test]
     fn addresses_are_found_behind_other_records() {
         let sent = asked("a.b", 1).message(&Form::default());
         let message = answer(&sent);
         assert_eq!(addresses(&message, 1), Some((vec!["192.0.2.1".parse().unwrap()], 60)));
         assert_eq!(addresses(&message, 28).map(|(found, _)| found.len()), Some(0));
         assert_eq!(shortest_life(&message), Some(Duration::from_secs(60)));
+        let mut message = message;
+        limit_life(&mut message, 80);
+        assert_eq!(shortest_life(&message), Some(Duration::from_secs(60)));
+        limit_life(&mut message, 7);
+        assert_eq!(shortest_life(&message), Some(Duration::from_secs(7)));
     }
 
     proptest! {
@@ -365,6 +324,8 @@ mod tests {
             shortest_life(&bytes);
             let mut bytes = bytes;
             unmix(&mut bytes);
+            limit_life(&mut bytes, 5);
+            limit_life(&mut near, 5);
         }
 
         #[test]

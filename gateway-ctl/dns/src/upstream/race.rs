@@ -6,12 +6,14 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use gateway_core::dns::Question;
 use tokio::time::{Instant, sleep_until};
 
 use super::error::Error;
 use super::line::{Answer, Line};
 use super::message::{Asked, NOERROR, NXDOMAIN, SERVFAIL};
 use crate::seam::Failure;
+use crate::wire;
 
 /// A question is answered within this, or not at all.
 pub const DEADLINE: Duration = Duration::from_secs(5);
@@ -71,7 +73,7 @@ impl Race {
             tokio::select! {
                 biased;
                 Some((index, outcome)) = self.running.next() => {
-                    match outcome {
+                    match outcome.and_then(|answer| self.sound(answer)) {
                         Ok(answer) => {
                             let rcode = answer.1.rcode;
                             let line = self.lines[index].clone();
@@ -111,6 +113,18 @@ impl Race {
             }
             (None, Error::Timeout) => Err(Failure::Timeout),
             (None, error) => Err(Failure::Failed(error.to_string())),
+        }
+    }
+
+    /// What whoever reads it could make no sense of is none.
+    fn sound(&self, answer: Answer) -> Result<Answer, Error> {
+        if !matches!(answer.1.rcode, NOERROR | NXDOMAIN) {
+            return Ok(answer);
+        }
+        let question = Question { name: self.asked.name.as_ref(), qtype: self.asked.qtype };
+        match wire::Answer::read(&answer.0, question, self.asked.dnssec_ok) {
+            Ok(_) => Ok(answer),
+            Err(_) => Err(Error::Broken),
         }
     }
 

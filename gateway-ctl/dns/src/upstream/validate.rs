@@ -23,10 +23,8 @@ use super::message::{self, Asked};
 use super::race::DEADLINE;
 use super::set::{Standing, Told};
 use crate::seam::{Failure, Route};
+use crate::wire::rtype;
 
-const NS: u16 = 2;
-const DS: u16 = 43;
-const DNSKEY: u16 = 48;
 /// Keys and delegations are remembered for so long at most, and so many.
 const REMEMBERED: Duration = Duration::from_secs(3600);
 const MOST: usize = 4096;
@@ -88,15 +86,21 @@ impl Validator {
         let mut told = standing.ask(&self.route, client, signed, until).await?;
         let rcode = told.answer.1.rcode;
         if rcode != message::NOERROR && rcode != message::NXDOMAIN {
-            told.answer.0 = finished(&told.answer.0, asked, false)?;
+            finished(&mut told.answer.0, false, None);
             return Ok((told, false));
         }
-        let secure = self.validate(asked, &told.answer.0, until).await?;
-        told.answer.0 = finished(&told.answer.0, asked, secure)?;
+        let (secure, most) = self.validate(asked, &told.answer.0, until).await?;
+        finished(&mut told.answer.0, secure, most);
         Ok((told, secure))
     }
 
-    async fn validate(&self, asked: &Asked, answer: &[u8], until: Instant) -> Result<bool, Failure> {
+    /// Whether it is secure, and how long it holds then.
+    async fn validate(
+        &self,
+        asked: &Asked,
+        answer: &[u8],
+        until: Instant,
+    ) -> Result<(bool, Option<u32>), Failure> {
         let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
         let read = Message::from_vec(answer).map_err(|error| failed(&error))?;
         let query = read.queries.first().ok_or_else(|| failed(&"an answer without a question"))?.clone();
@@ -106,14 +110,14 @@ impl Validator {
         let mut answers = self.handle.send(request);
         let outcome = timeout_at(until, answers.next()).await.map_err(|_| Failure::Timeout)?;
         let verdict = match outcome {
-            Some(Ok(response)) => verdict(&response, &query),
-            Some(Err(NetError::Dns(DnsError::Nsec { proof: Proof::Insecure, .. }))) => Some(false),
+            Some(Ok(response)) => verdict(&response, &query).map(|secure| (secure, shortest(&response))),
+            Some(Err(NetError::Dns(DnsError::Nsec { proof: Proof::Insecure, .. }))) => Some((false, None)),
             Some(Err(NetError::Dns(_))) => None,
             Some(Err(error)) => return Err(failed(&error)),
             None => return Err(Failure::Timeout),
         };
         match verdict {
-            Some(secure) => Ok(secure),
+            Some(found) => Ok(found),
             // Without the keys nothing can be said about the answer.
             None if self.carrier.0.unanswered.load(Ordering::Relaxed) != unanswered => Err(Failure::Timeout),
             None => {
@@ -145,6 +149,12 @@ fn verdict(response: &Message, query: &Query) -> Option<bool> {
     })
 }
 
+/// The shortest life of what was proved, as its signatures limit it (RFC 4035, section 5.3.3).
+fn shortest(response: &Message) -> Option<u32> {
+    let proved = response.answers.iter().chain(&response.authorities);
+    proved.filter(|record| record.proof.is_secure()).map(|record| record.ttl).min()
+}
+
 /// What is most likely wrong with an answer, for people.
 fn reason(read: &Message, asked: &Asked) -> (u16, &'static str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32);
@@ -169,35 +179,21 @@ fn reason(read: &Message, asked: &Asked) -> (u16, &'static str) {
         (EDE_EXPIRED, "its signature has expired")
     } else if found.iter().all(|(since, _)| before(now, *since)) {
         (EDE_NOT_YET_VALID, "its signature is not valid yet")
-    } else if negative && asked.qtype != DS && !read.authorities.iter().any(denial) {
+    } else if negative && asked.qtype != rtype::DS && !read.authorities.iter().any(denial) {
         (EDE_NSEC_MISSING, "it denies without a proof")
     } else {
         (EDE_BOGUS, "its signature is wrong or leads to no trusted key")
     }
 }
 
-/// The answer as the one who asked may see it: with our own judgement, and without signatures nobody asked for.
-fn finished(answer: &[u8], asked: &Asked, secure: bool) -> Result<Vec<u8>, Failure> {
-    let mut answer = if asked.dnssec_ok { answer.to_vec() } else { without_signatures(answer, asked)? };
+/// The answer with our own judgement: AD as we found, CD as it was asked, and no longer kept than its signatures hold.
+fn finished(answer: &mut [u8], secure: bool, most: Option<u32>) {
     if let Some(flags) = answer.get_mut(3) {
-        // AD as we found, CD as it was asked.
         *flags = *flags & !0x30 | u8::from(secure) << 5;
     }
-    Ok(answer)
-}
-
-fn without_signatures(answer: &[u8], asked: &Asked) -> Result<Vec<u8>, Failure> {
-    let failed = |error: hickory_proto::ProtoError| Failure::Failed(error.to_string());
-    let mut read = Message::from_vec(answer).map_err(|error| Failure::Failed(error.to_string()))?;
-    let wanted = |record: &Record| {
-        let rtype = record.record_type();
-        let signs = matches!(rtype, RecordType::RRSIG | RecordType::NSEC | RecordType::NSEC3);
-        !signs || u16::from(rtype) == asked.qtype || asked.qtype == u16::from(RecordType::ANY)
-    };
-    read.answers.retain(wanted);
-    read.authorities.retain(|record| wanted(record) && record.record_type() != RecordType::DS);
-    read.additionals.retain(wanted);
-    read.to_vec().map_err(failed)
+    if let Some(most) = most {
+        message::limit_life(answer, most);
+    }
 }
 
 impl Carrier {
@@ -259,7 +255,9 @@ impl Carrier {
             .await
             .map_err(|failure| NetError::from(failure.to_string()))?;
         let (answer, head, _) = told.answer;
-        if matches!(qtype, NS | DS | DNSKEY) && matches!(head.rcode, message::NOERROR | message::NXDOMAIN) {
+        if matches!(qtype, rtype::NS | rtype::DS | rtype::DNSKEY)
+            && matches!(head.rcode, message::NOERROR | message::NXDOMAIN)
+        {
             let life = message::shortest_life(&answer).map_or(Duration::ZERO, |life| life.min(REMEMBERED));
             let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= MOST {

@@ -156,6 +156,30 @@ async fn an_upstream_that_cannot_resolve_is_not_the_last_word() {
 }
 
 #[tokio::test]
+async fn an_answer_that_makes_no_sense_is_none() {
+    let circular = |came: &Came| {
+        // An alias for itself.
+        let mut message = came.rcode(0);
+        message[7] = 1;
+        message.extend_from_slice(b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x02\xc0\x0c");
+        Act::Say(message)
+    };
+    let forward = |came: &Came| {
+        let mut message = came.address(66);
+        let at = message.len() - 15;
+        message[at] = at as u8;
+        Act::Say(message)
+    };
+    let good = fine(20).await;
+    for bad in [Server::new(circular).await, Server::new(forward).await] {
+        let bench = Bench::new(sequential(vec![udp(bad.at), udp(good.at)]));
+        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.20");
+        let failure = Bench::new(sequential(vec![udp(bad.at)])).ask("www.example.com").await.unwrap_err();
+        assert_eq!(failure.to_string(), "an answer that cannot be read");
+    }
+}
+
+#[tokio::test]
 async fn a_dead_upstream_leaves_and_returns() {
     let first = fine(11).await;
     let second = fine(12).await;
