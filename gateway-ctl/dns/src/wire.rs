@@ -13,6 +13,9 @@ pub mod request;
 pub mod stored;
 pub mod write;
 
+#[cfg(test)]
+mod property;
+
 pub use answer::{Answer, Unsound};
 pub use code::{flag, rcode, rtype};
 pub use compose::{Ede, Envelope};

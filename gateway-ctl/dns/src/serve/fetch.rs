@@ -84,8 +84,14 @@ pub struct Sender {
 }
 
 impl Shared {
-    pub async fn fetch(self: &Arc<Self>, key: &Key<'_>, sender: Sender, settings: &Settings) -> Fetched {
-        let now = self.clock.ms();
+    /// As it was at `now`, in milliseconds of the cache's clock, as far as it is cached.
+    pub async fn fetch(
+        self: &Arc<Self>,
+        key: &Key<'_>,
+        sender: Sender,
+        settings: &Settings,
+        now: u64,
+    ) -> Fetched {
         let mut old = None;
         if let Some(entry) = self.cache.get(key, now) {
             match entry.freshness(now) {

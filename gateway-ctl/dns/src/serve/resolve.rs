@@ -68,7 +68,7 @@ impl Shared {
             let way = way.unwrap_or_else(|| asking.client.way.clone());
             let key = asking.key(way.partition, question);
             let sender = Sender { way, client: asking.client.number };
-            let fetched = self.fetch(&key, sender, &state.settings).await;
+            let fetched = self.fetch(&key, sender, &state.settings, asking.now.ms).await;
             match asking.fetched_at(out, &mut path, fetched, wanted) {
                 Told::Answered(trace) => return trace,
                 Told::Elsewhere(Decision { action, because }) => {

@@ -1,6 +1,7 @@
 //! Questions through the whole of the serving half, with stand-ins for the rest.
 
 mod answers;
+mod paths;
 mod sockets;
 mod waiting;
 
