@@ -111,7 +111,7 @@ pub async fn open(
             DnsProtocol::Quic => Err(Error::Unsupported("quic")),
         }
     };
-    timeout(CONNECT, opening).await.unwrap_or(Err(Error::Timeout))
+    timeout(context.wait(CONNECT), opening).await.unwrap_or(Err(Error::Timeout))
 }
 
 async fn secure(

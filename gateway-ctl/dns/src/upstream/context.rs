@@ -1,6 +1,7 @@
 //! What asking takes from the rest of the gateway: sockets, TLS, and somebody who wants to know.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hickory_proto::dnssec::TrustAnchors;
 use rustls::ClientConfig;
@@ -37,6 +38,8 @@ pub struct Context {
     pub tell: Box<dyn Fn(Event) + Send + Sync>,
     /// Where proofs begin.
     pub anchors: Arc<TrustAnchors>,
+    /// Everything is waited for so many times as long as usual: 1, but more where ways are slow.
+    pub pace: u32,
 }
 
 impl Context {
@@ -47,6 +50,12 @@ impl Context {
             tls: Box::new(tls),
             tell: Box::new(tell),
             anchors: Arc::new(TrustAnchors::default()),
+            pace: 1,
         }
+    }
+
+    /// As long as that is here.
+    pub(crate) fn wait(&self, usual: Duration) -> Duration {
+        usual.saturating_mul(self.pace.max(1))
     }
 }

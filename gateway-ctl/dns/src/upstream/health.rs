@@ -83,7 +83,7 @@ impl Health {
     /// An answer that takes longer is unusual: time to ask somebody else as well.
     pub fn patience(&self) -> Duration {
         let usual = self.known().rtt.map_or(UNKNOWN, |(rtt, variation)| micros(rtt * 1.5 + variation * 4.0));
-        usual.clamp(Duration::from_millis(100), Duration::from_millis(1000))
+        usual.clamp(Duration::from_millis(200), Duration::from_millis(1000))
     }
 
     /// So long is waited for one answer.
@@ -150,7 +150,7 @@ mod tests {
         }
         let rtt = health.rtt().unwrap();
         assert!((20..25).contains(&rtt.as_millis()), "{rtt:?}");
-        assert_eq!(health.patience(), Duration::from_millis(100));
+        assert_eq!(health.patience(), Duration::from_millis(200));
         assert!(health.timeout() > Duration::from_millis(1500) && health.timeout() < Duration::from_secs(2));
     }
 

@@ -80,10 +80,21 @@ impl Line {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// Asks once and keeps account of it.
-    pub async fn ask(self: Arc<Line>, asked: Arc<Asked>, until: Instant) -> Result<Answer, Error> {
+    /// After so long without an answer it is time to ask somebody else as well.
+    pub fn patience(&self) -> Duration {
+        self.context.wait(self.health.patience())
+    }
+
+    /// Asks once and keeps account of it. `patient`: it may take as long as there is time.
+    pub async fn ask(
+        self: Arc<Line>,
+        asked: Arc<Asked>,
+        until: Instant,
+        patient: bool,
+    ) -> Result<Answer, Error> {
+        let left = until.saturating_duration_since(Instant::now());
         let usual = self.health.timeout() + if self.is_connected() { Duration::ZERO } else { CONNECTING };
-        let limit = usual.min(until.saturating_duration_since(Instant::now()));
+        let limit = if patient { left } else { self.context.wait(usual).min(left) };
         let outcome = timeout(limit, self.exchange(&asked)).await.unwrap_or(Err(Error::Timeout));
         self.account(&outcome);
         outcome
@@ -265,7 +276,9 @@ async fn probe(line: Weak<Line>) {
         if line.unwanted() > SILENT_AFTER {
             continue;
         }
-        let outcome = timeout(PROBE, line.exchange(&root_question())).await.unwrap_or(Err(Error::Timeout));
+        let outcome = timeout(line.context.wait(PROBE), line.exchange(&root_question()))
+            .await
+            .unwrap_or(Err(Error::Timeout));
         line.account(&outcome);
         if outcome.is_ok() {
             return;

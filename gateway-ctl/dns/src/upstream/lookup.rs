@@ -130,7 +130,8 @@ async fn ask(
     let asked =
         Asked { name: name.clone(), qtype, recursion: true, dnssec_ok: false, checking_disabled: false };
     for _ in 0..2 {
-        if let Ok(outcome) = timeout(PATIENCE, exchange(context, path, resolver, &asked)).await {
+        if let Ok(outcome) = timeout(context.wait(PATIENCE), exchange(context, path, resolver, &asked)).await
+        {
             let message = outcome?;
             let (found, life) = message::addresses(&message, qtype).ok_or(Error::Broken)?;
             return Ok(found.into_iter().map(|address| (address, life)).collect());

@@ -141,9 +141,11 @@ impl Race {
         self.tried[index].0 += 1;
         self.started += 1;
         let (line, asked, until) = (self.lines[index].clone(), self.asked.clone(), self.until);
-        // The same one again is given more time each time.
-        let patience = line.health.patience() * self.tried[index].0 as u32;
-        self.running.push(Box::pin(async move { (index, line.ask(asked, until).await) }));
+        // The same one again is given more time each time, and the last time all there is: names that are hard to
+        // resolve take long.
+        let patience = line.patience() * self.tried[index].0 as u32;
+        let last = self.tried[index].0 == TRIES || self.started == MOST;
+        self.running.push(Box::pin(async move { (index, line.ask(asked, until, last).await) }));
         Some(now + patience)
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Standing {
     pub(super) group: Group,
     servers: Vec<Arc<Stand>>,
     rotation: DnsRotation,
-    context: Arc<Context>,
+    pub(super) context: Arc<Context>,
     since: Instant,
     turns: AtomicUsize,
     /// By partition: what is learned of keys stays with the way it was learned by.
@@ -107,7 +107,7 @@ impl Upstreams {
             dnssec_ok: query.dnssec_ok,
             checking_disabled: query.checking_disabled,
         };
-        let until = began + DEADLINE;
+        let until = began + self.context.wait(DEADLINE);
         let (told, secure) = if group.group.dnssec && !asked.checking_disabled {
             let validator = group.validator(query.way.partition, &query.way.route);
             let (told, secure) = validator.ask(&group, query.client, &asked, until).await?;
@@ -188,7 +188,7 @@ impl Standing {
             other => other,
         };
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
-        let path = Path::of(route, turn).map_err(Failure::Blocked)?;
+        let path = self.path(route, turn).map_err(Failure::Blocked)?;
         let lines = self.choose(&path, client, turn as u64)?;
         let wide = self.rotation.mode == RotationMode::Parallel;
         let (answer, line) = race::ask(lines, Arc::new(asked), wide, until).await?;
@@ -204,6 +204,18 @@ impl Standing {
         let validator = Arc::new(Validator::new(self, route.clone(), self.context.anchors.clone()));
         validators.insert(partition, validator.clone());
         validator
+    }
+
+    /// The next path of the route, but none by which everybody is dead if another one is left.
+    fn path(&self, route: &Route, turn: usize) -> Result<Path, Arc<str>> {
+        let next = Path::of(route, turn)?;
+        let marks = if let Route::Marked(marks) = route { marks.len() } else { 1 };
+        let dead = |path: &Path| {
+            let dead = |stand: &Arc<Stand>| stand.lines().get(path).is_some_and(|line| line.health.is_dead());
+            self.servers.iter().all(dead)
+        };
+        let mut paths = (0..marks).filter_map(|offset| Path::of(route, turn.wrapping_add(offset)).ok());
+        Ok(paths.find(|path| marks == 1 || !dead(path)).unwrap_or(next))
     }
 
     /// The lines by this path, in the order in which they are asked.

@@ -27,7 +27,9 @@ use crate::wire::rtype;
 
 /// Keys and delegations are remembered for so long at most, and so many.
 const REMEMBERED: Duration = Duration::from_secs(3600);
-const MOST: usize = 4096;
+const MOST: usize = 1024;
+/// Sets of records whose proofs are remembered.
+const PROOFS: usize = 4096;
 
 /// Codes of RFC 8914.
 const EDE_BOGUS: u16 = 6;
@@ -69,7 +71,8 @@ impl Validator {
             given: Mutex::default(),
             unanswered: AtomicU64::new(0),
         }));
-        let handle = DnssecDnsHandle::with_trust_anchor(carrier.clone(), anchors);
+        let handle =
+            DnssecDnsHandle::with_trust_anchor(carrier.clone(), anchors).validation_cache_size(PROOFS);
         Validator { route, carrier, handle }
     }
 
@@ -251,7 +254,7 @@ impl Carrier {
             checking_disabled: true,
         };
         let told = standing
-            .ask(&self.0.route, 0, asked, Instant::now() + DEADLINE)
+            .ask(&self.0.route, 0, asked, Instant::now() + standing.context.wait(DEADLINE))
             .await
             .map_err(|failure| NetError::from(failure.to_string()))?;
         let (answer, head, _) = told.answer;

@@ -90,8 +90,17 @@ impl Server {
 
     /// At an address where one was before.
     pub async fn again(at: SocketAddr, script: impl Fn(&Came) -> Act + Send + Sync + 'static) -> Server {
-        let socket = UdpSocket::bind(at).await.unwrap();
-        Server::on(socket, TcpListener::bind(at).await.unwrap(), script)
+        // Somebody else may have the port for a moment.
+        let binding = async {
+            loop {
+                if let (Ok(socket), Ok(listener)) = (UdpSocket::bind(at).await, TcpListener::bind(at).await) {
+                    break (socket, listener);
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let (socket, listener) = tokio::time::timeout(super::LONG, binding).await.unwrap();
+        Server::on(socket, listener, script)
     }
 
     fn on(

@@ -48,6 +48,20 @@ async fn sockets_bear_the_marks_of_the_way_in_turn() {
 }
 
 #[tokio::test]
+async fn a_mark_by_which_nobody_answers_is_left_out() {
+    let server = fine(6).await;
+    let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
+    let nowhere: SocketAddr = ([127, 0, 0, 1], 1).into();
+    let route = || Route::Marked(vec![0x51, 0x52]);
+    bench.seen.only.lock().unwrap().insert(0x51, nowhere);
+    let mut failed = 0;
+    for _ in 0..20 {
+        failed += usize::from(bench.ask_by(route(), "www.example.com").await.is_err());
+    }
+    assert!((1..=4).contains(&failed), "{failed}");
+}
+
+#[tokio::test]
 async fn the_way_of_the_one_who_asks_comes_before_that_of_the_forwarder() {
     let server = fine(3).await;
     let mut plan = sequential(vec![udp(server.at)]);
