@@ -4,6 +4,7 @@
 //! them (`tests/tests/fuzz.rs`). They touch neither files nor the kernel.
 
 mod bytes;
+mod dns;
 mod json;
 pub mod mutation;
 mod plan;
@@ -19,6 +20,7 @@ use gateway_core::plan::Dataplane;
 use gateway_model::settings::bootstrap;
 use gateway_model::{ovpn as openvpn, wgconf};
 
+pub use dns::dns;
 pub use json::json;
 pub use plan::plan;
 
@@ -30,13 +32,14 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "plan", run: plan, words: mutation::PLAN },
     Target { name: "conf", run: conf, words: mutation::CONF },
     Target { name: "ovpn", run: ovpn, words: mutation::OVPN },
     Target { name: "yaml", run: yaml, words: mutation::YAML },
     Target { name: "json", run: json, words: mutation::JSON },
+    Target { name: "dns", run: dns, words: mutation::DNS },
 ];
 
 /// A frame as the kernel hands it over: two bytes tell of a tag it took out, the rest is the frame.

@@ -85,6 +85,11 @@ fn no_json_breaks_the_model() {
     replay("json", 12_000);
 }
 
+#[test]
+fn no_message_breaks_the_resolver() {
+    replay("dns", 40_000);
+}
+
 /// A target that never fails would make all of the above worthless.
 #[test]
 fn a_target_that_panics_is_noticed() {

@@ -85,6 +85,20 @@ pub const JSON: &Words = &[
     b"[]",
     b"\\u0000",
 ];
+pub const DNS: &Words = &[
+    &[0xc0, 0x0c],
+    &[0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1],
+    &[0xc0, 0x0c, 0, 5, 0, 1, 0, 0, 0, 60, 0, 4, 1, b'a', 0xc0, 0x0c],
+    &[0, 0, 41, 0x04, 0xd0, 0, 0, 0x80, 0, 0, 0],
+    &[0, 15, 0, 2, 0, 15],
+    &[0x81, 0x80, 0, 1, 0, 1],
+    &[1, b'a'],
+    &[0],
+    &[0, 6, 0, 1],
+    &[0, 65, 0, 1],
+    &[0, 46, 0, 1],
+    &[0xff, 0xff],
+];
 
 /// An endless source of numbers (SplitMix64, by Sebastiano Vigna, public domain).
 #[derive(Debug)]

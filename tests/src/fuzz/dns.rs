@@ -1,0 +1,56 @@
+//! A DNS message, as a question and as an answer to its own question.
+
+use gateway_core::dns::Question;
+use gateway_dns::wire::stored::{Age, Bounds};
+use gateway_dns::wire::{Answer, Ede, Envelope, HEADER, NameBuf, Records, Request, Stored};
+
+/// What is read can be answered, what is answered can be read; nothing is longer than it may be.
+pub fn dns(data: &[u8]) {
+    if let Ok(request) = Request::read(data) {
+        let mut out = Vec::new();
+        let envelope = Envelope { limit: request.payload(), ..Envelope::default() };
+        let address = std::net::Ipv4Addr::UNSPECIFIED.into();
+        let answers: [fn(&Envelope<'_>, &mut Vec<u8>, &Request<'_>, std::net::IpAddr); 4] = [
+            |envelope, out, request, _| envelope.empty(out, request),
+            |envelope, out, request, address| envelope.addresses(out, request, &[address], 10),
+            |envelope, out, request, _| envelope.negative(out, request, 10),
+            |envelope, out, request, _| envelope.any(out, request),
+        ];
+        for answer in answers {
+            answer(&envelope.with(3, Some(Ede { code: 15, text: "blocklist" })), &mut out, &request, address);
+            sound(&out, &request);
+        }
+    }
+    answered(data);
+}
+
+fn sound(message: &[u8], request: &Request<'_>) {
+    assert!(message.len() <= request.payload(), "{} bytes are too many", message.len());
+    assert_eq!(&message[HEADER..HEADER + request.question.len()], request.question, "the question comes back");
+    let records = Records::of(message).expect("a header").map(|record| record.expect("whole").rdata.end);
+    let end = records.last().unwrap_or(HEADER + request.question.len());
+    assert_eq!(end, message.len(), "nothing stands behind the records");
+}
+
+fn answered(data: &[u8]) {
+    let Some((name, end)) = NameBuf::read(data, HEADER) else { return };
+    let (Some(name), Some(qtype)) = (name.as_ref(), data.get(end..end + 2)) else { return };
+    let asked = Question { name, qtype: u16::from_be_bytes([qtype[0], qtype[1]]) };
+    let bounds = Bounds { least: 0, most: 86_400, most_negative: 3600 };
+    let Ok(answer) = Answer::read(data, asked, data.len().is_multiple_of(2)) else { return };
+    let Some(stored) = Stored::new(asked, &answer, bounds) else { return };
+    assert_eq!(stored.counts()[0] as usize, answer.answers.len(), "every record is kept");
+    let [answers, authorities] = stored.unpack(Age::Fresh(0));
+    assert_eq!((answers.len(), authorities.len()), (answer.answers.len(), answer.authorities.len()));
+    let mut question = vec![0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    question.extend_from_slice(name.wire());
+    question.extend_from_slice(qtype);
+    question.extend_from_slice(&[0, 1]);
+    let request = Request::read(&question).expect("a question");
+    let mut out = Vec::new();
+    let envelope = Envelope { limit: request.payload(), ..Envelope::default() };
+    envelope.stored(&mut out, &request, &stored, Age::Fresh(7));
+    sound(&out, &request);
+    envelope.records(&mut out, &request, [&answers, &authorities, &[]]);
+    sound(&out, &request);
+}
