@@ -26,7 +26,11 @@ pub fn dns(data: &[u8]) {
 
 fn sound(message: &[u8], request: &Request<'_>) {
     assert!(message.len() <= request.payload(), "{} bytes are too many", message.len());
-    assert_eq!(&message[HEADER..HEADER + request.question.len()], request.question, "the question comes back");
+    assert_eq!(
+        &message[HEADER..HEADER + request.question.len()],
+        request.question,
+        "the question comes back"
+    );
     let records = Records::of(message).expect("a header").map(|record| record.expect("whole").rdata.end);
     let end = records.last().unwrap_or(HEADER + request.question.len());
     assert_eq!(end, message.len(), "nothing stands behind the records");

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hickory_proto::dnssec::TrustAnchors;
 use rustls::ClientConfig;
+use tokio::sync::Semaphore;
 
 use super::path::{Sockets, System};
 
@@ -40,7 +41,11 @@ pub struct Context {
     pub anchors: Arc<TrustAnchors>,
     /// Everything is waited for so many times as long as usual: 1, but more where ways are slow.
     pub pace: u32,
+    /// Questions over UDP that may be on their way at once, each with a socket of its own; others wait.
+    pub(super) places: Semaphore,
 }
+
+const PLACES: usize = 2048;
 
 impl Context {
     /// With the sockets of the system and the keys of the root.
@@ -51,6 +56,7 @@ impl Context {
             tell: Box::new(tell),
             anchors: Arc::new(TrustAnchors::default()),
             pace: 1,
+            places: Semaphore::new(PLACES),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
+use super::context::Context;
 use super::error::{Error, random};
 use super::message::{Asked, Form, Head, Verdict, judge};
-use super::path::Sockets;
 
 #[derive(Debug)]
 pub enum Outcome {
@@ -15,7 +15,7 @@ pub enum Outcome {
 
 /// Asks and waits, for ever if need be: whatever does not fit is passed over, so nobody can end the wait by guessing.
 pub async fn exchange(
-    sockets: &dyn Sockets,
+    context: &Context,
     mark: u32,
     to: SocketAddr,
     asked: &Asked,
@@ -26,7 +26,8 @@ pub async fn exchange(
     let case = if mixed { id } else { [0; 32] };
     let form = Form { id: u16::from_be_bytes([a, b]), edns, padded: false, case };
     let sent = asked.message(&form);
-    let socket = sockets.datagrams(to, mark)?;
+    let _place = context.places.acquire().await.map_err(|_| Error::Exhausted)?;
+    let socket = context.sockets.datagrams(to, mark)?;
     socket.send(&sent).await?;
     // Larger than what is asked for: there are servers that do not care.
     let mut buffer = vec![0; 4096];

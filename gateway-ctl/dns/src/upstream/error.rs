@@ -24,8 +24,19 @@ pub enum Error {
     Address(Arc<str>),
     #[error("the system gives no random numbers")]
     Random,
+    #[error("the system has no sockets left")]
+    Exhausted,
     #[error("the protocol {0} is not supported by this version")]
     Unsupported(&'static str),
+}
+
+const EXHAUSTED: [i32; 5] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL];
+
+impl Error {
+    /// It says nothing about the upstream.
+    pub fn is_ours(&self) -> bool {
+        matches!(self, Error::Random | Error::Exhausted)
+    }
 }
 
 impl From<std::io::Error> for Error {
@@ -36,6 +47,7 @@ impl From<std::io::Error> for Error {
             | ErrorKind::ConnectionAborted
             | ErrorKind::BrokenPipe => Error::Closed,
             ErrorKind::TimedOut => Error::Timeout,
+            _ if error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code)) => Error::Exhausted,
             _ => Error::Io(error.to_string().into()),
         }
     }
@@ -46,4 +58,17 @@ pub fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| Error::Random)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_lacks_is_not_the_fault_of_an_upstream() {
+        let error = |code: i32| Error::from(std::io::Error::from_raw_os_error(code));
+        assert!(error(libc::EMFILE).is_ours() && error(libc::ENOBUFS).is_ours());
+        assert!(!error(libc::ECONNREFUSED).is_ours() && !error(libc::ENETUNREACH).is_ours());
+        assert!(matches!(error(libc::ECONNRESET), Error::Closed));
+    }
 }

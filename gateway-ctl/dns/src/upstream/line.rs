@@ -107,6 +107,7 @@ impl Line {
                     self.tell(Event::Up { upstream: self.shown(), egress: self.egress.clone() });
                 }
             }
+            Err(error) if error.is_ours() => {}
             Err(error) => {
                 if self.health.failed(error) == Change::Died {
                     self.tell(Event::Down {
@@ -163,8 +164,7 @@ impl Line {
         let to = self.first_address().await?;
         let mixed = self.folded.load(Ordering::Relaxed) < FOLDS_AFTER;
         let since = Instant::now();
-        let sockets = self.context.sockets.as_ref();
-        let asking = datagram::exchange(sockets, self.path.mark, to, asked, edns, mixed);
+        let asking = datagram::exchange(&self.context, self.path.mark, to, asked, edns, mixed);
         let outcome = match asking.await {
             Ok(outcome) => outcome,
             Err(error) => {

@@ -148,8 +148,7 @@ async fn exchange(
     asked: &Asked,
 ) -> Result<Vec<u8>, Error> {
     if path.proxy.is_none() {
-        let sockets = context.sockets.as_ref();
-        match datagram::exchange(sockets, path.mark, resolver, asked, true, true).await? {
+        match datagram::exchange(context, path.mark, resolver, asked, true, true).await? {
             Outcome::Answer(message, head) if !head.truncated => return Ok(message),
             Outcome::Answer(..) | Outcome::OtherCase => {}
         }

@@ -87,8 +87,9 @@ impl Race {
                             if poor.is_none() || rcode == SERVFAIL {
                                 poor = Some((answer, line));
                             }
-                            if enough && self.running.is_empty() {
-                                break;
+                            if enough {
+                                next_at = self.until;
+                                continue;
                             }
                         }
                         Err(failed) => {
