@@ -7,6 +7,7 @@ mod bytes;
 mod dns;
 mod json;
 pub mod mutation;
+mod names;
 mod plan;
 mod world;
 
@@ -22,6 +23,7 @@ use gateway_model::{ovpn as openvpn, wgconf};
 
 pub use dns::dns;
 pub use json::json;
+pub use names::{lists, zone};
 pub use plan::plan;
 
 /// A target: its name, which is also its corpus's, what it runs, and words that get far in its format.
@@ -32,7 +34,7 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "plan", run: plan, words: mutation::PLAN },
     Target { name: "conf", run: conf, words: mutation::CONF },
@@ -40,6 +42,8 @@ pub const TARGETS: [Target; 7] = [
     Target { name: "yaml", run: yaml, words: mutation::YAML },
     Target { name: "json", run: json, words: mutation::JSON },
     Target { name: "dns", run: dns, words: mutation::DNS },
+    Target { name: "lists", run: lists, words: mutation::LISTS },
+    Target { name: "zone", run: zone, words: mutation::ZONE },
 ];
 
 /// A frame as the kernel hands it over: two bytes tell of a tag it took out, the rest is the frame.

@@ -90,6 +90,16 @@ fn no_message_breaks_the_resolver() {
     replay("dns", 40_000);
 }
 
+#[test]
+fn no_list_breaks_the_filter() {
+    replay("lists", 4_000);
+}
+
+#[test]
+fn no_record_breaks_its_zone() {
+    replay("zone", 4_000);
+}
+
 /// A target that never fails would make all of the above worthless.
 #[test]
 fn a_target_that_panics_is_noticed() {

@@ -1,0 +1,4 @@
+//! libFuzzer's entrance to `fuzz::zone`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gateway_fuzz::fuzz::zone(data));
