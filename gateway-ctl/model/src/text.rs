@@ -136,6 +136,12 @@ pub fn parse_port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|port| *port != 0)
 }
 
+/// `host:port` if the host is a name, which has to be resolved.
+pub(crate) fn named_endpoint(host: &str, port: u16) -> Option<String> {
+    let literal = host.parse::<std::net::IpAddr>().is_ok();
+    (!literal).then(|| format!("{host}:{port}"))
+}
+
 /// Whether this is a host or domain name (RFC 1123; underscores allowed, a last dot too). Four
 /// numbers with dots are an address, or a mistyped one, and no name.
 pub fn is_host_name(text: &str) -> bool {

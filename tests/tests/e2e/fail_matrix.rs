@@ -1,59 +1,23 @@
 //! What each failure policy does when a hop goes, whatever it goes by: cause × policy × family, each cell with the leaked
-//! packets that the tap has counted.
-//!
-//! One site has the three policies at once, told apart by what they are asked for; another host is closed to the same hop
-//! and keeps it under load throughout, so that the moment of the change is watched as well. A new kind of hop is a new
-//! site with its rows.
+//! packets that the tap has counted. Here the hops are tunnels.
 
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::net::IpAddr;
 
 use gateway_tests::name_server::{self, NameServer};
 use gateway_tests::openvpn::Server;
 use gateway_tests::scene::{Scene, create, policy};
-use gateway_tests::services::{HTTP, HTTP_OTHER};
-use gateway_tests::topology::{SERVER_V4, other_server, server, wan};
-use gateway_tests::traffic::{Load, ask};
+use gateway_tests::topology::{SERVER_V4, wan};
+use gateway_tests::traffic::ask;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
+use crate::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
+use crate::fail_policies::{self, PATIENCE, Site, assert_leaks, store_policies, wait_until_gone};
 use crate::health::{forwards, probed};
 use crate::openvpn::processes;
-use crate::paths::path;
 use crate::{FAMILIES, SOON, assert_the_tap_sees};
 
-/// How long a blocked question waits: far longer than a way that works would need.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FailPolicy {
-    Closed,
-    Degraded,
-    Open,
-}
-
-use FailPolicy::{Closed, Degraded, Open};
-
-impl FailPolicy {
-    const ALL: [FailPolicy; 3] = [Closed, Degraded, Open];
-
-    fn name(self) -> &'static str {
-        match self {
-            Closed => "fail-closed",
-            Degraded => "fail-degraded",
-            Open => "fail-open",
-        }
-    }
-
-    /// What its policy matches.
-    fn destination(self, ipv6: bool) -> SocketAddr {
-        match self {
-            Closed => (server(ipv6), HTTP).into(),
-            Degraded => (other_server(ipv6), HTTP).into(),
-            Open => (server(ipv6), HTTP_OTHER).into(),
-        }
-    }
-}
+type Row = fail_policies::Row<Tunnels>;
 
 /// What a cause does to the hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,16 +28,8 @@ enum Effect {
     Repaired,
 }
 
-struct Row {
-    cause: &'static str,
-    effect: Effect,
-    apply: fn(&mut Site),
-    undo: fn(&mut Site),
-}
-
-/// A network with one kind of hop and the three policies over it.
-struct Site {
-    load: Option<Load>,
+/// A network with one kind of tunnel and the three policies over it.
+struct Tunnels {
     names: Option<NameServer>,
     openvpn: Option<Server>,
     scene: Scene,
@@ -85,23 +41,18 @@ struct Site {
     degraded: Option<[IpAddr; 2]>,
 }
 
-impl Site {
+impl Tunnels {
     /// The struck tunnel is the first hop; `behind` are those it carries.
-    fn build(scene: Scene, object: Value, behind: &[&str], usual: [IpAddr; 2]) -> Site {
+    fn build(scene: Scene, object: Value, behind: &[&str], usual: [IpAddr; 2]) -> Tunnels {
         let name = object["name"].as_str().expect("a name").to_owned();
         let tunnel = create(scene.api(), "/tunnels", &object).expect("tunnel");
         scene.bring_up(&tunnel).expect("up");
         let hops: Vec<(&str, &str)> =
             std::iter::once(name.as_str()).chain(behind.iter().copied()).map(|name| ("vpn", name)).collect();
-        for (n, fail_policy) in (20u32..).zip(FailPolicy::ALL) {
-            let to = FAMILIES.map(|ipv6| fail_policy.destination(ipv6).to_string()).join(",");
-            let more = json!({"fail_policy": fail_policy.name(), "priority": n});
-            scene.store_policy(&path(fail_policy.name(), ("destination", &to), &hops, more)).expect("policy");
-        }
+        store_policies(&scene, &hops);
         let tv = scene.device(&scene.network.tv).expect("device");
         scene.policy(&policy("load", 1, ("device", &tv), &[&name])).expect("policy");
-        Site {
-            load: None,
+        Tunnels {
             names: None,
             openvpn: None,
             scene,
@@ -110,34 +61,6 @@ impl Site {
             usual,
             degraded: (!behind.is_empty()).then_some(usual),
         }
-    }
-
-    fn run(mut self, rows: &[Row]) {
-        self.wait_until_well("the start");
-        self.load = Some(Load::start(&self.scene.network.tv).expect("load"));
-        for row in rows {
-            println!("{}: {:?}", row.cause, row.effect);
-            self.scene.network.tap.reset();
-            (row.apply)(&mut self);
-            match row.effect {
-                Effect::Gone => self.wait_until_gone(row.cause),
-                Effect::Repaired => {}
-            }
-            // Nobody has asked what may go out directly: the change itself leaks nothing.
-            self.load.as_ref().expect("load").run_for(60).expect("load");
-            let counts = self.scene.network.tap.counts();
-            assert_eq!(counts.leaked.total(), 0, "{}, while it came: {counts}", row.cause);
-            if row.effect == Effect::Gone {
-                for fail_policy in FailPolicy::ALL {
-                    FAMILIES.iter().for_each(|ipv6| self.check(row.cause, fail_policy, *ipv6));
-                }
-            }
-            self.scene.network.tap.reset();
-            (row.undo)(&mut self);
-            self.wait_until_well(row.cause);
-        }
-        let sent = self.load.take().expect("load").stop();
-        assert!(sent.v4 > 500 && sent.v6 > 500, "{sent:?}");
     }
 
     /// One cell.
@@ -154,55 +77,18 @@ impl Site {
         let counts = network.tap.counts();
         let cell = format!("{cause} × {} × IPv{}", fail_policy.name(), if ipv6 { 6 } else { 4 });
         assert_eq!(answer.seen(), expected, "{cell}: {answer}");
-        let (leaked, other) = match ipv6 {
-            true => (counts.leaked.v6, counts.leaked.v4),
-            false => (counts.leaked.v4, counts.leaked.v6),
-        };
-        assert_eq!((leaked > 0, other, counts.missed), (fail_policy == Open, 0, 0), "{cell}: {counts}");
+        assert_leaks(&counts, ipv6, fail_policy == Open, &cell);
     }
 
-    /// All policies lead through their hops.
-    fn wait_until_well(&self, after: &str) {
-        for fail_policy in FailPolicy::ALL {
-            for ipv6 in FAMILIES {
-                let what = format!("{} to be as usual after: {after}", fail_policy.name());
-                wait_ok(SOON, &what, || {
-                    let destination = fail_policy.destination(ipv6);
-                    let answer = ask(&self.scene.network.laptop, destination, PATIENCE);
-                    anyhow::ensure!(answer.seen() == Some(self.usual[usize::from(ipv6)]), "{answer}");
-                    Ok(())
-                })
-                .expect("as usual");
-            }
-        }
-    }
-
-    /// The gateway itself says that the policies are where they should be without the hop.
-    fn wait_until_gone(&self, cause: &str) {
-        let expected = ["blocked", if self.degraded.is_some() { "degraded" } else { "blocked" }, "fallback"];
-        wait_ok(SOON, &format!("the policies to notice: {cause}"), || {
-            let policies = self.scene.api().get("/routing/policies")?;
-            let status = |name: &str| {
-                let mut all = policies.as_array().into_iter().flatten();
-                all.find(|policy| policy["name"] == name).map(|policy| policy["status"].clone())
-            };
-            let seen = FailPolicy::ALL.map(|policy| status(policy.name()).unwrap_or_default());
-            anyhow::ensure!(seen == expected, "{seen:?}");
-            Ok(())
-        })
-        .expect("noticed");
-        // The gateway says so as soon as it knows; an answer to this comes when the kernel has the plan.
-        self.scene.api().act("/enforce/reconcile").expect("reconciled");
-        if let Some(addresses) = self.degraded {
-            // What is behind the hop makes its way anew.
-            for ipv6 in FAMILIES {
-                wait_ok(SOON, "what is left of the way", || {
-                    let answer = ask(&self.scene.network.laptop, Degraded.destination(ipv6), PATIENCE);
-                    anyhow::ensure!(answer.seen() == Some(addresses[usize::from(ipv6)]), "{answer}");
-                    Ok(())
-                })
-                .expect("degraded");
-            }
+    /// What is behind the hop makes its way anew.
+    fn wait_for_what_is_left(&self) {
+        for (ipv6, address) in FAMILIES.into_iter().zip(self.degraded.into_iter().flatten()) {
+            wait_ok(SOON, "what is left of the way", || {
+                let answer = ask(&self.scene.network.laptop, Degraded.destination(ipv6), PATIENCE);
+                anyhow::ensure!(answer.seen() == Some(address), "{answer}");
+                Ok(())
+            })
+            .expect("degraded");
         }
     }
 
@@ -247,6 +133,44 @@ impl Site {
     }
 }
 
+impl Site for Tunnels {
+    type Effect = Effect;
+
+    fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    fn wait_until_well(&self, after: &str) {
+        for fail_policy in FailPolicy::ALL {
+            for ipv6 in FAMILIES {
+                let what = format!("{} to be as usual after: {after}", fail_policy.name());
+                wait_ok(SOON, &what, || {
+                    let destination = fail_policy.destination(ipv6);
+                    let answer = ask(&self.scene.network.laptop, destination, PATIENCE);
+                    anyhow::ensure!(answer.seen() == Some(self.usual[usize::from(ipv6)]), "{answer}");
+                    Ok(())
+                })
+                .expect("as usual");
+            }
+        }
+    }
+
+    fn wait_until_noticed(&self, row: &Row) {
+        if row.effect == Effect::Gone {
+            wait_until_gone(&self.scene, self.degraded.is_some(), row.cause);
+            self.wait_for_what_is_left();
+        }
+    }
+
+    fn check_cells(&self, row: &Row) {
+        if row.effect == Effect::Gone {
+            for fail_policy in FailPolicy::ALL {
+                FAMILIES.iter().for_each(|ipv6| self.check(row.cause, fail_policy, *ipv6));
+            }
+        }
+    }
+}
+
 /// What is done through the API, to any kind of tunnel.
 fn by_the_api() -> Vec<Row> {
     vec![
@@ -268,7 +192,7 @@ fn by_the_api() -> Vec<Row> {
             apply: |site| site.set("name", json!("other")),
             undo: |site| site.set("name", site.object["name"].clone()),
         },
-        Row { cause: "deleted", effect: Effect::Gone, apply: Site::delete, undo: Site::create_again },
+        Row { cause: "deleted", effect: Effect::Gone, apply: Tunnels::delete, undo: Tunnels::create_again },
     ]
 }
 
@@ -314,7 +238,7 @@ fn a_wireguard_hop() {
     let mut object = probed(&scene.network.exit_a, "wg-a", "ping", &SERVER_V4.to_string());
     object["peers"][0]["endpoint"] = json!("exit.example:51820");
     object["health_check"]["success"] = json!(1);
-    let mut site = Site::build(scene, object, &[], usual);
+    let mut site = Tunnels::build(scene, object, &[], usual);
     site.names = Some(names);
     let mut rows = by_the_api();
     rows.extend(by_the_interface());
@@ -348,7 +272,7 @@ fn the_outer_hop_of_a_path() {
     scene.tunnel("wg-b", &scene.network.exit_b).expect("tunnel");
     let mut object = probed(&scene.network.exit_a, "wg-a", "ping", &SERVER_V4.to_string());
     object["health_check"]["success"] = json!(1);
-    let site = Site::build(scene, object, &["wg-b"], usual);
+    let site = Tunnels::build(scene, object, &["wg-b"], usual);
     let mut rows = by_the_api();
     rows.push(silent());
     site.run(&rows);
@@ -368,7 +292,7 @@ fn an_openvpn_hop() {
         "name": "nl", "type": "openvpn", "config": file,
         "health_check": {"type": "ping", "target": SERVER_V4, "interval_sec": 1, "timeout_sec": 1, "fail": 2, "success": 1},
     });
-    let mut site = Site::build(scene, object, &[], usual);
+    let mut site = Tunnels::build(scene, object, &[], usual);
     site.openvpn = Some(server);
     let mut rows = by_the_api();
     rows.push(silent());

@@ -1,57 +1,22 @@
 //! What each failure policy does when a proxy goes, whatever it goes by: cause × policy × family × protocol, each cell
 //! with the leaked packets that the tap has counted.
-//!
-//! One site has the three policies at once, told apart by what they are asked for; another host is closed to the same
-//! way and keeps it under load throughout, so that the moment of the change is watched as well.
-
-use std::net::SocketAddr;
-use std::time::Duration;
 
 use gateway_tests::scene::{Scene, create};
-use gateway_tests::services::{HTTP, HTTP_OTHER};
 use gateway_tests::socks::{PORT, Proxy, Server};
-use gateway_tests::topology::{other_server, server, wan};
-use gateway_tests::traffic::{Answer, Load, ask, ask_udp};
+use gateway_tests::topology::wan;
+use gateway_tests::traffic::{Answer, ask, ask_udp};
 use gateway_tests::wait::wait_ok;
 use gateway_tests::wireguard::Exit;
 use serde_json::{Value, json};
 
+use crate::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
+use crate::fail_policies::{self, PATIENCE, Site, assert_leaks, carry_out, store_policies, wait_until_gone};
 use crate::paths::path;
 use crate::{FAMILIES, SOON, assert_the_tap_sees};
 
-/// How long a blocked question waits: far longer than a way that works would need.
-const PATIENCE: Duration = Duration::from_millis(500);
+type Row = fail_policies::Row<Struck>;
+
 const NAME: &str = "office";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FailPolicy {
-    Closed,
-    Degraded,
-    Open,
-}
-
-use FailPolicy::{Closed, Degraded, Open};
-
-impl FailPolicy {
-    const ALL: [FailPolicy; 3] = [Closed, Degraded, Open];
-
-    fn name(self) -> &'static str {
-        match self {
-            Closed => "fail-closed",
-            Degraded => "fail-degraded",
-            Open => "fail-open",
-        }
-    }
-
-    /// What its policy matches; both protocols answer there.
-    fn destination(self, ipv6: bool) -> SocketAddr {
-        match self {
-            Closed => (server(ipv6), HTTP).into(),
-            Degraded => (other_server(ipv6), HTTP).into(),
-            Open => (server(ipv6), HTTP_OTHER).into(),
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
@@ -72,16 +37,8 @@ enum Effect {
     WithoutDatagrams,
 }
 
-struct Row {
-    cause: &'static str,
-    effect: Effect,
-    apply: fn(&mut Site),
-    undo: fn(&mut Site),
-}
-
 /// A network with a proxy at the end of the three policies' ways.
-struct Site {
-    load: Option<Load>,
+struct Struck {
     proxy: Proxy,
     scene: Scene,
     /// The proxy that is struck, and how it was made.
@@ -90,8 +47,8 @@ struct Site {
     behind_a_tunnel: bool,
 }
 
-impl Site {
-    fn build(behind_a_tunnel: bool) -> Site {
+impl Struck {
+    fn build(behind_a_tunnel: bool) -> Struck {
         let scene = Scene::start().expect("scene");
         assert_the_tap_sees(&scene, &scene.network.laptop);
         let proxy = Proxy::start(exit_of(&scene, behind_a_tunnel), Server::Dante).expect("proxy");
@@ -103,48 +60,15 @@ impl Site {
             scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
             hops.insert(0, ("vpn", "wg-a"));
         }
-        for (n, fail_policy) in (20u32..).zip(FailPolicy::ALL) {
-            let to = FAMILIES.map(|ipv6| fail_policy.destination(ipv6).to_string()).join(",");
-            let more = json!({"fail_policy": fail_policy.name(), "priority": n});
-            scene.store_policy(&path(fail_policy.name(), ("destination", &to), &hops, more)).expect("policy");
-        }
+        store_policies(&scene, &hops);
         let tv = scene.device(&scene.network.tv).expect("device");
         scene.policy(&path("load", ("device", &tv), &hops, json!({"priority": 1}))).expect("policy");
-        Site { load: None, proxy, scene, id, object, behind_a_tunnel }
+        Struck { proxy, scene, id, object, behind_a_tunnel }
     }
 
     /// Where the proxy stands: what the internet sees while all is well.
     fn exit(&self) -> &Exit {
         exit_of(&self.scene, self.behind_a_tunnel)
-    }
-
-    fn run(mut self, rows: &[Row]) {
-        self.wait_until_well("the start");
-        self.check_that_it_cannot_be_renamed();
-        self.load = Some(Load::start(&self.scene.network.tv).expect("load"));
-        for row in rows {
-            println!("{}: {:?}", row.cause, row.effect);
-            self.scene.network.tap.reset();
-            (row.apply)(&mut self);
-            match row.effect {
-                Effect::Gone => self.wait_until_gone(row.cause),
-                Effect::WithoutDatagrams => self.wait_until_without_datagrams(),
-            }
-            // Nobody has asked what may go out directly: the change itself leaks nothing.
-            self.load.as_ref().expect("load").run_for(60).expect("load");
-            let counts = self.scene.network.tap.counts();
-            assert_eq!(counts.leaked.total(), 0, "{}, while it came: {counts}", row.cause);
-            for protocol in PROTOCOLS {
-                for fail_policy in FailPolicy::ALL {
-                    FAMILIES.iter().for_each(|ipv6| self.check(row, protocol, fail_policy, *ipv6));
-                }
-            }
-            self.scene.network.tap.reset();
-            (row.undo)(&mut self);
-            self.wait_until_well(row.cause);
-        }
-        let sent = self.load.take().expect("load").stop();
-        assert!(sent.v4 > 500 && sent.v6 > 500, "{sent:?}");
     }
 
     /// One cell.
@@ -162,12 +86,8 @@ impl Site {
         let family = if ipv6 { 6 } else { 4 };
         let cell = format!("{} × {} × {protocol:?} × IPv{family}", row.cause, fail_policy.name());
         assert_eq!(answer.seen(), expected, "{cell}: {answer}");
-        let (leaked, other) = match ipv6 {
-            true => (counts.leaked.v6, counts.leaked.v4),
-            false => (counts.leaked.v4, counts.leaked.v6),
-        };
         let direct = expected == Some(wan(ipv6));
-        assert_eq!((leaked > 0, other, counts.missed), (direct, 0, 0), "{cell}: {counts}");
+        assert_leaks(&counts, ipv6, direct, &cell);
     }
 
     fn ask(&self, protocol: Protocol, fail_policy: FailPolicy, ipv6: bool) -> Answer {
@@ -178,38 +98,6 @@ impl Site {
         }
     }
 
-    /// All policies lead through the proxy, with either protocol.
-    fn wait_until_well(&self, after: &str) {
-        for fail_policy in FailPolicy::ALL {
-            for (protocol, ipv6) in PROTOCOLS.into_iter().flat_map(|p| FAMILIES.map(|ipv6| (p, ipv6))) {
-                let what = format!("{} {protocol:?} to be as usual after: {after}", fail_policy.name());
-                wait_ok(SOON, &what, || {
-                    let answer = self.ask(protocol, fail_policy, ipv6);
-                    anyhow::ensure!(answer.seen() == Some(self.exit().address(ipv6)), "{answer}");
-                    Ok(())
-                })
-                .expect("as usual");
-            }
-        }
-    }
-
-    /// The gateway itself says that the policies are where they should be without the proxy.
-    fn wait_until_gone(&self, cause: &str) {
-        let expected = ["blocked", if self.behind_a_tunnel { "degraded" } else { "blocked" }, "fallback"];
-        wait_ok(SOON, &format!("the policies to notice: {cause}"), || {
-            let policies = self.scene.api().get("/routing/policies")?;
-            let status = |name: &str| {
-                let mut all = policies.as_array().into_iter().flatten();
-                all.find(|policy| policy["name"] == name).map(|policy| policy["status"].clone())
-            };
-            let seen = FailPolicy::ALL.map(|policy| status(policy.name()).unwrap_or_default());
-            anyhow::ensure!(seen == expected, "{seen:?}");
-            Ok(())
-        })
-        .expect("noticed");
-        self.carry_out();
-    }
-
     fn wait_until_without_datagrams(&self) {
         wait_ok(SOON, "the proxy to be seen to refuse datagrams", || {
             let object = self.scene.api().get(&self.place())?;
@@ -218,12 +106,7 @@ impl Site {
             Ok(())
         })
         .expect("noticed");
-        self.carry_out();
-    }
-
-    /// What the gateway knows is in the kernel.
-    fn carry_out(&self) {
-        self.scene.api().act("/enforce/reconcile").expect("reconciled");
+        carry_out(&self.scene);
     }
 
     fn place(&self) -> String {
@@ -274,6 +157,43 @@ impl Site {
     }
 }
 
+impl Site for Struck {
+    type Effect = Effect;
+
+    fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    fn wait_until_well(&self, after: &str) {
+        for fail_policy in FailPolicy::ALL {
+            for (protocol, ipv6) in PROTOCOLS.into_iter().flat_map(|p| FAMILIES.map(|ipv6| (p, ipv6))) {
+                let what = format!("{} {protocol:?} to be as usual after: {after}", fail_policy.name());
+                wait_ok(SOON, &what, || {
+                    let answer = self.ask(protocol, fail_policy, ipv6);
+                    anyhow::ensure!(answer.seen() == Some(self.exit().address(ipv6)), "{answer}");
+                    Ok(())
+                })
+                .expect("as usual");
+            }
+        }
+    }
+
+    fn wait_until_noticed(&self, row: &Row) {
+        match row.effect {
+            Effect::Gone => wait_until_gone(&self.scene, self.behind_a_tunnel, row.cause),
+            Effect::WithoutDatagrams => self.wait_until_without_datagrams(),
+        }
+    }
+
+    fn check_cells(&self, row: &Row) {
+        for protocol in PROTOCOLS {
+            for fail_policy in FailPolicy::ALL {
+                FAMILIES.iter().for_each(|ipv6| self.check(row, protocol, fail_policy, *ipv6));
+            }
+        }
+    }
+}
+
 fn exit_of(scene: &Scene, behind_a_tunnel: bool) -> &Exit {
     if behind_a_tunnel { &scene.network.exit_b } else { &scene.network.exit_a }
 }
@@ -286,7 +206,7 @@ fn rows() -> Vec<Row> {
             apply: |site| site.set("enabled", json!(false)),
             undo: |site| site.set("enabled", json!(true)),
         },
-        Row { cause: "deleted", effect: Effect::Gone, apply: Site::delete, undo: Site::create_again },
+        Row { cause: "deleted", effect: Effect::Gone, apply: Struck::delete, undo: Struck::create_again },
         Row {
             cause: "proxy killed",
             effect: Effect::Gone,
@@ -296,7 +216,7 @@ fn rows() -> Vec<Row> {
         Row {
             cause: "proxy silent",
             effect: Effect::Gone,
-            apply: Site::silence,
+            apply: Struck::silence,
             undo: |site| site.exit().namespace.nft("delete table inet deaf\n").expect("hears"),
         },
         Row {
@@ -308,12 +228,19 @@ fn rows() -> Vec<Row> {
     ]
 }
 
+fn run(behind_a_tunnel: bool) {
+    let site = Struck::build(behind_a_tunnel);
+    site.wait_until_well("the start");
+    site.check_that_it_cannot_be_renamed();
+    site.run(&rows());
+}
+
 #[test]
 fn a_proxy_hop() {
-    Site::build(false).run(&rows());
+    run(false);
 }
 
 #[test]
 fn a_proxy_behind_a_tunnel() {
-    Site::build(true).run(&rows());
+    run(true);
 }

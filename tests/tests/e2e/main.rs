@@ -10,6 +10,7 @@ mod exceptions;
 mod fail_closed;
 mod fail_matrix;
 mod fail_matrix_proxies;
+mod fail_policies;
 mod health;
 mod openvpn;
 mod paths;

@@ -17,7 +17,7 @@ use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{Cidr, check_name, check_slug, is_host_name, text_enum};
+use crate::text::{Cidr, check_name, check_slug, is_host_name, named_endpoint, text_enum};
 
 text_enum! {
     #[derive(Default)]
@@ -162,8 +162,7 @@ impl BridgeSource {
 impl Transport {
     /// `host:port` if its address is a name, which has to be resolved.
     pub fn endpoint_name(&self) -> Option<String> {
-        let literal = self.address.parse::<std::net::IpAddr>().is_ok();
-        (!literal).then(|| format!("{}:{}", self.address, self.port))
+        named_endpoint(&self.address, self.port)
     }
 }
 

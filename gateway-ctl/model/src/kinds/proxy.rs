@@ -10,7 +10,7 @@ use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::secret::Secret;
 use crate::state::State;
-use crate::text::{check_free_text, check_slug, is_host_name, text_enum};
+use crate::text::{check_free_text, check_slug, is_host_name, named_endpoint, text_enum};
 
 text_enum! {
     #[derive(Default)]
@@ -141,8 +141,7 @@ pub struct ProxyLive {
 impl Proxy {
     /// `host:port` if its address is a name, which has to be resolved.
     pub fn endpoint_name(&self) -> Option<String> {
-        let literal = self.address.parse::<std::net::IpAddr>().is_ok();
-        (!literal).then(|| format!("{}:{}", self.address, self.port))
+        named_endpoint(&self.address, self.port)
     }
 }
 

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use gateway_tests::scene::{Scene, policy};
-use gateway_tests::topology::{Host, server, wan};
+use gateway_tests::tap::Counts;
+use gateway_tests::topology::{Host, Topology, server, wan};
 use gateway_tests::traffic::{Load, ask_server};
 use gateway_tests::udp_over_tcp::FarEnd;
 use gateway_tests::wait::{wait_for, wait_ok};
@@ -246,17 +247,10 @@ impl Walk {
             ensure!(seen == Some(exit.address(false)), "seen as {seen:?}");
             Ok(())
         })?;
-        self.scene.network.settle()?;
-        self.scene.network.tap.reset();
-        for ipv6 in [false, true] {
-            let seen = self.console.run(&fetch(&self.scene.network.laptop, ipv6))?;
-            let exit = &self.scene.network.exit_a;
-            self.console.claim("over the bridge the laptop is seen as (exit A)", exit.address(ipv6), seen);
-        }
+        let counts =
+            self.fetch_as("over the bridge the laptop is seen as (exit A)", |network| &network.exit_a)?;
         let status = self.console.call(&self.curl("GET", "/bridges/status", None))?;
         self.console.claim("the bridge is", "up", text(&status[0]["status"]));
-        self.scene.network.settle()?;
-        let counts = self.scene.network.tap.counts();
         self.console
             .say(format!("on the uplink: {} packets of the tunnel, all of TCP", counts.tunnel.total()));
         self.console.claim("packets of UDP on the uplink", 0, counts.udp);
@@ -344,6 +338,18 @@ impl Walk {
             load.wait_for_answer_to(self.scene.network.exit_a.address(ipv6), SOON)?;
         }
         Ok(load)
+    }
+
+    /// The laptop asks in both families and is seen as this exit; what was on the uplink meanwhile.
+    fn fetch_as(&mut self, claim: &str, exit: fn(&Topology) -> &Exit) -> Result<Counts> {
+        self.scene.network.settle()?;
+        self.scene.network.tap.reset();
+        for ipv6 in [false, true] {
+            let seen = self.console.run(&fetch(&self.scene.network.laptop, ipv6))?;
+            self.console.claim(claim, exit(&self.scene.network).address(ipv6), seen);
+        }
+        self.scene.network.settle()?;
+        Ok(self.scene.network.tap.counts())
     }
 
     fn claim_no_leak(&mut self) -> Result<()> {

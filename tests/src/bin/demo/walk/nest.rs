@@ -5,7 +5,7 @@ use gateway_tests::scene::policy;
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use super::{SOON, Walk, fetch};
+use super::{SOON, Walk};
 
 impl Walk {
     pub(super) fn nest(&mut self) -> Result<()> {
@@ -21,15 +21,7 @@ impl Walk {
             anyhow::ensure!(seen.trim() == b.to_string(), "{seen}");
             Ok(())
         })?;
-        self.scene.network.settle()?;
-        self.scene.network.tap.reset();
-        for ipv6 in [false, true] {
-            let seen = self.console.run(&fetch(&self.scene.network.laptop, ipv6))?;
-            let exit = &self.scene.network.exit_b;
-            self.console.claim("laptop is seen as (exit B)", exit.address(ipv6), seen);
-        }
-        self.scene.network.settle()?;
-        let counts = self.scene.network.tap.counts();
+        let counts = self.fetch_as("laptop is seen as (exit B)", |network| &network.exit_b)?;
         let heard: Vec<String> = counts.endpoints.keys().map(ToString::to_string).collect();
         self.console.claim("whom the uplink sees the gateway talk to (exit A only)", a, heard.join(", "));
         self.claim_no_leak()
