@@ -5,7 +5,7 @@
 use std::fmt;
 
 use gateway_ctl::store::{CommitError, Pending, SafeError};
-use gateway_model::{EditError, Problems};
+use gateway_model::{Attempt, EditError, Problems};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -293,12 +293,14 @@ impl From<EditError> for ApiError {
                     .detail("policies", ids)
                     .detail("reason", reason)
             }
-            EditError::InUse { resource_type, id, references } => {
-                let message = if references.firm == 0 {
+            EditError::InUse { resource_type, id, attempt, references } => {
+                let message = if attempt == Attempt::Delete && references.firm == 0 {
                     "Policies send traffic through it; with force=true it goes all the same, and they block or fall \
                      back as their failure policy says."
                 } else if references.only_applied {
                     "The applied policies still refer to it; apply the stored ones first."
+                } else if attempt == Attempt::Rename {
+                    "Other objects refer to it by its name, which it keeps as long as they do."
                 } else {
                     "Other objects refer to it."
                 };

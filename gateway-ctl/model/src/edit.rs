@@ -26,6 +26,13 @@ pub struct Deleted {
 }
 
 /// Why an edit was refused. Carries what the error bodies of the API show.
+/// What references can forbid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    Delete,
+    Rename,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
     /// 422 `validation_failed` (or `unknown_reference`, when all problems are of that kind).
@@ -42,7 +49,7 @@ pub enum EditError {
     PolicyConflict { policies: Vec<Id>, reason: String },
     /// 409 `in_use`.
     #[error("the {resource_type} {id} is in use by {} other object(s)", references.total)]
-    InUse { resource_type: &'static str, id: Id, references: Box<References> },
+    InUse { resource_type: &'static str, id: Id, attempt: Attempt, references: Box<References> },
     /// 409 `invalid_state`: a built-in object cannot be changed like this.
     #[error("{message}")]
     Protected { resource_type: &'static str, id: Id, message: String },

@@ -31,7 +31,7 @@ pub mod text;
 pub mod upstream;
 pub mod wgconf;
 
-pub use edit::{Deleted, EditError, Written};
+pub use edit::{Attempt, Deleted, EditError, Written};
 pub use id::{Id, IfName, MacAddr, Revision};
 pub use kinds::{Device, DeviceGroup, RoutingPolicy, TrustClass, Tunnel};
 pub use problem::{Problem, Problems, Warning};

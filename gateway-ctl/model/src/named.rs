@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::edit::EditError;
+use crate::edit::{Attempt, EditError};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::Resource;
@@ -69,7 +69,7 @@ pub(crate) fn keep_name<R: Resource>(
     }
     if state.is_referred_as::<R>(name) {
         let references = Box::new(state.references_of(before));
-        return Err(EditError::InUse { resource_type: R::NOUN, id, references });
+        return Err(EditError::InUse { resource_type: R::NOUN, id, attempt: Attempt::Rename, references });
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::edit::EditError;
+use crate::edit::{Attempt, EditError};
 use crate::id::{Id, MacAddr, Revision};
 use crate::kinds::{AlertRule, DhcpReservation, FederationRole, Node, ThreatFeed};
 use crate::kinds::{ApiKey, User};
@@ -272,7 +272,8 @@ impl State {
         row.admit_delete(self)?;
         let references = self.references_of(row.as_ref());
         if references.firm > 0 || (references.loose > 0 && !force) {
-            return Err(EditError::InUse { resource_type: R::NOUN, id, references: Box::new(references) });
+            let (attempt, references) = (Attempt::Delete, Box::new(references));
+            return Err(EditError::InUse { resource_type: R::NOUN, id, attempt, references });
         }
         if let Some(kept) = row.retired(self) {
             self.put(kept)?;

@@ -468,3 +468,21 @@ async fn the_password_of_a_proxy_is_kept_and_never_shown() {
         assert!(!client.get(path).await.text.contains("hunter2"), "{path} shows the password");
     }
 }
+
+#[tokio::test]
+async fn a_name_in_use_is_kept_and_force_is_offered_to_a_deletion_only() {
+    let client = Client::new();
+    let proxy = client.create("/proxies", examples::proxy(1)).await;
+    let mut policy = examples::policy(1);
+    policy["hops"] = json!([{"type": "proxy", "target": "proxy-1"}]);
+    client.create("/routing/policies", policy).await;
+    let item = format!("/proxies/{}", id(&proxy));
+    let deleted = client.delete(&item).await;
+    deleted.error(409, "in_use");
+    assert!(deleted.text.contains("force=true"), "{}", deleted.text);
+    let mut renamed = client.get(&item).await.data();
+    renamed["name"] = json!("other");
+    let refused = client.put(&item, renamed).await;
+    refused.error(409, "in_use");
+    assert!(refused.text.contains("by its name") && !refused.text.contains("force"), "{}", refused.text);
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Applied, State};
-use crate::edit::EditError;
+use crate::edit::{Attempt, EditError};
 use crate::id::Id;
 use crate::problem::Warning;
 use crate::registry::decode_input;
@@ -88,7 +88,8 @@ impl State {
         row.admit_delete(self)?;
         let references = self.references_of(row.as_ref());
         if references.firm > 0 || (references.loose > 0 && !force) {
-            return Err(EditError::InUse { resource_type: R::NOUN, id, references: Box::new(references) });
+            let (attempt, references) = (Attempt::Delete, Box::new(references));
+            return Err(EditError::InUse { resource_type: R::NOUN, id, attempt, references });
         }
         row.release(self)?;
         let (slot, revision) = (row.meta().slot, self.revision);
