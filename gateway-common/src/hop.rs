@@ -5,8 +5,9 @@ use crate::wire::{Address, CHOICE_SLOTS, Choice, Sticky};
 /// Uplinks have the numbers before, tunnels those from here on.
 pub const FIRST_TUNNEL: u8 = 16;
 
-/// Chooses a leg; a flow keeps what it has if that is offered still, or kept for such flows. `turn` is taken only when a new flow draws one; `hash` stands for the source (and
-/// destination) of sticky policies; `previous` is the leg of a flow that is judged anew.
+/// Chooses a leg; a flow keeps what it has if that is offered still, or kept for such flows. `turn` is taken only when a
+/// new flow draws one; `hash` stands for the source (and destination) of sticky policies; `previous` is the leg of a flow
+/// that is judged anew.
 #[inline(always)]
 pub fn choose(
     choice: &Choice,
