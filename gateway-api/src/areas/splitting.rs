@@ -1,5 +1,6 @@
 //! Splitting of one policy's new flows over several tunnels.
 
+mod cover;
 mod pools;
 
 use gateway_core::compile::DRAIN;
@@ -17,7 +18,6 @@ use crate::error::{ApiError, Code};
 use crate::gateway::{Open, blocking};
 use crate::reply::With;
 use crate::request::Req;
-use crate::table::Method::Get;
 use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 pub fn rows(t: &mut Table) {
@@ -51,7 +51,9 @@ pub fn rows(t: &mut Table) {
         Code::ApplyInProgress,
         Code::ApplyFailed,
     ]);
-    t.unsupported("cover traffic, which this version does not have", &[(Get, "/splitting/cover/stats")]);
+    t.view("/splitting/cover/stats", "get_cover_stats", cover::stats)
+        .summary("Cover traffic: what was sent for nobody, and among how much")
+        .doc("It is set by the key splitting.cover of /settings, and off as long as nothing is.");
 }
 
 /// What is known of the endpoints: the sum over the pools they are for.

@@ -15,6 +15,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::SystemTime;
 
+use gateway_model::settings::groups::CoverSettings;
 use ipnet::IpNet;
 
 pub use gateway_model::wgconf::Key;
@@ -78,6 +79,21 @@ pub struct PeerStatus {
     pub rx_bytes: u64,
     /// Outer bytes sent.
     pub tx_bytes: u64,
+}
+
+/// The cover traffic of a userspace device. Counts grow while cover is on; bytes are those of the datagrams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CoverStatus {
+    /// There is a peer that cover can go to.
+    pub session: bool,
+    /// Sent for somebody.
+    pub normal_packets: u64,
+    pub normal_bytes: u64,
+    /// Sent as cover.
+    pub padding_packets: u64,
+    pub padding_bytes: u64,
+    /// Packets of cover that the budget held back.
+    pub throttled: u64,
 }
 
 /// Packets of a userspace device that went nowhere, by reason.
@@ -200,6 +216,22 @@ impl WireGuard {
                 userspace.nudge(name).await;
                 Ok(())
             }
+        }
+    }
+
+    /// Has the devices of this process, present and to come, send cover traffic as these settings say. The kernel's
+    /// WireGuard cannot.
+    pub async fn set_cover(&self, settings: &CoverSettings) {
+        if let Inner::Userspace(userspace) = &self.inner {
+            userspace.set_cover(settings).await;
+        }
+    }
+
+    /// `None` if there is no such device, or the kernel has it.
+    pub async fn cover(&self, name: &str) -> Option<CoverStatus> {
+        match &self.inner {
+            Inner::Kernel(_) => None,
+            Inner::Userspace(userspace) => userspace.cover(name).await,
         }
     }
 

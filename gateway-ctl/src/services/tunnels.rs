@@ -1,6 +1,7 @@
 //! Watches the tunnels: by their handshakes it tells which of them can be used, resolves the names of
 //! their endpoints, and makes a tunnel that has been silent for too long anew.
 
+mod cover;
 mod health;
 mod openvpn;
 mod probe;
@@ -17,6 +18,7 @@ use gateway_core::compile::{bridge_refusal, tunnel_interface};
 use gateway_core::facts::{Facts, TunnelFact};
 use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
+use gateway_model::settings::groups::CoverSettings;
 use gateway_model::{Id, State, Tunnel};
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -27,6 +29,7 @@ use crate::effects::wireguard::{DeviceStatus, WireGuard};
 use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
 
+pub use cover::Cover;
 pub use health::Judgement;
 
 /// Tunnels as last looked at.
@@ -34,6 +37,8 @@ pub use health::Judgement;
 pub struct Seen {
     pub tunnels: BTreeMap<Id, TunnelLive>,
     pub peers: BTreeMap<(Id, [u8; 32]), PeerLive>,
+    /// Of WireGuard tunnels.
+    pub cover: BTreeMap<Id, Cover>,
     facts: BTreeMap<String, TunnelFact>,
     endpoints: BTreeMap<String, std::net::SocketAddr>,
 }
@@ -107,6 +112,7 @@ impl Tunnels {
                 () = self.seen.closed() => return,
             }
             let state = self.store.current();
+            self.engine.set_cover(&state.group::<CoverSettings>()).await;
             self.follow_the_uplink(&state, &handle).await;
             let seen = self.look(&state, &handle).await;
             let before = self.seen.borrow().clone();
@@ -149,6 +155,7 @@ impl Tunnels {
                     None
                 }
             };
+            seen.cover.insert(id, Cover::of(&self.engine, &tunnel_interface(tunnel)).await);
             let itself = health::judge(tunnel, status.as_ref(), SystemTime::now());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
             let judgement = self.probes.judge(tunnel, addresses, itself, boot);

@@ -13,6 +13,7 @@ mod objects;
 mod security;
 mod settings;
 mod snapshots;
+mod splitting;
 mod table;
 mod views;
 

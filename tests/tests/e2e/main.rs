@@ -4,6 +4,7 @@
 //! `GATEWAYD_BIN`.
 
 mod bridges;
+mod cover;
 mod crowd;
 mod drift;
 mod exceptions;

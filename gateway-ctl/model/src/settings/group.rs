@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::groups::{
-    AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings, DeadmanSettings,
-    DhcpConfig, DnsRotation, PrivacyMode,
+    AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings, CoverSettings,
+    DeadmanSettings, DhcpConfig, DnsRotation, PrivacyMode,
 };
 use crate::decode;
 use crate::edit::EditError;
@@ -49,6 +49,7 @@ pub const GROUPS: &[GroupKind] = &[
     GroupKind::of::<BackupConfig>(),
     GroupKind::of::<BluetoothFailover>(),
     GroupKind::of::<BluetoothSettings>(),
+    GroupKind::of::<CoverSettings>(),
     GroupKind::of::<DeadmanSettings>(),
     GroupKind::of::<DhcpConfig>(),
     GroupKind::of::<DnsRotation>(),

@@ -1,9 +1,10 @@
 //! The userspace engine: boringtun's protocol machines between a TUN device and two UDP sockets.
 //!
-//! Each device has four tasks: TUN to UDP, UDP to TUN per address family, and the clock. They share a table of
-//! peers that is replaced as a whole, so a change never stops them; only another port or MTU restarts them.
+//! Each device has five tasks: TUN to UDP, UDP to TUN per address family, the clock, and cover traffic. They share a
+//! table of peers that is replaced as a whole, so a change never stops them; only another port or MTU restarts them.
 //! Nothing here is persistent: the TUN device goes when its last descriptor does.
 
+mod cover;
 mod outbox;
 mod peer;
 mod receive;
@@ -18,14 +19,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use gateway_model::settings::groups::CoverSettings;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tun_rs::{AsyncDevice, DeviceBuilder};
 
+use self::cover::Cover;
 use self::sockets::Sockets;
 use self::table::Table;
-use super::{DeviceConfig, DeviceStatus, Drops, Engine, Error};
+use super::{CoverStatus, DeviceConfig, DeviceStatus, Drops, Engine, Error};
 
 /// How long a removed link may take to vanish.
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
@@ -39,6 +42,8 @@ const MAX_DATAGRAM: usize = 65535;
 #[derive(Debug, Default)]
 pub(super) struct Userspace {
     devices: Mutex<BTreeMap<String, Device>>,
+    /// For devices to come; taken after the devices.
+    cover: Mutex<CoverSettings>,
 }
 
 struct Device {
@@ -55,6 +60,7 @@ struct Shared {
     tun: AsyncDevice,
     table: ArcSwap<Table>,
     drops: Counters,
+    cover: Cover,
 }
 
 /// Packets that went nowhere, by reason.
@@ -78,7 +84,7 @@ impl Userspace {
         match devices.get_mut(&config.name) {
             Some(device) => device.change(config).await,
             None => {
-                let device = Device::create(config).await?;
+                let device = Device::create(config, self.cover.lock().await.clone()).await?;
                 devices.insert(config.name.clone(), device);
                 Ok(())
             }
@@ -104,6 +110,20 @@ impl Userspace {
         }
     }
 
+    pub(super) async fn set_cover(&self, settings: &CoverSettings) {
+        let devices = self.living().await;
+        let mut known = self.cover.lock().await;
+        if *known != *settings {
+            known.clone_from(settings);
+            devices.values().for_each(|device| device.shared.cover.set(settings));
+        }
+    }
+
+    pub(super) async fn cover(&self, name: &str) -> Option<CoverStatus> {
+        let devices = self.living().await;
+        devices.get(name).map(|device| device.shared.cover.status(device.shared.table.load().peers()))
+    }
+
     pub(super) async fn drops(&self, name: &str) -> Option<Drops> {
         self.living().await.get(name).map(|device| device.shared.drops.read())
     }
@@ -127,7 +147,7 @@ impl Userspace {
 }
 
 impl Device {
-    async fn create(config: &DeviceConfig) -> Result<Self, Error> {
+    async fn create(config: &DeviceConfig, cover: CoverSettings) -> Result<Self, Error> {
         let name = &config.name;
         if link_exists(name) {
             return Err(Error::NameTaken(name.clone()));
@@ -146,8 +166,8 @@ impl Device {
             .build_async()
             .map_err(failed)?;
         silence_ipv6_autoconfiguration(name);
-        let shared =
-            Arc::new(Shared { tun, table: ArcSwap::from_pointee(table), drops: Counters::default() });
+        let (table, drops) = (ArcSwap::from_pointee(table), Counters::default());
+        let shared = Arc::new(Shared { tun, table, drops, cover: Cover::new(cover) });
         let tasks = run(&shared, &sockets, config.mtu);
         Ok(Self { config: config.clone(), shared, sockets, tasks, running_mtu: config.mtu })
     }
@@ -231,6 +251,7 @@ fn run(shared: &Arc<Shared>, sockets: &Arc<Sockets>, mtu: u16) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(transmit::packets(Arc::clone(shared), Arc::clone(sockets), mtu));
     tasks.spawn(transmit::timers(Arc::clone(shared), Arc::clone(sockets)));
+    tasks.spawn(cover::packets(Arc::clone(shared), Arc::clone(sockets)));
     for family in sockets.families() {
         tasks.spawn(receive::datagrams(Arc::clone(shared), Arc::clone(sockets), family));
     }

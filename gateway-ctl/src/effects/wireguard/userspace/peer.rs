@@ -10,8 +10,11 @@ use boringtun::x25519::PublicKey;
 use tokio::time::Instant;
 
 use super::super::{PeerConfig, PeerStatus};
+use super::cover::Meter;
 use super::table::Identity;
 
+/// Cover goes to a peer that was heard so recently; see the module `cover`.
+const HEARD: Duration = Duration::from_secs(4);
 /// More than boringtun queues while there is no session.
 const MAX_QUEUED: usize = 300;
 /// Where a handshake message carries the sender's index.
@@ -20,6 +23,8 @@ const SENDER_INDEX: std::ops::Range<usize> = 4..8;
 pub(super) struct Peer {
     public_key: [u8; 32],
     index: u32,
+    /// For cover traffic.
+    pub(super) meter: Meter,
     state: Mutex<State>,
 }
 
@@ -29,6 +34,8 @@ struct State {
     keepalive: Option<Duration>,
     /// When anything authentic passed, either way; `None` makes a keepalive due at once.
     last_traffic: Option<Instant>,
+    /// When anything authentic came in.
+    last_heard: Option<Instant>,
     last_handshake: Option<SystemTime>,
     /// The session we answered to; it counts as a handshake when the peer uses it.
     unconfirmed: Option<u32>,
@@ -67,6 +74,7 @@ impl Peer {
             endpoint: config.endpoint.map(canonical),
             keepalive: interval(config),
             last_traffic: None,
+            last_heard: None,
             last_handshake: None,
             unconfirmed: None,
             restart: false,
@@ -74,7 +82,7 @@ impl Peer {
             rx_bytes: 0,
             tx_bytes: 0,
         };
-        Self { public_key: config.public_key, index, state: Mutex::new(state) }
+        Self { public_key: config.public_key, index, meter: Meter::default(), state: Mutex::new(state) }
     }
 
     pub(super) fn index(&self) -> u32 {
@@ -132,6 +140,24 @@ impl Peer {
         Ok(Some((len, endpoint)))
     }
 
+    /// Like [`Peer::encapsulate`], for cover. `None`: the peer was not heard just now, or there is no session; neither is
+    /// changed by this, and nothing waits.
+    pub(super) fn cover(&self, now: Instant, packet: &[u8], out: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        let mut state = self.lock();
+        let endpoint = state.endpoint?;
+        let heard = state.last_heard.is_some_and(|at| now.saturating_duration_since(at) < HEARD);
+        if !heard || !state.has_session() {
+            return None;
+        }
+        let len = written(state.tunn.encapsulate(packet, out))?;
+        state.sent(now, len);
+        Some((len, endpoint))
+    }
+
+    pub(super) fn has_session(&self) -> bool {
+        self.lock().has_session()
+    }
+
     /// Takes a datagram that the handshake gate let pass. `reply` sends what must go back at once.
     pub(super) fn receive(
         &self,
@@ -167,6 +193,7 @@ impl Peer {
         };
         state.endpoint = Some(from);
         state.last_traffic = Some(now);
+        state.last_heard = Some(now);
         state.rx_bytes += datagram.len() as u64;
         if state.completes_handshake(kind) {
             state.last_handshake = Some(SystemTime::now());

@@ -108,7 +108,11 @@ impl Receiver<'_> {
         };
         slot.resize(VIRTIO_NET_HDR_LEN + datagram.len().max(MIN_ROOM), 0);
         let out = &mut slot[VIRTIO_NET_HDR_LEN..];
-        match peer.receive(self.now, from, kind, datagram, out, |reply, to| self.reply(reply, to)) {
+        let received = peer.receive(self.now, from, kind, datagram, out, |reply, to| self.reply(reply, to));
+        if received != Received::Rejected && kind != Kind::Cookie {
+            self.shared.cover.received(peer, matches!(received, Received::Packet { .. }));
+        }
+        match received {
             Received::Packet { len, source } => {
                 let allowed = self.table.by_address(source).is_some_and(|owner| Arc::ptr_eq(owner, peer));
                 if !allowed {

@@ -70,7 +70,10 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
             packet[*size..padded].fill(0);
             let room = outbox.room(&shared, &sockets, padded + OVERHEAD).await;
             match peer.encapsulate(now, &packet[..padded], room) {
-                Ok(Some((len, to))) => outbox.add(&shared, &sockets, len, to).await,
+                Ok(Some((len, to))) => {
+                    shared.cover.sent(peer, padded);
+                    outbox.add(&shared, &sockets, len, to).await;
+                }
                 Ok(None) => {}
                 Err(NoEndpoint) => count(&shared.drops.no_peer),
             }

@@ -230,3 +230,53 @@ fn an_ipv4_endpoint_in_ipv6_clothes_is_undressed() {
     let mapped: SocketAddr = "[::ffff:192.0.2.7]:5".parse().expect("an address");
     assert_eq!(canonical(mapped), "192.0.2.7:5".parse().expect("an address"));
 }
+
+/// Time on a tokio runtime that stands still until it is moved.
+async fn later(seconds: u64) {
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+}
+
+fn cover(side: &Side, len: usize) -> Option<Vec<u8>> {
+    let mut out = vec![0; 2048];
+    let mut packet = vec![0; len];
+    packet[0] = 0x40;
+    packet[2..4].copy_from_slice(&u16::try_from(len).expect("short").to_be_bytes());
+    let (len, _) = side.peer().cover(Instant::now(), &packet, &mut out)?;
+    Some(out[..len].to_vec())
+}
+
+#[test]
+fn cover_neither_begins_a_handshake_nor_waits_for_one() {
+    let (a, b) = pair(None);
+    assert_eq!(cover(&a, 64), None);
+    let arrived = shake(&a, &b);
+    let packets = arrived.iter().filter(|step| matches!(step.received, Received::Packet { .. })).count();
+    assert_eq!(packets, 1, "only the packet that began the handshake had waited");
+}
+
+#[tokio::test(start_paused = true)]
+async fn cover_needs_a_peer_that_was_heard_just_now() {
+    let (a, b) = pair(None);
+    shake(&a, &b);
+    assert!(cover(&a, 64).is_some());
+    later(5).await;
+    assert_eq!(cover(&a, 64), None);
+    let answer = b.send(&PACKET).expect("a session");
+    assert!(matches!(a.receive(&answer, b.address).received, Received::Packet { .. }));
+    assert!(cover(&a, 64).is_some());
+}
+
+#[test]
+fn cover_is_as_long_as_its_model_and_ends_at_the_check_of_sources() {
+    let (a, b) = pair(None);
+    shake(&a, &b);
+    for len in [32, 64, 1424] {
+        let model = a.send(&[PACKET.to_vec(), vec![0; len - PACKET.len()]].concat()).expect("a session");
+        let datagram = cover(&a, len).expect("a session");
+        assert_eq!(datagram.len(), model.len());
+        let received = b.receive(&datagram, a.address).received;
+        let Received::Packet { len: inner, source } = received else { panic!("{received:?}") };
+        assert_eq!((inner, source), (len, std::net::Ipv4Addr::UNSPECIFIED.into()));
+        assert!(b.table.by_address(source).is_none(), "the source belongs to nobody");
+    }
+}

@@ -1,0 +1,131 @@
+//! What the cover traffic did.
+
+use gateway_ctl::services::tunnels::Cover;
+use gateway_model::Tunnel;
+use gateway_model::kinds::tunnel::TunnelType;
+use gateway_model::settings::groups::{CoverMachine, CoverSettings};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::pools::percent;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::request::Req;
+
+/// Packets for nobody among those for somebody. Counts grow while cover is on and begin anew with the tunnel's device;
+/// bytes are those of WireGuard's datagrams.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CoverStats")]
+pub struct Stats {
+    enabled: bool,
+    engine: &'static str,
+    /// What says when cover is sent.
+    machines: Vec<CoverMachine>,
+    /// `upstream`: only packets towards the far end have company.
+    direction: &'static str,
+    /// This end sends cover and the far end drops it. It sends none of its own, so what comes in is seen as it is.
+    one_sided: bool,
+    padding_packets: u64,
+    padding_bytes: u64,
+    /// Sent for somebody.
+    normal_packets: u64,
+    normal_bytes: u64,
+    /// Cover for a hundred bytes for somebody; null while there are none.
+    overhead_pct: Option<f64>,
+    budget_pct: u64,
+    /// Packets of cover that came later than meant, as the budget had no room.
+    throttled: u64,
+    /// Always 0: no machine of this version holds packets back.
+    blocked_ms: u64,
+    per_tunnel: Vec<OfTunnel>,
+}
+
+/// The cover of a tunnel.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CoverOfTunnel")]
+struct OfTunnel {
+    tunnel: String,
+    id: String,
+    state: CoverState,
+    /// What the state comes from; empty where it says all.
+    note: &'static str,
+    padding_packets: u64,
+    padding_bytes: u64,
+    normal_packets: u64,
+    normal_bytes: u64,
+    overhead_pct: Option<f64>,
+    throttled: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum CoverState {
+    /// It could have cover.
+    Off,
+    /// Cover goes among its packets.
+    Active,
+    /// Cover is on, and there is nothing to go among.
+    Waiting,
+    /// Whatever the settings say, it has none.
+    NotSupported,
+}
+
+pub async fn stats(cx: Cx, _: Req<()>) -> Result<Stats, ApiError> {
+    let open = cx.open()?;
+    let (state, seen) = (open.store.current(), open.enforcement.tunnels());
+    let CoverSettings { enabled, budget_pct, machines } = state.group();
+    let of = |tunnel: &Tunnel| OfTunnel::new(tunnel, enabled, seen.cover.get(&tunnel.meta.id));
+    let per_tunnel: Vec<OfTunnel> = state.tunnels.iter().map(of).collect();
+    let sum = |count: fn(&OfTunnel) -> u64| per_tunnel.iter().map(count).sum();
+    let (padding_bytes, normal_bytes) = (sum(|of| of.padding_bytes), sum(|of| of.normal_bytes));
+    Ok(Stats {
+        enabled,
+        engine: "maybenot",
+        machines,
+        direction: "upstream",
+        one_sided: true,
+        padding_packets: sum(|of| of.padding_packets),
+        padding_bytes,
+        normal_packets: sum(|of| of.normal_packets),
+        normal_bytes,
+        overhead_pct: percent(padding_bytes, normal_bytes),
+        budget_pct,
+        throttled: sum(|of| of.throttled),
+        blocked_ms: 0,
+        per_tunnel,
+    })
+}
+
+impl OfTunnel {
+    fn new(tunnel: &Tunnel, enabled: bool, cover: Option<&Cover>) -> Self {
+        let counts = cover.and_then(Cover::status).unwrap_or_default();
+        let (state, note) = match (tunnel.r#type, cover) {
+            (TunnelType::Openvpn, _) => {
+                (CoverState::NotSupported, "OpenVPN runs in a process of its own, which sends no cover.")
+            }
+            (_, Some(Cover::OfTheKernel)) => {
+                (CoverState::NotSupported, "The kernel's WireGuard carries this tunnel and sends no cover.")
+            }
+            _ if !enabled => (CoverState::Off, ""),
+            (_, Some(Cover::Here(status))) if status.session && status.normal_packets > 0 => {
+                (CoverState::Active, "")
+            }
+            (_, Some(Cover::Here(status))) if status.session => {
+                (CoverState::Waiting, "Nothing was sent yet that cover could look like.")
+            }
+            _ => (CoverState::Waiting, "The tunnel has no session with its far end."),
+        };
+        Self {
+            tunnel: tunnel.name.clone(),
+            id: tunnel.meta.id.to_string(),
+            state,
+            note,
+            padding_packets: counts.padding_packets,
+            padding_bytes: counts.padding_bytes,
+            normal_packets: counts.normal_packets,
+            normal_bytes: counts.normal_bytes,
+            overhead_pct: percent(counts.padding_bytes, counts.normal_bytes),
+            throttled: counts.throttled,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Cover traffic as the settings want it, and as it is.
+
+use crate::effects::wireguard::{CoverStatus, Engine, WireGuard};
+
+/// Cover traffic of a WireGuard tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// The kernel's engine, which has none.
+    OfTheKernel,
+    /// The tunnel has no device.
+    NoDevice,
+    Here(CoverStatus),
+}
+
+impl Cover {
+    pub(super) async fn of(engine: &WireGuard, interface: &str) -> Cover {
+        if engine.engine() == Engine::Kernel {
+            return Cover::OfTheKernel;
+        }
+        engine.cover(interface).await.map_or(Cover::NoDevice, Cover::Here)
+    }
+
+    pub fn status(&self) -> Option<CoverStatus> {
+        match self {
+            Cover::Here(status) => Some(*status),
+            Cover::OfTheKernel | Cover::NoDevice => None,
+        }
+    }
+}
