@@ -28,11 +28,11 @@ impl Clients for Everyone {
     }
 }
 
-struct List(HashSet<Name, rapidhash::fast::RandomState>, Because);
+struct List(HashSet<Box<[u8]>, rapidhash::fast::RandomState>, Because);
 
 impl List {
     fn look(&self, name: NameRef<'_>) -> Decision {
-        match name.suffixes().any(|name| self.0.contains(&name.to_owned())) {
+        match name.suffixes().any(|name| self.0.contains(name.wire())) {
             true => Decision { action: Action::Block, because: Some(self.1.clone()) },
             false => Decision::PASS,
         }
@@ -90,7 +90,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let address: SocketAddr = address.parse()?;
     let names = std::fs::read_to_string(list)?;
-    let names = names.lines().filter_map(|name| Some(Name::from(&DomainName::parse(name).ok()?))).collect();
+    let names = names.lines().filter_map(|name| DomainName::parse(name).ok());
+    let names = names.map(|name| Name::from(&name).as_ref().wire().into()).collect();
     let because =
         Because { cause: Cause::Blocklist, id: Some(Id::NIL), rule: "listed".into(), through: None };
     let client = Client {

@@ -135,6 +135,15 @@ impl Entry {
         }
     }
 
+    /// Whether it is kept under this key. The name is compared where it stands in the message, which is read next.
+    pub fn is_of(&self, key: &Key<'_>) -> bool {
+        self.qtype == key.qtype
+            && self.partition == key.partition
+            && self.dnssec_ok == key.dnssec_ok
+            && self.checking_disabled == key.checking_disabled
+            && self.stored.asked() == key.name.wire()
+    }
+
     pub fn freshness(&self, now: u64) -> Freshness {
         if now < self.expires_at {
             return Freshness::Fresh(Age::Fresh((now.saturating_sub(self.stored_at) / 1000) as u32));

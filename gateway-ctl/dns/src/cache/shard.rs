@@ -56,7 +56,7 @@ impl Shard {
     fn find(&self, hash: u64, key: &Key<'_>) -> Option<u32> {
         let same = |index: &u32| {
             let node = &self.nodes[*index as usize];
-            node.hash == hash && node.entry.as_ref().is_some_and(|entry| entry.key() == *key)
+            node.hash == hash && node.entry.as_ref().is_some_and(|entry| entry.is_of(key))
         };
         self.table.find(hash, same).copied()
     }

@@ -119,8 +119,12 @@ fn datagrams(listen: &Listen, workers: usize) -> io::Result<(SocketAddr, Vec<Arc
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
         if address.ip().is_unspecified() {
-            told_destination(&socket, address.is_ipv6())?;
+            set(&socket, address.is_ipv6(), (libc::IP_PKTINFO, libc::IPV6_RECVPKTINFO), 1)?;
         }
+        // Answers are never fragmented: they are short enough, and fragments can be forged. What routers say of shorter
+        // paths is not believed.
+        let probe = (libc::IP_MTU_DISCOVER, libc::IPV6_MTU_DISCOVER);
+        set(&socket, address.is_ipv6(), probe, libc::IP_PMTUDISC_PROBE)?;
         socket.bind(&address.into())?;
         let socket = UdpSocket::from(socket);
         address.set_port(socket.local_addr()?.port());
@@ -129,16 +133,17 @@ fn datagrams(listen: &Listen, workers: usize) -> io::Result<(SocketAddr, Vec<Arc
     Ok((address, sockets))
 }
 
-/// The kernel tells of each datagram to which of our addresses it came: the answer leaves from that one.
-fn told_destination(socket: &Socket, v6: bool) -> io::Result<()> {
+/// Sets an option that has one name in each family. With `PKTINFO` the kernel tells of each datagram to which of our
+/// addresses it came: the answer leaves from that one.
+fn set(socket: &Socket, v6: bool, options: (libc::c_int, libc::c_int), value: libc::c_int) -> io::Result<()> {
     let (level, option) = match v6 {
-        true => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
-        false => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+        true => (libc::IPPROTO_IPV6, options.1),
+        false => (libc::IPPROTO_IP, options.0),
     };
-    let on: libc::c_int = 1;
     let length = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the value is an int that lives until the call returns, and its length is that of an int.
-    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), length) };
+    let done =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

@@ -110,6 +110,11 @@ impl Stored {
         self.ttls.iter().filter_map(|at| u32_at(&self.message, usize::from(*at))).min()
     }
 
+    /// The name that it answers, in lower case.
+    pub fn asked(&self) -> &[u8] {
+        &self.message[HEADER..self.records_at - 4]
+    }
+
     pub fn records(&self) -> &[u8] {
         &self.message[self.records_at..]
     }
