@@ -1,6 +1,7 @@
 //! A DNS message, as a question and as an answer to its own question.
 
 use gateway_core::dns::Question;
+use gateway_dns::upstream::message::{Asked, Form, Verdict, judge, limit_life, shortest_life, unmix};
 use gateway_dns::wire::stored::{Age, Bounds};
 use gateway_dns::wire::{Answer, Ede, Envelope, HEADER, NameBuf, Records, Request, Stored};
 
@@ -22,6 +23,7 @@ pub fn dns(data: &[u8]) {
         }
     }
     answered(data);
+    judged(data);
 }
 
 fn sound(message: &[u8], request: &Request<'_>) {
@@ -57,4 +59,32 @@ fn answered(data: &[u8]) {
     sound(&out, &request);
     envelope.records(&mut out, &request, [&answers, &authorities, &[]]);
     sound(&out, &request);
+}
+
+/// What came from an upstream, held against the question that it repeats.
+fn judged(data: &[u8]) {
+    let Some((name, end)) = NameBuf::read(data, HEADER) else { return };
+    let (Some(name), Some(qtype), Some(id)) = (name.to_name(), data.get(end..end + 2), data.get(..2)) else {
+        return;
+    };
+    let asked = Asked {
+        name,
+        qtype: u16::from_be_bytes([qtype[0], qtype[1]]),
+        recursion: true,
+        dnssec_ok: true,
+        checking_disabled: false,
+    };
+    let form = Form { id: u16::from_be_bytes([id[0], id[1]]), edns: true, ..Form::default() };
+    let sent = asked.message(&form);
+    let mut message = data.to_vec();
+    unmix(&mut message);
+    if let Verdict::Fits(head) = judge(&message, &sent) {
+        let whole = Records::of(&message).is_some_and(|mut records| records.all(|record| record.is_ok()));
+        assert!(whole || head.truncated, "a part of an answer is taken for all of it");
+        limit_life(&mut message, 7);
+        assert!(shortest_life(&message).is_none_or(|life| life.as_secs() <= 7));
+        assert!(matches!(judge(&message, &sent), Verdict::Fits(_)), "its life does not make it another one");
+        message[0] ^= 1;
+        assert_eq!(judge(&message, &sent), Verdict::Stranger, "an answer to another question is believed");
+    }
 }

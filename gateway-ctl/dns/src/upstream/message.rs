@@ -213,7 +213,7 @@ pub fn limit_life(message: &mut [u8], most: u32) {
     let Some(records) = Records::of(message) else {
         return;
     };
-    let kept = records.map_while(Result::ok).filter(|record| record.rtype != rtype::OPT);
+    let kept = records.map_while(Result::ok).filter(|record| record.section != Section::Additional);
     let longer: Vec<usize> = kept.filter(|record| record.ttl > most).map(|record| record.ttl_at).collect();
     for at in longer {
         message[at..at + 4].copy_from_slice(&most.to_be_bytes());

@@ -32,7 +32,7 @@ pub struct Upstreams {
     set: ArcSwap<Set>,
 }
 
-struct Set {
+pub(super) struct Set {
     groups: Vec<Arc<Standing>>,
     by_domain: hashbrown::HashMap<Name, usize>,
 }
@@ -99,7 +99,8 @@ impl Upstreams {
 
     async fn answer(&self, query: Query) -> Result<Reply, Failure> {
         let began = Instant::now();
-        let group = self.set.load().find(query.name.as_ref()).ok_or(Failure::NoUpstream)?;
+        let set = self.set.load_full();
+        let group = set.find(query.name.as_ref()).ok_or(Failure::NoUpstream)?;
         let asked = Asked {
             name: query.name,
             qtype: query.qtype,
@@ -109,7 +110,7 @@ impl Upstreams {
         };
         let until = began + self.context.wait(DEADLINE);
         let (told, secure) = if group.group.dnssec && !asked.checking_disabled {
-            let validator = group.validator(query.way.partition, &query.way.route);
+            let validator = group.validator(&set, query.way.partition, &query.way.route);
             let (told, secure) = validator.ask(&group, query.client, &asked, until).await?;
             (told, Some(secure))
         } else {
@@ -157,7 +158,7 @@ impl Set {
     }
 
     /// The group with the longest domain that the name is within.
-    fn find(&self, name: NameRef<'_>) -> Option<Arc<Standing>> {
+    pub(super) fn find(&self, name: NameRef<'_>) -> Option<Arc<Standing>> {
         let index = name.suffixes().find_map(|suffix| self.by_domain.get(&suffix.to_owned()))?;
         self.groups.get(*index).cloned()
     }
@@ -196,12 +197,12 @@ impl Standing {
     }
 
     /// The validator of a way. One whose route has changed begins anew.
-    fn validator(self: &Arc<Standing>, partition: u16, route: &Route) -> Arc<Validator> {
+    fn validator(&self, set: &Arc<Set>, partition: u16, route: &Route) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(validator) = validators.get(&partition).filter(|validator| validator.route == *route) {
             return validator.clone();
         }
-        let validator = Arc::new(Validator::new(self, route.clone(), self.context.anchors.clone()));
+        let validator = Arc::new(Validator::new(set, route.clone(), self.context.anchors.clone()));
         validators.insert(partition, validator.clone());
         validator
     }

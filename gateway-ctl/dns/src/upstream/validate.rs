@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::message::{self, Asked};
 use super::race::DEADLINE;
-use super::set::{Standing, Told};
+use super::set::{Set, Standing, Told};
 use crate::seam::{Failure, Route};
 use crate::wire::rtype;
 
@@ -53,7 +53,8 @@ struct Carrier(Arc<Carried>);
 type Known = HashMap<(gateway_core::dns::Name, u16), (Vec<u8>, Instant)>;
 
 struct Carried {
-    standing: Weak<Standing>,
+    /// Keys and delegations of zones that other upstreams are set for are asked for there.
+    set: Weak<Set>,
     route: Route,
     known: Mutex<Known>,
     /// The answers that are to be validated, under the ids of the questions they are given to.
@@ -63,9 +64,9 @@ struct Carried {
 }
 
 impl Validator {
-    pub fn new(standing: &Arc<Standing>, route: Route, anchors: Arc<TrustAnchors>) -> Validator {
+    pub fn new(set: &Arc<Set>, route: Route, anchors: Arc<TrustAnchors>) -> Validator {
         let carrier = Carrier(Arc::new(Carried {
-            standing: Arc::downgrade(standing),
+            set: Arc::downgrade(set),
             route: route.clone(),
             known: Mutex::default(),
             given: Mutex::default(),
@@ -245,7 +246,10 @@ impl Carrier {
                 return Ok(answer.clone());
             }
         }
-        let standing = self.0.standing.upgrade().ok_or("the upstreams were replaced")?;
+        let set = self.0.set.upgrade().ok_or("the upstreams were replaced")?;
+        // Whether a zone is signed is said by the one above it.
+        let above = name.as_ref().parent().filter(|_| qtype == rtype::DS);
+        let standing = set.find(above.unwrap_or(name.as_ref())).ok_or("no upstream is set")?;
         let asked = Asked {
             name,
             qtype,

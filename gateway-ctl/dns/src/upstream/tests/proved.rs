@@ -284,6 +284,32 @@ async fn keys_are_asked_for_by_the_way_of_the_question() {
 }
 
 #[tokio::test]
+async fn proofs_of_a_zone_with_upstreams_of_its_own_begin_at_those_of_the_root() {
+    let tree = Arc::new(tree());
+    let anchors = Arc::new(tree.anchors.clone());
+    let knows = |inside: bool| {
+        let tree = tree.clone();
+        move |came: &Came| {
+            let asked = Message::from_vec(&came.message).unwrap();
+            let (name, qtype) = (asked.queries[0].name().to_lowercase(), asked.queries[0].query_type());
+            let below =
+                proto("secure.").zone_of(&name) && !(name == proto("secure.") && qtype == RecordType::DS);
+            Act::Say(if below == inside { say(&tree, came) } else { came.rcode(5) })
+        }
+    };
+    let (inside, outside) = (Server::new(knows(true)).await, Server::new(knows(false)).await);
+    let mut plan = sequential(vec![udp(outside.at)]);
+    let mut group = plan.groups[0].clone();
+    group.domain = Name::from(&DomainName::parse("secure").unwrap());
+    group.servers = vec![udp(inside.at)];
+    (group.dnssec, group.recursion) = (true, false);
+    plan.groups.push(group);
+    let reply = Bench::trusting(plan, anchors).ask("www.secure").await.unwrap();
+    assert_eq!((address(&reply).as_str(), reply.secure), ("192.0.2.1", Some(true)));
+    assert!(inside.count() > 1 && outside.count() > 1);
+}
+
+#[tokio::test]
 async fn a_key_that_cannot_be_had_is_no_proof_of_fraud() {
     let tree = tree();
     let anchors = Arc::new(tree.anchors.clone());
