@@ -5,6 +5,7 @@
 
 pub mod cache;
 pub mod extfilter;
+pub mod lists;
 pub mod log;
 pub mod resolver;
 pub mod seam;

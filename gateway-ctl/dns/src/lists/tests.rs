@@ -1,0 +1,241 @@
+//! Lists fetched from a server that behaves, and from one that does not.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+
+const KEY: Key = Key::new(11);
+
+/// Answers each request with what is made of its head.
+struct Server {
+    at: SocketAddr,
+    task: JoinHandle<()>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    async fn new(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (at, asked) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let count = asked.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    if stream.read_exact(&mut byte).await.is_err() {
+                        break;
+                    }
+                    head.push(byte[0]);
+                }
+                count.fetch_add(1, Ordering::SeqCst);
+                let answer = answer(&String::from_utf8_lossy(&head).to_ascii_lowercase());
+                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.shutdown().await;
+            }
+        });
+        Server { at, task, asked }
+    }
+
+    fn subscription(&self, path: &str) -> Subscription {
+        let url = format!("http://{}{path}", self.at);
+        Subscription { id: Id::from_u128(7), url, format: None, every: Duration::from_secs(3600) }
+    }
+}
+
+fn whole(headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
+}
+
+fn context() -> Arc<Context> {
+    Arc::new(Context::new(|| Err("no TLS here".to_owned()), |_| {}))
+}
+
+/// What was delivered and what failed.
+#[derive(Clone, Default)]
+struct Seen {
+    lists: Arc<Mutex<Vec<(Id, u64)>>>,
+    errors: Arc<Mutex<Vec<Error>>>,
+}
+
+impl Deliver for Seen {
+    fn deliver(&self, id: Id, list: List) {
+        self.lists.lock().unwrap().push((id, list.report.taken));
+    }
+
+    fn failed(&self, _: Id, error: &Error) {
+        self.errors.lock().unwrap().push(error.clone());
+    }
+}
+
+impl Seen {
+    fn delivered(&self) -> Vec<(Id, u64)> {
+        self.lists.lock().unwrap().clone()
+    }
+
+    fn errors(&self) -> Vec<Error> {
+        self.errors.lock().unwrap().clone()
+    }
+}
+
+async fn look(
+    folder: &Path,
+    one: &Subscription,
+    before: Option<copy::Head>,
+) -> Result<Option<(copy::Head, List)>, Error> {
+    fetch::look(&context(), folder, KEY, one, before).await
+}
+
+async fn until(what: &str, done: impl Fn() -> bool) {
+    let wait = async {
+        while !done() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap_or_else(|_| panic!("{what}"));
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_list_is_kept_and_asked_for_only_if_it_changed() {
+    let server = Server::new(|head| match head.contains("if-none-match: \"one\"") {
+        true => "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(),
+        false => whole("ETag: \"one\"\r\n", "||a.example^\n||b.example^\n"),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let one = server.subscription("/list.txt");
+    let (head, list) = look(folder.path(), &one, None).await.unwrap().expect("it is new");
+    assert_eq!((head.etag.as_deref(), list.report.taken, list.format), (Some("\"one\""), 2, Format::Adblock));
+    assert_eq!(
+        look(folder.path(), &one, Some(head.clone())).await.map(|fetched| fetched.is_none()),
+        Ok(true)
+    );
+    assert_eq!(server.asked.load(Ordering::SeqCst), 2);
+    let copy = copy::read(folder.path(), &one, KEY).unwrap().expect("a copy");
+    assert_eq!((copy.head, copy.list.names), (head, list.names));
+    assert_eq!(files(folder.path()), [format!("{}.list", one.id)]);
+}
+
+#[tokio::test]
+async fn the_copy_is_there_at_the_start_without_the_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(|_| whole("", "a.example\nb.example\nc.example\n")).await;
+    let one = server.subscription("/");
+    look(folder.path(), &one, None).await.unwrap();
+    drop(server);
+    let seen = Seen::default();
+    let lists = Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone());
+    lists.load(std::slice::from_ref(&one));
+    assert_eq!(seen.delivered(), [(one.id, 3)]);
+    assert_eq!(lists.status(one.id, Timestamp::now()).state, Some(State::Ok));
+    let elsewhere = Subscription { url: "http://lists.example/".to_owned(), ..one };
+    lists.load(&[elsewhere]);
+    assert_eq!(seen.delivered().len(), 1, "another address is another list");
+}
+
+#[tokio::test]
+async fn what_is_no_list_leaves_the_copy_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(|head| match head.split(' ').nth(1).unwrap_or_default() {
+        "/page" => whole("", "<html><body>It works!</body></html>\n"),
+        "/empty" => whole("", ""),
+        "/gzip" => whole("Content-Encoding: gzip\r\n", "x"),
+        "/gone" => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        "/cut" => "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\na.example\n".to_owned(),
+        "/huge" => "HTTP/1.1 200 OK\r\nContent-Length: 600000000\r\n\r\n".to_owned(),
+        "/circle" => "HTTP/1.1 302 Found\r\nLocation: /circle\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        "/file" => {
+            "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n".to_owned()
+        }
+        "/moved" => "HTTP/1.1 301 Moved\r\nLocation: good\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        _ => whole("", "good.example\n"),
+    })
+    .await;
+    look(folder.path(), &server.subscription("/good"), None).await.unwrap();
+    let before = std::fs::read(folder.path().join(&files(folder.path())[0])).unwrap();
+    for path in ["/page", "/empty", "/gzip", "/gone", "/cut", "/huge", "/circle", "/file"] {
+        let error = look(folder.path(), &server.subscription(path), None).await.err();
+        let fits = match path {
+            "/page" => matches!(error, Some(Error::Nothing(1, _))),
+            "/empty" => error == Some(Error::Empty),
+            "/gzip" => error == Some(Error::Encoding("gzip".to_owned())),
+            "/gone" => error == Some(Error::Status(404)),
+            "/cut" => matches!(error, Some(Error::Unreachable(_))),
+            "/huge" => error == Some(Error::TooLong),
+            "/circle" => error == Some(Error::Redirects),
+            _ => error == Some(Error::Url),
+        };
+        assert!(fits, "{path}: {error:?}");
+        assert_eq!(files(folder.path()).len(), 1, "{path} leaves nothing");
+        let after = std::fs::read(folder.path().join(&files(folder.path())[0])).unwrap();
+        assert_eq!(before, after, "{path}");
+    }
+    let moved = look(folder.path(), &server.subscription("/moved"), None).await.unwrap();
+    assert_eq!(moved.map(|(_, list)| list.report.taken), Some(1));
+}
+
+#[tokio::test]
+async fn lists_are_kept_up_to_date_until_they_are_no_longer_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let turn = AtomicUsize::new(0);
+    let server = Server::new(move |_| match turn.fetch_add(1, Ordering::SeqCst) {
+        0 => whole("", "a.example\n"),
+        1 => "HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        _ => whole("ETag: \"two\"\r\n", "a.example\nb.example\n"),
+    })
+    .await;
+    let (seen, one) = (Seen::default(), server.subscription("/"));
+    let lists = Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone());
+    lists.set(std::slice::from_ref(&one));
+    until("the first look", || seen.delivered() == [(one.id, 1)]).await;
+    until("its next look is known", || lists.status(one.id, Timestamp::now()).next_update.is_some()).await;
+    assert!(lists.refresh(one.id) && !lists.refresh(Id::NIL));
+    until("the failure", || seen.errors() == [Error::Status(500)]).await;
+    let status = lists.status(one.id, Timestamp::now());
+    assert_eq!(status.error.as_deref(), Some("the server answered 500"));
+    assert_eq!(
+        (status.state, status.report.map(|report| report.taken)),
+        (Some(State::Ok), Some(1)),
+        "the copy counts"
+    );
+    let later = Timestamp::now() + jiff::SignedDuration::from_hours(2);
+    assert_eq!(lists.status(one.id, later).state, Some(State::Stale));
+    lists.refresh(one.id);
+    until("the second list", || seen.delivered().len() == 2).await;
+    let status = lists.status(one.id, Timestamp::now());
+    assert_eq!((status.error, status.etag.as_deref()), (None, Some("\"two\"")));
+    lists.set(&[]);
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+    assert_eq!(lists.status(one.id, Timestamp::now()), Status::default());
+}
+
+#[tokio::test]
+async fn a_list_that_never_came_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(|_| String::new()).await;
+    let (seen, one) = (Seen::default(), server.subscription("/"));
+    let lists = Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone());
+    lists.set(std::slice::from_ref(&one));
+    until("the failure", || !seen.errors().is_empty()).await;
+    assert_eq!(lists.status(one.id, Timestamp::now()).state, Some(State::Error));
+}
