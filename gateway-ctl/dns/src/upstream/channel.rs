@@ -40,6 +40,14 @@ impl Channel {
         }
     }
 
+    /// Whether anything was ever answered by it, where the other side may close after each answer.
+    pub fn has_answered(&self) -> bool {
+        match self {
+            Channel::Pipe(pipe) => pipe.has_answered(),
+            Channel::Requests(_) => false,
+        }
+    }
+
     /// Whether both are the same connection.
     pub fn is(&self, other: &Channel) -> bool {
         match (self, other) {

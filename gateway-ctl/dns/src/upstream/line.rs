@@ -22,6 +22,8 @@ use super::plan::Server;
 
 /// A connection that is being made may take this much longer than an answer.
 const CONNECTING: Duration = Duration::from_millis(1500);
+/// That a question may be put on, one after the other, if each is closed before its answer.
+const CONNECTIONS: usize = 32;
 /// A probe may take longer than anybody would wait.
 const PROBE: Duration = Duration::from_secs(4);
 /// Without a question for so long there are no probes either.
@@ -192,7 +194,7 @@ impl Line {
     /// leaves: then it is asked once more.
     async fn connection(self: &Arc<Line>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
         let form = Form { edns, padded: self.server.protocol.is_encrypted(), ..Form::default() };
-        loop {
+        for left in (0..CONNECTIONS).rev() {
             let (channel, stood) = self.channel().await?;
             let since = Instant::now();
             match channel.ask(asked.message(&form)).await {
@@ -201,13 +203,14 @@ impl Line {
                     if closed {
                         self.forget(&channel);
                     }
-                    if !closed || !stood {
+                    if !closed || left == 0 || !(stood || channel.has_answered()) {
                         return Err(error);
                     }
                 }
                 Ok((message, head)) => return Ok((message, head, since.elapsed())),
             }
         }
+        Err(Error::Closed)
     }
 
     /// And whether it stood already.

@@ -1,6 +1,8 @@
 //! A connection that many questions share (RFC 7766): sent as they come, answered in any order, kept open.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -22,7 +24,10 @@ const BACKLOG: usize = 64 << 10;
 
 /// The near end. The connection closes when the last clone is gone.
 #[derive(Clone, Debug)]
-pub struct Pipe(mpsc::Sender<Job>);
+pub struct Pipe {
+    jobs: mpsc::Sender<Job>,
+    answered: Arc<AtomicBool>,
+}
 
 type Answer = (Vec<u8>, Head);
 
@@ -46,6 +51,8 @@ impl Pipe {
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let (sender, jobs) = mpsc::channel(256);
+        let answered = Arc::<AtomicBool>::default();
+        let pipe = Pipe { jobs: sender, answered: answered.clone() };
         tokio::spawn(async move {
             let (reader, writer) = tokio::io::split(stream);
             let mut end = End {
@@ -55,6 +62,7 @@ impl Pipe {
                 arrived: Vec::new(),
                 leaving: Vec::new(),
                 unflushed: false,
+                answered,
                 heard: Instant::now(),
                 used: Instant::now(),
             };
@@ -65,20 +73,25 @@ impl Pipe {
             }
             let _ = end.writer.shutdown().await;
         });
-        Pipe(sender)
+        pipe
     }
 
     pub fn is_open(&self) -> bool {
-        !self.0.is_closed()
+        !self.jobs.is_closed()
     }
 
     pub fn is(&self, other: &Pipe) -> bool {
-        self.0.same_channel(&other.0)
+        self.jobs.same_channel(&other.jobs)
+    }
+
+    /// Whether anything was ever answered: there are servers that answer one question and close.
+    pub fn has_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
     }
 
     pub async fn ask(&self, message: Vec<u8>) -> Result<Answer, Error> {
         let (answer, answered) = oneshot::channel();
-        self.0.send(Job { message, answer }).await.map_err(|_| Error::Closed)?;
+        self.jobs.send(Job { message, answer }).await.map_err(|_| Error::Closed)?;
         answered.await.map_err(|_| Error::Closed)?
     }
 }
@@ -90,6 +103,7 @@ struct End<R, W> {
     arrived: Vec<u8>,
     leaving: Vec<u8>,
     unflushed: bool,
+    answered: Arc<AtomicBool>,
     heard: Instant,
     used: Instant,
 }
@@ -164,6 +178,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> End<R, W> {
             };
             match judge(message, &waiting.sent) {
                 Verdict::Fits(head) => {
+                    self.answered.store(true, Ordering::Relaxed);
                     if let Some(waiting) = self.waiting.remove(&id) {
                         let _ = waiting.answer.send(Ok((message.to_vec(), head)));
                     }

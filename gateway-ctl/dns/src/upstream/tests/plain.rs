@@ -127,6 +127,16 @@ async fn questions_on_a_connection_that_closes_are_asked_on_another_one() {
 }
 
 #[tokio::test]
+async fn a_server_that_closes_after_each_answer_answers_all() {
+    let server = Server::new(|came: &Came| Act::SayAndClose(came.address(22))).await;
+    let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
+    let names: Vec<String> = (0..12).map(|number| format!("n{number}.example")).collect();
+    let answers = futures_util::future::join_all(names.iter().map(|name| bench.ask(name))).await;
+    assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.22"));
+    assert_eq!(bench.upstreams.status()[0].failures, 0);
+}
+
+#[tokio::test]
 async fn the_next_is_asked_when_one_is_silent_slow_or_gone() {
     let silent = Server::new(|_: &Came| Act::Nothing).await;
     let slow = Server::new(|came: &Came| Act::After(Duration::from_secs(30), came.address(66))).await;

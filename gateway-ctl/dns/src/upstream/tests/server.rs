@@ -20,6 +20,7 @@ pub enum Act {
     FromElsewhere(Vec<u8>, Vec<u8>),
     Nothing,
     Close,
+    SayAndClose(Vec<u8>),
     /// The beginning of an answer, then the end of the connection.
     Half(Vec<u8>),
 }
@@ -145,7 +146,9 @@ async fn datagrams(socket: UdpSocket, came: Arc<Mutex<Vec<Came>>>, script: Scrip
     while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
         let one = note(&came, false, &buffer[..length]);
         match script(&one) {
-            Act::Say(answer) | Act::Half(answer) => drop(socket.send_to(&answer, from).await),
+            Act::Say(answer) | Act::SayAndClose(answer) | Act::Half(answer) => {
+                drop(socket.send_to(&answer, from).await)
+            }
             Act::SayAll(answers) => {
                 for answer in answers {
                     let _ = socket.send_to(&answer, from).await;
@@ -197,6 +200,15 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             }
             Act::Nothing => Vec::new(),
             Act::Close => return,
+            Act::SayAndClose(answer) => {
+                let _ = stream.write_u16(answer.len() as u16).await;
+                let _ = stream.write_all(&answer).await;
+                let _ = stream.flush().await;
+                // What came meanwhile is read, or the answer would be lost with it.
+                let _ = stream.shutdown().await;
+                let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                return;
+            }
             Act::Half(answer) => {
                 let _ = stream.write_u16(answer.len() as u16).await;
                 let _ = stream.write_all(&answer[..answer.len() / 2]).await;
