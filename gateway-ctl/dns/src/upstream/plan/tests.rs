@@ -1,3 +1,5 @@
+//! Plans of forwarders, zones and the bootstrap file.
+
 use gateway_model::settings::Bootstrap;
 
 use super::*;
