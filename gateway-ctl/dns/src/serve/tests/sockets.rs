@@ -147,3 +147,33 @@ async fn listeners_come_and_go_and_one_that_cannot_be_bound_harms_no_other() {
     }
     resolver.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_has_said_all_still_gets_its_answers() {
+    let (resolver, upstream, server) = start(settings(&["127.0.0.1:0"])).await;
+    upstream.gate.forget_permits(usize::MAX);
+    let mut stream = TcpStream::connect(server).await.expect("connected");
+    frame(&mut stream, &question("www.example", rtype::A)).await;
+    stream.shutdown().await.expect("closed one way");
+    upstream.gate.add_permits(1);
+    assert_eq!(read(&mut stream).await[..2], [0x12, 0x34]);
+    let end = timeout(LONG, stream.read(&mut [0; 8])).await.expect("closed");
+    assert_eq!(end.expect("read"), 0);
+    resolver.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_costs_one_question() {
+    let (resolver, _, server) = start(Settings { workers: 1, ..settings(&["127.0.0.1:0"]) }).await;
+    let socket = client_of(server).await;
+    for _ in 0..3 {
+        socket.send(&question("panic.test", rtype::A)).await.expect("sent");
+        // In rounds of their own: what is asked in the round of a panic is lost with it.
+        let asked = question("ads.example", rtype::A);
+        let mut buffer = [0; 512];
+        while timeout(Duration::from_millis(200), socket.recv(&mut buffer)).await.is_err() {
+            socket.send(&asked).await.expect("sent");
+        }
+    }
+    resolver.stop().await;
+}

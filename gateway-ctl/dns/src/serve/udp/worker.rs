@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -81,8 +82,15 @@ impl Worker {
         Ok((Worker { shared, reins: reins.clone(), woken, hand, known: Known::default(), number }, reins))
     }
 
-    /// Returns when it is stopped.
+    /// Returns when it is stopped. A panic costs the questions of one round, not the socket: the kernel would go on sending
+    /// it a share of what is asked.
     pub fn run(mut self) {
+        while catch_unwind(AssertUnwindSafe(|| self.watch())).is_err() {
+            tracing::error!(worker = self.number, "answering a DNS question panicked");
+        }
+    }
+
+    fn watch(&mut self) {
         let mut batch = Batch::new();
         let mut polled = Vec::new();
         while !self.reins.stop.load(Ordering::Acquire) {
