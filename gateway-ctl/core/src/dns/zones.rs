@@ -139,18 +139,17 @@ impl Zones {
     /// The answer, if it is to be given here.
     pub fn answer(&self, asked: Question<'_>) -> Option<Local> {
         let mut local = Local::default();
-        let mut name = asked.name.to_owned();
+        let mut alias: Option<Name> = None;
         for _ in 0..ALIASES {
-            let step = self.step(name.as_ref(), asked.qtype, &mut local);
-            match step {
+            let name = alias.as_ref().map_or(asked.name, Name::as_ref);
+            match self.step(name, asked.qtype, &mut local) {
                 Some(Step::Done) => {
                     self.complete(asked.qtype, &mut local);
                     return Some(local);
                 }
-                Some(Step::Alias(next)) => name = next,
-                None if local.answers.is_empty() => return None,
+                Some(Step::Alias(next)) => alias = Some(next),
                 None => {
-                    local.goes_on = Some(name);
+                    local.goes_on = Some(alias?);
                     return Some(local);
                 }
             }
