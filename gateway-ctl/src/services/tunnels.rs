@@ -54,6 +54,9 @@ impl Seen {
 type DefaultWay = Option<(String, Option<std::net::IpAddr>)>;
 
 const LOOK: Duration = Duration::from_secs(1);
+/// The first packet by another way may be lost while that is not quite there yet, and an idle tunnel sends no second: so it
+/// speaks again, so many seconds after the change.
+const AGAIN: [u64; 5] = [1, 3, 7, 15, 31];
 /// A tunnel is made anew at most so often.
 const RECONNECT: Duration = Duration::from_secs(60);
 
@@ -68,6 +71,8 @@ pub struct Tunnels {
     probes: probes::Probes,
     /// Interface and gateway of the default route, for each family.
     default_way: [DefaultWay; 2],
+    /// When the tunnels speak again after it has changed; the next one last.
+    again: Vec<tokio::time::Instant>,
     /// When a tunnel was last made anew.
     reconnected: BTreeMap<Id, tokio::time::Instant>,
 }
@@ -80,11 +85,19 @@ impl Tunnels {
         let (seen, receiver) = watch::channel(Arc::default());
         let resolver = resolve::Resolver::default();
         let probes = probes::Probes::default();
-        let (default_way, reconnected) = (Default::default(), BTreeMap::new());
-        (
-            Tunnels { store, engine, openvpn, transports, seen, resolver, probes, default_way, reconnected },
-            receiver,
-        )
+        let tunnels = Tunnels {
+            store,
+            engine,
+            openvpn,
+            transports,
+            seen,
+            resolver,
+            probes,
+            default_way: Default::default(),
+            again: Vec::new(),
+            reconnected: BTreeMap::new(),
+        };
+        (tunnels, receiver)
     }
 
     /// Has endpoint names resolved by these name servers instead of the host's resolver.
@@ -205,10 +218,13 @@ impl Tunnels {
             routes.min_by_key(|route| route.metric).map(|route| (route.interface.clone(), route.gateway))
         };
         let way = [best(false), best(true)];
-        if std::mem::replace(&mut self.default_way, way.clone()) == way {
+        let now = tokio::time::Instant::now();
+        if std::mem::replace(&mut self.default_way, way.clone()) != way {
+            self.again = AGAIN.iter().rev().map(|seconds| now + Duration::from_secs(*seconds)).collect();
+            self.transports.renew(Mark::OWN.0);
+        } else if self.again.pop_if(|at| *at <= now).is_none() {
             return;
         }
-        self.transports.renew(Mark::OWN.0);
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.wanted_up()) {
             if let Err(error) = self.engine.nudge(&tunnel_interface(tunnel)).await {
                 tracing::warn!(tunnel = %tunnel.name, %error, "cannot nudge the tunnel");

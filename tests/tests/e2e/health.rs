@@ -191,9 +191,8 @@ fn a_tunnel_follows_the_default_way_to_another_uplink_and_back() {
     let up = "link set eth0 up\naddress replace 2001:db8:113::2/64 dev eth0 nodad\n\
               route replace default via 203.0.113.1\nroute replace default via 2001:db8:113::1";
     network.gateway.ip(up).expect("uplink up");
-    // On the way back it need not speak by itself: the first packet of a device makes it.
-    wait_until_through(&network.laptop, &network.exit_a);
     arrives(&network.tap, "eth0");
+    wait_until_through(&network.laptop, &network.exit_a);
     let (one, two) = (network.tap.counts(), second.counts());
     assert_eq!((one.leaked.total(), two.leaked.total()), (0, 0), "{one}\n{two}");
     assert_eq!((one.unknown.total(), two.unknown.total()), (0, 0), "{one}\n{two}");
