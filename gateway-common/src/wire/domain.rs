@@ -37,6 +37,10 @@ impl ClientKey {
         if self.high == 0 { self.low } else { 0 }
     }
 
+    pub const fn from_number(number: u64) -> ClientKey {
+        ClientKey { high: (number >> 32) as u32, low: number as u32 }
+    }
+
     /// As one number.
     pub const fn number(self) -> u64 {
         (self.high as u64) << 32 | self.low as u64

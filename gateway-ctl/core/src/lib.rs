@@ -18,6 +18,7 @@ pub mod learned;
 pub mod machines;
 pub mod matrix;
 pub mod network;
+pub mod outgoing;
 pub mod plan;
 pub mod render;
 

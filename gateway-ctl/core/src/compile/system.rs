@@ -10,6 +10,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::legs::is_link_local;
 use super::{Carrier, Compiled, Input, Leg, LegKind, bridges, openvpn};
+use crate::outgoing::named_legs;
 use crate::plan::{
     AddressKey, Attachment, Family, LinkSettings, NftRuleset, Plan, RouteKey, RouteValue, RuleAction,
     RuleKey, RuleValue, SecretKey, WireGuardDevice, WireGuardPeer, names,
@@ -34,6 +35,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
     let legs: Vec<Leg> = compiled.legs.by_number.values().cloned().collect();
     let mut needed = compiled.legs_in_use();
     needed.extend(legs.iter().filter_map(|leg| leg.carrier.leg()));
+    needed.extend(named_legs(input, legs.iter()));
     let plan = &mut compiled.plan;
     wireguard(input, &legs, plan);
     openvpn::lower(input, &legs, plan);

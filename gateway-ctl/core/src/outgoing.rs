@@ -1,0 +1,120 @@
+//! How questions to resolvers outside leave: for a client as its own question would, for a name as its policy says.
+
+use std::net::{IpAddr, SocketAddr};
+
+use gateway_common::verdict::{Action, Reason};
+use gateway_common::wire::ChoiceKind;
+use gateway_model::id::MacAddr;
+
+use crate::compile::{Compiled, Input, Leg, LegKind};
+use crate::evaluate::{Entry, Protocol, judge, packet};
+use crate::plan::ProxyLogin;
+
+/// Where a resolver listens.
+const DOMAIN: u16 = 53;
+
+/// A way for what the gateway sends itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    /// As the gateway's own traffic.
+    Default,
+    /// By one of these legs, in turn.
+    Legs(Vec<u8>),
+    /// Over a proxy that is reached by this leg (0: the default way).
+    Proxy { address: SocketAddr, leg: u8, login: Option<ProxyLogin> },
+    /// Why nothing leaves, in words for people.
+    Blocked(String),
+}
+
+/// The way of a client's question to a resolver, and the rank of the policy that has it.
+pub fn of_client(
+    input: &Input<'_>,
+    compiled: &Compiled,
+    mac: Option<MacAddr>,
+    address: IpAddr,
+    resolver: IpAddr,
+) -> (Outgoing, u32) {
+    let near = |name: &&String| {
+        let nets = input.facts.addresses.get(*name).into_iter().flatten();
+        nets.into_iter().any(|net| net.contains(&address))
+    };
+    let lan = &input.network.lan;
+    let entry = lan.iter().find(near).or(lan.first()).map_or_else(
+        || Entry { name: String::new(), index: 0, vlan: 0 },
+        |name| Entry::at(input, name),
+    );
+    // A client may ask by one family what the gateway asks by the other.
+    let from = if address.is_ipv6() == resolver.is_ipv6() { address } else { unspecified(resolver.is_ipv6()) };
+    // By TCP, which every way takes that takes anything.
+    let question = packet(mac, &entry, from, resolver, Protocol::Tcp, DOMAIN);
+    let verdict = judge(compiled, &question, &[]);
+    let out = match (verdict.action, verdict.reason) {
+        (Action::Mark, Reason::PolicyLeg | Reason::PolicyProxy) => {
+            of_policy(compiled, verdict.rank, resolver.is_ipv6())
+        }
+        (
+            Action::Mark,
+            Reason::PolicyDirect | Reason::Unmatched | Reason::Own | Reason::Lan | Reason::Link,
+        ) => Outgoing::Default,
+        (_, Reason::DeviceBlocked) => Outgoing::Blocked("the device is blocked".to_owned()),
+        (_, Reason::TrustInternet | Reason::UnmatchedReject) => {
+            Outgoing::Blocked("the device may not reach the internet".to_owned())
+        }
+        _ => of_policy(compiled, verdict.rank, resolver.is_ipv6()),
+    };
+    (out, verdict.rank)
+}
+
+/// The way of a policy's traffic.
+pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> Outgoing {
+    let Some(policy) = compiled.policy(rank) else {
+        return Outgoing::Blocked("no policy lets the question out".to_owned());
+    };
+    let choice = if ipv6 { &policy.v6 } else { &policy.v4 };
+    let mut legs = choice.all().to_vec();
+    legs.sort_unstable();
+    legs.dedup();
+    match choice.kind() {
+        ChoiceKind::Direct => Outgoing::Default,
+        ChoiceKind::Legs => Outgoing::Legs(legs),
+        ChoiceKind::Proxy => match compiled.plan.proxies.get(&choice.proxy) {
+            Some(target) => match (target.address, legs.first()) {
+                (Some(address), Some(leg)) => {
+                    Outgoing::Proxy { address, leg: *leg, login: target.login.clone() }
+                }
+                _ => Outgoing::Blocked(format!("the proxy {} is not known by its address", target.name)),
+            },
+            None => Outgoing::Blocked(format!("the policy {:?} has no proxy", policy.name)),
+        },
+        ChoiceKind::Drop | ChoiceKind::Reject => {
+            Outgoing::Blocked(format!("no way of the policy {:?} is usable", policy.name))
+        }
+    }
+}
+
+/// The way by a tunnel or an uplink that is named.
+pub fn by_name(input: &Input<'_>, compiled: &Compiled, name: &str) -> Outgoing {
+    match leg_of(input, compiled.legs.by_number.values(), name) {
+        None => Outgoing::Blocked(format!("there is no tunnel and no uplink {name}")),
+        Some(leg) if !leg.usable => Outgoing::Blocked(format!("{name} is not usable: {}", leg.reason)),
+        Some(leg) => Outgoing::Legs(vec![leg.number]),
+    }
+}
+
+/// The legs that forwarders name: they are to have a way out though no policy names them.
+pub fn named_legs<'a>(input: &Input<'_>, legs: impl Iterator<Item = &'a Leg> + Clone) -> Vec<u8> {
+    let forwarders = input.state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled);
+    forwarders.filter_map(|forwarder| leg_of(input, legs.clone(), &forwarder.egress)).map(|leg| leg.number).collect()
+}
+
+fn leg_of<'a>(input: &Input<'_>, mut legs: impl Iterator<Item = &'a Leg>, name: &str) -> Option<&'a Leg> {
+    let kind = match input.state.tunnel_by_name(name) {
+        Some(tunnel) => LegKind::Tunnel(tunnel.meta.id),
+        None => LegKind::Uplink,
+    };
+    legs.find(|leg| leg.kind == kind && (kind != LegKind::Uplink || leg.interface == name))
+}
+
+fn unspecified(ipv6: bool) -> IpAddr {
+    if ipv6 { std::net::Ipv6Addr::UNSPECIFIED.into() } else { std::net::Ipv4Addr::UNSPECIFIED.into() }
+}
