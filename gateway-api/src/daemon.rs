@@ -18,6 +18,7 @@ use gateway_ctl::effects::time_sync::is_synchronised;
 use gateway_ctl::engine::{self, Engine};
 use gateway_ctl::services::backup;
 use gateway_ctl::services::deadman::Switch;
+use gateway_ctl::services::names::{self, Names};
 use gateway_ctl::store::{self, AuditTicket, CommitError, Store};
 use gateway_model::settings::bootstrap::Bootstrap;
 use gateway_model::{EditError, Tunnel};
@@ -192,11 +193,15 @@ async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), 
     tokio::task::spawn_blocking(move || checked.check_secrets());
     let deadman = Switch::new(store.clone(), is_synchronised).map_err(Error::Store)?;
     let enforcement = Arc::new(enforcement);
+    // After the first plan: what it tells is steered from the beginning.
+    let asked = names::Config { dns: config.dns.clone(), directory: config.state_dir.join("dns-log") };
+    let resolver = Names::start(asked, store.clone(), enforcement.clone(), tls.factory.clone()).await;
+    let names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
     let ending = Arc::new(Notify::new());
     let backup = backup::Service::new(store.clone(), tls.factory.clone());
     let tls = tls.clone();
     let bridge_tests = Arc::<gateway_ctl::services::bridges::Tests>::default();
-    Ok((Gateway::Open(Open { store, enforcement, tls, deadman, backup, bridge_tests, ending }), config))
+    Ok((Gateway::Open(Open { store, enforcement, names, tls, deadman, backup, bridge_tests, ending }), config))
 }
 
 /// Opens the store, or makes it with the tunnels of the configuration.

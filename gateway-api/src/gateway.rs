@@ -24,6 +24,7 @@ use gateway_ctl::reconcile::{Reason, Status, Stopped};
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::Switch;
+use gateway_ctl::services::names::Names;
 use gateway_ctl::services::proxies::Seen as ProxiesSeen;
 use gateway_ctl::services::tunnels::Seen;
 use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
@@ -54,6 +55,8 @@ pub enum Gateway {
 pub struct Open {
     pub store: Arc<Store>,
     pub enforcement: Arc<dyn Enforcement>,
+    /// Nothing where nothing resolves.
+    pub names: Option<Arc<Names>>,
     pub tls: Arc<Tls>,
     pub deadman: Switch,
     pub backup: Arc<backup::Service>,
@@ -322,7 +325,7 @@ impl Gateway {
         let deadman = Switch::new(store.clone(), || true)?;
         let backup = backup::Service::new(store.clone(), tls.factory.clone());
         let (bridge_tests, ending) = (Arc::<bridges::Tests>::default(), Arc::new(Notify::new()));
-        Ok(Gateway::Open(Open { store, enforcement, tls, deadman, backup, bridge_tests, ending }))
+        Ok(Gateway::Open(Open { store, enforcement, names: None, tls, deadman, backup, bridge_tests, ending }))
     }
 
     /// Writes an audit entry for an attempt.

@@ -9,6 +9,7 @@ pub mod bpf;
 pub mod limits;
 pub mod link;
 pub mod mem;
+pub mod neighbour;
 pub mod netlink;
 pub mod nft;
 pub mod nudge;

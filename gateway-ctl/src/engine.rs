@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use gateway_core::compile::{Input, compile};
+use gateway_core::domains::Domains;
 use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 use gateway_core::{Compiled, plan};
@@ -76,6 +78,7 @@ pub struct Engine {
     openvpn: Arc<OpenVpn>,
     handle: Handle,
     compiled: Arc<Mutex<Arc<Compiled>>>,
+    domains: Arc<ArcSwap<Domains>>,
     tunnels: watch::Receiver<Arc<TunnelsSeen>>,
     relay: Arc<Relay>,
     proxies: watch::Receiver<Arc<ProxiesSeen>>,
@@ -126,12 +129,20 @@ impl Engine {
         );
         let kernel = Kernel::new(netlink, backends);
         let compiled: Arc<Mutex<Arc<Compiled>>> = Arc::default();
+        let domains: Arc<ArcSwap<Domains>> = Arc::default();
         let lower = {
             let (store, network, compiled) = (store.clone(), config.network.clone(), compiled.clone());
+            let (domains, rules) = (domains.clone(), Mutex::new(Vec::new()));
             move |facts: &Facts, now: jiff::Timestamp| {
                 let state = store.current();
                 let result = Arc::new(compile(&Input { state: &state, network: &network, facts, now }));
                 let plan = result.plan.clone();
+                // Before the plan is live: what is told from here on is learned for it.
+                let mut rules = rules.lock().unwrap_or_else(PoisonError::into_inner);
+                if *rules != plan.dataplane.domains {
+                    rules.clone_from(&plan.dataplane.domains);
+                    domains.store(Arc::new(Domains::new(&rules)));
+                }
                 *compiled.lock().unwrap_or_else(PoisonError::into_inner) = result;
                 reconcile::Compiled { revision: state.revision.0, plan }
             }
@@ -174,6 +185,7 @@ impl Engine {
             openvpn,
             handle,
             compiled,
+            domains,
             tunnels,
             relay,
             proxies,
@@ -209,6 +221,15 @@ impl Engine {
     /// What the last run compiled.
     pub fn compiled(&self) -> Arc<Compiled> {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The domains of the plan that is live or about to be.
+    pub fn domains(&self) -> Arc<ArcSwap<Domains>> {
+        self.domains.clone()
+    }
+
+    pub fn dataplane(&self) -> KernelDataplane {
+        self.dataplane.clone()
     }
 
     pub fn tunnels(&self) -> Arc<TunnelsSeen> {

@@ -5,6 +5,7 @@ pub mod bridges;
 pub mod confirm;
 pub mod deadman;
 pub mod events;
+pub mod names;
 pub mod proxies;
 pub mod stranded;
 pub mod tunnels;

@@ -32,7 +32,7 @@ use crate::plan::Plan;
 pub use bridges::{bridge_refusal, transport};
 pub use draining::DRAIN;
 pub use legs::{Carrier, Leg, LegKind, Legs, leg_number, tunnel_interface};
-pub use proxies::proxy_login;
+pub use proxies::{by_leg, proxy_address, proxy_login};
 
 /// What is compiled.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use gateway_common::verdict::{Action, Reason};
 use gateway_common::wire::ChoiceKind;
 use gateway_model::id::MacAddr;
+use gateway_model::kinds::Proxy;
 
-use crate::compile::{Compiled, Input, Leg, LegKind};
+use crate::compile::{Compiled, Input, Leg, LegKind, by_leg, proxy_address, proxy_login};
 use crate::evaluate::{Entry, Protocol, judge, packet};
 use crate::plan::ProxyLogin;
 
@@ -39,12 +40,14 @@ pub fn of_client(
         nets.into_iter().any(|net| net.contains(&address))
     };
     let lan = &input.network.lan;
-    let entry = lan.iter().find(near).or(lan.first()).map_or_else(
-        || Entry { name: String::new(), index: 0, vlan: 0 },
-        |name| Entry::at(input, name),
-    );
+    let entry = lan
+        .iter()
+        .find(near)
+        .or(lan.first())
+        .map_or_else(|| Entry { name: String::new(), index: 0, vlan: 0 }, |name| Entry::at(input, name));
     // A client may ask by one family what the gateway asks by the other.
-    let from = if address.is_ipv6() == resolver.is_ipv6() { address } else { unspecified(resolver.is_ipv6()) };
+    let from =
+        if address.is_ipv6() == resolver.is_ipv6() { address } else { unspecified(resolver.is_ipv6()) };
     // By TCP, which every way takes that takes anything.
     let question = packet(mac, &entry, from, resolver, Protocol::Tcp, DOMAIN);
     let verdict = judge(compiled, &question, &[]);
@@ -71,7 +74,7 @@ pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> Outgoing {
         return Outgoing::Blocked("no policy lets the question out".to_owned());
     };
     let choice = if ipv6 { &policy.v6 } else { &policy.v4 };
-    let mut legs = choice.all().to_vec();
+    let mut legs = choice.legs[..usize::from(choice.count).min(choice.legs.len())].to_vec();
     legs.sort_unstable();
     legs.dedup();
     match choice.kind() {
@@ -101,10 +104,21 @@ pub fn by_name(input: &Input<'_>, compiled: &Compiled, name: &str) -> Outgoing {
     }
 }
 
+/// The way over a proxy that is named, reached by a leg (0: the default way).
+pub fn to_proxy(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<Outgoing, String> {
+    by_leg(input, proxy, leg).map_err(|why| format!("the proxy {} is not usable: {why}", proxy.name))?;
+    let address = proxy_address(input, proxy)
+        .ok_or_else(|| format!("the address of the proxy {} is not known", proxy.name))?;
+    Ok(Outgoing::Proxy { address, leg, login: proxy_login(proxy) })
+}
+
 /// The legs that forwarders name: they are to have a way out though no policy names them.
 pub fn named_legs<'a>(input: &Input<'_>, legs: impl Iterator<Item = &'a Leg> + Clone) -> Vec<u8> {
     let forwarders = input.state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled);
-    forwarders.filter_map(|forwarder| leg_of(input, legs.clone(), &forwarder.egress)).map(|leg| leg.number).collect()
+    forwarders
+        .filter_map(|forwarder| leg_of(input, legs.clone(), &forwarder.egress))
+        .map(|leg| leg.number)
+        .collect()
 }
 
 fn leg_of<'a>(input: &Input<'_>, mut legs: impl Iterator<Item = &'a Leg>, name: &str) -> Option<&'a Leg> {

@@ -34,6 +34,14 @@ pub fn proxy_login(proxy: &Proxy) -> Option<ProxyLogin> {
     Some(ProxyLogin { username, password: proxy.password.clone() })
 }
 
+/// Literal address, or the address its name was last resolved to.
+pub fn proxy_address(input: &Input<'_>, proxy: &Proxy) -> Option<SocketAddr> {
+    match proxy.endpoint_name() {
+        Some(name) => input.facts.endpoints.get(&name).copied(),
+        None => proxy.address.parse().ok().map(|address| SocketAddr::new(address, proxy.port)),
+    }
+}
+
 /// Whether a proxy can be used by a leg (0 is the default way): whether it takes datagrams there, or why not.
 ///
 /// One that has not been looked at yet counts as usable: the relay finds out, and a restart interrupts nothing.
@@ -68,10 +76,7 @@ fn note(input: &Input<'_>, hop: &HopState, plan: &mut Plan) {
     let target = plan.proxies.entry(hop.proxy).or_insert_with(|| ProxyTarget {
         proxy_id: proxy.meta.id.to_string(),
         name: proxy.name.clone(),
-        address: match proxy.endpoint_name() {
-            Some(name) => input.facts.endpoints.get(&name).copied(),
-            None => proxy.address.parse().ok().map(|address| SocketAddr::new(address, proxy.port)),
-        },
+        address: proxy_address(input, proxy),
         login: proxy_login(proxy),
         udp: proxy.udp,
         legs: std::collections::BTreeSet::new(),

@@ -1,0 +1,310 @@
+//! The resolver in its place: what it answers comes from the store, who asks and by which way from the plan at work.
+//!
+//! It is rebuilt from these whenever they change, and never stops answering meanwhile.
+
+mod book;
+mod clients;
+mod learn;
+mod ways;
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use gateway_core::compile::{Compiled, Input};
+use gateway_core::dns::filter::{Filter, Lists, Options as FilterOptions};
+use gateway_core::dns::table::Key;
+use gateway_core::dns::zones::{Host, Options as ZoneOptions, Zones};
+use gateway_core::facts::Facts;
+use gateway_core::network::Network;
+use gateway_dns::resolver::Resolver;
+use gateway_dns::seam::{Ask, Failure, Query, Reply};
+use gateway_dns::serve::Settings;
+use gateway_dns::serve::settings::Listen;
+use gateway_dns::upstream::{Context, Event, Given, Place, Plan, UpstreamStatus, Upstreams};
+use gateway_model::State;
+use gateway_model::domain::DomainName;
+use gateway_model::settings::bootstrap::Dns;
+use gateway_model::settings::groups::{DhcpConfig, DnsRotation};
+use jiff::tz::TimeZone;
+
+use crate::engine::Engine;
+use crate::store::Store;
+use crate::tls::Factory;
+
+use book::Pages;
+use clients::Table;
+use learn::Learner;
+use ways::Ways;
+
+/// Changes that come in a row are taken together.
+const PAUSE: Duration = Duration::from_millis(30);
+/// How often what was learned is brought to what still holds.
+const SWEEP: Duration = Duration::from_secs(4);
+/// TTL of names of machines.
+const HOST_TTL: u32 = 60;
+
+/// What the resolver is told at start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub dns: Dns,
+    /// Of the query log.
+    pub directory: PathBuf,
+}
+
+/// The running resolver.
+pub struct Names {
+    pub resolver: Resolver,
+    upstreams: Arc<Upstreams>,
+    config: Config,
+    filter: ArcSwap<Filter>,
+    lists: Mutex<Lists>,
+    problems: ArcSwap<Vec<String>>,
+    ways: Arc<Ways>,
+    key: Key,
+}
+
+/// The upstreams, shared with those who want to know of them.
+struct Asking(Arc<Upstreams>);
+
+impl Ask for Asking {
+    fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
+        self.0.ask(query)
+    }
+}
+
+/// What an answer is made from, at one instant.
+struct Picture {
+    state: Arc<State>,
+    compiled: Arc<Compiled>,
+    facts: Arc<Facts>,
+    network: Network,
+}
+
+impl Picture {
+    fn of(store: &Store, engine: &Engine) -> Picture {
+        Picture {
+            state: store.current(),
+            compiled: engine.compiled(),
+            facts: engine.facts(),
+            network: engine.network().clone(),
+        }
+    }
+
+    fn input(&self, now: jiff::Timestamp) -> Input<'_> {
+        Input { state: &self.state, network: &self.network, facts: &self.facts, now }
+    }
+}
+
+impl Names {
+    /// Starts it over an engine that has a plan. Addresses that cannot be bound stand in its status.
+    pub async fn start(
+        config: Config,
+        store: Arc<Store>,
+        engine: Arc<Engine>,
+        tls: Arc<Factory>,
+    ) -> io::Result<Arc<Names>> {
+        let key = Key::new(getrandom::u64().map_err(io::Error::other)?);
+        let picture = Picture::of(&store, &engine);
+        let ways = Arc::new(Ways::default());
+        let client = tls.client("dns");
+        let context = Context::new(move || client.config().map_err(|error| error.to_string()), tell);
+        let now = store.clock().now();
+        let plan = upstreams(&config, &picture, &ways, now);
+        let problems = ArcSwap::from_pointee(plan.problems.clone());
+        let asked = first_upstream(&plan);
+        let upstreams = Arc::new(Upstreams::new(plan, context));
+        let lists = Lists::new(key);
+        let filter = Arc::new(Filter::new(&picture.state, &lists, options()));
+        let book = Arc::new(Pages::new(filter.clone(), zones(&picture, key), config.dns.filtering_enabled));
+        let table = Arc::new(Table::new(&picture.input(now), &picture.compiled, asked, &ways));
+        let learner =
+            Arc::new(Learner::new(engine.dataplane(), engine.domains(), ways.clone(), &picture.compiled));
+        let settings = settings(&config);
+        let resolver =
+            Resolver::start(settings, table, book, learner.clone(), Asking(upstreams.clone())).await?;
+        let filter = ArcSwap::from(filter);
+        let names =
+            Names { resolver, upstreams, config, filter, lists: Mutex::new(lists), problems, ways, key };
+        let names = Arc::new(names);
+        tokio::spawn(follow(Arc::downgrade(&names), store, engine.clone(), learner));
+        tokio::spawn(sweep(Arc::downgrade(&names), engine));
+        Ok(names)
+    }
+
+    /// Answers nobody any more.
+    pub fn silence(&self) {
+        self.resolver.reconfigure(Settings { listen: Vec::new(), ..Settings::clone(&self.resolver.settings()) });
+    }
+
+    /// How each upstream is, by each way that is in use.
+    pub fn upstreams(&self) -> Vec<UpstreamStatus> {
+        self.upstreams.status()
+    }
+
+    /// Upstreams that cannot be asked as they are given.
+    pub fn problems(&self) -> Arc<Vec<String>> {
+        self.problems.load_full()
+    }
+
+    pub fn config(&self) -> &Dns {
+        &self.config.dns
+    }
+
+    /// What is filtered, for explanations.
+    pub fn filter(&self) -> Arc<Filter> {
+        self.filter.load_full()
+    }
+
+    /// Other lists; the filter goes by them with the next change.
+    pub fn change_lists(&self, change: impl FnOnce(&mut Lists)) {
+        change(&mut self.lists.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Takes over everything as it is.
+    fn renew(&self, picture: &Picture, now: jiff::Timestamp, learner: &Learner) {
+        let plan = upstreams(&self.config, picture, &self.ways, now);
+        let asked = first_upstream(&plan);
+        self.problems.store(Arc::new(plan.problems.clone()));
+        self.upstreams.replace(plan);
+        learner.follow(&picture.compiled);
+        self.resolver.set_clients(Arc::new(Table::new(
+            &picture.input(now),
+            &picture.compiled,
+            asked,
+            &self.ways,
+        )));
+    }
+
+    /// Takes over what is stored.
+    fn reread(&self, picture: &Picture) {
+        let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let filter = Arc::new(Filter::new(&picture.state, &lists, options()));
+        self.filter.store(filter.clone());
+        let zones = zones(picture, self.key);
+        self.resolver.set_book(Arc::new(Pages::new(filter, zones, self.config.dns.filtering_enabled)));
+    }
+}
+
+/// Follows the store and the plan until the resolver is gone.
+async fn follow(
+    names: std::sync::Weak<Names>,
+    store: Arc<Store>,
+    engine: Arc<Engine>,
+    learner: Arc<Learner>,
+) {
+    let (mut revisions, mut runs) = (store.watch(), engine.status());
+    let mut seen = None;
+    loop {
+        tokio::select! {
+            changed = revisions.changed() => if changed.is_err() { return },
+            changed = runs.changed() => if changed.is_err() { return },
+        }
+        tokio::time::sleep(PAUSE).await;
+        revisions.mark_unchanged();
+        runs.mark_unchanged();
+        let Some(names) = names.upgrade() else { return };
+        let picture = Picture::of(&store, &engine);
+        let (learner, now) = (learner.clone(), store.clock().now());
+        let known = (picture.state.revision, picture.facts.neighbours.clone());
+        let stored = seen.as_ref() != Some(&known);
+        seen = Some(known);
+        let work = move || {
+            names.renew(&picture, now, &learner);
+            // Lists are large and names of machines many; most runs change neither.
+            if stored {
+                names.reread(&picture);
+            }
+        };
+        if tokio::task::spawn_blocking(work).await.is_err() {
+            tracing::error!("the resolver could not take over a change");
+        }
+    }
+}
+
+async fn sweep(names: std::sync::Weak<Names>, engine: Arc<Engine>) {
+    let mut ticks = tokio::time::interval(SWEEP);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if names.strong_count() == 0 {
+            return;
+        }
+        let dataplane = engine.dataplane();
+        let swept =
+            tokio::task::spawn_blocking(move || dataplane.with(|programs| programs.sweep_learned())).await;
+        if let Ok(Err(error)) = swept {
+            tracing::warn!(%error, "what clients learned cannot be brought up to date");
+        }
+    }
+}
+
+fn tell(event: Event) {
+    match event {
+        Event::Down { upstream, egress, error } => {
+            tracing::warn!(%upstream, %egress, error, "a DNS upstream does not answer and is left out");
+        }
+        Event::Up { upstream, egress } => tracing::info!(%upstream, %egress, "a DNS upstream answers again"),
+    }
+}
+
+fn upstreams(config: &Config, picture: &Picture, ways: &Ways, now: jiff::Timestamp) -> Plan {
+    let input = picture.input(now);
+    let route =
+        |egress: &str, proxy: Option<&str>| ways.of_forwarder(&input, &picture.compiled, egress, proxy);
+    let rotation = picture.state.group::<DnsRotation>();
+    Plan::of(&picture.state, &Given { dns: &config.dns, rotation: &rotation, dnssec: false, route: &route })
+}
+
+/// A resolver that stands for all: policies for destinations are asked about it.
+fn first_upstream(plan: &Plan) -> IpAddr {
+    let for_all = plan.groups.iter().filter(|group| group.domain.as_ref().is_root());
+    let places = for_all.flat_map(|group| &group.servers).filter_map(|server| match server.place {
+        Place::Address(address) => Some(address.ip()),
+        Place::Name(..) => None,
+    });
+    // Documentation, which no policy names.
+    places.into_iter().next().unwrap_or(IpAddr::from([192, 0, 2, 53]))
+}
+
+fn options() -> FilterOptions {
+    FilterOptions { zone: TimeZone::system(), canaries: Default::default() }
+}
+
+fn zones(picture: &Picture, key: Key) -> Arc<Zones> {
+    let domain = DomainName::parse(&picture.state.group::<DhcpConfig>().domain);
+    let host = |device: &gateway_model::Device| {
+        let macs = device.all_macs();
+        let seen = macs.iter().filter_map(|mac| picture.facts.neighbours.get(&mac.octets())).flatten();
+        // A link-local address is of use to nobody who asks for a name.
+        let far = |address: &&IpAddr| match address {
+            IpAddr::V6(address) => !address.is_unicast_link_local(),
+            IpAddr::V4(_) => true,
+        };
+        Host { name: device.name.clone(), addresses: seen.filter(far).copied().collect() }
+    };
+    let options = ZoneOptions {
+        key,
+        domain: domain.unwrap_or_else(|_| DomainName::parse("lan").expect("a name")),
+        hosts: picture.state.devices.iter().map(host).collect(),
+        host_ttl: HOST_TTL,
+    };
+    Arc::new(Zones::new(&picture.state, &options))
+}
+
+fn settings(config: &Config) -> Settings {
+    let address = config.dns.listen_addr;
+    let mut listen = vec![Listen { address, interface: None }];
+    if address.ip() == IpAddr::from([0, 0, 0, 0]) {
+        // All addresses are those of both families.
+        listen.push(Listen {
+            address: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port()),
+            interface: None,
+        });
+    }
+    let log = gateway_dns::log::Settings { directory: Some(config.directory.clone()), ..Default::default() };
+    Settings { listen, log, ..Settings::default() }
+}
