@@ -61,6 +61,8 @@ pub fn engine(config: &Bootstrap) -> engine::Config {
             lan: config.lans().iter().map(ToString::to_string).collect(),
             uplinks: config.uplinks().iter().map(uplink).collect(),
             sample_every: SAMPLE_EVERY,
+            dns_port: config.dns.listen_addr.port(),
+            resolvers: config.dns.upstream_servers.clone(),
         },
         bootstrap_servers: config.dns.bootstrap_servers.clone(),
         interval: live::periodic(config),

@@ -201,7 +201,10 @@ async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), 
     let backup = backup::Service::new(store.clone(), tls.factory.clone());
     let tls = tls.clone();
     let bridge_tests = Arc::<gateway_ctl::services::bridges::Tests>::default();
-    Ok((Gateway::Open(Open { store, enforcement, names, tls, deadman, backup, bridge_tests, ending }), config))
+    Ok((
+        Gateway::Open(Open { store, enforcement, names, tls, deadman, backup, bridge_tests, ending }),
+        config,
+    ))
 }
 
 /// Opens the store, or makes it with the tunnels of the configuration.

@@ -318,6 +318,7 @@ impl Gateway {
             lan: vec!["eth1".to_owned()],
             uplinks: vec![UplinkSettings { interface: "eth0".to_owned(), gateway: None }],
             sample_every: 0,
+            ..Network::default()
         };
         let enforcement = Arc::new(Detached::new(store.clone(), network));
         let tls = Arc::new(Tls::default());
@@ -325,7 +326,16 @@ impl Gateway {
         let deadman = Switch::new(store.clone(), || true)?;
         let backup = backup::Service::new(store.clone(), tls.factory.clone());
         let (bridge_tests, ending) = (Arc::<bridges::Tests>::default(), Arc::new(Notify::new()));
-        Ok(Gateway::Open(Open { store, enforcement, names: None, tls, deadman, backup, bridge_tests, ending }))
+        Ok(Gateway::Open(Open {
+            store,
+            enforcement,
+            names: None,
+            tls,
+            deadman,
+            backup,
+            bridge_tests,
+            ending,
+        }))
     }
 
     /// Writes an audit entry for an attempt.

@@ -27,6 +27,9 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
             open.reconcile(Reason::Apply).await?;
         }
         WipeLevel::Hard => {
+            if let Some(names) = &open.names {
+                names.silence();
+            }
             // Whoever wipes wants things gone: that the block failed is told, and does not keep them.
             if let Err(error) = open.enforcement.block().await {
                 tracing::error!(%error, "the wipe goes on, but not everything is blocked");

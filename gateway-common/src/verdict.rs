@@ -126,6 +126,10 @@ pub enum Reason {
     PolicyProxy = 19,
     /// The tunnel in which the connection began takes it no longer; elsewhere it would come from another address.
     PolicyReset = 20,
+    /// A question for a resolver elsewhere, which the gateway answers.
+    ForcedDns = 21,
+    /// DNS over TLS or QUIC to a resolver elsewhere, which cannot be answered in its place.
+    ForcedDnsReject = 22,
 }
 
 impl Reason {
@@ -153,12 +157,14 @@ impl Reason {
             Reason::Spoofed => "spoofed",
             Reason::PolicyProxy => "policy_proxy",
             Reason::PolicyReset => "policy_reset",
+            Reason::ForcedDns => "forced_dns",
+            Reason::ForcedDnsReject => "forced_dns_reject",
         }
     }
 
     pub const fn from_wire(value: u8) -> Option<Reason> {
         use Reason::*;
-        const ALL: [Reason; 21] = [
+        const ALL: [Reason; 23] = [
             NotIp,
             Malformed,
             Resting,
@@ -180,6 +186,8 @@ impl Reason {
             Spoofed,
             PolicyProxy,
             PolicyReset,
+            ForcedDns,
+            ForcedDnsReject,
         ];
         if (value as usize) < ALL.len() { Some(ALL[value as usize]) } else { None }
     }
@@ -314,6 +322,14 @@ pub fn judge<E: Environment>(question: &Question<'_>, environment: &E, v: &mut V
             return 0;
         }
     }
+    let near = matches!(local.as_ref().map(LocalValue::kind), Some(LocalKind::Own | LocalKind::Link));
+    if !near && is_forced(packet, &plan, &device) {
+        match packet.destination_port {
+            DNS => v.set(Action::Mark, Reason::ForcedDns, Mark::FORCED_DNS.0),
+            _ => v.set(Action::Mark, Reason::ForcedDnsReject, Mark::REJECT.0),
+        }
+        return 0;
+    }
     if let Some(local) = local {
         match local.kind() {
             LocalKind::Own => v.set(Action::Mark, Reason::Own, Mark::LOCAL.0),
@@ -441,6 +457,21 @@ fn is_spoofed<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) ->
         Some(LocalKind::Link) => u32::from_be(source) >> 16 != 0xa9fe,
         Some(LocalKind::Lan) | None => false,
     }
+}
+
+const DNS: u16 = 53;
+/// DNS over TLS (RFC 7858) and over QUIC (RFC 9250).
+const DNS_ENCRYPTED: u16 = 853;
+
+/// Whether it is a question for a resolver, from a host that has no choice of it.
+#[inline(always)]
+fn is_forced(packet: &IpPacket, plan: &PlanValue, device: &DeviceValue) -> bool {
+    let forced = plan.flags & plan_flags::FORCED_DNS != 0 || device.flags & device_flags::FORCED_DNS != 0;
+    forced
+        && device.flags & device_flags::RESOLVER == 0
+        && packet.has_ports()
+        && matches!(packet.protocol, TCP | UDP)
+        && matches!(packet.destination_port, DNS | DNS_ENCRYPTED)
 }
 
 /// What a blocked host may still send: DHCP, and neighbour discovery (RFC 4861).

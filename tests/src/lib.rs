@@ -7,6 +7,7 @@
 pub mod bpf_run;
 pub mod crowd;
 pub mod daemon;
+pub mod dns;
 pub mod documented;
 pub mod examples;
 pub mod fuzz;

@@ -19,6 +19,8 @@ impl Mark {
     pub const BLOCK: Mark = Mark(0x4700_8003);
     /// TCP of a flow that has lost its leg: to this host, where our table answers with a reset.
     pub const RESET: Mark = Mark(0x4700_8004);
+    /// A question for a resolver elsewhere: our table hands it to the one here, and it goes nowhere else.
+    pub const FORCED_DNS: Mark = Mark(0x4700_8005);
     /// Outer packets of tunnels and other traffic of the daemon itself.
     pub const OWN: Mark = Mark(0x4701_0000);
     /// Outer packets of a tunnel whose carrier is missing: rejected like those of [`Mark::REJECT`].

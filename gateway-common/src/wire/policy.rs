@@ -24,6 +24,8 @@ pub mod plan_flags {
     pub const UNMATCHED_REJECT: u32 = 1;
     /// Policies match by domain: what clients learned from the resolver counts.
     pub const DOMAINS: u32 = 2;
+    /// All hosts ask the resolver of the gateway, whichever they mean to ask.
+    pub const FORCED_DNS: u32 = 4;
 }
 
 /// An interface, or a VLAN on it that has no interface of its own.
@@ -113,6 +115,10 @@ pub mod device_flags {
     pub const POLICY_ONLY: u32 = 4;
     /// Nothing at all passes but what a host needs to get an address.
     pub const BLOCKED: u32 = 8;
+    /// It asks the resolver of the gateway, whichever it means to ask.
+    pub const FORCED_DNS: u32 = 16;
+    /// It is a resolver that the gateway itself asks, so its questions are its own.
+    pub const RESOLVER: u32 = 32;
 }
 
 /// Bits of slot, or of slot and port, before the address in the keys of the prefix tries.

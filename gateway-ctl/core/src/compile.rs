@@ -22,6 +22,7 @@ use gateway_common::wire::{ActionValue, Choice, PlanValue, RANK_NONE, plan_flags
 use gateway_model::State;
 use gateway_model::id::Id;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop, PolicyStatus};
+use gateway_model::settings::groups::{DnsMode, PrivacyMode};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -111,6 +112,9 @@ pub fn compile(input: &Input<'_>) -> Compiled {
         PlanValue { generation: 0, all: ranks.all, flags: 0, sample_every: input.network.sample_every };
     if !ranks.domains.is_empty() {
         dataplane.header.flags |= plan_flags::DOMAINS;
+    }
+    if input.state.group::<PrivacyMode>().mode == DnsMode::System && input.network.dns_port != 0 {
+        dataplane.header.flags |= plan_flags::FORCED_DNS;
     }
     dataplane.domains = std::mem::take(&mut ranks.domains);
     devices::lower(input, &ranks, dataplane);

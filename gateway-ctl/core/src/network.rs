@@ -13,6 +13,10 @@ pub struct Network {
     pub uplinks: Vec<UplinkSettings>,
     /// One of so many new flows is reported; 0 reports none.
     pub sample_every: u32,
+    /// Port of the resolver here; 0 without one.
+    pub dns_port: u16,
+    /// Resolvers that the resolver here asks, beside those of forwarders.
+    pub resolvers: Vec<IpAddr>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

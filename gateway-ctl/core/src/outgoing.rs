@@ -13,6 +13,8 @@ use crate::plan::ProxyLogin;
 
 /// Where a resolver listens.
 const DOMAIN: u16 = 53;
+/// Where a host that may not ask resolvers would go.
+const ANY: u16 = 443;
 
 /// A way for what the gateway sends itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,8 +51,12 @@ pub fn of_client(
     let from =
         if address.is_ipv6() == resolver.is_ipv6() { address } else { unspecified(resolver.is_ipv6()) };
     // By TCP, which every way takes that takes anything.
-    let question = packet(mac, &entry, from, resolver, Protocol::Tcp, DOMAIN);
-    let verdict = judge(compiled, &question, &[]);
+    let verdict = |port| judge(compiled, &packet(mac, &entry, from, resolver, Protocol::Tcp, port), &[]);
+    let mut told = verdict(DOMAIN);
+    if told.reason == Reason::ForcedDns {
+        told = verdict(ANY);
+    }
+    let verdict = told;
     let out = match (verdict.action, verdict.reason) {
         (Action::Mark, Reason::PolicyLeg | Reason::PolicyProxy) => {
             of_policy(compiled, verdict.rank, resolver.is_ipv6())

@@ -253,6 +253,8 @@ pub struct NftRuleset {
     pub open_udp: Vec<u16>,
     /// Traffic for proxies is handed to the relay.
     pub proxied: bool,
+    /// Port of the resolver, which answers questions for others; 0 without one.
+    pub dns_port: u16,
 }
 
 /// Numbers that an administrator sees with `ip rule`, `ip route`, `nft`, and what they mean.

@@ -136,6 +136,7 @@ async fn widen_nft<H: Host>(host: &H, memory: &mut Memories, want: &NftRuleset) 
         uplinks: union(&before.uplinks, &want.uplinks),
         open_udp: union(&before.open_udp, &want.open_udp),
         proxied: before.proxied || want.proxied,
+        dns_port: want.dns_port,
     };
     set_nft(host, memory, &both).await
 }

@@ -151,6 +151,7 @@ fn plan(tunnel: &str, leg: u32) -> Plan {
         uplinks: vec!["wan0".to_owned()],
         open_udp: vec![],
         proxied: false,
+        dns_port: 53,
     };
     plan
 }

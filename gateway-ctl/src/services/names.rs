@@ -137,7 +137,8 @@ impl Names {
 
     /// Answers nobody any more.
     pub fn silence(&self) {
-        self.resolver.reconfigure(Settings { listen: Vec::new(), ..Settings::clone(&self.resolver.settings()) });
+        self.resolver
+            .reconfigure(Settings { listen: Vec::new(), ..Settings::clone(&self.resolver.settings()) });
     }
 
     /// How each upstream is, by each way that is in use.

@@ -178,7 +178,13 @@ fn network(bytes: &mut Bytes<'_>) -> Network {
         gateway: bytes.rarely().then(|| address(bytes)),
     });
     let uplinks = uplinks.collect();
-    Network { lan, uplinks, sample_every: u32::from(bytes.byte() & 3) }
+    Network {
+        lan,
+        uplinks,
+        sample_every: u32::from(bytes.byte() & 3),
+        dns_port: u16::from(bytes.byte() & 1) * 53,
+        ..Network::default()
+    }
 }
 
 fn address(bytes: &mut Bytes<'_>) -> IpAddr {

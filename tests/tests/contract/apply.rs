@@ -233,7 +233,8 @@ mod refusing {
         let folder = tempfile::tempdir().expect("folder");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
         let Gateway::Open(mut open) = gateway else { panic!("open") };
-        let network = Network { lan: vec!["eth1".into()], uplinks: Vec::new(), sample_every: 0 };
+        let network =
+            Network { lan: vec!["eth1".into()], uplinks: Vec::new(), sample_every: 0, ..Network::default() };
         open.enforcement = Arc::new(Refusing(Detached::new(open.store.clone(), network)));
         let client = Client::over(Gateway::Open(open), Settings::default(), folder);
         let details = client

@@ -13,6 +13,7 @@ mod fail_matrix;
 mod fail_matrix_proxies;
 mod fail_policies;
 mod health;
+mod names;
 mod openvpn;
 mod paths;
 mod proxies;

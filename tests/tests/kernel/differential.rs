@@ -130,6 +130,7 @@ fn the_program_decides_as_the_function_does() {
         "policy_drop",
         "unmatched",
         "unmatched_reject",
+        "forced_dns",
     ] {
         assert!(seen.get(reason).is_some_and(|n| *n >= 20), "{reason} was reached too rarely: {seen:?}");
     }

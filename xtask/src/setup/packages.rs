@@ -33,6 +33,7 @@ const fn package(name: &'static str, program: &'static str, need: Need, why: &'s
 const PACKAGES: &[Package] = &[
     package("build-essential", "cc", Need::Build, "links every Rust program"),
     package("age", "age", Need::Run, "opens encrypted exports in the tests"),
+    package("bind9-dnsutils", "dig", Need::Run, "asks the resolver in the demo and in tests"),
     package("bpftool", "bpftool", Need::Run, "shows programs, maps and links to the tests"),
     package("curl", "curl", Need::Run, "talks to the API in the demo and in tests"),
     package("dante-server", "danted", Need::Run, "a SOCKS5 proxy that takes connections and datagrams"),

@@ -1,9 +1,13 @@
 //! Devices to their keys: MAC addresses, and addresses seen behind them.
 
+use std::net::IpAddr;
+
 use gateway_common::wire::{DeviceValue, LIST_SHIFT, RANK_NONE, device_flags};
 use gateway_model::Device;
 use gateway_model::kinds::device::DeviceStatus;
 use gateway_model::kinds::trust_class::{Internet, LanAccess};
+use gateway_model::settings::groups::{DnsMode, PrivacyMode};
+use gateway_model::upstream::Upstream;
 
 use super::Input;
 use super::policies::Ranks;
@@ -26,6 +30,19 @@ pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
     }
 }
 
+/// Whether the resolver here asks it: sent back to where it came from, a question would go in a circle.
+fn is_resolver(input: &Input<'_>, device: &Device) -> bool {
+    let forwarders = input.state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled);
+    let named = forwarders.flat_map(|forwarder| &forwarder.upstreams).filter_map(|text| match text.parse() {
+        Ok(Upstream::Address { address, .. }) => Some(address),
+        _ => None,
+    });
+    let asked: Vec<IpAddr> = named.chain(input.network.resolvers.iter().copied()).collect();
+    let macs = device.all_macs();
+    let own = macs.iter().filter_map(|mac| input.facts.neighbours.get(&mac.octets())).flatten();
+    !asked.is_empty() && own.into_iter().any(|address| asked.contains(address))
+}
+
 fn flags(input: &Input<'_>, device: &Device) -> u32 {
     let mut flags = 0;
     if device.status == DeviceStatus::Blocked {
@@ -33,6 +50,14 @@ fn flags(input: &Input<'_>, device: &Device) -> u32 {
     }
     if input.state.quarantine_of(device.meta.id, input.now).is_some() {
         flags |= device_flags::NO_INTERNET | device_flags::NO_LAN;
+    }
+    let privacy = input.state.privacy_class_of(device);
+    let mode = input.state.group::<PrivacyMode>().mode;
+    if mode == DnsMode::Device && privacy.is_some_and(|class| class.force_dns) {
+        flags |= device_flags::FORCED_DNS;
+    }
+    if is_resolver(input, device) {
+        flags |= device_flags::RESOLVER;
     }
     let Some(class) = input.state.trust_class_of(device) else { return flags };
     flags |= match class.internet {

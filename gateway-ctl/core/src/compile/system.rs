@@ -55,6 +55,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
         uplinks: names_of(&legs, |kind| *kind == LegKind::Uplink),
         open_udp: open_ports(input, &legs),
         proxied: false,
+        dns_port: input.network.dns_port,
     };
 }
 

@@ -133,6 +133,10 @@ pub fn reason(reason: Reason, class: Option<&str>) -> String {
         Reason::DeviceBlocked => "the device is blocked".to_owned(),
         Reason::TrustLan => format!("its trust class {class:?} keeps it off other networks of the LAN"),
         Reason::TrustInternet => format!("its trust class {class:?} keeps it off the internet"),
+        Reason::ForcedDns => "it asks a resolver, and the one of the gateway answers in its place".to_owned(),
+        Reason::ForcedDnsReject => {
+            "it asks another resolver encrypted, which its privacy settings do not allow".to_owned()
+        }
         Reason::Unmatched => "no policy matched".to_owned(),
         Reason::UnmatchedReject => {
             format!("no policy matched, and its trust class {class:?} lets only policies send it anywhere")

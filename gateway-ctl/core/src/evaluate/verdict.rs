@@ -160,7 +160,7 @@ pub fn judge_packet<'a>(
     };
     trace.push(format!("{family}: {source} to {}: {because}", destination_text(packet, destination)));
 
-    let local = matches!(verdict.reason, Reason::Own | Reason::Lan | Reason::Link);
+    let local = matches!(verdict.reason, Reason::Own | Reason::Lan | Reason::Link | Reason::ForcedDns);
     let mut shown = FamilyVerdict {
         decision: Decision::Block,
         via: None,

@@ -141,6 +141,11 @@ impl DnsWay {
         }
         let Verdict { rank, action, reason, .. } = judge(compiled, &packet, &[]);
         match (rank, action, reason) {
+            // The resolver here asks by the way of whoever asked it.
+            (RANK_NONE, _, Reason::ForcedDns) => {
+                let place = compiled.policies.iter().find(|compiled| compiled.id == policy.meta.id);
+                place.map_or(DnsWay::Blocked, |place| DnsWay::Policy(place.rank))
+            }
             (RANK_NONE, Action::Mark, Reason::Unmatched) => DnsWay::Direct,
             (RANK_NONE, ..) => DnsWay::Blocked,
             (rank, ..) => DnsWay::Policy(rank),

@@ -35,6 +35,7 @@ impl World {
                 lan: vec!["lan0".into()],
                 uplinks: vec![UplinkSettings { interface: "wan0".into(), gateway: None }],
                 sample_every: 0,
+                ..Network::default()
             },
             facts: Facts::default(),
             now,

@@ -20,7 +20,7 @@ const MAX_NAME: usize = 15;
 /// conntrack calls invalid would leave without being masqueraded. LAN to LAN is accepted in any state, because the
 /// other direction of such a flow may go another way.
 pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
-    let NftRuleset { lan, tunnels, uplinks, open_udp, proxied } = ruleset;
+    let NftRuleset { lan, tunnels, uplinks, open_udp, proxied, dns_port } = ruleset;
     let both: Vec<String> = tunnels.iter().chain(uplinks).cloned().collect();
     let (lan, outside) = (names(lan)?, names(&both)?);
     let (tunnels, uplinks) = (names(tunnels)?, names(uplinks)?);
@@ -29,6 +29,13 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     let mut text = Text::open();
     if *proxied {
         hand_over(&mut text);
+    }
+    if *dns_port != 0 {
+        // Conntrack puts the address that was asked back into the answer.
+        text.chain("resolver", "type nat hook prerouting priority dstnat; policy accept;");
+        let forced = Mark::FORCED_DNS.0;
+        text.rule(&format!("meta mark {forced:#010x} meta l4proto {{ tcp, udp }} redirect to :{dns_port}"));
+        text.end();
     }
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
     text.rule("ct state established,related accept");
@@ -197,6 +204,7 @@ mod tests {
             uplinks: names(&["wan0"]),
             open_udp: vec![51820],
             proxied: false,
+            dns_port: 53,
         }
     }
 

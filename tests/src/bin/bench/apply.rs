@@ -111,6 +111,7 @@ fn world() -> (Network, Facts) {
         lan: vec!["lan0".to_owned()],
         uplinks: vec![UplinkSettings { interface: "wan0".to_owned(), gateway: None }],
         sample_every: 0,
+        ..Network::default()
     };
     let mut facts = Facts::default();
     for (index, name) in (2u32..).zip(["lan0", "wan0"]) {

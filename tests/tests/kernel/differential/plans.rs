@@ -29,7 +29,7 @@ pub fn mac(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n & 0x7]
 }
 
-pub const PORTS: [u16; 4] = [53, 80, 443, 0x5300];
+pub const PORTS: [u16; 5] = [53, 80, 443, 853, 0x5300];
 pub const VLANS: [u16; 4] = [1, 7, 0x700, 4094];
 
 fn rank() -> impl Strategy<Value = u32> {
@@ -85,7 +85,7 @@ fn list() -> impl Strategy<Value = u16> {
 }
 
 fn devices() -> impl Strategy<Value = (BTreeMap<[u8; 6], DeviceValue>, BTreeMap<IpAddr, DeviceValue>)> {
-    let flags = || prop_oneof![6 => Just(0u32), 4 => 0u32..16];
+    let flags = || prop_oneof![6 => Just(0u32), 4 => 0u32..64];
     let list = || prop_oneof![1 => Just(0u32), 1 => list().prop_map(u32::from)];
     let value = || {
         (rank(), 1u32..9, flags(), list()).prop_map(|(rank, number, flags, list)| DeviceValue {
@@ -172,7 +172,8 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
             let (header, interfaces, vlans, (macs, addresses), sources, destinations) = first;
             let (all, strict, sample_every) = header;
             let strict = if strict { plan_flags::UNMATCHED_REJECT } else { 0 };
-            let flags = strict | if domains.is_empty() { 0 } else { plan_flags::DOMAINS };
+            let forced = if sample_every == 1 { plan_flags::FORCED_DNS } else { 0 };
+            let flags = strict | forced | if domains.is_empty() { 0 } else { plan_flags::DOMAINS };
             Dataplane {
                 header: PlanValue { generation: 0, all, flags, sample_every },
                 interfaces,

@@ -21,6 +21,7 @@ fn ruleset() -> NftRuleset {
         uplinks: names(&["wan0"]),
         open_udp: vec![51820],
         proxied: false,
+        dns_port: 53,
     }
 }
 
@@ -85,7 +86,7 @@ fn every_shape_of_a_rule_set_is_accepted_by_nft() {
                     for open_udp in [vec![], vec![51820, 1194]] {
                         let (lan, tunnels, uplinks) = (lan.clone(), tunnels.clone(), uplinks.clone());
                         let proxied = !open_udp.is_empty();
-                        let ruleset = NftRuleset { lan, tunnels, uplinks, open_udp, proxied };
+                        let ruleset = NftRuleset { lan, tunnels, uplinks, open_udp, proxied, dns_port: 53 };
                         let outcome = install(&ruleset).await;
                         assert!(outcome.is_ok(), "{ruleset:?}: {outcome:?}");
                         assert_eq!(install(&ruleset).await, Outcome::default(), "{ruleset:?}");

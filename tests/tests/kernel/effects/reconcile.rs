@@ -67,6 +67,7 @@ fn plan() -> Plan {
         uplinks: vec!["wan0".into()],
         open_udp: vec![51820],
         proxied: true,
+        dns_port: 53,
     };
     plan
 }

@@ -1,0 +1,224 @@
+//! Names: the resolver for the LAN, whose policies steer from the first packet on.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use gateway_tests::dns::{A, AAAA, Client, Told, Upstream};
+use gateway_tests::name_server;
+use gateway_tests::scene::{Scene, policy};
+use gateway_tests::topology::{Host, LAN_V4, LAN_V6, other_server, server, wan};
+use gateway_tests::traffic::ask_server;
+use gateway_tests::wait::{wait_for, wait_ok};
+use serde_json::json;
+
+use crate::{BLOCKED, FAMILIES, SOON, assert_nothing_leaked};
+
+const REFUSED: u8 = 5;
+const SERVFAIL: u8 = 2;
+
+/// A daemon whose resolver asks one upstream.
+fn resolving() -> (Scene, Upstream) {
+    let mut scene = Scene::prepare().expect("scene");
+    let upstream = Upstream::start(&scene.network.internet).expect("upstream");
+    scene
+        .daemon
+        .configure(&json!({"dns": {"upstream_servers": [name_server::ADDRESS]}}))
+        .expect("configured");
+    scene.daemon.start().expect("daemon");
+    (scene, upstream)
+}
+
+fn client(host: &Host) -> Client {
+    Client::of(host, LAN_V4.into()).expect("a client")
+}
+
+fn told(address: IpAddr) -> Told {
+    Told { rcode: 0, addresses: vec![address] }
+}
+
+#[test]
+fn hosts_are_answered_in_both_families_and_the_internet_is_not() {
+    let (scene, upstream) = resolving();
+    let laptop = &scene.network.laptop;
+    for resolver in [LAN_V4.into(), LAN_V6.into()] {
+        let mut client = Client::of(laptop, resolver).expect("a client");
+        assert_eq!(client.ask("www.example", A).expect("an answer"), told(server(false)));
+        assert_eq!(client.ask("www.example", AAAA).expect("an answer"), told(server(true)));
+    }
+    // The second of each came from the cache.
+    assert_eq!(upstream.askers("www.example"), [wan(false); 2]);
+    let dug =
+        laptop.namespace.run("dig", &["+short", "+tcp", "@192.168.10.1", "www.example", "A"]).expect("dig");
+    assert_eq!(dug.trim(), server(false).to_string());
+    for ipv6 in FAMILIES {
+        let outside: SocketAddr = if ipv6 { ([0u16; 8], 0).into() } else { ([0, 0, 0, 0], 0).into() };
+        let socket = scene.network.internet.within(|| UdpSocket::bind(outside)).expect("a socket");
+        socket.set_read_timeout(Some(BLOCKED)).expect("patience");
+        let question = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\0\0\x01\0\x01";
+        socket.send_to(question, (wan(ipv6), 53)).expect("sent");
+        assert!(socket.recv(&mut [0; 512]).is_err(), "a resolver for everybody");
+    }
+}
+
+#[test]
+fn a_policy_for_a_domain_takes_the_first_packet_and_the_question() {
+    let (scene, upstream) = resolving();
+    let network = &scene.network;
+    scene.tunnel("a", &network.exit_a).expect("tunnel");
+    scene.policy(&policy("films", 10, ("domain", "films.example"), &["a"])).expect("policy");
+    let mut laptop = client(&network.laptop);
+    for (ipv6, kind) in [(false, A), (true, AAAA)] {
+        let answer = ask_server(&network.laptop, server(ipv6));
+        assert_eq!(answer.seen(), Some(wan(ipv6)), "nobody has asked for a name");
+        assert_eq!(laptop.ask("www.films.example", kind).expect("an answer"), told(server(ipv6)));
+        let answer = ask_server(&network.laptop, server(ipv6));
+        assert_eq!(answer.seen(), Some(network.exit_a.address(ipv6)));
+        // Others have not asked, and other addresses are not of that name.
+        assert_eq!(ask_server(&network.tv, server(ipv6)).seen(), Some(wan(ipv6)));
+        assert_eq!(ask_server(&network.laptop, other_server(ipv6)).seen(), Some(wan(ipv6)));
+    }
+    assert_eq!(upstream.askers("www.films.example"), [network.exit_a.address(false); 2]);
+    laptop.ask("www.example", A).expect("an answer");
+    assert_eq!(upstream.askers("www.example"), [wan(false)]);
+    // An answer from the cache is learned as well.
+    client(&network.tv).ask("www.films.example", A).expect("an answer");
+    assert_eq!(ask_server(&network.tv, server(false)).seen(), Some(network.exit_a.address(false)));
+    assert_eq!(upstream.askers("www.films.example").len(), 2);
+}
+
+/// Each name has an address of its own, and its first packet follows the answer at once.
+#[test]
+fn ten_thousand_first_packets_take_the_way_of_their_names() {
+    const NAMES: u16 = 10_000;
+    let (scene, _upstream) = resolving();
+    let network = &scene.network;
+    scene.tunnel("a", &network.exit_a).expect("tunnel");
+    scene.policy(&policy("films", 10, ("domain", "*.films.example"), &["a"])).expect("policy");
+    network.internet.ip("route add local 198.19.0.0/16 dev lo").expect("route");
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9000));
+    let sink = network.internet.within(|| UdpSocket::bind(any)).expect("a socket");
+    sink.set_read_timeout(Some(Duration::from_secs(3))).expect("patience");
+    let (arrived, arrivals) = mpsc::channel();
+    let counting = std::thread::spawn(move || {
+        let mut buffer = [0; 16];
+        while let Ok((length, from)) = sink.recv_from(&mut buffer) {
+            if length == 2 {
+                arrived.send((u16::from_be_bytes([buffer[0], buffer[1]]), from.ip())).expect("counted");
+            }
+        }
+    });
+    let mut laptop = client(&network.laptop);
+    let socket = network.laptop.namespace.within(|| UdpSocket::bind("0.0.0.0:0")).expect("a socket");
+    for number in 0..NAMES {
+        let answer = laptop.ask(&format!("n{number}.films.example"), A).expect("an answer");
+        let to = answer.addresses[0];
+        socket.send_to(&number.to_be_bytes(), (to, 9000)).expect("sent");
+    }
+    counting.join().expect("counted");
+    let mut seen: BTreeMap<IpAddr, u32> = BTreeMap::new();
+    arrivals.iter().for_each(|(_, from): (u16, IpAddr)| *seen.entry(from).or_default() += 1);
+    assert_eq!(seen, BTreeMap::from([(network.exit_a.address(false), u32::from(NAMES))]));
+}
+
+#[test]
+fn what_was_learned_outlives_a_restart_and_holds_when_the_tunnel_fails() {
+    let (mut scene, _upstream) = resolving();
+    let tunnel = scene.tunnel("a", &scene.network.exit_a).expect("tunnel");
+    scene.policy(&policy("films", 10, ("domain", "films.example"), &["a"])).expect("policy");
+    client(&scene.network.laptop).ask("films.example", A).expect("an answer");
+    let through = |scene: &Scene| ask_server(&scene.network.laptop, server(false)).seen();
+    assert_eq!(through(&scene), Some(scene.network.exit_a.address(false)));
+    scene.daemon.kill9().expect("killed");
+    scene.daemon.start().expect("daemon");
+    wait_for(SOON, "the way of the name", || through(&scene) == Some(scene.network.exit_a.address(false)))
+        .expect("as before");
+    scene.bring_down(&tunnel).expect("down");
+    scene.api().act("/enforce/reconcile").expect("reconciled");
+    assert_eq!(through(&scene), None);
+    // Its questions do not leave either.
+    let answer = client(&scene.network.laptop).ask("www.films.example", A).expect("an answer");
+    assert_eq!((answer.rcode, answer.addresses.len()), (SERVFAIL, 0));
+}
+
+#[test]
+fn questions_of_a_device_leave_by_its_policy_and_their_answers_stay_there() {
+    let (scene, upstream) = resolving();
+    let network = &scene.network;
+    scene.tunnel("a", &network.exit_a).expect("tunnel");
+    let laptop = scene.device(&network.laptop).expect("device");
+    scene.policy(&policy("laptop", 10, ("device", &laptop), &["a"])).expect("policy");
+    wait_ok(SOON, "the laptop's questions to take its tunnel", || {
+        let name = format!("p{}.example", upstream.askers("tick.example").len());
+        client(&network.tv).ask("tick.example", A)?;
+        client(&network.laptop).ask(&name, A)?;
+        anyhow::ensure!(
+            upstream.askers(&name) == [network.exit_a.address(false)],
+            "{:?}",
+            upstream.askers(&name)
+        );
+        Ok(())
+    })
+    .expect("its own way");
+    network.tap.reset();
+    client(&network.laptop).ask("secret.example", A).expect("an answer");
+    client(&network.laptop).ask("secret.example", A).expect("an answer");
+    assert_eq!(upstream.askers("secret.example"), [network.exit_a.address(false)]);
+    assert_nothing_leaked(&scene);
+    // What the laptop was told is not told to others from its part of the cache.
+    client(&network.tv).ask("secret.example", A).expect("an answer");
+    assert_eq!(upstream.askers("secret.example"), [network.exit_a.address(false), wan(false)]);
+}
+
+#[test]
+fn a_blocked_name_is_blocked_with_its_reason() {
+    let (scene, upstream) = resolving();
+    let mut laptop = client(&scene.network.laptop);
+    assert_eq!(laptop.ask("ads.example", A).expect("an answer"), told(server(false)));
+    scene.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("stored");
+    wait_ok(SOON, "the name to be blocked", || {
+        let answer = laptop.ask("www.ads.example", A)?;
+        anyhow::ensure!(answer == told(Ipv4Addr::UNSPECIFIED.into()), "{answer:?}");
+        Ok(())
+    })
+    .expect("blocked");
+    assert_eq!(laptop.ask("ads.example", AAAA).expect("an answer"), told(IpAddr::from([0u16; 8])));
+    let asked = upstream.askers("www.ads.example").len();
+    laptop.ask("www.ads.example", A).expect("an answer");
+    assert_eq!(upstream.askers("www.ads.example").len(), asked);
+}
+
+#[test]
+fn forced_questions_are_answered_here_whoever_is_asked() {
+    let (scene, upstream) = resolving();
+    let network = &scene.network;
+    scene.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
+    scene.api().act("/enforce/reconcile").expect("reconciled");
+    network.tap.reset();
+    for resolver in [server(false), server(true), other_server(false)] {
+        let mut client = Client::of(&network.laptop, resolver).expect("a client");
+        let answer = client.ask("www.example", A).expect("an answer");
+        // The server there would refuse.
+        assert_eq!(answer, told(server(false)), "asked at {resolver}");
+    }
+    assert_eq!(upstream.askers("www.example"), [wan(false)]);
+    let dug = network
+        .laptop
+        .namespace
+        .run("dig", &["+short", "+tcp", "@198.18.0.1", "www.example", "A"])
+        .expect("dig");
+    assert_eq!(dug.trim(), server(false).to_string());
+    for ipv6 in FAMILIES {
+        let to = SocketAddr::new(server(ipv6), 853);
+        let listener = network.internet.within(|| std::net::TcpListener::bind(to)).expect("a server");
+        let connect = || std::net::TcpStream::connect_timeout(&to, BLOCKED);
+        let error = network.laptop.namespace.within(connect).expect_err("rejected");
+        assert!(error.kind() != std::io::ErrorKind::TimedOut, "{error}");
+        drop(listener);
+    }
+    scene.api().put("/privacy/dns-mode", &json!({"mode": "off"})).expect("stored");
+    scene.api().act("/enforce/reconcile").expect("reconciled");
+    let answer = Client::of(&network.laptop, server(false)).expect("a client").ask("www.example", A);
+    assert_eq!(answer.expect("an answer").rcode, REFUSED);
+}
