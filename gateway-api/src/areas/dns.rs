@@ -1,4 +1,4 @@
-//! The resolver's objects: filters, zones, lists, forwarders. The resolver itself is not part of this version.
+//! The resolver: its objects (filters, zones, lists, forwarders), and itself at work.
 
 use gateway_model::State;
 use gateway_model::kinds::{
@@ -13,6 +13,7 @@ use crate::table::Method::{Get, Post};
 use crate::table::{Collection, Ops, Table};
 
 mod lists;
+mod resolver;
 
 pub fn rows(t: &mut Table) {
     t.group::<DnsRotation>("/dns/rotation", "replace_dns_rotation", Access::Operate);
@@ -81,22 +82,14 @@ pub fn rows(t: &mut Table) {
     });
     lists::rows::<DnsAllow>(t, "/dns/allowlist", "remove_from_dns_allowlist");
     lists::rows::<DnsBlock>(t, "/dns/blocklist", "remove_from_dns_blocklist");
+    resolver::rows(t);
     unbuilt(t);
 }
 
 fn unbuilt(t: &mut Table) {
     t.unsupported(
-        "the resolver, which this version does not have",
-        &[
-            (Get, "/dns/status"),
-            (Get, "/dns/cache"),
-            (Post, "/dns/cache/flush"),
-            (Get, "/dns/log"),
-            (Get, "/dns/clients"),
-            (Get, "/dns/extfilter/status"),
-            (Post, "/dns/extfilter/enable"),
-            (Post, "/dns/extfilter/disable"),
-        ],
+        "an external filter backend, which this version does not use",
+        &[(Get, "/dns/extfilter/status"), (Post, "/dns/extfilter/enable"), (Post, "/dns/extfilter/disable")],
     );
 }
 

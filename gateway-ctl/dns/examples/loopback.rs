@@ -101,6 +101,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         way: Arc::new(Way { partition: 0, route: Route::Default }),
         logged: if rest.is_empty() { Logged::Off } else { Logged::Full },
         filtered: true,
+        near: true,
     };
     let mut settings = Settings {
         listen: vec![Listen { address, interface: None }],

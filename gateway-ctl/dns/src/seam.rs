@@ -21,6 +21,8 @@ pub struct Client {
     pub logged: Logged,
     /// False: nothing is filtered for it.
     pub filtered: bool,
+    /// It is on a network of ours: its questions are not counted against a limit.
+    pub near: bool,
 }
 
 /// What the log keeps of a client's questions.

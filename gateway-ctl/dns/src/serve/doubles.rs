@@ -32,6 +32,7 @@ pub fn client(number: u64, partition: u16) -> Client {
         way: way(partition),
         logged: Logged::Full,
         filtered: true,
+        near: true,
     }
 }
 

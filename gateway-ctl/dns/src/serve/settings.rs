@@ -77,6 +77,16 @@ pub enum Mode {
     Refused,
 }
 
+impl Mode {
+    pub const fn text(self) -> &'static str {
+        match self {
+            Mode::NullIp => "null_ip",
+            Mode::Nxdomain => "nxdomain",
+            Mode::Refused => "refused",
+        }
+    }
+}
+
 /// How many questions by UDP those of one network may ask: a /24 or a /56. Devices that the gateway knows are not counted:
 /// they are where they say, and a household behind one prefix would be throttled as one. What is over is dropped, every
 /// second time answered with the flag that leads to TCP, which nobody can forge (so real ones get their answer).

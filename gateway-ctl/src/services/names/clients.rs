@@ -67,6 +67,7 @@ impl Table {
             way: ways.of(outgoing::Outgoing::Default),
             logged: Logged::Full,
             filtered: true,
+            near: true,
         };
         let version = VERSION.fetch_add(1, Ordering::Relaxed);
         let stranger = way(None, IpAddr::from([0, 0, 0, 0]));
@@ -83,9 +84,16 @@ impl Table {
             Arc::new(Client { asker, ..Client::clone(known) })
         });
         let found = of_card.unwrap_or_else(|| {
+            let near = mac.is_some();
             let mac = Mac::new(mac.unwrap_or_default());
             let number = ClientKey::new(0, mac, &address.into()).number();
-            Arc::new(Client { number, name: None, way: self.stranger.clone(), ..Client::clone(&self.own) })
+            Arc::new(Client {
+                number,
+                name: None,
+                near,
+                way: self.stranger.clone(),
+                ..Client::clone(&self.own)
+            })
         });
         self.late.rcu(|late| {
             let mut late = if late.len() < LATE { HashMap::clone(late) } else { HashMap::new() };
@@ -133,6 +141,7 @@ fn client(
         way,
         logged: device.map_or(Logged::Full, |device| logged(state, device)),
         filtered: true,
+        near: true,
     })
 }
 

@@ -170,7 +170,7 @@ impl Worker {
         };
         let client = self.known.client(&state.clients, from);
         let asking = Asking::new(state, &request, client, Transport::Udp, now);
-        if client.asker.device.is_none() {
+        if !client.near {
             match self.shared.limit.take(state.settings.rate, from, now.ms) {
                 Allowance::Answer => {}
                 Allowance::Slip => {
