@@ -194,7 +194,7 @@ async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), 
     let deadman = Switch::new(store.clone(), is_synchronised).map_err(Error::Store)?;
     let enforcement = Arc::new(enforcement);
     // After the first plan: what it tells is steered from the beginning.
-    let asked = names::Config { dns: config.dns.clone(), directory: config.state_dir.join("dns-log") };
+    let asked = names::Config { dns: config.dns.clone(), directory: config.state_dir.join("dns") };
     let resolver = Names::start(asked, store.clone(), enforcement.clone(), tls.factory.clone()).await;
     let names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
     let ending = Arc::new(Notify::new());

@@ -1,11 +1,13 @@
 //! The resolver: its objects (filters, zones, lists, forwarders), and itself at work.
 
+use gateway_dns::lists::{State as ListState, Status as ListStatus};
 use gateway_model::State;
+use gateway_model::kinds::threat_feed::FeedStatus;
 use gateway_model::kinds::{
     DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone, ThreatFeed,
 };
 use gateway_model::settings::groups::DnsRotation;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::access::Access;
 use crate::gateway::Open;
@@ -64,21 +66,21 @@ pub fn rows(t: &mut Table) {
         item: "/dns/threat-feeds/{id}",
         actions: ["create_threat_feed", "replace_threat_feed", "delete_threat_feed"],
         ops: Ops::ALL,
-        live: None,
+        live: Some(feeds),
     });
     t.collection::<DnsAllow>(Collection {
         path: "/dns/allowlist",
         item: "/dns/allowlist/{id}",
         actions: ["create_dns_allow", "replace_dns_allow", "delete_dns_allow"],
         ops: Ops::ALL,
-        live: None,
+        live: Some(fetched),
     });
     t.collection::<DnsBlock>(Collection {
         path: "/dns/blocklist",
         item: "/dns/blocklist/{domain}",
         actions: ["create_dns_block", "replace_dns_block", "delete_dns_block"],
         ops: Ops::ALL,
-        live: None,
+        live: Some(fetched),
     });
     lists::rows::<DnsAllow>(t, "/dns/allowlist", "remove_from_dns_allowlist");
     lists::rows::<DnsBlock>(t, "/dns/blocklist", "remove_from_dns_blocklist");
@@ -95,3 +97,43 @@ fn unbuilt(t: &mut Table) {
 
 /// A zone shows figures of its records, which change without it: its tag must not be its revision alone.
 fn counted_elsewhere(_: &Open, _: &State, _: &mut [Value]) {}
+
+/// What is known of lists on the web.
+fn fetched(open: &Open, _: &State, shown: &mut [Value]) {
+    each_list(open, shown, |object, list| {
+        object.insert("rules_count".into(), list.report.map(|report| report.taken).into());
+        object.insert("last_updated".into(), time(list.last_updated));
+        object.insert("etag".into(), list.etag.into());
+        object.insert("error".into(), list.error.into());
+    });
+}
+
+fn feeds(open: &Open, _: &State, shown: &mut [Value]) {
+    each_list(open, shown, |object, list| {
+        let status = list.state.map(|state| match state {
+            ListState::Ok => FeedStatus::Ok,
+            ListState::Stale => FeedStatus::Stale,
+            ListState::Error => FeedStatus::Error,
+        });
+        object.insert("entries".into(), list.report.map(|report| report.taken).into());
+        object.insert("last_updated".into(), time(list.last_updated));
+        object.insert("next_update".into(), time(list.next_update));
+        object.insert("status".into(), status.map(|status| status.to_string()).into());
+        object.insert("etag".into(), list.etag.into());
+    });
+}
+
+fn each_list(open: &Open, shown: &mut [Value], fill: impl Fn(&mut Map<String, Value>, ListStatus)) {
+    let Some(names) = &open.names else { return };
+    let now = open.now();
+    for object in shown.iter_mut().filter_map(Value::as_object_mut) {
+        let id = object.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+        if let Some(id) = id {
+            fill(object, names.list(id, now));
+        }
+    }
+}
+
+fn time(at: Option<jiff::Timestamp>) -> Value {
+    at.map(|at| at.to_string()).into()
+}

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use gateway_core::plan::ProxyTarget;
 use schemars::JsonSchema;
@@ -31,6 +32,10 @@ pub(super) use udp::{open_association, over, send};
 use places::Places;
 use pump::Pool;
 use target::{Counters, Passage, Target};
+
+/// How long connections may take to end, and how often they are looked at meanwhile.
+const ENDING: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(5);
 
 /// The relay of this process. Dropping it ends all connections.
 #[derive(Debug, Default)]
@@ -128,12 +133,20 @@ impl Relay {
         Ok(())
     }
 
-    /// Forgets a proxy; its connections are reset.
-    pub fn remove(&self, number: u8) {
-        let mut targets = self.shared.targets.write().unwrap_or_else(PoisonError::into_inner);
-        targets.remove(&number);
-        if targets.is_empty() {
-            self.stop_listening();
+    /// Forgets a proxy; its connections are reset. When it returns they are gone, unless that takes very long.
+    pub async fn remove(&self, number: u8) {
+        let gone = {
+            let mut targets = self.shared.targets.write().unwrap_or_else(PoisonError::into_inner);
+            let gone = targets.remove(&number).map(|target| target.counters.clone());
+            if targets.is_empty() {
+                self.stop_listening();
+            }
+            gone
+        };
+        let Some(counters) = gone else { return };
+        let deadline = tokio::time::Instant::now() + ENDING;
+        while counters.open.load(Ordering::Relaxed) > 0 && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(TICK).await;
         }
     }
 

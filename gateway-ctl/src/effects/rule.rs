@@ -63,10 +63,11 @@ impl Rules {
         }
     }
 
-    /// Whether the rule is for what this host itself answers from a tunnel's address. It has to be there whenever the
-    /// address is: without it such answers go out by the uplink.
+    /// Whether the rule is for what this host itself answers, from a tunnel's address or in the name of others. It has to
+    /// be there for as long as such answers can be: without it they go out by the uplink, or not at all.
     pub fn answers(rule: &InstalledRule) -> bool {
-        matches!(&rule.says, Says::Plain(value) if value.source.is_some())
+        let here = |value: &RuleValue| value.input_interface.as_deref() == Some("lo");
+        matches!(&rule.says, Says::Plain(value) if value.source.is_some() || here(value))
     }
 
     /// Our rules with the messages they were found as.

@@ -36,7 +36,8 @@ impl Backend for Proxies {
     }
 
     async fn remove(&self, key: &u8, _have: &ProxyTarget) -> Result<(), Error> {
-        self.0.remove(*key);
+        // What tells their clients of the end leaves by rules that go next.
+        self.0.remove(*key).await;
         Ok(())
     }
 

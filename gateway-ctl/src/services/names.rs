@@ -5,12 +5,13 @@
 mod book;
 mod clients;
 mod learn;
+mod lists;
 mod ways;
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -20,15 +21,16 @@ use gateway_core::dns::table::Key;
 use gateway_core::dns::zones::{Host, Options as ZoneOptions, Zones};
 use gateway_core::facts::Facts;
 use gateway_core::network::Network;
+use gateway_dns::lists::{Status as ListStatus, Subscriptions};
 use gateway_dns::resolver::Resolver;
 use gateway_dns::seam::{Ask, Failure, Query, Reply};
 use gateway_dns::serve::Settings;
 use gateway_dns::serve::settings::Listen;
 use gateway_dns::upstream::{Context, Event, Given, Place, Plan, UpstreamStatus, Upstreams};
-use gateway_model::State;
 use gateway_model::domain::DomainName;
 use gateway_model::settings::bootstrap::Dns;
 use gateway_model::settings::groups::{DhcpConfig, DnsRotation};
+use gateway_model::{Id, State};
 use jiff::tz::TimeZone;
 
 use crate::engine::Engine;
@@ -38,6 +40,7 @@ use crate::tls::Factory;
 use book::Pages;
 use clients::Table;
 use learn::Learner;
+use lists::Shelf;
 use ways::Ways;
 
 /// Changes that come in a row are taken together.
@@ -51,7 +54,7 @@ const HOST_TTL: u32 = 60;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub dns: Dns,
-    /// Of the query log.
+    /// For the query log and for copies of lists.
     pub directory: PathBuf,
 }
 
@@ -61,7 +64,8 @@ pub struct Names {
     upstreams: Arc<Upstreams>,
     config: Config,
     filter: ArcSwap<Filter>,
-    lists: Mutex<Lists>,
+    shelf: Shelf,
+    subscriptions: Subscriptions,
     problems: ArcSwap<Vec<String>>,
     ways: Arc<Ways>,
     key: Key,
@@ -117,8 +121,21 @@ impl Names {
         let problems = ArcSwap::from_pointee(plan.problems.clone());
         let asked = first_upstream(&plan);
         let upstreams = Arc::new(Upstreams::new(plan, context));
-        let lists = Lists::new(key);
-        let filter = Arc::new(Filter::new(&picture.state, &lists, options()));
+        let shelf = Shelf { lists: Arc::new(Mutex::new(Lists::new(key))), changed: Arc::default() };
+        let client = tls.client("dns lists");
+        let context = Context::new(move || client.config().map_err(|error| error.to_string()), tell);
+        let folder = config.directory.join("lists");
+        std::fs::create_dir_all(&folder)?;
+        let subscriptions = Subscriptions::new(folder, key, Arc::new(context), shelf.clone());
+        // Their copies are there before the first question.
+        let wanted = lists::wanted(&picture.state);
+        let subscriptions = tokio::task::spawn_blocking(move || {
+            subscriptions.load(&wanted);
+            subscriptions
+        });
+        let subscriptions = subscriptions.await.map_err(io::Error::other)?;
+        subscriptions.set(&lists::wanted(&picture.state));
+        let filter = Arc::new(Filter::new(&picture.state, &shelf.current(&picture.state), options()));
         let book = Arc::new(Pages::new(filter.clone(), zones(&picture, key), config.dns.filtering_enabled));
         let table = Arc::new(Table::new(&picture.input(now), &picture.compiled, asked, &ways));
         let learner =
@@ -127,8 +144,7 @@ impl Names {
         let resolver =
             Resolver::start(settings, table, book, learner.clone(), Asking(upstreams.clone())).await?;
         let filter = ArcSwap::from(filter);
-        let names =
-            Names { resolver, upstreams, config, filter, lists: Mutex::new(lists), problems, ways, key };
+        let names = Names { resolver, upstreams, config, filter, shelf, subscriptions, problems, ways, key };
         let names = Arc::new(names);
         tokio::spawn(follow(Arc::downgrade(&names), store, engine.clone(), learner));
         tokio::spawn(sweep(Arc::downgrade(&names), engine));
@@ -160,9 +176,9 @@ impl Names {
         self.filter.load_full()
     }
 
-    /// Other lists; the filter goes by them with the next change.
-    pub fn change_lists(&self, change: impl FnOnce(&mut Lists)) {
-        change(&mut self.lists.lock().unwrap_or_else(PoisonError::into_inner));
+    /// How a list on the web stands.
+    pub fn list(&self, id: Id, now: jiff::Timestamp) -> ListStatus {
+        self.subscriptions.status(id, now)
     }
 
     /// Takes over everything as it is.
@@ -182,7 +198,7 @@ impl Names {
 
     /// Takes over what is stored.
     fn reread(&self, picture: &Picture) {
-        let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let lists = self.shelf.current(&picture.state);
         let filter = Arc::new(Filter::new(&picture.state, &lists, options()));
         self.filter.store(filter.clone());
         let zones = zones(picture, self.key);
@@ -198,11 +214,13 @@ async fn follow(
     learner: Arc<Learner>,
 ) {
     let (mut revisions, mut runs) = (store.watch(), engine.status());
+    let Some(shelved) = names.upgrade().map(|names| names.shelf.changed.clone()) else { return };
     let mut seen = None;
     loop {
         tokio::select! {
             changed = revisions.changed() => if changed.is_err() { return },
             changed = runs.changed() => if changed.is_err() { return },
+            () = shelved.notified() => seen = None,
         }
         tokio::time::sleep(PAUSE).await;
         revisions.mark_unchanged();
@@ -213,6 +231,9 @@ async fn follow(
         let known = (picture.state.revision, picture.facts.neighbours.clone());
         let stored = seen.as_ref() != Some(&known);
         seen = Some(known);
+        if stored {
+            names.subscriptions.set(&lists::wanted(&picture.state));
+        }
         let work = move || {
             names.renew(&picture, now, &learner);
             // Lists are large and names of machines many; most runs change neither.
@@ -306,6 +327,7 @@ fn settings(config: &Config) -> Settings {
             interface: None,
         });
     }
-    let log = gateway_dns::log::Settings { directory: Some(config.directory.clone()), ..Default::default() };
+    let log =
+        gateway_dns::log::Settings { directory: Some(config.directory.join("log")), ..Default::default() };
     Settings { listen, log, ..Settings::default() }
 }

@@ -11,7 +11,8 @@ pub fn dns(data: &[u8]) {
         let mut out = Vec::new();
         let envelope = Envelope { limit: request.payload(), ..Envelope::default() };
         let address = std::net::Ipv4Addr::UNSPECIFIED.into();
-        let answers: [fn(&Envelope<'_>, &mut Vec<u8>, &Request<'_>, std::net::IpAddr); 4] = [
+        type Compose = fn(&Envelope<'_>, &mut Vec<u8>, &Request<'_>, std::net::IpAddr);
+        let answers: [Compose; 4] = [
             |envelope, out, request, _| envelope.empty(out, request),
             |envelope, out, request, address| envelope.addresses(out, request, &[address], 10),
             |envelope, out, request, _| envelope.negative(out, request, 10),

@@ -101,6 +101,7 @@ async fn succeed(client: &Client, row: &Row, headers: &[(&str, &str)]) -> Option
         (_, "/secrets/set-passphrase") => Some(json!({"passphrase": "correct horse battery"})),
         (_, "/secrets/clear-passphrase") => None,
         (_, "/system/deadman") => Some(json!({"enabled": true, "hours": 24})),
+        ("POST", "/dns/cache/flush") => Some(json!({})),
         (_, "/system/wipe") => Some(json!({"level": "medium"})),
         ("POST", _) => Some((collection?.body)(201)),
         ("PUT", "/pq-crypto") => Some(json!({"mode": "preferred"})),

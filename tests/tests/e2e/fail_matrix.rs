@@ -12,7 +12,7 @@ use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
 use crate::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
-use crate::fail_policies::{self, PATIENCE, Site, assert_leaks, store_policies, wait_until_gone};
+use crate::fail_policies::{self, PATIENCE, Site, assert_leaks, let_it_end, store_policies, wait_until_gone};
 use crate::health::{forwards, probed};
 use crate::openvpn::processes;
 use crate::{FAMILIES, SOON, assert_the_tap_sees};
@@ -78,6 +78,9 @@ impl Tunnels {
         let cell = format!("{cause} × {} × IPv{}", fail_policy.name(), if ipv6 { 6 } else { 4 });
         assert_eq!(answer.seen(), expected, "{cell}: {answer}");
         assert_leaks(&counts, ipv6, fail_policy == Open, &cell);
+        if expected == Some(wan(ipv6)) {
+            let_it_end(&self.scene);
+        }
     }
 
     /// What is behind the hop makes its way anew.

@@ -10,7 +10,9 @@ use gateway_tests::wireguard::Exit;
 use serde_json::{Value, json};
 
 use crate::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
-use crate::fail_policies::{self, PATIENCE, Site, assert_leaks, carry_out, store_policies, wait_until_gone};
+use crate::fail_policies::{
+    self, PATIENCE, Site, assert_leaks, carry_out, let_it_end, store_policies, wait_until_gone,
+};
 use crate::paths::path;
 use crate::{FAMILIES, SOON, assert_the_tap_sees};
 
@@ -88,6 +90,9 @@ impl Struck {
         assert_eq!(answer.seen(), expected, "{cell}: {answer}");
         let direct = expected == Some(wan(ipv6));
         assert_leaks(&counts, ipv6, direct, &cell);
+        if expected == Some(wan(ipv6)) {
+            let_it_end(&self.scene);
+        }
     }
 
     fn ask(&self, protocol: Protocol, fail_policy: FailPolicy, ipv6: bool) -> Answer {

@@ -5,14 +5,14 @@
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gateway_tests::scene::Scene;
 use gateway_tests::services::{HTTP, HTTP_OTHER};
 use gateway_tests::tap::Counts;
 use gateway_tests::topology::{other_server, server};
 use gateway_tests::traffic::Load;
-use gateway_tests::wait::wait_ok;
+use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::json;
 
 use crate::paths::path;
@@ -122,6 +122,20 @@ pub fn wait_until_gone(scene: &Scene, degraded: bool, cause: &str) {
 /// The gateway says what it sees as soon as it knows; an answer to this comes when the kernel has the plan.
 pub fn carry_out(scene: &Scene) {
     scene.api().act("/enforce/reconcile").expect("reconciled");
+}
+
+/// Waits for the last packets of a connection that went out directly: they are not the next cell's.
+pub fn let_it_end(scene: &Scene) {
+    let leaked = || scene.network.tap.counts().leaked.total();
+    let mut last = (leaked(), Instant::now());
+    wait_for(SOON, "a connection to end", || {
+        let now = leaked();
+        if now != last.0 {
+            last = (now, Instant::now());
+        }
+        last.1.elapsed() > Duration::from_millis(300)
+    })
+    .expect("ended");
 }
 
 /// Packets of the cell's family left directly if they may, of the other family none.

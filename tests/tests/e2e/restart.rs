@@ -198,7 +198,8 @@ fn with_the_store_gone_the_live_plan_holds_and_the_daemon_refuses_to_begin_anew(
     let mut scene = bound_scene();
     scene.daemon.terminate().expect("ended");
     for entry in fs::read_dir(scene.daemon.state_directory()).expect("state directory").flatten() {
-        fs::remove_file(entry.path()).expect("removed");
+        let path = entry.path();
+        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("removed");
     }
     scene.network.settle().expect("silence");
     scene.network.tap.reset();

@@ -7,7 +7,7 @@ use gateway_tests::traffic::{PATIENCE, ask, ask_udp};
 use serde_json::json;
 
 use crate::{
-    FAMILIES, assert_blocked, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through,
+    FAMILIES, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through,
 };
 
 /// A daemon with a tunnel to exit A.
@@ -147,20 +147,4 @@ fn a_blocked_port_is_blocked_for_everyone_and_dns_with_it() {
     }
     assert_nothing_leaked(&scene);
     assert_direct(&network.laptop);
-}
-
-#[test]
-fn a_domain_is_blocked_until_names_are_known_and_says_so() {
-    let scene = Scene::start().expect("scene");
-    let laptop = scene.device(&scene.network.laptop).expect("device");
-    scene.store_policy(&policy("name", 10, ("domain", "example.org"), &[])).expect("policy");
-    scene.policy(&policy("rest", 20, ("device", &laptop), &[])).expect("policy");
-    scene.network.tap.reset();
-    assert_blocked(&scene.network.laptop);
-    assert_nothing_leaked(&scene);
-    let policies = scene.api().get("/routing/policies").expect("policies");
-    let named = policies.as_array().expect("list").iter().find(|policy| policy["name"] == "name");
-    assert_eq!(named.expect("the policy")["status"], "blocked", "{policies}");
-    let conflicts = scene.api().act("/policy/conflicts").expect("conflicts").to_string();
-    assert!(conflicts.contains("resolver"), "{conflicts}");
 }

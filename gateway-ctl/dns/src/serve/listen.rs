@@ -115,6 +115,8 @@ fn datagrams(listen: &Listen, workers: usize) -> io::Result<(SocketAddr, Vec<Arc
     for _ in 0..workers {
         let socket = socket(listen, Type::DGRAM, Protocol::UDP)?;
         socket.set_reuse_port(true)?;
+        // The relay for proxies answers in the name of resolvers elsewhere, at this very port.
+        socket.set_reuse_address(true)?;
         // Less is what the kernel allows; then bursts are shorter.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);

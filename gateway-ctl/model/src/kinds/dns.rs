@@ -1,4 +1,4 @@
-//! What the kinds of the resolver have in common: whom a rule is for, and that nothing resolves yet.
+//! What the kinds of the resolver have in common: whom a rule is for.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,11 +81,6 @@ pub(super) fn check_ids<R: Resource>(path: &str, ids: &[Id], state: &State, prob
             problems.add(code::UNKNOWN_REFERENCE, path, message);
         }
     }
-}
-
-/// Says that the object is stored and nothing else.
-pub(super) fn warn_without_effect(problems: &mut Problems) {
-    problems.warn("", "Stored, but without effect: this version has no resolver.");
 }
 
 #[cfg(test)]

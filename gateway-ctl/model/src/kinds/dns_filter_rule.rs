@@ -277,7 +277,6 @@ impl Resource for DnsFilterRule {
         if let Some(schedule) = &self.schedule {
             schedule.check("schedule", problems);
         }
-        super::dns::warn_without_effect(problems);
     }
 
     fn refs(&self) -> Vec<Ref> {

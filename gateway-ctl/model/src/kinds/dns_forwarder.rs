@@ -119,7 +119,6 @@ impl Resource for DnsForwarder {
             }
         }
         check_reference::<Proxy>("proxy", &self.proxy, state, problems);
-        super::dns::warn_without_effect(problems);
     }
 
     fn refs(&self) -> Vec<Ref> {

@@ -70,7 +70,6 @@ impl<'a> Entry<'a> {
             }
         }
         check_free_text("comment", self.comment, 1000, problems);
-        super::dns::warn_without_effect(problems);
     }
 
     fn keys(&self, keys: &mut Keys) {

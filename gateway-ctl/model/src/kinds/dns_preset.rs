@@ -107,7 +107,7 @@ impl Resource for DnsPreset {
         if self.tls_name.is_some() && self.mode == PresetMode::Plain {
             problems.add(code::CONFLICT, "tls_name", "The mode plain has no certificates.");
         }
-        super::dns::warn_without_effect(problems);
+        problems.warn("", "Stored, but without effect: this version takes upstream servers from forwarders and the configuration file.");
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {

@@ -175,7 +175,6 @@ impl Resource for DnsRecord {
                 "With the priority 0 it is an alias, which has no parameters.",
             );
         }
-        super::dns::warn_without_effect(problems);
     }
 
     /// No record twice, also where the zone is given by its id; and an alias stands alone (RFC 1034, section 3.6.2).

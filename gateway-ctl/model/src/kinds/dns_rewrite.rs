@@ -105,7 +105,6 @@ impl Resource for DnsRewrite {
             }
             Some(_) => {}
         }
-        super::dns::warn_without_effect(problems);
     }
 
     /// A name in place of another excludes every other answer.

@@ -183,7 +183,13 @@ impl Resource for DnsZone {
             }
             _ => {}
         }
-        super::dns::warn_without_effect(problems);
+        if self.r#type == ZoneType::Secondary {
+            problems
+                .warn("type", "This version keeps no copy: it asks the servers of the zone, as for a stub.");
+        }
+        if self.dnssec && self.r#type == ZoneType::Primary {
+            problems.warn("dnssec", "Stored without effect: this version does not sign zones.");
+        }
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {

@@ -118,14 +118,12 @@ impl PrivacyClass {
     fn without_effect(&self) -> impl Iterator<Item = &'static str> {
         [
             ("dns_mode", self.dns_mode != ClassDnsMode::Off),
-            ("force_dns", self.force_dns),
             ("block_doh", self.block_doh),
             ("block_dot", self.block_dot),
             ("block_quic", self.block_quic),
             ("block_ipv6", self.block_ipv6),
             ("webrtc", self.webrtc != WebRtc::Off),
             ("ech", self.ech != Ech::Allow),
-            ("query_log", self.query_log != QueryLog::Full),
             ("telemetry_lists", !self.telemetry_lists.is_empty()),
         ]
         .into_iter()
@@ -265,6 +263,6 @@ mod tests {
         let class = json!({"name": "mine", "block_doh": true, "query_log": "off", "fail_policy_floor": "fail-closed"});
         let written = kind("privacy_class").unwrap().create(&mut state, class).unwrap();
         let paths: Vec<&str> = written.warnings.iter().map(|warning| warning.path.as_str()).collect();
-        assert_eq!(paths, ["block_doh", "query_log"]);
+        assert_eq!(paths, ["block_doh"]);
     }
 }

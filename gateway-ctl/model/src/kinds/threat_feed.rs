@@ -138,7 +138,6 @@ impl Resource for ThreatFeed {
         if !(1..=720).contains(&self.interval_h) {
             problems.add(code::RANGE, "interval_h", "From 1 to 720 hours.");
         }
-        super::dns::warn_without_effect(problems);
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {

@@ -373,10 +373,6 @@ impl Bootstrap {
     /// Settings that are accepted and have no effect yet, in words for people.
     pub fn without_effect(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let bootstrap_servers = self.dns.bootstrap_servers.clone();
-        if self.dns != (Dns { bootstrap_servers, ..Dns::default() }) {
-            notes.push("dns: this version has no resolver yet".to_owned());
-        }
         let default = Auth::default();
         let given = !self.auth.api_keys.is_empty() || self.auth.local_net != default.local_net;
         if !self.auth.enabled && given {

@@ -42,7 +42,6 @@ impl Default for DnsRotation {
 impl Group for DnsRotation {
     const KEY: &'static str = "dns.rotation";
     const NOUN: &'static str = "dns_rotation";
-    const WITHOUT: Option<&'static str> = Some("resolver");
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         check_range("interval_sec", self.interval_sec, 0..=86_400, problems);

@@ -35,7 +35,6 @@ impl Default for PrivacyMode {
 impl Group for PrivacyMode {
     const KEY: &'static str = "privacy.dns_mode";
     const NOUN: &'static str = "privacy_dns_mode";
-    const WITHOUT: Option<&'static str> = Some("resolver");
 
     fn validate(&self, _: &State, _: &mut Problems) {}
 }
