@@ -27,8 +27,7 @@ pub fn rows(t: &mut Table) {
     t.view("/dns/cache", "list_dns_cache", cache)
         .summary("What the resolver remembers, sorted by name")
         .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000, 100 if left out.")
-        .parameter("pattern", Placeholder::Text, "Only names that match this glob, such as *.example.com.")
-        .access(Access::Private);
+        .parameter("pattern", Placeholder::Text, "Only names that match this glob, such as *.example.com.");
     let flushes = Effect::Acts(Audit { action: "flush_dns_cache", resource_type: "dns_cache" });
     t.action("/dns/cache/flush", "flush_dns_cache", flushes, flush)
         .summary("Forget what matches a glob, or everything")
