@@ -6,9 +6,7 @@ use gateway_tests::topology::{other_server, server, wan};
 use gateway_tests::traffic::{PATIENCE, ask, ask_udp};
 use serde_json::json;
 
-use crate::{
-    FAMILIES, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through,
-};
+use crate::{FAMILIES, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through};
 
 /// A daemon with a tunnel to exit A.
 fn scene_with_exit_a() -> Scene {

@@ -1,6 +1,7 @@
 //! The walk itself, step by step.
 
 mod drain;
+mod names;
 mod nest;
 
 use std::fs;
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use gateway_tests::dns::Upstream;
+use gateway_tests::name_server;
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::tap::Counts;
 use gateway_tests::topology::{Host, Topology, server, wan};
@@ -24,12 +27,14 @@ use serde_json::{Value, json};
 use crate::console::Console;
 use crate::relay;
 
-const STEPS: usize = 11;
+const STEPS: usize = 12;
 const SOON: Duration = Duration::from_secs(20);
 
 pub struct Walk {
     /// Where the tunnel over TCP ends.
     far: Option<FarEnd>,
+    /// Whom the resolver asks.
+    upstream: Upstream,
     scene: Scene,
     console: Console,
     interrupted: Arc<AtomicBool>,
@@ -43,7 +48,10 @@ pub struct Walk {
 impl Walk {
     /// Builds the network and starts the daemon in it.
     pub fn begin(interrupted: Arc<AtomicBool>) -> Result<Self> {
-        let scene = Scene::start().context("build the network and start the daemon")?;
+        let mut scene = Scene::prepare().context("build the network")?;
+        let upstream = Upstream::start(&scene.network.internet)?;
+        scene.daemon.configure(&json!({"dns": {"upstream_servers": [name_server::ADDRESS]}}))?;
+        scene.daemon.start().context("start the daemon")?;
         let door = relay::open(scene.network.gateway.entrance())?;
         let files =
             tempfile::Builder::new().prefix("gateway-demo-").tempdir().context("temporary directory")?;
@@ -51,6 +59,7 @@ impl Walk {
         let none = String::new;
         Ok(Self {
             far: None,
+            upstream,
             scene,
             console,
             interrupted,
@@ -68,6 +77,7 @@ impl Walk {
             Self::show_the_network,
             Self::bind_the_laptop,
             Self::see_it_work,
+            Self::names,
             Self::pull_the_tunnel,
             Self::ask_why,
             Self::kill_the_daemon,
