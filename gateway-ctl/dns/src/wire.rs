@@ -17,9 +17,10 @@ pub mod write;
 mod property;
 
 pub use answer::{Answer, Unsound};
-pub use code::{flag, rcode, rtype};
+pub use code::{flag, rcode};
 pub use compose::{Ede, Envelope};
 pub use facts::Facts;
+pub use gateway_core::dns::rtype;
 pub use name::NameBuf;
 pub use opt::Opt;
 pub use record::{RecordRef, Records, Section};

@@ -145,8 +145,9 @@ pub(crate) fn regex(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// Greedy with one point of return: linear for one star, at worst the product of the lengths.
-fn matches_wildcard(pattern: &[u8], text: &[u8]) -> bool {
+/// Whether a text is of this pattern, in which `*` stands for any bytes. Greedy with one point of return: linear for one
+/// star, at worst the product of the lengths.
+pub fn matches_wildcard(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
         if pattern.get(p) == Some(&b'*') {

@@ -1,5 +1,7 @@
 //! Numbers of types (registry of IANA, "DNS Parameters").
 
+use std::borrow::Cow;
+
 use gateway_model::kinds::dns_filter_rule::QueryType;
 use gateway_model::record::RecordType;
 
@@ -13,9 +15,20 @@ pub const MX: u16 = 15;
 pub const TXT: u16 = 16;
 pub const AAAA: u16 = 28;
 pub const SRV: u16 = 33;
+pub const DNAME: u16 = 39;
+pub const OPT: u16 = 41;
 pub const DS: u16 = 43;
+pub const RRSIG: u16 = 46;
+pub const NSEC: u16 = 47;
+pub const DNSKEY: u16 = 48;
+pub const NSEC3: u16 = 50;
 pub const SVCB: u16 = 64;
 pub const HTTPS: u16 = 65;
+pub const TSIG: u16 = 250;
+pub const IXFR: u16 = 251;
+pub const AXFR: u16 = 252;
+pub const MAILB: u16 = 253;
+pub const MAILA: u16 = 254;
 pub const ANY: u16 = 255;
 pub const CAA: u16 = 257;
 
@@ -39,17 +52,17 @@ const NAMES: &[(&str, u16)] = &[
     ("NAPTR", 35),
     ("KX", 36),
     ("CERT", 37),
-    ("DNAME", 39),
-    ("OPT", 41),
+    ("DNAME", DNAME),
+    ("OPT", OPT),
     ("APL", 42),
     ("DS", DS),
     ("SSHFP", 44),
     ("IPSECKEY", 45),
-    ("RRSIG", 46),
-    ("NSEC", 47),
-    ("DNSKEY", 48),
+    ("RRSIG", RRSIG),
+    ("NSEC", NSEC),
+    ("DNSKEY", DNSKEY),
     ("DHCID", 49),
-    ("NSEC3", 50),
+    ("NSEC3", NSEC3),
     ("NSEC3PARAM", 51),
     ("TLSA", 52),
     ("SMIMEA", 53),
@@ -65,9 +78,9 @@ const NAMES: &[(&str, u16)] = &[
     ("EUI48", 108),
     ("EUI64", 109),
     ("TKEY", 249),
-    ("TSIG", 250),
-    ("IXFR", 251),
-    ("AXFR", 252),
+    ("TSIG", TSIG),
+    ("IXFR", IXFR),
+    ("AXFR", AXFR),
     ("ANY", ANY),
     ("URI", 256),
     ("CAA", CAA),
@@ -75,9 +88,7 @@ const NAMES: &[(&str, u16)] = &[
 
 /// Number of the type that a rule names.
 pub fn of_query(query: &QueryType) -> Option<u16> {
-    let text = query.to_string();
-    let known = NAMES.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
-    known.or_else(|| text.strip_prefix("TYPE")?.parse().ok())
+    parse(&query.to_string())
 }
 
 pub const fn of_record(record: RecordType) -> u16 {
@@ -96,12 +107,18 @@ pub const fn of_record(record: RecordType) -> u16 {
     }
 }
 
-/// `A`, `TYPE65280`.
-pub fn name(number: u16) -> String {
-    match NAMES.iter().find(|(_, known)| *known == number) {
-        Some((name, _)) => (*name).to_owned(),
-        None => format!("TYPE{number}"),
+/// `A`; those without a name as RFC 3597 writes them: `TYPE65280`.
+pub fn text(rtype: u16) -> Cow<'static, str> {
+    match NAMES.iter().find(|(_, number)| *number == rtype) {
+        Some((name, _)) => (*name).into(),
+        None => format!("TYPE{rtype}").into(),
     }
+}
+
+/// The type of a name.
+pub fn parse(text: &str) -> Option<u16> {
+    let named = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, number)| *number);
+    named.or_else(|| text.to_ascii_uppercase().strip_prefix("TYPE")?.parse().ok())
 }
 
 #[cfg(test)]
@@ -113,12 +130,12 @@ mod tests {
         for (name, number) in NAMES {
             let query: QueryType = name.parse().expect("the model knows it");
             assert_eq!(of_query(&query), Some(*number));
-            assert_eq!(super::name(*number), *name);
+            assert_eq!(text(*number), *name);
         }
         let query: QueryType = "type65280".parse().expect("a type");
-        assert_eq!((of_query(&query), name(65280)), (Some(65280), "TYPE65280".to_owned()));
+        assert_eq!((of_query(&query), text(65280)), (Some(65280), "TYPE65280".into()));
         for record in RecordType::ALL {
-            assert_eq!(name(of_record(*record)), record.to_string());
+            assert_eq!(text(of_record(*record)), record.to_string());
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Most patterns end with labels that have no wildcard: they are found by the hash of that name, as names themselves
 //! are. What is left, expressions and names that end with a wildcard, is one set that looks at a name once.
 
-use gateway_model::pattern::{AdblockTarget, Pattern};
+use gateway_model::pattern::{AdblockTarget, Pattern, matches_wildcard};
 use hashbrown::HashTable;
 use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
 
@@ -79,10 +79,10 @@ impl Test {
         let text = text(name, &mut room);
         match self {
             Test::Name(_, form) => form.is_for(itself),
-            Test::Wildcard { pattern, anchored: true } => matches(pattern, text),
+            Test::Wildcard { pattern, anchored: true } => matches_wildcard(pattern, text),
             Test::Wildcard { pattern, .. } => {
                 let later = memchr::memchr_iter(b'.', text).map(|at| at + 1);
-                std::iter::once(0).chain(later).any(|start| matches(pattern, &text[start..]))
+                std::iter::once(0).chain(later).any(|start| matches_wildcard(pattern, &text[start..]))
             }
             Test::Regex(regex) => regex.is_match(text),
         }
@@ -119,27 +119,6 @@ fn expression(pattern: &[u8], anchored: bool) -> String {
     }
     text.push('$');
     text
-}
-
-/// `*` stands for any bytes. Greedy with one point of return.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t, mut star) = (0, 0, None);
-    while t < text.len() {
-        if pattern.get(p) == Some(&b'*') {
-            star = Some((p, t));
-            p += 1;
-        } else if pattern.get(p) == Some(&text[t]) {
-            p += 1;
-            t += 1;
-        } else if let Some((at, from)) = star {
-            star = Some((at, from + 1));
-            p = at + 1;
-            t = from + 1;
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|b| *b == b'*')
 }
 
 /// The text of a name, as patterns see it.

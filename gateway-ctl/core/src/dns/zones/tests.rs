@@ -80,7 +80,7 @@ fn show(local: &Local) -> String {
             rtype::CNAME | rtype::PTR | rtype::NS => NameRef::new(&record.rdata).expect("a name").to_string(),
             _ => String::new(),
         };
-        format!("{} {} {data}", record.name, rtype::name(record.rtype)).trim_end().to_owned()
+        format!("{} {} {data}", record.name, rtype::text(record.rtype)).trim_end().to_owned()
     };
     let section = |records: &[Record]| records.iter().map(record).collect::<Vec<_>>().join(", ");
     let rcode = match local.rcode {
