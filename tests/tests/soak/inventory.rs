@@ -91,12 +91,14 @@ fn counted(lines: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The line without the numbers that a tunnel gets anew when it is made anew: table, priority, mark.
+/// The line without the numbers that a tunnel gets anew when it is made anew: table, priority, mark, and the address that
+/// a server of OpenVPN gives out.
 fn unnumbered(line: &str) -> String {
     let words = line.split_whitespace().map(|word| {
         let number = word.trim_end_matches(':').parse::<u32>();
         let of_leg = number.is_ok_and(|n| (4700..5500).contains(&n) || (47_000..48_000).contains(&n));
-        if of_leg || word.starts_with("0x47") { "#" } else { word }
+        let given = word.starts_with("10.67.") || word.starts_with("fd67:");
+        if of_leg || given || word.starts_with("0x47") { "#" } else { word }
     });
     words.collect::<Vec<_>>().join(" ")
 }
