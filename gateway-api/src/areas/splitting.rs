@@ -110,10 +110,10 @@ async fn pools(cx: &Cx) -> Result<Pools, ApiError> {
 /// Resolution and pools.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SplittingDns {
-    /// `shared`: questions of LAN hosts are flows like all others, each takes the leg it draws. With sticky: source they
-    /// take that of their host.
+    /// `shared`: questions to resolvers elsewhere are flows like all others, each takes the leg it draws, with sticky: source
+    /// that of its host; those that the gateway asks for a host of the policy take its legs in turn.
     mode: &'static str,
-    /// This version has no resolver of its own, so it sees no questions to count.
+    /// The gateway resolves for its LAN.
     resolver: bool,
     per_endpoint: Vec<EndpointDns>,
 }
@@ -131,7 +131,7 @@ struct EndpointDns {
 
 async fn dns(cx: Cx, _: Req<()>) -> Result<SplittingDns, ApiError> {
     let pools = pools(&cx).await?;
-    let state = cx.open()?.store.current();
+    let (state, resolver) = (cx.open()?.store.current(), cx.open()?.names.is_some());
     let upstreams = |name: &String| state.tunnel_by_name(name).map(|tunnel| tunnel.dns.clone());
     let per_endpoint = pools.tunnels().into_iter().map(|tunnel| EndpointDns {
         upstreams: upstreams(&tunnel).unwrap_or_default(),
@@ -139,7 +139,7 @@ async fn dns(cx: Cx, _: Req<()>) -> Result<SplittingDns, ApiError> {
         queries: None,
         failures: None,
     });
-    Ok(SplittingDns { mode: "shared", resolver: false, per_endpoint: per_endpoint.collect() })
+    Ok(SplittingDns { mode: "shared", resolver, per_endpoint: per_endpoint.collect() })
 }
 
 /// What is shared out.

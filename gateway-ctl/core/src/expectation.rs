@@ -67,7 +67,8 @@ fn result(input: &Input<'_>, worlds: &[World; 2], definition: &TestDefinition) -
         return result;
     }
     if definition.dns.is_some() {
-        result.note = Some("What it expects of DNS was not tested: this version has no resolver.".to_owned());
+        result.note =
+            Some("What it expects of DNS was not tested: names are asked for in live tests only.".to_owned());
     }
     let sources = sources(input, definition);
     if sources.is_empty() {

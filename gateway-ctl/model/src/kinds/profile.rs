@@ -154,7 +154,8 @@ impl ProfileDns {
             problems.add(code::REQUIRED, "dns.upstreams", "The mode custom needs at least one resolver.");
         }
         if self.mode != ProfileDnsMode::Inherit {
-            problems.warn("dns", "Stored without effect: this version has no resolver.");
+            problems
+                .warn("dns", "Stored without effect: which resolvers are asked follows from the forwarders.");
         }
     }
 }

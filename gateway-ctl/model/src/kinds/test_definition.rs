@@ -170,7 +170,7 @@ impl Resource for TestDefinition {
             if !is_host_name(&dns.name) {
                 problems.add(code::FORMAT, "dns.name", "Expected a domain.");
             }
-            problems.warn("dns", "Stored without effect: this version has no resolver to ask.");
+            problems.warn("dns", "Stored without effect: names are asked for in live tests only, which this version does not run.");
         }
         if self.accept.is_empty() && self.deny.is_empty() && self.expect_egress.is_none() {
             problems.warn("", "It expects nothing that this version can test, so it never fails.");
