@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use gateway_common::verdict::{Action, Reason};
-use gateway_common::wire::ChoiceKind;
+use gateway_common::wire::{ChoiceKind, RANK_NONE};
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::Proxy;
 
@@ -29,24 +29,27 @@ pub enum Outgoing {
     Blocked(String),
 }
 
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    pub mac: Option<MacAddr>,
+    pub address: IpAddr,
+    /// Index of the interface behind which it is, where that was observed.
+    pub interface: Option<u32>,
+}
+
 /// The way of a client's question to a resolver, and the rank of the policy that has it.
 pub fn of_client(
     input: &Input<'_>,
     compiled: &Compiled,
-    mac: Option<MacAddr>,
-    address: IpAddr,
+    client: &Client,
     resolver: IpAddr,
 ) -> (Outgoing, u32) {
-    let near = |name: &&String| {
-        let nets = input.facts.addresses.get(*name).into_iter().flatten();
-        nets.into_iter().any(|net| net.contains(&address))
+    let Client { mac, address, .. } = *client;
+    let Some(entry) = entry(input, client) else {
+        let why = format!("nobody knows by which network {address} asks");
+        return (Outgoing::Blocked(why), RANK_NONE);
     };
-    let lan = &input.network.lan;
-    let entry = lan
-        .iter()
-        .find(near)
-        .or(lan.first())
-        .map_or_else(|| Entry { name: String::new(), index: 0, vlan: 0 }, |name| Entry::at(input, name));
     // A client may ask by one family what the gateway asks by the other.
     let from =
         if address.is_ipv6() == resolver.is_ipv6() { address } else { unspecified(resolver.is_ipv6()) };
@@ -72,6 +75,24 @@ pub fn of_client(
         _ => of_policy(compiled, verdict.rank, resolver.is_ipv6()),
     };
     (out, verdict.rank)
+}
+
+/// The LAN interface by which a client's packets enter: as observed, else by its address. Nothing if that leaves a choice:
+/// the policies of one LAN are not to be taken for those of another.
+fn entry(input: &Input<'_>, client: &Client) -> Option<Entry> {
+    let index = |name: &&String| input.facts.links.get(*name).map(|link| link.index);
+    let near = |name: &&String| {
+        let nets = input.facts.addresses.get(*name).into_iter().flatten();
+        nets.into_iter().any(|net| net.contains(&client.address))
+    };
+    let lan = &input.network.lan;
+    let observed = client.interface.and_then(|there| lan.iter().find(|name| index(name) == Some(there)));
+    let by_address = || {
+        let mut near = lan.iter().filter(near);
+        near.next().filter(|_| near.next().is_none())
+    };
+    let only = || lan.first().filter(|_| lan.len() == 1);
+    Some(Entry::at(input, observed.or_else(by_address).or_else(only)?))
 }
 
 /// The way of a policy's traffic.

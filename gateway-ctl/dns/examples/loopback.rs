@@ -100,6 +100,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         name: Some("load".into()),
         way: Arc::new(Way { partition: 0, route: Route::Default }),
         logged: if rest.is_empty() { Logged::Off } else { Logged::Full },
+        rank: u32::MAX,
         filtered: true,
         near: true,
     };

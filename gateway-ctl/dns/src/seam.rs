@@ -18,6 +18,8 @@ pub struct Client {
     pub name: Option<Arc<str>>,
     /// How its questions leave; answers are remembered for those of the same way only.
     pub way: Arc<Way>,
+    /// Place of the policy that has this way: a policy for a name counts only before it. `u32::MAX` without one.
+    pub rank: u32,
     pub logged: Logged,
     /// False: nothing is filtered for it.
     pub filtered: bool,

@@ -191,7 +191,7 @@ fn default_routes(message: &RouteMessage, ipv6: bool, names: &BTreeMap<u32, Stri
 }
 
 /// A neighbour that answered at some time.
-fn neighbour(message: &NeighbourMessage) -> Option<([u8; 6], IpAddr)> {
+pub(super) fn neighbour(message: &NeighbourMessage) -> Option<([u8; 6], IpAddr)> {
     let known = matches!(
         message.header.state,
         NeighbourState::Reachable

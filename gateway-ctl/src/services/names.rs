@@ -23,7 +23,6 @@ use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 use gateway_dns::lists::{Status as ListStatus, Subscriptions};
 use gateway_dns::resolver::Resolver;
-use gateway_dns::seam::{Ask, Failure, Query, Reply};
 use gateway_dns::serve::Settings;
 use gateway_dns::serve::settings::Listen;
 use gateway_dns::upstream::{Context, Event, Given, Place, Plan, UpstreamStatus, Upstreams};
@@ -63,20 +62,26 @@ pub struct Names {
     pub resolver: Resolver,
     upstreams: Arc<Upstreams>,
     config: Config,
-    filter: ArcSwap<Filter>,
     shelf: Shelf,
     subscriptions: Subscriptions,
-    problems: ArcSwap<Vec<String>>,
+    told: ArcSwap<Told>,
     ways: Arc<Ways>,
     key: Key,
 }
 
-/// The upstreams, shared with those who want to know of them.
-struct Asking(Arc<Upstreams>);
+/// What is told of the upstreams as they are given.
+struct Told {
+    problems: Vec<String>,
+    validates: bool,
+}
 
-impl Ask for Asking {
-    fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
-        self.0.ask(query)
+impl Told {
+    fn of(plan: &Plan) -> Arc<Told> {
+        let for_all = plan.groups.iter().find(|group| group.domain.as_ref().is_root());
+        Arc::new(Told {
+            problems: plan.problems.clone(),
+            validates: for_all.is_some_and(|group| group.dnssec),
+        })
     }
 }
 
@@ -112,13 +117,13 @@ impl Names {
         tls: Arc<Factory>,
     ) -> io::Result<Arc<Names>> {
         let key = Key::new(getrandom::u64().map_err(io::Error::other)?);
-        let picture = Picture::of(&store, &engine);
+        let picture = Arc::new(Picture::of(&store, &engine));
         let ways = Arc::new(Ways::default());
         let client = tls.client("dns");
         let context = Context::new(move || client.config().map_err(|error| error.to_string()), tell);
         let now = store.clock().now();
         let plan = upstreams(&config, &picture, &ways, now);
-        let problems = ArcSwap::from_pointee(plan.problems.clone());
+        let told = ArcSwap::from(Told::of(&plan));
         let asked = first_upstream(&plan);
         let upstreams = Arc::new(Upstreams::new(plan, context));
         let shelf = Shelf { lists: Arc::new(Mutex::new(Lists::new(key))), changed: Arc::default() };
@@ -136,15 +141,13 @@ impl Names {
         let subscriptions = subscriptions.await.map_err(io::Error::other)?;
         subscriptions.set(&lists::wanted(&picture.state));
         let filter = Arc::new(Filter::new(&picture.state, &shelf.current(&picture.state), options()));
-        let book = Arc::new(Pages::new(filter.clone(), zones(&picture, key), config.dns.filtering_enabled));
-        let table = Arc::new(Table::new(&picture.input(now), &picture.compiled, asked, &ways));
-        let learner =
-            Arc::new(Learner::new(engine.dataplane(), engine.domains(), ways.clone(), &picture.compiled));
+        let book = Arc::new(Pages::new(filter, zones(&picture, key), config.dns.filtering_enabled));
+        let table = Arc::new(Table::new(picture.clone(), now, asked, ways.clone()));
+        let (dataplane, domains, ipv6) = (engine.dataplane(), engine.domains(), asked.is_ipv6());
+        let learner = Arc::new(Learner::new(dataplane, domains, ways.clone(), &picture.compiled, ipv6));
         let settings = settings(&config);
-        let resolver =
-            Resolver::start(settings, table, book, learner.clone(), Asking(upstreams.clone())).await?;
-        let filter = ArcSwap::from(filter);
-        let names = Names { resolver, upstreams, config, filter, shelf, subscriptions, problems, ways, key };
+        let resolver = Resolver::start(settings, table, book, learner.clone(), upstreams.clone()).await?;
+        let names = Names { resolver, upstreams, config, shelf, subscriptions, told, ways, key };
         let names = Arc::new(names);
         tokio::spawn(follow(Arc::downgrade(&names), store, engine.clone(), learner));
         tokio::spawn(sweep(Arc::downgrade(&names), engine));
@@ -163,17 +166,17 @@ impl Names {
     }
 
     /// Upstreams that cannot be asked as they are given.
-    pub fn problems(&self) -> Arc<Vec<String>> {
-        self.problems.load_full()
+    pub fn problems(&self) -> Vec<String> {
+        self.told.load().problems.clone()
+    }
+
+    /// Answers of those that are asked for all names are validated.
+    pub fn validates(&self) -> bool {
+        self.told.load().validates
     }
 
     pub fn config(&self) -> &Dns {
         &self.config.dns
-    }
-
-    /// What is filtered, for explanations.
-    pub fn filter(&self) -> Arc<Filter> {
-        self.filter.load_full()
     }
 
     /// How a list on the web stands.
@@ -182,25 +185,20 @@ impl Names {
     }
 
     /// Takes over everything as it is.
-    fn renew(&self, picture: &Picture, now: jiff::Timestamp, learner: &Learner) {
+    fn renew(&self, picture: &Arc<Picture>, now: jiff::Timestamp, learner: &Learner) {
         let plan = upstreams(&self.config, picture, &self.ways, now);
         let asked = first_upstream(&plan);
-        self.problems.store(Arc::new(plan.problems.clone()));
+        self.told.store(Told::of(&plan));
         self.upstreams.replace(plan);
-        learner.follow(&picture.compiled);
-        self.resolver.set_clients(Arc::new(Table::new(
-            &picture.input(now),
-            &picture.compiled,
-            asked,
-            &self.ways,
-        )));
+        learner.follow(&picture.compiled, asked.is_ipv6());
+        let table = Table::new(picture.clone(), now, asked, self.ways.clone());
+        self.resolver.set_clients(Arc::new(table));
     }
 
     /// Takes over what is stored.
     fn reread(&self, picture: &Picture) {
         let lists = self.shelf.current(&picture.state);
         let filter = Arc::new(Filter::new(&picture.state, &lists, options()));
-        self.filter.store(filter.clone());
         let zones = zones(picture, self.key);
         self.resolver.set_book(Arc::new(Pages::new(filter, zones, self.config.dns.filtering_enabled)));
     }
@@ -217,16 +215,11 @@ async fn follow(
     let Some(shelved) = names.upgrade().map(|names| names.shelf.changed.clone()) else { return };
     let mut seen = None;
     loop {
-        tokio::select! {
-            changed = revisions.changed() => if changed.is_err() { return },
-            changed = runs.changed() => if changed.is_err() { return },
-            () = shelved.notified() => seen = None,
-        }
-        tokio::time::sleep(PAUSE).await;
+        // First without a reason: something may have changed between the start and here.
         revisions.mark_unchanged();
         runs.mark_unchanged();
         let Some(names) = names.upgrade() else { return };
-        let picture = Picture::of(&store, &engine);
+        let picture = Arc::new(Picture::of(&store, &engine));
         let (learner, now) = (learner.clone(), store.clock().now());
         let known = (picture.state.revision, picture.facts.neighbours.clone());
         let stored = seen.as_ref() != Some(&known);
@@ -244,6 +237,12 @@ async fn follow(
         if tokio::task::spawn_blocking(work).await.is_err() {
             tracing::error!("the resolver could not take over a change");
         }
+        tokio::select! {
+            changed = revisions.changed() => if changed.is_err() { return },
+            changed = runs.changed() => if changed.is_err() { return },
+            () = shelved.notified() => seen = None,
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
@@ -284,12 +283,12 @@ fn upstreams(config: &Config, picture: &Picture, ways: &Ways, now: jiff::Timesta
 /// A resolver that stands for all: policies for destinations are asked about it.
 fn first_upstream(plan: &Plan) -> IpAddr {
     let for_all = plan.groups.iter().filter(|group| group.domain.as_ref().is_root());
-    let places = for_all.flat_map(|group| &group.servers).filter_map(|server| match server.place {
+    let mut places = for_all.flat_map(|group| &group.servers).filter_map(|server| match server.place {
         Place::Address(address) => Some(address.ip()),
         Place::Name(..) => None,
     });
     // Documentation, which no policy names.
-    places.into_iter().next().unwrap_or(IpAddr::from([192, 0, 2, 53]))
+    places.next().unwrap_or(IpAddr::from([192, 0, 2, 53]))
 }
 
 fn options() -> FilterOptions {
@@ -302,10 +301,7 @@ fn zones(picture: &Picture, key: Key) -> Arc<Zones> {
         let macs = device.all_macs();
         let seen = macs.iter().filter_map(|mac| picture.facts.neighbours.get(&mac.octets())).flatten();
         // A link-local address is of use to nobody who asks for a name.
-        let far = |address: &&IpAddr| match address {
-            IpAddr::V6(address) => !address.is_unicast_link_local(),
-            IpAddr::V4(_) => true,
-        };
+        let far = |address: &&IpAddr| !clients::is_link_local(**address);
         Host { name: device.name.clone(), addresses: seen.filter(far).copied().collect() }
     };
     let options = ZoneOptions {

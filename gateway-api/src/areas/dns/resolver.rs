@@ -69,7 +69,7 @@ struct Status {
     /// Since midnight, by the clock of the gateway.
     queries_today: u64,
     blocked_today: u64,
-    /// Answers of the upstreams of the configuration file are validated.
+    /// Answers of the upstreams that are asked for all names are validated.
     dnssec: bool,
     /// Questions that were not answered since the start: because too many waited, and by the limit of their network.
     overloaded: u64,
@@ -174,7 +174,7 @@ impl Status {
             listen: listen.collect(),
             mode: names.config().upstream_mode,
             upstreams: upstreams.collect(),
-            problems: names.problems().as_ref().clone(),
+            problems: names.problems(),
             cache: CacheFigures {
                 entries: at_work.cache.entries,
                 size: at_work.cache.bytes,
@@ -189,7 +189,7 @@ impl Status {
             },
             queries_today: today.queries,
             blocked_today: today.blocked,
-            dnssec: false,
+            dnssec: names.validates(),
             overloaded: at_work.overloaded,
             limited: at_work.limited,
             log: LogState { lost: log.lost(), error: log.error() },

@@ -53,7 +53,8 @@ fn flags(input: &Input<'_>, device: &Device) -> u32 {
     }
     let privacy = input.state.privacy_class_of(device);
     let mode = input.state.group::<PrivacyMode>().mode;
-    if mode == DnsMode::Device && privacy.is_some_and(|class| class.force_dns) {
+    if input.network.dns_port != 0 && mode == DnsMode::Device && privacy.is_some_and(|class| class.force_dns)
+    {
         flags |= device_flags::FORCED_DNS;
     }
     if is_resolver(input, device) {

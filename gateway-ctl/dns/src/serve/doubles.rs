@@ -31,6 +31,7 @@ pub fn client(number: u64, partition: u16) -> Client {
         name: Some(format!("client {number}").into()),
         way: way(partition),
         logged: Logged::Full,
+        rank: u32::MAX,
         filtered: true,
         near: true,
     }

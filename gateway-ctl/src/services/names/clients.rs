@@ -7,100 +7,102 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use gateway_common::wire::{ClientKey, Mac};
-use gateway_core::compile::{Compiled, Input};
 use gateway_core::dns::Asker;
 use gateway_core::outgoing;
-use gateway_dns::seam::{Client, Clients, Logged, Way};
+use gateway_dns::seam::{Client, Clients, Logged};
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::privacy_class::QueryLog;
 use gateway_model::{Device, State};
+use jiff::Timestamp;
 
+use super::Picture;
 use super::ways::Ways;
 use crate::effects::neighbour;
 
 /// Of all tables, so that no two have the same.
 static VERSION: AtomicU64 = AtomicU64::new(1);
 
+/// So many addresses that came in between are remembered.
+const LATE: usize = 4096;
+
 pub struct Table {
+    picture: Arc<Picture>,
+    now: Timestamp,
+    /// An upstream that stands for all.
+    resolver: IpAddr,
+    ways: Arc<Ways>,
     by_address: HashMap<IpAddr, Arc<Client>>,
-    by_mac: HashMap<[u8; 6], Arc<Client>>,
-    /// Addresses that came in between: their cards were asked for.
+    /// Addresses that came in between: the kernel was asked about them.
     late: ArcSwap<HashMap<IpAddr, Arc<Client>>>,
     /// The gateway itself.
     own: Arc<Client>,
-    /// The way of those whose card nobody knows, by the policies for all.
-    stranger: Arc<Way>,
     version: u64,
 }
 
-/// So many addresses without a known card are remembered.
-const LATE: usize = 4096;
-
 impl Table {
-    pub fn new(input: &Input<'_>, compiled: &Compiled, resolver: IpAddr, ways: &Ways) -> Table {
-        let way = |mac: Option<MacAddr>, address: IpAddr| {
-            ways.of(outgoing::of_client(input, compiled, mac, address, resolver).0)
-        };
-        let mut by_address = HashMap::new();
-        let mut by_mac = HashMap::new();
-        for (mac, addresses) in &input.facts.neighbours {
-            for address in addresses {
-                let client =
-                    client(input.state, compiled, Some(*mac), *address, way(Some(MacAddr(*mac)), *address));
-                by_mac.insert(*mac, client.clone());
-                by_address.insert(*address, client);
-            }
-        }
-        // A device may ask before it was seen.
-        for device in input.state.devices.iter() {
-            for mac in device.all_macs() {
-                let address = IpAddr::from([0, 0, 0, 0]);
-                by_mac.entry(mac.octets()).or_insert_with(|| {
-                    client(input.state, compiled, Some(mac.octets()), address, way(Some(mac), address))
-                });
-            }
-        }
+    pub fn new(picture: Arc<Picture>, now: Timestamp, resolver: IpAddr, ways: Arc<Ways>) -> Table {
         let own = Client {
             number: 0,
             asker: Asker::default(),
             name: Some("gateway".into()),
             way: ways.of(outgoing::Outgoing::Default),
+            rank: u32::MAX,
             logged: Logged::Full,
             filtered: true,
             near: true,
         };
         let version = VERSION.fetch_add(1, Ordering::Relaxed);
-        let stranger = way(None, IpAddr::from([0, 0, 0, 0]));
-        Table { by_address, by_mac, late: ArcSwap::default(), own: Arc::new(own), stranger, version }
+        let (by_address, late, own) = (HashMap::new(), ArcSwap::default(), Arc::new(own));
+        let mut table = Table { picture, now, resolver, ways, by_address, late, own, version };
+        let mut by_address = HashMap::new();
+        for (mac, addresses) in &table.picture.facts.neighbours {
+            // A link-local address does not say by which network it asks.
+            for address in addresses.iter().filter(|address| !is_link_local(**address)) {
+                by_address.insert(*address, table.describe(Some(*mac), *address, None));
+            }
+        }
+        table.by_address = by_address;
+        table
     }
 
     fn late(&self, address: IpAddr) -> Arc<Client> {
         if let Some(known) = self.late.load().get(&address) {
             return known.clone();
         }
-        let mac = neighbour::card_of(address);
-        let of_card = mac.and_then(|mac| self.by_mac.get(&mac)).map(|known| {
-            let asker = Asker { address: Some(address), ..known.asker.clone() };
-            Arc::new(Client { asker, ..Client::clone(known) })
-        });
-        let found = of_card.unwrap_or_else(|| {
-            let near = mac.is_some();
-            let mac = Mac::new(mac.unwrap_or_default());
-            let number = ClientKey::new(0, mac, &address.into()).number();
-            Arc::new(Client {
-                number,
-                name: None,
-                near,
-                way: self.stranger.clone(),
-                ..Client::clone(&self.own)
-            })
-        });
+        let neighbour = neighbour::at(address);
+        let interface = neighbour.map(|neighbour| neighbour.interface);
+        let found = self.describe(neighbour.map(|neighbour| neighbour.mac), address, interface);
         self.late.rcu(|late| {
             let mut late = if late.len() < LATE { HashMap::clone(late) } else { HashMap::new() };
             late.insert(address, found.clone());
             late
         });
         found
+    }
+
+    fn describe(&self, mac: Option<[u8; 6]>, address: IpAddr, interface: Option<u32>) -> Arc<Client> {
+        let (state, plan) = (&self.picture.state, &self.picture.compiled.plan.dataplane);
+        // As the dataplane finds the device.
+        let by_mac = mac.and_then(|mac| plan.devices_by_mac.get(&mac));
+        let number = by_mac.or_else(|| plan.devices_by_address.get(&address)).map_or(0, |value| value.number);
+        let of_number = || state.devices.iter().find(|device| number != 0 && device.meta.slot == number);
+        let of_card = mac.and_then(|mac| state.device_by_mac(MacAddr(mac))).map(AsRef::as_ref);
+        let device = of_card.or_else(of_number);
+        let asks = outgoing::Client { mac: mac.map(MacAddr), address, interface };
+        let input = self.picture.input(self.now);
+        let (way, rank) = outgoing::of_client(&input, &self.picture.compiled, &asks, self.resolver);
+        let key = ClientKey::new(number, Mac::new(mac.unwrap_or_default()), &address.into());
+        let stranger = || Asker { address: Some(address), ..Asker::default() };
+        Arc::new(Client {
+            number: key.number(),
+            asker: device.map_or_else(stranger, |device| asker(state, device, address)),
+            name: device.map(|device| device.name.as_str().into()),
+            way: self.ways.of(way),
+            rank,
+            logged: device.map_or(Logged::Full, |device| logged(state, device)),
+            filtered: true,
+            near: mac.is_some(),
+        })
     }
 }
 
@@ -119,30 +121,11 @@ impl Clients for Table {
     }
 }
 
-fn client(
-    state: &State,
-    compiled: &Compiled,
-    mac: Option<[u8; 6]>,
-    address: IpAddr,
-    way: Arc<Way>,
-) -> Arc<Client> {
-    let plan = &compiled.plan.dataplane;
-    // As the dataplane finds the device.
-    let by_mac = mac.and_then(|mac| plan.devices_by_mac.get(&mac));
-    let number = by_mac.or_else(|| plan.devices_by_address.get(&address)).map_or(0, |value| value.number);
-    let device = mac.and_then(|mac| state.device_by_mac(MacAddr(mac))).map(AsRef::as_ref);
-    let device =
-        device.or_else(|| state.devices.iter().find(|device| number != 0 && device.meta.slot == number));
-    let key = ClientKey::new(number, Mac::new(mac.unwrap_or_default()), &address.into());
-    Arc::new(Client {
-        number: key.number(),
-        asker: device.map(|device| asker(state, device, address)).unwrap_or_default(),
-        name: device.map(|device| device.name.as_str().into()),
-        way,
-        logged: device.map_or(Logged::Full, |device| logged(state, device)),
-        filtered: true,
-        near: true,
-    })
+pub(super) fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
 }
 
 fn asker(state: &State, device: &Device, address: IpAddr) -> Asker {

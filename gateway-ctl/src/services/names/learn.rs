@@ -30,15 +30,17 @@ impl Learner {
         domains: Arc<ArcSwap<Domains>>,
         ways: Arc<Ways>,
         compiled: &Compiled,
+        ipv6: bool,
     ) -> Learner {
         let learner = Learner { dataplane, domains, ways, by_rank: ArcSwap::default() };
-        learner.follow(compiled);
+        learner.follow(compiled, ipv6);
         learner
     }
 
-    pub fn follow(&self, compiled: &Compiled) {
+    /// Upstreams are asked by IPv6, or by IPv4.
+    pub fn follow(&self, compiled: &Compiled, ipv6: bool) {
         let rules = compiled.plan.dataplane.domains.iter();
-        let way = |rank: u32| (rank, self.ways.of(outgoing::of_policy(compiled, rank, false)));
+        let way = |rank: u32| (rank, self.ways.of(outgoing::of_policy(compiled, rank, ipv6)));
         self.by_rank.store(Arc::new(rules.map(|rule| way(rule.rank)).collect()));
     }
 }
@@ -54,8 +56,11 @@ impl Learn for Learner {
         if rank == RANK_NONE {
             return None;
         }
-        // A policy that is so new that its way is not known yet: learned, and asked for as the client's own.
-        Some(self.by_rank.load().get(&rank).unwrap_or(&client.way).clone())
+        // Where a policy of the client comes first, its traffic to the name takes that one's way, and so do its questions.
+        // So does what a policy is asked that is too new for its way to be known.
+        let by_rank = self.by_rank.load();
+        let way = by_rank.get(&rank).filter(|_| rank < client.rank).unwrap_or(&client.way);
+        Some(way.clone())
     }
 
     fn learn(
