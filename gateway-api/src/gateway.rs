@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::compile::{Compiled, CompiledPolicy, Input, compile};
+use gateway_core::dns::Name;
 use gateway_core::facts::Facts;
+use gateway_core::learned::Key;
 use gateway_core::network::{Network, UplinkSettings};
 use gateway_ctl::clock::{SharedClock, SystemClock};
 use gateway_ctl::effects::bpf::{self, AttachMode, Counters};
@@ -107,6 +109,11 @@ pub trait Enforcement: Send + Sync {
     /// How many new flows a minute drew a leg, by the number of the policy.
     fn turns_per_minute(&self) -> BTreeMap<u32, f64> {
         BTreeMap::new()
+    }
+
+    /// Names by which a client was told an address.
+    fn known_as(&self, _key: &Key) -> Vec<Name> {
+        Vec::new()
     }
 
     /// Generation of the plan that is live in the kernel; 0 at rest.
@@ -456,6 +463,10 @@ impl Enforcement for Engine {
 
     fn turns_per_minute(&self) -> BTreeMap<u32, f64> {
         Engine::turns_per_minute(self)
+    }
+
+    fn known_as(&self, key: &Key) -> Vec<Name> {
+        Engine::known_as(self, key)
     }
 
     fn generation(&self) -> Result<u32, bpf::Error> {

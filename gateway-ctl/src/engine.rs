@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use gateway_core::compile::{Input, compile};
+use gateway_core::dns::Name;
 use gateway_core::domains::Domains;
 use gateway_core::facts::Facts;
+use gateway_core::learned::Key;
 use gateway_core::network::Network;
 use gateway_core::{Compiled, plan};
 use gateway_model::Id;
@@ -226,6 +228,11 @@ impl Engine {
     /// The domains of the plan that is live or about to be.
     pub fn domains(&self) -> Arc<ArcSwap<Domains>> {
         self.domains.clone()
+    }
+
+    /// Names by which a client was told an address.
+    pub fn known_as(&self, key: &Key) -> Vec<Name> {
+        self.dataplane.with(|programs| programs.known_as(key))
     }
 
     pub fn dataplane(&self) -> KernelDataplane {

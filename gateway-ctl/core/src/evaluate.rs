@@ -9,16 +9,19 @@ pub mod route;
 mod sentence;
 mod verdict;
 
+use gateway_common::wire::{Address, ClientKey, Mac};
 use gateway_model::Device;
 use gateway_model::id::Id;
 use gateway_model::kinds::exception::ExceptionType;
 use gateway_model::kinds::privacy_class::PrivacyClass;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop};
+use gateway_model::problem::Problems;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::{Compiled, CompiledPolicy, Input};
+use crate::learned::Key;
 use matching::Considered;
 pub use probe::Entry;
 pub(crate) use probe::{packet, public_address};
@@ -162,6 +165,14 @@ pub struct KernelView {
     pub leg: Option<u8>,
     /// Place of the policy in the order of trial, from 0.
     pub rank: Option<u32>,
+}
+
+/// Under which key the dataplane has what the subject was told of the destination; nothing if that is no address.
+pub fn learned(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Option<Key> {
+    let (address, _) = probe::destination(request, &mut Problems::new())?;
+    let mac = Subject::find(input, request).ok()?.mac?.octets();
+    let number = compiled.plan.dataplane.devices_by_mac.get(&mac).map_or(0, |device| device.number);
+    Some((ClientKey::new(number, Mac::new(mac), &Address::default()), address.into()))
 }
 
 /// Answers a question by the plan. `compiled` should come from the same input.

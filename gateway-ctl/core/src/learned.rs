@@ -4,7 +4,6 @@
 //! looks at its end.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use gateway_common::maps::LEARNED;
 use gateway_common::wire::{Address, ClientKey, DomainValue, MOMENT_SHIFT, RANK_NONE};
@@ -33,10 +32,12 @@ pub type Key = (ClientKey, Address);
 #[derive(Debug, Default)]
 pub struct Learned {
     rules: Vec<DomainRule>,
-    domains: Arc<Domains>,
+    domains: Domains,
     /// Ranks of the policies with domains, by the number of the policy.
     ranks: HashMap<u32, u32>,
     told: HashMap<Key, Vec<Told>>,
+    /// What made room for others and is to go from the dataplane.
+    forgotten: Vec<Key>,
 }
 
 #[derive(Debug)]
@@ -77,10 +78,10 @@ impl Learned {
     }
 
     /// Everything that was told, under other policies.
-    pub fn under(&mut self, plan: &Dataplane) -> BTreeMap<Key, DomainValue> {
+    pub fn under(&mut self, plan: &Dataplane, now: u32) -> BTreeMap<Key, DomainValue> {
         if self.rules != plan.domains {
             self.rules.clone_from(&plan.domains);
-            self.domains = Arc::new(Domains::new(&plan.domains));
+            self.domains = Domains::new(&plan.domains);
         }
         let ranks = self.rules.iter().map(|rule| rule.rank);
         let action = |rank: u32| plan.actions.get(usize::try_from(rank).ok()?);
@@ -88,12 +89,7 @@ impl Learned {
         if self.rules.is_empty() {
             return BTreeMap::new();
         }
-        self.told.keys().filter_map(|key| Some((*key, self.value(key, 0)?))).collect()
-    }
-
-    /// For look-ups by those who answer.
-    pub fn domains(&self) -> &Arc<Domains> {
-        &self.domains
+        self.told.keys().filter_map(|key| Some((*key, self.value(key, now)?))).collect()
     }
 
     /// A client is about to be told an address. What the dataplane has to know then; nothing if no policy minds.
@@ -117,9 +113,14 @@ impl Learned {
         Ok(self.value(&key, now))
     }
 
-    /// Names by which a client knows an address, the longest known first.
-    pub fn names(&self, key: &Key) -> Vec<Name> {
-        let told = self.told.get(key).into_iter().flatten();
+    /// What was forgotten to make room, each key once.
+    pub fn take_forgotten(&mut self) -> Vec<Key> {
+        std::mem::take(&mut self.forgotten)
+    }
+
+    /// Names by which a client knows an address at present, the longest known first.
+    pub fn names(&self, key: &Key, now: u32) -> Vec<Name> {
+        let told = self.told.get(key).into_iter().flatten().filter(|told| told.until >= now);
         told.filter_map(|told| if let By::Name(name) = &told.by { Some(name.clone()) } else { None })
             .collect()
     }
@@ -187,6 +188,7 @@ impl Learned {
         // Some at once: looking through all of them is not for every answer.
         for (_, key) in ended.into_iter().take(1024) {
             self.told.remove(&key);
+            self.forgotten.push(key);
         }
         Ok(())
     }
@@ -223,7 +225,7 @@ mod tests {
 
     fn under(domains: &[(&str, u32)]) -> Learned {
         let mut learned = Learned::default();
-        learned.under(&plan(domains));
+        learned.under(&plan(domains), 0);
         learned
     }
 
@@ -268,10 +270,24 @@ mod tests {
         let mut learned = under(&[("a.example", 2)]);
         learned.tell(key(1, 1), name("a.example").as_ref(), 60, 1000).expect("room");
         learned.tell(key(1, 2), name("other.example").as_ref(), 60, 1000).expect("room");
-        let seen = learned.under(&plan(&[("a.example", 3), ("example", 1)]));
+        let seen = learned.under(&plan(&[("a.example", 3), ("example", 1)]), 1000);
         assert_eq!(seen.values().map(|value| value.rank).collect::<Vec<_>>(), [1, 1]);
-        assert_eq!(learned.under(&plan(&[])).len(), 0);
-        assert_eq!(learned.names(&key(1, 1)), [name("a.example")]);
+        assert_eq!(learned.under(&plan(&[]), 1000).len(), 0);
+        assert_eq!(learned.names(&key(1, 1), 1000), [name("a.example")]);
+    }
+
+    #[test]
+    fn a_new_plan_goes_by_the_names_that_still_hold() {
+        let domains = [("a.example", 0), ("b.example", 1)];
+        let mut learned = under(&domains);
+        learned.tell(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
+        let both = learned.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room");
+        assert_eq!(both.map(|value| value.rank), Some(0));
+        let seen = learned.under(&plan(&domains), 1000 + moments(360) + 1);
+        assert_eq!(seen[&key(1, 1)].rank, 1);
+        // When all have ended, what goes on goes on by the first of them.
+        let seen = learned.under(&plan(&domains), 1000 + moments(3660) + 1);
+        assert_eq!(seen[&key(1, 1)].rank, 0);
     }
 
     #[test]
@@ -280,8 +296,8 @@ mod tests {
         let left = DomainValue { rank: 3, until: 500 };
         learned.restore([(key(1, 1), left)], |rank| Some(10 + rank));
         // The policy of number 13 has rank 3 here; it matters only while it has domains.
-        assert_eq!(learned.under(&plan(&[("a.example", 3)]))[&key(1, 1)], left);
-        assert_eq!(learned.under(&plan(&[("a.example", 2)])).len(), 0);
+        assert_eq!(learned.under(&plan(&[("a.example", 3)]), 0)[&key(1, 1)], left);
+        assert_eq!(learned.under(&plan(&[("a.example", 2)]), 0).len(), 0);
     }
 
     #[test]
@@ -295,5 +311,7 @@ mod tests {
         assert_eq!(learned.tell(key(LEARNED + 9, 1), a.as_ref(), 60, 1000), Err(Full));
         let later = 1000 + moments(360) + 1;
         assert!(learned.tell(key(LEARNED + 9, 1), a.as_ref(), 60, later).is_ok());
+        let forgotten = learned.take_forgotten();
+        assert!(!forgotten.is_empty() && forgotten.iter().all(|key| learned.names(key, 0).is_empty()));
     }
 }

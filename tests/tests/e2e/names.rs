@@ -80,6 +80,12 @@ fn a_policy_for_a_domain_takes_the_first_packet_and_the_question() {
         assert_eq!(ask_server(&network.laptop, other_server(ipv6)).seen(), Some(wan(ipv6)));
     }
     assert_eq!(upstream.askers("www.films.example"), [network.exit_a.address(false); 2]);
+    // The gateway knows what it has told whom.
+    for (mac, via) in [(network.laptop.mac, "vpn:a"), (network.tv.mac, "default")] {
+        let question = json!({"mac": mac, "destination": server(false).to_string()});
+        let said = scene.api().post("/policy/evaluate", &question).expect("evaluated");
+        assert_eq!(said["families"]["ipv4"]["via"], via, "{said}");
+    }
     laptop.ask("www.example", A).expect("an answer");
     assert_eq!(upstream.askers("www.example"), [wan(false)]);
     // An answer from the cache is learned as well.
@@ -169,6 +175,55 @@ fn questions_of_a_device_leave_by_its_policy_and_their_answers_stay_there() {
     // What the laptop was told is not told to others from its part of the cache.
     client(&network.tv).ask("secret.example", A).expect("an answer");
     assert_eq!(upstream.askers("secret.example"), [network.exit_a.address(false), wan(false)]);
+}
+
+/// A host that nobody has seen before asks as its network does, from its first question on.
+#[test]
+fn the_first_question_of_a_stranger_takes_the_way_of_its_network() {
+    let (scene, upstream) = resolving();
+    let network = &scene.network;
+    scene.tunnel("a", &network.exit_a).expect("tunnel");
+    let lan = "192.168.10.0/24,fd00:10::/64";
+    scene.policy(&policy("lan", 10, ("subnet", lan), &["a"])).expect("policy");
+    wait_ok(SOON, "the resolver to know the policy", || {
+        let name = format!("tick{}.example", upstream.askers("tick.example").len());
+        Client::of(&network.laptop, LAN_V4.into())?.ask("tick.example", A)?;
+        Client::of(&network.laptop, LAN_V4.into())?.ask(&name, A)?;
+        anyhow::ensure!(upstream.askers(&name) == [network.exit_a.address(false)]);
+        Ok(())
+    })
+    .expect("its way");
+    network.tap.reset();
+    for (number, resolver) in [LAN_V4.into(), LAN_V6.into(), LAN_V4.into()].into_iter().enumerate() {
+        network.gateway.run("ip", &["neighbour", "flush", "dev", "eth1"]).expect("forgotten");
+        let name = format!("first{number}.example");
+        Client::of(&network.tv, resolver).expect("a client").ask(&name, A).expect("an answer");
+        assert_eq!(upstream.askers(&name), [network.exit_a.address(false)]);
+    }
+    assert_nothing_leaked(&scene);
+}
+
+/// Its traffic to the name takes the policy of the device, so its questions do.
+#[test]
+fn a_policy_for_a_name_does_not_take_questions_from_one_that_comes_before_it() {
+    let (scene, upstream) = resolving();
+    let network = &scene.network;
+    scene.tunnel("a", &network.exit_a).expect("tunnel");
+    scene.tunnel("b", &network.exit_b).expect("tunnel");
+    let laptop = scene.device(&network.laptop).expect("device");
+    scene.store_policy(&policy("laptop", 10, ("device", &laptop), &["a"])).expect("policy");
+    scene.policy(&policy("films", 20, ("domain", "films.example"), &["b"])).expect("policy");
+    scene.api().act("/enforce/reconcile").expect("reconciled");
+    client(&network.tv).ask("tv.films.example", A).expect("an answer");
+    wait_ok(SOON, "the tv to take the way of the name", || {
+        let seen = ask_server(&network.tv, server(false)).seen();
+        anyhow::ensure!(seen == Some(network.exit_b.address(false)), "{seen:?}");
+        Ok(())
+    })
+    .expect("its way");
+    client(&network.laptop).ask("laptop.films.example", A).expect("an answer");
+    assert_eq!(upstream.askers("laptop.films.example"), [network.exit_a.address(false)]);
+    assert_eq!(ask_server(&network.laptop, server(false)).seen(), Some(network.exit_a.address(false)));
 }
 
 #[test]

@@ -190,7 +190,12 @@ async fn explain<T: Send + 'static>(
 }
 
 async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation, ApiError> {
-    let question = request.input;
+    let mut question = request.input;
+    let open = cx.open()?;
+    let now = open.picture();
+    if let Some(key) = evaluate::learned(&now.input(), &now.compiled, &question) {
+        question.known_as = open.enforcement.known_as(&key);
+    }
     let answer = explain(&cx, move |now| evaluate::evaluate(&now.input(), &now.compiled, &question)).await?;
     answer.map_err(|refusal| EditError::from(refusal).into())
 }

@@ -1,13 +1,11 @@
 //! Addresses that clients are told, put beside the plan that is live before they are told.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_common::maps::action_index;
 use gateway_common::wire::{ClientKey, DomainKey, MOMENT_SHIFT, SLOT_RESTING};
 use gateway_core::dns::{Name, NameRef};
-use gateway_core::domains::Domains;
 use gateway_core::learned::Key;
 
 use super::maps::Entries;
@@ -26,6 +24,9 @@ impl Programs {
         for (address, ttl) in addresses {
             let address = (*address).into();
             let value = self.learned.tell((client, address), name, ttl.as_secs(), now)?;
+            for (client, address) in self.learned.take_forgotten() {
+                self.maps.domains.remove(&DomainKey { slot, client, address })?;
+            }
             // At rest nothing is forwarded; the next plan takes what was told with it.
             if let Some(value) = value.filter(|_| slot != SLOT_RESTING) {
                 self.maps.domains.put(&DomainKey { slot, client, address }, &value)?;
@@ -34,14 +35,9 @@ impl Programs {
         Ok(())
     }
 
-    /// Names by which a client knows an address.
-    pub fn known_as(&self, client: ClientKey, address: IpAddr) -> Vec<Name> {
-        self.learned.names(&(client, address.into()))
-    }
-
-    /// The domains of the plan that is live.
-    pub fn domains(&self) -> Arc<Domains> {
-        self.learned.domains().clone()
+    /// Names by which a client knows an address at present.
+    pub fn known_as(&self, key: &Key) -> Vec<Name> {
+        self.learned.names(key, moment())
     }
 
     /// Brings entries to what still holds; to be called every few seconds.

@@ -8,6 +8,7 @@ use gateway_core::learned::Key;
 use gateway_core::plan::Dataplane;
 use ipnet::{IpNet, Ipv4Net};
 
+use super::learn::moment;
 use super::maps::{Entries, Maps};
 use super::{Error, Programs};
 
@@ -56,7 +57,7 @@ impl Programs {
         let generation = first?.max(second?).wrapping_add(1).max(1);
         let target = if live == 1 { 2 } else { 1 };
         let mut swap = Swap { generation, changed: true, ..Swap::default() };
-        let told = slotted(target, self.learned.under(plan));
+        let told = slotted(target, self.learned.under(plan, moment()));
         let header = PlanValue { generation, ..plan.header };
         each(&mut self.maps, plan, target, &mut Write { swap: &mut swap })?;
         Write { swap: &mut swap }.visit(&mut self.maps.domains, &told, |key| key.slot == target)?;
