@@ -8,7 +8,7 @@ use gateway_model::id::MacAddr;
 use gateway_model::kinds::Proxy;
 
 use crate::compile::{Compiled, Input, Leg, LegKind, by_leg, proxy_address, proxy_login};
-use crate::evaluate::{Entry, Protocol, judge, packet};
+use crate::evaluate::{Entry, Protocol, judge, packet, public_address};
 use crate::plan::ProxyLogin;
 
 /// Where a resolver listens.
@@ -50,16 +50,22 @@ pub fn of_client(
         let why = format!("nobody knows by which network {address} asks");
         return (Outgoing::Blocked(why), RANK_NONE);
     };
-    // A client may ask by one family what the gateway asks by the other.
-    let from =
-        if address.is_ipv6() == resolver.is_ipv6() { address } else { unspecified(resolver.is_ipv6()) };
-    // By TCP, which every way takes that takes anything.
-    let verdict = |port| judge(compiled, &packet(mac, &entry, from, resolver, Protocol::Tcp, port), &[]);
-    let mut told = verdict(DOMAIN);
-    if told.reason == Reason::ForcedDns {
-        told = verdict(ANY);
+    let judged = |(from, to): (IpAddr, IpAddr)| {
+        // By TCP, which every way takes that takes anything.
+        let verdict = |port| judge(compiled, &packet(mac, &entry, from, to, Protocol::Tcp, port), &[]);
+        let told = verdict(DOMAIN);
+        if told.reason == Reason::ForcedDns { verdict(ANY) } else { told }
+    };
+    let mut packets = vec![(address, resolver)];
+    if address.is_ipv6() != resolver.is_ipv6() {
+        // It asks by one family what the gateway asks by the other: the first policy for either has the question.
+        let far = public_address(compiled, address.is_ipv6(), DOMAIN, &mut Vec::new());
+        let others = mac.and_then(|mac| input.facts.neighbours.get(&mac.octets())).into_iter().flatten();
+        let others = others.filter(|other| other.is_ipv6() == resolver.is_ipv6());
+        packets = others.map(|other| (*other, resolver)).chain([(address, far)]).collect();
     }
-    let verdict = told;
+    let verdict = packets.into_iter().map(judged).min_by_key(|verdict| verdict.rank);
+    let verdict = verdict.expect("there is a packet at least");
     let out = match (verdict.action, verdict.reason) {
         (Action::Mark, Reason::PolicyLeg | Reason::PolicyProxy) => {
             of_policy(compiled, verdict.rank, resolver.is_ipv6())
@@ -154,8 +160,4 @@ fn leg_of<'a>(input: &Input<'_>, mut legs: impl Iterator<Item = &'a Leg>, name: 
         None => LegKind::Uplink,
     };
     legs.find(|leg| leg.kind == kind && (kind != LegKind::Uplink || leg.interface == name))
-}
-
-fn unspecified(ipv6: bool) -> IpAddr {
-    if ipv6 { std::net::Ipv6Addr::UNSPECIFIED.into() } else { std::net::Ipv4Addr::UNSPECIFIED.into() }
 }

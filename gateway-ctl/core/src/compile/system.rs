@@ -26,6 +26,8 @@ const RULE_LEGS: u32 = names::RULE_FIRST + 10;
 /// Above the last leg's rule.
 const RULE_SOURCES: u32 = RULE_LEGS + 256;
 const RULE_PROHIBIT: u32 = names::RULE_LAST - 31;
+const RULE_OWN: u32 = RULE_PROHIBIT - 2;
+const RULE_OWN_END: u32 = RULE_PROHIBIT - 1;
 /// A leg's mark on LAN traffic and on the outer packets that the leg carries differ in this bit only; so do the marks of
 /// what is rejected.
 const LEG_MASK: u32 = !(Mark::OWN.0 ^ Mark::PREFIX);
@@ -237,6 +239,9 @@ fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
             let table = RuleAction::Table(names::TABLE_BASE + u32::from(*leg));
             rule(RULE_LEGS + u32::from(*leg), (Mark::leg(*leg).0, LEG_MASK), table, None);
         }
+        // What the daemon sends by a leg that has no rule goes nowhere, and never by the main table.
+        rule(RULE_OWN, (Mark::OWN.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
+        rule(RULE_OWN_END, (Mark::OWN.0, Mark::PREFIX_MASK), RuleAction::Unreachable, None);
         for (index, lan) in input.network.lan.iter().take(32).enumerate() {
             let priority = RULE_PROHIBIT + u32::try_from(index).unwrap_or(31);
             let value = RuleValue {
@@ -268,7 +273,7 @@ fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             sources.extend(seen.map(|source| (IpNet::from(source), leg.number)));
         }
     }
-    for (priority, (source, leg)) in (RULE_SOURCES..RULE_PROHIBIT).zip(sources) {
+    for (priority, (source, leg)) in (RULE_SOURCES..RULE_OWN).zip(sources) {
         let family = if matches!(source, IpNet::V4(_)) { Family::V4 } else { Family::V6 };
         let value = RuleValue {
             source: Some(source),
