@@ -189,6 +189,16 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(40),
     },
     Suite {
+        name: "barrage",
+        what: "random messages at the resolver's sockets (GATEWAY_BARRAGE_SECONDS: 60)",
+        work: Work::Target("barrage"),
+        quick: Quick::No,
+        place: Place::Beside,
+        root: true,
+        arguments: &["--nocapture"],
+        limit: minutes(80),
+    },
+    Suite {
         name: "vm",
         what: "Debian's own kernel, emulated",
         work: Work::Target("vm"),

@@ -1,0 +1,27 @@
+//! Questions in clear: counted where the uplink ends, whoever sends them and whatever letters their names have.
+
+use anyhow::{Context, Result};
+use gateway_tests::netns::Namespace;
+
+const TABLE: &str = "table inet clear {\n counter questions { }\n chain come {\n type filter hook prerouting priority -300\n \
+                     iifname \"up0\" meta l4proto { tcp, udp } th dport { 53, 853 } counter name questions\n }\n}\n";
+
+pub struct Clear<'a>(&'a Namespace);
+
+impl<'a> Clear<'a> {
+    /// Counts from now on.
+    pub fn start(internet: &'a Namespace) -> Result<Clear<'a>> {
+        internet.nft(TABLE)?;
+        Ok(Clear(internet))
+    }
+
+    pub fn of(internet: &'a Namespace) -> Clear<'a> {
+        Clear(internet)
+    }
+
+    pub fn count(&self) -> Result<u64> {
+        let said = self.0.run("nft", &["list", "counter", "inet", "clear", "questions"])?;
+        let mut words = said.split_whitespace().skip_while(|word| *word != "packets").skip(1);
+        words.next().and_then(|word| word.parse().ok()).with_context(|| format!("no count in {said}"))
+    }
+}

@@ -1,0 +1,186 @@
+//! The resolver under a barrage: random and mutated messages over UDP and TCP while real questions are asked. Nothing
+//! panics, nothing grows without bound, real questions are answered, and no question leaves by another way than its
+//! policy's.
+//!
+//! `GATEWAY_BARRAGE_SECONDS` says for how long (60), `GATEWAY_BARRAGE_SEED` repeats what is sent. Needs root.
+
+mod attack;
+mod clear;
+mod process;
+
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use gateway_tests::dns::{A, Client, Told, Upstream};
+use gateway_tests::name_server;
+use gateway_tests::scene::{Scene, policy};
+use gateway_tests::topology::{Host, LAN_V4, LAN_V6, server};
+use gateway_tests::wait::{wait_for, wait_ok};
+use serde_json::json;
+
+use crate::attack::Attack;
+use crate::clear::Clear;
+use crate::process::Size;
+
+const SOON: Duration = Duration::from_secs(60);
+/// What the cache (32 MiB), the newest records of the log and the books of an allocator may come to.
+const MEMORY: u64 = 320 << 20;
+/// Once everything is warm, memory does not go on growing.
+const GROWTH: u64 = 96 << 20;
+/// Connections of clients (1024), questions on their way (2048), and the rest.
+const DESCRIPTORS: usize = 3500;
+/// What may still be open when all is over, besides what was open before.
+const LEFT: usize = 24;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Both hosts are bound to a tunnel each, so nothing of theirs may be on the uplink in clear.
+fn build() -> (Scene, Upstream) {
+    let mut scene = Scene::prepare().expect("scene");
+    let upstream = Upstream::start(&scene.network.internet).expect("upstream");
+    let dns = json!({"upstream_servers": [name_server::ADDRESS]});
+    scene.daemon.configure(&json!({"dns": dns, "log": {"level": "info"}})).expect("configured");
+    scene.daemon.start().expect("daemon");
+    let network = &scene.network;
+    // What leaves in clear is seen: without this none of it would prove nothing.
+    let clear = Clear::start(&network.internet).expect("a counter");
+    let mut asks = Client::of(&network.tv, LAN_V4.into()).expect("a client");
+    asks.ask("clear.example", A).expect("an answer");
+    assert!(clear.count().expect("a count") > 0);
+    for (name, host, exit) in [("a", &network.laptop, &network.exit_a), ("b", &network.tv, &network.exit_b)] {
+        scene.tunnel(name, exit).expect("tunnel");
+        let device = scene.device(host).expect("device");
+        scene.store_policy(&policy(host.name, 10, ("device", &device), &[name])).expect("policy");
+    }
+    scene.apply().expect("applied");
+    scene.api().act("/enforce/reconcile").expect("reconciled");
+    (scene, upstream)
+}
+
+/// A host that asks what it wants to know.
+struct Honest<'a> {
+    host: &'a Host,
+    exit: IpAddr,
+    client: Client,
+    asked: u64,
+    /// Questions that had to be repeated.
+    repeated: u64,
+}
+
+impl<'a> Honest<'a> {
+    fn new(host: &'a Host, exit: IpAddr, resolver: IpAddr) -> Honest<'a> {
+        let client = Client::of(host, resolver).expect("a client");
+        Honest { host, exit, client, asked: 0, repeated: 0 }
+    }
+
+    /// A name that was never asked for is answered, and was asked for by the way of the policy and no other.
+    fn ask(&mut self, upstream: &Upstream) -> Result<()> {
+        self.asked += 1;
+        let name = format!("h{}.{}.example", self.asked, self.host.name);
+        let answer = (0..4).find_map(|attempt| {
+            self.repeated += u64::from(attempt > 0);
+            self.client.ask(&name, A).ok().filter(|told| told.rcode == 0)
+        });
+        let told = Told { rcode: 0, addresses: vec![server(false)] };
+        ensure!(answer.as_ref() == Some(&told), "{name}: {answer:?}");
+        let askers = upstream.askers(&name);
+        ensure!(!askers.is_empty() && askers.iter().all(|asker| *asker == self.exit), "{name}: {askers:?}");
+        Ok(())
+    }
+}
+
+/// How large the daemon is, while no more than `clear` questions have left in clear.
+fn check(scene: &mut Scene, clear: u64) -> Result<Size> {
+    if let Some(status) = scene.daemon.ended() {
+        anyhow::bail!("the daemon ended: {status}");
+    }
+    let size = Size::of(scene.daemon.pid().context("no daemon")?)?;
+    ensure!(size.memory < MEMORY, "{size}");
+    ensure!(size.descriptors < DESCRIPTORS, "{size}");
+    let now = Clear::of(&scene.network.internet).count()?;
+    ensure!(now == clear, "{} questions left in clear", now - clear);
+    let counts = scene.network.tap.counts();
+    ensure!(counts.leaked.total() == 0, "{counts}");
+    Ok(size)
+}
+
+#[test]
+fn a_barrage_of_messages_does_no_harm() {
+    let length = Duration::from_secs(number("GATEWAY_BARRAGE_SECONDS", 60));
+    let seed = number("GATEWAY_BARRAGE_SEED", std::process::id().into());
+    println!("GATEWAY_BARRAGE_SEED={seed}");
+    let (mut scene, upstream) = build();
+    let network = &scene.network;
+    let (a, b) = (network.exit_a.address(false), network.exit_b.address(false));
+    // Names that were cached while there was no policy are not asked for again.
+    let mut names = 1 << 32;
+    wait_ok(SOON, "the policies to have the questions", || {
+        names += 1;
+        let mut laptop = Honest::new(&network.laptop, a, LAN_V4.into());
+        let mut tv = Honest::new(&network.tv, b, LAN_V4.into());
+        (laptop.asked, tv.asked) = (names, names);
+        laptop.ask(&upstream).and_then(|()| tv.ask(&upstream))
+    })
+    .expect("by their ways");
+    network.settle().expect("silence");
+    network.tap.reset();
+    let clear = Clear::of(&network.internet).count().expect("a count");
+    let before = check(&mut scene, clear).expect("well");
+
+    let network = &scene.network;
+    let attacks = [
+        Attack::udp(&network.laptop, LAN_V4.into(), seed),
+        Attack::udp(&network.tv, LAN_V6.into(), seed + 1),
+        Attack::tcp(&network.tv, LAN_V4.into(), seed + 2),
+        Attack::tcp(&network.laptop, LAN_V6.into(), seed + 3),
+    ];
+    let started = Instant::now();
+    let (mut warm, mut most) = (before, before);
+    let mut honest = (0, 0);
+    let mut round = 0;
+    while started.elapsed() < length {
+        let network = &scene.network;
+        let mut hosts = [
+            Honest::new(&network.laptop, a, if round % 2 == 0 { LAN_V4.into() } else { LAN_V6.into() }),
+            Honest::new(&network.tv, b, LAN_V4.into()),
+        ];
+        for host in &mut hosts {
+            host.asked = round * 10;
+            for _ in 0..10 {
+                host.ask(&upstream).unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
+            }
+            honest = (honest.0 + 10, honest.1 + host.repeated);
+        }
+        drop(hosts);
+        round += 1;
+        let now = check(&mut scene, clear).unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
+        most = most.max(now);
+        if started.elapsed() < length / 2 {
+            warm = most;
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let sent: Vec<u64> = attacks.iter().map(|attack| attack.sent.load(Ordering::Relaxed)).collect();
+    drop(attacks);
+    println!(
+        "{sent:?} messages and connections, {} questions answered, {} repeated; before {before}; most {most}",
+        honest.0, honest.1
+    );
+    assert!(sent.iter().all(|sent| *sent > 100), "{sent:?}");
+    assert!(most.memory < warm.memory + GROWTH, "warm {warm}, most {most}");
+    wait_for(SOON, "what was opened to be closed", || {
+        check(&mut scene, clear).is_ok_and(|now| now.descriptors <= before.descriptors + LEFT)
+    })
+    .unwrap_or_else(|error| panic!("{error}: {:?}", check(&mut scene, clear)));
+    let log = std::fs::read_to_string(scene.daemon.log_file()).expect("its log");
+    assert!(!log.contains("panicked"), "{}", scene.daemon.last_words());
+    let status = scene.api().get("/dns/status").expect("status");
+    println!("{status}");
+    assert_eq!(status["running"], true);
+    scene.network.settle().expect("silence");
+    check(&mut scene, clear).expect("nothing in clear to the end");
+}

@@ -1,0 +1,44 @@
+//! How large a process is.
+
+use std::fmt;
+use std::fs;
+
+use anyhow::{Context, Result};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Bytes in memory.
+    pub memory: u64,
+    pub descriptors: usize,
+    pub threads: usize,
+}
+
+impl Size {
+    pub fn of(pid: u32) -> Result<Size> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).context("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS")?;
+        let count = |what| fs::read_dir(format!("/proc/{pid}/{what}")).map(Iterator::count);
+        Ok(Size {
+            memory: kilobytes << 10,
+            descriptors: count("fd").context("descriptors")?,
+            threads: count("task").context("threads")?,
+        })
+    }
+
+    /// The larger of each.
+    pub fn max(self, other: Size) -> Size {
+        Size {
+            memory: self.memory.max(other.memory),
+            descriptors: self.descriptors.max(other.descriptors),
+            threads: self.threads.max(other.threads),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Size { memory, descriptors, threads } = self;
+        write!(f, "{} MiB, {descriptors} descriptors, {threads} threads", memory >> 20)
+    }
+}
