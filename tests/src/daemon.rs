@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -32,6 +33,7 @@ pub struct Daemon {
     pins: PathBuf,
     api: Api,
     environment: Vec<(String, PathBuf)>,
+    core: Option<usize>,
 }
 
 impl Daemon {
@@ -49,7 +51,7 @@ impl Daemon {
         let api = Api { entrance: gateway.entrance() };
         let entrance = gateway.entrance();
         let environment = Vec::new();
-        let daemon = Self { process: None, program, entrance, directory, pins, api, environment };
+        let daemon = Self { process: None, program, entrance, directory, pins, api, environment, core: None };
         let configuration = json!({
             "state_dir": daemon.state_directory(),
             "runtime_dir": daemon.directory.path().join("run"),
@@ -79,6 +81,11 @@ impl Daemon {
         self.environment.push((name.to_owned(), value));
     }
 
+    /// From the next start on it runs on this core only, and before others there: for measurements.
+    pub fn keep_to(&mut self, core: Option<usize>) {
+        self.core = core;
+    }
+
     /// Starts the daemon and waits until it says that it is well.
     pub fn start(&mut self) -> Result<()> {
         self.spawn()?;
@@ -90,6 +97,10 @@ impl Daemon {
         ensure!(self.process.is_none(), "the daemon runs already");
         let log = File::options().create(true).append(true).open(self.log_file()).context("log file")?;
         let mut command = self.command(&[]);
+        if let Some(core) = self.core {
+            // SAFETY: the closure makes two async-signal-safe system calls.
+            unsafe { command.pre_exec(move || crate::cores::keep_to(&[core])) };
+        }
         command.stdin(Stdio::null()).stderr(log.try_clone().context("log file")?).stdout(log);
         self.process = Some(Process::spawn(command)?);
         Ok(())
@@ -126,7 +137,6 @@ impl Daemon {
 
     /// A command of the daemon's binary on this configuration, such as `guard`; none runs the daemon itself.
     pub fn command(&self, subcommand: &[&str]) -> Command {
-        use std::os::unix::process::CommandExt;
         let mut command = Command::new(&self.program);
         command.args(subcommand).arg("--config").arg(self.configuration_file());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -17,6 +17,7 @@ use crate::topology::{Host, server};
 pub const A: u16 = 1;
 pub const AAAA: u16 = 28;
 
+const TTL: u32 = 60;
 const ATTENTION: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -31,16 +32,23 @@ pub struct Upstream {
 struct Shared {
     /// Who asked for a name of the domain `example`, each time.
     asked: Mutex<BTreeMap<String, Vec<IpAddr>>>,
+    /// Of its answers, in seconds.
+    ttl: u32,
     ending: AtomicBool,
 }
 
 impl Upstream {
     /// At [`ADDRESS`].
     pub fn start(internet: &Namespace) -> Result<Self> {
+        Self::start_with_ttl(internet, TTL)
+    }
+
+    /// The same, and its answers may be kept for so many seconds.
+    pub fn start_with_ttl(internet: &Namespace, ttl: u32) -> Result<Self> {
         internet.ip(&format!("address add {ADDRESS}/32 dev lo"))?;
         let socket = internet.within(|| UdpSocket::bind((ADDRESS, DNS))).context("upstream")?;
         socket.set_read_timeout(Some(ATTENTION)).context("upstream")?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared { ttl, ..Shared::default() });
         let server = shared.clone();
         let thread = std::thread::spawn(move || server.serve(&socket));
         Ok(Self { shared, thread: Some(thread) })
@@ -75,7 +83,7 @@ impl Shared {
                 asked.entry(name.clone()).or_default().push(from.ip());
             }
             // An answer that cannot be sent is missed by the one who waits for it.
-            let _ = socket.send_to(&reply(&buffer[..end], address(&name, kind)), from);
+            let _ = socket.send_to(&reply(&buffer[..end], address(&name, kind), self.ttl), from);
         }
     }
 }
@@ -109,7 +117,7 @@ fn address(name: &str, kind: u16) -> Option<IpAddr> {
     }
 }
 
-fn reply(question: &[u8], address: Option<IpAddr>) -> Vec<u8> {
+fn reply(question: &[u8], address: Option<IpAddr>, ttl: u32) -> Vec<u8> {
     let mut reply = question.to_vec();
     reply[2..4].copy_from_slice(&[0x81, 0x80]);
     reply[6..12].fill(0);
@@ -121,7 +129,9 @@ fn reply(question: &[u8], address: Option<IpAddr>) -> Vec<u8> {
         };
         reply.extend([0xc0, 12]);
         reply.extend(kind.to_be_bytes());
-        reply.extend([0, 1, 0, 0, 0, 60, 0, octets.len() as u8]);
+        reply.extend([0, 1]);
+        reply.extend(ttl.to_be_bytes());
+        reply.extend([0, octets.len() as u8]);
         reply.extend(octets);
     }
     reply
@@ -144,12 +154,23 @@ pub struct Client {
 impl Client {
     /// Asks this resolver.
     pub fn of(host: &Host, resolver: IpAddr) -> Result<Client> {
+        Self::within(&host.namespace, resolver)
+    }
+
+    /// The same from a network that has no hosts by name.
+    pub fn within(namespace: &Namespace, resolver: IpAddr) -> Result<Client> {
         let any: SocketAddr =
             if resolver.is_ipv6() { ([0u16; 8], 0).into() } else { ([0, 0, 0, 0], 0).into() };
-        let socket = host.namespace.within(|| UdpSocket::bind(any)).context("a socket")?;
+        let socket = namespace.within(|| UdpSocket::bind(any)).context("a socket")?;
         socket.connect((resolver, DNS)).context("the resolver")?;
         socket.set_read_timeout(Some(PATIENCE))?;
         Ok(Client { socket, id: 0 })
+    }
+
+    /// Waits no longer than this for an answer.
+    pub fn with_patience(self, patience: Duration) -> Result<Client> {
+        self.socket.set_read_timeout(Some(patience))?;
+        Ok(self)
     }
 
     pub fn ask(&mut self, name: &str, kind: u16) -> Result<Told> {

@@ -5,6 +5,7 @@
 //! Only `bpf_run` links against the daemon's code: it runs the kernel programs without a daemon.
 
 pub mod bpf_run;
+pub mod cores;
 pub mod crowd;
 pub mod daemon;
 pub mod dns;

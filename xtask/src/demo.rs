@@ -43,6 +43,13 @@ impl Build {
         }
     }
 
+    fn need(self) -> setup::Need {
+        match self {
+            Build::Dev => setup::Need::Run,
+            Build::Release => setup::Need::Bench,
+        }
+    }
+
     fn folder(self) -> &'static str {
         match self {
             Build::Dev => "debug",
@@ -54,7 +61,7 @@ impl Build {
 /// Replaces this process by one of the test package's programs, which finds the daemon in
 /// `GATEWAYD_BIN`. Returns only if that fails.
 pub fn hand_over(program: &str, build: Build, arguments: &[String]) -> Result<()> {
-    prepare(setup::Need::Run)?;
+    prepare(build.need())?;
     // In one command, which builds what both depend on once.
     let both = ["build", "--workspace", "--bin", "gatewayd", "--bin", program];
     process::run(process::cargo().args(both).args(build.arguments()))?;

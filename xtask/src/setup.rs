@@ -18,7 +18,7 @@ pub use packages::Need;
 pub fn ensure(need: Need) -> Result<Compiler> {
     let _lock = process::lock("setup")?;
     packages::ensure(need)?;
-    if need >= Need::Test {
+    if need == Need::Test {
         schemathesis::ensure()?;
     }
     linker::ensure()?;

@@ -2,21 +2,34 @@
 //!
 //! Not those of the emulated machine: its test suite fetches them itself.
 
-use std::process::Command;
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// How much of the table a command needs; each includes the ones before it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// How much of the table a command needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
     /// Compile and link
     Build,
-    /// Run the gateway and its peers in network namespaces
+    /// Run the gateway in network namespaces, besides
     Run,
-    /// Run every test suite
+    /// Measure it beside its peers, besides
+    Bench,
+    /// Run every test suite: what running takes, but no peers
     Test,
+}
+
+impl Need {
+    const fn includes(self, other: Need) -> bool {
+        match other {
+            Need::Build => true,
+            Need::Run => !matches!(self, Need::Build),
+            Need::Bench => matches!(self, Need::Bench),
+            Need::Test => matches!(self, Need::Test),
+        }
+    }
 }
 
 struct Package {
@@ -37,6 +50,9 @@ const PACKAGES: &[Package] = &[
     package("bpftool", "bpftool", Need::Run, "shows programs, maps and links to the tests"),
     package("curl", "curl", Need::Run, "talks to the API in the demo and in tests"),
     package("dante-server", "danted", Need::Run, "a SOCKS5 proxy that takes connections and datagrams"),
+    package("dnsdist", "dnsdist", Need::Bench, "a peer of the resolver"),
+    package("dnsmasq-base", "dnsmasq", Need::Bench, "a peer of the resolver"),
+    package("dnsperf", "dnsperf", Need::Bench, "questions for the resolver and its peers"),
     package("ethtool", "ethtool", Need::Run, "turns off offloads on test links"),
     package("iperf3", "iperf3", Need::Run, "bulk traffic of the benches"),
     package("iproute2", "ip", Need::Run, "namespaces, links, routes"),
@@ -49,9 +65,11 @@ const PACKAGES: &[Package] = &[
     package("openssh-server", "sshd", Need::Run, "an SFTP server that backups go to in the tests"),
     package("openssl", "openssl", Need::Run, "a TLS peer without post-quantum key exchange"),
     package("openvpn", "openvpn", Need::Run, "carries OpenVPN tunnels, and the far end of them in tests"),
+    package("pdns-recursor", "pdns_recursor", Need::Bench, "a peer of the resolver"),
     package("procps", "sysctl", Need::Run, "kernel settings of namespaces"),
     package("python3", "python3", Need::Run, "small servers of the demo"),
     package("tcpdump", "tcpdump", Need::Run, "the tap that counts leaks"),
+    package("unbound", "unbound", Need::Bench, "a peer of the resolver"),
     package("util-linux", "nsenter", Need::Run, "enters namespaces without remounting /sys"),
     package("wireguard-go", "wireguard-go", Need::Run, "the far end of tunnels where the kernel has none"),
     package("wireguard-tools", "wg", Need::Run, "sets the far end up"),
@@ -59,7 +77,7 @@ const PACKAGES: &[Package] = &[
 
 pub fn ensure(need: Need) -> Result<()> {
     let missing: Vec<&Package> =
-        PACKAGES.iter().filter(|p| p.need <= need && process::find(p.program).is_none()).collect();
+        PACKAGES.iter().filter(|p| need.includes(p.need) && process::find(p.program).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -79,7 +97,8 @@ pub fn ensure(need: Need) -> Result<()> {
     }
 }
 
-/// Installs Debian packages; only root may.
+/// Installs Debian packages; only root may. What they would start as a service does not run until somebody starts it or the
+/// machine starts anew: peers would take port 53 of this machine.
 pub fn install(names: &[&str]) -> Result<()> {
     if !process::is_root() {
         let names = names.join(" ");
@@ -88,9 +107,40 @@ pub fn install(names: &[&str]) -> Result<()> {
         );
     }
     update()?;
+    let _quiet = Quiet::keep()?;
     let mut install = apt();
     install.args(["install", "--yes", "--no-install-recommends"]).args(names);
     process::output(&mut install).map(drop)
+}
+
+/// Until it is dropped, packages that are installed start nothing (invoke-rc.d(8)).
+struct Quiet {
+    made: bool,
+}
+
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+impl Quiet {
+    fn keep() -> Result<Quiet> {
+        // Whoever has one has thought about it.
+        if Path::new(POLICY).exists() {
+            return Ok(Quiet { made: false });
+        }
+        fs::write(POLICY, "#!/bin/sh\nexit 101\n").with_context(|| format!("write {POLICY}"))?;
+        let quiet = Quiet { made: true };
+        fs::set_permissions(POLICY, fs::Permissions::from_mode(0o755))?;
+        Ok(quiet)
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        if self.made
+            && let Err(error) = fs::remove_file(POLICY)
+        {
+            eprintln!("setup: {POLICY} stays behind, and no package starts anything: {error}");
+        }
+    }
 }
 
 /// Refreshes apt's lists; only root may.

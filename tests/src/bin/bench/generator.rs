@@ -8,9 +8,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
-
+use gateway_tests::cores::keep_to;
 use gateway_tests::netns::Namespace;
 
 use crate::bpf::instruction::*;
@@ -23,9 +21,6 @@ const FLOWS: i32 = 64;
 /// Frames between two looks at what the far end has to do; its queue holds 256.
 const BATCH: u32 = 64;
 const BURST: u32 = 64 * 512;
-
-/// The highest priority that leaves room for the kernel's own threads (setpriority(2)).
-pub const FIRST: libc::c_int = -20;
 
 const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
@@ -156,11 +151,5 @@ pub fn core() -> usize {
 
 /// Keeps the calling thread on the core of the load, before all who want it too.
 pub fn pin() -> Result<()> {
-    let mut set = CpuSet::new();
-    set.set(core()).context("core")?;
-    sched_setaffinity(Pid::from_raw(0), &set).context("keep to one core")?;
-    // SAFETY: three integers; 0 is the calling thread.
-    let failed = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, FIRST) };
-    ensure!(failed == 0, "cannot take the highest priority: {}", std::io::Error::last_os_error());
-    Ok(())
+    keep_to(&[core()]).context("keep to one core")
 }

@@ -7,6 +7,7 @@
 mod api;
 mod apply;
 mod bpf;
+mod dns;
 mod forward;
 mod frame;
 mod generator;
@@ -28,20 +29,23 @@ use crate::row::{Row, print_table, to_json};
 
 const USAGE: &str = "usage: bench [--only NAME]... [--json FILE]\n";
 
-type Bench = fn() -> Result<Vec<Row>>;
+/// Is told which of its rows are wanted, and may leave out what only the others need.
+type Bench = fn(&[&str]) -> Result<Vec<Row>>;
 
 /// Benches by the names of the rows they give; what shares a costly set-up is measured together.
 const BENCHES: &[(&[&str], Bench)] = &[
-    (&["verdict_flow_flat", "verdict_new_flat"], verdict::run),
-    (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], forward::run),
-    (&["tcp_bulk"], tcp::run),
-    (&["apply_10k"], apply::run),
-    (&["wireguard_vs_wireguard_go", "wireguard_small"], wireguard::run),
-    (&["socks_vs_native"], socks::run),
-    (&["api_get_vs_axum", "api_list_10k"], api::run),
-    (&["start_1000_secrets"], start::run),
+    (&["verdict_flow_flat", "verdict_new_flat"], |_| verdict::run()),
+    (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], |_| forward::run()),
+    (&["tcp_bulk"], |_| tcp::run()),
+    (&["apply_10k"], |_| apply::run()),
+    (&["wireguard_vs_wireguard_go", "wireguard_small"], |_| wireguard::run()),
+    (&["socks_vs_native"], |_| socks::run()),
+    (&["api_get_vs_axum", "api_list_10k"], |_| api::run()),
+    (&["start_1000_secrets"], |_| start::run()),
+    (&["dns_blocked", "dns_cached", "dns_mix"], dns::serving),
+    (&["dns_load", "dns_memory"], dns::lists),
     // Where the time goes: no rows, only figures.
-    (&["breakdown"], forward::break_down),
+    (&["breakdown"], |_| forward::break_down()),
 ];
 
 #[derive(Default)]
@@ -74,13 +78,14 @@ fn run() -> Result<()> {
     require_root()?;
     let mut rows = Vec::new();
     for (names, bench) in BENCHES {
-        let wanted = |name: &&str| options.only.is_empty() || options.only.iter().any(|only| only == name);
+        let wanted =
+            |name: &&str| options.only.is_empty() || options.only.iter().any(|only| is_meant(only, name));
         let names: Vec<&str> = names.iter().copied().filter(wanted).collect();
         if names.is_empty() {
             continue;
         }
         println!("== {}", names.join(", "));
-        let found = bench().with_context(|| names.join(", "))?;
+        let found = bench(&names).with_context(|| names.join(", "))?;
         rows.extend(found.into_iter().filter(|row| names.contains(&row.bench)));
     }
     print_table(&rows);
@@ -88,6 +93,11 @@ fn run() -> Result<()> {
         std::fs::write(file, to_json(&rows)).with_context(|| format!("write {file}"))?;
     }
     Ok(())
+}
+
+/// By its name, or by a group's, which is how the names of its rows begin.
+fn is_meant(only: &str, name: &str) -> bool {
+    name.strip_prefix(only).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
 /// `None` is a request for help.
@@ -100,7 +110,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
                 let name = value()?;
                 let known = || BENCHES.iter().flat_map(|(names, _)| names.iter());
                 ensure!(
-                    known().any(|known| *known == name),
+                    known().any(|known| is_meant(&name, known)),
                     "there is no bench {name}; there are {}",
                     known().copied().collect::<Vec<_>>().join(", ")
                 );

@@ -173,7 +173,8 @@ impl Road {
     }
 }
 
-fn connect(lan: &Namespace, gateway: &Namespace, wan: &Namespace) -> Result<()> {
+/// The links and addresses of a road.
+pub fn connect(lan: &Namespace, gateway: &Namespace, wan: &Namespace) -> Result<()> {
     gateway.ip(&format!(
         "link add eth1 type veth peer name eth0 netns {}\nlink add eth0 type veth peer name up0 netns {}\n\
          link set eth1 address 02:00:00:10:00:01\naddress add 10.77.0.1/24 dev eth1\nlink set eth1 up\n\

@@ -4,12 +4,13 @@
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
+use gateway_tests::cores::FIRST;
 use gateway_tests::netns::Namespace;
 use gateway_tests::process::Process;
 use gateway_tests::wait::wait_ok;
 use serde_json::Value;
 
-use crate::generator::{FIRST, core};
+use crate::generator::core;
 use crate::road::{Road, SERVER, Way};
 use crate::row::{Row, Target, alternate};
 

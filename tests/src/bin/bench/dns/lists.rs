@@ -1,0 +1,108 @@
+//! `dns_load`: a million domains from the start, or from the order to subscribe to them, until the last one is blocked.
+//! `dns_memory`: what they take of the memory.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::server::{Server, Whose};
+use super::site::Cores;
+use super::{LISTED, best, less, publisher};
+use crate::row::{Measured, Row, Target, median};
+
+const ROUNDS: usize = 3;
+const MANY: usize = 3_000_000;
+const MIB: f64 = 1024.0 * 1024.0;
+/// What was needed on the way is given back meanwhile.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Of one resolver in one round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Figures {
+    /// Seconds from the start.
+    start: f64,
+    /// Seconds from the order; a start where there is no other way.
+    order: f64,
+    /// Bytes more than without a list.
+    growth: f64,
+}
+
+pub fn run(wanted: &[&str]) -> Result<Vec<Row>> {
+    let cores = Cores::split()?;
+    let mut servers: Vec<Server> =
+        Whose::all().map(|whose| Server::prepare(whose, &cores, false)).collect::<Result<_>>()?;
+    publisher::start(&servers[0].site.gateway, cores.load, &[LISTED, MANY])?;
+    let mut all = vec![Vec::new(); servers.len()];
+    for _ in 0..ROUNDS {
+        for (server, figures) in servers.iter_mut().zip(&mut all) {
+            let measured = measure(server, LISTED);
+            figures.push(measured.with_context(|| format!("the list of {}", server.whose.name()))?);
+        }
+    }
+    let of = |figure: fn(&Figures) -> f64| -> Vec<Measured> {
+        let values = all.iter().map(|rounds| rounds.iter().map(figure).collect::<Vec<f64>>());
+        values.map(|values| Measured { median: median(&values), values }).collect()
+    };
+    let (start, order) = (of(|one| one.start), of(|one| one.order));
+    let growth = of(|one| one.growth / LISTED as f64);
+    println!("{LISTED} domains: median (rounds)");
+    for (index, server) in servers.iter().enumerate() {
+        println!("  {}", server.whose.name());
+        println!("    {}  s from the start", start[index]);
+        if server.whose == Whose::Ours {
+            println!("    {}  s from the order", order[index]);
+        }
+        println!("    {}  bytes a domain", growth[index]);
+    }
+    let row = |bench, ours: &Measured, measured: &[Measured], unit, target| -> Result<Row> {
+        let peer = best(measured, less).context("no peers")?;
+        let peer_name = servers[peer].whose.name().to_owned();
+        Ok(Row { bench, ours: ours.median, peer: measured[peer].median, peer_name, unit, target })
+    };
+    let below = Target::OursBelow(1.0);
+    let mut rows = vec![
+        row("dns_load", &order[0], &start, "s from the order, of peers from the start", below)?,
+        row("dns_load", &start[0], &start, "s from the start", below)?,
+        row("dns_memory", &growth[0], &growth, "bytes a domain", Target::OursBelow(24.0))?,
+    ];
+    if wanted.contains(&"dns_memory") {
+        let thrifty = best(&growth, less).context("no peers")?;
+        let ours = measure(&mut servers[0], MANY)?;
+        let peer = measure(&mut servers[thrifty], MANY)?;
+        println!("{MANY} domains: ours {ours:.1?}, {} {peer:.1?}", servers[thrifty].whose.name());
+        rows.push(Row {
+            bench: "dns_memory",
+            ours: ours.growth / MIB,
+            peer: peer.growth / MIB,
+            peer_name: servers[thrifty].whose.name().to_owned(),
+            unit: "MiB for 3 000 000 domains",
+            target: Target::OursBelow(96.0),
+        });
+    }
+    Ok(rows)
+}
+
+/// From nothing to a list of so many domains, and back to nothing.
+fn measure(server: &mut Server, blocked: usize) -> Result<Figures> {
+    server.start(0)?;
+    let without = settled(server)?;
+    let mut figures = Figures::default();
+    let mut with = 0;
+    if server.whose == Whose::Ours {
+        figures.order = server.subscribe(blocked)?.as_secs_f64();
+        with = settled(server)?;
+    }
+    server.stop()?;
+    figures.start = server.start(blocked)?.as_secs_f64();
+    // A list that came while the resolver ran may hold on to what reading it took.
+    with = with.max(settled(server)?);
+    server.unsubscribe()?;
+    server.stop()?;
+    figures.growth = with as f64 - without as f64;
+    Ok(figures)
+}
+
+fn settled(server: &Server) -> Result<u64> {
+    std::thread::sleep(SETTLED);
+    server.resident()
+}

@@ -1,0 +1,195 @@
+//! A resolver at its site: ours as its users have it, or another; started, held still, measured.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use gateway_tests::cores;
+use gateway_tests::daemon::Daemon;
+use gateway_tests::dns::A;
+use gateway_tests::name_server;
+use gateway_tests::process::Process;
+use gateway_tests::wait::wait_ok;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::names::domain;
+use super::peer::Make;
+use super::publisher;
+use super::site::{Cores, NULL, Site};
+
+/// For a list to be loaded, and for a resolver to come up.
+const LOADED: Duration = Duration::from_secs(180);
+const STOP: Duration = Duration::from_secs(30);
+/// Between two questions whether a name is blocked by now.
+const PAUSE: Duration = Duration::from_millis(2);
+/// For the answer to one of them.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Whose resolver it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    Ours,
+    Peer(Make),
+}
+
+impl Whose {
+    pub fn name(self) -> &'static str {
+        match self {
+            Whose::Ours => "ours",
+            Whose::Peer(make) => make.name(),
+        }
+    }
+
+    /// Ours, then the others.
+    pub fn all() -> impl Iterator<Item = Whose> {
+        [Whose::Ours].into_iter().chain(Make::ALL.map(Whose::Peer))
+    }
+}
+
+#[derive(Debug)]
+pub struct Server {
+    pub whose: Whose,
+    // What runs goes first, then its files, then its network.
+    process: Option<Process>,
+    daemon: Option<Daemon>,
+    folder: TempDir,
+    pub site: Site,
+    pinned: Option<usize>,
+    /// Of ours, the list that it subscribes to.
+    subscribed: Option<String>,
+}
+
+impl Server {
+    /// Builds its site and writes its configuration. Pinned, it runs on its core alone.
+    pub fn prepare(whose: Whose, cores: &Cores, pinned: bool) -> Result<Self> {
+        let site = Site::build(cores)?;
+        let folder = tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
+        let pinned = pinned.then_some(cores.resolver);
+        let mut daemon = None;
+        if whose == Whose::Ours {
+            let mut ours = Daemon::prepare_in(&site.gateway, &site.prefix)?;
+            let upstreams = [name_server::ADDRESS];
+            ours.configure(&json!({"dns": {"upstream_servers": upstreams}, "log": {"level": "info"}}))?;
+            ours.keep_to(pinned);
+            daemon = Some(ours);
+        }
+        Ok(Self { whose, process: None, daemon, folder, site, pinned, subscribed: None })
+    }
+
+    /// Starts it with so many blocked domains, from its configuration, and returns when the last of them is blocked: how
+    /// long that took.
+    pub fn start(&mut self, blocked: usize) -> Result<Duration> {
+        if let Whose::Peer(make) = self.whose {
+            make.configure(self.folder.path(), blocked)?;
+        }
+        let started = Instant::now();
+        match self.whose {
+            Whose::Ours => self.daemon()?.spawn()?,
+            Whose::Peer(make) => {
+                self.process = Some(make.start(&self.site.gateway, self.folder.path(), self.pinned)?);
+            }
+        }
+        self.wait_until_blocked(blocked)?;
+        let taken = started.elapsed();
+        if let Some(daemon) = &mut self.daemon {
+            daemon.wait_until_well()?;
+        }
+        Ok(taken)
+    }
+
+    /// Ours alone: subscribes to a list of so many domains in place of the one before; how long it took from there until
+    /// the last of them was blocked.
+    pub fn subscribe(&mut self, blocked: usize) -> Result<Duration> {
+        self.unsubscribe()?;
+        let list = json!({"name": format!("{blocked} domains"), "url": publisher::url(blocked)});
+        let started = Instant::now();
+        let made = self.daemon()?.api().post("/dns/blocklist", &list)?;
+        self.wait_until_blocked(blocked)?;
+        let taken = started.elapsed();
+        self.subscribed = Some(made["id"].as_str().context("an id")?.to_owned());
+        Ok(taken)
+    }
+
+    /// Ours alone: nothing is blocked any more.
+    pub fn unsubscribe(&mut self) -> Result<()> {
+        let Some(id) = self.subscribed.take() else { return Ok(()) };
+        self.daemon()?.api().delete(&format!("/dns/blocklist/{id}")).map(drop)
+    }
+
+    /// Ends it in order.
+    pub fn stop(&mut self) -> Result<()> {
+        if let Some(mut process) = self.process.take() {
+            process.terminate(STOP)?;
+        }
+        match &mut self.daemon {
+            Some(daemon) if daemon.pid().is_some() => daemon.terminate().map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn pid(&self) -> Result<u32> {
+        let of_daemon = self.daemon.as_ref().and_then(Daemon::pid);
+        self.process.as_ref().map(Process::pid).or(of_daemon).context("the resolver does not run")
+    }
+
+    /// Stopped by a signal it takes nothing from those beside it.
+    pub fn hold_still(&self, still: bool) -> Result<()> {
+        let signal = if still { Signal::SIGSTOP } else { Signal::SIGCONT };
+        let pid = Pid::from_raw(i32::try_from(self.pid()?).context("pid")?);
+        kill(pid, signal).with_context(|| format!("{signal} to {}", self.whose.name()))
+    }
+
+    pub fn resident(&self) -> Result<u64> {
+        cores::resident(self.pid()?)
+    }
+
+    fn daemon(&mut self) -> Result<&mut Daemon> {
+        self.daemon.as_mut().context("a peer has no daemon")
+    }
+
+    /// Without any blocked domain, until it answers at all.
+    fn wait_until_blocked(&mut self, blocked: usize) -> Result<()> {
+        let last = blocked.checked_sub(1).map(domain);
+        let started = Instant::now();
+        let mut client = self.site.client()?.with_patience(PATIENCE)?;
+        loop {
+            let answer = client.ask(last.as_deref().unwrap_or("www.example"), A);
+            let holds = answer.as_ref().is_ok_and(|told| last.is_none() || told.addresses == [NULL]);
+            if holds {
+                return Ok(());
+            }
+            let ended = match (&mut self.process, &mut self.daemon) {
+                (Some(process), _) => process.ended(),
+                (None, Some(daemon)) => daemon.ended(),
+                (None, None) => None,
+            };
+            ensure!(
+                ended.is_none() && started.elapsed() < LOADED,
+                "{} does not come up ({ended:?}): {answer:?}\n{}",
+                self.whose.name(),
+                self.last_words()
+            );
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn last_words(&self) -> String {
+        match &self.daemon {
+            Some(daemon) => daemon.last_words(),
+            None => std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default(),
+        }
+    }
+
+    /// What it is asked for first finds its way into its cache here, and every answer is looked at.
+    pub fn warm(&self, blocked: &[String], passing: &[String]) -> Result<()> {
+        let wrong = || format!("{} answers wrongly", self.whose.name());
+        wait_ok(STOP, "right answers", || {
+            let names = passing.iter().map(String::as_str);
+            self.site.check(names, super::site::ANSWER)
+        })
+        .with_context(wrong)?;
+        self.site.check(blocked.iter().map(String::as_str), NULL).with_context(wrong)
+    }
+}

@@ -1,0 +1,163 @@
+//! `dns_blocked`, `dns_cached`, `dns_mix`: the processor time of a question at a rate that all of them manage, the
+//! questions per second of one core, and how long all but one in a hundred take at a rate at which nobody is busy.
+//!
+//! The processor time is how busy the resolver's core was, so the kernel's part is in it, wherever it is spent; see
+//! [`super::site`]. On a machine that does something else besides, that is in it as well: what the core had to do before
+//! each load is printed.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use gateway_tests::cores;
+
+use super::load::{ask, slowest};
+use super::names::{Kind, Questions};
+use super::server::{Server, Whose};
+use super::site::{ANSWER, Cores, NULL};
+use super::{LISTED, best, less, more, publisher};
+use crate::row::{Measured, Row, Target, median};
+
+const ROUNDS: usize = 5;
+/// Questions per second that all of them manage.
+const FIXED: u32 = 40_000;
+/// The same at which nobody is busy.
+const CALM: u32 = 10_000;
+/// Seconds of a load.
+const LENGTH: u32 = 2;
+const WARM: u32 = 1;
+const BEFORE: Duration = Duration::from_millis(300);
+/// So many names of each kind are looked at before each load.
+const LOOKED_AT: usize = 20;
+
+/// Of one resolver in one round.
+#[derive(Clone, Copy, Debug)]
+struct Figures {
+    /// Microseconds of the core for each answer.
+    cost: f64,
+    /// What the program itself had of them.
+    own: f64,
+    /// Answers per second of one who asks as fast as they come.
+    rate: f64,
+    /// How much of its core was busy then.
+    full: f64,
+    /// Microseconds for all but one in a hundred answers.
+    slowest: f64,
+    /// How much of its core was busy without a load.
+    beside: f64,
+}
+
+pub fn run(wanted: &[&str]) -> Result<Vec<Row>> {
+    let cores = Cores::split()?;
+    let questions = Questions::write(LISTED)?;
+    let servers: Vec<Server> =
+        Whose::all().map(|whose| start(whose, &cores, &questions)).collect::<Result<_>>()?;
+    let mut rows = Vec::new();
+    for kind in Kind::ALL.into_iter().filter(|kind| wanted.contains(&kind.bench())) {
+        let mut all = vec![Vec::new(); servers.len()];
+        for _ in 0..ROUNDS {
+            for (server, figures) in servers.iter().zip(&mut all) {
+                let measured = measure(server, &cores, &questions, kind);
+                figures
+                    .push(measured.with_context(|| format!("{} of {}", kind.bench(), server.whose.name()))?);
+            }
+        }
+        rows.extend(compare(kind, &all)?);
+    }
+    Ok(rows)
+}
+
+/// Brings a resolver up with the list, and all names of the load into its cache; then it is held still.
+fn start(whose: Whose, cores: &Cores, questions: &Questions) -> Result<Server> {
+    let mut server = Server::prepare(whose, cores, true)?;
+    let taken = match whose {
+        Whose::Ours => {
+            publisher::start(&server.site.gateway, cores.load.clone(), &[LISTED])?;
+            server.start(0)?;
+            server.subscribe(LISTED)?
+        }
+        Whose::Peer(_) => server.start(LISTED)?,
+    };
+    println!("  {:14} has {LISTED} domains after {:.1} s", whose.name(), taken.as_secs_f64());
+    server.warm(&questions.blocked, &questions.passing)?;
+    server.hold_still(true)?;
+    Ok(server)
+}
+
+fn measure(server: &Server, cores: &Cores, questions: &Questions, kind: Kind) -> Result<Figures> {
+    server.hold_still(false)?;
+    let some =
+        |names: &'_ [String]| names.iter().step_by(names.len() / LOOKED_AT).cloned().collect::<Vec<_>>();
+    for (names, wanted) in [(&questions.blocked, NULL), (&questions.passing, ANSWER)] {
+        server.site.check(some(names).iter().map(String::as_str), wanted)?;
+    }
+    let (lan, file, pid) = (&server.site.lan, questions.file(kind), server.pid()?);
+    ask(lan, cores, &file, None, WARM)?;
+    let watch = Watch::start(cores)?;
+    std::thread::sleep(BEFORE);
+    let beside = watch.busy()?.1;
+    let (watch, used) = (Watch::start(cores)?, cores::used_by(pid)?);
+    let fixed = ask(lan, cores, &file, Some(FIXED), LENGTH)?;
+    let (busy, used) = (watch.busy()?.0, cores::used_by(pid)?.saturating_sub(used));
+    let watch = Watch::start(cores)?;
+    let fast = ask(lan, cores, &file, None, LENGTH)?;
+    let full = watch.busy()?.1;
+    let slowest = slowest(lan, cores, &file, CALM, LENGTH)?;
+    server.hold_still(true)?;
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / fixed.answered as f64;
+    Ok(Figures { cost: each(busy), own: each(used), rate: fast.per_second, full, slowest, beside })
+}
+
+/// How busy the resolver's core is from here on.
+struct Watch {
+    core: usize,
+    since: Instant,
+    idle: Duration,
+}
+
+impl Watch {
+    fn start(cores: &Cores) -> Result<Self> {
+        Ok(Self { core: cores.resolver, since: Instant::now(), idle: cores::idle(cores.resolver)? })
+    }
+
+    /// For how long, and which share of the time.
+    fn busy(&self) -> Result<(Duration, f64)> {
+        let (passed, idle) = (self.since.elapsed(), cores::idle(self.core)?.saturating_sub(self.idle));
+        let busy = passed.saturating_sub(idle);
+        Ok((busy, busy.as_secs_f64() / passed.as_secs_f64()))
+    }
+}
+
+fn compare(kind: Kind, all: &[Vec<Figures>]) -> Result<Vec<Row>> {
+    let of = |figure: fn(&Figures) -> f64| -> Vec<Measured> {
+        let values = all.iter().map(|rounds| rounds.iter().map(figure).collect::<Vec<f64>>());
+        values.map(|values| Measured { median: median(&values), values }).collect()
+    };
+    let (cost, rate, slowest) = (of(|one| one.cost), of(|one| one.rate), of(|one| one.slowest));
+    let (own, full, beside) = (of(|one| one.own), of(|one| one.full), of(|one| one.beside));
+    let names: Vec<&str> = Whose::all().map(Whose::name).collect();
+    println!("{}: median (rounds)", kind.bench());
+    for (index, name) in names.iter().enumerate() {
+        println!("  {name}");
+        println!("    {}  µs of its core a question at {FIXED}/s", cost[index]);
+        println!("    {}  of them in the program's own time", own[index]);
+        println!("    {}  questions/s, with {:.0} % of its core", rate[index], full[index].median * 100.0);
+        println!("    {}  µs for 99 in 100 at {CALM}/s", slowest[index]);
+        println!("    {:>10.1}  % of its core before the load", beside[index].median * 100.0);
+    }
+    let row = |measured: &[Measured], better, unit, target| -> Result<Row> {
+        let peer = best(measured, better).context("no peers")?;
+        Ok(Row {
+            bench: kind.bench(),
+            ours: measured[0].median,
+            peer: measured[peer].median,
+            peer_name: names[peer].to_owned(),
+            unit,
+            target,
+        })
+    };
+    Ok(vec![
+        row(&cost, less, "µs of CPU a question", Target::RatioAtMost(0.6))?,
+        row(&rate, more, "questions/s of one core", Target::RatioAtLeast(1.5))?,
+        row(&slowest, less, "µs for 99 in 100 at 10 000/s", Target::RatioAtMost(1.0))?,
+    ])
+}

@@ -1,0 +1,117 @@
+//! The network of a resolver that is measured: a LAN host that asks, the resolver's machine, and the upstream behind it,
+//! each in a namespace.
+//!
+//! ```text
+//!  10.77.0.2 eth0 ── eth1 10.77.0.1 gateway eth0 ── up0, upstream 192.0.2.53
+//! ```
+//!
+//! One core has the resolver and all that the kernel does for it, from the packet at its LAN interface to the answer on its
+//! way; the others have the load and what the kernel does for that. So what a resolver costs is how busy its core is,
+//! whoever does the work there. Without the split the kernel would receive each question on the core and in the time of
+//! the program that sends it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anyhow::{Context, Result, ensure};
+use gateway_tests::cores;
+use gateway_tests::dns::{A, Client, Told, Upstream};
+use gateway_tests::netns::{Namespace, Prefix};
+use gateway_tests::topology::SERVER_V4;
+
+use crate::road::connect;
+
+/// Of the resolver, on its LAN.
+pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+/// Longer than any measurement.
+const TTL: u32 = 3600;
+
+/// What a filtered name is answered with.
+pub const NULL: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// What the upstream tells of every name.
+pub const ANSWER: IpAddr = IpAddr::V4(SERVER_V4);
+
+#[derive(Debug)]
+pub struct Site {
+    pub prefix: Prefix,
+    _upstream: Upstream,
+    pub lan: Namespace,
+    pub gateway: Namespace,
+    _wan: Namespace,
+}
+
+/// Who works on which core.
+#[derive(Clone, Debug)]
+pub struct Cores {
+    pub resolver: usize,
+    pub load: Vec<usize>,
+}
+
+impl Cores {
+    /// The last one is the resolver's: the first gets most of the machine's interrupts.
+    pub fn split() -> Result<Self> {
+        let number = cores::number()?;
+        ensure!(number >= 2, "a resolver and its load need a core each, and this machine has one");
+        Ok(Self { resolver: number - 1, load: (0..number - 1).collect() })
+    }
+
+    /// Of the load, as taskset(1) wants them.
+    pub fn of_the_load(&self) -> String {
+        let numbers: Vec<_> = self.load.iter().map(usize::to_string).collect();
+        numbers.join(",")
+    }
+}
+
+impl Site {
+    pub fn build(cores: &Cores) -> Result<Self> {
+        let prefix = Prefix::unique()?;
+        let lan = Namespace::create(&prefix, "lan")?;
+        let gateway = Namespace::create(&prefix, "gateway")?;
+        let wan = Namespace::create(&prefix, "wan")?;
+        connect(&lan, &gateway, &wan).context("build the links")?;
+        for (namespace, interface, cores) in [
+            (&lan, "eth0", &cores.load),
+            (&gateway, "eth1", &vec![cores.resolver]),
+            (&gateway, "eth0", &vec![cores.resolver]),
+            (&wan, "up0", &cores.load),
+        ] {
+            receive_on(namespace, interface, cores)?;
+        }
+        let upstream = Upstream::start_with_ttl(&wan, TTL)?;
+        Ok(Self { prefix, _upstream: upstream, lan, gateway, _wan: wan })
+    }
+
+    pub fn client(&self) -> Result<Client> {
+        Client::within(&self.lan, RESOLVER.into())
+    }
+
+    /// Fails unless each of the names is answered with this address.
+    pub fn check<'a>(&self, names: impl IntoIterator<Item = &'a str>, wanted: IpAddr) -> Result<()> {
+        let mut client = self.client()?;
+        for name in names {
+            let told = client.ask(name, A)?;
+            ensure!(
+                told == Told { rcode: 0, addresses: vec![wanted] },
+                "{name} is answered with {told:?} in place of {wanted}"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Lets these cores do the receiving side of an interface, whichever core a packet was sent on. By `ip netns exec`, as the
+/// setting is shown in a /sys of the namespace only.
+fn receive_on(namespace: &Namespace, interface: &str, cores: &[usize]) -> Result<()> {
+    let mut words = vec![0u32; cores.iter().max().map_or(1, |core| core / 32 + 1)];
+    for core in cores {
+        words[core / 32] |= 1 << (core % 32);
+    }
+    let mask: Vec<String> = words.iter().rev().map(|word| format!("{word:08x}")).collect();
+    let file = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
+    let write = format!("echo {} > {file}", mask.join(","));
+    let mut command = std::process::Command::new("ip");
+    command.args(["netns", "exec", namespace.name(), "sh", "-c", &write]);
+    let output = command.output().context("start ip")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "receive packets of {interface} on {cores:?}: {}", said.trim());
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! The machine's cores: keeping work to some of them, and how busy they were.
+
+use std::io;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
+/// The highest priority that leaves room for the kernel's own threads (setpriority(2)).
+pub const FIRST: libc::c_int = -20;
+
+pub fn number() -> Result<usize> {
+    Ok(std::thread::available_parallelism().context("cores of this machine")?.get())
+}
+
+/// Keeps the calling thread, and what it starts, on these cores, before all who want them too. May be called between fork
+/// and exec.
+pub fn keep_to(cores: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for core in cores {
+        set.set(*core)?;
+    }
+    sched_setaffinity(Pid::from_raw(0), &set)?;
+    // SAFETY: three integers; 0 is the calling thread.
+    match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, FIRST) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// How long a core has been idle since the machine's start. The kernel measures idleness by its clock, not by sampling, and
+/// interrupts are none of it.
+pub fn idle(core: usize) -> Result<Duration> {
+    let table = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
+    let name = format!("cpu{core}");
+    let row = table.lines().find_map(|line| line.strip_prefix(&name)?.strip_prefix(' '));
+    let row = row.with_context(|| format!("no {name} in /proc/stat"))?;
+    let ticks: Vec<u64> = row.split_whitespace().filter_map(|field| field.parse().ok()).collect();
+    // user, nice, system, idle, iowait, irq, softirq, steal
+    ensure!(ticks.len() >= 8, "/proc/stat has too few fields: {row}");
+    ticks_to_time(ticks[3] + ticks[4] + ticks[7])
+}
+
+fn ticks_to_time(ticks: u64) -> Result<Duration> {
+    // SAFETY: an integer in, an integer out.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let per_second = u32::try_from(per_second).ok().filter(|rate| *rate > 0).context("ticks per second")?;
+    Ok(Duration::from_secs(ticks) / per_second)
+}
+
+/// What the threads of a process have had of all cores.
+pub fn used_by(pid: u32) -> Result<Duration> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).context("threads of a process")?;
+    let mut nanoseconds = 0u64;
+    for thread in threads {
+        // A thread may end meanwhile.
+        let Ok(text) = std::fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+        let first = text.split_whitespace().next().context("schedstat")?;
+        nanoseconds += first.parse::<u64>().context("schedstat")?;
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// Bytes of memory that a process has in use.
+pub fn resident(pid: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).context("status of a process")?;
+    let row = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kilobytes = row.trim().trim_end_matches("kB").trim();
+    Ok(kilobytes.parse::<u64>().context("VmRSS")? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_used_time_and_memory_and_a_core_was_idle_for_less_than_ever() {
+        let own = std::process::id();
+        let before = used_by(own).expect("time");
+        let mut sum = 0u64;
+        while used_by(own).expect("time") == before {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        assert!(resident(own).expect("memory") > 100_000);
+        let uptime = std::fs::read_to_string("/proc/uptime").expect("uptime");
+        let uptime: f64 = uptime.split(' ').next().and_then(|text| text.parse().ok()).expect("uptime");
+        assert!(idle(0).expect("idle").as_secs_f64() < uptime + 60.0);
+        assert!(number().expect("cores") > 0);
+    }
+}
