@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Raise this whenever a wire structure, a map's type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -34,4 +34,7 @@ const _: () = {
     same(size_of::<CounterValue>(), 16);
     same(size_of::<CounterPage>(), 1024);
     same(size_of::<EventRecord>(), 72);
+    same(size_of::<AnswerKey>(), 128);
+    same(size_of::<AnswerValue>(), 600);
+    same(size_of::<AnswerGiven>(), 16);
 };

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod abi;
+pub mod checksum;
 pub mod classify;
 pub mod hop;
 pub mod maps;

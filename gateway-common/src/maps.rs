@@ -27,7 +27,7 @@ pub const DEVICES: u32 = 131_072;
 pub const LEARNED: u32 = 131_072;
 
 macro_rules! maps {
-    ($($(#[$doc:meta])* $name:ident $text:literal [$capacity:expr] $key:ty => $value:ty;)*) => {
+    ($(#[$list_doc:meta])* $list:ident: $($(#[$doc:meta])* $name:ident $text:literal [$capacity:expr] $key:ty => $value:ty;)*) => {
         $($(#[$doc])* #[derive(Clone, Copy, Debug)] pub enum $name {}
         impl MapSpec for $name {
             const NAME: &'static str = $text;
@@ -35,12 +35,14 @@ macro_rules! maps {
             type Key = $key;
             type Value = $value;
         })*
-        /// The names of all maps that outlive a program, for pinning and inspection.
-        pub const NAMES: &[&str] = &[$($text),*];
+        $(#[$list_doc])*
+        pub const $list: &[&str] = &[$($text),*];
     };
 }
 
 maps! {
+    /// The names of all maps that outlive a program, for pinning and inspection.
+    NAMES:
     /// Array of one: the slot of the live plan. Only its low byte ever changes, so that a packet
     /// sees the old slot or the new one.
     Live "gw_live" [1] u32 => u32;
@@ -80,6 +82,17 @@ maps! {
     Prevented "gw_prevented" [1024] u32 => CounterValue;
     /// Ring buffer of event records, in bytes.
     Events "gw_events" [262_144] u32 => EventRecord;
+}
+
+maps! {
+    /// The names of maps that end with the daemon: without it nobody is answered out of them.
+    PASSING:
+    /// Answers that the ingress program gives by itself.
+    Answers "gw_answers" [16_384] AnswerKey => AnswerValue;
+    /// Array of one: the epoch in which answers hold.
+    Epoch "gw_epoch" [1] u32 => u64;
+    /// Ring buffer of answers that were given, in bytes.
+    Given "gw_given" [2_097_152] u32 => AnswerGiven;
 }
 
 /// Index of a rank in [`Actions`]; none for the resting slot or a rank beyond the array.

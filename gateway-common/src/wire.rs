@@ -3,6 +3,7 @@
 
 mod action;
 mod address;
+mod answer;
 mod domain;
 mod event;
 mod flow;
@@ -11,6 +12,7 @@ mod policy;
 
 pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, PROXY_TAKES_UDP, Sticky};
 pub use address::{Address, Mac};
+pub use answer::{ANSWER, AnswerGiven, AnswerKey, AnswerValue, MESSAGE_ID, QUESTION, TTLS};
 pub use domain::{ClientKey, DomainKey, DomainValue};
 pub use event::{COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use flow::{FlowKey, FlowValue, Fragment, MOMENT_SHIFT, ShortFlowKey};

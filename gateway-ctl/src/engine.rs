@@ -2,13 +2,14 @@
 //!
 //! Stopping it leaves programs, maps, routes and rules in the kernel: they go on holding the last plan.
 
+mod lowering;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use gateway_core::compile::{Input, compile};
 use gateway_core::dns::Name;
 use gateway_core::domains::Domains;
 use gateway_core::facts::Facts;
@@ -39,6 +40,9 @@ use crate::services::stranded;
 use crate::services::tunnels::{Seen as TunnelsSeen, Tunnels};
 use crate::services::turns::{self, Turns};
 use crate::store::Store;
+
+pub use lowering::Lowered;
+use lowering::Lowering;
 
 /// What the engine is told at start.
 #[derive(Clone, Debug)]
@@ -79,8 +83,7 @@ pub struct Engine {
     wireguard: Arc<WireGuard>,
     openvpn: Arc<OpenVpn>,
     handle: Handle,
-    compiled: Arc<Mutex<Arc<Compiled>>>,
-    domains: Arc<ArcSwap<Domains>>,
+    lowering: Arc<Lowering>,
     tunnels: watch::Receiver<Arc<TunnelsSeen>>,
     relay: Arc<Relay>,
     proxies: watch::Receiver<Arc<ProxiesSeen>>,
@@ -130,24 +133,10 @@ impl Engine {
             TransportBackend::new(transports.clone()),
         );
         let kernel = Kernel::new(netlink, backends);
-        let compiled: Arc<Mutex<Arc<Compiled>>> = Arc::default();
-        let domains: Arc<ArcSwap<Domains>> = Arc::default();
+        let lowering = Arc::new(Lowering::new(store.clone(), config.network.clone()));
         let lower = {
-            let (store, network, compiled) = (store.clone(), config.network.clone(), compiled.clone());
-            let (domains, rules) = (domains.clone(), Mutex::new(Vec::new()));
-            move |facts: &Facts, now: jiff::Timestamp| {
-                let state = store.current();
-                let result = Arc::new(compile(&Input { state: &state, network: &network, facts, now }));
-                let plan = result.plan.clone();
-                // Before the plan is live: what is told from here on is learned for it.
-                let mut rules = rules.lock().unwrap_or_else(PoisonError::into_inner);
-                if *rules != plan.dataplane.domains {
-                    rules.clone_from(&plan.dataplane.domains);
-                    domains.store(Arc::new(Domains::new(&rules)));
-                }
-                *compiled.lock().unwrap_or_else(PoisonError::into_inner) = result;
-                reconcile::Compiled { revision: state.revision.0, plan }
-            }
+            let lowering = lowering.clone();
+            move |facts: &Facts, now: jiff::Timestamp| lowering.lower(facts, now)
         };
         let clock = store.clock().clone();
         let (handle, looping) = reconcile::start(
@@ -186,8 +175,7 @@ impl Engine {
             wireguard,
             openvpn,
             handle,
-            compiled,
-            domains,
+            lowering,
             tunnels,
             relay,
             proxies,
@@ -222,12 +210,17 @@ impl Engine {
 
     /// What the last run compiled.
     pub fn compiled(&self) -> Arc<Compiled> {
-        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lowering.compiled()
     }
 
     /// The domains of the plan that is live or about to be.
     pub fn domains(&self) -> Arc<ArcSwap<Domains>> {
-        self.domains.clone()
+        self.lowering.domains().clone()
+    }
+
+    /// Is called with each plan that is another for packets, before it is live.
+    pub fn before_live(&self, herald: impl Fn(&Lowered<'_>) + Send + 'static) {
+        self.lowering.set_herald(herald);
     }
 
     /// Names by which a client was told an address.

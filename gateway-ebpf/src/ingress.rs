@@ -4,10 +4,11 @@ use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::TcContext;
-use gateway_common::classify::{Headers, IpPacket, read_headers};
+use gateway_common::classify::{Headers, IpPacket, UDP, read_headers};
 use gateway_common::verdict::{Action, Reason, Verdict, decide_ip};
-use gateway_common::wire::{CounterPage, CounterValue, counter_place};
+use gateway_common::wire::{CounterPage, CounterValue, Fragment, counter_place};
 
+use crate::answer::DOMAIN;
 use crate::context::{Buffer, interface, pull_headers};
 use crate::environment::Kernel;
 use crate::{events, maps};
@@ -54,12 +55,34 @@ pub fn run(context: &TcContext) -> i32 {
     }
     match verdict.action {
         Action::Drop => TC_ACT_SHOT,
-        Action::Pass => TC_ACT_UNSPEC,
+        Action::Pass => {
+            if is_question(packet) {
+                // SAFETY: the map holds programs of this kind only. It returns where there is none.
+                unsafe { maps::CALLS.tail_call(context, 0) };
+            }
+            TC_ACT_UNSPEC
+        }
         Action::Mark => {
             context.set_mark(verdict.mark);
             TC_ACT_UNSPEC
         }
     }
+}
+
+/// The packet that was judged last on this processor: the one that the next program is called for.
+#[inline(always)]
+pub fn packet() -> Option<&'static IpPacket> {
+    // SAFETY: the pointer is to a value of the map, valid while the program runs.
+    SCRATCH.get_ptr(0).map(|scratch| unsafe { &(*scratch).packet })
+}
+
+/// Asks the resolver, by UDP.
+#[inline(always)]
+fn is_question(packet: &IpPacket) -> bool {
+    packet.protocol == UDP
+        && packet.destination_port == DOMAIN
+        && packet.fragment == Fragment::Whole
+        && packet.source_port != 0
 }
 
 #[inline(always)]

@@ -5,6 +5,7 @@
 #![allow(internal_features)]
 #![feature(core_intrinsics)]
 
+mod answer;
 mod context;
 mod environment;
 mod events;
@@ -12,6 +13,7 @@ mod guard;
 mod ingress;
 mod maps;
 
+use aya_ebpf::bindings::TC_ACT_UNSPEC;
 use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
 
@@ -19,6 +21,12 @@ use aya_ebpf::programs::TcContext;
 #[classifier]
 pub fn gw_ingress(context: TcContext) -> i32 {
     ingress::run(&context)
+}
+
+/// LAN interfaces, after [`gw_ingress`] let a question to this host pass: answers it if it was just answered.
+#[classifier]
+pub fn gw_answer(context: TcContext) -> i32 {
+    answer::run(&context).unwrap_or(TC_ACT_UNSPEC)
 }
 
 /// Uplinks and tunnels, egress: what was forwarded passes only with the stamp for this interface.

@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::lpm_trie::LpmTrie;
-use aya_ebpf::maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
+use aya_ebpf::maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, ProgramArray, RingBuf};
 use gateway_common::maps::{self as spec, MapSpec};
 
 type Key<M> = <M as MapSpec>::Key;
@@ -83,3 +83,13 @@ pub static PREVENTED: PerCpuHashMap<Key<spec::Prevented>, Value<spec::Prevented>
     PerCpuHashMap::with_max_entries(size::<spec::Prevented>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_events")]
 pub static EVENTS: RingBuf = RingBuf::with_byte_size(size::<spec::Events>(), 0);
+#[map(name = "gw_answers")]
+pub static ANSWERS: HashMap<Key<spec::Answers>, Value<spec::Answers>> =
+    HashMap::with_max_entries(size::<spec::Answers>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_epoch")]
+pub static EPOCH: Array<Value<spec::Epoch>> = Array::with_max_entries(size::<spec::Epoch>(), 0);
+#[map(name = "gw_given")]
+pub static GIVEN: RingBuf = RingBuf::with_byte_size(size::<spec::Given>(), 0);
+/// The program that answers questions; empty while no daemon runs.
+#[map(name = "gw_calls")]
+pub static CALLS: ProgramArray = ProgramArray::with_max_entries(1, 0);

@@ -47,6 +47,25 @@ pub fn run(program: &SchedClassifier, packet: &[u8], arrival: Arrival) -> Result
     Ok(Run { action: result.return_value as i32, mark })
 }
 
+/// Runs a program once on a packet, and shows what became of it.
+pub fn run_and_read(program: &SchedClassifier, packet: &[u8], arrival: Arrival) -> Result<(Run, Vec<u8>)> {
+    let context_in = context(arrival);
+    let mut context_out = [0u8; LENGTH];
+    let mut packet_out = vec![0u8; packet.len() + 1024];
+    let options = TestRunOptions {
+        data_in: Some(packet),
+        data_out: Some(&mut packet_out),
+        ctx_in: Some(&context_in),
+        ctx_out: Some(&mut context_out),
+        ..TestRunOptions::default()
+    };
+    let result = program.test_run(options).context("BPF_PROG_TEST_RUN")?;
+    let length = result.data_size_out as usize;
+    packet_out.truncate(length);
+    let mark = u32::from_ne_bytes(context_out[MARK..MARK + 4].try_into().context("four bytes")?);
+    Ok((Run { action: result.return_value as i32, mark }, packet_out))
+}
+
 /// Runs a program many times on one packet; the mean time of a run.
 pub fn measure(program: &SchedClassifier, packet: &[u8], arrival: Arrival, repeat: u32) -> Result<Duration> {
     let context_in = context(arrival);

@@ -111,9 +111,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     settings.log.directory = rest.first().map(Into::into);
     let clients = Arc::new(Everyone(Arc::new(client)));
-    let resolver =
-        Resolver::start(settings, clients, Arc::new(List(names, because)), Arc::new(Nothing), Omniscient)
-            .await?;
+    let resolver = Resolver::start(
+        settings,
+        clients,
+        Arc::new(List(names, because)),
+        Arc::new(Nothing),
+        Omniscient,
+        None,
+    )
+    .await?;
     println!("{:?}", resolver.status().listening);
     tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
     let status = resolver.status();

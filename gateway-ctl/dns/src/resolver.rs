@@ -10,6 +10,7 @@ use crate::log::{Log, Totals};
 use crate::seam::{Ask, Book, Clients, Learn};
 use crate::serve::general::QUEUE;
 use crate::serve::listen::{Listeners, Listening};
+use crate::serve::repeat::{Dataplane, Repeater};
 use crate::serve::udp::Worker;
 use crate::serve::udp::worker::Reins;
 use crate::serve::{Settings, Shared, State};
@@ -33,6 +34,8 @@ pub struct Status {
     /// Threads that read sockets.
     pub workers: usize,
     pub cache: Figures,
+    /// Questions that the dataplane answered by itself, since the start.
+    pub repeated: u64,
     /// Questions that are with an upstream.
     pub asking: usize,
     /// Connections that are open.
@@ -58,21 +61,29 @@ impl Resolver {
         book: Arc<dyn Book>,
         learn: Arc<dyn Learn>,
         ask: impl Ask,
+        dataplane: Option<Box<dyn Dataplane>>,
     ) -> io::Result<Resolver> {
         let count = match settings.workers {
             0 => std::thread::available_parallelism().map_or(1, usize::from).min(4),
             count => count,
         };
-        // One lane for each worker, one for the tasks.
-        let log = Log::start(settings.log.clone(), count + 1)?;
+        // One lane for each worker, one for what the dataplane answers, one for the tasks.
+        let log = Log::start(settings.log.clone(), count + 2)?;
+        let repeater = Repeater::new(dataplane, log.clone(), count);
         let state = State { settings: Arc::new(settings), clients, book, learn };
-        let shared = Shared::new(state, ask, log);
+        let shared = Shared::new(state, ask, log, repeater);
         let (hand, handed) = tokio::sync::mpsc::channel(QUEUE);
         let (mut workers, mut reins) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for index in 0..count {
             let (worker, own) = Worker::new(shared.clone(), hand.clone(), index)?;
             reins.push(own);
             workers.push(std::thread::Builder::new().name(format!("dns-{index}")).spawn(|| worker.run())?);
+        }
+        if shared.repeater.works() {
+            let repeating = shared.clone();
+            workers.push(
+                std::thread::Builder::new().name("dns-repeat".into()).spawn(move || repeating.repeat())?,
+            );
         }
         let mut resolver = Resolver {
             listeners: Arc::default(),
@@ -115,6 +126,7 @@ impl Resolver {
             change(&mut state);
             state
         });
+        self.shared.repeater.turn();
     }
 
     /// Other settings from the next question on. Listeners that stay are not touched; the number of workers stays as it
@@ -156,12 +168,14 @@ impl Resolver {
     }
 
     pub fn status(&self) -> Status {
+        self.shared.repeater.collect();
         let counts = &self.shared.counts;
         let of = |count: &std::sync::atomic::AtomicU64| count.load(std::sync::atomic::Ordering::Relaxed);
         Status {
             listening: self.listeners().status(),
             workers: self.reins.len(),
             cache: self.shared.cache.figures(),
+            repeated: self.shared.repeater.told(),
             asking: self.shared.flights.len(),
             connections: self.shared.crowd.len(),
             overloaded: of(&counts.overloaded),
@@ -183,16 +197,21 @@ impl Resolver {
 
     /// Forgets the entries whose names match a glob, and says how many; all of them without one.
     pub fn flush(&self, pattern: Option<&str>) -> usize {
-        self.shared.cache.flush(&pattern.map_or(Glob::ALL, Glob::new))
+        let flushed = self.shared.cache.flush(&pattern.map_or(Glob::ALL, Glob::new));
+        self.shared.repeater.turn();
+        flushed
     }
 
     /// Forgets what came by a way.
     pub fn flush_partition(&self, partition: u16) -> usize {
-        self.shared.cache.flush_partition(partition)
+        let flushed = self.shared.cache.flush_partition(partition);
+        self.shared.repeater.turn();
+        flushed
     }
 
     /// Records and figures of clients. Reading old records waits for files.
     pub fn log(&self) -> Arc<Log> {
+        self.shared.repeater.collect();
         self.shared.log.clone()
     }
 
@@ -217,6 +236,7 @@ impl Resolver {
         for reins in self.reins.iter() {
             reins.stop();
         }
+        self.shared.repeater.end();
         self.shared.log.end();
     }
 }

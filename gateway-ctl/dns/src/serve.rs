@@ -12,6 +12,7 @@ pub mod general;
 pub mod immediate;
 pub mod limit;
 pub mod listen;
+pub mod repeat;
 pub mod resolve;
 pub mod settings;
 pub mod stream;
@@ -35,6 +36,7 @@ use crate::seam::{Ask, Book, Clients, Failure, Learn, Query, Reply};
 pub use asking::{Asking, Transport};
 pub use clock::{Clock, Moment};
 pub use fetch::Flights;
+pub use repeat::Repeater;
 pub use settings::Settings;
 pub use trace::{Status, Trace};
 
@@ -57,6 +59,7 @@ pub struct Shared {
     pub counts: counts::Counts,
     pub limit: limit::Limit,
     pub crowd: stream::Crowd,
+    pub repeater: Repeater,
     pub(crate) flights: Flights,
     pub(crate) ask: Box<dyn AskAny>,
     pub(crate) runtime: tokio::runtime::Handle,
@@ -76,7 +79,7 @@ impl<A: Ask> AskAny for A {
 
 impl Shared {
     /// Tasks run on the runtime that this is called in.
-    pub fn new(state: State, ask: impl Ask, log: Arc<Log>) -> Arc<Shared> {
+    pub fn new(state: State, ask: impl Ask, log: Arc<Log>, repeater: Repeater) -> Arc<Shared> {
         Arc::new_cyclic(|this| Shared {
             cache: Cache::new(state.settings.cache.bytes),
             state: ArcSwap::from_pointee(state),
@@ -85,6 +88,7 @@ impl Shared {
             counts: counts::Counts::default(),
             limit: limit::Limit::default(),
             crowd: stream::Crowd::default(),
+            repeater,
             flights: Flights::default(),
             ask: Box::new(ask),
             runtime: tokio::runtime::Handle::current(),

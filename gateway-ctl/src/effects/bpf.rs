@@ -3,6 +3,7 @@
 //! Nothing here decides anything about packets. Programs, links and maps are pinned, so that they
 //! outlive this process; a restart adopts them and replaces the programs in place.
 
+mod answers;
 mod attach;
 mod counters;
 mod events;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use aya::programs::ProgramError;
 
+pub use answers::{Answers, Shortcut};
 pub use attach::{AttachMode, Attached};
 pub use counters::Counters;
 pub use events::Event;

@@ -11,7 +11,7 @@ mod ways;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -24,6 +24,7 @@ use gateway_core::network::Network;
 use gateway_dns::lists::{Status as ListStatus, Subscriptions};
 use gateway_dns::resolver::Resolver;
 use gateway_dns::serve::Settings;
+use gateway_dns::serve::repeat::Dataplane;
 use gateway_dns::serve::settings::Listen;
 use gateway_dns::upstream::{Context, Event, Given, Place, Plan, UpstreamStatus, Upstreams};
 use gateway_model::domain::DomainName;
@@ -32,6 +33,7 @@ use gateway_model::settings::groups::{DhcpConfig, DnsRotation};
 use gateway_model::{Id, State};
 use jiff::tz::TimeZone;
 
+use crate::effects::bpf::Shortcut;
 use crate::engine::Engine;
 use crate::store::Store;
 use crate::tls::Factory;
@@ -66,6 +68,8 @@ pub struct Names {
     subscriptions: Subscriptions,
     told: ArcSwap<Told>,
     ways: Arc<Ways>,
+    learner: Arc<Learner>,
+    renewing: Mutex<()>,
     key: Key,
 }
 
@@ -146,10 +150,14 @@ impl Names {
         let (dataplane, domains, ipv6) = (engine.dataplane(), engine.domains(), asked.is_ipv6());
         let learner = Arc::new(Learner::new(dataplane, domains, ways.clone(), &picture.compiled, ipv6));
         let settings = settings(&config);
-        let resolver = Resolver::start(settings, table, book, learner.clone(), upstreams.clone()).await?;
-        let names = Names { resolver, upstreams, config, shelf, subscriptions, told, ways, key };
+        let (asks, shortcut) = (upstreams.clone(), shortcut(&engine));
+        let resolver = Resolver::start(settings, table, book, learner.clone(), asks, shortcut).await?;
+        let renewing = Mutex::default();
+        let names =
+            Names { resolver, upstreams, config, shelf, subscriptions, told, ways, learner, renewing, key };
         let names = Arc::new(names);
-        tokio::spawn(follow(Arc::downgrade(&names), store, engine.clone(), learner));
+        herald(&names, &engine);
+        tokio::spawn(follow(Arc::downgrade(&names), store, engine.clone()));
         tokio::spawn(sweep(Arc::downgrade(&names), engine));
         Ok(names)
     }
@@ -184,15 +192,18 @@ impl Names {
         self.subscriptions.status(id, now)
     }
 
-    /// Takes over everything as it is.
-    fn renew(&self, picture: &Arc<Picture>, now: jiff::Timestamp, learner: &Learner) {
-        let plan = upstreams(&self.config, picture, &self.ways, now);
+    /// Takes over who asks, and by which ways. The picture is taken when no other is taken over: none comes after a newer.
+    fn renew(&self, picture: impl FnOnce() -> Arc<Picture>, now: jiff::Timestamp) -> Arc<Picture> {
+        let _alone = self.renewing.lock().unwrap_or_else(PoisonError::into_inner);
+        let picture = picture();
+        let plan = upstreams(&self.config, &picture, &self.ways, now);
         let asked = first_upstream(&plan);
         self.told.store(Told::of(&plan));
         self.upstreams.replace(plan);
-        learner.follow(&picture.compiled, asked.is_ipv6());
+        self.learner.follow(&picture.compiled, asked.is_ipv6());
         let table = Table::new(picture.clone(), now, asked, self.ways.clone());
         self.resolver.set_clients(Arc::new(table));
+        picture
     }
 
     /// Takes over what is stored.
@@ -204,13 +215,37 @@ impl Names {
     }
 }
 
+/// Without it the resolver answers everything itself.
+fn shortcut(engine: &Engine) -> Option<Box<dyn Dataplane>> {
+    match engine.dataplane().with(|programs| programs.answers()) {
+        Ok(answers) => Some(Box::new(Shortcut(Arc::new(answers)))),
+        Err(error) => {
+            tracing::warn!(%error, "the dataplane does not repeat answers");
+            None
+        }
+    }
+}
+
+/// A plan is taken over before it is live: no question leaves by a way that its packets no longer take.
+fn herald(names: &Arc<Names>, engine: &Engine) {
+    let (names, network) = (Arc::downgrade(names), engine.network().clone());
+    engine.before_live(move |lowered| {
+        let Some(names) = names.upgrade() else { return };
+        let picture = || {
+            let (state, compiled) = (lowered.state.clone(), lowered.compiled.clone());
+            Arc::new(Picture {
+                state,
+                compiled,
+                facts: Arc::new(lowered.facts.clone()),
+                network: network.clone(),
+            })
+        };
+        names.renew(picture, lowered.now);
+    });
+}
+
 /// Follows the store and the plan until the resolver is gone.
-async fn follow(
-    names: std::sync::Weak<Names>,
-    store: Arc<Store>,
-    engine: Arc<Engine>,
-    learner: Arc<Learner>,
-) {
+async fn follow(names: std::sync::Weak<Names>, store: Arc<Store>, engine: Arc<Engine>) {
     let (mut revisions, mut runs) = (store.watch(), engine.status());
     let Some(shelved) = names.upgrade().map(|names| names.shelf.changed.clone()) else { return };
     let mut seen = None;
@@ -219,18 +254,16 @@ async fn follow(
         revisions.mark_unchanged();
         runs.mark_unchanged();
         let Some(names) = names.upgrade() else { return };
-        let picture = Arc::new(Picture::of(&store, &engine));
-        let (learner, now) = (learner.clone(), store.clock().now());
-        let known = (picture.state.revision, picture.facts.neighbours.clone());
+        let now = store.clock().now();
+        let known = (store.current().revision, engine.facts().neighbours.clone());
         let stored = seen.as_ref() != Some(&known);
         seen = Some(known);
-        if stored {
-            names.subscriptions.set(&lists::wanted(&picture.state));
-        }
+        let (store, engine) = (store.clone(), engine.clone());
         let work = move || {
-            names.renew(&picture, now, &learner);
+            let picture = names.renew(|| Arc::new(Picture::of(&store, &engine)), now);
             // Lists are large and names of machines many; most runs change neither.
             if stored {
+                names.subscriptions.set(&lists::wanted(&picture.state));
                 names.reread(&picture);
             }
         };

@@ -278,3 +278,53 @@ fn forced_questions_are_answered_here_whoever_is_asked() {
     let answer = Client::of(&network.laptop, server(false)).expect("a client").ask("www.example", A);
     assert_eq!(answer.expect("an answer").rcode, REFUSED);
 }
+
+/// What is asked again and again is answered in the dataplane: as the resolver answers, logged as its answers are, and
+/// never beyond a change.
+#[test]
+fn what_is_asked_again_is_answered_where_it_comes_in() {
+    let (mut scene, upstream) = resolving();
+    let repeated = |scene: &Scene| scene.api().get("/dns/status").expect("status")["repeated"].as_u64().unwrap_or(0);
+    let rows = |scene: &Scene, domain: &str| {
+        let log = scene.api().get(&format!("/dns/log?limit=500&domain={domain}")).expect("the log");
+        log.as_array().expect("rows").len()
+    };
+    for resolver in [LAN_V4.into(), LAN_V6.into()] {
+        let mut client = Client::of(&scene.network.laptop, resolver).expect("a client");
+        let before = (repeated(&scene), rows(&scene, "www.example"));
+        let mut asked = 0;
+        wait_for(SOON, "the dataplane to answer", || {
+            asked += 1;
+            assert_eq!(client.ask("www.example", A).expect("an answer"), told(server(false)));
+            repeated(&scene) > before.0 + 20
+        })
+        .expect("repeated");
+        assert_eq!(rows(&scene, "www.example") - before.1, asked, "each of them stands in the log");
+    }
+    assert_eq!(upstream.askers("www.example").len(), 1);
+    // Blocked at once, and passed at once, however often it was asked.
+    let mut client = client(&scene.network.laptop);
+    scene.api().post("/dns/blocklist", &json!({"domain": "www.example"})).expect("blocked");
+    let nowhere = told(Ipv4Addr::UNSPECIFIED.into());
+    wait_for(SOON, "it is blocked", || client.ask("www.example", A).expect("an answer") == nowhere).expect("blocked");
+    for _ in 0..50 {
+        assert_eq!(client.ask("www.example", A).expect("an answer"), nowhere);
+    }
+    scene.api().delete("/dns/blocklist/www.example").expect("unblocked");
+    wait_for(SOON, "it is not blocked", || client.ask("www.example", A).expect("an answer") != nowhere).expect("passed");
+    for _ in 0..50 {
+        assert_eq!(client.ask("www.example", A).expect("an answer"), told(server(false)));
+    }
+    // A policy that is applied has the next question, whatever was answered before it.
+    scene.tunnel("a", &scene.network.exit_a).expect("tunnel");
+    scene.policy(&policy("films", 10, ("domain", "www.example"), &["a"])).expect("policy");
+    assert_eq!(client.ask("www.example", A).expect("an answer"), told(server(false)));
+    let answer = ask_server(&scene.network.laptop, server(false));
+    assert_eq!(answer.seen(), Some(scene.network.exit_a.address(false)), "it was learned");
+    // Without the daemon nobody answers.
+    for _ in 0..50 {
+        assert_eq!(client.ask("ftp.example", A).expect("an answer"), told(server(false)));
+    }
+    scene.daemon.kill9().expect("killed");
+    assert!(client.ask("ftp.example", A).is_err(), "an answer of nobody");
+}

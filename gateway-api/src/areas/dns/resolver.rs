@@ -74,6 +74,8 @@ struct Status {
     /// Questions that were not answered since the start: because too many waited, and by the limit of their network.
     overloaded: u64,
     limited: u64,
+    /// Questions that were answered again where they came in, since the start: in the dataplane, without the resolver.
+    repeated: u64,
     log: LogState,
 }
 
@@ -146,6 +148,7 @@ impl Status {
             dnssec: false,
             overloaded: 0,
             limited: 0,
+            repeated: 0,
             log: LogState::default(),
         }
     }
@@ -192,6 +195,7 @@ impl Status {
             dnssec: names.validates(),
             overloaded: at_work.overloaded,
             limited: at_work.limited,
+            repeated: at_work.repeated,
             log: LogState { lost: log.lost(), error: log.error() },
         }
     }

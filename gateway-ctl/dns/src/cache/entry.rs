@@ -168,15 +168,19 @@ impl Entry {
         self.stale_until.store(now + RECHECK_MS, Ordering::Relaxed);
     }
 
+    /// From here on a hot entry is to be renewed.
+    pub fn renewable_at(&self) -> u64 {
+        self.expires_at - (self.expires_at - self.stored_at) / 10
+    }
+
     /// Counts a use. True for one caller when the entry is hot and a tenth of its time is left: it is to be renewed.
     pub fn used(&self, now: u64) -> bool {
         let hits = self.hits.load(Ordering::Relaxed).saturating_add(1);
         self.hits.store(hits, Ordering::Relaxed);
-        let left = self.expires_at.saturating_sub(now);
         hits >= HOT
             && !self.failed
-            && left > 0
-            && left <= (self.expires_at - self.stored_at) / 10
+            && now < self.expires_at
+            && now >= self.renewable_at()
             && !self.renewing.swap(true, Ordering::Relaxed)
     }
 

@@ -54,6 +54,11 @@ impl Lane {
 pub struct Pen<'a>(MutexGuard<'a, Taken>);
 
 impl Pen<'_> {
+    /// A record that nobody can write any more.
+    pub fn lose(&mut self) {
+        self.0.lost += 1;
+    }
+
     /// Everything is counted; what the client's privacy lets be written is.
     pub fn write(&mut self, told: &Told<'_>) {
         let taken = &mut *self.0;

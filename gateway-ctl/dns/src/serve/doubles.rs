@@ -12,7 +12,7 @@ use gateway_model::domain::DomainName;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
-use super::{Settings, Shared, State};
+use super::{Repeater, Settings, Shared, State};
 use crate::seam::{Ask, Book, Client, Clients, Failure, Learn, Logged, Query, Reply, Route, Unlearned, Way};
 use crate::wire::{Answer, Stored, rtype};
 
@@ -262,7 +262,7 @@ impl World {
             learn: lessons.clone(),
         };
         let log = crate::log::Log::start(settings_of_log, 1).expect("a thread");
-        let shared = Shared::new(state, Asks(upstream.clone()), log);
+        let shared = Shared::new(state, Asks(upstream.clone()), log.clone(), Repeater::new(None, log, 0));
         World { clients, lessons, upstream, shared }
     }
 

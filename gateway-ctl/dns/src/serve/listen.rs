@@ -120,9 +120,7 @@ fn datagrams(listen: &Listen, workers: usize) -> io::Result<(SocketAddr, Vec<Arc
         // Less is what the kernel allows; then bursts are shorter.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
-        if address.ip().is_unspecified() {
-            set(&socket, address.is_ipv6(), (libc::IP_PKTINFO, libc::IPV6_RECVPKTINFO), 1)?;
-        }
+        set(&socket, address.is_ipv6(), (libc::IP_PKTINFO, libc::IPV6_RECVPKTINFO), 1)?;
         // Answers are never fragmented: they are short enough, and fragments can be forged. What routers say of shorter
         // paths is not believed.
         let probe = (libc::IP_MTU_DISCOVER, libc::IPV6_MTU_DISCOVER);

@@ -25,6 +25,7 @@ pub struct Programs {
 
 pub(super) const INGRESS: &str = "gw_ingress";
 pub(super) const GUARD: &str = "gw_guard";
+pub(super) const ANSWER: &str = "gw_answer";
 
 impl Programs {
     /// Loads the programs; maps live below `pin_dir` in a folder of their ABI version.
@@ -41,7 +42,7 @@ impl Programs {
             loader.map_pin_path(name, maps_dir.join(name));
         }
         let mut ebpf = loader.load(OBJECT).map_err(|e| Error::Load(Box::new(e)))?;
-        for name in [INGRESS, GUARD] {
+        for name in [INGRESS, GUARD, ANSWER] {
             program(&mut ebpf, name)?.load().map_err(|e| Error::Program { name, source: Box::new(e) })?;
         }
         let maps = Maps::take(&mut ebpf)?;

@@ -21,8 +21,8 @@ unsafe impl<T: Wire> Pod for Raw<T> {}
 type RawKey<M> = Raw<<M as MapSpec>::Key>;
 type RawValue<M> = Raw<<M as MapSpec>::Value>;
 
-pub struct ArrayMap<M: MapSpec>(Array<MapData, RawValue<M>>);
-pub struct HashTable<M: MapSpec>(HashMap<MapData, RawKey<M>, RawValue<M>>);
+pub struct ArrayMap<M: MapSpec>(pub(super) Array<MapData, RawValue<M>>);
+pub struct HashTable<M: MapSpec>(pub(super) HashMap<MapData, RawKey<M>, RawValue<M>>);
 pub struct Trie<M: MapSpec>(LpmTrie<MapData, RawKey<M>, RawValue<M>>);
 pub struct CounterArray<M: MapSpec>(PerCpuArray<MapData, RawValue<M>>);
 pub struct CounterTable<M: MapSpec>(PerCpuHashMap<MapData, RawKey<M>, RawValue<M>>);
@@ -90,7 +90,7 @@ impl Maps {
     }
 }
 
-fn open<M: MapSpec, T: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf) -> Result<T, Error> {
+pub(super) fn open<M: MapSpec, T: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf) -> Result<T, Error> {
     let map =
         ebpf.take_map(M::NAME).ok_or_else(|| Error::Missing { what: "map", name: M::NAME.to_owned() })?;
     T::try_from(map).map_err(failed::<M>("open"))

@@ -30,7 +30,7 @@ impl Batch {
     pub fn new() -> Batch {
         // SAFETY: all zeroes is a valid sockaddr_storage, of no family.
         let name = unsafe { std::mem::zeroed() };
-        let peer = Peer { name, name_length: 0, control: Control([0; 64]), control_length: 0 };
+        let peer = Peer { name, name_length: 0, control: Control([0; 64]), control_length: 0, arrival: None };
         Batch {
             datagrams: vec![[0; DATAGRAM]; SIZE].into(),
             peers: vec![peer; SIZE].into(),
@@ -74,7 +74,7 @@ impl Batch {
             let peer = &mut self.peers[index];
             peer.name_length = header.msg_hdr.msg_namelen;
             peer.control_length = header.msg_hdr.msg_controllen;
-            turn(&mut peer.control, peer.control_length);
+            peer.arrival = turn(&mut peer.control, peer.control_length);
             self.answers[index].clear();
         }
         Ok(count)
@@ -87,8 +87,16 @@ impl Batch {
         (port != 0 && !datagram.is_empty()).then_some((datagram, from, &mut self.answers[index]))
     }
 
+    pub fn arrival(&self, index: usize) -> Option<(u32, IpAddr)> {
+        self.peers[index].arrival()
+    }
+
     pub fn peer(&self, index: usize) -> Peer {
         self.peers[index]
+    }
+
+    pub fn question(&self, index: usize) -> &[u8] {
+        &self.datagrams[index][..self.lengths[index]]
     }
 
     /// What was written for a datagram.

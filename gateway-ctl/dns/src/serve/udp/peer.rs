@@ -15,9 +15,15 @@ pub struct Peer {
     pub(super) name_length: libc::socklen_t,
     pub(super) control: Control,
     pub(super) control_length: usize,
+    /// By which interface it came, and to which address of ours.
+    pub(super) arrival: Option<(u32, IpAddr)>,
 }
 
 impl Peer {
+    pub fn arrival(&self) -> Option<(u32, IpAddr)> {
+        self.arrival
+    }
+
     /// Sends one datagram back.
     pub fn send(&mut self, socket: &UdpSocket, message: &[u8]) -> io::Result<()> {
         let mut vector = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
@@ -59,24 +65,33 @@ pub(super) fn address(name: &libc::sockaddr_storage) -> Option<(IpAddr, u16)> {
 
 const HEADER: usize = size_of::<libc::cmsghdr>();
 
-/// Makes what was received what is to be sent: the same local address, but by whichever interface leads to the peer, as a
+/// Says how it came, and makes what was received what is to be sent: the same local address, but by whichever interface leads to the peer, as a
 /// datagram that was redirected may have come by another. Link-local addresses keep theirs.
-pub(super) fn turn(control: &mut Control, length: usize) {
+pub(super) fn turn(control: &mut Control, length: usize) -> Option<(u32, IpAddr)> {
     if length < HEADER {
-        return;
+        return None;
     }
     let bytes = &mut control.0;
+    let quad = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
     // A cmsghdr ends with level and type.
-    let int = |at: usize| i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let int = |at: usize| i32::from_ne_bytes(quad(at));
     match (int(HEADER - 8), int(HEADER - 4)) {
         // in_pktinfo: index, local address, destination.
-        (libc::IPPROTO_IP, libc::IP_PKTINFO) => bytes[HEADER..HEADER + 4].fill(0),
-        // in6_pktinfo: address, index.
-        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)
-            if bytes[HEADER] != 0xfe || bytes[HEADER + 1] & 0xc0 != 0x80 =>
-        {
-            bytes[HEADER + 16..HEADER + 20].fill(0);
+        (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+            let (interface, to) = (u32::from_ne_bytes(quad(HEADER)), Ipv4Addr::from(quad(HEADER + 8)));
+            bytes[HEADER..HEADER + 4].fill(0);
+            Some((interface, to.into()))
         }
-        _ => {}
+        // in6_pktinfo: address, index.
+        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+            let interface = u32::from_ne_bytes(quad(HEADER + 16));
+            let to: [u8; 16] = std::array::from_fn(|index| bytes[HEADER + index]);
+            let to = Ipv6Addr::from(to);
+            if !to.is_unicast_link_local() {
+                bytes[HEADER + 16..HEADER + 20].fill(0);
+            }
+            Some((interface, to.into()))
+        }
+        _ => None,
     }
 }

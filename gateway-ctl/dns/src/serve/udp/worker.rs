@@ -19,7 +19,8 @@ use crate::log::Told;
 use crate::log::lane::Pen;
 use crate::seam::{Client, Clients};
 use crate::serve::limit::Allowance;
-use crate::serve::{Asking, Moment, Shared, State, Transport};
+use crate::serve::repeat::{Holds, Offer, Seen};
+use crate::serve::{Asking, Moment, Shared, State, Trace, Transport};
 use crate::wire::{Request, Unreadable, compose};
 
 /// A question that has to wait.
@@ -62,6 +63,7 @@ pub struct Worker {
     woken: UnixDatagram,
     hand: mpsc::Sender<Handed>,
     known: Known,
+    seen: Seen,
     /// Of this worker among all.
     number: usize,
 }
@@ -79,7 +81,8 @@ impl Worker {
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let reins = Arc::new(Reins { sockets: ArcSwap::default(), wake, stop: AtomicBool::new(false) });
-        Ok((Worker { shared, reins: reins.clone(), woken, hand, known: Known::default(), number }, reins))
+        let (reins, (known, seen)) = (reins.clone(), Default::default());
+        Ok((Worker { shared, reins: reins.clone(), woken, hand, known, seen, number }, reins))
     }
 
     /// Returns when it is stopped. A panic costs the questions of one round, not the socket: the kernel would go on sending
@@ -130,27 +133,44 @@ impl Worker {
 
     fn round(&mut self, socket: &Arc<UdpSocket>, batch: &mut Batch, count: usize) {
         let shared = self.shared.clone();
+        // Before the state: what is made from an older one is never repeated in a newer epoch.
+        let epoch = shared.repeater.epoch();
         let state = shared.state.load();
         let now = shared.clock.now();
         self.known.renew(&state);
         let mut pen = shared.log.lane(self.number).open();
+        let mut repeatable = Vec::new();
         for index in 0..count {
             let Some((datagram, from, out)) = batch.datagram(index) else { continue };
-            if !self.answer(&state, datagram, from, now, out, &mut pen) {
-                let message = datagram.to_vec();
-                out.clear();
-                let peer = batch.peer(index);
-                let handed = Handed { message, peer, from, socket: socket.clone(), at: now };
-                if self.hand.try_send(handed).is_err() {
-                    shared.counts.overloaded.fetch_add(1, Ordering::Relaxed);
+            let answered = self.answer(&state, datagram, from, now, out, &mut pen);
+            match answered {
+                Answered::Now => {}
+                Answered::Repeatable(client, trace, holds) => {
+                    repeatable.push((index, from, client, trace, holds));
+                }
+                Answered::Later => {
+                    let message = datagram.to_vec();
+                    out.clear();
+                    let peer = batch.peer(index);
+                    let handed = Handed { message, peer, from, socket: socket.clone(), at: now };
+                    if self.hand.try_send(handed).is_err() {
+                        shared.counts.overloaded.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
             }
         }
         drop(pen);
         batch.send(socket, count);
+        for (index, from, client, trace, holds) in &repeatable {
+            let (Some((interface, server)), (from, holds)) = (batch.arrival(*index), (*from, *holds)) else {
+                continue;
+            };
+            let (question, answer) = (batch.question(*index), batch.answer(*index));
+            let offer = Offer { from, server, interface, question, answer, client, trace, holds, epoch };
+            shared.repeater.offer(&offer, &state.settings.blocking, now);
+        }
     }
 
-    /// False when the answer has to wait.
     fn answer(
         &mut self,
         state: &State,
@@ -159,13 +179,13 @@ impl Worker {
         now: Moment,
         out: &mut Vec<u8>,
         pen: &mut Pen<'_>,
-    ) -> bool {
+    ) -> Answered {
         let request = match Request::read(datagram) {
             Ok(request) => request,
-            Err(Unreadable::Silent) => return true,
+            Err(Unreadable::Silent) => return Answered::Now,
             Err(Unreadable::Reply { id, flags, rcode }) => {
                 compose::header_only(out, id, flags, rcode);
-                return true;
+                return Answered::Now;
             }
         };
         let client = self.known.client(&state.clients, from);
@@ -175,16 +195,29 @@ impl Worker {
                 Allowance::Answer => {}
                 Allowance::Slip => {
                     asking.envelope.truncated(out, &request);
-                    return true;
+                    return Answered::Now;
                 }
-                Allowance::Drop => return true,
+                Allowance::Drop => return Answered::Now,
             }
         }
-        let Some(trace) = self.shared.immediate(&asking, out) else { return false };
+        let Some((trace, holds)) = self.shared.immediate(&asking, out) else { return Answered::Later };
         let (time, elapsed, transport) = (now.wall, Duration::ZERO, Transport::Udp);
         pen.write(&Told { time, elapsed, from, client, transport, trace: &trace, message: out });
-        true
+        let repeatable = client.near && holds != Holds::Once && self.shared.repeater.works();
+        match repeatable && self.seen.before(from, datagram, now) {
+            true => Answered::Repeatable(client.clone(), trace, holds),
+            false => Answered::Now,
+        }
     }
+}
+
+/// What became of a question.
+enum Answered {
+    /// It has to wait.
+    Later,
+    Now,
+    /// It was asked before, and may be answered so again.
+    Repeatable(Arc<Client>, Trace, Holds),
 }
 
 fn watched(socket: &impl AsRawFd) -> libc::pollfd {
@@ -214,7 +247,7 @@ impl Known {
         }
     }
 
-    fn client(&mut self, clients: &Arc<dyn Clients>, from: IpAddr) -> &Client {
+    fn client(&mut self, clients: &Arc<dyn Clients>, from: IpAddr) -> &Arc<Client> {
         self.clients.entry(from).or_insert_with(|| clients.client(from))
     }
 }

@@ -1,0 +1,66 @@
+//! DNS answers that the ingress program gives by itself: what was just told to a client is told to it again for the very
+//! same question. Who may be told what is decided by the resolver alone; an entry holds while nothing that it was made
+//! from has changed.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::Address;
+
+/// Longest question, from the flags on.
+pub const QUESTION: usize = 88;
+/// Longest answer, from the flags on.
+pub const ANSWER: usize = 504;
+/// So many TTLs of an answer can count down.
+pub const TTLS: usize = 8;
+/// The id of a message, which stands before what is kept.
+pub const MESSAGE_ID: usize = 2;
+
+/// Who asked what, where. Whole bytes are compared: letters in another case are another question.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct AnswerKey {
+    pub client: Address,
+    /// Address of ours that was asked.
+    pub server: Address,
+    /// Interface that the question came in by.
+    pub interface: u32,
+    pub length: u32,
+    /// The question from its flags on; zeroes follow.
+    pub question: [u8; QUESTION],
+}
+
+/// An answer. An entry that is overwritten while it is read differs at its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct AnswerValue {
+    /// Unique among all entries.
+    pub id: u64,
+    /// It holds in this epoch only.
+    pub epoch: u64,
+    /// Nanoseconds of the monotonic clock: until then it holds.
+    pub until: u64,
+    /// From then on its TTLs count down.
+    pub since: u64,
+    /// What the checksum of the message changes by from the question to the answer as it stands here.
+    pub change: u32,
+    pub length: u16,
+    /// How many TTLs count down.
+    pub ttls: u16,
+    pub ttl: [u32; TTLS],
+    /// Where they stand, in bytes from the flags on.
+    pub at: [u16; TTLS],
+    pub answer: [u8; ANSWER],
+    pub tail: u64,
+}
+
+/// An answer that was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct AnswerGiven {
+    /// Of the entry.
+    pub id: u64,
+    /// Nanoseconds of the monotonic clock.
+    pub time: u64,
+}

@@ -1,0 +1,76 @@
+//! A question and its answer as the dataplane keeps them.
+
+use std::net::IpAddr;
+
+use gateway_common::checksum;
+use gateway_common::wire::{ANSWER, AnswerKey, AnswerValue, MESSAGE_ID, QUESTION, TTLS};
+
+use crate::wire::{Records, rtype};
+
+/// How long an answer stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// It is for this one time.
+    Once,
+    /// While nothing changes that it is made from.
+    Fixed,
+    /// The same, but its TTLs count down from one instant on, and at another it is to be looked at again. Milliseconds of
+    /// the resolver's clock.
+    Ageing { since: u64, until: u64 },
+}
+
+/// None when the question is too long to be kept.
+pub fn key(client: IpAddr, server: IpAddr, interface: u32, message: &[u8]) -> Option<AnswerKey> {
+    let asked = message.get(MESSAGE_ID..)?;
+    let mut question = [0; QUESTION];
+    question.get_mut(..asked.len())?.copy_from_slice(asked);
+    let length = u32::try_from(asked.len()).ok()?;
+    Some(AnswerKey { client: client.into(), server: server.into(), interface, length, question })
+}
+
+/// Nanoseconds of the monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// TTLs count down from here on; none do without it.
+    pub since: Option<u64>,
+    pub now: u64,
+    pub until: u64,
+}
+
+/// None when the answer is too long, or has too many TTLs. `id` and `epoch` are the caller's to fill.
+pub fn value(key: &AnswerKey, message: &[u8], span: Span) -> Option<AnswerValue> {
+    let told = message.get(MESSAGE_ID..)?;
+    let mut answer = [0; ANSWER];
+    answer.get_mut(..told.len())?.copy_from_slice(told);
+    let (mut ttl, mut at, mut ttls) = ([0; TTLS], [0; TTLS], 0);
+    if let Some(since) = span.since {
+        let passed = u32::try_from(span.now.saturating_sub(since) / 1_000_000_000).ok()?;
+        for record in Records::of(message)? {
+            let record = record.ok()?;
+            if record.rtype == rtype::OPT {
+                continue;
+            }
+            let place = record.ttl_at - MESSAGE_ID;
+            let whole = record.ttl.checked_add(passed)?;
+            *ttl.get_mut(ttls)? = whole;
+            at[ttls] = u16::try_from(place).ok()?;
+            answer[place..place + 4].copy_from_slice(&whole.to_be_bytes());
+            ttls += 1;
+        }
+    }
+    let asked = &key.question[..key.length as usize];
+    let change = checksum::add(checksum::sum(&answer[..told.len()]), !checksum::sum(asked));
+    Some(AnswerValue {
+        id: 0,
+        epoch: 0,
+        until: span.until,
+        since: span.since.unwrap_or(0),
+        change,
+        length: u16::try_from(told.len()).ok()?,
+        ttls: u16::try_from(ttls).ok()?,
+        ttl,
+        at,
+        answer,
+        tail: 0,
+    })
+}

@@ -1,0 +1,328 @@
+//! Answers that the ingress program gives by itself: what leaves is the answer that the resolver gave, with the id of this
+//! question, TTLs of this instant and checksums that hold.
+
+use std::net::IpAddr;
+
+use gateway_common::checksum;
+use gateway_common::wire::{AnswerKey, AnswerValue, LocalKind, LocalValue};
+use gateway_core::plan::Dataplane;
+use gateway_ctl::effects::bpf::{Programs, Shortcut};
+use gateway_dns::serve::repeat::Dataplane as _;
+use gateway_dns::serve::repeat::standing::{Span, key, value};
+use gateway_tests::bpf_run::{Arrival, run, run_and_read};
+use gateway_tests::netns::{self, Prefix};
+use ipnet::IpNet;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+const SENT_BACK: i32 = 7;
+const GOES_ON: i32 = -1;
+const EPOCH: u64 = 3;
+const SECOND: u64 = 1_000_000_000;
+const CLIENT: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+/// Ends of a question.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    client: IpAddr,
+    server: IpAddr,
+}
+
+impl Ends {
+    fn new(ipv6: bool, client: u8) -> Ends {
+        let address = |last: u8| match ipv6 {
+            true => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(last)]),
+            false => IpAddr::from([192, 168, 10, last]),
+        };
+        Ends { client: address(client), server: address(1) }
+    }
+
+    /// A frame with a datagram whose checksum holds.
+    fn frame(self, message: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(8 + message.len()).expect("short").to_be_bytes();
+        let mut udp =
+            [&40_001u16.to_be_bytes()[..], &53u16.to_be_bytes(), &length, &[0, 0], message].concat();
+        let ends = [octets(self.client), octets(self.server)].concat();
+        let pseudo = [&ends[..], &[0, 17], &length, &udp].concat();
+        udp[6..8].copy_from_slice(&(!checksum::fold(checksum::sum(&pseudo))).to_ne_bytes());
+        let ip = match self.client.is_ipv6() {
+            true => [&[0x60, 0, 0, 0][..], &length, &[17, 64], &ends].concat(),
+            false => {
+                let total = u16::try_from(20 + udp.len()).expect("short").to_be_bytes();
+                // Nobody looks at the checksum of the header before it is routed.
+                [&[0x45, 0][..], &total, &[0, 0, 0, 0, 64, 17, 0, 0], &ends].concat()
+            }
+        };
+        let kind: [u8; 2] = if self.client.is_ipv6() { [0x86, 0xdd] } else { [8, 0] };
+        [&[2, 0, 0, 0, 1, 1][..], &CLIENT, &kind, &ip, &udp].concat()
+    }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+struct Pins(std::path::PathBuf);
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        netns::remove_pins(&self.0);
+    }
+}
+
+struct Site {
+    programs: Programs,
+    shortcut: Shortcut,
+    serial: u64,
+    _pins: Pins,
+}
+
+impl Site {
+    fn new() -> Site {
+        netns::require_root().expect("root");
+        let pins = Pins(Prefix::unique().expect("a prefix").pin_directory());
+        let mut programs = Programs::load(&pins.0).expect("the programs load");
+        let own = |address: IpAddr| (IpNet::from(address), LocalValue::new(LocalKind::Own));
+        let locals = [false, true].map(|ipv6| own(Ends::new(ipv6, 2).server));
+        programs.apply(&Dataplane { locals: locals.into(), ..Dataplane::default() }).expect("a plan");
+        let shortcut = Shortcut(programs.answers().expect("its maps").into());
+        shortcut.set_epoch(EPOCH);
+        Site { programs, shortcut, serial: 0, _pins: pins }
+    }
+
+    fn keep(&mut self, key: &AnswerKey, answer: &[u8], span: Span) -> AnswerValue {
+        let mut value = value(key, answer, span).expect("short enough");
+        self.serial += 1;
+        (value.id, value.tail, value.epoch) = (self.serial, self.serial, EPOCH);
+        self.shortcut.put(key, &value);
+        value
+    }
+
+    fn run(&mut self, frame: &[u8]) -> (i32, Vec<u8>) {
+        let program = self.programs.program("gw_ingress").expect("the program");
+        let (run, out) = run_and_read(program, frame, Arrival::default()).expect("a test run");
+        (run.action, out)
+    }
+
+    fn given(&self) -> Vec<u64> {
+        let mut given = Vec::new();
+        self.shortcut.given(&mut |answer| given.push(answer.id));
+        given
+    }
+}
+
+fn now() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+}
+
+/// For a minute, without TTLs.
+fn fixed() -> Span {
+    Span { since: None, now: now(), until: now() + 60 * SECOND }
+}
+
+/// A question for a name of one label.
+fn question(label: &str, id: [u8; 2], edns: bool) -> Vec<u8> {
+    let mut message = vec![id[0], id[1], 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(edns), label.len() as u8];
+    message.extend_from_slice(label.as_bytes());
+    message.extend_from_slice(b"\x07example\0\0\x01\0\x01");
+    if edns {
+        message.extend_from_slice(&[0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
+    }
+    message
+}
+
+/// Its answer with so many addresses.
+fn answer(question: &[u8], label: &str, ttls: &[u32]) -> Vec<u8> {
+    let end = 12 + 1 + label.len() + 9 + 4;
+    let mut message = question[..end].to_vec();
+    (message[2], message[3], message[7], message[11]) = (0x81, 0x80, ttls.len() as u8, 0);
+    for (index, ttl) in ttls.iter().enumerate() {
+        message.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1]);
+        message.extend_from_slice(&ttl.to_be_bytes());
+        message.extend_from_slice(&[0, 4, 198, 18, 0, index as u8]);
+    }
+    message
+}
+
+/// The message in a frame, and that its checksums and ends hold.
+fn read(frame: &[u8], ends: Ends) -> Vec<u8> {
+    let ip = 14;
+    let ipv6 = ends.client.is_ipv6();
+    let (header, pseudo) = match ipv6 {
+        true => (40, frame[ip + 8..ip + 40].to_vec()),
+        false => (20, frame[ip + 12..ip + 20].to_vec()),
+    };
+    let udp = &frame[ip + header..];
+    let length = usize::from(u16::from_be_bytes([udp[4], udp[5]]));
+    assert_eq!(length, udp.len(), "the length of the datagram");
+    let total = if ipv6 { 4 } else { 2 };
+    let total = usize::from(u16::from_be_bytes([frame[ip + total], frame[ip + total + 1]]));
+    assert_eq!(total, length + if ipv6 { 0 } else { 20 }, "the length of the packet");
+    if !ipv6 {
+        assert_eq!(checksum::fold(checksum::sum(&frame[ip..ip + 20])), 0xffff, "the header's checksum");
+    }
+    let kind = [0, 17, udp[4], udp[5]];
+    assert_eq!(checksum::fold(checksum::sum(&[&pseudo, &kind[..], udp].concat())), 0xffff, "the checksum");
+    assert_eq!(pseudo, [octets(ends.server), octets(ends.client)].concat(), "it goes back");
+    assert_eq!((&udp[..2], &udp[2..4]), (&53u16.to_be_bytes()[..], &40_001u16.to_be_bytes()[..]));
+    assert_eq!(frame[..6], CLIENT);
+    udp[8..].to_vec()
+}
+
+#[test]
+fn what_was_told_is_told_again_with_ttls_of_this_instant() {
+    let mut site = Site::new();
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, b"answers are told again as they a");
+    let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
+    let cases = ("[a-z]{1,30}", any::<bool>(), any::<bool>(), any::<[u8; 2]>(), 0u32..1000);
+    let ttls = prop::collection::vec(1000u32..400_000, 0..=8);
+    for round in 0..1500u32 {
+        let ((label, edns, ipv6, id, passed), ttls) = {
+            let tree = (cases.clone(), ttls.clone()).new_tree(&mut runner).expect("a case");
+            proptest::strategy::ValueTree::current(&tree)
+        };
+        let ends = Ends::new(ipv6, 2);
+        let first = question(&label, [9, 9], edns);
+        let told = answer(&first, &label, &ttls);
+        let key = key(ends.client, ends.server, 1, &first).expect("short enough");
+        let moment = now();
+        // In the middle of a second, so that none ends meanwhile.
+        let since = moment - u64::from(passed) * SECOND - SECOND / 2;
+        let span = Span { since: Some(since), now: since, until: moment + 60 * SECOND };
+        site.keep(&key, &told, span);
+        let (action, out) = site.run(&ends.frame(&question(&label, id, edns)));
+        assert_eq!(action, SENT_BACK, "round {round}");
+        let aged: Vec<u32> = ttls.iter().map(|ttl| ttl - passed).collect();
+        let mut wanted = answer(&first, &label, &aged);
+        wanted[..2].copy_from_slice(&id);
+        assert_eq!(read(&out, ends), wanted, "round {round}");
+        assert_eq!(site.given(), [u64::from(round) + 1]);
+        site.shortcut.remove(&[key]);
+        assert_eq!(site.run(&ends.frame(&first)).0, GOES_ON, "it is forgotten");
+    }
+}
+
+#[test]
+fn nothing_else_is_answered() {
+    let mut site = Site::new();
+    let ends = Ends::new(false, 2);
+    let asked = question("www", [1, 2], true);
+    let told = answer(&asked, "www", &[60]);
+    let kept = key(ends.client, ends.server, 1, &asked).expect("short enough");
+    let mut value = site.keep(&kept, &told, fixed());
+    let frame = ends.frame(&asked);
+    let mut wanted = told.clone();
+    wanted[..2].copy_from_slice(&[1, 2]);
+    let (action, out) = site.run(&frame);
+    assert_eq!((action, read(&out, ends)), (SENT_BACK, wanted));
+
+    let mut others: Vec<(&str, Vec<u8>)> = Vec::new();
+    others.push(("another client", Ends::new(false, 3).frame(&asked)));
+    others.push(("another name", ends.frame(&question("wwx", [1, 2], true))));
+    others.push(("letters in another case", ends.frame(&question("wWw", [1, 2], true))));
+    others.push(("no EDNS", ends.frame(&question("www", [1, 2], false))));
+    others.push(("more behind the question", ends.frame(&[&asked[..], &[0]].concat())));
+    let mut options = frame.clone();
+    options[14] = 0x46;
+    others.push(("options", options));
+    let mut fragment = frame.clone();
+    fragment[20] = 0x20;
+    others.push(("a fragment", fragment));
+    let mut tagged = frame.clone();
+    tagged.splice(12..12, [0x81, 0x00, 0, 0]);
+    others.push(("a tag", tagged));
+    let mut long = frame.clone();
+    long[38..40].copy_from_slice(&2000u16.to_be_bytes());
+    others.push(("a length beyond the frame", long));
+    for (what, frame) in others {
+        let (action, out) = site.run(&frame);
+        assert_ne!(action, SENT_BACK, "{what}");
+        assert_eq!(out, frame, "{what} is left as it is");
+    }
+    let elsewhere = Arrival { interface: 2, ..Arrival::default() };
+    let program = site.programs.program("gw_ingress").expect("the program");
+    // There may be no second interface.
+    if let Ok(run) = run(program, &frame, elsewhere) {
+        assert_ne!(run.action, SENT_BACK, "another interface");
+    }
+
+    value.until = now() - 1;
+    site.shortcut.put(&kept, &value);
+    assert_eq!(site.run(&frame).0, GOES_ON, "its time is over");
+    value.until = now() + 60 * SECOND;
+    site.shortcut.put(&kept, &value);
+    assert_eq!(site.run(&frame).0, SENT_BACK);
+    site.shortcut.set_epoch(EPOCH + 1);
+    assert_eq!(site.run(&frame).0, GOES_ON, "its epoch is over");
+    site.shortcut.set_epoch(EPOCH);
+    assert_eq!(site.run(&frame).0, SENT_BACK);
+    // The end of an entry that is being overwritten.
+    value.tail += 1;
+    site.shortcut.put(&kept, &value);
+    assert_eq!(site.run(&frame).0, 2, "neither one answer nor the other");
+}
+
+#[test]
+fn a_datagram_without_a_checksum_is_answered_without_one() {
+    let mut site = Site::new();
+    let ends = Ends::new(false, 2);
+    let asked = question("www", [1, 2], false);
+    site.keep(
+        &key(ends.client, ends.server, 1, &asked).expect("short"),
+        &answer(&asked, "www", &[60]),
+        fixed(),
+    );
+    let mut frame = ends.frame(&asked);
+    frame[40..42].fill(0);
+    let (action, out) = site.run(&frame);
+    assert_eq!((action, &out[40..42]), (SENT_BACK, &[0, 0][..]));
+    // Ethernet frames are filled up to 60 bytes.
+    frame.extend_from_slice(&[0; 18]);
+    let (action, out) = site.run(&frame);
+    assert_eq!((action, out.len()), (SENT_BACK, 14 + 20 + 8 + answer(&asked, "www", &[60]).len()));
+}
+
+#[test]
+fn nothing_is_given_that_nobody_is_told_of() {
+    let mut site = Site::new();
+    let ends = Ends::new(false, 2);
+    let asked = question("www", [1, 2], false);
+    site.keep(
+        &key(ends.client, ends.server, 1, &asked).expect("short"),
+        &answer(&asked, "www", &[60]),
+        fixed(),
+    );
+    let frame = ends.frame(&asked);
+    // A full ring: 2 MiB of 24 bytes each.
+    let program = site.programs.program("gw_ingress").expect("the program");
+    gateway_tests::bpf_run::measure(program, &frame, Arrival::default(), 1).expect("a test run");
+    let mut answered = 1;
+    while site.run(&frame).0 == SENT_BACK {
+        answered += 1;
+        assert!(answered < 200_000, "the ring is never full");
+    }
+    assert_eq!(site.given().len(), answered);
+    assert_eq!(site.run(&frame).0, SENT_BACK, "there is room again");
+}
+
+#[test]
+fn without_the_daemon_the_program_answers_nothing() {
+    let mut site = Site::new();
+    let ends = Ends::new(false, 2);
+    let asked = question("www", [1, 2], false);
+    site.keep(
+        &key(ends.client, ends.server, 1, &asked).expect("short"),
+        &answer(&asked, "www", &[60]),
+        fixed(),
+    );
+    assert_eq!(site.run(&ends.frame(&asked)).0, SENT_BACK);
+    let Site { mut programs, shortcut, _pins, .. } = site;
+    drop(shortcut);
+    let program = programs.program("gw_ingress").expect("the program");
+    let run = run(program, &ends.frame(&asked), Arrival::default()).expect("a test run");
+    assert_eq!(run.action, GOES_ON);
+}
