@@ -1,4 +1,4 @@
-//! Connections that questions share: over TCP, over TLS (RFC 7858), over HTTPS (RFC 8484).
+//! Connections that questions share: over TCP, over TLS (RFC 7858), over HTTPS (RFC 8484), over QUIC (RFC 9250).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +20,7 @@ use super::message::Head;
 use super::path::Path;
 use super::pipe::Pipe;
 use super::plan::Server;
+use super::quic::{self, Streams};
 
 /// For one address: the TCP connection, and what is agreed on above it.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -30,6 +31,7 @@ const TICKETS: usize = 8;
 pub enum Channel {
     Pipe(Pipe),
     Requests(Requests),
+    Streams(Streams),
 }
 
 impl Channel {
@@ -37,6 +39,7 @@ impl Channel {
         match self {
             Channel::Pipe(pipe) => pipe.is_open(),
             Channel::Requests(requests) => requests.is_open(),
+            Channel::Streams(streams) => streams.is_open(),
         }
     }
 
@@ -45,6 +48,7 @@ impl Channel {
         match self {
             Channel::Pipe(pipe) => pipe.has_answered(),
             Channel::Requests(_) => false,
+            Channel::Streams(streams) => streams.has_answered(),
         }
     }
 
@@ -53,6 +57,7 @@ impl Channel {
         match (self, other) {
             (Channel::Pipe(one), Channel::Pipe(other)) => one.is(other),
             (Channel::Requests(one), Channel::Requests(other)) => one.is(other),
+            (Channel::Streams(one), Channel::Streams(other)) => one.is(other),
             _ => false,
         }
     }
@@ -62,6 +67,7 @@ impl Channel {
         match self {
             Channel::Pipe(pipe) => pipe.ask(message).await,
             Channel::Requests(requests) => requests.ask(message).await,
+            Channel::Streams(streams) => streams.ask(message).await,
         }
     }
 }
@@ -102,21 +108,25 @@ pub async fn open(
     address: SocketAddr,
 ) -> Result<Channel, Error> {
     let opening = async {
-        let stream = path.connect(context.sockets.as_ref(), address).await?;
+        let connecting = || path.connect(context.sockets.as_ref(), address);
         match server.protocol {
-            DnsProtocol::Udp | DnsProtocol::Tcp => Ok(Channel::Pipe(Pipe::new(stream))),
+            DnsProtocol::Udp | DnsProtocol::Tcp => Ok(Channel::Pipe(Pipe::new(connecting().await?))),
             DnsProtocol::Tls => {
-                let stream = secure(context, server, tickets, &[], stream).await?;
+                let stream = secure(context, server, tickets, &[], connecting().await?).await?;
                 Ok(Channel::Pipe(Pipe::new(stream)))
             }
             DnsProtocol::Https => {
-                let stream = secure(context, server, tickets, &[b"h2"], stream).await?;
+                let stream = secure(context, server, tickets, &[b"h2"], connecting().await?).await?;
                 if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
                     return Err(Error::Http("the server does not speak HTTP/2".into()));
                 }
                 Ok(Channel::Requests(Requests::over(stream, server).await?))
             }
-            DnsProtocol::Quic => Err(Error::Unsupported("quic")),
+            DnsProtocol::Quic => {
+                let config = configuration(context, tickets, &[quic::PROTOCOL])?;
+                let passage = path.datagrams(context.sockets.as_ref(), address).await?;
+                Ok(Channel::Streams(Streams::open(passage, config, name(server)?, address).await?))
+            }
         }
     };
     timeout(context.wait(CONNECT), opening).await.unwrap_or(Err(Error::Timeout))
@@ -129,11 +139,24 @@ async fn secure(
     protocols: &[&[u8]],
     stream: TcpStream,
 ) -> Result<TlsStream<TcpStream>, Error> {
-    let told = |error: String| Error::Tls(error.into());
-    let given = context.tls.config().map_err(told)?;
-    let config = tickets.config(given, protocols);
-    let name =
-        server.certificate.clone().ok_or_else(|| told("the name of the server is not known".into()))?;
-    let name = ServerName::try_from(name).map_err(|error| told(error.to_string()))?;
-    TlsConnector::from(config).connect(name, stream).await.map_err(|error| told(error.to_string()))
+    let config = configuration(context, tickets, protocols)?;
+    let name = ServerName::try_from(name(server)?.to_owned()).map_err(told)?;
+    TlsConnector::from(config).connect(name, stream).await.map_err(told)
+}
+
+fn configuration(
+    context: &Context,
+    tickets: &Tickets,
+    protocols: &[&[u8]],
+) -> Result<Arc<ClientConfig>, Error> {
+    Ok(tickets.config(context.tls.config().map_err(told)?, protocols))
+}
+
+/// The name that the server is to prove.
+fn name(server: &Server) -> Result<&str, Error> {
+    server.certificate.as_deref().ok_or_else(|| told("the name of the server is not known"))
+}
+
+fn told(error: impl ToString) -> Error {
+    Error::Tls(error.to_string().into())
 }

@@ -20,14 +20,14 @@ pub enum Error {
     Proxy(Arc<str>),
     #[error("HTTP: {0}")]
     Http(Arc<str>),
+    #[error("QUIC: {0}")]
+    Quic(Arc<str>),
     #[error("its address is not known: {0}")]
     Address(Arc<str>),
     #[error("the system gives no random numbers")]
     Random,
     #[error("the system has no sockets left")]
     Exhausted,
-    #[error("the protocol {0} is not supported by this version")]
-    Unsupported(&'static str),
 }
 
 const EXHAUSTED: [i32; 5] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL];

@@ -156,7 +156,6 @@ impl Line {
 
     async fn exchange_as(self: &Arc<Line>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
         match self.server.protocol {
-            DnsProtocol::Quic => Err(Error::Unsupported("quic")),
             DnsProtocol::Udp if self.path.proxy.is_none() => self.datagram(asked, edns).await,
             _ => self.connection(asked, edns).await,
         }

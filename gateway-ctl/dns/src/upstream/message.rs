@@ -9,6 +9,7 @@ use std::time::Duration;
 use gateway_core::dns::{Name, NameRef};
 
 use crate::wire::name::skip;
+use crate::wire::opt::{KEEPALIVE, options};
 use crate::wire::{HEADER, Records, Section, flag, rtype, u16_at};
 
 /// Answers of this size pass everywhere without fragments (RFC 9715).
@@ -175,6 +176,15 @@ fn read(message: &[u8], at: usize, rcode: u16) -> Option<Head> {
     let authoritative = flags & flag::AA != 0;
     head.referral = rcode == NOERROR && delegates && !answers && !denies && !authoritative;
     Some(head)
+}
+
+/// Whether an answer says how long the connection may stay idle (RFC 7828).
+pub fn has_keepalive(message: &[u8]) -> bool {
+    let Some(records) = Records::of(message) else {
+        return false;
+    };
+    let mut records = records.map_while(Result::ok).filter(|record| record.rtype == rtype::OPT);
+    records.any(|record| options(&message[record.rdata]).flatten().any(|(code, _)| code == KEEPALIVE))
 }
 
 /// Brings the letters of an answer's question back to small ones: names in the answer point there.

@@ -58,14 +58,53 @@ impl Path {
         let Some(proxy) = &self.proxy else {
             return Ok(sockets.connect(to, self.mark).await?);
         };
-        let told = |error: String| Error::Proxy(error.into());
-        let mut stream =
-            sockets.connect(proxy.server, self.mark).await.map_err(|error| told(error.to_string()))?;
-        socks::connect(&mut stream, proxy.login.as_deref(), to)
-            .await
-            .map_err(|error| told(error.to_string()))?;
+        let mut stream = sockets.connect(proxy.server, self.mark).await.map_err(told)?;
+        socks::connect(&mut stream, proxy.login.as_deref(), to).await.map_err(told)?;
         Ok(stream)
     }
+
+    /// A socket for datagrams to a server and from it by this path.
+    pub async fn datagrams(&self, sockets: &dyn Sockets, to: SocketAddr) -> Result<Passage, Error> {
+        let Some(proxy) = &self.proxy else {
+            return Ok(Passage { socket: sockets.datagrams(to, self.mark)?, wrapped: None });
+        };
+        let mut control = sockets.connect(proxy.server, self.mark).await.map_err(told)?;
+        let from = any(proxy.server);
+        let mut at = socks::associate(&mut control, proxy.login.as_deref(), from).await.map_err(told)?;
+        // Many name no address: then it is that of the proxy.
+        if at.ip().is_unspecified() {
+            at.set_ip(proxy.server.ip());
+        }
+        let socket = sockets.datagrams(at, self.mark).map_err(told)?;
+        Ok(Passage { socket, wrapped: Some(Wrapped { header: socks::header(to), control }) })
+    }
+}
+
+/// The way of datagrams to one server.
+#[derive(Debug)]
+pub struct Passage {
+    pub socket: UdpSocket,
+    pub wrapped: Option<Wrapped>,
+}
+
+/// Through a proxy.
+#[derive(Debug)]
+pub struct Wrapped {
+    /// Stands before each datagram.
+    pub header: Vec<u8>,
+    /// The passage ends with this connection.
+    pub control: TcpStream,
+}
+
+fn told(error: impl ToString) -> Error {
+    Error::Proxy(error.to_string().into())
+}
+
+/// What stands for any address and port of the same family.
+pub fn any(like: SocketAddr) -> SocketAddr {
+    let any: IpAddr =
+        if like.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    SocketAddr::new(any, 0)
 }
 
 /// Makes sockets that bear a mark. None is ever made that does not.
@@ -89,10 +128,8 @@ impl Sockets for System {
         if mark != 0 {
             socket.set_mark(mark)?;
         }
-        let any: IpAddr =
-            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         // The kernel draws the port at random from those that are not reserved.
-        socket.bind(&SocketAddr::new(any, 0).into())?;
+        socket.bind(&any(to).into())?;
         socket.connect(&to.into())?;
         UdpSocket::from_std(socket.into())
     }

@@ -3,6 +3,7 @@
 mod encrypted;
 mod plain;
 mod proved;
+mod quic;
 mod server;
 mod ways;
 

@@ -3,7 +3,7 @@
 
 use super::u16_at;
 
-const KEEPALIVE: u16 = 11;
+pub const KEEPALIVE: u16 = 11;
 const PADDING: u16 = 12;
 
 /// What a client says in it.
