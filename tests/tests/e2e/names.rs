@@ -284,7 +284,8 @@ fn forced_questions_are_answered_here_whoever_is_asked() {
 #[test]
 fn what_is_asked_again_is_answered_where_it_comes_in() {
     let (mut scene, upstream) = resolving();
-    let repeated = |scene: &Scene| scene.api().get("/dns/status").expect("status")["repeated"].as_u64().unwrap_or(0);
+    let repeated =
+        |scene: &Scene| scene.api().get("/dns/status").expect("status")["repeated"].as_u64().unwrap_or(0);
     let rows = |scene: &Scene, domain: &str| {
         let log = scene.api().get(&format!("/dns/log?limit=500&domain={domain}")).expect("the log");
         log.as_array().expect("rows").len()
@@ -306,12 +307,14 @@ fn what_is_asked_again_is_answered_where_it_comes_in() {
     let mut client = client(&scene.network.laptop);
     scene.api().post("/dns/blocklist", &json!({"domain": "www.example"})).expect("blocked");
     let nowhere = told(Ipv4Addr::UNSPECIFIED.into());
-    wait_for(SOON, "it is blocked", || client.ask("www.example", A).expect("an answer") == nowhere).expect("blocked");
+    wait_for(SOON, "it is blocked", || client.ask("www.example", A).expect("an answer") == nowhere)
+        .expect("blocked");
     for _ in 0..50 {
         assert_eq!(client.ask("www.example", A).expect("an answer"), nowhere);
     }
     scene.api().delete("/dns/blocklist/www.example").expect("unblocked");
-    wait_for(SOON, "it is not blocked", || client.ask("www.example", A).expect("an answer") != nowhere).expect("passed");
+    wait_for(SOON, "it is not blocked", || client.ask("www.example", A).expect("an answer") != nowhere)
+        .expect("passed");
     for _ in 0..50 {
         assert_eq!(client.ask("www.example", A).expect("an answer"), told(server(false)));
     }
