@@ -1,12 +1,12 @@
 //! The resolver: its objects (filters, zones, lists, forwarders), and itself at work.
 
 use gateway_dns::lists::{State as ListState, Status as ListStatus};
-use gateway_model::State;
 use gateway_model::kinds::threat_feed::FeedStatus;
 use gateway_model::kinds::{
     DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone, ThreatFeed,
 };
 use gateway_model::settings::groups::DnsRotation;
+use gateway_model::{Id, State};
 use serde_json::{Map, Value};
 
 use crate::access::Access;
@@ -31,7 +31,7 @@ pub fn rows(t: &mut Table) {
         item: "/dns/zones/{id}",
         actions: ["create_dns_zone", "replace_dns_zone", "delete_dns_zone"],
         ops: Ops::ALL,
-        live: Some(counted_elsewhere),
+        live: Some(copies),
     });
     t.collection::<DnsRecord>(Collection {
         path: "/dns/records",
@@ -95,8 +95,22 @@ fn unbuilt(t: &mut Table) {
     );
 }
 
-/// A zone shows figures of its records, which change without it: its tag must not be its revision alone.
-fn counted_elsewhere(_: &Open, _: &State, _: &mut [Value]) {}
+/// How copies of zones stand. Also other zones show figures of records that change without them: their tag must not be
+/// their revision alone.
+fn copies(open: &Open, _: &State, shown: &mut [Value]) {
+    let Some(names) = &open.names else { return };
+    let secondary = |object: &&mut Map<String, Value>| object.get("type") == Some(&"secondary".into());
+    for object in shown.iter_mut().filter_map(Value::as_object_mut).filter(secondary) {
+        let Some(id) = id_of(object) else { continue };
+        let copy = names.copy(id);
+        object.insert("serial".into(), copy.serial.into());
+        object.insert("records_count".into(), copy.records.into());
+        object.insert("last_updated".into(), time(copy.last_updated));
+        object.insert("last_checked".into(), time(copy.checked));
+        object.insert("expires_at".into(), time(copy.expires));
+        object.insert("error".into(), copy.error.into());
+    }
+}
 
 /// What is known of lists on the web.
 fn fetched(open: &Open, _: &State, shown: &mut [Value]) {
@@ -127,11 +141,14 @@ fn each_list(open: &Open, shown: &mut [Value], fill: impl Fn(&mut Map<String, Va
     let Some(names) = &open.names else { return };
     let now = open.now();
     for object in shown.iter_mut().filter_map(Value::as_object_mut) {
-        let id = object.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
-        if let Some(id) = id {
+        if let Some(id) = id_of(object) {
             fill(object, names.list(id, now));
         }
     }
+}
+
+fn id_of(object: &Map<String, Value>) -> Option<Id> {
+    object.get("id")?.as_str()?.parse().ok()
 }
 
 fn time(at: Option<jiff::Timestamp>) -> Value {

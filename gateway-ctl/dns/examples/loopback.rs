@@ -52,8 +52,12 @@ impl Book for List {
         Decision::PASS
     }
 
-    fn local(&self, _: Question<'_>) -> Option<Local> {
+    fn local(&self, _: Question<'_>, _: bool) -> Option<Local> {
         None
+    }
+
+    fn notified(&self, _: NameRef<'_>, _: IpAddr) -> bool {
+        false
     }
 }
 

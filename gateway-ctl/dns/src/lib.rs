@@ -10,6 +10,8 @@ pub mod log;
 pub mod resolver;
 pub mod seam;
 pub mod serve;
+pub mod signing;
+pub mod transfer;
 pub mod upstream;
 pub mod wire;
 

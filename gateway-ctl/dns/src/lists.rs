@@ -259,7 +259,7 @@ impl Shared {
 }
 
 /// Up to a tenth less.
-fn spread(wait: Duration) -> Duration {
+pub(crate) fn spread(wait: Duration) -> Duration {
     let mut byte = [0u8; 1];
     // Without chance it is not spread.
     let _ = getrandom::fill(&mut byte);

@@ -97,8 +97,10 @@ pub trait Book: Send + Sync + 'static {
         address: IpAddr,
         now: jiff::Timestamp,
     ) -> Decision;
-    /// What is stored here; none when it is for an upstream.
-    fn local(&self, question: Question<'_>) -> Option<Local>;
+    /// What is stored here, with what proves it if it is to be `proved`; none when it is for an upstream.
+    fn local(&self, question: Question<'_>, proved: bool) -> Option<Local>;
+    /// Somebody says that a zone has changed. True if it is one of those whose copies are kept, and one of its servers.
+    fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool;
 }
 
 /// Domain policies: addresses that a client is told go to the dataplane first.

@@ -12,6 +12,7 @@ pub mod general;
 pub mod immediate;
 pub mod limit;
 pub mod listen;
+mod notified;
 pub mod repeat;
 pub mod resolve;
 pub mod settings;

@@ -26,8 +26,10 @@ mod validate;
 
 pub use context::{Context, Event, Tls};
 pub use error::Error;
+pub(crate) use error::random;
+pub(crate) use lookup::Addresses;
 pub use path::{Path, Proxy, Sockets, System};
-pub use plan::{Given, Group, Place, Plan, Server};
+pub use plan::{Given, Group, Place, Plan, Server, secondaries};
 pub use set::Upstreams;
 pub use status::UpstreamStatus;
 

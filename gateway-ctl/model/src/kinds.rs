@@ -33,6 +33,7 @@ pub mod tunnel;
 pub mod tunnel_health;
 pub mod user;
 pub mod way;
+pub mod zone_key;
 
 pub use alert_rule::AlertRule;
 pub use api_key::ApiKey;

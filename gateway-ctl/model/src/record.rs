@@ -33,6 +33,8 @@ text_enum! {
         Caa = "CAA",
         Https = "HTTPS",
         Svcb = "SVCB",
+        /// Of a delegated name: the key that its servers sign with.
+        Ds = "DS",
     }
 }
 
@@ -79,6 +81,12 @@ pub enum RecordData {
         target: DomainName,
         params: ServiceParams,
     },
+    Ds {
+        tag: u16,
+        algorithm: u8,
+        digest_type: u8,
+        digest: Vec<u8>,
+    },
 }
 
 /// A value with the priority that stood before it.
@@ -109,6 +117,7 @@ pub fn parse(record_type: RecordType, text: &str) -> Result<Parsed, String> {
         RecordType::Srv => service_location(text),
         RecordType::Caa => authorisation(text).map(alone),
         RecordType::Https | RecordType::Svcb => service_binding(text),
+        RecordType::Ds => signer(text).map(alone),
     }
 }
 
@@ -189,6 +198,36 @@ fn service_binding(text: &str) -> Result<Parsed, String> {
     Ok(Parsed { priority, data: RecordData::Service { target, params } })
 }
 
+/// RFC 4034, section 5.3; the digest may be written in pieces.
+fn signer(text: &str) -> Result<RecordData, String> {
+    const WANT: &str =
+        "Expected key tag, algorithm, digest type and digest, such as 60485 13 2 and 64 hexadecimal digits.";
+    let mut words = text.split_whitespace();
+    let (tag, algorithm, digest_type) = (words.next(), words.next(), words.next());
+    let (Some(tag), Some(algorithm), Some(digest_type)) =
+        (tag.and_then(number), algorithm.and_then(number), digest_type.and_then(number))
+    else {
+        return Err(WANT.to_owned());
+    };
+    let digits: String = words.collect();
+    let pairs = digits.as_bytes().chunks(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.bytes().all(|b| b.is_ascii_hexdigit()));
+        pair.filter(|pair| pair.len() == 2).and_then(|pair| u8::from_str_radix(pair, 16).ok())
+    });
+    let digest: Vec<u8> = pairs.collect::<Option<_>>().ok_or(WANT)?;
+    // SHA-1, SHA-256, GOST, SHA-384; others may come.
+    let length = match digest_type {
+        1 => 20..=20,
+        2 | 3 => 32..=32,
+        4 => 48..=48,
+        _ => 1..=255,
+    };
+    if !length.contains(&digest.len()) {
+        return Err(format!("A digest of type {digest_type} has {} bytes.", length.start()));
+    }
+    Ok(RecordData::Ds { tag, algorithm, digest_type, digest })
+}
+
 /// The one spelling, without the priority.
 impl fmt::Display for RecordData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,6 +240,10 @@ impl fmt::Display for RecordData {
             RecordData::Caa { flags, tag, value } => write!(f, "{flags} {tag} {}", quoted::quote(value)),
             RecordData::Service { target, params } if params.is_empty() => target.fmt(f),
             RecordData::Service { target, params } => write!(f, "{target} {params}"),
+            RecordData::Ds { tag, algorithm, digest_type, digest } => {
+                write!(f, "{tag} {algorithm} {digest_type} ")?;
+                digest.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
+            }
         }
     }
 }
@@ -239,6 +282,12 @@ mod tests {
             (Caa, "128 iodef \"mailto:a@b.c\"", None, "128 iodef \"mailto:a@b.c\""),
             (Https, "1 . alpn=\"h2,h3\" port=8443", Some(1), ". alpn=\"h2,h3\" port=8443"),
             (Https, "0 cdn.example.net", Some(0), "cdn.example.net"),
+            (
+                Ds,
+                "60485 5 1 2bb183af5f22588179a53b0a 98631fad1a292118",
+                None,
+                "60485 5 1 2BB183AF5F22588179A53B0A98631FAD1A292118",
+            ),
             (
                 Svcb,
                 "svc.example.net ipv4hint=192.0.2.1,192.0.2.2",
@@ -279,6 +328,11 @@ mod tests {
             (Caa, "0 issue"),
             (Txt, "\"open"),
             (Txt, "\"a\" b"),
+            (Ds, "60485 5 1"),
+            (Ds, "60485 5 1 2BB1"),
+            (Ds, "60485 5 9 2B1"),
+            (Ds, "60485 5 9 +1"),
+            (Ds, "70000 5 9 2B"),
             (Https, "1"),
             (Https, "0 . port=1"),
             (Https, "1 . port=x"),
@@ -294,7 +348,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused_and_what_is_read_has_one_spelling(
-            kind in 0usize..11,
+            kind in 0usize..RecordType::ALL.len(),
             text in "\\PC{0,60}|[0-9a-f:. ]{0,30}|[0-9]{1,3} [a-z.]{1,12}( [a-z0-9]{1,9}=[0-9a-z\",.:/+=\\\\]{0,12}){0,3}|(\"[^\"]{0,9}\" ?){0,3}|[0-9]{1,3} [a-z]{1,9} \\PC{0,9}"
         ) {
             let record_type = RecordType::ALL[kind];

@@ -6,6 +6,7 @@ mod book;
 mod clients;
 mod learn;
 mod lists;
+mod secondaries;
 mod ways;
 
 use std::io;
@@ -26,6 +27,8 @@ use gateway_dns::resolver::Resolver;
 use gateway_dns::serve::Settings;
 use gateway_dns::serve::repeat::Dataplane;
 use gateway_dns::serve::settings::Listen;
+use gateway_dns::signing::Signatures;
+use gateway_dns::transfer::{Secondaries, Status as CopyStatus};
 use gateway_dns::upstream::{Context, Event, Given, Place, Plan, UpstreamStatus, Upstreams};
 use gateway_model::domain::DomainName;
 use gateway_model::settings::bootstrap::Dns;
@@ -42,12 +45,15 @@ use book::Pages;
 use clients::Table;
 use learn::Learner;
 use lists::Shelf;
+use secondaries::Copies;
 use ways::Ways;
 
 /// Changes that come in a row are taken together.
 const PAUSE: Duration = Duration::from_millis(30);
 /// How often what was learned is brought to what still holds.
 const SWEEP: Duration = Duration::from_secs(4);
+/// How often signatures are looked at; they are made anew days before they end.
+const RESIGN: Duration = Duration::from_secs(60);
 /// TTL of names of machines.
 const HOST_TTL: u32 = 60;
 
@@ -66,6 +72,9 @@ pub struct Names {
     config: Config,
     shelf: Shelf,
     subscriptions: Subscriptions,
+    copies: Copies,
+    secondaries: Arc<Secondaries>,
+    signatures: Signatures,
     told: ArcSwap<Told>,
     ways: Arc<Ways>,
     learner: Arc<Learner>,
@@ -135,29 +144,53 @@ impl Names {
         let context = Context::new(move || client.config().map_err(|error| error.to_string()), tell);
         let folder = config.directory.join("lists");
         std::fs::create_dir_all(&folder)?;
-        let subscriptions = Subscriptions::new(folder, key, Arc::new(context), shelf.clone());
+        let context = Arc::new(context);
+        let subscriptions = Subscriptions::new(folder, key, context.clone(), shelf.clone());
+        let copies = Copies { held: Arc::default(), changed: shelf.changed.clone() };
+        let folder = config.directory.join("zones");
+        std::fs::create_dir_all(&folder)?;
+        let secondaries = Secondaries::new(folder, key, context, copies.clone());
         // Their copies are there before the first question.
         let wanted = lists::wanted(&picture.state);
-        let subscriptions = tokio::task::spawn_blocking(move || {
+        let zones_wanted = secondaries::wanted(&picture.state, &config.dns);
+        let loading = tokio::task::spawn_blocking(move || {
             subscriptions.load(&wanted);
-            subscriptions
+            secondaries.load(&zones_wanted);
+            (subscriptions, secondaries)
         });
-        let subscriptions = subscriptions.await.map_err(io::Error::other)?;
+        let (subscriptions, secondaries) = loading.await.map_err(io::Error::other)?;
         subscriptions.set(&lists::wanted(&picture.state));
+        secondaries.set(&secondaries::wanted(&picture.state, &config.dns));
         let filter = Arc::new(Filter::new(&picture.state, &shelf.current(&picture.state), options()));
-        let book = Arc::new(Pages::new(filter, zones(&picture, key), config.dns.filtering_enabled));
+        let signatures = Signatures::default();
+        let zones = zones(&picture, key, &copies, &signatures, now);
+        let secondaries = Arc::new(secondaries);
+        let filtering = config.dns.filtering_enabled;
+        let book = Arc::new(Pages::new(filter, zones, secondaries.clone(), filtering));
         let table = Arc::new(Table::new(picture.clone(), now, asked, ways.clone()));
         let (dataplane, domains, ipv6) = (engine.dataplane(), engine.domains(), asked.is_ipv6());
         let learner = Arc::new(Learner::new(dataplane, domains, ways.clone(), &picture.compiled, ipv6));
         let settings = settings(&config);
         let (asks, shortcut) = (upstreams.clone(), shortcut(&engine));
         let resolver = Resolver::start(settings, table, book, learner.clone(), asks, shortcut).await?;
-        let renewing = Mutex::default();
-        let names =
-            Names { resolver, upstreams, config, shelf, subscriptions, told, ways, learner, renewing, key };
-        let names = Arc::new(names);
+        let names = Arc::new(Names {
+            resolver,
+            upstreams,
+            config,
+            shelf,
+            subscriptions,
+            copies,
+            secondaries,
+            signatures,
+            told,
+            ways,
+            learner,
+            renewing: Mutex::default(),
+            key,
+        });
         herald(&names, &engine);
-        tokio::spawn(follow(Arc::downgrade(&names), store, engine.clone()));
+        tokio::spawn(follow(Arc::downgrade(&names), store.clone(), engine.clone()));
+        tokio::spawn(resign(Arc::downgrade(&names), store));
         tokio::spawn(sweep(Arc::downgrade(&names), engine));
         Ok(names)
     }
@@ -192,6 +225,11 @@ impl Names {
         self.subscriptions.status(id, now)
     }
 
+    /// How the copy of a zone stands.
+    pub fn copy(&self, zone: Id) -> CopyStatus {
+        self.secondaries.status(zone)
+    }
+
     /// Takes over who asks, and by which ways. The picture is taken when no other is taken over: none comes after a newer.
     fn renew(&self, picture: impl FnOnce() -> Arc<Picture>, now: jiff::Timestamp) -> Arc<Picture> {
         let _alone = self.renewing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,11 +245,13 @@ impl Names {
     }
 
     /// Takes over what is stored.
-    fn reread(&self, picture: &Picture) {
+    fn reread(&self, picture: &Picture, now: jiff::Timestamp) {
         let lists = self.shelf.current(&picture.state);
         let filter = Arc::new(Filter::new(&picture.state, &lists, options()));
-        let zones = zones(picture, self.key);
-        self.resolver.set_book(Arc::new(Pages::new(filter, zones, self.config.dns.filtering_enabled)));
+        let zones = zones(picture, self.key, &self.copies, &self.signatures, now);
+        let filtering = self.config.dns.filtering_enabled;
+        let pages = Pages::new(filter, zones, self.secondaries.clone(), filtering);
+        self.resolver.set_book(Arc::new(pages));
     }
 }
 
@@ -264,7 +304,8 @@ async fn follow(names: std::sync::Weak<Names>, store: Arc<Store>, engine: Arc<En
             // Lists are large and names of machines many; most runs change neither.
             if stored {
                 names.subscriptions.set(&lists::wanted(&picture.state));
-                names.reread(&picture);
+                names.secondaries.set(&secondaries::wanted(&picture.state, &names.config.dns));
+                names.reread(&picture, now);
             }
         };
         if tokio::task::spawn_blocking(work).await.is_err() {
@@ -276,6 +317,17 @@ async fn follow(names: std::sync::Weak<Names>, store: Arc<Store>, engine: Arc<En
             () = shelved.notified() => seen = None,
         }
         tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Has zones signed anew before their signatures end.
+async fn resign(names: std::sync::Weak<Names>, store: Arc<Store>) {
+    loop {
+        tokio::time::sleep(RESIGN).await;
+        let Some(names) = names.upgrade() else { return };
+        if names.signatures.are_due(store.clock().now()) {
+            names.shelf.changed.notify_one();
+        }
     }
 }
 
@@ -328,7 +380,13 @@ fn options() -> FilterOptions {
     FilterOptions { zone: TimeZone::system(), canaries: Default::default() }
 }
 
-fn zones(picture: &Picture, key: Key) -> Arc<Zones> {
+fn zones(
+    picture: &Picture,
+    key: Key,
+    copies: &Copies,
+    signatures: &Signatures,
+    now: jiff::Timestamp,
+) -> Arc<Zones> {
     let domain = DomainName::parse(&picture.state.group::<DhcpConfig>().domain);
     let host = |device: &gateway_model::Device| {
         let macs = device.all_macs();
@@ -342,6 +400,8 @@ fn zones(picture: &Picture, key: Key) -> Arc<Zones> {
         domain: domain.unwrap_or_else(|_| DomainName::parse("lan").expect("a name")),
         hosts: picture.state.devices.iter().map(host).collect(),
         host_ttl: HOST_TTL,
+        copies: copies.current(&picture.state),
+        signer: Some(Arc::new(signatures.signer(&picture.state, now))),
     };
     Arc::new(Zones::new(&picture.state, &options))
 }

@@ -1,6 +1,6 @@
 //! Lists of names and zones: what others publish and what people store, and the answers that come of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_core::dns::filter::{Canaries, Filter, Lists, Options};
 use gateway_core::dns::lists::{Format, List, Reader};
@@ -117,7 +117,14 @@ pub fn zone(data: &[u8]) {
     }
     let host = Host { name: "a".to_owned(), addresses: vec!["192.0.2.1".parse().expect("an address")] };
     let domain = "lan".parse().expect("a name");
-    let options = zones::Options { key: KEY, domain, hosts: vec![host], host_ttl: 10 };
+    let options = zones::Options {
+        key: KEY,
+        domain,
+        hosts: vec![host],
+        host_ttl: 10,
+        copies: BTreeMap::new(),
+        signer: None,
+    };
     let zones = Zones::new(&state, &options);
     for text in asked {
         let wire: Vec<u8> = text
@@ -129,8 +136,8 @@ pub fn zone(data: &[u8]) {
         let Some(name) = NameRef::new(&wire) else { continue };
         for qtype in TYPES {
             let question = Question { name, qtype };
-            let local = zones.answer(question).expect("all of these are answered here");
-            assert_eq!(zones.answer(question).as_ref(), Some(&local));
+            let local = zones.answer(question, false).expect("all of these are answered here");
+            assert_eq!(zones.answer(question, true).as_ref(), Some(&local), "nothing is signed");
             whole(&local, name, qtype);
         }
     }

@@ -25,6 +25,7 @@ mod swap;
 mod timed_confirm;
 mod tunnels;
 mod wipe;
+mod zones;
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -62,6 +62,7 @@ const PACKAGES: &[Package] = &[
     package("lighttpd-mod-webdav", "/usr/lib/lighttpd/mod_webdav.so", Need::Run, "WebDAV for it"),
     package("microsocks", "microsocks", Need::Run, "a SOCKS5 proxy that takes connections only"),
     package("nftables", "nft", Need::Run, "masquerade, and the peers of the benches"),
+    package("nsd", "nsd", Need::Run, "the primary server of zones that are copied in the tests"),
     package("openssh-server", "sshd", Need::Run, "an SFTP server that backups go to in the tests"),
     package("openssl", "openssl", Need::Run, "a TLS peer without post-quantum key exchange"),
     package("openvpn", "openvpn", Need::Run, "carries OpenVPN tunnels, and the far end of them in tests"),

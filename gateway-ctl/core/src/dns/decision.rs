@@ -95,6 +95,8 @@ pub struct Local {
     /// The SOA of a negative answer (RFC 2308), NS of a delegation.
     pub authorities: Vec<Record>,
     pub additionals: Vec<Record>,
+    /// Why there is no answer (RFC 8914).
+    pub ede: Option<(u16, &'static str)>,
     /// The last CNAME leads out of what is stored here: to be resolved and appended.
     pub goes_on: Option<Name>,
 }

@@ -1,6 +1,7 @@
 //! Names as they stand in messages: labels, each behind its length, lower case, the empty one last (RFC 1035, section 3.1).
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
 
 use gateway_model::domain::DomainName;
@@ -67,6 +68,49 @@ impl<'a> NameRef<'a> {
 
     pub fn to_owned(self) -> Name {
         Name(self.0.into())
+    }
+
+    /// The order of DNSSEC: by labels from the last one on, so that a name stands before those below it (RFC 4034,
+    /// section 6.1).
+    pub fn canonical_cmp(self, other: NameRef<'_>) -> Ordering {
+        let (own, others) = (Starts::of(self), Starts::of(other));
+        let mut pairs = own.from_last(self.0).zip(others.from_last(other.0));
+        let differing = pairs.find_map(|(own, other)| Some(own.cmp(other)).filter(|order| order.is_ne()));
+        differing.unwrap_or_else(|| own.count.cmp(&others.count))
+    }
+
+    /// The name with another end: `old` is one of its suffixes. None if it would be too long.
+    pub fn with_end(self, old: NameRef<'_>, new: NameRef<'_>) -> Option<Name> {
+        let front = self.0.len().checked_sub(old.0.len())?;
+        let wire = [self.0.get(..front)?, new.0].concat();
+        NameRef::new(&wire).map(NameRef::to_owned)
+    }
+}
+
+/// Where the labels of a name begin.
+struct Starts {
+    at: [u8; MAX / 2 + 1],
+    count: usize,
+}
+
+impl Starts {
+    fn of(name: NameRef<'_>) -> Starts {
+        let mut starts = Starts { at: [0; MAX / 2 + 1], count: 0 };
+        let mut at = 0;
+        while let Some(length @ 1..) = name.0.get(at).copied() {
+            // A name has at most 255 bytes.
+            starts.at[starts.count] = at as u8;
+            starts.count += 1;
+            at += 1 + usize::from(length);
+        }
+        starts
+    }
+
+    fn from_last<'a>(&'a self, wire: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.at[..self.count].iter().rev().map(move |at| {
+            let at = usize::from(*at);
+            &wire[at + 1..at + 1 + usize::from(wire[at])]
+        })
     }
 }
 
@@ -171,5 +215,37 @@ mod tests {
         assert!(name.is_within(name) && name.is_within(NameRef::ROOT));
         assert!(name.is_within(NameRef::new(b"\x02ab\0").expect("a name")));
         assert!(!name.is_within(NameRef::new(b"\x01b\0").expect("a name")));
+    }
+
+    #[test]
+    fn rfc_4034_section_6_1_order() {
+        let sorted: [&[u8]; 9] = [
+            b"\x07example\0",
+            b"\x01a\x07example\0",
+            b"\x08yljkjljk\x01a\x07example\0",
+            b"\x01z\x01a\x07example\0",
+            b"\x04zabc\x01a\x07example\0",
+            b"\x01z\x07example\0",
+            b"\x01\x01\x01z\x07example\0",
+            b"\x01*\x01z\x07example\0",
+            b"\x01\xc8\x01z\x07example\0",
+        ];
+        let names = sorted.map(|wire| NameRef::new(wire).expect("a name"));
+        for (at, one) in names.iter().enumerate() {
+            for (other_at, other) in names.iter().enumerate() {
+                assert_eq!(one.canonical_cmp(*other), at.cmp(&other_at), "{one} {other}");
+            }
+        }
+        assert_eq!(NameRef::ROOT.canonical_cmp(names[0]), Ordering::Less);
+    }
+
+    #[test]
+    fn a_name_gets_another_end() {
+        let name = |wire: &'static [u8]| NameRef::new(wire).expect("a name");
+        let moved = name(b"\x01a\x01b\0").with_end(name(b"\x01b\0"), name(b"\x01c\x01d\0"));
+        assert_eq!(moved.expect("it fits").to_string(), "a.c.d");
+        let long: Vec<u8> = std::iter::repeat_n([1, b'a'], 127).flatten().chain([0]).collect();
+        let long = NameRef::new(&long).expect("a name");
+        assert!(name(b"\x01a\x01b\0").with_end(name(b"\x01b\0"), long).is_none());
     }
 }

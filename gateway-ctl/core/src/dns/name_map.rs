@@ -29,6 +29,16 @@ impl<T> NameMap<T> {
         found.map(|(_, _, value)| value)
     }
 
+    pub fn get_mut(&mut self, name: NameRef<'_>) -> Option<&mut T> {
+        let found = self.entries.find_mut(self.key.hash(name), |(_, have, _)| have.as_ref() == name);
+        found.map(|(_, _, value)| value)
+    }
+
+    /// In no order.
+    pub fn iter(&self) -> impl Iterator<Item = (NameRef<'_>, &T)> {
+        self.entries.iter().map(|(_, name, value)| (name.as_ref(), value))
+    }
+
     /// What stands under the name; put there if there is nothing.
     pub fn entry(&mut self, name: NameRef<'_>, make: impl FnOnce() -> T) -> &mut T {
         let hash = self.key.hash(name);

@@ -22,6 +22,7 @@ pub const RRSIG: u16 = 46;
 pub const NSEC: u16 = 47;
 pub const DNSKEY: u16 = 48;
 pub const NSEC3: u16 = 50;
+pub const NSEC3PARAM: u16 = 51;
 pub const SVCB: u16 = 64;
 pub const HTTPS: u16 = 65;
 pub const TSIG: u16 = 250;
@@ -63,7 +64,7 @@ const NAMES: &[(&str, u16)] = &[
     ("DNSKEY", DNSKEY),
     ("DHCID", 49),
     ("NSEC3", NSEC3),
-    ("NSEC3PARAM", 51),
+    ("NSEC3PARAM", NSEC3PARAM),
     ("TLSA", 52),
     ("SMIMEA", 53),
     ("HIP", 55),
@@ -104,6 +105,7 @@ pub const fn of_record(record: RecordType) -> u16 {
         RecordType::Caa => CAA,
         RecordType::Https => HTTPS,
         RecordType::Svcb => SVCB,
+        RecordType::Ds => DS,
     }
 }
 

@@ -1,10 +1,14 @@
 //! Answers from what is stored here: zones with their records, names of machines, names that never leave.
 //!
 //! The algorithm is that of RFC 1034, section 4.3.2, with wildcards as of RFC 4592, negative answers as of RFC 2308,
-//! and ANY as of RFC 8482. Zones of other types than primary are none of this: their names are for those who forward.
+//! aliases of whole domains as of RFC 6672, ANY as of RFC 8482, and what proves an answer as of RFC 4035, section 3.1.
+//! Forward and stub zones are none of this: their names are for those who forward.
 
-use gateway_model::State;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use gateway_model::domain::DomainName;
+use gateway_model::{Id, State};
 
 use super::decision::{Local, Question, Record};
 use super::name::{Name, NameRef};
@@ -13,16 +17,30 @@ use super::rtype;
 use super::table::Key;
 
 mod build;
+mod copy;
+mod denial;
 mod hosts;
+mod own;
 mod rdata;
+mod sign;
 mod special;
 #[cfg(test)]
 mod tests;
 
+pub use copy::{Copy, NoStart};
 pub use hosts::{Host, label, pointer};
+pub use rdata::{Times, numbers};
+pub use sign::{Sign, Unsigned};
 
-const NXDOMAIN: u8 = 3;
+use denial::Denied;
+use own::{Node, Own, Set, Turn};
+
 const SERVFAIL: u8 = 2;
+const NXDOMAIN: u8 = 3;
+const YXDOMAIN: u8 = 6;
+
+/// Extended error of a zone that cannot be answered for (RFC 8914, section 4.25).
+const INVALID_DATA: u16 = 24;
 
 /// Longest chain of aliases.
 const ALIASES: usize = 16;
@@ -38,6 +56,10 @@ pub struct Options {
     pub hosts: Vec<Host>,
     /// Seconds that names of machines, and that there is none, are remembered.
     pub host_ttl: u32,
+    /// The copies of secondary zones that hold, by zone.
+    pub copies: BTreeMap<Id, Copy>,
+    /// Signs the zones that are to be signed.
+    pub signer: Option<Arc<dyn Sign>>,
 }
 
 /// Everything that is answered here.
@@ -50,78 +72,11 @@ pub struct Zones {
 
 #[derive(Clone, Debug)]
 enum Zone {
-    Own(Box<Own>),
+    Own(Arc<Own>),
     /// Others are asked.
     Elsewhere,
-}
-
-#[derive(Clone, Debug)]
-struct Own {
-    nodes: NameMap<Node>,
-    soa: Record,
-    /// Of negative answers (RFC 2308, section 5).
-    negative_ttl: u32,
-    /// Whether there are delegations at all.
-    delegates: bool,
-}
-
-/// A name with its records; without any if it only has names below it (RFC 4592, section 2.2.2).
-#[derive(Clone, Debug, Default)]
-struct Node {
-    sets: Vec<Set>,
-}
-
-/// Records of one type.
-#[derive(Clone, Debug)]
-struct Set {
-    rtype: u16,
-    records: Vec<Data>,
-}
-
-#[derive(Clone, Debug)]
-struct Data {
-    ttl: u32,
-    wire: Box<[u8]>,
-    /// The name that it leads to.
-    target: Option<Name>,
-}
-
-impl Node {
-    fn set(&self, rtype: u16) -> Option<&Set> {
-        self.sets.iter().find(|set| set.rtype == rtype)
-    }
-
-    /// Whether a machine of the same name answers for it.
-    fn yields(&self, machine: &Node, qtype: u16) -> bool {
-        let own = [rtype::A, rtype::AAAA, rtype::CNAME, qtype];
-        machine.set(qtype).is_some() && own.into_iter().all(|rtype| self.set(rtype).is_none())
-    }
-
-    fn add(&mut self, rtype: u16, data: Data) {
-        match self.sets.iter_mut().find(|set| set.rtype == rtype) {
-            // One set has one TTL, the shortest (RFC 2181, section 5.2).
-            Some(set) => {
-                if set.records.iter().any(|have| have.wire == data.wire) {
-                    return;
-                }
-                let ttl = set.records.iter().map(|have| have.ttl).fold(data.ttl, u32::min);
-                set.records.push(data);
-                set.records.iter_mut().for_each(|have| have.ttl = ttl);
-            }
-            None => self.sets.push(Set { rtype, records: vec![data] }),
-        }
-    }
-}
-
-impl Set {
-    fn records<'a>(&'a self, owner: NameRef<'a>) -> impl Iterator<Item = Record> + 'a {
-        self.records.iter().map(move |data| Record {
-            name: owner.to_owned(),
-            rtype: self.rtype,
-            ttl: data.ttl,
-            rdata: data.wire.clone(),
-        })
-    }
+    /// There is no copy that holds: nothing is known of the names, and nobody else is asked.
+    Missing,
 }
 
 /// What one name of the chain comes to.
@@ -129,6 +84,8 @@ enum Step {
     Done,
     /// An alias leads on.
     Alias(Name),
+    /// Nothing is known of it.
+    Missing,
 }
 
 impl Zones {
@@ -136,18 +93,22 @@ impl Zones {
         build::zones(state, options)
     }
 
-    /// The answer, if it is to be given here.
-    pub fn answer(&self, asked: Question<'_>) -> Option<Local> {
+    /// The answer, if it is to be given here; with what proves it, as far as there is, if it is to be `proved`.
+    pub fn answer(&self, asked: Question<'_>, proved: bool) -> Option<Local> {
         let mut local = Local::default();
         let mut alias: Option<Name> = None;
         for _ in 0..ALIASES {
             let name = alias.as_ref().map_or(asked.name, Name::as_ref);
-            match self.step(name, asked.qtype, &mut local) {
+            match self.step(Question { name, ..asked }, proved, &mut local) {
                 Some(Step::Done) => {
-                    self.complete(asked.qtype, &mut local);
+                    self.complete(asked.qtype, proved, &mut local);
                     return Some(local);
                 }
                 Some(Step::Alias(next)) => alias = Some(next),
+                Some(Step::Missing) => {
+                    let ede = Some((INVALID_DATA, "there is no valid copy of the zone"));
+                    return Some(Local { rcode: SERVFAIL, ede, ..Local::default() });
+                }
                 None => {
                     local.goes_on = Some(alias?);
                     return Some(local);
@@ -158,40 +119,103 @@ impl Zones {
         Some(Local { rcode: SERVFAIL, ..Local::default() })
     }
 
+    /// The zone whose records answer. The DS records of a zone are with the one above it, if that says where it ends.
+    fn zone(&self, asked: Question<'_>) -> Option<&Zone> {
+        let mut above = asked.name.suffixes().filter_map(|apex| Some((apex, self.zones.get(apex)?)));
+        let (apex, zone) = above.next()?;
+        if asked.qtype == rtype::DS
+            && apex == asked.name
+            && let Some((_, parent @ Zone::Own(own))) = above.next()
+            && own.nodes.get(apex).is_some_and(|node| node.set(rtype::NS).is_some())
+        {
+            return Some(parent);
+        }
+        Some(zone)
+    }
+
     /// None if the name is not answered here.
-    fn step(&self, name: NameRef<'_>, qtype: u16, local: &mut Local) -> Option<Step> {
+    fn step(&self, asked: Question<'_>, proved: bool, local: &mut Local) -> Option<Step> {
+        let Question { name, qtype } = asked;
         let machine = self.machines.get(name);
-        let zone = name.suffixes().find_map(|apex| Some((apex, self.zones.get(apex)?)));
-        let Some((apex, Zone::Own(zone))) = zone else {
-            // A machine in a domain of others: what it has is answered, the rest is theirs.
-            let node = machine.filter(|node| node.set(qtype).is_some())?;
-            local.authoritative |= local.answers.is_empty();
-            return Some(take(node, name, qtype, None, local));
+        let zone = match self.zone(asked) {
+            Some(Zone::Own(zone)) => zone,
+            Some(Zone::Missing) => return Some(Step::Missing),
+            Some(Zone::Elsewhere) | None => {
+                // A machine in a domain of others: what it has is answered, the rest is theirs.
+                let node = machine.filter(|node| node.set(qtype).is_some())?;
+                local.authoritative |= local.answers.is_empty();
+                return Some(take(node, asked, false, local).unwrap_or(Step::Done));
+            }
         };
         let first = local.answers.is_empty();
-        if let Some((cut, set)) = zone.delegation(name, apex, qtype) {
-            local.authorities.extend(set.records(cut));
-            for target in set.records.iter().filter_map(|data| data.target.as_ref()) {
-                self.add_addresses(target.as_ref(), &mut local.additionals);
+        match zone.turn(name, qtype) {
+            Some(Turn::Cut(cut, node, set)) => {
+                self.refer(zone, (cut, node, set), proved, local);
+                return Some(Step::Done);
             }
-            return Some(Step::Done);
+            Some(Turn::Alias(domain, set)) => {
+                local.authoritative |= first;
+                return Some(rename(name, domain, set, proved, local));
+            }
+            None => local.authoritative |= first,
         }
-        local.authoritative |= first;
         let stored = zone.nodes.get(name);
+        let machine = machine.filter(|_| zone.denial.is_none());
         // What is stored comes first; addresses of the two are not mixed.
         let node = match (stored, machine) {
             (Some(stored), Some(machine)) if stored.yields(machine, qtype) => Some(machine),
             _ => stored.or(machine),
         };
         if let Some(node) = node {
-            return Some(take(node, name, qtype, Some(zone), local));
+            return Some(take(node, asked, proved, local).unwrap_or_else(|| {
+                zone.negative(proved, &mut local.authorities);
+                zone.prove(Denied::Type(name), proved, local);
+                Step::Done
+            }));
         }
-        match zone.wildcard(name).or_else(|| self.localhost(name)) {
-            Some(node) => Some(take(node, name, qtype, Some(zone), local)),
-            None => {
-                local.rcode = NXDOMAIN;
-                local.authorities.push(zone.negative());
-                Some(Step::Done)
+        if let Some((closest, node)) = zone.wildcard(name) {
+            let taken = take(node, asked, proved, local);
+            if taken.is_none() {
+                zone.negative(proved, &mut local.authorities);
+            }
+            let denied = if taken.is_some() { Denied::Expanded } else { Denied::Wildcard };
+            zone.prove(denied(name, closest), proved, local);
+            return Some(taken.unwrap_or(Step::Done));
+        }
+        if let Some(node) = self.localhost(name).filter(|_| zone.denial.is_none()) {
+            return Some(take(node, asked, proved, local).unwrap_or_else(|| {
+                zone.negative(proved, &mut local.authorities);
+                Step::Done
+            }));
+        }
+        local.rcode = NXDOMAIN;
+        zone.negative(proved, &mut local.authorities);
+        if let Some(closest) = zone.closest(name) {
+            zone.prove(Denied::Name(name, closest), proved, local);
+        }
+        Some(Step::Done)
+    }
+
+    /// Others have the name: who they are, and whether they sign (RFC 4035, section 3.1.4).
+    fn refer(
+        &self,
+        zone: &Own,
+        (cut, node, servers): (NameRef<'_>, &Node, &Set),
+        proved: bool,
+        local: &mut Local,
+    ) {
+        servers.write(cut, false, &mut local.authorities);
+        match node.set(rtype::DS) {
+            Some(set) if proved => set.write(cut, true, &mut local.authorities),
+            Some(_) => {}
+            None => zone.prove(Denied::Type(cut), proved, local),
+        }
+        for target in servers.targets() {
+            // Glue is below a cut, this one or another, where nothing is proved.
+            let glue = zone.nodes.get(target.as_ref()).filter(|_| zone.is_hidden(target.as_ref()));
+            match glue {
+                Some(glue) => add(glue, target.as_ref(), false, &mut local.additionals),
+                None => self.add_addresses(target.as_ref(), proved, &mut local.additionals),
             }
         }
     }
@@ -204,94 +228,77 @@ impl Zones {
     }
 
     /// Addresses of the names that answers lead to (RFC 1034, section 4.3.2, step 6).
-    fn complete(&self, qtype: u16, local: &mut Local) {
+    fn complete(&self, qtype: u16, proved: bool, local: &mut Local) {
         if !matches!(qtype, rtype::MX | rtype::SRV | rtype::NS | rtype::HTTPS | rtype::SVCB) {
             return;
         }
-        let Some(owner) = local.answers.last().map(|record| record.name.clone()) else { return };
-        let targets: Vec<Name> = self
-            .node(owner.as_ref())
-            .and_then(|node| node.set(qtype))
-            .map(|set| set.records.iter().filter_map(|data| data.target.clone()).collect())
-            .unwrap_or_default();
+        let answers = local.answers.iter().filter(|record| record.rtype == qtype);
+        let targets: Vec<Name> =
+            answers.filter_map(|record| rdata::target(record.rtype, &record.rdata)).collect();
         for target in targets {
-            self.add_addresses(target.as_ref(), &mut local.additionals);
+            self.add_addresses(target.as_ref(), proved, &mut local.additionals);
         }
     }
 
-    fn add_addresses(&self, name: NameRef<'_>, additionals: &mut Vec<Record>) {
-        let Some(node) = self.node(name) else { return };
-        for set in [rtype::A, rtype::AAAA].into_iter().filter_map(|rtype| node.set(rtype)) {
-            for record in set.records(name) {
-                if !additionals.contains(&record) {
-                    additionals.push(record);
-                }
-            }
+    fn add_addresses(&self, name: NameRef<'_>, proved: bool, additionals: &mut Vec<Record>) {
+        if let Some(node) = self.node(name) {
+            add(node, name, proved, additionals);
         }
     }
 
     /// The node that answers for a name, by wildcard too.
     fn node(&self, name: NameRef<'_>) -> Option<&Node> {
         let zone = name.suffixes().find_map(|apex| self.zones.get(apex));
-        let stored = match zone {
-            Some(Zone::Own(zone)) => zone.nodes.get(name),
-            _ => None,
-        };
-        let wildcard = || match zone {
-            Some(Zone::Own(zone)) => zone.wildcard(name),
-            _ => None,
-        };
-        stored.or_else(|| self.machines.get(name)).or_else(wildcard)
-    }
-}
-
-impl Own {
-    /// The cut nearest to the top of the zone at or above the name. The DS records at a cut are of this side
-    /// (RFC 4035, section 3.1.4.1).
-    fn delegation<'a>(
-        &'a self,
-        name: NameRef<'a>,
-        apex: NameRef<'_>,
-        qtype: u16,
-    ) -> Option<(NameRef<'a>, &'a Set)> {
-        if !self.delegates {
+        let Some(Zone::Own(zone)) = zone else { return self.machines.get(name) };
+        if zone.is_hidden(name) {
             return None;
         }
-        let below = name.suffixes().take_while(|suffix| *suffix != apex);
-        let cuts = below.filter_map(|cut| Some((cut, self.nodes.get(cut)?.set(rtype::NS)?)));
-        cuts.last().filter(|(cut, _)| *cut != name || qtype != rtype::DS)
-    }
-
-    /// The wildcard below the closest name that exists (RFC 4592, section 3.3.1).
-    fn wildcard(&self, name: NameRef<'_>) -> Option<&Node> {
-        let closest = name.suffixes().skip(1).find(|suffix| self.nodes.get(*suffix).is_some())?;
-        let mut room = [0; super::name::MAX];
-        let wire = closest.wire();
-        room[..2].copy_from_slice(b"\x01*");
-        room.get_mut(2..2 + wire.len())?.copy_from_slice(wire);
-        self.nodes.get(NameRef::new(&room[..2 + wire.len()])?)
-    }
-
-    /// RFC 2308, section 3: the TTL is the lesser of that of the record and its last field.
-    fn negative(&self) -> Record {
-        Record { ttl: self.soa.ttl.min(self.negative_ttl), ..self.soa.clone() }
+        let machine = || self.machines.get(name).filter(|_| zone.denial.is_none());
+        // One by wildcard would need a proof of its own.
+        let wildcard = || zone.wildcard(name).filter(|_| zone.denial.is_none()).map(|(_, node)| node);
+        zone.nodes.get(name).or_else(machine).or_else(wildcard)
     }
 }
 
-/// Puts what the node has of the type into the answer.
-fn take(node: &Node, owner: NameRef<'_>, qtype: u16, zone: Option<&Own>, local: &mut Local) -> Step {
+fn add(node: &Node, name: NameRef<'_>, proved: bool, additionals: &mut Vec<Record>) {
+    for set in [rtype::A, rtype::AAAA].into_iter().filter_map(|rtype| node.set(rtype)) {
+        let have = |record: &Record| record.rtype == set.rtype && record.name.as_ref() == name;
+        if !additionals.iter().any(have) {
+            set.write(name, proved, additionals);
+        }
+    }
+}
+
+/// Puts what the node has of the type into the answer. None if it has nothing of it, and no alias.
+fn take(node: &Node, asked: Question<'_>, proved: bool, local: &mut Local) -> Option<Step> {
+    let Question { name, qtype } = asked;
+    if qtype == rtype::RRSIG {
+        let before = local.answers.len();
+        node.signatures(name, &mut local.answers);
+        return (local.answers.len() > before).then_some(Step::Done);
+    }
     // Of ANY one set is enough (RFC 8482, section 4.1).
     let set = if qtype == rtype::ANY { node.sets.first() } else { node.set(qtype) };
     if let Some(set) = set {
-        local.answers.extend(set.records(owner));
+        set.write(name, proved, &mut local.answers);
+        return Some(Step::Done);
+    }
+    let alias = node.set(rtype::CNAME)?;
+    alias.write(name, proved, &mut local.answers);
+    Some(alias.targets().next().map_or(Step::Done, |target| Step::Alias(target.clone())))
+}
+
+/// RFC 6672, section 3.2: the alias of the domain, and the one of the name that is made of it.
+fn rename(name: NameRef<'_>, domain: NameRef<'_>, set: &Set, proved: bool, local: &mut Local) -> Step {
+    set.write(domain, proved, &mut local.answers);
+    let Some((data, new)) = set.records.first().and_then(|data| Some((data, data.target.as_ref()?))) else {
         return Step::Done;
-    }
-    if let Some(alias) = node.set(rtype::CNAME) {
-        local.answers.extend(alias.records(owner));
-        if let Some(target) = alias.records.first().and_then(|data| data.target.clone()) {
-            return Step::Alias(target);
-        }
-    }
-    local.authorities.extend(zone.map(Own::negative));
-    Step::Done
+    };
+    let Some(target) = name.with_end(domain, new.as_ref()) else {
+        local.rcode = YXDOMAIN;
+        return Step::Done;
+    };
+    let rdata = target.as_ref().wire().into();
+    local.answers.push(Record { name: name.to_owned(), rtype: rtype::CNAME, ttl: data.ttl, rdata });
+    Step::Alias(target)
 }

@@ -167,9 +167,11 @@ impl<'a> Asking<'a> {
             return self.unlearned(out, &unlearned);
         }
         let rcode = u16::from(local.rcode);
-        let envelope = Envelope { authoritative: local.authoritative, ..self.envelope.with(rcode, None) };
+        let ede = local.ede.map(|(code, text)| Ede { code, text });
+        let envelope = Envelope { authoritative: local.authoritative, ..self.envelope.with(rcode, ede) };
         envelope.records(out, self.request, [&local.answers, &local.authorities, &local.additionals]);
-        Trace { because, ..Trace::new(Status::Allowed) }
+        let status = if rcode == rcode::SERVFAIL { Status::Error } else { Status::Allowed };
+        Trace { because, ede: ede.map(|ede| ede.code), ..Trace::new(status) }
     }
 
     /// Answers from an entry, after a look into it.

@@ -66,6 +66,8 @@ pub struct Rules {
     pub names: HashMap<Name, (Action, Cause)>,
     pub addresses: HashMap<IpAddr, (Action, Cause)>,
     pub local: HashMap<(Name, u16), Local>,
+    /// A zone whose server may say that it has changed.
+    pub copied: Option<(Name, IpAddr)>,
 }
 
 impl Rules {
@@ -108,8 +110,12 @@ impl Book for Rules {
         decision(&address.to_string(), self.addresses.get(&address), Some(address.to_string()))
     }
 
-    fn local(&self, question: Question<'_>) -> Option<Local> {
+    fn local(&self, question: Question<'_>, _: bool) -> Option<Local> {
         self.local.get(&(question.name.to_owned(), question.qtype)).cloned()
+    }
+
+    fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool {
+        self.copied.as_ref().is_some_and(|(name, server)| name.as_ref() == zone && *server == from)
     }
 }
 

@@ -34,6 +34,7 @@ impl Shared {
         let request = match Request::read(message) {
             Ok(request) => request,
             Err(Unreadable::Silent) => return,
+            Err(Unreadable::Notify) => return self.state.load().notified(message, from, out),
             Err(Unreadable::Reply { id, flags, rcode }) => {
                 return compose::header_only(out, id, flags, rcode);
             }

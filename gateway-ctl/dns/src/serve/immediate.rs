@@ -21,7 +21,7 @@ impl Shared {
         if decision.action != gateway_core::dns::Action::Pass {
             return Some((asking.decided(out, &decision)?, holds));
         }
-        if let Some(local) = asking.state.book.local(question) {
+        if let Some(local) = asking.state.book.local(question, asking.request.dnssec_ok()) {
             return local.goes_on.is_none().then(|| (asking.local(out, &local, decision.because), holds));
         }
         if question.qtype == rtype::ANY {

@@ -19,6 +19,8 @@ const LEAPS: usize = 8;
 struct Path {
     /// Aliases from the name asked for to the one that is looked at.
     records: Vec<Record>,
+    /// What proves that wildcards could answer.
+    proofs: Vec<Record>,
     /// What decided first.
     because: Option<Because>,
     rewritten: bool,
@@ -54,9 +56,10 @@ impl Shared {
                 name = target;
                 continue;
             }
-            if let Some(mut local) = state.book.local(question) {
+            if let Some(mut local) = state.book.local(question, asking.request.dnssec_ok()) {
                 let Some(target) = local.goes_on.take() else { return asking.local_at(out, path, local) };
                 path.records.append(&mut local.answers);
+                path.proofs.append(&mut local.authorities);
                 name = target;
                 continue;
             }
@@ -127,7 +130,9 @@ impl Asking<'_> {
         }
         let mut records = path.records;
         records.append(&mut local.answers);
-        let local = Local { answers: records, authoritative: false, ..local };
+        let mut authorities = path.proofs;
+        authorities.append(&mut local.authorities);
+        let local = Local { answers: records, authorities, authoritative: false, ..local };
         let mut trace = self.local(out, &local, path.because);
         if path.rewritten && trace.status == Status::Allowed {
             trace.status = Status::Rewritten;
@@ -141,7 +146,7 @@ impl Asking<'_> {
         if path.records.is_empty() {
             return self.entry(out, &entry, age, found);
         }
-        let [mut answers, authorities] = entry.stored.unpack(age);
+        let [mut answers, mut authorities] = entry.stored.unpack(age);
         let mut records = std::mem::take(&mut path.records);
         if let Some(decision) = self.inspect(&entry.stored.names, &entry.stored.addresses) {
             return match self.decided(out, &decision) {
@@ -153,6 +158,7 @@ impl Asking<'_> {
             };
         }
         records.append(&mut answers);
+        authorities.append(&mut path.proofs);
         if wanted && let Err(unlearned) = self.learn_records(&records) {
             return Told::Answered(self.unlearned(out, &unlearned));
         }

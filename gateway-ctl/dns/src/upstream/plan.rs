@@ -16,6 +16,7 @@ use url::Url;
 
 use super::known;
 use crate::seam::Route;
+use crate::transfer::Secondary;
 
 /// The path of a server that is given by its address alone.
 const DNS_QUERY: &str = "/dns-query";
@@ -81,7 +82,8 @@ pub struct Given<'a> {
 impl Plan {
     pub fn of(state: &State, given: &Given<'_>) -> Plan {
         let mut plan = Plan { rotation: given.rotation.clone(), ..Plan::default() };
-        let zones = state.dns_zones.iter().filter(|zone| zone.enabled && zone.r#type != ZoneType::Primary);
+        let asked = |zone: &&DnsZone| matches!(zone.r#type, ZoneType::Forward | ZoneType::Stub);
+        let zones = state.dns_zones.iter().filter(|zone| zone.enabled).filter(asked);
         let zones: Vec<Group> = zones.map(|zone| of_zone(zone, given, &mut plan.problems)).collect();
         plan.groups.extend(zones);
         let mut forwarders: Vec<&DnsForwarder> =
@@ -120,6 +122,19 @@ impl Plan {
     pub fn domains(&self) -> HashMap<Name, usize> {
         self.groups.iter().enumerate().map(|(index, group)| (group.domain.clone(), index)).collect()
     }
+}
+
+/// The zones that there are copies of, and whom they come from; questions for their names are never passed on.
+pub fn secondaries(state: &State, bootstrap: &[IpAddr]) -> Vec<Secondary> {
+    let zones = state.dns_zones.iter().filter(|zone| zone.enabled && zone.r#type == ZoneType::Secondary);
+    let told = |problem: String| tracing::warn!(problem, "a server of a zone cannot be asked");
+    zones
+        .map(|zone| Secondary {
+            id: zone.meta.id,
+            zone: Name::from(&zone.name),
+            servers: servers(&zone.upstreams, DnsProtocol::Tcp, None, bootstrap, told),
+        })
+        .collect()
 }
 
 impl Group {

@@ -19,6 +19,7 @@ pub mod rcode {
     pub const NXDOMAIN: u16 = 3;
     pub const NOTIMP: u16 = 4;
     pub const REFUSED: u16 = 5;
+    pub const NOTAUTH: u16 = 9;
     pub const BADVERS: u16 = 16;
 
     pub const fn text(rcode: u16) -> &'static str {
@@ -32,7 +33,7 @@ pub mod rcode {
             6 => "YXDOMAIN",
             7 => "YXRRSET",
             8 => "NXRRSET",
-            9 => "NOTAUTH",
+            NOTAUTH => "NOTAUTH",
             10 => "NOTZONE",
             BADVERS => "BADVERS",
             _ => "RESERVED",

@@ -6,6 +6,9 @@ use super::name::NameBuf;
 use super::record::{Records, Section};
 use super::{HEADER, Opt, PAYLOAD, PLAIN_PAYLOAD, flag, rcode, rtype, u16_at};
 
+/// Opcode 4, at its place.
+pub const NOTIFY: u16 = 4 << 11;
+
 /// A query that can be answered; it borrows its message.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
@@ -24,6 +27,8 @@ pub struct Request<'a> {
 pub enum Unreadable {
     /// Not a query: nothing is sent back, or two servers might answer one another for ever.
     Silent,
+    /// No query either: a server says that a zone has changed (RFC 1996).
+    Notify,
     /// Only a header is sent back.
     Reply { id: u16, flags: u16, rcode: u16 },
 }
@@ -36,6 +41,9 @@ impl<'a> Request<'a> {
         };
         if flags & flag::QR != 0 {
             return Err(Unreadable::Silent);
+        }
+        if flags & flag::OPCODE == NOTIFY {
+            return Err(Unreadable::Notify);
         }
         if flags & flag::OPCODE != 0 {
             return Err(Unreadable::Reply { id, flags, rcode: rcode::NOTIMP });

@@ -155,6 +155,13 @@ impl Resource for DnsRecord {
                         "The zone itself has other records and cannot be an alias.",
                     );
                 }
+                Ok(name) if name == "@" && self.r#type == RecordType::Ds => {
+                    problems.add(
+                        code::CONFLICT,
+                        "type",
+                        "The DS records of a zone stand in the zone above it.",
+                    );
+                }
                 Ok(_) => {}
             },
         }

@@ -1,15 +1,18 @@
 //! Zones that the resolver answers for, or asks others about.
 
+use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::dns_record::DnsRecord;
+use super::zone_key;
 use crate::domain::DomainName;
 use crate::edit::EditError;
 use crate::named::keep_name;
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource, ref_key};
+use crate::secret::Secret;
 use crate::state::State;
 use crate::text::text_enum;
 use crate::upstream::{DnsProtocol, check_upstreams, normalise_upstreams};
@@ -110,9 +113,18 @@ pub struct DnsZone {
     /// Seconds, for records that say nothing else.
     pub ttl: u32,
     pub soa: Soa,
-    /// Whom a zone of another type than primary asks: addresses, with a port if it is not 53.
+    /// Whom a zone of another type than primary asks, a secondary zone for its copy: addresses, with a port if it is
+    /// not 53.
     pub upstreams: Vec<String>,
+    /// A primary zone is signed. Answers for other zones are validated; copies are served as they came.
     pub dnssec: bool,
+    /// Signs the zone, with ECDSA of P-256 and SHA-256 (RFC 6605): 32 bytes in base64, as name servers keep them in files.
+    /// Made when the zone is to be signed and has none; null makes another one at once, which the zone above does not know.
+    #[serde(rename(serialize = "has_signing_key", deserialize = "signing_key"))]
+    pub signing_key: Secret,
+    /// Follows from the key: what a DNSKEY record says.
+    #[schemars(extend("readOnly" = true))]
+    pub dnskey: Option<String>,
 }
 
 impl Default for DnsZone {
@@ -126,6 +138,8 @@ impl Default for DnsZone {
             soa: Soa::default(),
             upstreams: Vec::new(),
             dnssec: false,
+            signing_key: Secret::default(),
+            dnskey: None,
         }
     }
 }
@@ -134,17 +148,36 @@ impl Default for DnsZone {
 #[derive(JsonSchema)]
 #[allow(dead_code)]
 struct DnsZoneShown {
-    /// Records stored for the zone.
+    /// Records stored for the zone, or in its copy.
     records_count: usize,
-    /// Serial of the start of authority; grows with every change of a record.
-    serial: u32,
+    /// Serial of the start of authority; of a primary zone it grows with every change of a record. Null for a secondary
+    /// zone without a valid copy, which is answered SERVFAIL.
+    serial: Option<u32>,
+    /// Signed zones: what the DS record of the zone above has to say.
+    ds: Option<String>,
+    /// Secondary zones: when the copy came.
+    last_updated: Option<Timestamp>,
+    /// Secondary zones: when the copy was last known to be what the servers have.
+    last_checked: Option<Timestamp>,
+    /// Secondary zones: when the copy is given up unless that is known again.
+    expires_at: Option<Timestamp>,
+    /// Secondary zones: why the last look at the servers failed.
+    error: Option<String>,
+}
+
+impl DnsZone {
+    pub fn is_signed(&self) -> bool {
+        self.dnssec && self.r#type == ZoneType::Primary
+    }
 }
 
 impl Resource for DnsZone {
     const NOUN: &'static str = "dns_zone";
     const COLLECTION: &'static str = "dns_zones";
-    const READ_ONLY: &'static [&'static str] = &["records_count", "serial"];
+    const READ_ONLY: &'static [&'static str] =
+        &["dnskey", "ds", "records_count", "serial", "last_updated", "last_checked", "expires_at", "error"];
     const REQUIRED: &'static [&'static str] = &["name"];
+    const SECRETS: &'static [&'static str] = &["signing_key"];
 
     fn label(&self) -> &str {
         self.name.as_str()
@@ -156,6 +189,17 @@ impl Resource for DnsZone {
 
     fn prepare(&mut self) {
         normalise_upstreams(&mut self.upstreams);
+        if !self.is_signed() {
+            self.dnskey = None;
+            return;
+        }
+        if !self.signing_key.is_set() {
+            self.signing_key = zone_key::generate().unwrap_or_default();
+        }
+        // What cannot be opened keeps its public half.
+        if self.signing_key.is_readable() {
+            self.dnskey = zone_key::public(&self.signing_key).map(|key| zone_key::show(&key));
+        }
     }
 
     fn validate(&self, state: &State, problems: &mut Problems) {
@@ -183,12 +227,15 @@ impl Resource for DnsZone {
             }
             _ => {}
         }
-        if self.r#type == ZoneType::Secondary {
-            problems
-                .warn("type", "This version keeps no copy: it asks the servers of the zone, as for a stub.");
+        if self.is_signed() && self.dnskey.is_none() {
+            problems.add(
+                code::FORMAT,
+                "signing_key",
+                "Expected a private key of the curve P-256: 32 bytes in base64, 44 characters.",
+            );
         }
-        if self.dnssec && self.r#type == ZoneType::Primary {
-            problems.warn("dnssec", "Stored without effect: this version does not sign zones.");
+        if self.dnssec && self.r#type == ZoneType::Secondary {
+            problems.warn("dnssec", "Without effect: a copy is served as its servers have signed it.");
         }
     }
 
@@ -200,8 +247,28 @@ impl Resource for DnsZone {
         keys.unique("name", self.name.as_str());
     }
 
+    fn secrets(&mut self) -> Vec<(String, &mut Secret)> {
+        vec![("/signing_key".to_owned(), &mut self.signing_key)]
+    }
+
+    fn carry_over(input: &mut Map<String, Value>, before: &Self) {
+        if before.signing_key.is_set() && !input.contains_key("signing_key") {
+            input.insert("signing_key".to_owned(), before.signing_key.kept().into());
+            input.insert("dnskey".to_owned(), before.dnskey.clone().into());
+        }
+    }
+
     fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
+        for live in ["last_updated", "last_checked", "expires_at", "error"] {
+            shown.insert(live.into(), Value::Null);
+        }
+        let ds = self.dnskey.as_deref().and_then(|key| zone_key::ds(&self.name, key));
+        shown.insert("ds".into(), ds.into());
         shown.insert("records_count".into(), records(self, state).count().into());
+        if self.r#type != ZoneType::Primary {
+            shown.insert("serial".into(), Value::Null);
+            return;
+        }
         // Deleted records leave no trace but in the revision of their collection.
         let revision = self.meta.revision.max(state.dns_records.revision()).0;
         shown.insert("serial".into(), (revision & u64::from(u32::MAX)).into());

@@ -7,18 +7,25 @@ use gateway_core::dns::filter::Filter;
 use gateway_core::dns::zones::Zones;
 use gateway_core::dns::{Asker, Decision, Local, NameRef, Question};
 use gateway_dns::seam::Book;
+use gateway_dns::transfer::Secondaries;
 use jiff::Timestamp;
 
 pub struct Pages {
     filter: Arc<Filter>,
     zones: Arc<Zones>,
+    secondaries: Arc<Secondaries>,
     filtering: bool,
 }
 
 impl Pages {
     /// Without filtering everything passes.
-    pub fn new(filter: Arc<Filter>, zones: Arc<Zones>, filtering: bool) -> Pages {
-        Pages { filter, zones, filtering }
+    pub fn new(
+        filter: Arc<Filter>,
+        zones: Arc<Zones>,
+        secondaries: Arc<Secondaries>,
+        filtering: bool,
+    ) -> Pages {
+        Pages { filter, zones, secondaries, filtering }
     }
 
     fn filtered(&self, decide: impl FnOnce(&Filter) -> Decision) -> Decision {
@@ -51,7 +58,11 @@ impl Book for Pages {
         self.filtered(|filter| filter.inspect_address(asker, asked, address, now))
     }
 
-    fn local(&self, question: Question<'_>) -> Option<Local> {
-        self.zones.answer(question)
+    fn local(&self, question: Question<'_>, proved: bool) -> Option<Local> {
+        self.zones.answer(question, proved)
+    }
+
+    fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool {
+        self.secondaries.notified(zone, from)
     }
 }

@@ -1,19 +1,21 @@
 //! Zones from what is stored, and those that every resolver has.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use gateway_model::State;
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::dns_zone::ZoneType;
-use gateway_model::kinds::{DnsRecord, DnsZone};
+use gateway_model::kinds::{DnsRecord, DnsZone, zone_key};
 use gateway_model::record;
 use gateway_model::resource::ref_key;
 use gateway_model::{Resource, Stored};
 
 use super::hosts::{from_text, label, pointer};
+use super::own::{Data, Node, Own};
 use super::rdata::{Times, encode, soa};
-use super::{Data, Host, Node, Options, Own, Zone, Zones, special};
-use crate::dns::decision::Record;
+use super::sign::sign;
+use super::{Host, Options, Zone, Zones, special};
 use crate::dns::name::{Name, NameRef};
 use crate::dns::name_map::NameMap;
 use crate::dns::rtype;
@@ -23,12 +25,22 @@ use crate::dns::table::Key;
 const SPECIAL_TTL: u32 = 10_800;
 
 pub(super) fn zones(state: &State, options: &Options) -> Zones {
+    let machines = machines(options);
     let mut zones = NameMap::new(options.key);
-    for stored in DnsZone::table(state).iter().filter(|zone| zone.enabled && !zone.name.is_root()) {
+    let stored = DnsZone::table(state).iter().filter(|zone| zone.enabled && !zone.name.is_root());
+    let mut signed = Vec::new();
+    for stored in stored {
         let name = Name::from(&stored.name);
         let zone = match stored.r#type {
-            ZoneType::Primary => Zone::Own(Box::new(primary(stored, state, options))),
-            ZoneType::Forward | ZoneType::Stub | ZoneType::Secondary => Zone::Elsewhere,
+            ZoneType::Primary if stored.is_signed() => {
+                signed.push(stored);
+                Zone::Missing
+            }
+            ZoneType::Primary => Zone::Own(Arc::new(primary(stored, state, options))),
+            ZoneType::Secondary => {
+                options.copies.get(&stored.meta.id).map_or(Zone::Missing, |copy| Zone::Own(copy.own.clone()))
+            }
+            ZoneType::Forward | ZoneType::Stub => Zone::Elsewhere,
         };
         zones.entry(name.as_ref(), || zone);
     }
@@ -37,6 +49,11 @@ pub(super) fn zones(state: &State, options: &Options) -> Zones {
         if !forwarder.domain.is_root() {
             zones.entry(Name::from(&forwarder.domain).as_ref(), || Zone::Elsewhere);
         }
+    }
+    // They say where they end, so all others have to be known.
+    for stored in signed {
+        let zone = whole(stored, state, options, &zones, &machines);
+        *zones.entry(Name::from(&stored.name).as_ref(), || Zone::Missing) = Zone::Own(Arc::new(zone));
     }
     let domain = Name::from(&options.domain);
     if !domain.as_ref().is_root() && enclosing(&zones, domain.as_ref()).is_none() {
@@ -50,6 +67,10 @@ pub(super) fn zones(state: &State, options: &Options) -> Zones {
             zones.entry(name.as_ref(), || plain(name.as_ref(), ttl, options.key));
         }
     }
+    Zones { zones, machines }
+}
+
+fn machines(options: &Options) -> NameMap<Node> {
     let mut machines = NameMap::new(options.key);
     let localhost = Host {
         name: "localhost".to_owned(),
@@ -57,7 +78,7 @@ pub(super) fn zones(state: &State, options: &Options) -> Zones {
     };
     put(&mut machines, &localhost, &DomainName::root(), SPECIAL_TTL);
     options.hosts.iter().for_each(|host| put(&mut machines, host, &options.domain, options.host_ttl));
-    Zones { zones, machines }
+    machines
 }
 
 /// The zone at or above a name.
@@ -65,21 +86,78 @@ fn enclosing<'a>(zones: &'a NameMap<Zone>, name: NameRef<'_>) -> Option<&'a Zone
     name.suffixes().find_map(|apex| zones.get(apex))
 }
 
+/// A zone that is signed: with the machines that have their names in it, and the places where others begin.
+fn whole(
+    stored: &DnsZone,
+    state: &State,
+    options: &Options,
+    zones: &NameMap<Zone>,
+    machines: &NameMap<Node>,
+) -> Own {
+    let mut own = primary(stored, state, options);
+    let signer = options.signer.as_deref();
+    let Some((signer, dnskey)) = signer.and_then(|signer| Some((signer, signer.dnskey(stored.meta.id)?)))
+    else {
+        return own;
+    };
+    let apex = own.apex.clone();
+    let is_ours = |name: NameRef<'_>| {
+        name.suffixes().find(|suffix| zones.get(*suffix).is_some()) == Some(apex.as_ref())
+    };
+    for (name, machine) in machines.iter() {
+        if !is_ours(name) || own.is_hidden(name) {
+            continue;
+        }
+        exists(&mut own.nodes, name, apex.as_ref());
+        let node = own.nodes.entry(name, Node::default);
+        let before = node.clone();
+        for set in machine.sets.iter().filter(|set| before.yields(machine, set.rtype)) {
+            set.records.iter().for_each(|data| node.add(set.rtype, data.clone()));
+        }
+    }
+    for (name, _) in zones.iter() {
+        if name == apex.as_ref() || !name.parent().is_some_and(is_ours) || own.is_hidden(name) {
+            continue;
+        }
+        own.turns = true;
+        exists(&mut own.nodes, name, apex.as_ref());
+        let node = own.nodes.entry(name, Node::default);
+        if node.set(rtype::NS).is_some() {
+            continue;
+        }
+        // Nobody is told of it but that there is one: the names below are answered from the other zone.
+        let wire = name.wire().into();
+        node.add(rtype::NS, Data { ttl: stored.ttl, wire, target: Some(name.to_owned()) });
+        let below = state.dns_zones.iter().find(|zone| Name::from(&zone.name).as_ref() == name);
+        let key = below.filter(|zone| zone.enabled).and_then(|zone| signer.dnskey(zone.meta.id));
+        if let Some(key) = key {
+            let wire = zone_key::ds_of(name.wire(), &key).into();
+            node.add(rtype::DS, Data { ttl: stored.ttl, wire, target: None });
+        }
+    }
+    sign(&mut own, stored.meta.id, dnskey, stored.ttl, signer);
+    own
+}
+
+/// Names between this and the zone exist, if only by it.
+fn exists(nodes: &mut NameMap<Node>, name: NameRef<'_>, apex: NameRef<'_>) {
+    for between in name.suffixes().skip(1).take_while(|between| *between != apex) {
+        nodes.entry(between, Node::default);
+    }
+}
+
 /// A stored zone with its records.
 fn primary(stored: &DnsZone, state: &State, options: &Options) -> Own {
     let apex = Name::from(&stored.name);
     let mut nodes = NameMap::new(options.key);
     nodes.entry(apex.as_ref(), Node::default);
-    let mut delegates = false;
+    let mut turns = false;
     let key = ref_key(DnsZone::NOUN, stored.name.as_str());
     for row in state.dns_records.with_key(&key).filter(|record| record.enabled) {
         let Some((name, data)) = of_record(row) else { continue };
         let rtype = rtype::of_record(row.r#type);
-        delegates |= rtype == rtype::NS && name != apex;
-        // Names between this and the zone exist, if only by it.
-        for between in name.as_ref().suffixes().skip(1).take_while(|between| *between != apex.as_ref()) {
-            nodes.entry(between, Node::default);
-        }
+        turns |= rtype == rtype::NS && name != apex;
+        exists(&mut nodes, name.as_ref(), apex.as_ref());
         nodes.entry(name.as_ref(), Node::default).add(rtype, data);
     }
     let top = nodes.entry(apex.as_ref(), Node::default);
@@ -96,7 +174,7 @@ fn primary(stored: &DnsZone, state: &State, options: &Options) -> Own {
         expire: stored.soa.expire,
         minimum: stored.soa.minimum,
     };
-    finish(nodes, apex, stored.ttl, mname, rname, times, delegates)
+    finish(nodes, apex, stored.ttl, mname, rname, times, turns)
 }
 
 /// A zone without records of its own (RFC 6303, section 3).
@@ -104,7 +182,7 @@ fn plain(apex: NameRef<'_>, ttl: u32, key: Key) -> Zone {
     let nobody = from_text("nobody.invalid").expect("a name");
     let times = Times { serial: 1, refresh: 3600, retry: 1200, expire: 604_800, minimum: ttl };
     let own = finish(NameMap::new(key), apex.to_owned(), ttl, apex.to_owned(), nobody, times, false);
-    Zone::Own(Box::new(own))
+    Zone::Own(Arc::new(own))
 }
 
 fn finish(
@@ -114,16 +192,15 @@ fn finish(
     mname: Name,
     rname: Name,
     times: Times,
-    delegates: bool,
+    turns: bool,
 ) -> Own {
     let wire = soa(mname.as_ref(), rname.as_ref(), times);
-    let record = Record { name: apex.clone(), rtype: rtype::SOA, ttl, rdata: wire.clone() };
     let top = nodes.entry(apex.as_ref(), Node::default);
     top.add(rtype::SOA, Data { ttl, wire, target: None });
     if top.set(rtype::NS).is_none() {
         top.add(rtype::NS, Data { ttl, wire: mname.as_ref().wire().into(), target: Some(mname) });
     }
-    Own { nodes, soa: record, negative_ttl: times.minimum, delegates }
+    Own { apex, nodes, negative_ttl: times.minimum, turns, denial: None }
 }
 
 fn of_record(row: &DnsRecord) -> Option<(Name, Data)> {

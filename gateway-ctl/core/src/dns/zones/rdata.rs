@@ -6,6 +6,7 @@ use gateway_model::domain::DomainName;
 use gateway_model::record::{RecordData, RecordType, ServiceParams};
 
 use crate::dns::name::{Name, NameRef};
+use crate::dns::rtype;
 
 /// The data of a record, and the name it leads to.
 pub(super) struct Rdata {
@@ -47,6 +48,11 @@ pub(super) fn encode(record_type: RecordType, priority: Option<u16>, data: &Reco
             wire.extend(priority);
             lead_to(&mut wire, target);
             service_params(&mut wire, params)?;
+        }
+        RecordData::Ds { tag, algorithm, digest_type, digest } => {
+            wire.extend(tag.to_be_bytes());
+            wire.extend([*algorithm, *digest_type]);
+            wire.extend_from_slice(digest);
         }
     }
     u16::try_from(wire.len()).ok()?;
@@ -99,9 +105,40 @@ fn service_params(wire: &mut Vec<u8>, params: &ServiceParams) -> Option<()> {
     Some(())
 }
 
+/// The name that data of any type leads to, in lower case.
+pub(super) fn target(rtype: u16, data: &[u8]) -> Option<Name> {
+    let at = match rtype {
+        rtype::NS | rtype::CNAME | rtype::PTR | rtype::DNAME => 0,
+        rtype::MX | rtype::SVCB | rtype::HTTPS => 2,
+        rtype::SRV => 6,
+        _ => return None,
+    };
+    let data = data.get(at..)?;
+    let mut end = 0;
+    while let Some(length @ 1..=63) = data.get(end) {
+        end += 1 + usize::from(*length);
+    }
+    let wire = data.get(..end + 1)?.to_ascii_lowercase();
+    NameRef::new(&wire).filter(|name| !name.is_root() || rtype == rtype::DNAME).map(NameRef::to_owned)
+}
+
+/// The numbers of a start of authority, which stand at its end.
+pub fn numbers(soa: &[u8]) -> Option<Times> {
+    let numbers: &[u8; 20] = soa.last_chunk()?;
+    let number =
+        |at: usize| u32::from_be_bytes([numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]]);
+    Some(Times {
+        serial: number(0),
+        refresh: number(4),
+        retry: number(8),
+        expire: number(12),
+        minimum: number(16),
+    })
+}
+
 /// Start of authority.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
     pub serial: u32,
     pub refresh: u32,
     pub retry: u32,
@@ -184,9 +221,19 @@ mod tests {
     fn a_start_of_authority_has_two_names_and_five_numbers() {
         let name = NameRef::new(b"\x01a\0").expect("a name");
         let times = Times { serial: 1, refresh: 2, retry: 3, expire: 4, minimum: 5 };
-        assert_eq!(
-            soa(name, NameRef::ROOT, times).as_ref(),
-            b"\x01a\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05"
-        );
+        let wire = soa(name, NameRef::ROOT, times);
+        assert_eq!(wire.as_ref(), b"\x01a\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05");
+        assert_eq!(numbers(&wire), Some(times));
+    }
+
+    #[test]
+    fn data_leads_to_names_in_lower_case() {
+        let target = |rtype, data| target(rtype, data).map(|name| name.to_string());
+        assert_eq!(target(rtype::CNAME, b"\x03wWw\x02ab\0").as_deref(), Some("www.ab"));
+        assert_eq!(target(rtype::MX, b"\0\x01\x01A\0").as_deref(), Some("a"));
+        assert_eq!(target(rtype::SRV, b"\0\0\0\0\0\0\0"), None, "the root is no target");
+        assert_eq!(target(rtype::SVCB, b"\0\x01\x01a\0\0\x03\0\x02\0\x35").as_deref(), Some("a"));
+        assert_eq!(target(rtype::NS, b"\x05a"), None);
+        assert_eq!(target(rtype::TXT, b"\x01a\0"), None);
     }
 }

@@ -8,6 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod copies;
+
 fn name(text: &str) -> Name {
     hosts::from_text(text).expect("a name")
 }
@@ -15,6 +17,8 @@ fn name(text: &str) -> Name {
 struct World {
     state: State,
     hosts: Vec<Host>,
+    copies: BTreeMap<Id, Copy>,
+    signer: Option<Arc<dyn Sign>>,
 }
 
 impl World {
@@ -27,7 +31,7 @@ impl World {
             let zone = DnsZone { name: zone.parse().expect("a name"), soa, ..Default::default() };
             state.create(zone).expect("a zone");
         }
-        World { state, hosts: Vec::new() }
+        World { state, hosts: Vec::new(), copies: BTreeMap::new(), signer: None }
     }
 
     /// `name type value` within the zone.
@@ -59,12 +63,14 @@ impl World {
             domain: "lan".parse().expect("a name"),
             hosts: self.hosts.clone(),
             host_ttl: 10,
+            copies: self.copies.clone(),
+            signer: self.signer.clone(),
         };
         Zones::new(&self.state, &options)
     }
 
     fn ask(&self, asked: &str, qtype: u16) -> Option<Local> {
-        self.zones().answer(Question { name: name(asked).as_ref(), qtype })
+        self.zones().answer(Question { name: name(asked).as_ref(), qtype }, false)
     }
 
     fn shown(&self, asked: &str, qtype: u16) -> String {
@@ -387,7 +393,7 @@ proptest! {
         let zones = world.zones();
         for asked in asked {
             let asked = name(&asked);
-            let local = zones.answer(Question { name: asked.as_ref(), qtype }).expect("all of these are ours");
+            let local = zones.answer(Question { name: asked.as_ref(), qtype }, true).expect("all of these are ours");
             prop_assert!(matches!(local.rcode, 0 | NXDOMAIN | SERVFAIL));
             if let Some(first) = local.answers.first() {
                 prop_assert_eq!(&first.name, &asked);

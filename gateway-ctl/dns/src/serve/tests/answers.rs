@@ -1,6 +1,7 @@
 //! What is answered, and what the dataplane learns before.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::{code, extended, lines};
 use crate::seam::Client;
 use crate::serve::doubles::*;
 use crate::serve::settings::{Blocking, Mode};
-use crate::serve::{Settings, State};
+use crate::serve::{Settings, State, Transport};
 use crate::wire::rtype;
 
 fn blocked() -> Rules {
@@ -205,4 +206,42 @@ async fn what_does_not_fit_is_cut_to_its_question() {
     world.shared.answer(&asked, from, crate::serve::Transport::Tcp, now, &mut out).await;
     let told = hickory_proto::op::Message::from_vec(&out).expect("a message");
     assert_eq!((told.metadata.truncation, told.answers.len()), (false, 100));
+}
+
+#[tokio::test]
+async fn rfc_1996_servers_of_a_zone_say_that_it_has_changed() {
+    let server = "192.0.2.53".parse().expect("v4");
+    let rules = Rules { copied: Some((name("corp.example"), server)), ..Rules::default() };
+    let world = World::new(rules);
+    let told = async |zone: &str, qtype: u16, from: IpAddr| {
+        let mut message = question(zone, qtype);
+        message[2] = 0x24;
+        let mut out = Vec::new();
+        world.shared.answer(&message, from, Transport::Udp, world.shared.clock.now(), &mut out).await;
+        assert_eq!(out[..2], message[..2]);
+        (out[2], out[3], out.len())
+    };
+    let length = question("corp.example", rtype::SOA).len() - 11;
+    assert_eq!(told("corp.example", rtype::SOA, server).await, (0xa4, 0, length));
+    assert_eq!(told("CORP.example", rtype::SOA, server).await, (0xa4, 0, length));
+    let stranger = "192.0.2.54".parse().expect("v4");
+    assert_eq!(told("corp.example", rtype::SOA, stranger).await, (0xa0, 9, 12));
+    assert_eq!(told("other.example", rtype::SOA, server).await, (0xa0, 9, 12));
+    assert_eq!(told("corp.example", rtype::A, server).await, (0xa0, 1, 12));
+}
+
+#[tokio::test]
+async fn rfc_2181_section_9_what_nobody_asked_for_is_left_out_first() {
+    let addresses: Vec<_> = (0..80).map(|n| a("mail.lan", 300, [10, 0, 0, n])).collect();
+    let answer = vec![cname("www.lan", "mail.lan")];
+    let asked =
+        Local { authoritative: true, answers: answer, additionals: addresses.clone(), ..Local::default() };
+    let referral =
+        Local { authorities: vec![soa("lan", 300, 300)], additionals: addresses, ..Local::default() };
+    let rules = Rules::default().stored("www.lan", rtype::CNAME, asked).stored("sub.lan", rtype::A, referral);
+    let world = World::new(rules);
+    let told = world.told("www.lan", rtype::CNAME).await;
+    assert!(!told.metadata.truncation && told.answers.len() == 1 && told.additionals.is_empty());
+    let told = world.told("sub.lan", rtype::A).await;
+    assert!(told.metadata.truncation, "RFC 9471: a referral without its glue is none");
 }

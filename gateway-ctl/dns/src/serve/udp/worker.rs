@@ -183,6 +183,10 @@ impl Worker {
         let request = match Request::read(datagram) {
             Ok(request) => request,
             Err(Unreadable::Silent) => return Answered::Now,
+            Err(Unreadable::Notify) => {
+                state.notified(datagram, from, out);
+                return Answered::Now;
+            }
             Err(Unreadable::Reply { id, flags, rcode }) => {
                 compose::header_only(out, id, flags, rcode);
                 return Answered::Now;

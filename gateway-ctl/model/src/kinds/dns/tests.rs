@@ -156,6 +156,41 @@ fn zones_have_servers_unless_they_are_primary() {
 }
 
 #[test]
+fn a_signed_zone_has_a_key_that_stays_until_it_is_cleared() {
+    let mut state = draft();
+    // The example of RFC 6605.
+    let key = "GU6SnQ/Ou+xC5RumuIUIuJZteXT2z0O/ok1s38Et6mQ=";
+    let ds = "55648 13 2 B4C8C1FE2E7477127B27115656AD6256F424625BF5C1E2770CE6D6E37DF61D17";
+    let input = json!({"name": "example.net", "dnssec": true, "signing_key": key});
+    let (zone, warnings) = made(&mut state, "dns_zone", input);
+    assert!(warnings.is_empty(), "{warnings:?}");
+    assert_eq!((&zone["ds"], &zone["has_signing_key"]), (&json!(ds), &json!(true)));
+    assert!(!zone.to_string().contains(key));
+    let id = zone["id"].as_str().unwrap().to_owned();
+    let mut replace = |input: Value| of("dns_zone").replace(&mut state, &id, None, input).unwrap().value;
+    let kept = replace(json!({"name": "example.net", "dnssec": true, "dnskey": "another", "ttl": 60}));
+    assert_eq!((&kept["ds"], &kept["dnskey"]), (&zone["ds"], &zone["dnskey"]));
+    let off = replace(json!({"name": "example.net"}));
+    assert_eq!((&off["ds"], &off["has_signing_key"]), (&Value::Null, &json!(true)));
+    assert_eq!(replace(json!({"name": "example.net", "dnssec": true}))["ds"], zone["ds"], "the key was kept");
+    let other = replace(json!({"name": "example.net", "dnssec": true, "signing_key": null}));
+    assert!(other["ds"].is_string() && other["ds"] != zone["ds"]);
+
+    let (made_here, _) = made(&mut state, "dns_zone", json!({"name": "example.org", "dnssec": true}));
+    assert!(made_here["dnskey"].as_str().unwrap().starts_with("257 3 13 ") && made_here["ds"].is_string());
+    let (plain, _) = made(&mut state, "dns_zone", json!({"name": "plain.example"}));
+    assert_eq!((&plain["dnskey"], &plain["has_signing_key"]), (&Value::Null, &json!(false)));
+    let nothing = json!({"name": "a.b", "dnssec": true, "signing_key": "AAAA"});
+    refused("dns_zone", &[(nothing, &["signing_key format"])]);
+    let copy = json!({"name": "a.b", "type": "secondary", "upstreams": ["10.0.0.53"], "dnssec": true});
+    let (copy, warnings) = made(&mut state, "dns_zone", copy);
+    assert_eq!((&copy["serial"], &copy["dnskey"]), (&Value::Null, &Value::Null));
+    assert_eq!(warnings, ["dnssec"]);
+    let record = json!({"zone": "example.org", "name": "@", "type": "DS", "value": ds});
+    assert_eq!(refusal(create(&mut state, "dns_record", record)), ["type conflict"]);
+}
+
+#[test]
 fn records_stand_in_their_zone_in_one_spelling() {
     let mut state = draft();
     let zone = state.dns_zones.by_key("home.lan").unwrap().meta.id.to_string();

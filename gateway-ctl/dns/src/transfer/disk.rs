@@ -1,0 +1,156 @@
+//! The last good copy of a zone on disk: a line that says what it is, then its records.
+//!
+//! A file is written beside its place and put there when it is whole. Its time is that of the last look at the zone.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use gateway_core::dns::table::Key;
+use gateway_core::dns::zones::{Copy, Times, numbers};
+use gateway_core::dns::{Name, NameRef, Record};
+use gateway_model::Id;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Secondary;
+use super::reader::{BYTES, RECORDS};
+use crate::wire::{u16_at, u32_at};
+
+const ENDING: &str = "zone";
+/// Longest file: each record has its name and ten bytes.
+const LONGEST: u64 = BYTES as u64 + RECORDS as u64 * (255 + 10) + 4096;
+
+/// What a copy is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    zone: String,
+    /// The server that gave it.
+    by: String,
+    pub fetched: Timestamp,
+    /// SHA-256 of the records: a disk may give back something else.
+    digest: String,
+}
+
+impl Head {
+    pub fn new(zone: &Name, by: &str, fetched: Timestamp, body: &[u8]) -> Head {
+        Head { zone: zone.to_string(), by: by.to_owned(), fetched, digest: hex(body) }
+    }
+
+    /// Whether it is of the zone, by one of its servers.
+    pub fn is_of(&self, zone: &Secondary) -> bool {
+        self.zone == zone.zone.to_string() && zone.servers.iter().any(|server| *server.shown == *self.by)
+    }
+}
+
+/// A zone, with what it says of when to look at it.
+#[derive(Debug)]
+pub struct Whole {
+    pub head: Head,
+    pub copy: Copy,
+    pub times: Times,
+}
+
+fn hex(body: &[u8]) -> String {
+    digest(&SHA256, body).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn path(folder: &Path, id: Id) -> PathBuf {
+    folder.join(format!("{id}.{ENDING}"))
+}
+
+/// Records, the SOA record first: name, type, TTL, length, data.
+pub fn body(records: &[Record]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(records.iter().map(|record| record.rdata.len() + 40).sum());
+    for record in records {
+        body.extend_from_slice(record.name.as_ref().wire());
+        body.extend_from_slice(&record.rtype.to_be_bytes());
+        body.extend_from_slice(&record.ttl.to_be_bytes());
+        // Data came in a message.
+        body.extend_from_slice(&(record.rdata.len() as u16).to_be_bytes());
+        body.extend_from_slice(&record.rdata);
+    }
+    body
+}
+
+fn records(body: &[u8]) -> Option<Vec<Record>> {
+    let (mut records, mut at) = (Vec::new(), 0);
+    while at < body.len() {
+        let end = crate::wire::name::skip(body, at)?;
+        let name = NameRef::new(body.get(at..end)?)?.to_owned();
+        let (rtype, ttl) = (u16_at(body, end)?, u32_at(body, end + 2)?);
+        at = end + 8 + usize::from(u16_at(body, end + 6)?);
+        records.push(Record { name, rtype, ttl, rdata: body.get(end + 8..at)?.into() });
+    }
+    Some(records)
+}
+
+/// The copy and when it was last known to hold. None if there is none, or one that is of something else.
+pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Whole, Timestamp)>> {
+    let path = path(folder, zone.id);
+    let about = match fs::metadata(&path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let broken = || io::Error::new(io::ErrorKind::InvalidData, "it is not what was written");
+    if about.len() > LONGEST {
+        return Err(broken());
+    }
+    let file = fs::read(&path)?;
+    let line = file.iter().position(|byte| *byte == b'\n').ok_or_else(broken)?;
+    let head: Head = serde_json::from_slice(&file[..line])?;
+    if !head.is_of(zone) {
+        return Ok(None);
+    }
+    let body = &file[line + 1..];
+    if hex(body) != head.digest {
+        return Err(broken());
+    }
+    let records = records(body).ok_or_else(broken)?;
+    let times = records.first().and_then(|soa| numbers(&soa.rdata)).ok_or_else(broken)?;
+    let copy = Copy::new(&zone.zone, records, key).map_err(io::Error::other)?;
+    let checked = Timestamp::try_from(about.modified()?).unwrap_or(head.fetched);
+    Ok(Some((Whole { head, copy, times }, checked)))
+}
+
+pub fn write(folder: &Path, id: Id, head: &Head, body: &[u8]) -> io::Result<()> {
+    let beside = folder.join(format!("{id}.part"));
+    let put = || {
+        let mut file = File::create(&beside)?;
+        let mut line = serde_json::to_vec(head)?;
+        line.push(b'\n');
+        file.write_all(&line)?;
+        file.write_all(body)?;
+        file.sync_all()?;
+        fs::rename(&beside, path(folder, id))?;
+        File::open(folder)?.sync_all()
+    };
+    put().inspect_err(|_| {
+        // It may not even have come to be.
+        let _ = fs::remove_file(&beside);
+    })
+}
+
+/// The copy still is what its servers have.
+pub fn checked(folder: &Path, id: Id) -> io::Result<()> {
+    File::options().append(true).open(path(folder, id))?.set_modified(std::time::SystemTime::now())
+}
+
+/// Deletes a copy that does not hold any more.
+pub fn forget(folder: &Path, id: Id) {
+    let _ = fs::remove_file(path(folder, id));
+}
+
+/// Deletes the copies of all zones but these, and what was not written to its end.
+pub fn forget_others(folder: &Path, ids: &[Id]) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let known = path.file_stem().and_then(|stem| stem.to_str()?.parse::<Id>().ok());
+        let ours = matches!(path.extension().and_then(|ending| ending.to_str()), Some(ENDING | "part"));
+        if ours && known.is_some_and(|id| !ids.contains(&id)) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! One look at a zone: its serial number is asked for and, if it is past ours, the zone, by the same connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_core::dns::table::Key;
+use gateway_core::dns::zones::{Copy, numbers};
+use gateway_core::dns::{Name, Record};
+use jiff::Timestamp;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::disk::{self, Whole};
+use super::reader::{self, Bad, Reader};
+use super::{Secondary, is_newer};
+use crate::upstream::message::{Asked, Form};
+use crate::upstream::{Addresses, Context, Path, Server, random};
+use crate::wire::{flag, rtype, u16_at};
+
+/// For a connection, and from one message to the next.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// For the whole of it.
+const WHOLE: Duration = Duration::from_secs(600);
+
+/// Why a look at a zone failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the zone has no servers that can be asked")]
+    NoServer,
+    #[error("{0} cannot be reached: {1}")]
+    Unreachable(Arc<str>, String),
+    #[error("{0} did not answer in time")]
+    Timeout(Arc<str>),
+    #[error("{0} has no authority over the zone")]
+    Lame(Arc<str>),
+    #[error("{0} has the zone with the serial number {1}, which is before that of the copy")]
+    Older(Arc<str>, u32),
+    #[error("{0}: {1}")]
+    Bad(Arc<str>, Bad),
+}
+
+pub(super) enum Looked {
+    /// The copy is what the servers have.
+    Same,
+    New(Arc<Fetched>),
+}
+
+pub(super) struct Fetched {
+    pub whole: Whole,
+    /// As it is written to disk.
+    pub body: Vec<u8>,
+}
+
+/// Asks the servers in turn until one answers. The questions leave as those of the gateway itself do.
+pub(super) async fn look(
+    context: &Context,
+    zone: &Secondary,
+    have: Option<u32>,
+    key: Key,
+) -> Result<Looked, Error> {
+    let mut last = Error::NoServer;
+    for server in &zone.servers {
+        let looking = at(context, zone, server, have, key);
+        let looked = timeout(context.wait(WHOLE), looking).await;
+        match looked.unwrap_or_else(|_| Err(Error::Timeout(server.shown.clone()))) {
+            Ok(looked) => return Ok(looked),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn at(
+    context: &Context,
+    zone: &Secondary,
+    server: &Server,
+    have: Option<u32>,
+    key: Key,
+) -> Result<Looked, Error> {
+    let mut line = Line::to(context, server).await?;
+    let serial = line.serial(&zone.zone).await?;
+    match have {
+        Some(have) if serial == have => return Ok(Looked::Same),
+        Some(have) if !is_newer(serial, have) => return Err(Error::Older(server.shown.clone(), serial)),
+        _ => {}
+    }
+    let records = line.zone(&zone.zone).await?;
+    let (apex, by) = (zone.zone.clone(), server.shown.clone());
+    let read = tokio::task::spawn_blocking(move || {
+        let times = records.first().and_then(|soa| numbers(&soa.rdata)).ok_or(Bad::Start)?;
+        let body = disk::body(&records);
+        let copy = Copy::new(&apex, records, key).map_err(|_| Bad::Start)?;
+        let head = disk::Head::new(&apex, &by, Timestamp::now(), &body);
+        Ok(Fetched { whole: Whole { head, copy, times }, body })
+    });
+    let fetched = match read.await {
+        Ok(fetched) => fetched.map_err(|bad| Error::Bad(server.shown.clone(), bad))?,
+        Err(_) => return Err(Error::Bad(server.shown.clone(), Bad::Data)),
+    };
+    // Between the two questions it may have changed, but not to something older.
+    let serial = fetched.whole.copy.serial;
+    match have {
+        Some(have) if !is_newer(serial, have) => Err(Error::Older(server.shown.clone(), serial)),
+        _ => Ok(Looked::New(Arc::new(fetched))),
+    }
+}
+
+/// A connection to a server.
+struct Line<'a> {
+    context: &'a Context,
+    server: &'a Server,
+    stream: TcpStream,
+}
+
+impl<'a> Line<'a> {
+    async fn to(context: &'a Context, server: &'a Server) -> Result<Line<'a>, Error> {
+        let path = Path::DEFAULT;
+        let unreachable = |error: String| Error::Unreachable(server.shown.clone(), error);
+        let finding = Addresses::of(server);
+        let found = finding.find(context, &path).await.map_err(|error| unreachable(error.to_string()))?;
+        let mut last = Error::Timeout(server.shown.clone());
+        for address in found {
+            let connecting = path.connect(context.sockets.as_ref(), address);
+            match timeout(context.wait(PATIENCE), connecting).await {
+                Ok(Ok(stream)) => return Ok(Line { context, server, stream }),
+                Ok(Err(error)) => last = unreachable(error.to_string()),
+                Err(_) => last = Error::Timeout(server.shown.clone()),
+            }
+        }
+        Err(last)
+    }
+
+    /// What the zone's start of authority says. Only servers with authority know.
+    async fn serial(&mut self, zone: &Name) -> Result<u32, Error> {
+        let id = self.ask(zone, rtype::SOA).await?;
+        let message = self.message().await?;
+        let records = reader::open(&message, id, zone.as_ref(), rtype::SOA, true).map_err(self.bad())?;
+        for record in records {
+            let record = record.map_err(|_| Bad::Cut).map_err(self.bad())?;
+            if record.rtype != rtype::SOA || record.section != crate::wire::Section::Answer {
+                continue;
+            }
+            let authoritative = u16_at(&message, 2).is_some_and(|flags| flags & flag::AA != 0);
+            let record = reader::read(&message, &record).map_err(self.bad())?;
+            if record.name == *zone && authoritative {
+                return numbers(&record.rdata).map(|times| times.serial).ok_or_else(|| self.bad()(Bad::Data));
+            }
+        }
+        Err(Error::Lame(self.server.shown.clone()))
+    }
+
+    /// All records of the zone, the start of authority first.
+    async fn zone(&mut self, zone: &Name) -> Result<Vec<Record>, Error> {
+        let id = self.ask(zone, rtype::AXFR).await?;
+        let mut reader = Reader::new(zone.clone(), id);
+        while !reader.push(&self.message().await?).map_err(self.bad())? {}
+        if reader.strangers > 0 {
+            let (strangers, server) = (reader.strangers, &self.server.shown);
+            tracing::warn!(%zone, %server, strangers, "records that are not of the zone are left out of its copy");
+        }
+        reader.finish().ok_or_else(|| self.bad()(Bad::Cut))
+    }
+
+    fn bad(&self) -> impl Fn(Bad) -> Error + use<> {
+        let server = self.server.shown.clone();
+        move |bad| Error::Bad(server.clone(), bad)
+    }
+
+    fn lost(&self, error: &std::io::Error) -> Error {
+        Error::Unreachable(self.server.shown.clone(), error.to_string())
+    }
+
+    /// Sends a question; its id.
+    async fn ask(&mut self, zone: &Name, qtype: u16) -> Result<u16, Error> {
+        let drawn = random::<2>();
+        let id = u16::from_be_bytes(
+            drawn.map_err(|error| Error::Unreachable(self.server.shown.clone(), error.to_string()))?,
+        );
+        let asked =
+            Asked { name: zone.clone(), qtype, recursion: false, dnssec_ok: false, checking_disabled: false };
+        let message = asked.message(&Form { id, ..Form::default() });
+        // A question has at most 255 + 16 bytes.
+        let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+        let writing = timeout(self.context.wait(PATIENCE), self.stream.write_all(&framed));
+        match writing.await {
+            Ok(written) => written.map(|()| id).map_err(|error| self.lost(&error)),
+            Err(_) => Err(Error::Timeout(self.server.shown.clone())),
+        }
+    }
+
+    async fn message(&mut self) -> Result<Vec<u8>, Error> {
+        let stream = &mut self.stream;
+        let reading = async {
+            let mut message = vec![0; usize::from(stream.read_u16().await?)];
+            stream.read_exact(&mut message).await?;
+            Ok::<_, std::io::Error>(message)
+        };
+        match timeout(self.context.wait(PATIENCE), reading).await {
+            Ok(read) => read.map_err(|error| self.lost(&error)),
+            Err(_) => Err(Error::Timeout(self.server.shown.clone())),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A transfer as it comes, message by message (RFC 5936, sections 2.2 and 3).
+//!
+//! It begins and ends with the same SOA record. What is not of the zone is left out, what is no transfer is refused; data
+//! of types that nobody here knows is kept as it is (RFC 3597).
+
+use gateway_core::dns::{Name, NameRef, Record};
+
+use crate::wire::{HEADER, NameBuf, RecordRef, Records, Section, flag, rcode, rdata, rtype, u16_at};
+
+/// Largest zone.
+pub const RECORDS: usize = 500_000;
+pub const BYTES: usize = 64 << 20;
+
+const IN: u16 = 1;
+/// Types that stand in questions and additional sections only (RFC 6895, section 3.1).
+const META: std::ops::RangeInclusive<u16> = 128..=255;
+
+/// Why messages are no zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Bad {
+    #[error("a message does not hold what its header says")]
+    Cut,
+    #[error("a message is no answer to what was asked")]
+    Stranger,
+    #[error("the server answers {}", rcode::text(*.0))]
+    Code(u16),
+    #[error("a message was cut off")]
+    Truncated,
+    #[error("it does not begin with the zone's start of authority")]
+    Start,
+    #[error("a second start of authority is another one")]
+    Changed,
+    #[error("there is more behind the end")]
+    Surplus,
+    #[error("a message has no records")]
+    Empty,
+    #[error("a record is of a type or class that no zone has")]
+    Meta,
+    #[error("a record's data is not what its type says")]
+    Data,
+    #[error("the zone is larger than {RECORDS} records or 64 MiB")]
+    TooLarge,
+}
+
+#[derive(Debug)]
+pub struct Reader {
+    apex: Name,
+    id: u16,
+    /// The SOA record first; none before it came.
+    records: Vec<Record>,
+    bytes: usize,
+    whole: bool,
+    /// Records that are not of the zone.
+    pub strangers: usize,
+}
+
+impl Reader {
+    /// Of the answer to the question with this id.
+    pub fn new(apex: Name, id: u16) -> Reader {
+        Reader { apex, id, records: Vec::new(), bytes: 0, whole: false, strangers: 0 }
+    }
+
+    /// Takes in a message. True when it was the last one.
+    pub fn push(&mut self, message: &[u8]) -> Result<bool, Bad> {
+        if self.whole {
+            return Err(Bad::Surplus);
+        }
+        self.bytes = self.bytes.saturating_add(message.len());
+        let first = self.records.is_empty();
+        let records = open(message, self.id, self.apex.as_ref(), rtype::AXFR, first)?;
+        let mut some = false;
+        for record in records {
+            let record = record.map_err(|_| Bad::Cut)?;
+            if record.section == Section::Answer {
+                some = true;
+                self.take(message, &record)?;
+            }
+        }
+        if some { Ok(self.whole) } else { Err(Bad::Empty) }
+    }
+
+    fn take(&mut self, message: &[u8], at: &RecordRef) -> Result<(), Bad> {
+        if self.whole {
+            return Err(Bad::Surplus);
+        }
+        if at.class != IN || at.rtype == 0 || at.rtype == rtype::OPT || META.contains(&at.rtype) {
+            return Err(Bad::Meta);
+        }
+        let record = read(message, at)?;
+        let is_start = record.rtype == rtype::SOA && record.name == self.apex;
+        match self.records.first() {
+            None if is_start => {}
+            None => return Err(Bad::Start),
+            Some(start) if is_start => {
+                self.whole = is_same_start(&start.rdata, &record.rdata);
+                return if self.whole { Ok(()) } else { Err(Bad::Changed) };
+            }
+            // A zone has one start.
+            Some(_) if record.rtype == rtype::SOA => return Err(Bad::Changed),
+            Some(_) if !record.name.as_ref().is_within(self.apex.as_ref()) => {
+                self.strangers += 1;
+                return if self.bytes > BYTES { Err(Bad::TooLarge) } else { Ok(()) };
+            }
+            Some(_) => {}
+        }
+        // As data without pointers may be longer than it came.
+        self.bytes = self.bytes.saturating_add(record.rdata.len().saturating_sub(at.rdata.len()));
+        if self.records.len() == RECORDS || self.bytes > BYTES {
+            return Err(Bad::TooLarge);
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// The records of the zone, the SOA record first; none before the end came.
+    pub fn finish(self) -> Option<Vec<Record>> {
+        self.whole.then_some(self.records)
+    }
+}
+
+/// Names are the same in any case; the numbers at the end are not letters.
+fn is_same_start(one: &[u8], other: &[u8]) -> bool {
+    let split = |data: &[u8]| data.len().checked_sub(20);
+    match (split(one), split(other)) {
+        (Some(at), Some(other_at)) => {
+            one[at..] == other[other_at..] && one[..at].eq_ignore_ascii_case(&other[..other_at])
+        }
+        _ => false,
+    }
+}
+
+/// The records of an answer to the question for this name and type; it may leave the question out unless it is the `first`.
+pub fn open<'a>(
+    message: &'a [u8],
+    id: u16,
+    name: NameRef<'_>,
+    qtype: u16,
+    first: bool,
+) -> Result<Records<'a>, Bad> {
+    let flags = u16_at(message, 2).filter(|_| message.len() >= HEADER).ok_or(Bad::Cut)?;
+    if u16_at(message, 0) != Some(id) || flags & flag::QR == 0 || flags & flag::OPCODE != 0 {
+        return Err(Bad::Stranger);
+    }
+    if flags & 0xf != rcode::NOERROR {
+        return Err(Bad::Code(flags & 0xf));
+    }
+    if flags & flag::TC != 0 {
+        return Err(Bad::Truncated);
+    }
+    let at = match u16_at(message, 4) {
+        Some(0) if !first => HEADER,
+        Some(1) => {
+            let (asked, end) = NameBuf::read(message, HEADER).ok_or(Bad::Cut)?;
+            if asked.as_ref() != Some(name) || u16_at(message, end) != Some(qtype) {
+                return Err(Bad::Stranger);
+            }
+            if u16_at(message, end + 2) != Some(IN) {
+                return Err(Bad::Stranger);
+            }
+            end + 4
+        }
+        _ => return Err(Bad::Stranger),
+    };
+    Records::from(message, at).ok_or(Bad::Cut)
+}
+
+/// A record with its data in full, its owner in lower case.
+pub fn read(message: &[u8], at: &RecordRef) -> Result<Record, Bad> {
+    let (name, _) = NameBuf::read(message, at.name_at).ok_or(Bad::Cut)?;
+    let rdata = rdata::expand(message, at.rtype, at.rdata.clone()).ok_or(Bad::Data)?;
+    Ok(Record {
+        name: name.to_name().ok_or(Bad::Cut)?,
+        rtype: at.rtype,
+        // The highest bit says nothing (RFC 2181, section 8).
+        ttl: if at.ttl > i32::MAX as u32 { 0 } else { at.ttl },
+        rdata: rdata.into(),
+    })
+}

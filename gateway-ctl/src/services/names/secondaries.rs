@@ -1,0 +1,48 @@
+//! Copies of zones that others have: which ones are wanted, and what becomes of those that came.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gateway_core::dns::Name;
+use gateway_core::dns::zones::Copy;
+use gateway_dns::transfer::{Deliver, Error, Secondary};
+use gateway_dns::upstream;
+use gateway_model::settings::bootstrap::Dns;
+use gateway_model::{Id, State};
+use tokio::sync::Notify;
+
+/// Takes copies in and says so.
+#[derive(Clone)]
+pub struct Copies {
+    pub held: Arc<Mutex<BTreeMap<Id, Copy>>>,
+    pub changed: Arc<Notify>,
+}
+
+impl Copies {
+    /// Those of zones that are still there.
+    pub fn current(&self, state: &State) -> BTreeMap<Id, Copy> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|id, _| state.dns_zones.contains(*id));
+        held.clone()
+    }
+}
+
+impl Deliver for Copies {
+    fn deliver(&self, id: Id, copy: Option<Copy>) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        match copy {
+            Some(copy) => drop(held.insert(id, copy)),
+            None => drop(held.remove(&id)),
+        }
+        drop(held);
+        self.changed.notify_one();
+    }
+
+    fn failed(&self, zone: &Name, error: &Error) {
+        tracing::warn!(%zone, %error, "the copy of a zone could not be brought up to date");
+    }
+}
+
+pub fn wanted(state: &State, dns: &Dns) -> Vec<Secondary> {
+    upstream::secondaries(state, &dns.bootstrap_servers)
+}
