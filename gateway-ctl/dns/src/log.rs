@@ -9,7 +9,10 @@ pub mod lane;
 mod recent;
 pub mod record;
 mod segment;
+mod summary;
 
+#[cfg(test)]
+mod millions;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +27,7 @@ use gateway_core::dns::Name;
 use gateway_model::Id;
 use jiff::Timestamp;
 
-pub use counts::{ClientFigures, Totals};
+pub use counts::{ClientFigures, Hits, RuleHits, Totals};
 use journal::Journal;
 pub use lane::{Lane, Told};
 pub use record::Row;
@@ -146,11 +149,20 @@ impl Log {
     }
 
     /// Newest first, at most `limit`. What is not in memory is read from files block by block, so this may take a while:
-    /// not to be called where nothing may wait.
+    /// not to be called where nothing may wait. Blocks without any of the client, the outcome or the domain that is looked
+    /// for are left out; a text within names may be anywhere.
     pub fn read(&self, filter: &Filter, before: Option<Before>, limit: usize) -> Vec<Row> {
         self.collect(Timestamp::now());
         let view = lock(&self.journal).view();
-        view.read(filter, before, limit)
+        let page = view.read(filter, before, limit);
+        tracing::debug!(rows = page.rows.len(), bytes = page.read, "the DNS log was read");
+        page.rows
+    }
+
+    /// How often filter rules have decided since the start, and when last; those that never did are left out.
+    pub fn hits(&self) -> RuleHits {
+        self.collect(Timestamp::now());
+        lock(&self.journal).hits()
     }
 
     /// Forgets all records, in memory and files. Figures stay.

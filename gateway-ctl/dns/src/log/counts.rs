@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use gateway_core::dns::Name;
+use gateway_model::Id;
 use jiff::Timestamp;
 
 use super::record::{View, Who};
@@ -45,12 +46,40 @@ const NAMES: usize = 512;
 /// So many of them are told.
 const TOP: usize = 20;
 
+/// How often a filter rule decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hits {
+    pub count: u64,
+    pub last: Timestamp,
+}
+
+impl Hits {
+    pub fn add(&mut self, more: Hits) {
+        self.count += more.count;
+        self.last = self.last.max(more.last);
+    }
+}
+
+/// By the id of the rule.
+pub type RuleHits = HashMap<Id, Hits, rapidhash::fast::RandomState>;
+
 #[derive(Debug, Default)]
 pub struct Counts {
     clients: HashMap<u64, Count, rapidhash::fast::RandomState>,
+    rules: RuleHits,
 }
 
 impl Counts {
+    pub fn hit(&mut self, hits: RuleHits) {
+        for (rule, more) in hits {
+            self.rules.entry(rule).or_default().add(more);
+        }
+    }
+
+    pub fn hits(&self) -> RuleHits {
+        self.rules.clone()
+    }
+
     pub fn add(&mut self, view: &View<'_>) {
         if !view.named() {
             return;

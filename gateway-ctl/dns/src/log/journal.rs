@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::counts::{ClientFigures, Counts, Totals};
+use super::counts::{ClientFigures, Counts, RuleHits, Totals};
 use super::lane::Taken;
 use super::recent::{Chunk, Recent};
 use super::record::{Row, View, views};
@@ -128,6 +128,7 @@ impl Journal {
         self.today.blocked += taken.blocked;
         self.today.cached += taken.cached;
         self.lost += taken.lost;
+        self.counts.hit(taken.hits);
         if taken.bytes.is_empty() {
             return;
         }
@@ -230,6 +231,10 @@ impl Journal {
         self.counts.clients()
     }
 
+    pub fn hits(&self) -> RuleHits {
+        self.counts.hits()
+    }
+
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -256,9 +261,17 @@ pub struct Pages {
     next: u64,
 }
 
+/// A page, and what it cost.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub rows: Vec<Row>,
+    /// Bytes that were read from files.
+    pub read: u64,
+}
+
 impl Pages {
-    pub fn read(&self, filter: &Filter, before: Option<Before>, limit: usize) -> Vec<Row> {
-        let mut rows = Vec::new();
+    pub fn read(&self, filter: &Filter, before: Option<Before>, limit: usize) -> Page {
+        let (mut rows, mut read) = (Vec::new(), 0);
         let mut floor = match before {
             Some(Before::Id(id)) => id.min(self.next),
             _ => self.next,
@@ -277,22 +290,23 @@ impl Pages {
         };
         for chunk in &self.recent {
             if chunk.first < floor && take(chunk.first, floor, &chunk.bytes) {
-                return rows;
+                return Page { rows, read };
             }
             floor = floor.min(chunk.first);
         }
         for segment in self.segments.iter().rev() {
             for block in segment.blocks.iter().rev() {
-                if block.first >= floor || block.oldest >= time {
+                if block.first >= floor || block.oldest >= time || !block.may_match(filter) {
                     continue;
                 }
                 let records = segment.read(block).unwrap_or_default();
+                read += u64::from(block.length);
                 if take(block.first, floor, &records) {
-                    return rows;
+                    return Page { rows, read };
                 }
                 floor = block.first;
             }
         }
-        rows
+        Page { rows, read }
     }
 }

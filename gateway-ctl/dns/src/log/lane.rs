@@ -4,8 +4,10 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gateway_core::dns::Cause;
 use jiff::Timestamp;
 
+use super::counts::{Hits, RuleHits};
 use super::record;
 use crate::seam::{Client, Logged};
 use crate::serve::{Status, Trace, Transport};
@@ -34,6 +36,8 @@ pub struct Taken {
     pub blocked: u64,
     pub cached: u64,
     pub lost: u64,
+    /// By the id of the filter rule that decided.
+    pub hits: RuleHits,
 }
 
 #[derive(Debug, Default)]
@@ -67,6 +71,10 @@ impl Pen<'_> {
             Status::Blocked => taken.blocked += 1,
             Status::Cached => taken.cached += 1,
             _ => {}
+        }
+        let rule = told.trace.because.as_ref().filter(|because| because.cause == Cause::Rule);
+        if let Some(id) = rule.and_then(|rule| rule.id) {
+            taken.hits.entry(id).or_default().add(Hits { count: 1, last: told.time });
         }
         if told.client.logged == Logged::Off {
             return;

@@ -11,6 +11,7 @@ use gateway_model::Id;
 use jiff::Timestamp;
 
 use super::lane::Told;
+use super::summary::Mark;
 use super::{Domain, Filter, Whose};
 use crate::seam::Logged;
 use crate::serve::{Status, Transport};
@@ -221,6 +222,15 @@ impl<'a> View<'a> {
         }
         rest.message = left;
         Some(rest)
+    }
+
+    /// All that the client is looked for by; nothing of one that is not to be known.
+    pub fn marks(&self) -> impl Iterator<Item = Mark> + use<> {
+        let rest = self.rest().filter(|_| self.named());
+        let number = rest.is_some().then(|| Mark::Number(self.client()));
+        let address = rest.as_ref().and_then(|rest| rest.address).map(Mark::Address);
+        let device = rest.and_then(|rest| rest.device).map(Mark::Device);
+        [number, address, device].into_iter().flatten()
     }
 
     /// The name asked for.

@@ -7,15 +7,19 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Filter;
 use super::record::views;
+use super::summary::{self, Summary};
 use crate::serve::Status;
 
-/// The first bytes of a block; the last is the version of the form of records.
-const MAGIC: [u8; 4] = *b"gdl\x01";
-const HEAD: usize = 56;
+/// The first bytes of a block; the last is the version of its head. The first one had no summary.
+const MAGIC: [u8; 4] = *b"gdl\x02";
+const PLAIN: [u8; 4] = *b"gdl\x01";
+const PLAIN_HEAD: usize = 56;
+const HEAD: usize = PLAIN_HEAD + summary::LENGTH;
 
 /// Where a block is, and what is in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Of its records, which follow the head.
     pub at: u64,
@@ -28,14 +32,24 @@ pub struct Block {
     pub oldest: i64,
     pub newest: i64,
     hash: u64,
+    summary: Summary,
 }
 
 impl Block {
     /// What a buffer of records is as a block.
     pub fn of(records: &[u8], first: u64) -> Block {
-        let mut block =
-            Block { first, length: records.len() as u32, hash: hash(records), ..Block::default() };
-        (block.oldest, block.newest) = (i64::MAX, i64::MIN);
+        let mut block = Block {
+            at: 0,
+            length: records.len() as u32,
+            count: 0,
+            blocked: 0,
+            cached: 0,
+            first,
+            oldest: i64::MAX,
+            newest: i64::MIN,
+            hash: hash(records),
+            summary: Summary::of(records, first),
+        };
         for view in views(records) {
             block.count += 1;
             block.blocked += u32::from(view.status() == Some(Status::Blocked));
@@ -44,6 +58,11 @@ impl Block {
             block.newest = block.newest.max(view.time());
         }
         block
+    }
+
+    /// False: none of its records matches.
+    pub fn may_match(&self, filter: &Filter) -> bool {
+        self.summary.may_match(filter, self.first)
     }
 
     fn head(&self) -> [u8; HEAD] {
@@ -55,15 +74,23 @@ impl Block {
         head[24..32].copy_from_slice(&self.first.to_le_bytes());
         head[32..40].copy_from_slice(&self.oldest.to_le_bytes());
         head[40..48].copy_from_slice(&self.newest.to_le_bytes());
-        head[48..].copy_from_slice(&self.hash.to_le_bytes());
+        head[48..PLAIN_HEAD].copy_from_slice(&self.hash.to_le_bytes());
+        self.summary.write(&mut head[PLAIN_HEAD..]);
         head
     }
 
-    fn read(head: &[u8; HEAD], at: u64) -> Option<Block> {
+    /// From a head, or as much of a file as there is where one may be, which begins at `start`.
+    fn read(head: &[u8], start: u64) -> Option<Block> {
+        let (length, summary) = match head.first_chunk()? {
+            &MAGIC => (HEAD, Summary::read(head.get(PLAIN_HEAD..HEAD)?.first_chunk()?)),
+            &PLAIN => (PLAIN_HEAD, Summary::ANYTHING),
+            _ => return None,
+        };
+        let head = head.get(..length)?;
         let u32_at = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let u64_at = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        (head[..4] == MAGIC).then(|| Block {
-            at,
+        Some(Block {
+            at: start + length as u64,
             length: u32_at(4),
             count: u32_at(8),
             blocked: u32_at(12),
@@ -72,6 +99,7 @@ impl Block {
             oldest: u64_at(32).cast_signed(),
             newest: u64_at(40).cast_signed(),
             hash: u64_at(48),
+            summary,
         })
     }
 }
@@ -105,19 +133,20 @@ impl Segment {
         let end = file.metadata()?.len();
         let mut segment = Segment { path, file: Arc::new(file), blocks: Vec::new(), bytes: 0 };
         let mut head = [0; HEAD];
-        while segment.bytes + HEAD as u64 <= end {
-            segment.file.read_exact_at(&mut head, segment.bytes)?;
-            let at = segment.bytes + HEAD as u64;
-            let Some(block) = Block::read(&head, at).filter(|b| at + u64::from(b.length) <= end) else {
-                break;
-            };
+        let mut before = 0;
+        while segment.bytes < end {
+            let there = HEAD.min(usize::try_from(end - segment.bytes).unwrap_or(HEAD));
+            segment.file.read_exact_at(&mut head[..there], segment.bytes)?;
+            let block = Block::read(&head[..there], segment.bytes);
+            let Some(block) = block.filter(|block| block.at + u64::from(block.length) <= end) else { break };
+            before = segment.bytes;
+            segment.bytes = block.at + u64::from(block.length);
             segment.blocks.push(block);
-            segment.bytes = at + u64::from(block.length);
         }
         if let Some(last) = segment.blocks.last()
             && segment.read(last).is_none()
         {
-            segment.bytes = last.at - HEAD as u64;
+            segment.bytes = before;
             segment.blocks.pop();
         }
         if segment.bytes < end {

@@ -197,3 +197,54 @@ fn a_lane_that_nobody_empties_counts_what_it_loses() {
     assert_eq!(record::views(&taken.bytes).count() as u64 + taken.lost, 100_000);
     assert!(taken.lost > 0 && taken.bytes.len() < 5 << 20);
 }
+
+#[test]
+fn hits_of_rules_are_counted_whoever_asks() {
+    let log = start(Settings::default());
+    let rule = Id::from_u128(5);
+    let hit = |number: i64, cause: Cause, client: &Client| {
+        let because = Because { cause, id: Some(rule), rule: "ads.example".into(), through: None };
+        let trace = Trace { because: Some(because), ..Trace::new(Status::Blocked) };
+        let told = Told {
+            time: Timestamp::from_second(1_800_000_000 + number).expect("an instant"),
+            elapsed: Duration::ZERO,
+            from: "192.0.2.9".parse().expect("v4"),
+            client,
+            transport: Transport::Udp,
+            trace: &trace,
+            message: &answer("ads.example"),
+        };
+        log.lane(0).open().write(&told);
+    };
+    assert!(log.hits().is_empty());
+    hit(1, Cause::Rule, &client(1, 0));
+    hit(7, Cause::Rule, &Client { logged: Logged::Off, ..client(2, 0) });
+    hit(3, Cause::Rule, &client(3, 0));
+    // A list has no hits of a rule.
+    hit(9, Cause::Feed, &client(1, 0));
+    let last = Timestamp::from_second(1_800_000_007).expect("an instant");
+    assert_eq!(log.hits().get(&rule), Some(&Hits { count: 3, last }));
+    log.stop();
+}
+
+#[test]
+fn files_of_the_first_version_are_read_and_gone_on_with() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = Settings { directory: Some(folder.path().into()), ..Settings::default() };
+    let log = start(settings.clone());
+    for number in 0..10 {
+        write(log.lane(0), number, &client(1, 0), Status::Cached, "www.example");
+    }
+    log.stop();
+    let path =
+        std::fs::read_dir(folder.path()).expect("a folder").next().expect("a file").expect("a file").path();
+    let mut file = std::fs::read(&path).expect("a file");
+    file[3] = 1;
+    file.drain(56..56 + summary::LENGTH);
+    std::fs::write(&path, file).expect("written");
+    let log = start(settings);
+    write(log.lane(0), 10, &client(1, 0), Status::Cached, "www.example");
+    let filter = Filter { client: Some(Whose::Number(1)), ..Filter::default() };
+    assert_eq!(pages(&log, &filter, 4), (1..=11).rev().collect::<Vec<_>>());
+    log.stop();
+}
