@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -9,6 +10,7 @@ use anyhow::{Context, Result};
 pub struct Size {
     /// Bytes in memory.
     pub memory: u64,
+    /// But for the files of the query log, which are as many as it may have bytes.
     pub descriptors: usize,
     pub threads: usize,
 }
@@ -18,11 +20,14 @@ impl Size {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).context("status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
         let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS")?;
-        let count = |what| fs::read_dir(format!("/proc/{pid}/{what}")).map(Iterator::count);
+        let entries = |what| fs::read_dir(format!("/proc/{pid}/{what}")).map(Iterator::flatten);
+        let of_the_log = |target: &PathBuf| target.extension().is_some_and(|suffix| suffix == "dnslog");
+        let files =
+            entries("fd").context("descriptors")?.filter_map(|entry| fs::read_link(entry.path()).ok());
         Ok(Size {
             memory: kilobytes << 10,
-            descriptors: count("fd").context("descriptors")?,
-            threads: count("task").context("threads")?,
+            descriptors: files.filter(|target| !of_the_log(target)).count(),
+            threads: entries("task").context("threads")?.count(),
         })
     }
 
