@@ -74,6 +74,7 @@ pub fn run(context: &TcContext) -> Option<i32> {
     if done.is_none() || !whole {
         return Some(TC_ACT_SHOT);
     }
+    context.set_mark(0);
     // SAFETY: the helper has no preconditions.
     Some(unsafe { bpf_redirect(interface(context), 0) } as i32)
 }

@@ -55,15 +55,13 @@ pub fn run(context: &TcContext) -> i32 {
     }
     match verdict.action {
         Action::Drop => TC_ACT_SHOT,
-        Action::Pass => {
-            if is_question(packet) {
+        Action::Pass => TC_ACT_UNSPEC,
+        Action::Mark => {
+            context.set_mark(verdict.mark);
+            if verdict.reason == Reason::Own && is_question(packet) {
                 // SAFETY: the map holds programs of this kind only. It returns where there is none.
                 unsafe { maps::CALLS.tail_call(context, 0) };
             }
-            TC_ACT_UNSPEC
-        }
-        Action::Mark => {
-            context.set_mark(verdict.mark);
             TC_ACT_UNSPEC
         }
     }
