@@ -108,10 +108,14 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         following.spawn(open.backup.clone().follow());
         following.spawn(live::follow(Arc::new(file.clone()), open.store.clone(), open.enforcement.clone()));
     }
-    let secure = match config.tls.enabled {
-        true => Some(tls.serve(tls::open(&config, &gateway).await.map_err(Error::Certificate)?)),
+    let certificates = match config.tls.enabled || !config.dns.tls_listen_addrs.is_empty() {
+        true => Some(tls::open(&config, &gateway).await.map_err(Error::Certificate)?),
         false => None,
     };
+    if let (Gateway::Open(Open { names: Some(names), .. }), Some(certificates)) = (&gateway, &certificates) {
+        names.secure(tls.serve_names(certificates.clone()));
+    }
+    let secure = certificates.filter(|_| config.tls.enabled).map(|certificates| tls.serve(certificates));
     let api = Api::new(areas::table(), gateway, config::api(&file, &config)).map_err(Error::Table)?;
     following.spawn(tls::follow_files(config.clone(), api.clone(), tls, hangup));
     following.spawn(wipe::follow_switch(api.clone()));

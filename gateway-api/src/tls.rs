@@ -1,6 +1,7 @@
 //! What the API has to do with TLS: the factory's mode follows the store, the certificate follows its files and the
 //! addresses of the gateway, and `/observer` tells how it stands.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Tls {
     pub factory: Arc<Factory>,
-    /// Set once, if the API is served over TLS.
+    /// Set once, if anything is served over TLS.
     certificates: OnceLock<Arc<Certificates>>,
     /// Who reads the mode from the store also sets it before the next one reads.
     turn: Mutex<()>,
@@ -45,6 +46,12 @@ impl Tls {
     pub fn serve(&self, certificates: Arc<Certificates>) -> Arc<Server> {
         let certificates = self.certificates.get_or_init(|| certificates);
         Arc::new(self.factory.server(certificates.clone(), &[b"h2", b"http/1.1"]))
+    }
+
+    /// A server for questions to the resolver with this certificate.
+    pub fn serve_names(&self, certificates: Arc<Certificates>) -> Arc<Server> {
+        let certificates = self.certificates.get_or_init(|| certificates);
+        Arc::new(self.factory.server(certificates.clone(), gateway_dns::serve::secure::PROTOCOLS))
     }
 
     /// How it stands with the certificate, if there is one.
@@ -74,14 +81,15 @@ pub fn origin(config: &Bootstrap) -> Origin {
     }
 }
 
-/// By which names and addresses clients reach the API.
+/// By which names and addresses clients reach the API and the resolver.
 pub fn names(config: &Bootstrap, facts: &Facts) -> Names {
-    let listen = config.listen.api_addr.ip();
+    let places = [&config.listen.api_addr].into_iter().chain(&config.dns.tls_listen_addrs);
+    let places: Vec<IpAddr> = places.map(SocketAddr::ip).collect();
+    let listens = |address: &IpAddr| places.iter().any(|place| place.is_unspecified() || place == address);
     let lan = config.lans().iter().filter_map(|name| facts.addresses.get(name.as_str())).flatten();
-    let reached =
-        lan.map(|network| network.addr()).filter(|address| listen.is_unspecified() || *address == listen);
+    let reached = lan.map(|network| network.addr()).filter(listens);
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    Names::new(&host, reached.chain([listen]))
+    Names::new(&host, reached.chain(places.iter().copied()))
 }
 
 /// Reads, or makes, the certificate of this configuration.
@@ -134,5 +142,10 @@ mod tests {
         assert_eq!(of("0.0.0.0:1"), ["127.0.0.1", "192.168.7.1", "::1", "fd00::1"]);
         assert_eq!(of("192.168.7.1:1"), ["127.0.0.1", "192.168.7.1", "::1"]);
         assert_eq!(of("127.0.0.1:1"), ["127.0.0.1", "::1"]);
+        let mut config = Bootstrap::default();
+        config.dns.tls_listen_addrs = vec!["192.168.7.1:853".parse().expect("an address")];
+        let names = names(&config, &facts).addresses;
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["127.0.0.1", "192.168.7.1", "::1"], "the resolver's too");
     }
 }

@@ -1,6 +1,7 @@
 //! The handle of the resolver: starts it, changes it while it runs, and tells of it.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::serve::listen::{Listeners, Listening};
 use crate::serve::repeat::{Dataplane, Repeater};
 use crate::serve::udp::Worker;
 use crate::serve::udp::worker::Reins;
-use crate::serve::{Settings, Shared, State};
+use crate::serve::{Settings, Shared, State, Tls};
 
 /// What could not be bound is tried again after this.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -31,6 +32,8 @@ pub struct Resolver {
 #[derive(Clone, Debug)]
 pub struct Status {
     pub listening: Vec<Listening>,
+    /// Where it listens for TLS and HTTPS, or why not.
+    pub secure: Vec<(SocketAddr, Result<SocketAddr, String>)>,
     /// Threads that read sockets.
     pub workers: usize,
     pub cache: Figures,
@@ -101,9 +104,18 @@ impl Resolver {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Answers over TLS and HTTPS from now on, where the settings say.
+    pub fn secure(&self, tls: Arc<dyn Tls>) {
+        // The first one stays: it follows its certificate by itself.
+        let _ = self.shared.tls.set(tls);
+        self.bind();
+    }
+
     fn bind(&self) {
-        let wanted = self.shared.state.load().settings.listen.clone();
-        self.listeners().set(&self.shared, &wanted, &self.reins);
+        let wanted = self.shared.state.load().settings.clone();
+        let mut listeners = self.listeners();
+        listeners.set(&self.shared, &wanted.listen, &self.reins);
+        listeners.set_secure(&self.shared, &wanted.secure);
     }
 
     fn rebinding(&self) -> impl Future<Output = ()> + Send + 'static {
@@ -113,8 +125,9 @@ impl Resolver {
                 tokio::time::sleep(AGAIN).await;
                 let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
                 if listeners.lacking() {
-                    let wanted = shared.state.load().settings.listen.clone();
-                    listeners.set(&shared, &wanted, &reins);
+                    let wanted = shared.state.load().settings.clone();
+                    listeners.set(&shared, &wanted.listen, &reins);
+                    listeners.set_secure(&shared, &wanted.secure);
                 }
             }
         }
@@ -171,8 +184,13 @@ impl Resolver {
         self.shared.repeater.collect();
         let counts = &self.shared.counts;
         let of = |count: &std::sync::atomic::AtomicU64| count.load(std::sync::atomic::Ordering::Relaxed);
+        let (listening, secure) = {
+            let listeners = self.listeners();
+            (listeners.status(), listeners.secure())
+        };
         Status {
-            listening: self.listeners().status(),
+            listening,
+            secure,
             workers: self.reins.len(),
             cache: self.shared.cache.figures(),
             repeated: self.shared.repeater.told(),

@@ -15,6 +15,7 @@ pub mod listen;
 mod notified;
 pub mod repeat;
 pub mod resolve;
+pub mod secure;
 pub mod settings;
 pub mod stream;
 pub mod trace;
@@ -26,7 +27,7 @@ pub(crate) mod doubles;
 mod tests;
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 
@@ -38,6 +39,7 @@ pub use asking::{Asking, Transport};
 pub use clock::{Clock, Moment};
 pub use fetch::Flights;
 pub use repeat::Repeater;
+pub use secure::Tls;
 pub use settings::Settings;
 pub use trace::{Status, Trace};
 
@@ -61,6 +63,8 @@ pub struct Shared {
     pub limit: limit::Limit,
     pub crowd: stream::Crowd,
     pub repeater: Repeater,
+    /// Without it nobody is answered over TLS.
+    pub(crate) tls: OnceLock<Arc<dyn Tls>>,
     pub(crate) flights: Flights,
     pub(crate) ask: Box<dyn AskAny>,
     pub(crate) runtime: tokio::runtime::Handle,
@@ -90,6 +94,7 @@ impl Shared {
             limit: limit::Limit::default(),
             crowd: stream::Crowd::default(),
             repeater,
+            tls: OnceLock::new(),
             flights: Flights::default(),
             ask: Box::new(ask),
             runtime: tokio::runtime::Handle::current(),

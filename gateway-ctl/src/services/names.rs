@@ -12,6 +12,7 @@ mod ways;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,11 +36,13 @@ use gateway_model::settings::bootstrap::Dns;
 use gateway_model::settings::groups::{DhcpConfig, DnsRotation};
 use gateway_model::{Id, State};
 use jiff::tz::TimeZone;
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
 use crate::effects::bpf::Shortcut;
 use crate::engine::Engine;
 use crate::store::Store;
-use crate::tls::Factory;
+use crate::tls::{Factory, Server};
 
 use book::Pages;
 use clients::Table;
@@ -195,10 +198,16 @@ impl Names {
         Ok(names)
     }
 
+    /// Answers over TLS and HTTPS as well, where the configuration says. The server offers
+    /// [`gateway_dns::serve::secure::PROTOCOLS`].
+    pub fn secure(&self, server: Arc<Server>) {
+        self.resolver.secure(server);
+    }
+
     /// Answers nobody any more.
     pub fn silence(&self) {
-        self.resolver
-            .reconfigure(Settings { listen: Vec::new(), ..Settings::clone(&self.resolver.settings()) });
+        let settings = Settings::clone(&self.resolver.settings());
+        self.resolver.reconfigure(Settings { listen: Vec::new(), secure: Vec::new(), ..settings });
     }
 
     /// How each upstream is, by each way that is in use.
@@ -406,17 +415,26 @@ fn zones(
     Arc::new(Zones::new(&picture.state, &options))
 }
 
-fn settings(config: &Config) -> Settings {
-    let address = config.dns.listen_addr;
-    let mut listen = vec![Listen { address, interface: None }];
-    if address.ip() == IpAddr::from([0, 0, 0, 0]) {
-        // All addresses are those of both families.
-        listen.push(Listen {
-            address: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port()),
-            interface: None,
-        });
+/// All addresses are those of both families.
+fn places(address: SocketAddr) -> impl Iterator<Item = SocketAddr> {
+    let all = address.ip() == IpAddr::from([0, 0, 0, 0]);
+    let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());
+    [address].into_iter().chain(all.then_some(both))
+}
+
+impl gateway_dns::serve::Tls for Server {
+    fn accept(
+        &self,
+        stream: TcpStream,
+    ) -> Pin<Box<dyn Future<Output = io::Result<TlsStream<TcpStream>>> + Send + '_>> {
+        Box::pin(async move { Server::accept(self, stream).await.map_err(io::Error::other) })
     }
+}
+
+fn settings(config: &Config) -> Settings {
+    let listen = places(config.dns.listen_addr).map(|address| Listen { address, interface: None }).collect();
+    let secure = config.dns.tls_listen_addrs.iter().copied().flat_map(places).collect();
     let log =
         gateway_dns::log::Settings { directory: Some(config.directory.join("log")), ..Default::default() };
-    Settings { listen, log, ..Settings::default() }
+    Settings { listen, secure, log, ..Settings::default() }
 }

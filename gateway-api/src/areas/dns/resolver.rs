@@ -160,6 +160,10 @@ impl Status {
             let error = place.udp.as_ref().err().or(place.tcp.as_ref().err());
             Listen { address: place.listen.address.to_string(), error: error.cloned() }
         });
+        let secure = at_work.secure.iter().map(|(address, bound)| Listen {
+            address: format!("tls://{address}"),
+            error: bound.as_ref().err().cloned(),
+        });
         let upstreams = names.upstreams().into_iter().map(|upstream| Upstream {
             address: upstream.address,
             protocol: upstream.protocol,
@@ -174,7 +178,7 @@ impl Status {
         Status {
             running: true,
             backend: names.config().backend,
-            listen: listen.collect(),
+            listen: listen.chain(secure).collect(),
             mode: names.config().upstream_mode,
             upstreams: upstreams.collect(),
             problems: names.problems(),
@@ -367,6 +371,7 @@ impl Entry {
             proto: match row.transport {
                 Transport::Udp | Transport::Tcp => "plain",
                 Transport::Tls => "dot",
+                Transport::Https => "doh",
             },
             dnssec: row.secure,
             ede: row.ede.map(|number| Ede { code: number, text: code::ede::text(number) }),

@@ -291,7 +291,8 @@ impl<'a> View<'a> {
             transport: match self.0[23] {
                 0 => Transport::Udp,
                 1 => Transport::Tcp,
-                _ => Transport::Tls,
+                2 => Transport::Tls,
+                _ => Transport::Https,
             },
             secure: (secure != 0).then_some(secure == has::SECURE),
             ede: (bits & has::EDE != 0).then(|| u16::from_le_bytes(self.array(25))),

@@ -20,6 +20,7 @@ pub enum Transport {
     Udp = 0,
     Tcp = 1,
     Tls = 2,
+    Https = 3,
 }
 
 /// Block length of padded answers (RFC 8467, section 4.1).
@@ -34,8 +35,9 @@ impl Transport {
         let tenths = state.settings.streams.idle.as_millis() / 100;
         Envelope {
             limit: usize::from(u16::MAX),
-            keepalive: Some(u16::try_from(tenths).unwrap_or(u16::MAX)),
-            padding: (self == Transport::Tls).then_some(BLOCK),
+            // HTTP has means of its own to say so.
+            keepalive: (self != Transport::Https).then(|| u16::try_from(tenths).unwrap_or(u16::MAX)),
+            padding: matches!(self, Transport::Tls | Transport::Https).then_some(BLOCK),
             ..plain
         }
     }

@@ -31,20 +31,26 @@ pub struct Listening {
 
 struct Bound {
     udp: Result<(SocketAddr, Vec<Arc<UdpSocket>>), String>,
-    tcp: Result<(SocketAddr, AbortHandle), String>,
+    tcp: Result<Accepting, String>,
 }
 
-impl Drop for Bound {
+/// A task that accepts connections, for as long as this is kept.
+struct Accepting {
+    address: SocketAddr,
+    task: AbortHandle,
+}
+
+impl Drop for Accepting {
     fn drop(&mut self) {
-        if let Ok((_, task)) = &self.tcp {
-            task.abort();
-        }
+        self.task.abort();
     }
 }
 
 #[derive(Default)]
 pub struct Listeners {
     bound: BTreeMap<Listen, Bound>,
+    /// For TLS and HTTPS.
+    secure: BTreeMap<SocketAddr, Result<Accepting, String>>,
 }
 
 impl Listeners {
@@ -61,22 +67,47 @@ impl Listeners {
         }
     }
 
+    /// The same for TLS.
+    pub fn set_secure(&mut self, shared: &Arc<Shared>, wanted: &[SocketAddr]) {
+        self.secure.retain(|address, _| wanted.contains(address));
+        for address in wanted {
+            if !matches!(self.secure.get(address), Some(Ok(_))) {
+                let listen = Listen { address: *address, interface: None };
+                let bound = match shared.tls.get() {
+                    Some(_) => streams(shared, &listen, true).map_err(|error| error.to_string()),
+                    None => Err("there is no certificate".to_owned()),
+                };
+                self.secure.insert(*address, bound);
+            }
+        }
+    }
+
     /// Whether something could not be bound.
     pub fn lacking(&self) -> bool {
-        self.bound.values().any(|bound| bound.udp.is_err() || bound.tcp.is_err())
+        let plain = self.bound.values().any(|bound| bound.udp.is_err() || bound.tcp.is_err());
+        plain || self.secure.values().any(Result::is_err)
+    }
+
+    /// Where it listens for TLS, or why not.
+    pub fn secure(&self) -> Vec<(SocketAddr, Result<SocketAddr, String>)> {
+        let status = |bound: &Result<Accepting, String>| {
+            bound.as_ref().map(|bound| bound.address).map_err(Clone::clone)
+        };
+        self.secure.iter().map(|(address, bound)| (*address, status(bound))).collect()
     }
 
     pub fn status(&self) -> Vec<Listening> {
         let status = |(listen, bound): (&Listen, &Bound)| Listening {
             listen: listen.clone(),
             udp: bound.udp.as_ref().map(|(address, _)| *address).map_err(Clone::clone),
-            tcp: bound.tcp.as_ref().map(|(address, _)| *address).map_err(Clone::clone),
+            tcp: bound.tcp.as_ref().map(|bound| bound.address).map_err(Clone::clone),
         };
         self.bound.iter().map(status).collect()
     }
 
     pub fn close(&mut self, workers: &[Arc<Reins>]) {
         self.bound.clear();
+        self.secure.clear();
         for reins in workers {
             reins.set(Vec::new());
         }
@@ -92,7 +123,7 @@ fn bind(shared: &Arc<Shared>, listen: &Listen, workers: usize, bound: Option<Bou
         // With port 0 both have the one that the first was given.
         let port = bound.udp.as_ref().map_or(listen.address.port(), |(address, _)| address.port());
         let listen = Listen { address: SocketAddr::new(listen.address.ip(), port), ..listen.clone() };
-        bound.tcp = streams(shared, &listen).map_err(|error| error.to_string());
+        bound.tcp = streams(shared, &listen, false).map_err(|error| error.to_string());
     }
     bound
 }
@@ -147,7 +178,7 @@ fn set(socket: &Socket, v6: bool, options: (libc::c_int, libc::c_int), value: li
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn streams(shared: &Arc<Shared>, listen: &Listen) -> io::Result<(SocketAddr, AbortHandle)> {
+fn streams(shared: &Arc<Shared>, listen: &Listen, secure: bool) -> io::Result<Accepting> {
     let socket = socket(listen, Type::STREAM, Protocol::TCP)?;
     socket.set_reuse_address(true)?;
     socket.bind(&listen.address.into())?;
@@ -155,5 +186,6 @@ fn streams(shared: &Arc<Shared>, listen: &Listen) -> io::Result<(SocketAddr, Abo
     let _runtime = shared.runtime.enter();
     let listener = tokio::net::TcpListener::from_std(socket.into())?;
     let address = listener.local_addr()?;
-    Ok((address, shared.runtime.spawn(stream::listen(shared.clone(), listener)).abort_handle()))
+    let task = shared.runtime.spawn(stream::listen(shared.clone(), listener, secure)).abort_handle();
+    Ok(Accepting { address, task })
 }

@@ -8,6 +8,8 @@ use crate::cache::Limits;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub listen: Vec<Listen>,
+    /// Where it listens for TLS and HTTPS.
+    pub secure: Vec<SocketAddr>,
     /// Threads that read the sockets; 0 is one per processor, at most four.
     pub workers: usize,
     pub blocking: Blocking,
@@ -25,6 +27,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             listen: Vec::new(),
+            secure: Vec::new(),
             workers: 0,
             blocking: Blocking::default(),
             cache: Limits::default(),

@@ -63,8 +63,8 @@ impl Drop for Guest {
     }
 }
 
-/// Accepts connections for ever.
-pub async fn listen(shared: Arc<Shared>, listener: TcpListener) {
+/// Accepts connections for ever: plain ones, or those for TLS and what is spoken above it.
+pub async fn listen(shared: Arc<Shared>, listener: TcpListener, secure: bool) {
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -82,7 +82,10 @@ pub async fn listen(shared: Arc<Shared>, listener: TcpListener) {
         let shared = shared.clone();
         tokio::spawn(async move {
             // How a connection ends concerns nobody else.
-            let _ = serve(shared, stream, from, Transport::Tcp, limits).await;
+            let _ = match secure {
+                true => super::secure::serve(shared, stream, from, limits).await,
+                false => serve(shared, stream, from, Transport::Tcp, limits).await,
+            };
             drop(guest);
         });
     }
@@ -105,9 +108,14 @@ where
     let write = async move {
         while let Some(answer) = ready.recv().await {
             // One who does not read does not keep the connection.
-            timeout(limits.idle, writer.write_all(&answer)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+            let written = async {
+                writer.write_all(&answer).await?;
+                // TLS may keep something back.
+                writer.flush().await
+            };
+            timeout(limits.idle, written).await.map_err(|_| io::ErrorKind::TimedOut)??;
         }
-        writer.shutdown().await
+        timeout(limits.idle, writer.shutdown()).await.map_err(|_| io::ErrorKind::TimedOut)?
     };
     let read = async move {
         let mut buffer = BytesMut::with_capacity(1024);

@@ -2,6 +2,7 @@
 
 mod answers;
 mod paths;
+mod secure;
 mod sockets;
 mod waiting;
 

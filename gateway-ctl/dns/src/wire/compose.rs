@@ -68,7 +68,13 @@ impl<'a> Envelope<'a> {
         out[8..10].copy_from_slice(&authorities.to_be_bytes());
         out[10..12].copy_from_slice(&(additionals + u16::from(opt.is_some())).to_be_bytes());
         if let Some(opt) = opt {
+            let end = out.len();
             opt.write(out);
+            if out.len() > self.limit && opt.padding.is_some() {
+                // What fits without padding is not cut for its sake.
+                out.truncate(end);
+                Written { padding: None, ..opt }.write(out);
+            }
         }
         if out.len() > self.limit {
             self.truncated(out, request);

@@ -222,6 +222,8 @@ fn yes() -> bool {
 #[serde(default)]
 pub struct Dns {
     pub listen_addr: SocketAddr,
+    /// Where clients are answered over TLS and HTTPS.
+    pub tls_listen_addrs: Vec<SocketAddr>,
     pub upstream_servers: Vec<IpAddr>,
     /// Resolve the endpoints of tunnels.
     pub bootstrap_servers: Vec<IpAddr>,
@@ -322,6 +324,7 @@ impl Default for Dns {
     fn default() -> Dns {
         Dns {
             listen_addr: SocketAddr::from(([0, 0, 0, 0], 53)),
+            tls_listen_addrs: Vec::new(),
             upstream_servers: Vec::new(),
             bootstrap_servers: Vec::new(),
             upstream_mode: UpstreamMode::Plain,

@@ -51,6 +51,7 @@ pub const KEYS: &[(&str, Apply)] = &[
     ("network.wan_failover_mode", Apply::Restart),
     ("network.wan_balance", Apply::Restart),
     ("dns.listen_addr", Apply::Restart),
+    ("dns.tls_listen_addrs", Apply::Restart),
     ("dns.bootstrap_servers", Apply::Restart),
     ("dns.upstream_servers", Apply::Restart),
     ("dns.upstream_mode", Apply::Restart),
