@@ -17,6 +17,7 @@ pub mod message;
 mod path;
 mod pipe;
 mod plan;
+mod pulse;
 mod quic;
 mod race;
 mod set;

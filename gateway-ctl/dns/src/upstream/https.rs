@@ -1,6 +1,6 @@
 //! Questions over HTTPS (RFC 8484): HTTP/2, one connection, POST, so that no question stands in an address.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,23 +10,35 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, sleep_until};
 
 use super::error::Error;
 use super::message::{Head, Verdict, judge};
 use super::plan::{Place, Server};
+use super::pulse::Pulse;
 
 const MEDIA_TYPE: &str = "application/dns-message";
 const LONGEST: usize = 65_535;
 /// A connection that is in use is asked for a sign of life so often, and may take so long to give it.
 const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(3);
+/// Closed after so long without a question: no answer takes that long.
+const IDLE: Duration = Duration::from_secs(30);
 const PLAIN_PORT: u16 = 443;
 
 #[derive(Clone, Debug)]
 pub struct Requests {
     sender: SendRequest<Full<Bytes>>,
+    to: Uri,
     /// One for each connection.
-    to: Arc<Uri>,
+    life: Arc<Life>,
+}
+
+#[derive(Debug)]
+struct Life {
+    pulse: Pulse,
+    /// When it was last asked something.
+    last: Mutex<Instant>,
 }
 
 impl Requests {
@@ -35,7 +47,7 @@ impl Requests {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let to = Arc::new(address(server)?);
+        let to = address(server)?;
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
@@ -45,28 +57,37 @@ impl Requests {
             .keep_alive_while_idle(false)
             .max_header_list_size(16 << 10);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(told)?;
+        let life = Arc::new(Life { pulse: Pulse::default(), last: Mutex::new(Instant::now()) });
+        let of = Arc::downgrade(&life);
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "connection to an upstream ended");
+            tokio::select! {
+                ended = connection => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "connection to an upstream ended");
+                    }
+                }
+                () = unused(of) => {}
             }
         });
-        Ok(Requests { sender, to })
+        Ok(Requests { sender, to, life })
     }
 
     pub fn is_open(&self) -> bool {
-        !self.sender.is_closed()
+        !self.life.pulse.has_stopped() && !self.sender.is_closed()
     }
 
     pub fn is(&self, other: &Requests) -> bool {
-        Arc::ptr_eq(&self.to, &other.to)
+        Arc::ptr_eq(&self.life, &other.life)
     }
 
     pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
         // RFC 8484, section 4.1: the same question is the same request.
         message[..2].fill(0);
+        *self.life.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let _waiting = self.life.pulse.wait();
         let request = Request::builder()
             .method(Method::POST)
-            .uri(self.to.as_ref().clone())
+            .uri(self.to.clone())
             .header(CONTENT_TYPE, MEDIA_TYPE)
             .header(ACCEPT, MEDIA_TYPE)
             .body(Full::new(Bytes::copy_from_slice(&message)))
@@ -85,9 +106,27 @@ impl Requests {
         let body = Limited::new(response.into_body(), LONGEST).collect().await;
         let body = body.map_err(|error| Error::Http(error.to_string().into()))?.to_bytes();
         match judge(&body, &message) {
-            Verdict::Fits(head) => Ok((body.to_vec(), head)),
+            Verdict::Fits(head) => {
+                self.life.pulse.answered();
+                Ok((body.to_vec(), head))
+            }
             Verdict::Stranger | Verdict::OtherCase | Verdict::Broken => Err(Error::Broken),
         }
+    }
+}
+
+/// Waits until the connection was not used for long.
+async fn unused(life: Weak<Life>) {
+    loop {
+        let Some(last) = life.upgrade().map(|life| *life.last.lock().unwrap_or_else(PoisonError::into_inner))
+        else {
+            // Whoever still waits for an answer holds it.
+            return;
+        };
+        if last.elapsed() >= IDLE {
+            return;
+        }
+        sleep_until(last + IDLE).await;
     }
 }
 

@@ -4,7 +4,6 @@ mod datagrams;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -16,19 +15,17 @@ use quinn::{
 use rustls::ClientConfig;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use tokio::time::Instant;
 
 use self::datagrams::Datagrams;
 use super::error::Error;
 use super::message::{Head, Verdict, has_keepalive, judge};
 use super::path::Passage;
+use super::pulse::Pulse;
 
 /// As it is agreed on in TLS.
 pub const PROTOCOL: &[u8] = b"doq";
 /// Closed, without a word, after so long in which nothing came or went.
 const IDLE: Duration = Duration::from_secs(30);
-/// A connection that brought no answer for so long before a question is given up on is broken.
-const STUCK: Duration = Duration::from_millis(1500);
 /// Bytes of answers that the server may send ahead: of one, of all.
 const ANSWER: u32 = 1 << 17;
 const ANSWERS: u32 = 1 << 22;
@@ -47,7 +44,7 @@ pub struct Streams(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     connection: quinn::Connection,
-    answers: AtomicU64,
+    pulse: Pulse,
 }
 
 impl Drop for Inner {
@@ -84,11 +81,11 @@ impl Streams {
         if let Some(control) = control {
             tokio::spawn(hold(control, connection.clone()));
         }
-        Ok(Streams(Arc::new(Inner { connection, answers: AtomicU64::new(0) })))
+        Ok(Streams(Arc::new(Inner { connection, pulse: Pulse::default() })))
     }
 
     pub fn is_open(&self) -> bool {
-        self.0.connection.close_reason().is_none()
+        !self.0.pulse.has_stopped() && self.0.connection.close_reason().is_none()
     }
 
     pub fn is(&self, other: &Streams) -> bool {
@@ -96,21 +93,16 @@ impl Streams {
     }
 
     pub fn has_answered(&self) -> bool {
-        self.0.answers.load(Ordering::Relaxed) > 0
+        self.0.pulse.has_answered()
     }
 
     pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
         // RFC 9250, section 4.2.1.
         message[..2].fill(0);
-        let patience = Patience {
-            inner: &self.0,
-            answers: self.0.answers.load(Ordering::Relaxed),
-            since: Instant::now(),
-        };
+        let _waiting = self.0.pulse.wait();
         let (send, recv) = self.0.connection.open_bi().await.map_err(lost)?;
         let mut stream = Stream { send, recv, whole: false };
         let answer = stream.exchange(&message).await;
-        drop(patience);
         let verdict = match answer {
             Ok(answer) => match judge(&answer, &message) {
                 Verdict::Fits(head) if !has_keepalive(&answer) => Ok((answer, head)),
@@ -119,7 +111,7 @@ impl Streams {
             Err(error) => Err(error),
         };
         match &verdict {
-            Ok(_) => drop(self.0.answers.fetch_add(1, Ordering::Relaxed)),
+            Ok(_) => self.0.pulse.answered(),
             // Who breaks the protocol once is not to be believed the next time (section 4.3.3).
             Err(Error::Broken) => self.0.connection.close(PROTOCOL_ERROR, b""),
             Err(_) => {}
@@ -176,22 +168,6 @@ impl Drop for Stream {
         let _ = self.recv.stop(code);
         if !self.whole {
             let _ = self.send.reset(code);
-        }
-    }
-}
-
-/// Sees that a question is given up on.
-struct Patience<'a> {
-    inner: &'a Inner,
-    answers: u64,
-    since: Instant,
-}
-
-impl Drop for Patience<'_> {
-    fn drop(&mut self) {
-        let quiet = self.inner.answers.load(Ordering::Relaxed) == self.answers;
-        if quiet && self.since.elapsed() >= STUCK {
-            self.inner.connection.close(NO_ERROR, b"");
         }
     }
 }

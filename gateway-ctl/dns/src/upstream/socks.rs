@@ -219,6 +219,15 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_datagram_is_unwrapped_or_passed_over(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..64)) {
+            if let Some(inside) = payload(&bytes) {
+                proptest::prop_assert!(bytes.ends_with(inside) && bytes.len() >= inside.len() + 7);
+            }
+        }
+    }
+
     #[tokio::test]
     async fn refusals_are_told_and_a_login_is_never_left_out() {
         let refused: (&[u8], &[u8]) = (&[5, 1, 0, 1, 192, 0, 2, 1, 0, 53], &[5, 5, 0, 1]);

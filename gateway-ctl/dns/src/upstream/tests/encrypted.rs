@@ -32,6 +32,9 @@ struct Secure {
     task: JoinHandle<()>,
 }
 
+/// In place of a status: no response at all.
+const NEVER: u16 = 0;
+
 type Reply = fn(&Came) -> (u16, &'static str, Vec<u8>);
 
 enum Speaks {
@@ -145,6 +148,9 @@ async fn requests(
                 one
             };
             let (status, kind, body) = reply(&one);
+            if status == NEVER {
+                std::future::pending::<()>().await;
+            }
             let response = Response::builder().status(status).header(CONTENT_TYPE, kind);
             Ok::<_, Infallible>(response.body(Full::new(Bytes::from(body))).unwrap())
         }
@@ -268,4 +274,22 @@ async fn a_connection_over_https_that_the_server_ended_is_made_again() {
         let closing = server.closed.clone();
         until("the connection is closed", || *closing.lock().unwrap() == sessions).await;
     }
+}
+
+#[tokio::test]
+async fn a_connection_over_https_that_brings_nothing_is_given_up() {
+    let server = Secure::new(
+        "dns.test",
+        Speaks::Doh(|came| match came.number {
+            0..3 => (NEVER, "", Vec::new()),
+            _ => found(came),
+        }),
+    )
+    .await;
+    let config = server.client();
+    let plan = sequential(vec![upstream(DnsProtocol::Https, server.at)]);
+    let bench = Bench::make(plan, move || Ok(config.clone()), Arc::default(), 1);
+    let _ = bench.ask("www.example.com").await;
+    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.2");
+    assert!(server.resumed().len() > 1, "the first one stands, and brings nothing");
 }
