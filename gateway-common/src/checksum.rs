@@ -4,7 +4,7 @@
 pub fn sum(bytes: &[u8]) -> u32 {
     let pairs = bytes.chunks(2);
     let words = pairs.map(|pair| u32::from(u16::from_ne_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])));
-    u32::from(words.fold(0, |sum: u32, word| u32::from(fold(sum + word))))
+    words.fold(0, |sum: u32, word| u32::from(fold(sum + word)))
 }
 
 /// Into 16 bits, with the carries.

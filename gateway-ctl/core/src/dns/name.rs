@@ -74,7 +74,7 @@ impl<'a> NameRef<'a> {
     /// section 6.1).
     pub fn canonical_cmp(self, other: NameRef<'_>) -> Ordering {
         let (own, others) = (Starts::of(self), Starts::of(other));
-        let mut pairs = own.from_last(self.0).zip(others.from_last(other.0));
+        let mut pairs = own.backwards(self.0).zip(others.backwards(other.0));
         let differing = pairs.find_map(|(own, other)| Some(own.cmp(other)).filter(|order| order.is_ne()));
         differing.unwrap_or_else(|| own.count.cmp(&others.count))
     }
@@ -106,7 +106,7 @@ impl Starts {
         starts
     }
 
-    fn from_last<'a>(&'a self, wire: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    fn backwards<'a>(&'a self, wire: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         self.at[..self.count].iter().rev().map(move |at| {
             let at = usize::from(*at);
             &wire[at + 1..at + 1 + usize::from(wire[at])]

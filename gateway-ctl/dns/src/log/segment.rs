@@ -81,9 +81,9 @@ impl Block {
 
     /// From a head, or as much of a file as there is where one may be, which begins at `start`.
     fn read(head: &[u8], start: u64) -> Option<Block> {
-        let (length, summary) = match head.first_chunk()? {
-            &MAGIC => (HEAD, Summary::read(head.get(PLAIN_HEAD..HEAD)?.first_chunk()?)),
-            &PLAIN => (PLAIN_HEAD, Summary::ANYTHING),
+        let (length, summary) = match *head.first_chunk()? {
+            MAGIC => (HEAD, Summary::read(head.get(PLAIN_HEAD..HEAD)?.first_chunk()?)),
+            PLAIN => (PLAIN_HEAD, Summary::ANYTHING),
             _ => return None,
         };
         let head = head.get(..length)?;
