@@ -20,11 +20,16 @@ const SERVFAIL: u8 = 2;
 
 /// A daemon whose resolver asks one upstream.
 fn resolving() -> (Scene, Upstream) {
+    resolving_at(&[])
+}
+
+/// The same, with clients answered over TLS and HTTPS at these addresses.
+fn resolving_at(secure: &[&str]) -> (Scene, Upstream) {
     let mut scene = Scene::prepare().expect("scene");
     let upstream = Upstream::start(&scene.network.internet).expect("upstream");
     scene
         .daemon
-        .configure(&json!({"dns": {"upstream_servers": [name_server::ADDRESS]}}))
+        .configure(&json!({"dns": {"upstream_servers": [name_server::ADDRESS], "tls_listen_addrs": secure}}))
         .expect("configured");
     scene.daemon.start().expect("daemon");
     (scene, upstream)
@@ -330,4 +335,61 @@ fn what_is_asked_again_is_answered_where_it_comes_in() {
     }
     scene.daemon.kill9().expect("killed");
     assert!(client.ask("ftp.example", A).is_err(), "an answer of nobody");
+}
+
+#[test]
+fn clients_are_answered_over_tls_and_https_while_those_of_others_are_rejected() {
+    let (scene, _upstream) = resolving_at(&["0.0.0.0:853", "0.0.0.0:443"]);
+    let network = &scene.network;
+    scene.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
+    scene.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("stored");
+    scene.api().act("/enforce/reconcile").expect("reconciled");
+    let dig = |resolver: &str, name: &str, how: &[&str]| -> anyhow::Result<String> {
+        let arguments = [&["+short", "+timeout=10", resolver, name, "A"], how].concat();
+        Ok(network.laptop.namespace.run("dig", &arguments)?.trim().to_owned())
+    };
+    let ways: [&[&str]; 5] =
+        [&["+tls"], &["+https", "-p", "853"], &["+https"], &["+https-get"], &["+tls", "-p", "443"]];
+    for resolver in [format!("@{LAN_V4}"), format!("@{LAN_V6}")] {
+        for how in ways {
+            let answer = dig(&resolver, "www.example", how);
+            assert_eq!(answer.expect("dig"), server(false).to_string(), "{resolver} {how:?}");
+            wait_ok(SOON, "the name to be blocked", || {
+                let answer = dig(&resolver, "ads.example", how)?;
+                anyhow::ensure!(answer == "0.0.0.0", "{answer}");
+                Ok(())
+            })
+            .expect("blocked");
+        }
+    }
+    let log = scene.api().get("/dns/log?domain=www.example").expect("the log");
+    let of = |proto: &str| {
+        let entries = log.as_array().expect("entries").iter();
+        entries.filter(|entry| entry["proto"] == proto).count()
+    };
+    assert_eq!((of("dot"), of("doh")), (4, 6), "{log}");
+    let listen = scene.api().get("/dns/status").expect("the status")["listen"].clone();
+    let listen = listen.as_array().expect("places").iter();
+    assert_eq!(
+        listen
+            .filter(|place| place["address"].as_str().is_some_and(|at| at.starts_with("tls://"))
+                && place["error"].is_null())
+            .count(),
+        4
+    );
+    // RFC 8484, section 4.1.1: www.example.com, which the server there does not know.
+    let url = format!("https://{LAN_V4}/dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB");
+    let shown = "%{http_version} %{http_code} %{content_type}";
+    let fetched = network.laptop.namespace.run("curl", &["-skm", "20", "-o", "/dev/null", "-w", shown, &url]);
+    assert_eq!(fetched.expect("curl"), "2 200 application/dns-message");
+    for ipv6 in FAMILIES {
+        for port in [853, 443] {
+            let to = SocketAddr::new(wan(ipv6), port);
+            let outside = || std::net::TcpStream::connect_timeout(&to, BLOCKED);
+            assert!(network.internet.within(outside).is_err(), "a resolver for everybody at {to}");
+        }
+        let to = SocketAddr::new(server(ipv6), 853);
+        let connect = || std::net::TcpStream::connect_timeout(&to, SOON);
+        network.laptop.namespace.within(connect).expect_err("rejected");
+    }
 }
