@@ -35,6 +35,6 @@ const _: () = {
     same(size_of::<CounterPage>(), 1024);
     same(size_of::<EventRecord>(), 72);
     same(size_of::<AnswerKey>(), 128);
-    same(size_of::<AnswerValue>(), 600);
+    same(size_of::<AnswerValue>(), 608);
     same(size_of::<AnswerGiven>(), 16);
 };

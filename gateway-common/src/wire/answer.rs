@@ -8,8 +8,8 @@ use super::Address;
 
 /// Longest question, from the flags on.
 pub const QUESTION: usize = 88;
-/// Longest answer, from the flags on.
-pub const ANSWER: usize = 504;
+/// Longest answer, from the flags on; a power of two, so that a mask bounds its length for the verifier.
+pub const ANSWER: usize = 512;
 /// So many TTLs of an answer can count down.
 pub const TTLS: usize = 8;
 /// The id of a message, which stands before what is kept.
@@ -45,7 +45,8 @@ pub struct AnswerValue {
     pub since: u64,
     /// What the checksum of the message changes by from the question to the answer as it stands here.
     pub change: u32,
-    pub length: u16,
+    /// Index of the answer's last byte.
+    pub last: u16,
     /// How many TTLs count down.
     pub ttls: u16,
     pub ttl: [u32; TTLS],

@@ -66,7 +66,7 @@ pub fn value(key: &AnswerKey, message: &[u8], span: Span) -> Option<AnswerValue>
         until: span.until,
         since: span.since.unwrap_or(0),
         change,
-        length: u16::try_from(told.len()).ok()?,
+        last: u16::try_from(told.len().checked_sub(1)?).ok()?,
         ttls: u16::try_from(ttls).ok()?,
         ttl,
         at,

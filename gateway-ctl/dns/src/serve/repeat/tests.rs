@@ -56,7 +56,7 @@ impl Play {
         }
         played.given.push(AnswerGiven { id: value.id, time: now });
         let mut answer = message[..2].to_vec();
-        answer.extend_from_slice(&value.answer[..usize::from(value.length)]);
+        answer.extend_from_slice(&value.answer[..=usize::from(value.last)]);
         let passed = (now.saturating_sub(value.since) / 1_000_000_000) as u32;
         for index in 0..usize::from(value.ttls) {
             let at = usize::from(value.at[index]) + 2;
@@ -248,8 +248,8 @@ fn what_does_not_fit_is_not_kept() {
     let kept = key(client, server, 1, &short).expect("short enough");
     assert!(key(client, server, 1, &[0; 91]).is_none());
     let span = Span { since: None, now: 0, until: 1 };
-    assert!(value(&kept, &[0; 506], span).is_some());
-    assert!(value(&kept, &[0; 507], span).is_none());
+    assert!(value(&kept, &[0; 514], span).is_some());
+    assert!(value(&kept, &[0; 515], span).is_none());
     // Nine TTLs.
     let mut many = short[..short.len() - 11].to_vec();
     (many[2], many[7], many[11]) = (0x81, 9, 0);
