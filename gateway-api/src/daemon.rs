@@ -18,7 +18,9 @@ use gateway_ctl::effects::time_sync::is_synchronised;
 use gateway_ctl::engine::{self, Engine};
 use gateway_ctl::services::backup;
 use gateway_ctl::services::deadman::Switch;
+use gateway_ctl::services::extfilter;
 use gateway_ctl::services::names::{self, Names};
+use gateway_ctl::services::notices::Notices;
 use gateway_ctl::store::{self, AuditTicket, CommitError, Store};
 use gateway_model::settings::bootstrap::Bootstrap;
 use gateway_model::{EditError, Tunnel};
@@ -106,6 +108,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     if let Gateway::Open(open) = &gateway {
         following.spawn(tls::follow_store(tls.clone(), open.store.clone()));
         following.spawn(open.backup.clone().follow());
+        following.spawn(open.extfilter.clone().follow());
         following.spawn(live::follow(Arc::new(file.clone()), open.store.clone(), open.enforcement.clone()));
     }
     let certificates = match config.tls.enabled || !config.dns.tls_listen_addrs.is_empty() {
@@ -161,6 +164,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     following.shutdown().await;
     if let Gateway::Open(open) = &ended.gateway {
         open.enforcement.end_processes().await;
+        open.extfilter.release().await;
     }
     if let Err(error) = fs::remove_file(&socket) {
         tracing::debug!(%error, "the socket was gone already");
@@ -198,17 +202,23 @@ async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), 
     let deadman = Switch::new(store.clone(), is_synchronised).map_err(Error::Store)?;
     let enforcement = Arc::new(enforcement);
     // After the first plan: what it tells is steered from the beginning.
-    let asked = names::Config { dns: config.dns.clone(), directory: config.state_dir.join("dns") };
+    let (given, notices) = (Arc::new(file.clone()), Notices::new(store.clock().clone()));
+    let asked = names::Config {
+        dns: config.dns.clone(),
+        file: given.clone(),
+        directory: config.state_dir.join("dns"),
+        notices: notices.clone(),
+    };
     let resolver = Names::start(asked, store.clone(), enforcement.clone(), tls.factory.clone()).await;
     let names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
     let ending = Arc::new(Notify::new());
     let backup = backup::Service::new(store.clone(), tls.factory.clone());
+    let extfilter = extfilter::Service::new(store.clone(), given, &tls.factory);
     let tls = tls.clone();
     let bridge_tests = Arc::<gateway_ctl::services::bridges::Tests>::default();
-    Ok((
-        Gateway::Open(Open { store, enforcement, names, tls, deadman, backup, bridge_tests, ending }),
-        config,
-    ))
+    let open =
+        Open { store, enforcement, names, tls, deadman, backup, bridge_tests, extfilter, notices, ending };
+    Ok((Gateway::Open(open), config))
 }
 
 /// Opens the store, or makes it with the tunnels of the configuration.

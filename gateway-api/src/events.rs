@@ -1,4 +1,5 @@
-//! Server-sent events for user interfaces: that something changed, not what. Whoever hears it reads anew.
+//! Server-sent events for user interfaces: that something changed, not what. Whoever hears it reads anew. Only of what is
+//! worth an alert everything is told.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -8,8 +9,10 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use gateway_ctl::reconcile::Status;
+use gateway_ctl::services::notices::{Notice, Notices};
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
 
 use crate::gateway::Open;
 
@@ -21,12 +24,18 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 struct Source {
     revisions: watch::Receiver<u64>,
     runs: watch::Receiver<Arc<Status>>,
+    notices: Notices,
+    told: broadcast::Receiver<Notice>,
     first: bool,
 }
 
-/// An endless body: where things stand, then each commit (`revision`) and each run of the reconciler (`status`).
+/// An endless body: where things stand, then each commit (`revision`), each run of the reconciler (`status`), and what
+/// begins and ends that is worth an alert (`alert`).
 pub fn body(open: &Open) -> Body {
-    let source = Source { revisions: open.store.watch(), runs: open.enforcement.status(), first: true };
+    let notices = open.notices.clone();
+    let told = notices.subscribe().1;
+    let runs = open.enforcement.status();
+    let source = Source { revisions: open.store.watch(), runs, notices, told, first: true };
     Body::from_stream(stream::unfold(source, |mut source| async move {
         let text = source.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(text)), source))
@@ -39,7 +48,7 @@ impl Source {
         if std::mem::take(&mut self.first) {
             let revision = *self.revisions.borrow_and_update();
             let status = self.runs.borrow_and_update().clone();
-            return Some(format!("{}{}", revision_event(revision), status_event(&status)));
+            return Some(format!("{}{}{}", revision_event(revision), status_event(&status), self.going_on()));
         }
         tokio::select! {
             changed = self.revisions.changed() => {
@@ -52,9 +61,28 @@ impl Source {
                 let status = self.runs.borrow_and_update().clone();
                 Some(status_event(&status))
             }
+            told = self.told.recv() => match told {
+                Ok(notice) => Some(alert_event(&notice)),
+                // Too far behind: where things stand is told anew.
+                Err(RecvError::Lagged(_)) => Some(self.going_on()),
+                Err(RecvError::Closed) => None,
+            },
             () = tokio::time::sleep(KEEPALIVE) => Some(": still here\n\n".to_owned()),
         }
     }
+}
+
+impl Source {
+    /// All that goes on now; what is told from here on comes after it.
+    fn going_on(&mut self) -> String {
+        let (active, told) = self.notices.subscribe();
+        self.told = told;
+        active.iter().map(alert_event).collect()
+    }
+}
+
+fn alert_event(notice: &Notice) -> String {
+    format!("event: alert\ndata: {}\n\n", json!(notice))
 }
 
 fn revision_event(revision: u64) -> String {

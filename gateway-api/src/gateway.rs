@@ -26,7 +26,9 @@ use gateway_ctl::reconcile::{Reason, Status, Stopped};
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::Switch;
+use gateway_ctl::services::extfilter;
 use gateway_ctl::services::names::Names;
+use gateway_ctl::services::notices::Notices;
 use gateway_ctl::services::proxies::Seen as ProxiesSeen;
 use gateway_ctl::services::tunnels::Seen;
 use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
@@ -63,6 +65,9 @@ pub struct Open {
     pub deadman: Switch,
     pub backup: Arc<backup::Service>,
     pub bridge_tests: Arc<bridges::Tests>,
+    pub extfilter: Arc<extfilter::Service>,
+    /// What goes on that is worth an alert.
+    pub notices: Notices,
     /// Told when the daemon is to end by itself.
     pub ending: Arc<Notify>,
 }
@@ -332,6 +337,8 @@ impl Gateway {
         tls.adopt(&store);
         let deadman = Switch::new(store.clone(), || true)?;
         let backup = backup::Service::new(store.clone(), tls.factory.clone());
+        let notices = Notices::new(store.clock().clone());
+        let extfilter = extfilter::Service::new(store.clone(), Arc::default(), &tls.factory);
         let (bridge_tests, ending) = (Arc::<bridges::Tests>::default(), Arc::new(Notify::new()));
         Ok(Gateway::Open(Open {
             store,
@@ -341,6 +348,8 @@ impl Gateway {
             deadman,
             backup,
             bridge_tests,
+            extfilter,
+            notices,
             ending,
         }))
     }

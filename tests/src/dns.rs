@@ -46,7 +46,16 @@ impl Upstream {
     /// The same, and its answers may be kept for so many seconds.
     pub fn start_with_ttl(internet: &Namespace, ttl: u32) -> Result<Self> {
         internet.ip(&format!("address add {ADDRESS}/32 dev lo"))?;
-        let socket = internet.within(|| UdpSocket::bind((ADDRESS, DNS))).context("upstream")?;
+        Self::serving(internet, ADDRESS.into(), ttl)
+    }
+
+    /// At an address that the namespace has.
+    pub fn start_at(namespace: &Namespace, address: IpAddr) -> Result<Self> {
+        Self::serving(namespace, address, TTL)
+    }
+
+    fn serving(namespace: &Namespace, address: IpAddr, ttl: u32) -> Result<Self> {
+        let socket = namespace.within(|| UdpSocket::bind((address, DNS))).context("upstream")?;
         socket.set_read_timeout(Some(ATTENTION)).context("upstream")?;
         let shared = Arc::new(Shared { ttl, ..Shared::default() });
         let server = shared.clone();

@@ -16,6 +16,7 @@ pub mod http;
 pub mod name_server;
 pub mod netns;
 pub mod openvpn;
+pub mod pihole;
 pub mod process;
 pub mod scene;
 pub mod services;

@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 
 use crate::access::Access;
 use crate::gateway::Open;
-use crate::table::Method::{Get, Post};
 use crate::table::{Collection, Ops, Table};
 
+mod extfilter;
 mod lists;
 mod resolver;
 
@@ -24,7 +24,7 @@ pub fn rows(t: &mut Table) {
         item: "/dns/filter-rules/{id}",
         actions: ["create_dns_filter_rule", "replace_dns_filter_rule", "delete_dns_filter_rule"],
         ops: Ops::ALL,
-        live: None,
+        live: Some(hits),
     });
     t.collection::<DnsZone>(Collection {
         path: "/dns/zones",
@@ -85,14 +85,7 @@ pub fn rows(t: &mut Table) {
     lists::rows::<DnsAllow>(t, "/dns/allowlist", "remove_from_dns_allowlist");
     lists::rows::<DnsBlock>(t, "/dns/blocklist", "remove_from_dns_blocklist");
     resolver::rows(t);
-    unbuilt(t);
-}
-
-fn unbuilt(t: &mut Table) {
-    t.unsupported(
-        "an external filter backend, which this version does not use",
-        &[(Get, "/dns/extfilter/status"), (Post, "/dns/extfilter/enable"), (Post, "/dns/extfilter/disable")],
-    );
+    extfilter::rows(t);
 }
 
 /// How copies of zones stand. Also other zones show figures of records that change without them: their tag must not be
@@ -109,6 +102,25 @@ fn copies(open: &Open, _: &State, shown: &mut [Value]) {
         object.insert("last_checked".into(), time(copy.checked));
         object.insert("expires_at".into(), time(copy.expires));
         object.insert("error".into(), copy.error.into());
+    }
+}
+
+/// How often rules have decided.
+fn hits(open: &Open, _: &State, shown: &mut [Value]) {
+    let Some(names) = &open.names else { return };
+    let all = names.resolver.log().hits();
+    each(shown, |id, object| {
+        let hits = all.get(&id);
+        object.insert("hits".into(), hits.map_or(0, |hits| hits.count).into());
+        object.insert("last_hit".into(), time(hits.map(|hits| hits.last)));
+    });
+}
+
+fn each(shown: &mut [Value], mut fill: impl FnMut(Id, &mut Map<String, Value>)) {
+    for object in shown.iter_mut().filter_map(Value::as_object_mut) {
+        if let Some(id) = id_of(object) {
+            fill(id, object);
+        }
     }
 }
 
@@ -140,11 +152,7 @@ fn feeds(open: &Open, _: &State, shown: &mut [Value]) {
 fn each_list(open: &Open, shown: &mut [Value], fill: impl Fn(&mut Map<String, Value>, ListStatus)) {
     let Some(names) = &open.names else { return };
     let now = open.now();
-    for object in shown.iter_mut().filter_map(Value::as_object_mut) {
-        if let Some(id) = id_of(object) {
-            fill(object, names.list(id, now));
-        }
-    }
+    each(shown, |id, object| fill(object, names.list(id, now)));
 }
 
 fn id_of(object: &Map<String, Value>) -> Option<Id> {

@@ -34,7 +34,11 @@ pub fn rows(t: &mut Table) {
     }
     t.stream("/events", "get_events", events::MEDIA, |cx: Cx, _| async move { Ok(events::body(cx.open()?)) })
         .summary("That something changed, as server-sent events")
-        .doc("revision: the store was changed. status: the kernel was compared with the plan.");
+        .doc(
+            "revision: the store was changed. status: the kernel was compared with the plan. alert: something that is \
+             worth an alert has begun (active), or is over; what goes on is told at the beginning. Its kind is that of the \
+             rule for it.",
+        );
     super::services::rows(t);
     super::metrics::rows(t);
 }

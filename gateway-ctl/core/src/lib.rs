@@ -17,6 +17,7 @@ pub mod facts;
 pub mod learned;
 pub mod machines;
 pub mod matrix;
+pub mod name_servers;
 pub mod network;
 pub mod outgoing;
 pub mod plan;

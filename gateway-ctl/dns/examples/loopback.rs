@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use gateway_core::dns::{Action, Asker, Because, Cause, Decision, Local, Name, NameRef, Question};
 use gateway_dns::seam::{
-    Ask, Book, Client, Clients, Failure, Learn, Logged, Query, Reply, Route, Unlearned, Way,
+    Ask, Book, Client, Clients, Failure, Learn, Logged, Query, Reply, Resolvers, Route, Unlearned, Way,
 };
 use gateway_dns::serve::settings::Listen;
 use gateway_dns::{Resolver, Settings};
@@ -102,7 +102,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         number: 1,
         asker: Asker { device: Some(Id::NIL), ..Asker::default() },
         name: Some("load".into()),
-        way: Arc::new(Way { partition: 0, route: Route::Default }),
+        way: Arc::new(Way { partition: 0, route: Route::Default, resolvers: Resolvers::Usual }),
         logged: if rest.is_empty() { Logged::Off } else { Logged::Full },
         rank: u32::MAX,
         filtered: true,

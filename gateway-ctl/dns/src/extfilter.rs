@@ -1,10 +1,8 @@
 //! The external filter backend: a filtering resolver of its own that the gateway asks and steers, with the API of
 //! Pi-hole 6.
 //!
-//! With `dns.backend: extfilter` its resolver is the only upstream ([`Plan::of_backend`]) and the gateway's own filter
-//! is left out.
-//!
-//! [`Plan::of_backend`]: crate::upstream::Plan::of_backend
+//! With `dns.backend: extfilter` its resolver takes the place of the upstreams for all names, for those whose questions
+//! leave as the gateway's own do. This is the side of its API: how it is, and whether it filters.
 
 mod client;
 mod error;

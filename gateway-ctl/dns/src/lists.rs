@@ -67,7 +67,9 @@ pub struct Status {
 /// What is done with a list that was read: it takes the place of the one before.
 pub trait Deliver: Send + Sync + 'static {
     fn deliver(&self, id: Id, list: List);
-    /// The last look at a list failed; for alerts.
+    /// The last look at a list went well, whether it had changed or not.
+    fn succeeded(&self, id: Id);
+    /// The last look at a list failed.
     fn failed(&self, id: Id, error: &Error);
 }
 
@@ -242,11 +244,15 @@ impl Shared {
         match looked {
             Ok(fetched) => {
                 (known.checked, known.error, known.failures) = (Some(now), None, 0);
-                let Some((head, list)) = fetched else { return };
-                known.head = Some(head);
-                known.report = Some(list.report.clone());
+                let changed = fetched.map(|(head, list)| {
+                    (known.head, known.report) = (Some(head), Some(list.report.clone()));
+                    list
+                });
                 drop(all);
-                self.deliver.deliver(subscription.id, list);
+                self.deliver.succeeded(subscription.id);
+                if let Some(list) = changed {
+                    self.deliver.deliver(subscription.id, list);
+                }
             }
             Err(error) => {
                 known.error = Some(error.to_string());

@@ -9,6 +9,8 @@ use bytes::Bytes;
 use gateway_core::dns::{Asker, Decision, Local, Name, NameRef, Question};
 use gateway_model::Id;
 
+use crate::upstream::Server;
+
 /// One who asks: a device, or an address behind which none is known.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -43,6 +45,17 @@ pub struct Way {
     /// Names the part of the cache; equal ways have equal numbers.
     pub partition: u16,
     pub route: Route,
+    pub resolvers: Resolvers,
+}
+
+/// Who is asked for names that no forwarder is set for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Resolvers {
+    /// Those that are set for all names.
+    #[default]
+    Usual,
+    /// These and nobody else.
+    Only(Arc<[Server]>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

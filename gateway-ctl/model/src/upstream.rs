@@ -95,6 +95,15 @@ impl fmt::Display for Upstream {
     }
 }
 
+/// Whether its address has to be found first.
+pub(crate) fn is_by_name(text: &str) -> bool {
+    match text.parse() {
+        Ok(Upstream::Name { .. }) => true,
+        Ok(Upstream::Https(url)) => Url::parse(&url).is_ok_and(|url| url.domain().is_some()),
+        _ => false,
+    }
+}
+
 /// Brings each text that is an upstream into its one spelling.
 pub(crate) fn normalise_upstreams(list: &mut [String]) {
     for text in list {

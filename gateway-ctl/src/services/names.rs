@@ -3,6 +3,7 @@
 //! It is rebuilt from these whenever they change, and never stops answering meanwhile.
 
 mod book;
+mod choice;
 mod clients;
 mod learn;
 mod lists;
@@ -32,8 +33,9 @@ use gateway_dns::signing::Signatures;
 use gateway_dns::transfer::{Secondaries, Status as CopyStatus};
 use gateway_dns::upstream::{Context, Event, Given, Place, Plan, UpstreamStatus, Upstreams};
 use gateway_model::domain::DomainName;
-use gateway_model::settings::bootstrap::Dns;
-use gateway_model::settings::groups::{DhcpConfig, DnsRotation};
+use gateway_model::kinds::alert_rule::AlertKind;
+use gateway_model::settings::bootstrap::{Bootstrap, Dns, DnsBackend};
+use gateway_model::settings::groups::{DhcpConfig, DnsRotation, ExtFilterConfig};
 use gateway_model::{Id, State};
 use jiff::tz::TimeZone;
 use tokio::net::TcpStream;
@@ -41,10 +43,12 @@ use tokio_rustls::server::TlsStream;
 
 use crate::effects::bpf::Shortcut;
 use crate::engine::Engine;
+use crate::services::notices::Notices;
 use crate::store::Store;
 use crate::tls::{Factory, Server};
 
 use book::Pages;
+use choice::Choice;
 use clients::Table;
 use learn::Learner;
 use lists::Shelf;
@@ -64,8 +68,12 @@ const HOST_TTL: u32 = 60;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub dns: Dns,
+    /// Says together with the store whether the external filter is used.
+    pub file: Arc<Bootstrap>,
     /// For the query log and for copies of lists.
     pub directory: PathBuf,
+    /// Told of upstreams and lists that fail.
+    pub notices: Notices,
 }
 
 /// The running resolver.
@@ -89,14 +97,17 @@ pub struct Names {
 struct Told {
     problems: Vec<String>,
     validates: bool,
+    backend: DnsBackend,
 }
 
 impl Told {
-    fn of(plan: &Plan) -> Arc<Told> {
+    fn of(plan: &Plan, backend: DnsBackend) -> Arc<Told> {
         let for_all = plan.groups.iter().find(|group| group.domain.as_ref().is_root());
+        let here = backend == DnsBackend::Integrated;
         Arc::new(Told {
             problems: plan.problems.clone(),
-            validates: for_all.is_some_and(|group| group.dnssec),
+            validates: here && for_all.is_some_and(|group| group.dnssec),
+            backend,
         })
     }
 }
@@ -136,15 +147,19 @@ impl Names {
         let picture = Arc::new(Picture::of(&store, &engine));
         let ways = Arc::new(Ways::default());
         let client = tls.client("dns");
-        let context = Context::new(move || client.config().map_err(|error| error.to_string()), tell);
+        let notices = config.notices.clone();
+        let told = move |event| tell(&notices, event);
+        let context = Context::new(move || client.config().map_err(|error| error.to_string()), told);
         let now = store.clock().now();
         let plan = upstreams(&config, &picture, &ways, now);
-        let told = ArcSwap::from(Told::of(&plan));
+        let (backend, choice) = choice(&config, &picture);
+        let told = ArcSwap::from(Told::of(&plan, backend));
         let asked = first_upstream(&plan);
         let upstreams = Arc::new(Upstreams::new(plan, context));
-        let shelf = Shelf { lists: Arc::new(Mutex::new(Lists::new(key))), changed: Arc::default() };
+        let lists = Arc::new(Mutex::new(Lists::new(key)));
+        let shelf = Shelf { lists, changed: Arc::default(), notices: config.notices.clone() };
         let client = tls.client("dns lists");
-        let context = Context::new(move || client.config().map_err(|error| error.to_string()), tell);
+        let context = Context::new(move || client.config().map_err(|error| error.to_string()), |_| {});
         let folder = config.directory.join("lists");
         std::fs::create_dir_all(&folder)?;
         let context = Arc::new(context);
@@ -170,9 +185,10 @@ impl Names {
         let secondaries = Arc::new(secondaries);
         let filtering = config.dns.filtering_enabled;
         let book = Arc::new(Pages::new(filter, zones, secondaries.clone(), filtering));
-        let table = Arc::new(Table::new(picture.clone(), now, asked, ways.clone()));
+        let table = Arc::new(Table::new(picture.clone(), now, asked, ways.clone(), choice.clone()));
         let (dataplane, domains, ipv6) = (engine.dataplane(), engine.domains(), asked.is_ipv6());
-        let learner = Arc::new(Learner::new(dataplane, domains, ways.clone(), &picture.compiled, ipv6));
+        let learner = Arc::new(Learner::new(dataplane, domains, ways.clone()));
+        learner.follow(&picture, now, choice, ipv6);
         let settings = settings(&config);
         let (asks, shortcut) = (upstreams.clone(), shortcut(&engine));
         let resolver = Resolver::start(settings, table, book, learner.clone(), asks, shortcut).await?;
@@ -225,6 +241,11 @@ impl Names {
         self.told.load().validates
     }
 
+    /// Who is asked for names that no forwarder is set for.
+    pub fn backend(&self) -> DnsBackend {
+        self.told.load().backend
+    }
+
     pub fn config(&self) -> &Dns {
         &self.config.dns
     }
@@ -245,10 +266,14 @@ impl Names {
         let picture = picture();
         let plan = upstreams(&self.config, &picture, &self.ways, now);
         let asked = first_upstream(&plan);
-        self.told.store(Told::of(&plan));
+        let (backend, choice) = choice(&self.config, &picture);
+        self.told.store(Told::of(&plan, backend));
         self.upstreams.replace(plan);
-        self.learner.follow(&picture.compiled, asked.is_ipv6());
-        let table = Table::new(picture.clone(), now, asked, self.ways.clone());
+        self.config.notices.keep(DOWN, |subject| {
+            self.upstreams.status().iter().any(|one| !one.ok && subject_of(one) == subject)
+        });
+        self.learner.follow(&picture, now, choice.clone(), asked.is_ipv6());
+        let table = Table::new(picture.clone(), now, asked, self.ways.clone(), choice);
         self.resolver.set_clients(Arc::new(table));
         picture
     }
@@ -312,7 +337,9 @@ async fn follow(names: std::sync::Weak<Names>, store: Arc<Store>, engine: Arc<En
             let picture = names.renew(|| Arc::new(Picture::of(&store, &engine)), now);
             // Lists are large and names of machines many; most runs change neither.
             if stored {
-                names.subscriptions.set(&lists::wanted(&picture.state));
+                let wanted = lists::wanted(&picture.state);
+                names.subscriptions.set(&wanted);
+                names.shelf.keep(&wanted);
                 names.secondaries.set(&secondaries::wanted(&picture.state, &names.config.dns));
                 names.reread(&picture, now);
             }
@@ -357,13 +384,28 @@ async fn sweep(names: std::sync::Weak<Names>, engine: Arc<Engine>) {
     }
 }
 
-fn tell(event: Event) {
+const DOWN: AlertKind = AlertKind::DnsUpstreamDown;
+
+fn tell(notices: &Notices, event: Event) {
     match event {
         Event::Down { upstream, egress, error } => {
             tracing::warn!(%upstream, %egress, error, "a DNS upstream does not answer and is left out");
+            notices.raise(DOWN, &subject(&upstream, &egress), error);
         }
-        Event::Up { upstream, egress } => tracing::info!(%upstream, %egress, "a DNS upstream answers again"),
+        Event::Up { upstream, egress } => {
+            tracing::info!(%upstream, %egress, "a DNS upstream answers again");
+            notices.clear(DOWN, &subject(&upstream, &egress));
+        }
     }
+}
+
+/// An upstream by one of its ways.
+fn subject(upstream: &str, egress: &str) -> String {
+    format!("{upstream} by {egress}")
+}
+
+fn subject_of(status: &UpstreamStatus) -> String {
+    subject(&status.address, &status.egress)
 }
 
 fn upstreams(config: &Config, picture: &Picture, ways: &Ways, now: jiff::Timestamp) -> Plan {
@@ -372,6 +414,12 @@ fn upstreams(config: &Config, picture: &Picture, ways: &Ways, now: jiff::Timesta
         |egress: &str, proxy: Option<&str>| ways.of_forwarder(&input, &picture.compiled, egress, proxy);
     let rotation = picture.state.group::<DnsRotation>();
     Plan::of(&picture.state, &Given { dns: &config.dns, rotation: &rotation, dnssec: false, route: &route })
+}
+
+fn choice(config: &Config, picture: &Picture) -> (DnsBackend, Arc<Choice>) {
+    let backend = config.file.dns_backend(&picture.state.settings);
+    let filter = (backend == DnsBackend::Extfilter).then(|| picture.state.group::<ExtFilterConfig>());
+    (backend, Arc::new(Choice::new(filter.as_ref(), &picture.facts, &config.dns)))
 }
 
 /// A resolver that stands for all: policies for destinations are asked about it.

@@ -9,6 +9,7 @@ mod collections_dns;
 mod collections_routing;
 mod envelope;
 mod export;
+mod extfilter;
 mod objects;
 mod security;
 mod settings;

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use gateway_api::gateway::Gateway;
+use gateway_model::kinds::alert_rule::AlertKind;
 use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -161,6 +163,40 @@ async fn events_tell_of_each_commit() {
     assert!(next().await.starts_with("event: revision\n"));
     let device = client.create("/devices", examples::device(1)).await;
     assert_eq!(next().await, format!("event: revision\ndata: {{\"revision\":{}}}\n\n", device["revision"]));
+}
+
+#[tokio::test]
+async fn events_tell_what_is_worth_an_alert_while_it_lasts() {
+    let client = Client::new();
+    let Gateway::Open(open) = &client.api.gateway else { panic!("it is open") };
+    let kind = AlertKind::DnsUpstreamDown;
+    open.notices.raise(kind, "192.0.2.1 by auto", "no answer in time".into());
+    let request =
+        Request::get("/api/v1/events").header("host", "localhost").body(Body::empty()).expect("request");
+    let mut body = gateway_api::dispatch::answer(client.api.clone(), request).await.into_body();
+    let mut next = async || {
+        let frame =
+            tokio::time::timeout(Duration::from_secs(10), body.frame()).await.expect("an event in time");
+        let data = frame.expect("no end").expect("no error").into_data().expect("data");
+        String::from_utf8(data.to_vec()).expect("UTF-8")
+    };
+    let alert = |text: String| -> Value {
+        let data = text.split("event: alert\ndata: ").nth(1).unwrap_or_else(|| panic!("no alert: {text}"));
+        serde_json::from_str(data.trim()).expect("JSON")
+    };
+    let mut expected = alert(next().await);
+    assert_eq!(
+        (&expected["kind"], &expected["subject"], &expected["message"], &expected["active"]),
+        (&json!("dns_upstream_down"), &json!("192.0.2.1 by auto"), &json!("no answer in time"), &json!(true))
+    );
+    open.notices.clear(kind, "192.0.2.1 by auto");
+    expected["active"] = json!(false);
+    assert_eq!(alert(next().await), expected);
+    for number in 0..1000 {
+        open.notices.raise(AlertKind::BlocklistUpdateFailed, &number.to_string(), String::new());
+    }
+    // Whoever cannot follow is told all that goes on.
+    assert_eq!(next().await.matches("event: alert").count(), 1000);
 }
 
 #[tokio::test]

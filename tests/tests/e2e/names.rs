@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gateway_tests::dns::{A, AAAA, Client, Told, Upstream};
 use gateway_tests::name_server;
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::topology::{Host, LAN_V4, LAN_V6, other_server, server, wan};
 use gateway_tests::traffic::ask_server;
 use gateway_tests::wait::{wait_for, wait_ok};
@@ -19,7 +19,7 @@ const REFUSED: u8 = 5;
 const SERVFAIL: u8 = 2;
 
 /// A daemon whose resolver asks one upstream.
-fn resolving() -> (Scene, Upstream) {
+pub(crate) fn resolving() -> (Scene, Upstream) {
     resolving_at(&[])
 }
 
@@ -35,11 +35,11 @@ fn resolving_at(secure: &[&str]) -> (Scene, Upstream) {
     (scene, upstream)
 }
 
-fn client(host: &Host) -> Client {
+pub(crate) fn client(host: &Host) -> Client {
     Client::of(host, LAN_V4.into()).expect("a client")
 }
 
-fn told(address: IpAddr) -> Told {
+pub(crate) fn told(address: IpAddr) -> Told {
     Told { rcode: 0, addresses: vec![address] }
 }
 
@@ -244,6 +244,16 @@ fn a_blocked_name_is_blocked_with_its_reason() {
     })
     .expect("blocked");
     assert_eq!(laptop.ask("ads.example", AAAA).expect("an answer"), told(IpAddr::from([0u16; 8])));
+    let rule = json!({"pattern": "pests.example", "action": "block"});
+    let id = create(scene.api(), "/dns/filter-rules", &rule).expect("stored");
+    wait_ok(SOON, "the hit of a rule to be counted", || {
+        laptop.ask("www.pests.example", A)?;
+        let rule = scene.api().get(&format!("/dns/filter-rules/{id}"))?;
+        anyhow::ensure!(rule["hits"].as_u64().is_some_and(|hits| hits > 0), "{rule}");
+        anyhow::ensure!(rule["last_hit"].is_string(), "{rule}");
+        Ok(())
+    })
+    .expect("counted");
     let asked = upstream.askers("www.ads.example").len();
     laptop.ask("www.ads.example", A).expect("an answer");
     assert_eq!(upstream.askers("www.ads.example").len(), asked);

@@ -177,7 +177,7 @@ impl Status {
         let today = log.today();
         Status {
             running: true,
-            backend: names.config().backend,
+            backend: names.backend(),
             listen: listen.chain(secure).collect(),
             mode: names.config().upstream_mode,
             upstreams: upstreams.collect(),

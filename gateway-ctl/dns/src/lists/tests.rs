@@ -67,11 +67,17 @@ fn context() -> Arc<Context> {
 struct Seen {
     lists: Arc<Mutex<Vec<(Id, u64)>>>,
     errors: Arc<Mutex<Vec<Error>>>,
+    /// Looks that went well.
+    well: Arc<Mutex<Vec<Id>>>,
 }
 
 impl Deliver for Seen {
     fn deliver(&self, id: Id, list: List) {
         self.lists.lock().unwrap().push((id, list.report.taken));
+    }
+
+    fn succeeded(&self, id: Id) {
+        self.well.lock().unwrap().push(id);
     }
 
     fn failed(&self, _: Id, error: &Error) {
@@ -224,6 +230,7 @@ async fn lists_are_kept_up_to_date_until_they_are_no_longer_wanted() {
     until("the second list", || seen.delivered().len() == 2).await;
     let status = lists.status(one.id, Timestamp::now());
     assert_eq!((status.error, status.etag.as_deref()), (None, Some("\"two\"")));
+    assert_eq!(*seen.well.lock().unwrap(), [one.id; 2]);
     lists.set(&[]);
     assert_eq!(files(folder.path()), Vec::<String>::new());
     assert_eq!(lists.status(one.id, Timestamp::now()), Status::default());

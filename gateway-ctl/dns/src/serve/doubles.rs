@@ -13,7 +13,9 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use super::{Repeater, Settings, Shared, State};
-use crate::seam::{Ask, Book, Client, Clients, Failure, Learn, Logged, Query, Reply, Route, Unlearned, Way};
+use crate::seam::{
+    Ask, Book, Client, Clients, Failure, Learn, Logged, Query, Reply, Resolvers, Route, Unlearned, Way,
+};
 use crate::wire::{Answer, Stored, rtype};
 
 pub fn name(text: &str) -> Name {
@@ -21,7 +23,7 @@ pub fn name(text: &str) -> Name {
 }
 
 pub fn way(partition: u16) -> Arc<Way> {
-    Arc::new(Way { partition, route: Route::Default })
+    Arc::new(Way { partition, route: Route::Default, resolvers: Resolvers::Usual })
 }
 
 pub fn client(number: u64, partition: u16) -> Client {

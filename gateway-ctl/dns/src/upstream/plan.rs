@@ -6,7 +6,8 @@ use std::sync::Arc;
 use gateway_core::dns::{Name, NameRef};
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::dns_zone::ZoneType;
-use gateway_model::kinds::{DnsForwarder, DnsZone};
+use gateway_model::kinds::profile::{Profile, ProfileDnsMode};
+use gateway_model::kinds::{DnsForwarder, DnsPreset, DnsZone};
 use gateway_model::settings::bootstrap::{self, UpstreamMode};
 use gateway_model::settings::groups::DnsRotation;
 use gateway_model::upstream::{DnsProtocol, Upstream};
@@ -93,7 +94,7 @@ impl Plan {
             let domain = Name::from(&forwarder.domain);
             // Of several for one domain the first is asked, and a zone before any.
             if plan.groups.iter().all(|group| group.domain != domain) {
-                let group = of_forwarder(domain, forwarder, given, &mut plan.problems);
+                let group = of_forwarder(state, domain, forwarder, given, &mut plan.problems);
                 plan.groups.push(group);
             }
         }
@@ -101,21 +102,10 @@ impl Plan {
             let group = of_bootstrap(given, &mut plan.problems);
             plan.groups.push(group);
         }
+        for profile in state.profiles.iter().filter(|profile| profile.dns.mode == ProfileDnsMode::Custom) {
+            of_profile(state, profile, given.dns, &mut plan.problems);
+        }
         plan
-    }
-
-    /// Everything goes to one plain resolver, which filters and caches itself.
-    pub fn of_backend(resolver: SocketAddr) -> Plan {
-        let server = Server {
-            shown: resolver.to_string().into(),
-            protocol: DnsProtocol::Udp,
-            place: Place::Address(resolver),
-            certificate: None,
-            path: String::new(),
-            bootstrap: Vec::new(),
-        };
-        let group = Group { servers: vec![server], ..Group::for_all() };
-        Plan { groups: vec![group], ..Plan::default() }
     }
 
     /// Indexes by domain.
@@ -137,8 +127,22 @@ pub fn secondaries(state: &State, bootstrap: &[IpAddr]) -> Vec<Secondary> {
         .collect()
 }
 
+impl Server {
+    /// A resolver that is asked in plain.
+    pub fn plain(resolver: SocketAddr) -> Server {
+        Server {
+            shown: resolver.to_string().into(),
+            protocol: DnsProtocol::Udp,
+            place: Place::Address(resolver),
+            certificate: None,
+            path: String::new(),
+            bootstrap: Vec::new(),
+        }
+    }
+}
+
 impl Group {
-    fn for_all() -> Group {
+    pub(super) fn for_all() -> Group {
         Group {
             domain: NameRef::ROOT.to_owned(),
             forwarder: None,
@@ -149,6 +153,27 @@ impl Group {
             servers: Vec::new(),
         }
     }
+}
+
+/// The servers that a profile names.
+pub fn of_profile(
+    state: &State,
+    profile: &Profile,
+    dns: &bootstrap::Dns,
+    problems: &mut Vec<String>,
+) -> Vec<Server> {
+    let mut problem = |problem: String| problems.push(format!("profiles {}: {problem}", profile.name));
+    let bootstrap = &dns.bootstrap_servers;
+    if let Some(preset) = state.referred::<DnsPreset>(&profile.dns.preset) {
+        let tls_name = preset.tls_name.as_ref();
+        return servers(&preset.upstreams, preset.mode.protocol(), tls_name, bootstrap, problem);
+    }
+    let mut found = Vec::new();
+    for text in &profile.dns.upstreams {
+        let protocol = if text.contains("://") { DnsProtocol::Https } else { DnsProtocol::Udp };
+        found.extend(servers(std::slice::from_ref(text), protocol, None, bootstrap, &mut problem));
+    }
+    found
 }
 
 fn of_zone(zone: &DnsZone, given: &Given<'_>, problems: &mut Vec<String>) -> Group {
@@ -165,6 +190,7 @@ fn of_zone(zone: &DnsZone, given: &Given<'_>, problems: &mut Vec<String>) -> Gro
 }
 
 fn of_forwarder(
+    state: &State,
     domain: Name,
     forwarder: &DnsForwarder,
     given: &Given<'_>,
@@ -174,8 +200,8 @@ fn of_forwarder(
         true => &given.dns.bootstrap_servers,
         false => &forwarder.bootstrap,
     };
-    let tls_name = forwarder.tls_name.as_ref();
-    let servers = servers(&forwarder.upstreams, forwarder.protocol, tls_name, bootstrap, |problem| {
+    let (upstreams, protocol, tls_name) = forwarder.servers(state);
+    let servers = servers(upstreams, protocol, tls_name, bootstrap, |problem| {
         problems.push(format!("dns_forwarders {}: {problem}", forwarder.domain.as_str()));
     });
     Group {

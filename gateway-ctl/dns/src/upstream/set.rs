@@ -22,7 +22,7 @@ use super::plan::{Group, Plan, Server};
 use super::race::{self, DEADLINE};
 use super::status::UpstreamStatus;
 use super::validate::Validator;
-use crate::seam::{Ask, Failure, Query, Reply, Route};
+use crate::seam::{Ask, Failure, Query, Reply, Resolvers, Route, Way};
 
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
@@ -35,6 +35,10 @@ pub struct Upstreams {
 pub(super) struct Set {
     groups: Vec<Arc<Standing>>,
     by_domain: hashbrown::HashMap<Name, usize>,
+    /// Those of ways that have resolvers of their own, as they are asked for.
+    apart: Mutex<HashMap<Arc<[Server]>, Arc<Standing>>>,
+    rotation: DnsRotation,
+    context: Arc<Context>,
 }
 
 /// A group of the plan and what became of it.
@@ -65,23 +69,24 @@ pub(super) struct Told {
 impl Upstreams {
     pub fn new(plan: Plan, context: Context) -> Upstreams {
         let context = Arc::new(context);
-        let set = ArcSwap::from_pointee(Set::of(plan, &context, &[]));
+        let set = ArcSwap::from_pointee(Set::of(plan, &context, None));
         Upstreams { context, set }
     }
 
-    /// Asks these from now on, and forgets paths that were not used for long. Questions on their way are not disturbed; upstreams that stay keep connections and health.
+    /// Asks these from now on, and forgets paths that were not used for long. Questions on their way are not disturbed;
+    /// upstreams that stay keep connections and health.
     pub fn replace(&self, plan: Plan) {
-        self.set.rcu(|before| Set::of(plan.clone(), &self.context, &before.groups));
-        for stand in self.set.load().groups.iter().flat_map(|group| &group.servers) {
+        for stand in self.set.load().all().iter().flat_map(|group| &group.servers) {
             stand.lines().retain(|_, line| line.unwanted() < FORGOTTEN_AFTER);
         }
+        self.set.rcu(|before| Set::of(plan.clone(), &self.context, Some(before)));
     }
 
     /// Every upstream, by every path it was asked by; those never asked by their own.
     pub fn status(&self) -> Vec<UpstreamStatus> {
         let set = self.set.load();
         let mut shown = Vec::new();
-        for group in &set.groups {
+        for group in &set.all() {
             for stand in &group.servers {
                 let mut lines: Vec<Arc<Line>> = stand.lines().values().cloned().collect();
                 lines
@@ -100,7 +105,8 @@ impl Upstreams {
     async fn answer(&self, query: Query) -> Result<Reply, Failure> {
         let began = Instant::now();
         let set = self.set.load_full();
-        let group = set.find(query.name.as_ref()).ok_or(Failure::NoUpstream)?;
+        let way = &query.way;
+        let group = set.find(query.name.as_ref(), &way.resolvers).ok_or(Failure::NoUpstream)?;
         let asked = Asked {
             name: query.name,
             qtype: query.qtype,
@@ -110,11 +116,11 @@ impl Upstreams {
         };
         let until = began + self.context.wait(DEADLINE);
         let (told, secure) = if group.group.dnssec && !asked.checking_disabled {
-            let validator = group.validator(&set, query.way.partition, &query.way.route);
+            let validator = group.validator(&set, way);
             let (told, secure) = validator.ask(&group, query.client, &asked, until).await?;
             (told, Some(secure))
         } else {
-            (group.ask(&query.way.route, query.client, asked, until).await?, None)
+            (group.ask(&way.route, query.client, asked, until).await?, None)
         };
         let (message, _, _) = told.answer;
         Ok(Reply {
@@ -134,33 +140,52 @@ impl Ask for Upstreams {
 }
 
 impl Set {
-    fn of(plan: Plan, context: &Arc<Context>, before: &[Arc<Standing>]) -> Set {
+    fn of(plan: Plan, context: &Arc<Context>, before: Option<&Set>) -> Set {
         let by_domain = plan.domains();
-        let known = || before.iter().flat_map(|standing| &standing.servers);
         let rotation = plan.rotation;
+        let known: Vec<Arc<Stand>> = before
+            .iter()
+            .flat_map(|set| &set.groups)
+            .flat_map(|standing| standing.servers.iter().cloned())
+            .collect();
         let groups = plan.groups.into_iter().map(|mut group| {
-            let servers = std::mem::take(&mut group.servers).into_iter().map(|server| {
-                let same = known().find(|stand| *stand.server == server);
-                same.cloned().unwrap_or_else(|| Arc::new(Stand::new(server)))
-            });
-            let servers: Vec<Arc<Stand>> = servers.collect();
-            Arc::new(Standing {
-                group,
-                servers,
-                rotation: rotation.clone(),
-                context: context.clone(),
-                since: Instant::now(),
-                turns: AtomicUsize::new(0),
-                validators: Mutex::default(),
-            })
+            let servers = std::mem::take(&mut group.servers);
+            Standing::new(group, servers, &known, rotation.clone(), context.clone())
         });
-        Set { groups: groups.collect(), by_domain }
+        let groups = groups.collect();
+        let apart = before.map(|set| set.apart().clone()).unwrap_or_default();
+        // Nobody has asked them for long, or nobody is to any more.
+        let wanted = apart.into_iter().filter(|(_, standing)| standing.is_in_use());
+        let apart = wanted.map(|(servers, standing)| {
+            let again = Standing::apart(&servers, &standing.servers, rotation.clone(), context.clone());
+            (servers, again)
+        });
+        let apart = Mutex::new(apart.collect());
+        Set { groups, by_domain, apart, rotation, context: context.clone() }
     }
 
-    /// The group with the longest domain that the name is within.
-    pub(super) fn find(&self, name: NameRef<'_>) -> Option<Arc<Standing>> {
-        let index = name.suffixes().find_map(|suffix| self.by_domain.get(&suffix.to_owned()))?;
-        self.groups.get(*index).cloned()
+    fn apart(&self) -> MutexGuard<'_, HashMap<Arc<[Server]>, Arc<Standing>>> {
+        self.apart.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all(&self) -> Vec<Arc<Standing>> {
+        let mut all = self.groups.clone();
+        all.extend(self.apart().values().cloned());
+        all
+    }
+
+    /// The group with the longest domain that the name is within. Where that is all names, a way's own resolvers are asked
+    /// in its place.
+    pub(super) fn find(&self, name: NameRef<'_>, resolvers: &Resolvers) -> Option<Arc<Standing>> {
+        let index = name.suffixes().find_map(|suffix| self.by_domain.get(&suffix.to_owned()));
+        let found = index.and_then(|index| self.groups.get(*index));
+        match resolvers {
+            Resolvers::Only(servers) if found.is_none_or(|found| found.group.domain.as_ref().is_root()) => {
+                let made = || Standing::apart(servers, &[], self.rotation.clone(), self.context.clone());
+                Some(self.apart().entry(servers.clone()).or_insert_with(made).clone())
+            }
+            _ => found.cloned(),
+        }
     }
 }
 
@@ -176,6 +201,42 @@ impl Stand {
 }
 
 impl Standing {
+    /// Upstreams that are known already keep connections and health.
+    fn new(
+        group: Group,
+        servers: Vec<Server>,
+        known: &[Arc<Stand>],
+        rotation: DnsRotation,
+        context: Arc<Context>,
+    ) -> Arc<Standing> {
+        let servers = servers.into_iter().map(|server| {
+            let same = known.iter().find(|stand| *stand.server == server);
+            same.cloned().unwrap_or_else(|| Arc::new(Stand::new(server)))
+        });
+        Arc::new(Standing {
+            group,
+            servers: servers.collect(),
+            rotation,
+            context,
+            since: Instant::now(),
+            turns: AtomicUsize::new(0),
+            validators: Mutex::default(),
+        })
+    }
+
+    fn apart(
+        servers: &Arc<[Server]>,
+        known: &[Arc<Stand>],
+        rotation: DnsRotation,
+        context: Arc<Context>,
+    ) -> Arc<Standing> {
+        Standing::new(Group::for_all(), servers.to_vec(), known, rotation, context)
+    }
+
+    fn is_in_use(&self) -> bool {
+        self.servers.iter().any(|stand| !stand.lines().is_empty())
+    }
+
     /// One question, by the route of the one who asks, or the group's own where that is the default one.
     pub(super) async fn ask(
         &self,
@@ -197,13 +258,13 @@ impl Standing {
     }
 
     /// The validator of a way. One whose route has changed begins anew.
-    fn validator(&self, set: &Arc<Set>, partition: u16, route: &Route) -> Arc<Validator> {
+    fn validator(&self, set: &Arc<Set>, way: &Arc<Way>) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(validator) = validators.get(&partition).filter(|validator| validator.route == *route) {
+        if let Some(validator) = validators.get(&way.partition).filter(|validator| validator.way == *way) {
             return validator.clone();
         }
-        let validator = Arc::new(Validator::new(set, route.clone(), self.context.anchors.clone()));
-        validators.insert(partition, validator.clone());
+        let validator = Arc::new(Validator::new(set, way.clone(), self.context.anchors.clone()));
+        validators.insert(way.partition, validator.clone());
         validator
     }
 

@@ -22,7 +22,7 @@ use hickory_proto::dnssec::TrustAnchors;
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::*;
-use crate::seam::{Ask, Failure, Query, Reply, Route, Way};
+use crate::seam::{Ask, Failure, Query, Reply, Resolvers, Route, Way};
 
 /// Far beyond what anything takes here.
 const LONG: Duration = Duration::from_secs(20);
@@ -115,7 +115,7 @@ impl Bench {
 
 fn query(route: Route, name: &str) -> Query {
     Query {
-        way: Arc::new(Way { partition: 0, route }),
+        way: Arc::new(Way { partition: 0, route, resolvers: Resolvers::Usual }),
         client: 1,
         name: Name::from(&DomainName::parse(name).unwrap()),
         qtype: 1,
@@ -143,10 +143,8 @@ fn udp(at: SocketAddr) -> Server {
 
 /// One group for all names.
 fn plan(mode: RotationMode, servers: Vec<Server>) -> Plan {
-    let mut plan = Plan::of_backend(SocketAddr::from(([127, 0, 0, 1], 53)));
-    plan.rotation = DnsRotation { mode, ..DnsRotation::default() };
-    plan.groups[0].servers = servers;
-    plan
+    let rotation = DnsRotation { mode, ..DnsRotation::default() };
+    Plan { groups: vec![Group { servers, ..Group::for_all() }], rotation, ..Plan::default() }
 }
 
 fn sequential(servers: Vec<Server>) -> Plan {

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use super::message::{self, Asked};
 use super::race::DEADLINE;
 use super::set::{Set, Standing, Told};
-use crate::seam::{Failure, Route};
+use crate::seam::{Failure, Way};
 use crate::wire::rtype;
 
 /// Keys and delegations are remembered for so long at most, and so many.
@@ -40,7 +40,7 @@ const EDE_NSEC_MISSING: u16 = 12;
 
 /// Validates the answers to one group's questions by one route.
 pub struct Validator {
-    pub route: Route,
+    pub way: Arc<Way>,
     carrier: Carrier,
     handle: DnssecDnsHandle<Carrier>,
 }
@@ -55,7 +55,7 @@ type Known = HashMap<(gateway_core::dns::Name, u16), (Vec<u8>, Instant)>;
 struct Carried {
     /// Keys and delegations of zones that other upstreams are set for are asked for there.
     set: Weak<Set>,
-    route: Route,
+    way: Arc<Way>,
     known: Mutex<Known>,
     /// The answers that are to be validated, under the ids of the questions they are given to.
     given: Mutex<HashMap<u16, Vec<u8>>>,
@@ -64,17 +64,17 @@ struct Carried {
 }
 
 impl Validator {
-    pub fn new(set: &Arc<Set>, route: Route, anchors: Arc<TrustAnchors>) -> Validator {
+    pub fn new(set: &Arc<Set>, way: Arc<Way>, anchors: Arc<TrustAnchors>) -> Validator {
         let carrier = Carrier(Arc::new(Carried {
             set: Arc::downgrade(set),
-            route: route.clone(),
+            way: way.clone(),
             known: Mutex::default(),
             given: Mutex::default(),
             unanswered: AtomicU64::new(0),
         }));
         let handle =
             DnssecDnsHandle::with_trust_anchor(carrier.clone(), anchors).validation_cache_size(PROOFS);
-        Validator { route, carrier, handle }
+        Validator { way, carrier, handle }
     }
 
     /// Asks, and answers only what is proved, or proved to need no proof. The flag says which.
@@ -87,7 +87,7 @@ impl Validator {
     ) -> Result<(Told, bool), Failure> {
         // Whatever the upstream makes of it: it is judged here (RFC 6840, section 5.9).
         let signed = Asked { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
-        let mut told = standing.ask(&self.route, client, signed, until).await?;
+        let mut told = standing.ask(&self.way.route, client, signed, until).await?;
         let rcode = told.answer.1.rcode;
         if rcode != message::NOERROR && rcode != message::NXDOMAIN {
             finished(&mut told.answer.0, false, None);
@@ -249,7 +249,8 @@ impl Carrier {
         let set = self.0.set.upgrade().ok_or("the upstreams were replaced")?;
         // Whether a zone is signed is said by the one above it.
         let above = name.as_ref().parent().filter(|_| qtype == rtype::DS);
-        let standing = set.find(above.unwrap_or(name.as_ref())).ok_or("no upstream is set")?;
+        let standing =
+            set.find(above.unwrap_or(name.as_ref()), &self.0.way.resolvers).ok_or("no upstream is set")?;
         let asked = Asked {
             name,
             qtype,
@@ -258,7 +259,7 @@ impl Carrier {
             checking_disabled: true,
         };
         let told = standing
-            .ask(&self.0.route, 0, asked, Instant::now() + standing.context.wait(DEADLINE))
+            .ask(&self.0.way.route, 0, asked, Instant::now() + standing.context.wait(DEADLINE))
             .await
             .map_err(|failure| NetError::from(failure.to_string()))?;
         let (answer, head, _) = told.answer;

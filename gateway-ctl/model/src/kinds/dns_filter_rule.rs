@@ -212,7 +212,7 @@ impl Default for DnsFilterRule {
 #[derive(JsonSchema)]
 #[allow(dead_code)]
 struct DnsFilterRuleShown {
-    /// Queries it matched; null where nothing counts them.
+    /// How often it has decided since the daemon started; null where nothing resolves.
     hits: Option<u64>,
     last_hit: Option<jiff::Timestamp>,
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::dns_preset::DnsPreset;
 use super::proxy::Proxy;
 use super::tunnel::Tunnel;
 use crate::domain::DomainName;
@@ -14,7 +15,7 @@ use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::upstream::{DnsProtocol, Upstream, check_upstreams, normalise_upstreams};
+use crate::upstream::{DnsProtocol, check_upstreams, is_by_name, normalise_upstreams};
 
 /// A forwarder. The one with the longest domain that fits is asked, of several the one with the lowest priority.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +28,8 @@ pub struct DnsForwarder {
     /// Addresses or names of resolvers, with a port if it is not that of the protocol; for https also whole addresses
     /// such as `https://dns.example.net/dns-query`.
     pub upstreams: Vec<String>,
+    /// Id or name of a preset in place of upstreams, protocol and tls_name.
+    pub preset: Option<String>,
     pub protocol: DnsProtocol,
     /// Name on the certificates of resolvers that are given by address.
     pub tls_name: Option<DomainName>,
@@ -49,6 +52,7 @@ impl Default for DnsForwarder {
             meta: Meta::default(),
             domain: DomainName::root(),
             upstreams: Vec::new(),
+            preset: None,
             protocol: DnsProtocol::Udp,
             tls_name: None,
             bootstrap: Vec::new(),
@@ -64,12 +68,19 @@ impl Default for DnsForwarder {
 impl DnsForwarder {
     /// The way that policies choose for the gateway itself.
     pub const AUTO: &'static str = "auto";
+
+    /// Upstreams, protocol and name on certificates: those of the preset, if it names one.
+    pub fn servers<'a>(&'a self, state: &'a State) -> (&'a [String], DnsProtocol, Option<&'a DomainName>) {
+        match state.referred::<DnsPreset>(&self.preset) {
+            Some(preset) => (&preset.upstreams, preset.mode.protocol(), preset.tls_name.as_ref()),
+            None => (&self.upstreams, self.protocol, self.tls_name.as_ref()),
+        }
+    }
 }
 
 impl Resource for DnsForwarder {
     const NOUN: &'static str = "dns_forwarder";
     const COLLECTION: &'static str = "dns_forwarders";
-    const REQUIRED: &'static [&'static str] = &["upstreams"];
     const LABEL_IS_NAME: bool = false;
 
     fn label(&self) -> &str {
@@ -81,11 +92,16 @@ impl Resource for DnsForwarder {
     }
 
     fn validate(&self, state: &State, problems: &mut Problems) {
-        if self.upstreams.is_empty() {
+        if self.upstreams.is_empty() && self.preset.is_none() {
             problems.required("upstreams");
         }
+        let own = [("upstreams", !self.upstreams.is_empty()), ("tls_name", self.tls_name.is_some())];
+        for (path, _) in own.iter().filter(|(_, given)| *given && self.preset.is_some()) {
+            problems.add(code::CONFLICT, *path, "A preset has its own: give one of them.");
+        }
+        check_reference::<DnsPreset>("preset", &self.preset, state, problems);
         check_upstreams("upstreams", &self.upstreams, self.protocol, &self.tls_name, problems);
-        if self.tls_name.is_some() && !self.protocol.is_encrypted() {
+        if self.preset.is_none() && self.tls_name.is_some() && !self.protocol.is_encrypted() {
             problems.add(
                 code::CONFLICT,
                 "tls_name",
@@ -98,11 +114,7 @@ impl Resource for DnsForwarder {
         if self.bootstrap.len() > 8 {
             problems.add(code::RANGE, "bootstrap", "At most 8 addresses.");
         }
-        let named = self.upstreams.iter().any(|text| match text.parse() {
-            Ok(Upstream::Name { .. }) => true,
-            Ok(Upstream::Https(url)) => url::Url::parse(&url).is_ok_and(|url| url.domain().is_some()),
-            _ => false,
-        });
+        let named = self.servers(state).0.iter().any(|text| is_by_name(text));
         // Whoever resolves everything cannot ask itself for the address of its resolver.
         if named && self.bootstrap.is_empty() && self.domain.is_root() {
             problems.required("bootstrap");
@@ -124,7 +136,9 @@ impl Resource for DnsForwarder {
     fn refs(&self) -> Vec<Ref> {
         let egress = Some(&self.egress).filter(|egress| *egress != DnsForwarder::AUTO);
         let egress = egress.map(|egress| Ref::new(Tunnel::NOUN, egress, "egress", Hold::Loose));
-        egress.into_iter().chain(reference::<Proxy>("proxy", &self.proxy, Hold::Firm)).collect()
+        let preset = reference::<DnsPreset>("preset", &self.preset, Hold::Firm);
+        let proxy = reference::<Proxy>("proxy", &self.proxy, Hold::Firm);
+        egress.into_iter().chain(preset).chain(proxy).collect()
     }
 
     fn keys(&self, keys: &mut Keys) {

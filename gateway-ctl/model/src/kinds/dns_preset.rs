@@ -53,7 +53,7 @@ text_enum! {
     }
 }
 
-/// A preset.
+/// A preset: forwarders and profiles name it in place of upstreams.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DnsPreset {
@@ -107,7 +107,6 @@ impl Resource for DnsPreset {
         if self.tls_name.is_some() && self.mode == PresetMode::Plain {
             problems.add(code::CONFLICT, "tls_name", "The mode plain has no certificates.");
         }
-        problems.warn("", "Stored, but without effect: this version takes upstream servers from forwarders and the configuration file.");
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::chain::Chain;
+use super::dns_preset::DnsPreset;
 use super::privacy_class::PrivacyClass;
 use super::routing_policy::{FailPolicy, Sticky, admit_indirect};
 use super::way::{Hop, HopMode, check_hops, hop_refs};
@@ -13,7 +14,8 @@ use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_free_text, check_name, is_host_name, text_enum};
+use crate::text::{check_free_text, check_name, text_enum};
+use crate::upstream::Upstream;
 
 text_enum! {
     /// Where the names are resolved for traffic of a profile.
@@ -22,9 +24,10 @@ text_enum! {
         /// As for everything else.
         #[default]
         Inherit = "inherit",
-        /// By the name servers of the tunnel that is taken.
+        /// By the name servers of the tunnel that is taken, which are those in its settings. Without any, and where the
+        /// way ends in a proxy, nothing is resolved.
         Tunnel = "tunnel",
-        /// By the upstreams named here.
+        /// By the upstreams named here, and nobody else but the forwarders of domains.
         Custom = "custom",
     }
 }
@@ -34,8 +37,10 @@ text_enum! {
 #[serde(default)]
 pub struct ProfileDns {
     pub mode: ProfileDnsMode,
-    /// Addresses or names of resolvers.
+    /// For the mode custom: addresses or names of resolvers that are asked in plain, or `https://` addresses.
     pub upstreams: Vec<String>,
+    /// For the mode custom: id or name of a preset in place of upstreams.
+    pub preset: Option<String>,
 }
 
 /// A route profile. A policy that names it takes its way, and what else it does not say itself.
@@ -116,7 +121,7 @@ impl Resource for Profile {
         if self.mtu.is_some() {
             problems.warn("mtu", "Stored without effect: the size of packets follows from the tunnel.");
         }
-        self.dns.validate(problems);
+        self.dns.validate(state, problems);
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
@@ -130,7 +135,8 @@ impl Resource for Profile {
     fn refs(&self) -> Vec<Ref> {
         let class = reference::<PrivacyClass>("privacy_class", &self.privacy_class, Hold::Firm);
         let chain = reference::<Chain>("chain", &self.chain, Hold::Firm);
-        hop_refs(&self.hops).chain(class).chain(chain).collect()
+        let preset = reference::<DnsPreset>("dns.preset", &self.dns.preset, Hold::Firm);
+        hop_refs(&self.hops).chain(class).chain(chain).chain(preset).collect()
     }
 
     fn keys(&self, keys: &mut Keys) {
@@ -139,23 +145,35 @@ impl Resource for Profile {
 }
 
 impl ProfileDns {
-    fn validate(&self, problems: &mut Problems) {
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        check_reference::<DnsPreset>("dns.preset", &self.preset, state, problems);
+        if self.preset.is_some() && !self.upstreams.is_empty() {
+            problems.add(
+                code::CONFLICT,
+                "dns.preset",
+                "A preset stands in place of upstreams: give one of them.",
+            );
+        }
         if self.upstreams.len() > 16 {
             problems.add(code::RANGE, "dns.upstreams", "At most 16 resolvers.");
         }
         for (index, upstream) in self.upstreams.iter().enumerate() {
-            let is_address = upstream.parse::<std::net::IpAddr>().is_ok();
-            if !is_address && !is_host_name(upstream) && upstream.parse::<crate::text::Endpoint>().is_err() {
-                let message = "Expected an address or a name, with a port or without.";
+            if upstream.parse::<Upstream>().is_err() {
+                let message =
+                    "Expected an address or a name, with a port or without, or an https:// address.";
                 problems.add(code::FORMAT, format!("dns.upstreams[{index}]"), message);
             }
         }
-        if self.mode == ProfileDnsMode::Custom && self.upstreams.is_empty() {
-            problems.add(code::REQUIRED, "dns.upstreams", "The mode custom needs at least one resolver.");
+        let custom = self.mode == ProfileDnsMode::Custom;
+        if custom && self.upstreams.is_empty() && self.preset.is_none() {
+            let message = "The mode custom needs at least one resolver, or a preset.";
+            problems.add(code::REQUIRED, "dns.upstreams", message);
         }
-        if self.mode != ProfileDnsMode::Inherit {
-            problems
-                .warn("dns", "Stored without effect: which resolvers are asked follows from the forwarders.");
+        if !custom && (!self.upstreams.is_empty() || self.preset.is_some()) {
+            problems.warn(
+                "dns",
+                "Stored without effect: resolvers named here are asked in the mode custom only.",
+            );
         }
     }
 }

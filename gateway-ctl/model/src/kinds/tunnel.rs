@@ -103,7 +103,7 @@ pub struct Tunnel {
     pub down_since: Option<Timestamp>,
     /// Bytes of an inner packet; without it, it follows from the uplink.
     pub mtu: Option<u16>,
-    /// Name servers inside the tunnel.
+    /// Name servers inside the tunnel: asked where a profile with the DNS mode `tunnel` takes it.
     pub dns: Vec<String>,
     pub uplink: Uplink,
     /// For information: policies decide what happens when the tunnel is down.
@@ -457,9 +457,6 @@ impl Resource for Tunnel {
             if server.parse::<std::net::IpAddr>().is_err() && !is_host_name(server) {
                 problems.add(code::FORMAT, format!("dns[{index}]"), "Expected an address or a domain.");
             }
-        }
-        if !self.dns.is_empty() {
-            problems.warn("dns", "Stored, but this version does not resolve names through tunnels.");
         }
         if !(1..=16).contains(&self.weight) {
             problems.add(code::RANGE, "weight", "Must be from 1 to 16.");

@@ -90,10 +90,13 @@ text_enum! {
 }
 
 text_enum! {
+    /// Who is asked for names that no forwarder is set for.
     #[derive(Default)]
     pub enum DnsBackend {
+        /// The upstream servers.
         #[default]
         Integrated = "integrated",
+        /// The external filter.
         Extfilter = "extfilter",
     }
 }
@@ -421,9 +424,6 @@ impl Bootstrap {
         }
         self.validate_network(problems);
         self.validate_auth(problems);
-        if self.dns.backend != DnsBackend::Integrated {
-            problems.not_supported("dns.backend", "The backend extfilter");
-        }
         for (address, name) in &self.dns.upstream_tls_names {
             if !is_host_name(name) {
                 problems.add(code::FORMAT, format!("dns.upstream_tls_names.{address}"), "Expected a domain.");

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::groups::{
     AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings, CoverSettings,
-    DeadmanSettings, DhcpConfig, DnsRotation, PrivacyMode,
+    DeadmanSettings, DhcpConfig, DnsRotation, ExtFilterConfig, PrivacyMode,
 };
 use crate::decode;
 use crate::edit::EditError;
@@ -53,6 +53,7 @@ pub const GROUPS: &[GroupKind] = &[
     GroupKind::of::<DeadmanSettings>(),
     GroupKind::of::<DhcpConfig>(),
     GroupKind::of::<DnsRotation>(),
+    GroupKind::of::<ExtFilterConfig>(),
     GroupKind::of::<PrivacyMode>(),
 ];
 

@@ -8,6 +8,7 @@ mod cover;
 mod deadman;
 mod dhcp;
 mod dns;
+mod extfilter;
 mod privacy;
 
 pub use alerts::{AlertWebhook, Severity, WebhookFormat};
@@ -18,6 +19,7 @@ pub use cover::{CoverMachine, CoverSettings};
 pub use deadman::{DeadmanSettings, WipeLevel};
 pub use dhcp::{DhcpConfig, DhcpOption};
 pub use dns::{DnsRotation, RotationMode};
+pub use extfilter::ExtFilterConfig;
 pub use privacy::{DnsMode, PrivacyMode};
 
 use crate::problem::{Problems, code};

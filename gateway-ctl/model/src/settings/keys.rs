@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Settings;
-use super::bootstrap::Bootstrap;
+use super::bootstrap::{Bootstrap, DnsBackend};
 use crate::decode;
 use crate::problem::{Problems, code};
 use crate::text::text_enum;
@@ -56,7 +56,7 @@ pub const KEYS: &[(&str, Apply)] = &[
     ("dns.upstream_servers", Apply::Restart),
     ("dns.upstream_mode", Apply::Restart),
     ("dns.upstream_tls_names", Apply::Restart),
-    ("dns.backend", Apply::Restart),
+    ("dns.backend", Apply::Live),
     ("dns.filtering_enabled", Apply::Restart),
     ("auth.enabled", Apply::Restart),
     ("auth.local_net", Apply::Restart),
@@ -139,6 +139,11 @@ impl Bootstrap {
             settings.take(&key, settings.revision());
             left_out.push((key, why));
         }
+    }
+
+    /// Who is asked for names, as it is set now.
+    pub fn dns_backend(&self, settings: &Settings) -> DnsBackend {
+        self.overlaid_or_less(settings).0.dns.backend
     }
 
     /// Where the value of a key comes from.

@@ -16,6 +16,7 @@ use gateway_model::{Device, State};
 use jiff::Timestamp;
 
 use super::Picture;
+use super::choice::{Asking, Choice};
 use super::ways::Ways;
 use crate::effects::neighbour;
 
@@ -31,6 +32,7 @@ pub struct Table {
     /// An upstream that stands for all.
     resolver: IpAddr,
     ways: Arc<Ways>,
+    choice: Arc<Choice>,
     by_address: HashMap<IpAddr, Arc<Client>>,
     /// Addresses that came in between: the kernel was asked about them.
     late: ArcSwap<HashMap<IpAddr, Arc<Client>>>,
@@ -40,12 +42,19 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new(picture: Arc<Picture>, now: Timestamp, resolver: IpAddr, ways: Arc<Ways>) -> Table {
+    pub fn new(
+        picture: Arc<Picture>,
+        now: Timestamp,
+        resolver: IpAddr,
+        ways: Arc<Ways>,
+        choice: Arc<Choice>,
+    ) -> Table {
+        let (outgoing, resolvers) = choice.usual(outgoing::Outgoing::Default, None);
         let own = Client {
             number: 0,
             asker: Asker::default(),
             name: Some("gateway".into()),
-            way: ways.of(outgoing::Outgoing::Default),
+            way: ways.of(outgoing, resolvers),
             rank: u32::MAX,
             logged: Logged::Full,
             filtered: true,
@@ -53,7 +62,7 @@ impl Table {
         };
         let version = VERSION.fetch_add(1, Ordering::Relaxed);
         let (by_address, late, own) = (HashMap::new(), ArcSwap::default(), Arc::new(own));
-        let mut table = Table { picture, now, resolver, ways, by_address, late, own, version };
+        let mut table = Table { picture, now, resolver, ways, choice, by_address, late, own, version };
         let mut by_address = HashMap::new();
         for (mac, addresses) in &table.picture.facts.neighbours {
             // A link-local address does not say by which network it asks.
@@ -90,14 +99,17 @@ impl Table {
         let device = of_card.or_else(of_number);
         let asks = outgoing::Client { mac: mac.map(MacAddr), address, interface };
         let input = self.picture.input(self.now);
-        let (way, rank) = outgoing::of_client(&input, &self.picture.compiled, &asks, self.resolver);
+        let (outgoing, rank) = outgoing::of_client(&input, &self.picture.compiled, &asks, self.resolver);
+        let compiled = &self.picture.compiled;
+        let asking = Asking { input, compiled, rank, from: Some(address) };
+        let (outgoing, resolvers) = self.choice.of(&asking, outgoing);
         let key = ClientKey::new(number, Mac::new(mac.unwrap_or_default()), &address.into());
         let stranger = || Asker { address: Some(address), ..Asker::default() };
         Arc::new(Client {
             number: key.number(),
             asker: device.map_or_else(stranger, |device| asker(state, device, address)),
             name: device.map(|device| device.name.as_str().into()),
-            way: self.ways.of(way),
+            way: self.ways.of(outgoing, resolvers),
             rank,
             logged: device.map_or(Logged::Full, |device| logged(state, device)),
             filtered: true,

@@ -1,47 +1,58 @@
 //! Policies for domains: which names they know, and addresses on their way to the dataplane.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use gateway_common::wire::{ClientKey, RANK_NONE};
-use gateway_core::compile::Compiled;
 use gateway_core::dns::NameRef;
 use gateway_core::domains::Domains;
 use gateway_core::outgoing;
-use gateway_dns::seam::{Client, Learn, Unlearned, Way};
+use gateway_dns::seam::{Client, Learn, Resolvers, Unlearned, Way};
+use jiff::Timestamp;
 
+use super::Picture;
+use super::choice::{Asking, Choice};
 use super::ways::Ways;
 use crate::reconcile::KernelDataplane;
+
+/// An address that no host has.
+const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 pub struct Learner {
     dataplane: KernelDataplane,
     domains: Arc<ArcSwap<Domains>>,
     ways: Arc<Ways>,
-    /// The way of each policy with domains, by its rank.
-    by_rank: ArcSwap<HashMap<u32, Arc<Way>>>,
+    taken: ArcSwap<Taken>,
+}
+
+/// What follows from the plan.
+#[derive(Default)]
+struct Taken {
+    choice: Arc<Choice>,
+    /// The way of each policy with domains, by its rank: for everybody, and for the external filter itself.
+    by_rank: HashMap<u32, [Arc<Way>; 2]>,
 }
 
 impl Learner {
-    pub fn new(
-        dataplane: KernelDataplane,
-        domains: Arc<ArcSwap<Domains>>,
-        ways: Arc<Ways>,
-        compiled: &Compiled,
-        ipv6: bool,
-    ) -> Learner {
-        let learner = Learner { dataplane, domains, ways, by_rank: ArcSwap::default() };
-        learner.follow(compiled, ipv6);
-        learner
+    pub fn new(dataplane: KernelDataplane, domains: Arc<ArcSwap<Domains>>, ways: Arc<Ways>) -> Learner {
+        Learner { dataplane, domains, ways, taken: ArcSwap::default() }
     }
 
     /// Upstreams are asked by IPv6, or by IPv4.
-    pub fn follow(&self, compiled: &Compiled, ipv6: bool) {
+    pub fn follow(&self, picture: &Picture, now: Timestamp, choice: Arc<Choice>, ipv6: bool) {
+        let compiled = &*picture.compiled;
         let rules = compiled.plan.dataplane.domains.iter();
-        let way = |rank: u32| (rank, self.ways.of(outgoing::of_policy(compiled, rank, ipv6)));
-        self.by_rank.store(Arc::new(rules.map(|rule| way(rule.rank)).collect()));
+        let ways = |rank: u32| {
+            let outgoing = outgoing::of_policy(compiled, rank, ipv6);
+            let asking = Asking { input: picture.input(now), compiled, rank, from: Some(NOBODY) };
+            let (chosen, resolvers) = choice.of(&asking, outgoing.clone());
+            (rank, [self.ways.of(chosen, resolvers), self.ways.of(outgoing, Resolvers::Usual)])
+        };
+        let by_rank = rules.map(|rule| ways(rule.rank)).collect();
+        self.taken.store(Arc::new(Taken { choice, by_rank }));
     }
 }
 
@@ -58,9 +69,10 @@ impl Learn for Learner {
         }
         // Where a policy of the client comes first, its traffic to the name takes that one's way, and so do its questions.
         // So does what a policy is asked that is too new for its way to be known.
-        let by_rank = self.by_rank.load();
-        let way = by_rank.get(&rank).filter(|_| rank < client.rank).unwrap_or(&client.way);
-        Some(way.clone())
+        let taken = self.taken.load();
+        let itself = usize::from(taken.choice.is_itself(client.asker.address));
+        let way = taken.by_rank.get(&rank).filter(|_| rank < client.rank).map(|ways| &ways[itself]);
+        Some(way.unwrap_or(&client.way).clone())
     }
 
     fn learn(

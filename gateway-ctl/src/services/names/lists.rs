@@ -6,8 +6,11 @@ use std::time::Duration;
 use gateway_core::dns::filter::Lists;
 use gateway_core::dns::lists::List;
 use gateway_dns::lists::{Deliver, Error, Subscription};
+use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::{Id, State};
 use tokio::sync::Notify;
+
+use crate::services::notices::Notices;
 
 /// The lists of the allowlist and the blocklist are looked at once a day.
 const DAILY: Duration = Duration::from_secs(24 * 3600);
@@ -18,7 +21,10 @@ const HOUR: u64 = 3600;
 pub struct Shelf {
     pub lists: Arc<Mutex<Lists>>,
     pub changed: Arc<Notify>,
+    pub notices: Notices,
 }
+
+const FAILED: AlertKind = AlertKind::BlocklistUpdateFailed;
 
 impl Shelf {
     /// The lists of objects that are still there.
@@ -27,6 +33,13 @@ impl Shelf {
         let gone: Vec<Id> = lists.ids().filter(|id| !is_there(state, *id)).collect();
         gone.into_iter().for_each(|id| lists.take(id));
         lists.clone()
+    }
+}
+
+impl Shelf {
+    /// Only these are kept up to date from now on.
+    pub fn keep(&self, wanted: &[Subscription]) {
+        self.notices.keep(FAILED, |subject| wanted.iter().any(|one| one.id.to_string() == subject));
     }
 }
 
@@ -39,8 +52,13 @@ impl Deliver for Shelf {
         }
     }
 
+    fn succeeded(&self, id: Id) {
+        self.notices.clear(FAILED, &id.to_string());
+    }
+
     fn failed(&self, id: Id, error: &Error) {
         tracing::warn!(%id, %error, "a list could not be brought up to date");
+        self.notices.raise(FAILED, &id.to_string(), error.to_string());
     }
 }
 

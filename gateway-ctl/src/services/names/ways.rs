@@ -6,7 +6,7 @@ use gateway_common::wire::Mark;
 use gateway_core::compile::{Compiled, Input};
 use gateway_core::outgoing::{self, Outgoing};
 use gateway_core::plan::ProxyLogin;
-use gateway_dns::seam::{Login, Route, Way};
+use gateway_dns::seam::{Login, Resolvers, Route, Way};
 use gateway_model::kinds::{DnsForwarder, Proxy};
 use zeroize::Zeroizing;
 
@@ -15,16 +15,19 @@ use zeroize::Zeroizing;
 pub struct Ways(Mutex<Vec<Arc<Way>>>);
 
 impl Ways {
-    pub fn of(&self, outgoing: Outgoing) -> Arc<Way> {
+    pub fn of(&self, outgoing: Outgoing, resolvers: Resolvers) -> Arc<Way> {
         let route = route(outgoing);
         let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = ways.iter().find(|way| way.route == route) {
+        if let Some(known) = ways.iter().find(|way| way.route == route && way.resolvers == resolvers) {
             return known.clone();
         }
         // Nobody has so many ways; if somebody had, their answers would not be kept apart, so nothing goes that way.
         let way = match u16::try_from(ways.len()) {
-            Ok(partition) => Way { partition, route },
-            Err(_) => Way { partition: u16::MAX, route: Route::Blocked("there are too many ways".into()) },
+            Ok(partition) => Way { partition, route, resolvers },
+            Err(_) => {
+                let route = Route::Blocked("there are too many ways".into());
+                Way { partition: u16::MAX, route, resolvers }
+            }
         };
         let way = Arc::new(way);
         ways.push(way.clone());

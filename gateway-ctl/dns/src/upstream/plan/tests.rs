@@ -136,7 +136,52 @@ fn a_forwarder_without_a_usable_upstream_keeps_its_names_from_all_others() {
     let (dns, rotation) = (dns(&["192.0.2.1"], UpstreamMode::Plain), DnsRotation::default());
     let mut problems = Vec::new();
     let bad = forwarder("corp.example", &["10.0.0"], 1);
-    let group = of_forwarder(Name::from(&bad.domain), &bad, &given(&dns, &rotation), &mut problems);
+    let group = of_forwarder(
+        &state(Vec::new()),
+        Name::from(&bad.domain),
+        &bad,
+        &given(&dns, &rotation),
+        &mut problems,
+    );
     assert!(group.servers.is_empty());
     assert_eq!(problems, ["dns_forwarders corp.example: 10.0.0 is no address of a resolver"]);
+}
+
+#[test]
+fn a_preset_gives_a_forwarder_its_servers_with_protocol_and_name() {
+    let (dns, rotation) = (dns(&[], UpstreamMode::Plain), DnsRotation::default());
+    let preset = DnsForwarder { preset: Some("Quad9".into()), ..forwarder(".", &[], 1) };
+    let plan = Plan::of(&state(vec![preset]), &given(&dns, &rotation));
+    assert_eq!(shown(&plan), [".: 9.9.9.9 149.112.112.112 2620:fe::fe 2620:fe::9"]);
+    for server in &plan.groups[0].servers {
+        assert_eq!(
+            (server.protocol, server.certificate.as_deref()),
+            (DnsProtocol::Tls, Some("dns.quad9.net"))
+        );
+    }
+    assert_eq!(plan.groups[0].servers[0].place, Place::Address("9.9.9.9:853".parse().unwrap()));
+}
+
+#[test]
+fn a_profile_names_its_servers_or_a_preset() {
+    let dns = bootstrap::Dns {
+        bootstrap_servers: vec!["192.0.2.1".parse().unwrap()],
+        ..dns(&[], UpstreamMode::Plain)
+    };
+    let state = state(Vec::new());
+    let of = |upstreams: &[&str], preset: Option<&str>| {
+        let mut profile = Profile::default();
+        profile.dns.upstreams = upstreams.iter().map(|text| (*text).to_owned()).collect();
+        profile.dns.preset = preset.map(str::to_owned);
+        let mut problems = Vec::new();
+        let servers = of_profile(&state, &profile, &dns, &mut problems);
+        assert_eq!(problems, Vec::<String>::new());
+        servers
+    };
+    let servers = of(&["192.0.2.9:5353", "ns.corp.example", "https://dns.example/q"], None);
+    let protocols: Vec<DnsProtocol> = servers.iter().map(|server| server.protocol).collect();
+    assert_eq!(protocols, [DnsProtocol::Udp, DnsProtocol::Udp, DnsProtocol::Https]);
+    assert_eq!(servers[0], Server::plain("192.0.2.9:5353".parse().unwrap()));
+    assert_eq!((servers[1].bootstrap.len(), servers[2].bootstrap.len()), (1, 1));
+    assert!(of(&[], Some("Mullvad DNS")).iter().all(|server| server.protocol == DnsProtocol::Tls));
 }

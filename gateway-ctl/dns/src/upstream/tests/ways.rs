@@ -179,3 +179,32 @@ async fn servers_of_a_zone_are_asked_for_their_own_answers() {
     assert_eq!(bench.upstreams.status()[0].address, server.at.to_string());
     assert!(Plan::default().domains().get(&NameRef::ROOT.to_owned()).is_none());
 }
+
+#[tokio::test]
+async fn a_way_with_resolvers_of_its_own_asks_nobody_else_but_the_forwarders_of_domains() {
+    let (usual, own, corporate) = (fine(1).await, fine(2).await, fine(3).await);
+    let mut plan = sequential(vec![udp(usual.at)]);
+    let domain = Name::from(&DomainName::parse("corp.test").unwrap());
+    let group = Group { domain, servers: vec![udp(corporate.at)], ..Group::for_all() };
+    plan.groups.push(group);
+    let bench = Bench::new(plan.clone());
+    let only = |at| Resolvers::Only([udp(at)].into());
+    let asked = async |name: &str, resolvers: Resolvers| {
+        let mut query = query(Route::Default, name);
+        query.way = Arc::new(Way { partition: 1, route: Route::Default, resolvers });
+        bench.upstreams.ask(query).await
+    };
+    assert_eq!(address(&asked("www.example.com", Resolvers::Usual).await.unwrap()), "192.0.2.1");
+    assert_eq!(address(&asked("www.example.com", only(own.at)).await.unwrap()), "192.0.2.2");
+    assert_eq!(address(&asked("www.corp.test", only(own.at)).await.unwrap()), "192.0.2.3");
+    // Other upstreams do not touch it, and neither does that there are none.
+    bench.upstreams.replace(Plan::default());
+    assert_eq!(address(&asked("www.corp.test", only(own.at)).await.unwrap()), "192.0.2.2");
+    assert!(matches!(asked("www.example.com", Resolvers::Usual).await, Err(Failure::NoUpstream)));
+    let none = Resolvers::Only(Arc::new([]));
+    bench.upstreams.replace(plan);
+    assert!(matches!(asked("www.example.com", none).await, Err(Failure::NoUpstream)));
+    let shown: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.address).collect();
+    assert!(shown.contains(&own.at.to_string()), "{shown:?}");
+    assert_eq!((usual.count(), own.count(), corporate.count()), (1, 2, 1));
+}

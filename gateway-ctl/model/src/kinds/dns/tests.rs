@@ -571,3 +571,33 @@ fn a_plan_adds_records_beside_others_of_their_name() {
         outcome.changes.iter().map(|change| change.op).filter(|op| *op != Op::Unchanged).collect();
     assert_eq!((ops, draft.dns_records.len()), (vec![Op::Create], 2));
 }
+
+#[test]
+fn a_preset_stands_in_place_of_upstreams_and_is_kept_while_it_is_used() {
+    let mut state = draft();
+    let own = create(&mut state, "dns_preset", json!({"name": "own", "upstreams": ["192.0.2.1"]})).unwrap();
+    create(&mut state, "dns_forwarder", json!({"preset": "own"})).unwrap();
+    for (forwarder, want) in [
+        (json!({"preset": "own", "upstreams": ["192.0.2.2"], "priority": 2}), "upstreams conflict"),
+        (json!({"preset": "own", "tls_name": "a.example", "priority": 2}), "tls_name conflict"),
+        (json!({"preset": "nobody", "priority": 2}), "preset unknown_reference"),
+        (json!({"priority": 2}), "upstreams required"),
+    ] {
+        assert_eq!(refusal(create(&mut state, "dns_forwarder", forwarder.clone())), [want], "{forwarder}");
+    }
+    let profile = |dns: Value| json!({"name": "p", "dns": dns});
+    for (dns, want) in [
+        (json!({"mode": "custom"}), "dns.upstreams required"),
+        (json!({"mode": "custom", "preset": "own", "upstreams": ["192.0.2.1"]}), "dns.preset conflict"),
+        (json!({"mode": "custom", "preset": "nobody"}), "dns.preset unknown_reference"),
+        (json!({"mode": "custom", "upstreams": ["http://a.example/"]}), "dns.upstreams[0] format"),
+    ] {
+        assert_eq!(refusal(create(&mut state, "profile", profile(dns.clone()))), [want], "{dns}");
+    }
+    let good = create(&mut state, "profile", profile(json!({"mode": "custom", "preset": "own"}))).unwrap();
+    assert!(good.warnings.is_empty(), "{:?}", good.warnings);
+    assert!(matches!(
+        of("dns_preset").delete(&mut state, &own.id.to_string(), None, false),
+        Err(EditError::InUse { .. })
+    ));
+}

@@ -1,0 +1,114 @@
+//! The external filter as the gateway keeps in touch with it: one session with its API for everybody who asks, given back
+//! when it is not wanted any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_dns::extfilter::{Backend, Error, Status};
+use gateway_dns::upstream::Context;
+use gateway_model::State;
+use gateway_model::settings::Bootstrap;
+use gateway_model::settings::bootstrap::DnsBackend;
+use gateway_model::settings::groups::ExtFilterConfig;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use crate::store::Store;
+use crate::tls::Factory;
+
+/// So long a session is kept that nobody uses: there are few seats.
+const IDLE: Duration = Duration::from_secs(120);
+/// So long is waited for a filter that does not take its session back.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Holds the session.
+pub struct Service {
+    store: Arc<Store>,
+    file: Arc<Bootstrap>,
+    context: Arc<Context>,
+    held: Mutex<Option<Held>>,
+}
+
+struct Held {
+    config: ExtFilterConfig,
+    backend: Arc<Backend>,
+    used: tokio::time::Instant,
+}
+
+impl Service {
+    pub fn new(store: Arc<Store>, file: Arc<Bootstrap>, tls: &Arc<Factory>) -> Arc<Service> {
+        let client = tls.client("dns extfilter");
+        let context = Context::new(move || client.config().map_err(|error| error.to_string()), |_| {});
+        Arc::new(Service { store, file, context: Arc::new(context), held: Mutex::default() })
+    }
+
+    /// It is who is asked for names.
+    pub fn is_enabled(&self, state: &State) -> bool {
+        self.file.dns_backend(&state.settings) == DnsBackend::Extfilter
+    }
+
+    /// What it says of itself now.
+    pub async fn status(&self) -> Status {
+        let state = self.store.current();
+        let (config, enabled) = (state.group::<ExtFilterConfig>(), self.is_enabled(&state));
+        if !config.is_configured() {
+            let error = enabled.then(|| "nothing is resolved: it is not set where the filter is".to_owned());
+            return Status { enabled, error, ..Status::default() };
+        }
+        match self.backend(config.clone()).await {
+            Ok(backend) => backend.status(enabled).await,
+            Err(error) => Status {
+                configured: true,
+                enabled,
+                url: Some(config.url),
+                error: Some(error.to_string()),
+                ..Status::default()
+            },
+        }
+    }
+
+    async fn backend(&self, config: ExtFilterConfig) -> Result<Arc<Backend>, Error> {
+        let mut held = self.held.lock().await;
+        let used = tokio::time::Instant::now();
+        if let Some(same) = held.as_mut().filter(|held| held.config == config) {
+            same.used = used;
+            return Ok(same.backend.clone());
+        }
+        let backend = Arc::new(Backend::new(&config.url, config.password.clone(), self.context.clone())?);
+        if let Some(other) = held.replace(Held { config, backend: backend.clone(), used }) {
+            leave(&other.backend).await;
+        }
+        Ok(backend)
+    }
+
+    /// Gives the session back, if there is one.
+    pub async fn release(&self) {
+        if let Some(held) = self.held.lock().await.take() {
+            leave(&held.backend).await;
+        }
+    }
+
+    /// Gives sessions back that nobody uses, or whose filter is another one by now. Runs until it is aborted.
+    pub async fn follow(self: Arc<Self>) {
+        let mut revisions = self.store.watch();
+        loop {
+            tokio::select! {
+                changed = revisions.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(IDLE) => {}
+            }
+            let config = self.store.current().group::<ExtFilterConfig>();
+            let mut held = self.held.lock().await;
+            if let Some(old) = held.take_if(|held| held.config != config || held.used.elapsed() >= IDLE) {
+                leave(&old.backend).await;
+            }
+        }
+    }
+}
+
+async fn leave(backend: &Backend) {
+    match timeout(FAREWELL, backend.log_out()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "the external filter did not take its session back"),
+        Err(_) => tracing::debug!("the external filter did not take its session back in time"),
+    }
+}

@@ -1,0 +1,95 @@
+//! Who is asked for names: what profiles say, and what is told of those who do not answer.
+
+use std::net::Ipv4Addr;
+
+use gateway_tests::dns::{A, Upstream};
+use gateway_tests::name_server;
+use gateway_tests::scene::create;
+use gateway_tests::topology::wan;
+use gateway_tests::wait::wait_ok;
+use serde_json::json;
+
+use crate::SOON;
+use crate::names::{client, resolving};
+
+#[test]
+fn a_profile_says_who_is_asked_and_its_way_how() {
+    let (scene, upstream) = resolving();
+    let network = &scene.network;
+    let place = network.exit_a.place;
+    network.internet.ip("address add 192.0.2.54/32 dev lo").expect("an address");
+    let own = Upstream::start_at(&network.internet, Ipv4Addr::new(192, 0, 2, 54).into()).expect("a resolver");
+    let inside = Upstream::start_at(&network.exit_a.namespace, place.inner_v4.into()).expect("a resolver");
+    let tunnel = scene.tunnel("a", &network.exit_a).expect("tunnel");
+    let custom = json!({"mode": "custom", "upstreams": ["192.0.2.54"]});
+    let mut profile = json!({"name": "office", "hops": [{"type": "vpn", "target": "a"}], "dns": custom});
+    let id = create(scene.api(), "/profiles", &profile).expect("profile");
+    let device = json!({"name": "laptop", "mac": network.laptop.mac, "profile": "office"});
+    create(scene.api(), "/devices", &device).expect("device");
+    let exit = [network.exit_a.address(false)];
+    let mut laptop = client(&network.laptop);
+    let mut names = (0..).map(|number| format!("n{number}.office.example"));
+    let mut until = |what: &str, so: &dyn Fn(&str) -> bool| {
+        wait_ok(SOON, what, || {
+            let name = names.next().expect("endless");
+            laptop.ask(&name, A)?;
+            anyhow::ensure!(so(&name), "{:?} {:?}", own.askers(&name), upstream.askers(&name));
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error:#}"));
+    };
+    until("the resolver of the profile to be asked by its way", &|name| {
+        own.askers(name) == exit && upstream.askers(name).is_empty()
+    });
+    // Others ask as ever, also for what was answered to the laptop.
+    client(&network.tv).ask("n0.office.example", A).expect("an answer");
+    assert_eq!(upstream.askers("n0.office.example").last(), Some(&wan(false)));
+
+    let mut object = scene.api().get(&format!("/tunnels/{tunnel}")).expect("tunnel");
+    object["dns"] = json!([place.inner_v4]);
+    scene.api().put(&format!("/tunnels/{tunnel}"), &object).expect("stored");
+    profile["dns"] = json!({"mode": "tunnel"});
+    scene.api().put(&format!("/profiles/{id}"), &profile).expect("stored");
+    until("the name server inside the tunnel to be asked", &|name| {
+        !inside.askers(name).is_empty() && upstream.askers(name).is_empty() && own.askers(name).is_empty()
+    });
+    object = scene.api().get(&format!("/tunnels/{tunnel}")).expect("tunnel");
+    object["dns"] = json!([]);
+    scene.api().put(&format!("/tunnels/{tunnel}"), &object).expect("stored");
+    until("nobody to be asked when there is none", &|name| {
+        upstream.askers(name).is_empty() && own.askers(name).is_empty() && inside.askers(name).is_empty()
+    });
+}
+
+#[test]
+fn what_does_not_answer_is_told_while_it_lasts() {
+    let (scene, upstream) = resolving();
+    let network = &scene.network;
+    let list = json!({"name": "gone", "url": format!("http://{}:1/list", network.tv.v4)});
+    let id = create(scene.api(), "/dns/blocklist", &list).expect("a list");
+    let mut laptop = client(&network.laptop);
+    drop(upstream);
+    let events = || {
+        let listen = "curl -sN --max-time 1 http://127.0.0.1:8080/api/v1/events || true";
+        network.gateway.run("sh", &["-c", listen]).expect("curl")
+    };
+    let mut names = (0..).map(|number| format!("n{number}.example"));
+    let mut ask = || laptop.ask(&names.next().expect("endless"), A);
+    wait_ok(SOON, "both to be told", || {
+        ask()?;
+        let told = events();
+        for what in ["dns_upstream_down", "192.0.2.53 by auto", "blocklist_update_failed", &id] {
+            anyhow::ensure!(told.contains(what), "no {what} in {told}");
+        }
+        Ok(())
+    })
+    .expect("told");
+    scene.api().delete(&format!("/dns/blocklist/{id}")).expect("deleted");
+    let _upstream = Upstream::start_at(&network.internet, name_server::ADDRESS.into()).expect("upstream");
+    wait_ok(SOON, "both to be over", || {
+        let told = events();
+        anyhow::ensure!(!told.contains("event: alert"), "{told}");
+        Ok(())
+    })
+    .expect("over");
+}
