@@ -50,6 +50,8 @@ use crate::table::Audit;
 use crate::tls::Tls;
 
 /// A running gateway, or one that blocks because it cannot read what it should do.
+// There is one in a process.
+#[allow(clippy::large_enum_variant)]
 pub enum Gateway {
     Open(Open),
     Blocked { reason: String },
