@@ -344,7 +344,8 @@ fn what_is_asked_again_is_answered_where_it_comes_in() {
         assert_eq!(client.ask("ftp.example", A).expect("an answer"), told(server(false)));
     }
     scene.daemon.kill9().expect("killed");
-    assert!(client.ask("ftp.example", A).is_err(), "an answer of nobody");
+    // The kernel takes the program out of its map when it comes to it.
+    wait_for(SOON, "nobody to answer", || client.ask("ftp.example", A).is_err()).expect("silence");
 }
 
 #[test]
@@ -358,9 +359,12 @@ fn clients_are_answered_over_tls_and_https_while_those_of_others_are_rejected() 
         let arguments = [&["+short", "+timeout=10", resolver, name, "A"], how].concat();
         Ok(network.laptop.namespace.run("dig", &arguments)?.trim().to_owned())
     };
-    let ways: [&[&str]; 5] =
-        [&["+tls"], &["+https", "-p", "853"], &["+https"], &["+https-get"], &["+tls", "-p", "443"]];
-    for resolver in [format!("@{LAN_V4}"), format!("@{LAN_V6}")] {
+    let tls: [&[&str]; 2] = [&["+tls"], &["+tls", "-p", "443"]];
+    let https: [&[&str]; 3] = [&["+https", "-p", "853"], &["+https"], &["+https-get"]];
+    // dig does not ask IPv6 addresses over HTTPS here; curl does, below.
+    for (resolver, ways) in
+        [(format!("@{LAN_V4}"), [&tls[..], &https].concat()), (format!("@{LAN_V6}"), tls.to_vec())]
+    {
         for how in ways {
             let answer = dig(&resolver, "www.example", how);
             assert_eq!(answer.expect("dig"), server(false).to_string(), "{resolver} {how:?}");
@@ -377,7 +381,7 @@ fn clients_are_answered_over_tls_and_https_while_those_of_others_are_rejected() 
         let entries = log.as_array().expect("entries").iter();
         entries.filter(|entry| entry["proto"] == proto).count()
     };
-    assert_eq!((of("dot"), of("doh")), (4, 6), "{log}");
+    assert_eq!((of("dot"), of("doh")), (4, 3), "{log}");
     let listen = scene.api().get("/dns/status").expect("the status")["listen"].clone();
     let listen = listen.as_array().expect("places").iter();
     assert_eq!(
@@ -388,10 +392,13 @@ fn clients_are_answered_over_tls_and_https_while_those_of_others_are_rejected() 
         4
     );
     // RFC 8484, section 4.1.1: www.example.com, which the server there does not know.
-    let url = format!("https://{LAN_V4}/dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB");
-    let shown = "%{http_version} %{http_code} %{content_type}";
-    let fetched = network.laptop.namespace.run("curl", &["-skm", "20", "-o", "/dev/null", "-w", shown, &url]);
-    assert_eq!(fetched.expect("curl"), "2 200 application/dns-message");
+    for authority in [LAN_V4.to_string(), format!("[{LAN_V6}]"), format!("[{LAN_V6}]:853")] {
+        let url = format!("https://{authority}/dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB");
+        let shown = "%{http_version} %{http_code} %{content_type}";
+        let arguments = ["-skm", "20", "-o", "/dev/null", "-w", shown, &url];
+        let fetched = network.laptop.namespace.run("curl", &arguments);
+        assert_eq!(fetched.expect("curl"), "2 200 application/dns-message", "{authority}");
+    }
     for ipv6 in FAMILIES {
         for port in [853, 443] {
             let to = SocketAddr::new(wan(ipv6), port);

@@ -220,12 +220,13 @@ fn nothing_else_is_answered() {
     let (action, out) = site.run(&frame);
     assert_eq!((action, read(&out, ends)), (SENT_BACK, wanted));
 
-    let mut others: Vec<(&str, Vec<u8>)> = Vec::new();
-    others.push(("another client", Ends::new(false, 3).frame(&asked)));
-    others.push(("another name", ends.frame(&question("wwx", [1, 2], true))));
-    others.push(("letters in another case", ends.frame(&question("wWw", [1, 2], true))));
-    others.push(("no EDNS", ends.frame(&question("www", [1, 2], false))));
-    others.push(("more behind the question", ends.frame(&[&asked[..], &[0]].concat())));
+    let mut others = vec![
+        ("another client", Ends::new(false, 3).frame(&asked)),
+        ("another name", ends.frame(&question("wwx", [1, 2], true))),
+        ("letters in another case", ends.frame(&question("wWw", [1, 2], true))),
+        ("no EDNS", ends.frame(&question("www", [1, 2], false))),
+        ("more behind the question", ends.frame(&[&asked[..], &[0]].concat())),
+    ];
     let mut options = frame.clone();
     options[14] = 0x46;
     others.push(("options", options));

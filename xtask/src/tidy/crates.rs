@@ -17,7 +17,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("gateway-model", &[]),
     ("gateway-ebpf", &["gateway-common"]),
     ("gateway-core", &["gateway-common", "gateway-model"]),
-    ("gateway-dns", &["gateway-core", "gateway-model"]),
+    ("gateway-dns", &["gateway-common", "gateway-core", "gateway-model"]),
     ("gateway-ctl", &["gateway-common", "gateway-core", "gateway-dns", "gateway-model"]),
     ("gateway-api", &["gateway-common", "gateway-core", "gateway-ctl", "gateway-dns", "gateway-model"]),
     ("gateway-cli", &["gateway-model"]),
