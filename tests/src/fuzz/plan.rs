@@ -6,7 +6,7 @@ use gateway_common::verdict::{Action, decide};
 use gateway_common::wire::*;
 use gateway_core::compile::{Carrier, Compiled, Input, compile};
 use gateway_core::environment::PlanEnvironment;
-use gateway_core::plan::{Dataplane, RouteKey, RuleAction, names};
+use gateway_core::plan::{Dataplane, Family, RouteKey, RuleAction, names};
 use ipnet::IpNet;
 
 use super::world::{PRESHARED, PRIVATE, World};
@@ -116,10 +116,14 @@ fn carriers(compiled: &Compiled) {
         if let Some(carrier) = leg.carrier.leg() {
             let below = legs.get(carrier).expect("a leg that exists");
             assert!(!leg.usable || below.usable, "{leg:?} on {below:?}");
-            let marks = compiled.plan.rules.values().filter_map(|rule| rule.fwmark.zip(Some(&rule.action)));
-            let mut tables = marks.filter(|((mark, mask), _)| leg.carrier.mark() & mask == mark & mask);
+            let bears = |mark: u32, mask: u32| leg.carrier.mark() & mask == mark & mask;
             let table = RuleAction::Table(names::TABLE_BASE + u32::from(carrier));
-            assert!(tables.all(|(_, action)| *action == table), "{leg:?}");
+            for family in [Family::V4, Family::V6] {
+                let mut rules = compiled.plan.rules.iter().filter(|(key, _)| key.family == family);
+                let first = rules.find(|(_, rule)| rule.fwmark.is_some_and(|(mark, mask)| bears(mark, mask)));
+                let action = first.map(|(_, rule)| &rule.action);
+                assert!(action == Some(&table) || action == Some(&RuleAction::Unreachable), "{leg:?}");
+            }
         }
     }
 }

@@ -57,6 +57,7 @@ const ALL: &[&str] = &[
 ];
 
 const ADMIN_ONLY: &[&str] = &[
+    "PUT /dns/extfilter/config",
     // "rollback, snapshots, config/import, backup import/config"
     "POST /rollback",
     "GET /snapshots",

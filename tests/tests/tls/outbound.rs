@@ -37,8 +37,12 @@ fn a_classic_server_is_spoken_to_unless_post_quantum_is_required() {
         for mode in [PqMode::Default, PqMode::Preferred] {
             site.set_mode(mode);
             assert!(talk().expect("an answer").contains("200 ok"));
-            let report = json!([{"name": "webhook", "last_group": "X25519", "pq": false}]);
-            assert_eq!(site.get("/pq-crypto")["clients"], report, "{mode} {more:?}");
+            let report = json!({"name": "webhook", "last_group": "X25519", "pq": false});
+            let clients = site.get("/pq-crypto")["clients"].clone();
+            assert!(
+                clients.as_array().is_some_and(|all| all.contains(&report)),
+                "{mode} {more:?}: {clients}"
+            );
         }
         let answer = site.set_mode(PqMode::Required);
         assert!(answer["warnings"].to_string().contains("webhook used X25519"), "{answer}");
