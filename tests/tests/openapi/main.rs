@@ -26,6 +26,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const REFUSED: &[(&str, &str)] = &[
     ("POST /apply/revert", "a change that waits for it would bar the others: contract apply"),
     ("POST /backup/run", "backups are off, so that no folder is written to: the suite backup"),
+    (
+        "POST /dns/extfilter/enable",
+        "a filter that is set would be asked by whatever address was made up: contract extfilter",
+    ),
     ("POST /auth/setup", "there are accounts already: authz accounts"),
 ];
 
