@@ -4,6 +4,7 @@
 //! of learned addresses is told by the engine through the traits of [`seam`].
 
 pub mod cache;
+mod copies;
 pub mod extfilter;
 pub mod lists;
 pub mod log;

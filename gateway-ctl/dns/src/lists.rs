@@ -149,7 +149,7 @@ impl Subscriptions {
         }
         let ids: Vec<Id> = running.keys().copied().collect();
         drop(running);
-        copy::forget_others(&self.shared.folder, &ids);
+        copy::COPIES.forget_others(&self.shared.folder, &ids);
     }
 
     /// Looks at a list now. False if it is none of those kept up to date.

@@ -200,7 +200,7 @@ impl Secondaries {
         }
         let ids: Vec<Id> = running.keys().copied().collect();
         drop(running);
-        disk::forget_others(&self.shared.folder, &ids);
+        disk::COPIES.forget_others(&self.shared.folder, &ids);
     }
 
     /// One of the servers says that the zone has changed (RFC 1996). False if it is none of them.
@@ -294,7 +294,7 @@ impl Shared {
         let now = Timestamp::now();
         match looked {
             Ok(Looked::Same) => {
-                if let Err(error) = disk::checked(&self.folder, zone.id) {
+                if let Err(error) = disk::COPIES.checked(&self.folder, zone.id) {
                     tracing::warn!(zone = %zone.zone, %error, "that the copy of a zone holds cannot be kept");
                 }
                 let mut all = lock(&self.known);
@@ -322,7 +322,7 @@ impl Shared {
                 drop(all);
                 if expired {
                     self.deliver.deliver(zone.id, None);
-                    disk::forget(&self.folder, zone.id);
+                    disk::COPIES.forget(&self.folder, zone.id);
                 }
                 self.deliver.failed(&zone.zone, &error);
             }

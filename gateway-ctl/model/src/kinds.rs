@@ -28,6 +28,8 @@ pub mod segment;
 pub mod splitting_endpoint;
 pub mod test_definition;
 pub mod threat_feed;
+#[cfg(test)]
+mod trial;
 pub mod trust_class;
 pub mod tunnel;
 pub mod tunnel_health;

@@ -268,37 +268,29 @@ fn nothing_else_is_answered() {
     assert_eq!(site.run(&frame).0, 2, "neither one answer nor the other");
 }
 
+/// A site that keeps one answer: its question in a frame, and the answer.
+fn one() -> (Site, Vec<u8>, Vec<u8>) {
+    let (mut site, ends, asked) = (Site::new(), Ends::new(false, 2), question("www", [1, 2], false));
+    let told = answer(&asked, "www", &[60]);
+    site.keep(&key(ends.client, ends.server, 1, &asked).expect("short"), &told, fixed());
+    (site, ends.frame(&asked), told)
+}
+
 #[test]
 fn a_datagram_without_a_checksum_is_answered_without_one() {
-    let mut site = Site::new();
-    let ends = Ends::new(false, 2);
-    let asked = question("www", [1, 2], false);
-    site.keep(
-        &key(ends.client, ends.server, 1, &asked).expect("short"),
-        &answer(&asked, "www", &[60]),
-        fixed(),
-    );
-    let mut frame = ends.frame(&asked);
+    let (mut site, mut frame, told) = one();
     frame[40..42].fill(0);
     let (action, out) = site.run(&frame);
     assert_eq!((action, &out[40..42]), (SENT_BACK, &[0, 0][..]));
     // Ethernet frames are filled up to 60 bytes.
     frame.extend_from_slice(&[0; 18]);
     let (action, out) = site.run(&frame);
-    assert_eq!((action, out.len()), (SENT_BACK, 14 + 20 + 8 + answer(&asked, "www", &[60]).len()));
+    assert_eq!((action, out.len()), (SENT_BACK, 14 + 20 + 8 + told.len()));
 }
 
 #[test]
 fn nothing_is_given_that_nobody_is_told_of() {
-    let mut site = Site::new();
-    let ends = Ends::new(false, 2);
-    let asked = question("www", [1, 2], false);
-    site.keep(
-        &key(ends.client, ends.server, 1, &asked).expect("short"),
-        &answer(&asked, "www", &[60]),
-        fixed(),
-    );
-    let frame = ends.frame(&asked);
+    let (mut site, frame, _) = one();
     // A full ring: 2 MiB of 24 bytes each.
     let program = site.programs.program("gw_ingress").expect("the program");
     gateway_tests::bpf_run::measure(program, &frame, Arrival::default(), 1).expect("a test run");
@@ -313,18 +305,11 @@ fn nothing_is_given_that_nobody_is_told_of() {
 
 #[test]
 fn without_the_daemon_the_program_answers_nothing() {
-    let mut site = Site::new();
-    let ends = Ends::new(false, 2);
-    let asked = question("www", [1, 2], false);
-    site.keep(
-        &key(ends.client, ends.server, 1, &asked).expect("short"),
-        &answer(&asked, "www", &[60]),
-        fixed(),
-    );
-    assert_eq!(site.run(&ends.frame(&asked)).0, SENT_BACK);
+    let (mut site, frame, _) = one();
+    assert_eq!(site.run(&frame).0, SENT_BACK);
     let Site { mut programs, shortcut, _pins, .. } = site;
     drop(shortcut);
     let program = programs.program("gw_ingress").expect("the program");
-    let run = run(program, &ends.frame(&asked), Arrival::default()).expect("a test run");
+    let run = run(program, &frame, Arrival::default()).expect("a test run");
     assert_eq!(run.action, GOES_ON);
 }

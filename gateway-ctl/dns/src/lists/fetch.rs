@@ -27,7 +27,8 @@ use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
 use super::Subscription;
-use super::copy::{self, Draft, Head};
+use super::copy::{COPIES, Head};
+use crate::copies::Draft;
 use crate::upstream::Context;
 
 /// Longest list.
@@ -102,7 +103,7 @@ async fn fetch(
                 return receive(context, folder, key, subscription, head, response).await.map(Some);
             }
             StatusCode::NOT_MODIFIED if before.is_some() => {
-                copy::checked(folder, subscription.id).map_err(|error| Error::Disk(error.to_string()))?;
+                COPIES.checked(folder, subscription.id).map_err(|error| Error::Disk(error.to_string()))?;
                 return Ok(None);
             }
             status if status.is_redirection() => {
@@ -215,7 +216,7 @@ async fn receive(
     let (pieces, taken) = mpsc::channel(PIECES);
     let (folder, id, format) = (folder.to_owned(), subscription.id, subscription.format);
     let reading = tokio::task::spawn_blocking(move || {
-        let draft = Draft::new(&folder, id, &head).map_err(|error| Error::Disk(error.to_string()))?;
+        let draft = COPIES.draft(&folder, id, &head).map_err(|error| Error::Disk(error.to_string()))?;
         read(draft, Reader::new(format, key), taken).map(|list| (head, list))
     });
     let sent = pump(context, response.into_body(), &pieces).await;

@@ -1,10 +1,8 @@
 //! The last good copy of a zone on disk: a line that says what it is, then its records.
-//!
-//! A file is written beside its place and put there when it is whole. Its time is that of the last look at the zone.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::Path;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use gateway_core::dns::table::Key;
@@ -16,9 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Secondary;
 use super::reader::{BYTES, RECORDS};
+use crate::copies::Copies;
 use crate::wire::{u16_at, u32_at};
 
-const ENDING: &str = "zone";
+pub const COPIES: Copies = Copies("zone");
 /// Longest file: each record has its name and ten bytes.
 const LONGEST: u64 = BYTES as u64 + RECORDS as u64 * (255 + 10) + 4096;
 
@@ -56,10 +55,6 @@ fn hex(body: &[u8]) -> String {
     digest(&SHA256, body).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn path(folder: &Path, id: Id) -> PathBuf {
-    folder.join(format!("{id}.{ENDING}"))
-}
-
 /// Records, the SOA record first: name, type, TTL, length, data.
 pub fn body(records: &[Record]) -> Vec<u8> {
     let mut body = Vec::with_capacity(records.iter().map(|record| record.rdata.len() + 40).sum());
@@ -88,7 +83,7 @@ fn records(body: &[u8]) -> Option<Vec<Record>> {
 
 /// The copy and when it was last known to hold. None if there is none, or one that is of something else.
 pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Whole, Timestamp)>> {
-    let path = path(folder, zone.id);
+    let path = COPIES.path(folder, zone.id);
     let about = match fs::metadata(&path) {
         Ok(about) => about,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -116,41 +111,7 @@ pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Who
 }
 
 pub fn write(folder: &Path, id: Id, head: &Head, body: &[u8]) -> io::Result<()> {
-    let beside = folder.join(format!("{id}.part"));
-    let put = || {
-        let mut file = File::create(&beside)?;
-        let mut line = serde_json::to_vec(head)?;
-        line.push(b'\n');
-        file.write_all(&line)?;
-        file.write_all(body)?;
-        file.sync_all()?;
-        fs::rename(&beside, path(folder, id))?;
-        File::open(folder)?.sync_all()
-    };
-    put().inspect_err(|_| {
-        // It may not even have come to be.
-        let _ = fs::remove_file(&beside);
-    })
-}
-
-/// The copy still is what its servers have.
-pub fn checked(folder: &Path, id: Id) -> io::Result<()> {
-    File::options().append(true).open(path(folder, id))?.set_modified(std::time::SystemTime::now())
-}
-
-/// Deletes a copy that does not hold any more.
-pub fn forget(folder: &Path, id: Id) {
-    let _ = fs::remove_file(path(folder, id));
-}
-
-/// Deletes the copies of all zones but these, and what was not written to its end.
-pub fn forget_others(folder: &Path, ids: &[Id]) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let known = path.file_stem().and_then(|stem| stem.to_str()?.parse::<Id>().ok());
-        let ours = matches!(path.extension().and_then(|ending| ending.to_str()), Some(ENDING | "part"));
-        if ours && known.is_some_and(|id| !ids.contains(&id)) {
-            let _ = fs::remove_file(path);
-        }
-    }
+    let mut draft = COPIES.draft(folder, id, head)?;
+    draft.write(body)?;
+    draft.keep()
 }

@@ -177,3 +177,6 @@ impl Resource for AlertRule {
         Some(AlertRuleShown::json_schema(generator))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,3 +127,6 @@ fn check_address(ip: Ipv4Addr, state: &State, problems: &mut Problems) {
         problems.add(code::RANGE, "ip", format!("{ip} stands for the whole network and belongs to no card."));
     }
 }
+
+#[cfg(test)]
+mod tests;

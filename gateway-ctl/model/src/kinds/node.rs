@@ -191,3 +191,6 @@ fn check_kinds(path: &str, list: &str, problems: &mut Problems) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
