@@ -86,6 +86,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     let mut terminate = listen_for(SignalKind::terminate())?;
     let mut interrupt = listen_for(SignalKind::interrupt())?;
     let hangup = listen_for(SignalKind::hangup())?;
+    limits::return_large_memory();
     // Each connection through a proxy takes two.
     if let Err(error) = limits::raise_open_files() {
         tracing::warn!(%error, "the limit of open files stays as it is");

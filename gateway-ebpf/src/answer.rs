@@ -104,13 +104,16 @@ fn question(context: &TcContext, packet: &IpPacket, headers: usize) -> Option<(&
     let asked = ASKED.get_ptr_mut(0)?;
     // SAFETY: a program is not interrupted by itself on one processor, so the place is its own.
     let asked = unsafe { &mut *asked };
-    *asked = AnswerKey {
-        client: packet.source,
-        server: packet.destination,
-        interface: packet.interface,
-        length,
-        question: [0; QUESTION],
-    };
+    asked.client = packet.source;
+    asked.server = packet.destination;
+    asked.interface = packet.interface;
+    asked.length = length;
+    // Word by word: what zeroes arrays by itself here is a function that does so byte by byte.
+    let words = asked.question.as_mut_ptr().cast::<u32>();
+    for word in 0..QUESTION / 4 {
+        // SAFETY: the words are those of the array, which is aligned as the fields before it.
+        unsafe { words.add(word).write_volatile(0) };
+    }
     let (at, to) = ((headers + HEADER_UDP + MESSAGE_ID) as u32, asked.question.as_mut_ptr().cast());
     // SAFETY: the length is at most that of the place.
     if unsafe { bpf_skb_load_bytes(context.as_ptr().cast(), at, to, length) } != 0 {

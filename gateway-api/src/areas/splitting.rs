@@ -111,35 +111,38 @@ async fn pools(cx: &Cx) -> Result<Pools, ApiError> {
 #[derive(Debug, Serialize, JsonSchema)]
 struct SplittingDns {
     /// `shared`: questions to resolvers elsewhere are flows like all others, each takes the leg it draws, with sticky: source
-    /// that of its host; those that the gateway asks for a host of the policy take its legs in turn.
+    /// that of its host; those that the gateway asks for a host of the policy take its legs in turn. Where its profile has
+    /// the name servers of the tunnel asked, that is one of its tunnels that has some.
     mode: &'static str,
     /// The gateway resolves for its LAN.
     resolver: bool,
     per_endpoint: Vec<EndpointDns>,
 }
 
+/// What the gateway asks by a tunnel, for whomever.
 #[derive(Debug, Serialize, JsonSchema)]
 struct EndpointDns {
     tunnel: String,
-    /// Name servers that the tunnel's settings name.
     upstreams: Vec<String>,
-    /// Null: not counted.
-    queries: Option<u64>,
-    /// Null: not counted.
-    failures: Option<u64>,
+    queries: u64,
+    /// Not answered, or with a failure.
+    failures: u64,
 }
 
 async fn dns(cx: Cx, _: Req<()>) -> Result<SplittingDns, ApiError> {
     let pools = pools(&cx).await?;
-    let (state, resolver) = (cx.open()?.store.current(), cx.open()?.names.is_some());
-    let upstreams = |name: &String| state.tunnel_by_name(name).map(|tunnel| tunnel.dns.clone());
-    let per_endpoint = pools.tunnels().into_iter().map(|tunnel| EndpointDns {
-        upstreams: upstreams(&tunnel).unwrap_or_default(),
-        tunnel,
-        queries: None,
-        failures: None,
+    let names = cx.open()?.names.clone();
+    let asked = names.as_ref().map(|names| names.upstreams()).unwrap_or_default();
+    let per_endpoint = pools.tunnels().into_iter().map(|tunnel| {
+        let by_it = || asked.iter().filter(|one| one.egress == tunnel);
+        EndpointDns {
+            upstreams: by_it().map(|one| one.address.clone()).collect(),
+            queries: by_it().map(|one| one.queries).sum(),
+            failures: by_it().map(|one| one.failures).sum(),
+            tunnel,
+        }
     });
-    Ok(SplittingDns { mode: "shared", resolver, per_endpoint: per_endpoint.collect() })
+    Ok(SplittingDns { mode: "shared", resolver: names.is_some(), per_endpoint: per_endpoint.collect() })
 }
 
 /// What is shared out.

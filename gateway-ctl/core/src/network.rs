@@ -15,7 +15,7 @@ pub struct Network {
     pub sample_every: u32,
     /// Port of the resolver here; 0 without one.
     pub dns_port: u16,
-    /// Resolvers that the resolver here asks, beside those of forwarders.
+    /// Resolvers that the resolver here asks beside those of forwarders, unless others are set at runtime.
     pub resolvers: Vec<IpAddr>,
 }
 

@@ -18,3 +18,10 @@ pub mod wire;
 
 pub use resolver::Resolver;
 pub use serve::Settings;
+
+/// The thread that calls this gives way to those that answer.
+fn give_way() {
+    const NICE: i32 = 5;
+    // Without it things are only slower.
+    let _ = rustix::process::setpriority_process(None, NICE);
+}

@@ -29,7 +29,7 @@ use jiff::Timestamp;
 
 pub use counts::{ClientFigures, Hits, RuleHits, Totals};
 use journal::Journal;
-pub use lane::{Lane, Told};
+pub use lane::{Draft, Lane, Told};
 pub use record::Row;
 
 use crate::serve::Status;
@@ -115,6 +115,7 @@ impl Log {
     }
 
     fn run(&self) {
+        crate::give_way();
         while !self.stop.load(Ordering::Acquire) {
             let guard = lock(&self.wake.0);
             drop(self.wake.1.wait_timeout(guard, TICK).unwrap_or_else(PoisonError::into_inner));

@@ -29,7 +29,7 @@ pub use context::{Context, Event, Tls};
 pub use error::Error;
 pub(crate) use error::random;
 pub(crate) use lookup::Addresses;
-pub use path::{Path, Proxy, Sockets, System};
+pub use path::{Called, Path, Proxy, Sockets, System};
 pub use plan::{Given, Group, Place, Plan, Server, of_profile, secondaries};
 pub use set::Upstreams;
 pub use status::UpstreamStatus;

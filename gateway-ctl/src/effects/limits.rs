@@ -1,4 +1,4 @@
-//! How many descriptors this process may have open.
+//! What this process may take of the machine: descriptors and memory.
 
 use std::io;
 
@@ -19,3 +19,16 @@ pub fn raise_open_files() -> io::Result<u64> {
 pub fn open_files() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
+
+/// Memory of large things (lists on their way in) goes back to the kernel as soon as they are gone (mallopt(3)).
+///
+/// By itself the allocator of glibc takes the size of such things for usual after the first one, and keeps what they left.
+#[cfg(target_env = "gnu")]
+pub fn return_large_memory() {
+    const LARGE: libc::c_int = 1 << 20;
+    // SAFETY: it takes two numbers. It cannot fail for a size that small, and nothing hangs on it.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub fn return_large_memory() {}

@@ -44,7 +44,7 @@ impl Service {
 
     /// It is who is asked for names.
     pub fn is_enabled(&self, state: &State) -> bool {
-        self.file.dns_backend(&state.settings) == DnsBackend::Extfilter
+        self.file.dns_now(&state.settings).backend == DnsBackend::Extfilter
     }
 
     /// What it says of itself now.

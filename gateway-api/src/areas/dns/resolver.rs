@@ -156,6 +156,7 @@ impl Status {
     fn of(names: &Names) -> Status {
         let (at_work, settings, log) =
             (names.resolver.status(), names.resolver.settings(), names.resolver.log());
+        let dns = names.config();
         let listen = at_work.listening.iter().map(|place| {
             let error = place.udp.as_ref().err().or(place.tcp.as_ref().err());
             Listen { address: place.listen.address.to_string(), error: error.cloned() }
@@ -177,9 +178,9 @@ impl Status {
         let today = log.today();
         Status {
             running: true,
-            backend: names.backend(),
+            backend: dns.backend,
             listen: listen.chain(secure).collect(),
-            mode: names.config().upstream_mode,
+            mode: dns.upstream_mode,
             upstreams: upstreams.collect(),
             problems: names.problems(),
             cache: CacheFigures {
@@ -189,7 +190,7 @@ impl Status {
                 misses: at_work.cache.misses,
             },
             blocking: Blocking {
-                enabled: settings.blocking.enabled && names.config().filtering_enabled,
+                enabled: settings.blocking.enabled && dns.filtering_enabled,
                 mode: settings.blocking.mode.text(),
                 ttl: settings.blocking.ttl,
                 paused_until: settings.blocking.paused_until,

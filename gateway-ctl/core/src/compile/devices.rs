@@ -7,18 +7,21 @@ use gateway_model::Device;
 use gateway_model::kinds::device::DeviceStatus;
 use gateway_model::kinds::trust_class::{Internet, LanAccess};
 use gateway_model::settings::groups::{DnsMode, PrivacyMode};
+use gateway_model::settings::keys::DNS_UPSTREAM_SERVERS;
 use gateway_model::upstream::Upstream;
+use serde::Deserialize;
 
 use super::Input;
 use super::policies::Ranks;
 use crate::plan::Dataplane;
 
 pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
+    let resolvers = resolvers(input);
     for device in input.state.devices.iter() {
         let value = DeviceValue {
             rank: ranks.devices.get(&device.meta.id).copied().unwrap_or(RANK_NONE),
             number: device.meta.slot,
-            flags: flags(input, device)
+            flags: flags(input, device, &resolvers)
                 | ranks.lists.get(&device.meta.id).map_or(0, |list| u32::from(list.number) << LIST_SHIFT),
         };
         for mac in device.all_macs() {
@@ -30,20 +33,26 @@ pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
     }
 }
 
-/// Whether the resolver here asks it: sent back to where it came from, a question would go in a circle.
-fn is_resolver(input: &Input<'_>, device: &Device) -> bool {
+/// Whom the resolver here asks, as far as their addresses are given.
+fn resolvers(input: &Input<'_>) -> Vec<IpAddr> {
     let forwarders = input.state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled);
     let named = forwarders.flat_map(|forwarder| &forwarder.upstreams).filter_map(|text| match text.parse() {
         Ok(Upstream::Address { address, .. }) => Some(address),
         _ => None,
     });
-    let asked: Vec<IpAddr> = named.chain(input.network.resolvers.iter().copied()).collect();
-    let macs = device.all_macs();
-    let own = macs.iter().filter_map(|mac| input.facts.neighbours.get(&mac.octets())).flatten();
-    !asked.is_empty() && own.into_iter().any(|address| asked.contains(address))
+    let set = input.state.settings.get(DNS_UPSTREAM_SERVERS);
+    let set = set.and_then(|value| Vec::<IpAddr>::deserialize(value).ok());
+    named.chain(set.unwrap_or_else(|| input.network.resolvers.clone())).collect()
 }
 
-fn flags(input: &Input<'_>, device: &Device) -> u32 {
+/// Sent back to where it came from, a question would go in a circle.
+fn is_resolver(input: &Input<'_>, device: &Device, resolvers: &[IpAddr]) -> bool {
+    let macs = device.all_macs();
+    let own = macs.iter().filter_map(|mac| input.facts.neighbours.get(&mac.octets())).flatten();
+    !resolvers.is_empty() && own.into_iter().any(|address| resolvers.contains(address))
+}
+
+fn flags(input: &Input<'_>, device: &Device, resolvers: &[IpAddr]) -> u32 {
     let mut flags = 0;
     if device.status == DeviceStatus::Blocked {
         flags |= device_flags::BLOCKED;
@@ -57,7 +66,7 @@ fn flags(input: &Input<'_>, device: &Device) -> u32 {
     {
         flags |= device_flags::FORCED_DNS;
     }
-    if is_resolver(input, device) {
+    if is_resolver(input, device, resolvers) {
         flags |= device_flags::RESOLVER;
     }
     let Some(class) = input.state.trust_class_of(device) else { return flags };

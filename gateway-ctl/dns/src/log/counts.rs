@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gateway_core::dns::Name;
+use gateway_core::dns::{Name, NameRef};
 use gateway_model::Id;
 use jiff::Timestamp;
 
@@ -80,7 +80,8 @@ impl Counts {
         self.rules.clone()
     }
 
-    pub fn add(&mut self, view: &View<'_>) {
+    /// A record, and the name it is about.
+    pub fn add(&mut self, view: &View<'_>, name: Option<NameRef<'_>>) {
         if !view.named() {
             return;
         }
@@ -103,7 +104,7 @@ impl Counts {
             Some(Status::Cached) => count.cached += 1,
             _ => {}
         }
-        let Some(name) = view.name() else { return };
+        let Some(name) = name else { return };
         if let Some(times) = count.names.get_mut(name.wire()) {
             *times += 1;
             return;
@@ -126,8 +127,7 @@ impl Counts {
 
 impl Count {
     fn figures(&self) -> ClientFigures {
-        let name =
-            |wire: &[u8]| gateway_core::dns::NameRef::new(wire).map(gateway_core::dns::NameRef::to_owned);
+        let name = |wire: &[u8]| NameRef::new(wire).map(NameRef::to_owned);
         let names = self.names.iter().filter_map(|(wire, times)| Some((name(wire)?, *times)));
         let mut top: Vec<(Name, u64)> = names.collect();
         top.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));

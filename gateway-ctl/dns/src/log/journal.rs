@@ -11,9 +11,10 @@ use super::counts::{ClientFigures, Counts, RuleHits, Totals};
 use super::lane::Taken;
 use super::recent::{Chunk, Recent};
 use super::record::{Row, View, views};
-use super::segment::{Block, Segment};
+use super::segment::{Block, Growing, Segment};
 use super::{Before, Filter, Settings};
 use crate::serve::Status;
+use crate::wire::NameBuf;
 
 /// A block is written when it has so many bytes, or its oldest record is that old.
 const BLOCK: usize = 64 << 10;
@@ -22,11 +23,11 @@ const WAIT: Duration = Duration::from_secs(30);
 /// A file is closed when it has so many bytes: it is what leaves at once.
 const FILE: u64 = 16 << 20;
 
-#[derive(Debug, Default)]
+/// The block that is next to be written.
+#[derive(Debug)]
 struct Pending {
-    records: Vec<u8>,
-    count: u64,
-    since: Option<Timestamp>,
+    block: Growing,
+    since: Timestamp,
 }
 
 #[derive(Debug)]
@@ -37,7 +38,9 @@ pub struct Journal {
     open: bool,
     error: Option<String>,
     recent: Recent,
-    pending: Pending,
+    pending: Option<Pending>,
+    /// Its records as far as they came before.
+    carried: Vec<u8>,
     next: u64,
     counts: Counts,
     today: Totals,
@@ -53,7 +56,8 @@ impl Journal {
             open: false,
             error: None,
             recent: Recent::default(),
-            pending: Pending::default(),
+            pending: None,
+            carried: Vec::new(),
             next: 1,
             counts: Counts::default(),
             today: Totals::default(),
@@ -132,59 +136,74 @@ impl Journal {
         if taken.bytes.is_empty() {
             return;
         }
-        let (first, mut at) = (self.next, 0);
+        let (first, mut from, mut at) = (self.next, 0, 0);
         for view in views(&taken.bytes) {
-            self.counts.add(&view);
-            let end = at + view.length();
-            self.pending.since.get_or_insert(now);
-            self.pending.records.extend_from_slice(&taken.bytes[at..end]);
-            self.pending.count += 1;
+            let name = view.name();
+            let name = name.as_ref().and_then(NameBuf::as_ref);
+            self.counts.add(&view, name);
+            let new = || Pending { block: Growing::new(self.next), since: now };
+            self.pending.get_or_insert_with(new).block.add(&view, name);
             self.next += 1;
-            at = end;
-            if self.pending.records.len() >= BLOCK {
-                self.flush(now);
+            at += view.length();
+            if self.carried.len() + at - from >= BLOCK {
+                self.write(&taken.bytes[from..at], now);
+                from = at;
             }
         }
+        if self.pending.is_some() {
+            self.carried.extend_from_slice(&taken.bytes[from..at]);
+        }
         let count = (self.next - first) as usize;
-        let unwritten = match self.settings.directory {
-            Some(_) => self.next - self.pending.count,
-            None => self.next,
-        };
+        let pending = self.pending.as_ref().filter(|_| self.settings.directory.is_some());
+        let unwritten = self.next - pending.map_or(0, |pending| pending.block.count());
         self.recent.push(Chunk { first, count, bytes: taken.bytes }, self.settings.recent, unwritten);
     }
 
     pub fn tick(&mut self, now: Timestamp) {
-        let old = |since: Timestamp| now.duration_since(since).unsigned_abs() >= WAIT;
-        if self.pending.since.is_some_and(old) {
+        let old = |pending: &Pending| now.duration_since(pending.since).unsigned_abs() >= WAIT;
+        if self.pending.as_ref().is_some_and(old) {
             self.flush(now);
         }
     }
 
     /// Writes what is pending. What cannot be written stays in memory only.
     pub fn flush(&mut self, now: Timestamp) {
-        let pending = std::mem::take(&mut self.pending);
-        if pending.count == 0 || self.settings.directory.is_none() {
+        self.write(&[], now);
+    }
+
+    /// The same with these, which are its last.
+    fn write(&mut self, records: &[u8], now: Timestamp) {
+        let Some(pending) = self.pending.take() else { return };
+        let mut carried = std::mem::take(&mut self.carried);
+        if self.settings.directory.is_none() {
             return;
         }
-        let first = self.next - pending.count;
-        match self.append(&pending.records, first) {
+        let records = if carried.is_empty() {
+            records
+        } else {
+            carried.extend_from_slice(records);
+            &carried
+        };
+        match self.append(records, pending.block.done(records)) {
             Ok(()) => self.error = None,
             Err(error) => self.failed(&error),
         }
+        carried.clear();
+        self.carried = carried;
         self.retire(now);
     }
 
-    fn append(&mut self, records: &[u8], first: u64) -> io::Result<()> {
+    fn append(&mut self, records: &[u8], block: Block) -> io::Result<()> {
         let full = self.segments.last().is_none_or(|segment| segment.bytes >= FILE);
         if (full || !self.open)
             && let Some(directory) = &self.settings.directory
         {
-            self.segments.push(Arc::new(Segment::create(directory, first)?));
+            self.segments.push(Arc::new(Segment::create(directory, block.first)?));
             self.open = true;
         }
         match self.segments.last_mut() {
             // A view that is being read keeps the blocks that it knows.
-            Some(segment) => Arc::make_mut(segment).append(records, Block::of(records, first)),
+            Some(segment) => Arc::make_mut(segment).append(records, block),
             None => Ok(()),
         }
     }
@@ -211,7 +230,7 @@ impl Journal {
     }
 
     pub fn clear(&mut self) {
-        self.pending = Pending::default();
+        (self.pending, self.carried) = (None, Vec::new());
         self.recent.clear();
         self.open = false;
         for segment in std::mem::take(&mut self.segments) {

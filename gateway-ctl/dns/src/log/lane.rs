@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gateway_core::dns::Cause;
+use gateway_model::Id;
 use jiff::Timestamp;
 
 use super::counts::{Hits, RuleHits};
@@ -65,24 +66,78 @@ impl Pen<'_> {
 
     /// Everything is counted; what the client's privacy lets be written is.
     pub fn write(&mut self, told: &Told<'_>) {
+        self.count(told.trace.status, rule(told.trace), told.time);
+        if told.client.logged != Logged::Off && self.has_room() {
+            record::encode(&mut self.0.bytes, told);
+        }
+    }
+
+    /// The same as if it were told once more, at that time: nanoseconds since 1970.
+    pub fn write_again(&mut self, draft: &Draft, nanoseconds: i64) {
+        let time = || Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or_default();
+        // Nobody looks at the time but for a rule.
+        self.count(
+            draft.status,
+            draft.rule,
+            if draft.rule.is_some() { time() } else { Timestamp::UNIX_EPOCH },
+        );
+        if !draft.record.is_empty() && self.has_room() {
+            let start = self.0.bytes.len();
+            self.0.bytes.extend_from_slice(&draft.record);
+            record::set_time(&mut self.0.bytes[start..], nanoseconds);
+        }
+    }
+
+    fn count(&mut self, status: Status, rule: Option<Id>, time: Timestamp) {
         let taken = &mut *self.0;
         taken.queries += 1;
-        match told.trace.status {
+        match status {
             Status::Blocked => taken.blocked += 1,
             Status::Cached => taken.cached += 1,
             _ => {}
         }
-        let rule = told.trace.because.as_ref().filter(|because| because.cause == Cause::Rule);
-        if let Some(id) = rule.and_then(|rule| rule.id) {
-            taken.hits.entry(id).or_default().add(Hits { count: 1, last: told.time });
+        if let Some(id) = rule {
+            taken.hits.entry(id).or_default().add(Hits { count: 1, last: time });
         }
-        if told.client.logged == Logged::Off {
-            return;
+    }
+
+    fn has_room(&mut self) -> bool {
+        let room = self.0.bytes.len() <= ROOM;
+        self.0.lost += u64::from(!room);
+        room
+    }
+}
+
+/// The filter rule that decided.
+fn rule(trace: &Trace) -> Option<Id> {
+    trace.because.as_ref().filter(|because| because.cause == Cause::Rule)?.id
+}
+
+/// What is told again and again, at other times and under other ids of the message.
+#[derive(Debug)]
+pub struct Draft {
+    /// Empty where nothing may be written.
+    record: Box<[u8]>,
+    /// All of the message is in it.
+    whole: bool,
+    status: Status,
+    rule: Option<Id>,
+}
+
+impl Draft {
+    pub fn of(told: &Told<'_>) -> Draft {
+        let mut record = Vec::new();
+        if told.client.logged != Logged::Off {
+            record::encode(&mut record, told);
+            record::set_time(&mut record, 0);
+            record::clear_id(&mut record, told.message.len());
         }
-        if taken.bytes.len() > ROOM {
-            taken.lost += 1;
-            return;
-        }
-        record::encode(&mut taken.bytes, told);
+        let whole = !record.is_empty() && told.message.len() <= record::ANSWER;
+        Draft { record: record.into(), whole, status: told.trace.status, rule: rule(told.trace) }
+    }
+
+    /// Certainly the same was told to the same.
+    pub fn is_same(&self, other: &Draft) -> bool {
+        self.whole && other.whole && self.rule == other.rule && self.record == other.record
     }
 }

@@ -56,7 +56,7 @@ pub struct Who {
 }
 
 /// So much of an answer is kept: its first records.
-const ANSWER: usize = 512;
+pub(super) const ANSWER: usize = 512;
 
 /// Bits that say what follows.
 mod has {
@@ -131,6 +131,21 @@ pub fn encode(out: &mut Vec<u8>, told: &Told<'_>) {
     out.extend_from_slice(&told.message[..told.message.len().min(ANSWER)]);
     let length = (out.len() - start - 2) as u16;
     out[start..start + 2].copy_from_slice(&length.to_le_bytes());
+}
+
+/// Nanoseconds since 1970, in the record that this begins with.
+pub(super) fn set_time(record: &mut [u8], nanoseconds: i64) {
+    if let Some(place) = record.get_mut(2..10) {
+        place.copy_from_slice(&nanoseconds.to_le_bytes());
+    }
+}
+
+/// In the record of a message of this length.
+pub(super) fn clear_id(record: &mut [u8], length: usize) {
+    let at = record.len().saturating_sub(length.min(ANSWER));
+    if let Some(id) = record.get_mut(at..at + 2) {
+        id.fill(0);
+    }
 }
 
 /// A record that is looked at in place.

@@ -7,8 +7,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gateway_core::dns::NameRef;
+
 use super::Filter;
-use super::record::views;
+use super::record::View;
 use super::summary::{self, Summary};
 use crate::serve::Status;
 
@@ -35,31 +37,49 @@ pub struct Block {
     summary: Summary,
 }
 
-impl Block {
-    /// What a buffer of records is as a block.
-    pub fn of(records: &[u8], first: u64) -> Block {
-        let mut block = Block {
+/// A block while records are added to it.
+#[derive(Debug)]
+pub struct Growing(Block);
+
+impl Growing {
+    pub fn new(first: u64) -> Growing {
+        Growing(Block {
             at: 0,
-            length: records.len() as u32,
+            length: 0,
             count: 0,
             blocked: 0,
             cached: 0,
             first,
             oldest: i64::MAX,
             newest: i64::MIN,
-            hash: hash(records),
-            summary: Summary::of(records, first),
-        };
-        for view in views(records) {
-            block.count += 1;
-            block.blocked += u32::from(view.status() == Some(Status::Blocked));
-            block.cached += u32::from(view.status() == Some(Status::Cached));
-            block.oldest = block.oldest.min(view.time());
-            block.newest = block.newest.max(view.time());
-        }
-        block
+            hash: 0,
+            summary: Summary::NOTHING,
+        })
     }
 
+    /// A record, and the name it is about.
+    pub fn add(&mut self, view: &View<'_>, name: Option<NameRef<'_>>) {
+        let Growing(block) = self;
+        let status = view.status();
+        block.count += 1;
+        block.blocked += u32::from(status == Some(Status::Blocked));
+        block.cached += u32::from(status == Some(Status::Cached));
+        block.oldest = block.oldest.min(view.time());
+        block.newest = block.newest.max(view.time());
+        block.summary.add(view, name, block.first);
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.count.into()
+    }
+
+    /// With all records that were added.
+    pub fn done(self, records: &[u8]) -> Block {
+        Block { length: records.len() as u32, hash: hash(records), ..self.0 }
+    }
+}
+
+impl Block {
     /// False: none of its records matches.
     pub fn may_match(&self, filter: &Filter) -> bool {
         self.summary.may_match(filter, self.first)
@@ -173,13 +193,13 @@ impl Segment {
     }
 
     pub fn append(&mut self, records: &[u8], block: Block) -> io::Result<()> {
-        let mut whole = Vec::with_capacity(HEAD + records.len());
-        whole.extend_from_slice(&block.head());
-        whole.extend_from_slice(records);
-        // A part that was written before an error is written over by the next block.
-        self.file.write_all_at(&whole, self.bytes)?;
-        self.blocks.push(Block { at: self.bytes + HEAD as u64, ..block });
-        self.bytes += whole.len() as u64;
+        // The head comes last: without it there is no block. A part that was written before an error is written over by the
+        // next one.
+        let at = self.bytes + HEAD as u64;
+        self.file.write_all_at(records, at)?;
+        self.file.write_all_at(&block.head(), self.bytes)?;
+        self.blocks.push(Block { at, ..block });
+        self.bytes = at + records.len() as u64;
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use gateway_core::dns::NameRef;
 use gateway_model::Id;
 
-use super::record::{View, views};
+use super::record::View;
 use super::{Domain, Filter, Whose};
 
 /// Words of each part.
@@ -58,22 +58,16 @@ impl Mark {
 }
 
 impl Summary {
-    const NOTHING: Summary = Summary { outcomes: 0, clients: [0; CLIENTS], domains: [0; DOMAINS] };
+    pub const NOTHING: Summary = Summary { outcomes: 0, clients: [0; CLIENTS], domains: [0; DOMAINS] };
     /// Of a block of which nothing is known.
     pub const ANYTHING: Summary =
         Summary { outcomes: u64::MAX, clients: [u64::MAX; CLIENTS], domains: [u64::MAX; DOMAINS] };
 
-    pub fn of(records: &[u8], salt: u64) -> Summary {
-        let mut summary = Summary::NOTHING;
-        views(records).for_each(|view| summary.add(&view, salt));
-        summary
-    }
-
-    fn add(&mut self, view: &View<'_>, salt: u64) {
+    /// A record, and the name it is about.
+    pub fn add(&mut self, view: &View<'_>, name: Option<NameRef<'_>>, salt: u64) {
         self.outcomes |= view.status().map_or(0, |status| 1 << (status as u8 & 63));
         view.marks().for_each(|mark| put(&mut self.clients, mark.hash(), salt));
-        let name = view.name();
-        let suffixes = name.as_ref().and_then(|name| name.as_ref()).into_iter().flat_map(NameRef::suffixes);
+        let suffixes = name.into_iter().flat_map(NameRef::suffixes);
         suffixes.for_each(|suffix| put(&mut self.domains, hash(suffix.wire()), salt));
     }
 

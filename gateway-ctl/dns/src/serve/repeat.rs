@@ -19,11 +19,10 @@ use gateway_common::wire::{AnswerGiven, AnswerKey, AnswerValue};
 use jiff::Timestamp;
 
 use kept::Kept;
-pub use kept::Told;
 pub use standing::Holds;
 use standing::{Span, key, value};
 
-use crate::log::{self, Log};
+use crate::log::{Draft, Log, Told};
 use crate::seam::Client;
 use crate::serve::settings::Blocking;
 use crate::serve::{Moment, Shared, Trace, Transport};
@@ -113,9 +112,10 @@ impl Repeater {
         let Some(key) = key(offer.from, offer.server, offer.interface, offer.question) else { return };
         let Some(mut value) = value(&key, offer.answer, span) else { return };
         value.epoch = offer.epoch;
-        let (client, trace, message) = (offer.client.clone(), offer.trace.clone(), offer.answer.into());
-        let told = Told { from: offer.from, client, trace, message };
-        if self.lock().add(&key, &mut value, told).is_some() {
+        let (time, elapsed, transport) = (Timestamp::UNIX_EPOCH, Duration::ZERO, Transport::Udp);
+        let Offer { from, client, trace, answer: message, .. } = *offer;
+        let draft = Draft::of(&Told { time, elapsed, from, client, transport, trace, message });
+        if self.lock().add(&key, &mut value, draft).is_some() {
             dataplane.put(&key, &value);
         }
     }
@@ -124,15 +124,17 @@ impl Repeater {
     pub fn collect(&self) {
         let Some(dataplane) = &self.dataplane else { return };
         let (kept, mut pen) = (self.lock(), self.log.lane(self.lane).open());
-        let (wall, mono) = (Timestamp::now(), monotonic());
+        let since_boot = i128::from(monotonic());
+        let boot = i64::try_from(Timestamp::now().as_nanosecond() - since_boot).unwrap_or(0);
+        let mut told = 0;
         dataplane.given(&mut |given| {
-            self.told.fetch_add(1, Ordering::Relaxed);
-            let Some(entry) = kept.find(given.id) else { return pen.lose() };
-            let time = wall - Duration::from_nanos(mono.saturating_sub(given.time));
-            let (from, client, trace, message) = (entry.from, &*entry.client, &entry.trace, &*entry.message);
-            let (elapsed, transport) = (Duration::ZERO, Transport::Udp);
-            pen.write(&log::Told { time, elapsed, from, client, transport, trace, message });
+            told += 1;
+            match kept.find(given.id) {
+                Some(entry) => pen.write_again(&entry.draft, boot.saturating_add_unsigned(given.time)),
+                None => pen.lose(),
+            }
         });
+        self.told.fetch_add(told, Ordering::Relaxed);
     }
 
     /// Forgets what has ended.
@@ -156,6 +158,7 @@ impl Repeater {
 impl Shared {
     /// Keeps the log and the room for answers in order, until the end.
     pub fn repeat(&self) {
+        crate::give_way();
         let mut rounds: u32 = 0;
         while !self.repeater.ended.load(Ordering::Acquire) {
             let idle = self.repeater.lock().len() == 0;

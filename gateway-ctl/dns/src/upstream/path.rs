@@ -1,5 +1,6 @@
 //! The path of a question: the mark its packets bear, and the proxy it goes through. And the sockets that keep to it.
 
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use gateway_model::kinds::DnsForwarder;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 
@@ -21,6 +23,9 @@ pub struct Path {
     pub mark: u32,
     pub proxy: Option<Proxy>,
 }
+
+/// What the ways are called whose packets bear a mark: tunnels and uplinks.
+pub type Called = BTreeMap<u32, Arc<str>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
@@ -37,6 +42,15 @@ impl Hash for Path {
 
 impl Path {
     pub const DEFAULT: Path = Path { mark: 0, proxy: None };
+
+    /// As it is shown.
+    pub fn shown(&self, called: &Called) -> Arc<str> {
+        match (&self.proxy, self.mark) {
+            (Some(proxy), _) => format!("proxy {}", proxy.server).into(),
+            (None, 0) => DnsForwarder::AUTO.into(),
+            (None, mark) => called.get(&mark).cloned().unwrap_or_else(|| format!("mark {mark:#x}").into()),
+        }
+    }
 
     /// The path of the `turn`th question by this route; why there is none, if it is blocked.
     pub fn of(route: &Route, turn: usize) -> Result<Path, Arc<str>> {

@@ -16,6 +16,7 @@ use hashbrown::HashMap;
 use url::Url;
 
 use super::known;
+use super::path::Called;
 use crate::seam::Route;
 use crate::transfer::Secondary;
 
@@ -27,6 +28,8 @@ const DNS_QUERY: &str = "/dns-query";
 pub struct Plan {
     pub groups: Vec<Group>,
     pub rotation: DnsRotation,
+    /// For what is shown of them.
+    pub called: Called,
     /// Upstreams that cannot be asked as they are given, and why.
     pub problems: Vec<String>,
 }

@@ -17,7 +17,7 @@ use super::error::random;
 use super::health::Figures;
 use super::line::{Answer, Line};
 use super::message::Asked;
-use super::path::Path;
+use super::path::{Called, Path};
 use super::plan::{Group, Plan, Server};
 use super::race::{self, DEADLINE};
 use super::status::UpstreamStatus;
@@ -37,16 +37,21 @@ pub(super) struct Set {
     by_domain: hashbrown::HashMap<Name, usize>,
     /// Those of ways that have resolvers of their own, as they are asked for.
     apart: Mutex<HashMap<Arc<[Server]>, Arc<Standing>>>,
+    common: Arc<Common>,
+}
+
+/// What all groups of a set have in common.
+pub(super) struct Common {
     rotation: DnsRotation,
-    context: Arc<Context>,
+    called: Called,
+    pub(super) context: Arc<Context>,
 }
 
 /// A group of the plan and what became of it.
 pub(super) struct Standing {
     pub(super) group: Group,
     servers: Vec<Arc<Stand>>,
-    rotation: DnsRotation,
-    pub(super) context: Arc<Context>,
+    pub(super) common: Arc<Common>,
     since: Instant,
     turns: AtomicUsize,
     /// By partition: what is learned of keys stays with the way it was learned by.
@@ -94,9 +99,11 @@ impl Upstreams {
                 if lines.is_empty() {
                     shown.push(UpstreamStatus::of(&stand.server, &group.group.egress, &Figures::default()));
                 }
-                shown.extend(lines.iter().map(|line| {
-                    UpstreamStatus::of(&line.server, &group.egress(&line.path), &line.health.figures())
-                }));
+                shown.extend(
+                    lines
+                        .iter()
+                        .map(|line| UpstreamStatus::of(&line.server, &line.egress, &line.health.figures())),
+                );
             }
         }
         shown
@@ -142,7 +149,8 @@ impl Ask for Upstreams {
 impl Set {
     fn of(plan: Plan, context: &Arc<Context>, before: Option<&Set>) -> Set {
         let by_domain = plan.domains();
-        let rotation = plan.rotation;
+        let common =
+            Arc::new(Common { rotation: plan.rotation, called: plan.called, context: context.clone() });
         let known: Vec<Arc<Stand>> = before
             .iter()
             .flat_map(|set| &set.groups)
@@ -150,18 +158,23 @@ impl Set {
             .collect();
         let groups = plan.groups.into_iter().map(|mut group| {
             let servers = std::mem::take(&mut group.servers);
-            Standing::new(group, servers, &known, rotation.clone(), context.clone())
+            Standing::new(group, servers, &known, common.clone())
         });
         let groups = groups.collect();
         let apart = before.map(|set| set.apart().clone()).unwrap_or_default();
         // Nobody has asked them for long, or nobody is to any more.
         let wanted = apart.into_iter().filter(|(_, standing)| standing.is_in_use());
         let apart = wanted.map(|(servers, standing)| {
-            let again = Standing::apart(&servers, &standing.servers, rotation.clone(), context.clone());
+            let again = Standing::apart(&servers, &standing.servers, common.clone());
             (servers, again)
         });
         let apart = Mutex::new(apart.collect());
-        Set { groups, by_domain, apart, rotation, context: context.clone() }
+        let set = Set { groups, by_domain, apart, common };
+        // A way that is called otherwise is another one: nothing that was learned of it holds.
+        for stand in set.all().iter().flat_map(|standing| &standing.servers) {
+            stand.lines().retain(|path, line| line.egress == path.shown(&set.common.called));
+        }
+        set
     }
 
     fn apart(&self) -> MutexGuard<'_, HashMap<Arc<[Server]>, Arc<Standing>>> {
@@ -181,7 +194,7 @@ impl Set {
         let found = index.and_then(|index| self.groups.get(*index));
         match resolvers {
             Resolvers::Only(servers) if found.is_none_or(|found| found.group.domain.as_ref().is_root()) => {
-                let made = || Standing::apart(servers, &[], self.rotation.clone(), self.context.clone());
+                let made = || Standing::apart(servers, &[], self.common.clone());
                 Some(self.apart().entry(servers.clone()).or_insert_with(made).clone())
             }
             _ => found.cloned(),
@@ -202,13 +215,7 @@ impl Stand {
 
 impl Standing {
     /// Upstreams that are known already keep connections and health.
-    fn new(
-        group: Group,
-        servers: Vec<Server>,
-        known: &[Arc<Stand>],
-        rotation: DnsRotation,
-        context: Arc<Context>,
-    ) -> Arc<Standing> {
+    fn new(group: Group, servers: Vec<Server>, known: &[Arc<Stand>], common: Arc<Common>) -> Arc<Standing> {
         let servers = servers.into_iter().map(|server| {
             let same = known.iter().find(|stand| *stand.server == server);
             same.cloned().unwrap_or_else(|| Arc::new(Stand::new(server)))
@@ -216,21 +223,15 @@ impl Standing {
         Arc::new(Standing {
             group,
             servers: servers.collect(),
-            rotation,
-            context,
+            common,
             since: Instant::now(),
             turns: AtomicUsize::new(0),
             validators: Mutex::default(),
         })
     }
 
-    fn apart(
-        servers: &Arc<[Server]>,
-        known: &[Arc<Stand>],
-        rotation: DnsRotation,
-        context: Arc<Context>,
-    ) -> Arc<Standing> {
-        Standing::new(Group::for_all(), servers.to_vec(), known, rotation, context)
+    fn apart(servers: &Arc<[Server]>, known: &[Arc<Stand>], common: Arc<Common>) -> Arc<Standing> {
+        Standing::new(Group::for_all(), servers.to_vec(), known, common)
     }
 
     fn is_in_use(&self) -> bool {
@@ -252,7 +253,7 @@ impl Standing {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         let path = self.path(route, turn).map_err(Failure::Blocked)?;
         let lines = self.choose(&path, client, turn as u64)?;
-        let wide = self.rotation.mode == RotationMode::Parallel;
+        let wide = self.common.rotation.mode == RotationMode::Parallel;
         let (answer, line) = race::ask(lines, Arc::new(asked), wide, until).await?;
         Ok(Told { answer, upstream: line.server.shown.clone() })
     }
@@ -263,7 +264,7 @@ impl Standing {
         if let Some(validator) = validators.get(&way.partition).filter(|validator| validator.way == *way) {
             return validator.clone();
         }
-        let validator = Arc::new(Validator::new(set, way.clone(), self.context.anchors.clone()));
+        let validator = Arc::new(Validator::new(set, way.clone(), self.common.context.anchors.clone()));
         validators.insert(way.partition, validator.clone());
         validator
     }
@@ -295,36 +296,26 @@ impl Standing {
                 rtt: line.health.rtt(),
             })
             .collect();
-        let (count, random) = match self.rotation.interval_sec {
+        let (count, random) = match self.common.rotation.interval_sec {
             0 => (turn, u64::from_ne_bytes(random().map_err(|e| Failure::Failed(e.to_string()))?)),
             interval => {
                 let count = self.since.elapsed().as_secs() / interval;
                 (count, scramble(self.servers[0].key ^ count))
             }
         };
-        let client = self.rotation.sticky_per_device.then_some(client);
-        let order = order(&candidates, Turn { mode: self.rotation.mode, client, count, random });
+        let client = self.common.rotation.sticky_per_device.then_some(client);
+        let order = order(&candidates, Turn { mode: self.common.rotation.mode, client, count, random });
         Ok(order.into_iter().map(|index| lines[index].clone()).collect())
     }
 
     fn line(&self, stand: &Stand, path: Path) -> Arc<Line> {
         let mut lines = stand.lines();
         let made = || {
-            let egress = self.egress(&path);
-            Line::new(stand.server.clone(), path.clone(), egress, self.context.clone())
+            let egress = path.shown(&self.common.called);
+            Line::new(stand.server.clone(), path.clone(), egress, self.common.context.clone())
         };
         let line = lines.entry(path.clone()).or_insert_with(made).clone();
         line.touch();
         line
-    }
-
-    /// What is shown for a path: the group's own egress, or what sets the path apart.
-    fn egress(&self, path: &Path) -> Arc<str> {
-        let own = (0..8).any(|turn| Path::of(&self.group.route, turn).is_ok_and(|own| own == *path));
-        match (&path.proxy, own) {
-            (_, true) => self.group.egress.clone(),
-            (Some(proxy), _) => format!("proxy {}", proxy.server).into(),
-            (None, _) => format!("mark {:#x}", path.mark).into(),
-        }
     }
 }

@@ -259,7 +259,7 @@ impl Carrier {
             checking_disabled: true,
         };
         let told = standing
-            .ask(&self.0.way.route, 0, asked, Instant::now() + standing.context.wait(DEADLINE))
+            .ask(&self.0.way.route, 0, asked, Instant::now() + standing.common.context.wait(DEADLINE))
             .await
             .map_err(|failure| NetError::from(failure.to_string()))?;
         let (answer, head, _) = told.answer;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -235,6 +236,8 @@ pub struct Dns {
     pub upstream_tls_names: BTreeMap<IpAddr, String>,
     pub backend: DnsBackend,
     pub filtering_enabled: bool,
+    /// Until then nothing is blocked.
+    pub blocking_paused_until: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -334,6 +337,7 @@ impl Default for Dns {
             upstream_tls_names: BTreeMap::new(),
             backend: DnsBackend::Integrated,
             filtering_enabled: true,
+            blocking_paused_until: None,
         }
     }
 }

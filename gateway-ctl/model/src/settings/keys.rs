@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Settings;
-use super::bootstrap::{Bootstrap, DnsBackend};
+use super::bootstrap::{Bootstrap, Dns};
 use crate::decode;
 use crate::problem::{Problems, code};
 use crate::text::text_enum;
@@ -53,11 +53,12 @@ pub const KEYS: &[(&str, Apply)] = &[
     ("dns.listen_addr", Apply::Restart),
     ("dns.tls_listen_addrs", Apply::Restart),
     ("dns.bootstrap_servers", Apply::Restart),
-    ("dns.upstream_servers", Apply::Restart),
-    ("dns.upstream_mode", Apply::Restart),
-    ("dns.upstream_tls_names", Apply::Restart),
+    (DNS_UPSTREAM_SERVERS, Apply::Live),
+    ("dns.upstream_mode", Apply::Live),
+    ("dns.upstream_tls_names", Apply::Live),
     ("dns.backend", Apply::Live),
-    ("dns.filtering_enabled", Apply::Restart),
+    ("dns.filtering_enabled", Apply::Live),
+    ("dns.blocking_paused_until", Apply::Live),
     ("auth.enabled", Apply::Restart),
     ("auth.local_net", Apply::Restart),
     ("auth.api_keys", Apply::File),
@@ -68,6 +69,8 @@ pub const KEYS: &[(&str, Apply)] = &[
     ("tls.key", Apply::Restart),
     ("bpf.pin_dir", Apply::File),
 ];
+
+pub const DNS_UPSTREAM_SERVERS: &str = "dns.upstream_servers";
 
 /// Keys that the daemon itself manages: shown, never set by hand.
 pub const INTERNAL: &[&str] = &[NODE_ID, SECRETS_PASSPHRASE, PQ_CRYPTO_MODE, AI_DEFAULT_MODEL, AI_LLM_URL];
@@ -141,9 +144,9 @@ impl Bootstrap {
         }
     }
 
-    /// Who is asked for names, as it is set now.
-    pub fn dns_backend(&self, settings: &Settings) -> DnsBackend {
-        self.overlaid_or_less(settings).0.dns.backend
+    /// How names are resolved, as it is set now.
+    pub fn dns_now(&self, settings: &Settings) -> Dns {
+        self.overlaid_or_less(settings).0.dns
     }
 
     /// Where the value of a key comes from.

@@ -13,10 +13,9 @@ use gateway_dns::seam::{Client, Clients, Logged};
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::privacy_class::QueryLog;
 use gateway_model::{Device, State};
-use jiff::Timestamp;
 
-use super::Picture;
 use super::choice::{Asking, Choice};
+use super::picture::Picture;
 use super::ways::Ways;
 use crate::effects::neighbour;
 
@@ -28,7 +27,6 @@ const LATE: usize = 4096;
 
 pub struct Table {
     picture: Arc<Picture>,
-    now: Timestamp,
     /// An upstream that stands for all.
     resolver: IpAddr,
     ways: Arc<Ways>,
@@ -42,13 +40,7 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new(
-        picture: Arc<Picture>,
-        now: Timestamp,
-        resolver: IpAddr,
-        ways: Arc<Ways>,
-        choice: Arc<Choice>,
-    ) -> Table {
+    pub fn new(picture: Arc<Picture>, resolver: IpAddr, ways: Arc<Ways>, choice: Arc<Choice>) -> Table {
         let (outgoing, resolvers) = choice.usual(outgoing::Outgoing::Default, None);
         let own = Client {
             number: 0,
@@ -62,7 +54,7 @@ impl Table {
         };
         let version = VERSION.fetch_add(1, Ordering::Relaxed);
         let (by_address, late, own) = (HashMap::new(), ArcSwap::default(), Arc::new(own));
-        let mut table = Table { picture, now, resolver, ways, choice, by_address, late, own, version };
+        let mut table = Table { picture, resolver, ways, choice, by_address, late, own, version };
         let mut by_address = HashMap::new();
         for (mac, addresses) in &table.picture.facts.neighbours {
             // A link-local address does not say by which network it asks.
@@ -98,7 +90,7 @@ impl Table {
         let of_card = mac.and_then(|mac| state.device_by_mac(MacAddr(mac))).map(AsRef::as_ref);
         let device = of_card.or_else(of_number);
         let asks = outgoing::Client { mac: mac.map(MacAddr), address, interface };
-        let input = self.picture.input(self.now);
+        let input = self.picture.input();
         let (outgoing, rank) = outgoing::of_client(&input, &self.picture.compiled, &asks, self.resolver);
         let compiled = &self.picture.compiled;
         let asking = Asking { input, compiled, rank, from: Some(address) };

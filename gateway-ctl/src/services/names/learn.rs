@@ -11,10 +11,9 @@ use gateway_core::dns::NameRef;
 use gateway_core::domains::Domains;
 use gateway_core::outgoing;
 use gateway_dns::seam::{Client, Learn, Resolvers, Unlearned, Way};
-use jiff::Timestamp;
 
-use super::Picture;
 use super::choice::{Asking, Choice};
+use super::picture::Picture;
 use super::ways::Ways;
 use crate::reconcile::KernelDataplane;
 
@@ -42,12 +41,12 @@ impl Learner {
     }
 
     /// Upstreams are asked by IPv6, or by IPv4.
-    pub fn follow(&self, picture: &Picture, now: Timestamp, choice: Arc<Choice>, ipv6: bool) {
+    pub fn follow(&self, picture: &Picture, choice: Arc<Choice>, ipv6: bool) {
         let compiled = &*picture.compiled;
         let rules = compiled.plan.dataplane.domains.iter();
         let ways = |rank: u32| {
             let outgoing = outgoing::of_policy(compiled, rank, ipv6);
-            let asking = Asking { input: picture.input(now), compiled, rank, from: Some(NOBODY) };
+            let asking = Asking { input: picture.input(), compiled, rank, from: Some(NOBODY) };
             let (chosen, resolvers) = choice.of(&asking, outgoing.clone());
             (rank, [self.ways.of(chosen, resolvers), self.ways.of(outgoing, Resolvers::Usual)])
         };

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gateway_common::wire::Mark;
-use gateway_core::compile::{Compiled, Input};
+use gateway_core::compile::{Compiled, Input, Leg, LegKind};
 use gateway_core::outgoing::{self, Outgoing};
 use gateway_core::plan::ProxyLogin;
 use gateway_dns::seam::{Login, Resolvers, Route, Way};
+use gateway_dns::upstream::Called;
+use gateway_model::State;
 use gateway_model::kinds::{DnsForwarder, Proxy};
 use zeroize::Zeroizing;
 
@@ -62,8 +64,24 @@ impl Ways {
     }
 }
 
+/// What the ways are called that tunnels and uplinks are.
+pub fn called(state: &State, compiled: &Compiled) -> Called {
+    let name = |leg: &Leg| -> Arc<str> {
+        match &leg.kind {
+            LegKind::Uplink => leg.interface.as_str().into(),
+            LegKind::Tunnel(id) => {
+                state.tunnels.get(*id).map_or(leg.interface.as_str(), |tunnel| &tunnel.name).into()
+            }
+        }
+    };
+    compiled.legs.by_number.values().map(|leg| (mark(leg.number), name(leg))).collect()
+}
+
+fn mark(leg: u8) -> u32 {
+    Mark::OWN.0 | u32::from(leg)
+}
+
 fn route(outgoing: Outgoing) -> Route {
-    let mark = |leg: u8| Mark::OWN.0 | u32::from(leg);
     match outgoing {
         Outgoing::Default => Route::Default,
         Outgoing::Legs(legs) => Route::Marked(legs.into_iter().map(mark).collect()),

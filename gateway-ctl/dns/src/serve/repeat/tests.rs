@@ -213,12 +213,19 @@ async fn there_is_room_again_for_what_has_ended() {
     let message = question("ads.example", rtype::A);
     stage.resolve(&message).expect("at once");
     stage.resolve(&message).expect("at once");
-    assert_eq!((stage.repeater.lock().len(), stage.play.len()), (2, 1));
+    assert_eq!((stage.repeater.lock().len(), stage.play.len()), (1, 1), "it is the same");
+    stage.world.upstream.knows("www.example", rtype::A, vec![a("www.example", 60, [192, 0, 2, 1])]);
+    let other = question("www.example", rtype::A);
+    stage.world.ask(&other).await;
+    stage.resolve(&other).expect("from the cache");
+    stage.shared().clock.skip(Duration::from_secs(2));
+    stage.resolve(&other).expect("from the cache, with another TTL");
+    assert_eq!((stage.repeater.lock().len(), stage.play.len()), (3, 2));
     stage.repeater.sweep();
-    assert_eq!((stage.repeater.lock().len(), stage.play.len()), (2, 1), "they hold still");
+    assert_eq!((stage.repeater.lock().len(), stage.play.len()), (3, 2), "they hold still");
     let later = monotonic() + 60 * 1_000_000_000;
     let gone = stage.repeater.lock().sweep(later);
-    assert_eq!((stage.repeater.lock().len(), gone.len()), (0, 1));
+    assert_eq!((stage.repeater.lock().len(), gone.len()), (0, 2));
 }
 
 fn at(text: &str) -> Moment {

@@ -7,8 +7,9 @@ use std::os::fd::AsRawFd;
 use super::peer::{Control, Peer, address, turn};
 use crate::wire::PAYLOAD;
 
-/// So many datagrams are read at once.
-pub const SIZE: usize = 64;
+/// At most so many datagrams are read at once.
+const SIZE: usize = 64;
+const LEAST: usize = 4;
 
 /// Longer questions are none that anybody asks: they are dropped.
 const DATAGRAM: usize = 2048;
@@ -18,7 +19,41 @@ pub struct Batch {
     peers: Box<[Peer]>,
     lengths: [usize; SIZE],
     answers: Box<[Vec<u8>]>,
+    messages: Messages,
+    /// So many are read at once: where one comes at a time, the rest would be got ready for nothing.
+    room: usize,
 }
+
+/// What the kernel is told of many datagrams.
+struct Messages {
+    headers: Box<[libc::mmsghdr]>,
+    vectors: Box<[libc::iovec]>,
+}
+
+impl Messages {
+    fn new() -> Messages {
+        // SAFETY: all zeroes is a valid mmsghdr: null pointers with zero lengths.
+        let header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        let vector = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        Messages { headers: vec![header; SIZE].into(), vectors: vec![vector; SIZE].into() }
+    }
+
+    fn put(&mut self, index: usize, bytes: (*mut u8, usize), peer: &mut Peer, lengths: (u32, usize)) {
+        let vector = &mut self.vectors[index];
+        *vector = libc::iovec { iov_base: bytes.0.cast(), iov_len: bytes.1 };
+        let (header, (name_length, control_length)) = (&mut self.headers[index].msg_hdr, lengths);
+        header.msg_name = (&raw mut peer.name).cast();
+        header.msg_namelen = name_length;
+        header.msg_iov = &raw mut *vector;
+        header.msg_iovlen = 1;
+        let control = (&raw mut peer.control).cast();
+        header.msg_control = if control_length > 0 { control } else { std::ptr::null_mut() };
+        header.msg_controllen = control_length as _;
+    }
+}
+
+/// Room for any peer.
+const WHOLE: (u32, usize) = (size_of::<libc::sockaddr_storage>() as u32, size_of::<Control>());
 
 impl Default for Batch {
     fn default() -> Batch {
@@ -36,39 +71,32 @@ impl Batch {
             peers: vec![peer; SIZE].into(),
             lengths: [0; SIZE],
             answers: (0..SIZE).map(|_| Vec::with_capacity(PAYLOAD + 64)).collect(),
+            messages: Messages::new(),
+            room: LEAST,
         }
     }
 
-    /// Reads what is there, and says how many datagrams; none is not an error.
-    pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
-        // SAFETY: all zeroes is a valid mmsghdr: null pointers with zero lengths.
-        let mut headers: [libc::mmsghdr; SIZE] = unsafe { std::mem::zeroed() };
-        // SAFETY: all zeroes is a valid iovec.
-        let mut vectors: [libc::iovec; SIZE] = unsafe { std::mem::zeroed() };
-        for (index, header) in headers.iter_mut().enumerate() {
-            let (datagram, peer) = (&mut self.datagrams[index], &mut self.peers[index]);
-            vectors[index] = libc::iovec { iov_base: datagram.as_mut_ptr().cast(), iov_len: DATAGRAM };
-            header.msg_hdr.msg_name = (&raw mut peer.name).cast();
-            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as _;
-            header.msg_hdr.msg_iov = &raw mut vectors[index];
-            header.msg_hdr.msg_iovlen = 1;
-            header.msg_hdr.msg_control = (&raw mut peer.control).cast();
-            header.msg_hdr.msg_controllen = size_of::<Control>() as _;
+    /// Reads what is there, and says how many datagrams, and whether there may be more; none is not an error.
+    pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<(usize, bool)> {
+        let room = self.room;
+        for (index, (datagram, peer)) in self.datagrams[..room].iter_mut().zip(&mut self.peers).enumerate() {
+            self.messages.put(index, (datagram.as_mut_ptr(), DATAGRAM), peer, WHOLE);
         }
-        let (headers_at, flags) = (headers.as_mut_ptr(), libc::MSG_DONTWAIT);
-        // SAFETY: every header points to a name, a vector of one buffer and a control buffer with their true lengths; all of
-        // them live until the call returns.
+        let (headers_at, flags) = (self.messages.headers[..room].as_mut_ptr(), libc::MSG_DONTWAIT);
+        // SAFETY: each of the first `room` headers points to a name, a vector of one buffer and a control buffer with their
+        // true lengths; all of them live until the call returns.
         let count = unsafe {
-            libc::recvmmsg(socket.as_raw_fd(), headers_at, SIZE as _, flags as _, std::ptr::null_mut())
+            libc::recvmmsg(socket.as_raw_fd(), headers_at, room as _, flags as _, std::ptr::null_mut())
         };
         let Ok(count) = usize::try_from(count) else {
             let error = io::Error::last_os_error();
             return match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok((0, false)),
                 _ => Err(error),
             };
         };
-        for (index, header) in headers[..count].iter().enumerate() {
+        self.room = (2 * count).clamp(LEAST, SIZE);
+        for (index, header) in self.messages.headers[..count].iter().enumerate() {
             let cut = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
             self.lengths[index] = if cut { 0 } else { header.msg_len as usize };
             let peer = &mut self.peers[index];
@@ -77,7 +105,7 @@ impl Batch {
             peer.arrival = turn(&mut peer.control, peer.control_length);
             self.answers[index].clear();
         }
-        Ok(count)
+        Ok((count, count == room))
     }
 
     /// A datagram, where it came from, and room for its answer; none when nothing can be sent back.
@@ -107,30 +135,18 @@ impl Batch {
     /// Sends the answers to the first `count` datagrams, without those that are empty. What the kernel does not take is
     /// lost, as datagrams are.
     pub fn send(&mut self, socket: &UdpSocket, count: usize) {
-        // SAFETY: all zeroes is a valid mmsghdr: null pointers with zero lengths.
-        let mut headers: [libc::mmsghdr; SIZE] = unsafe { std::mem::zeroed() };
-        // SAFETY: all zeroes is a valid iovec.
-        let mut vectors: [libc::iovec; SIZE] = unsafe { std::mem::zeroed() };
         let mut used = 0;
         for (answer, peer) in self.answers[..count].iter_mut().zip(&mut self.peers) {
             if answer.is_empty() {
                 continue;
             }
-            vectors[used] = libc::iovec { iov_base: answer.as_mut_ptr().cast(), iov_len: answer.len() };
-            let header = &mut headers[used].msg_hdr;
-            header.msg_name = (&raw mut peer.name).cast();
-            header.msg_namelen = peer.name_length;
-            header.msg_iov = &raw mut vectors[used];
-            header.msg_iovlen = 1;
-            if peer.control_length > 0 {
-                header.msg_control = (&raw mut peer.control).cast();
-                header.msg_controllen = peer.control_length as _;
-            }
+            let lengths = (peer.name_length, peer.control_length);
+            self.messages.put(used, (answer.as_mut_ptr(), answer.len()), peer, lengths);
             used += 1;
         }
         let mut at = 0;
         while at < used {
-            let (rest, left) = (headers[at..used].as_mut_ptr(), (used - at) as _);
+            let (rest, left) = (self.messages.headers[at..used].as_mut_ptr(), (used - at) as _);
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
             // SAFETY: the headers from `at` on point to names, vectors of one buffer and control buffers with their true
             // lengths; all of them live until the call returns.

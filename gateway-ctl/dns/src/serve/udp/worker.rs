@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use tokio::sync::mpsc;
 
-use super::batch::{Batch, SIZE};
+use super::batch::Batch;
 use super::peer::Peer;
 use crate::log::Told;
 use crate::log::lane::Pen;
@@ -68,8 +69,14 @@ pub struct Worker {
     number: usize,
 }
 
-/// Full rounds on one socket before the others are looked at.
+/// Rounds on one socket before the others are looked at.
 const ROUNDS: usize = 8;
+/// Sockets that are looked at in one go.
+const EVENTS: usize = 16;
+/// Not the number of a socket.
+const WOKEN: u64 = u64::MAX;
+/// Until sockets are watched again after that failed.
+const AGAIN: Duration = Duration::from_secs(1);
 
 impl Worker {
     pub fn new(
@@ -88,44 +95,61 @@ impl Worker {
     /// Returns when it is stopped. A panic costs the questions of one round, not the socket: the kernel would go on sending
     /// it a share of what is asked.
     pub fn run(mut self) {
-        while catch_unwind(AssertUnwindSafe(|| self.watch())).is_err() {
-            tracing::error!(worker = self.number, "answering a DNS question panicked");
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| self.watch())) {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => {
+                    tracing::error!(worker = self.number, %error, "DNS questions cannot be waited for");
+                    std::thread::sleep(AGAIN);
+                }
+                Err(_) => tracing::error!(worker = self.number, "answering a DNS question panicked"),
+            }
         }
     }
 
-    fn watch(&mut self) {
+    fn watch(&mut self) -> io::Result<()> {
         let mut batch = Batch::new();
-        let mut polled = Vec::new();
         while !self.reins.stop.load(Ordering::Acquire) {
             let sockets = self.reins.sockets.load_full();
-            polled.clear();
-            polled.push(watched(&self.woken));
-            polled.extend(sockets.iter().map(|socket| watched(&**socket)));
-            // SAFETY: the descriptors are of sockets that are held here; the array lives until the call returns.
-            let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as _, -1) };
-            if ready < 0 {
-                continue;
+            let watched = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            epoll::add(&watched, &self.woken, EventData::new_u64(WOKEN), EventFlags::IN)?;
+            for (index, socket) in (0..).zip(&*sockets) {
+                epoll::add(&watched, socket, EventData::new_u64(index), EventFlags::IN)?;
             }
-            if polled[0].revents != 0 {
-                let mut rest = [0; 16];
-                while self.woken.recv(&mut rest).is_ok() {}
-            }
-            for (socket, polled) in sockets.iter().zip(&polled[1..]) {
-                if polled.revents != 0 {
-                    self.drain(socket, &mut batch);
+            while !self.is_called(&watched, &sockets, &mut batch) {}
+        }
+        Ok(())
+    }
+
+    /// Answers what has come. True: other sockets are to be watched, or none.
+    fn is_called(&mut self, watched: &OwnedFd, sockets: &[Arc<UdpSocket>], batch: &mut Batch) -> bool {
+        let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; EVENTS];
+        // It was interrupted, or comes back at once.
+        let ready = epoll::wait(watched, &mut events, None).unwrap_or(0);
+        let mut called = false;
+        for event in &events[..ready] {
+            match event.data.u64() {
+                WOKEN => called = true,
+                index => {
+                    if let Some(socket) = usize::try_from(index).ok().and_then(|index| sockets.get(index)) {
+                        self.drain(socket, batch);
+                    }
                 }
             }
         }
+        let mut rest = [0; 16];
+        while called && self.woken.recv(&mut rest).is_ok() {}
+        called
     }
 
     fn drain(&mut self, socket: &Arc<UdpSocket>, batch: &mut Batch) {
         for _ in 0..ROUNDS {
             // An error is one of a datagram that was sent: it is told once and then gone.
-            let count = batch.receive(socket).unwrap_or(0);
+            let (count, more) = batch.receive(socket).unwrap_or_default();
             if count > 0 {
                 self.round(socket, batch, count);
             }
-            if count < SIZE {
+            if !more {
                 return;
             }
         }
@@ -222,10 +246,6 @@ enum Answered {
     Now,
     /// It was asked before, and may be answered so again.
     Repeatable(Arc<Client>, Trace, Holds),
-}
-
-fn watched(socket: &impl AsRawFd) -> libc::pollfd {
-    libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 }
 }
 
 /// Clients that asked before, until one of them is another.

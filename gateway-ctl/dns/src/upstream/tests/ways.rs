@@ -67,12 +67,19 @@ async fn the_way_of_the_one_who_asks_comes_before_that_of_the_forwarder() {
     let mut plan = sequential(vec![udp(server.at)]);
     plan.groups[0].route = Route::Marked(vec![0x20]);
     plan.groups[0].egress = "wg0".into();
-    let bench = Bench::new(plan);
+    plan.called.insert(0x20, "wg0".into());
+    let bench = Bench::new(plan.clone());
     bench.ask("www.example.com").await.unwrap();
     bench.ask_by(Route::Marked(vec![0x21]), "www.example.com").await.unwrap();
     assert_eq!(bench.seen.marks(), [0x20, 0x21]);
     let egress: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.egress).collect();
     assert_eq!(egress, ["wg0", "mark 0x21"]);
+
+    // What was known of a way that is another one now is forgotten.
+    plan.called.insert(0x20, "wg1".into());
+    bench.upstreams.replace(plan);
+    let egress: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.egress).collect();
+    assert_eq!(egress, ["mark 0x21"]);
 }
 
 /// A proxy that lets in who knows the password, and connects to one server whatever it is asked for.
