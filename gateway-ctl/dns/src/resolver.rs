@@ -1,10 +1,12 @@
 //! The handle of the resolver: starts it, changes it while it runs, and tells of it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use gateway_core::dns::NameRef;
 
 use crate::cache::{Entry, Figures, Glob};
 use crate::log::{Log, Totals};
@@ -14,7 +16,7 @@ use crate::serve::listen::{Listeners, Listening};
 use crate::serve::repeat::{Dataplane, Repeater};
 use crate::serve::udp::Worker;
 use crate::serve::udp::worker::Reins;
-use crate::serve::{Settings, Shared, State, Tls};
+use crate::serve::{Fate, Settings, Shared, State, Tls};
 
 /// What could not be bound is tried again after this.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -153,6 +155,11 @@ impl Resolver {
         self.change(|state| state.settings = settings.clone());
         self.bind();
         self.listeners().status()
+    }
+
+    /// What would become of a client's question for a name, or for one that nothing is said of.
+    pub fn fate(&self, from: IpAddr, name: Option<NameRef<'_>>) -> Fate {
+        self.shared.fate(from, name)
     }
 
     /// Nothing is blocked until then; none ends a pause.

@@ -7,6 +7,7 @@
 pub mod asking;
 pub mod clock;
 pub mod counts;
+pub mod fate;
 pub mod fetch;
 pub mod general;
 pub mod immediate;
@@ -37,6 +38,7 @@ use crate::seam::{Ask, Book, Clients, Failure, Learn, Query, Reply};
 
 pub use asking::{Asking, Transport};
 pub use clock::{Clock, Moment};
+pub use fate::Fate;
 pub use fetch::Flights;
 pub use repeat::Repeater;
 pub use secure::Tls;

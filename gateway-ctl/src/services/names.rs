@@ -5,6 +5,7 @@
 mod book;
 mod choice;
 mod clients;
+mod explain;
 mod follow;
 mod learn;
 mod lists;
@@ -83,7 +84,8 @@ pub struct Names {
     told: ArcSwap<Told>,
     ways: Arc<Ways>,
     learner: Arc<Learner>,
-    renewing: Mutex<()>,
+    /// The last one that was taken over.
+    renewed: Mutex<Arc<Picture>>,
     key: Key,
 }
 
@@ -173,7 +175,7 @@ impl Names {
             told,
             ways,
             learner,
-            renewing: Mutex::default(),
+            renewed: Mutex::new(picture),
             key,
         });
         follow::all(&names, store, engine);
@@ -225,8 +227,12 @@ impl Names {
     /// Takes over who asks, and by which ways. The picture is taken when no other is taken over: none
     /// comes after a newer.
     fn renew(&self, picture: impl FnOnce() -> Arc<Picture>) -> Arc<Picture> {
-        let _alone = self.renewing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         let picture = picture();
+        // Each change ends what the dataplane repeats.
+        if picture.is_like(&renewed) {
+            return picture;
+        }
         let (plan, choice) = (picture.upstreams(&self.ways), picture.choice());
         let asked = first_upstream(&plan);
         self.told.store(Told::of(&plan, &picture.dns));
@@ -241,6 +247,7 @@ impl Names {
         if self.resolver.settings().blocking.paused_until != pause {
             self.resolver.pause_blocking(pause);
         }
+        renewed.clone_from(&picture);
         picture
     }
 

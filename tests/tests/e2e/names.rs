@@ -177,6 +177,11 @@ fn questions_of_a_device_leave_by_its_policy_and_their_answers_stay_there() {
     client(&network.laptop).ask("secret.example", A).expect("an answer");
     assert_eq!(upstream.askers("secret.example"), [network.exit_a.address(false)]);
     assert_nothing_leaked(&scene);
+    let status = scene.api().get("/dns/status").expect("status");
+    let by_tunnel = status["upstreams"].as_array().into_iter().flatten().find(|one| one["egress"] == "a");
+    assert!(by_tunnel.is_some_and(|one| one["queries"].as_u64() > Some(0)), "{status}");
+    let told = scene.api().post("/policy/evaluate", &json!({"device_id": laptop})).expect("explained");
+    assert_eq!(told["effective"]["dns"], format!("{} by a", name_server::ADDRESS), "{told}");
     // What the laptop was told is not told to others from its part of the cache.
     client(&network.tv).ask("secret.example", A).expect("an answer");
     assert_eq!(upstream.askers("secret.example"), [network.exit_a.address(false), wan(false)]);
@@ -254,9 +259,48 @@ fn a_blocked_name_is_blocked_with_its_reason() {
         Ok(())
     })
     .expect("counted");
+    let about = |name: &str| {
+        let question = json!({"mac": scene.network.laptop.mac, "destination": name});
+        let answer = scene.api().post("/policy/evaluate", &question).expect("explained");
+        answer["effective"]["dns"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(about("www.ads.example").starts_with("blocked by the blocklist ads.example"));
+    assert!(about("pests.example:443").starts_with("blocked by the filter rule pests.example"));
+    assert_eq!(about("www.example"), format!("{} by the default way", name_server::ADDRESS));
     let asked = upstream.askers("www.ads.example").len();
     laptop.ask("www.ads.example", A).expect("an answer");
     assert_eq!(upstream.askers("www.ads.example").len(), asked);
+}
+
+#[test]
+fn blocking_can_be_paused_and_filtering_switched_off_without_a_restart() {
+    let (scene, _upstream) = resolving();
+    let mut laptop = client(&scene.network.laptop);
+    scene.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("stored");
+    let mut until = |what: &str, address: IpAddr| {
+        wait_ok(SOON, what, || {
+            let answer = laptop.ask("ads.example", A)?;
+            anyhow::ensure!(answer == told(address), "{answer:?}");
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error:#}"));
+    };
+    let (blocked, passed) = (Ipv4Addr::UNSPECIFIED.into(), server(false));
+    let blocking = || scene.api().get("/dns/status").expect("status")["blocking"].clone();
+    until("the name to be blocked", blocked);
+    for (key, value) in
+        [("dns.blocking_paused_until", json!("2100-01-01T00:00:00Z")), ("dns.filtering_enabled", json!(false))]
+    {
+        let path = format!("/settings/{key}");
+        let set = scene.api().put(&path, &json!({"value": value})).expect("set");
+        assert_eq!((&set["apply"], &set["pending_restart"]), (&json!("live"), &json!(false)), "{set}");
+        until("the name to pass", passed);
+        let told = blocking();
+        assert!(told["paused_until"] == value || told["enabled"] == value, "{told}");
+        scene.api().delete(&path).expect("taken back");
+        until("the name to be blocked again", blocked);
+        assert_eq!((&blocking()["paused_until"], &blocking()["enabled"]), (&json!(null), &json!(true)));
+    }
 }
 
 #[test]

@@ -62,6 +62,32 @@ fn a_profile_says_who_is_asked_and_its_way_how() {
 }
 
 #[test]
+fn other_upstreams_are_asked_without_a_restart() {
+    let (scene, upstream) = resolving();
+    let network = &scene.network;
+    network.internet.ip("address add 192.0.2.54/32 dev lo").expect("an address");
+    let other = Upstream::start_at(&network.internet, Ipv4Addr::new(192, 0, 2, 54).into()).expect("a resolver");
+    let mut laptop = client(&network.laptop);
+    let mut names = (0..).map(|number| format!("n{number}.example"));
+    let mut until = |asked: &Upstream, not: &Upstream| {
+        wait_ok(SOON, "the upstream that is set to be asked", || {
+            let name = names.next().expect("endless");
+            laptop.ask(&name, A)?;
+            anyhow::ensure!(!asked.askers(&name).is_empty() && not.askers(&name).is_empty());
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error:#}"));
+    };
+    until(&upstream, &other);
+    let path = "/settings/dns.upstream_servers";
+    let set = scene.api().put(path, &json!({"value": ["192.0.2.54"]})).expect("set");
+    assert_eq!((&set["apply"], &set["pending_restart"]), (&json!("live"), &json!(false)), "{set}");
+    until(&other, &upstream);
+    scene.api().delete(path).expect("taken back");
+    until(&upstream, &other);
+}
+
+#[test]
 fn what_does_not_answer_is_told_while_it_lasts() {
     let (scene, upstream) = resolving();
     let network = &scene.network;

@@ -1,5 +1,6 @@
 //! What the gateway makes of the policies: applying them, explaining them, showing the plan.
 
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use gateway_core::compile::Input;
@@ -196,8 +197,16 @@ async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation,
     if let Some(key) = evaluate::learned(&now.input(), &now.compiled, &question) {
         question.known_as = open.enforcement.known_as(&key);
     }
-    let answer = explain(&cx, move |now| evaluate::evaluate(&now.input(), &now.compiled, &question)).await?;
-    answer.map_err(|refusal| EditError::from(refusal).into())
+    let names = open.names.clone();
+    let answer = explain(&cx, move |now| {
+        let mut answer = evaluate::evaluate(&now.input(), &now.compiled, &question)?;
+        let verdict = answer.families.ipv4.as_ref().or(answer.families.ipv6.as_ref());
+        let from = verdict.and_then(|verdict| verdict.source.parse::<IpAddr>().ok());
+        answer.effective.dns =
+            names.zip(from).map(|(names, from)| names.explain(from, question.name().as_ref()));
+        Ok(answer)
+    });
+    answer.await?.map_err(|refusal: evaluate::Refusal| EditError::from(refusal).into())
 }
 
 /// A conflict with the names that people know the policies by.

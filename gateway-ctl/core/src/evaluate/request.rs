@@ -66,6 +66,13 @@ pub enum Family {
     Ipv6,
 }
 
+impl Request {
+    /// The destination, if it is given by its name.
+    pub fn name(&self) -> Option<Name> {
+        probe::name(self).map(|(name, _)| name)
+    }
+}
+
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {

@@ -43,6 +43,8 @@ struct Count {
 const CLIENTS: usize = 4096;
 /// So many names of a client are counted; then those asked for least leave.
 const NAMES: usize = 512;
+/// Once there are half as many, one question in so many may bring a new one.
+const TURN: u64 = 8;
 /// So many of them are told.
 const TOP: usize = 20;
 
@@ -107,6 +109,10 @@ impl Counts {
         let Some(name) = name else { return };
         if let Some(times) = count.names.get_mut(name.wire()) {
             *times += 1;
+            return;
+        }
+        // Of thousands of names, each asked for now and then, those that come often get their turn soon enough.
+        if count.names.len() > NAMES / 2 && !count.queries.is_multiple_of(TURN) {
             return;
         }
         if count.names.len() >= NAMES {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use gateway_core::dns::{Action, Because, Cause, Decision, Local, Question, Record};
+use jiff::Timestamp;
 
 use super::settings::Mode;
 use super::{Moment, State, Status, Trace};
@@ -61,6 +62,20 @@ pub enum Told {
 const SHUTTING: fn(&Action) -> bool =
     |action| matches!(action, Action::Block | Action::Nxdomain | Action::NoData | Action::Refuse);
 
+impl State {
+    /// A decision as far as it is in force: while blocking is paused, and for those who are not filtered, nothing is shut.
+    pub fn in_force(&self, client: &Client, decision: Decision, now: Timestamp) -> Decision {
+        if !SHUTTING(&decision.action) {
+            return decision;
+        }
+        let canary = decision.because.as_ref().is_some_and(|because| because.cause == Cause::Canary);
+        match client.filtered && (canary || self.settings.blocking.holds(now)) {
+            true => decision,
+            false => Decision::PASS,
+        }
+    }
+}
+
 impl<'a> Asking<'a> {
     pub fn new(
         state: &'a State,
@@ -97,21 +112,13 @@ impl<'a> Asking<'a> {
         Some(Trace::new(if rcode == rcode::REFUSED { Status::Refused } else { Status::Error }))
     }
 
-    /// What was decided, as far as it is in force: while blocking is paused, and for those who are not filtered, nothing is
-    /// shut.
+    /// What was decided, as far as it is in force.
     pub fn decide(&self, question: Question<'_>) -> Decision {
         self.in_force(self.state.book.decide(&self.client.asker, question, self.now.wall))
     }
 
     fn in_force(&self, decision: Decision) -> Decision {
-        if !SHUTTING(&decision.action) {
-            return decision;
-        }
-        let canary = decision.because.as_ref().is_some_and(|because| because.cause == Cause::Canary);
-        match self.client.filtered && (canary || self.state.settings.blocking.holds(self.now.wall)) {
-            true => decision,
-            false => Decision::PASS,
-        }
+        self.state.in_force(self.client, decision, self.now.wall)
     }
 
     /// Looks into an answer; the first name or address that is not to pass decides.

@@ -109,6 +109,18 @@ impl Upstreams {
         shown
     }
 
+    /// Who is asked for a name by a way, and how the ways are called that this takes in turn; why nobody is, if so.
+    pub fn whom(&self, name: NameRef<'_>, way: &Way) -> Result<(Vec<Arc<str>>, Vec<Arc<str>>), Arc<str>> {
+        let set = self.set.load();
+        let group = set.find(name, &way.resolvers).ok_or("no upstream is set")?;
+        let route = group.route(&way.route);
+        let turns = if let Route::Marked(marks) = route { marks.len() } else { 1 };
+        let called = |turn| Ok(Path::of(route, turn)?.shown(&set.common.called));
+        let ways = (0..turns.max(1)).map(called).collect::<Result<_, Arc<str>>>()?;
+        let servers: Vec<Arc<str>> = group.servers.iter().map(|stand| stand.server.shown.clone()).collect();
+        if servers.is_empty() { Err("no upstream is set".into()) } else { Ok((servers, ways)) }
+    }
+
     async fn answer(&self, query: Query) -> Result<Reply, Failure> {
         let began = Instant::now();
         let set = self.set.load_full();
@@ -238,7 +250,12 @@ impl Standing {
         self.servers.iter().any(|stand| !stand.lines().is_empty())
     }
 
-    /// One question, by the route of the one who asks, or the group's own where that is the default one.
+    /// The route of the one who asks, or the group's own where that is the default one.
+    fn route<'a>(&'a self, route: &'a Route) -> &'a Route {
+        if *route == Route::Default { &self.group.route } else { route }
+    }
+
+    /// One question, by the route of the one who asks.
     pub(super) async fn ask(
         &self,
         route: &Route,
@@ -246,10 +263,7 @@ impl Standing {
         asked: Asked,
         until: Instant,
     ) -> Result<Told, Failure> {
-        let route = match route {
-            Route::Default => &self.group.route,
-            other => other,
-        };
+        let route = self.route(route);
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         let path = self.path(route, turn).map_err(Failure::Blocked)?;
         let lines = self.choose(&path, client, turn as u64)?;

@@ -141,6 +141,12 @@ impl Server {
         kill(pid, signal).with_context(|| format!("{signal} to {}", self.whose.name()))
     }
 
+    /// Answers that the dataplane has given so far.
+    pub fn repeated(&self) -> Result<u64> {
+        let Some(daemon) = &self.daemon else { return Ok(0) };
+        daemon.api().get("/dns/status")?["repeated"].as_u64().context("no count of repeated answers")
+    }
+
     pub fn resident(&self) -> Result<u64> {
         cores::resident(self.pid()?)
     }

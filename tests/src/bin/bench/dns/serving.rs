@@ -47,6 +47,8 @@ struct Figures {
     slowest: f64,
     /// How much of its core was busy without a load.
     beside: f64,
+    /// Share of the answers at the fixed rate that the dataplane gave; the others have none.
+    repeated: f64,
 }
 
 pub fn run(wanted: &[&str]) -> Result<Vec<Row>> {
@@ -98,9 +100,11 @@ fn measure(server: &Server, cores: &Cores, questions: &Questions, kind: Kind) ->
     let watch = Watch::start(cores)?;
     std::thread::sleep(BEFORE);
     let beside = watch.busy()?.1;
+    let repeated = server.repeated()?;
     let (watch, used) = (Watch::start(cores)?, cores::used_by(pid)?);
     let fixed = ask(lan, cores, &file, Some(FIXED), LENGTH)?;
     let (busy, used) = (watch.busy()?.0, cores::used_by(pid)?.saturating_sub(used));
+    let repeated = (server.repeated()? - repeated) as f64 / fixed.answered as f64;
     let watch = Watch::start(cores)?;
     let fast = ask(lan, cores, &file, None, LENGTH)?;
     let full = watch.busy()?.1;
@@ -108,7 +112,7 @@ fn measure(server: &Server, cores: &Cores, questions: &Questions, kind: Kind) ->
     server.hold_still(true)?;
     let each = |time: Duration| time.as_secs_f64() * 1e6 / fixed.answered as f64;
     let (fast, rate) = (fast.per_second, fast.per_second / full);
-    Ok(Figures { cost: each(busy), own: each(used), fast, rate, slowest, beside })
+    Ok(Figures { cost: each(busy), own: each(used), fast, rate, slowest, beside, repeated })
 }
 
 /// How busy the resolver's core is from here on.
@@ -138,6 +142,7 @@ fn compare(kind: Kind, all: &[Vec<Figures>]) -> Result<Vec<Row>> {
     };
     let (cost, rate, slowest) = (of(|one| one.cost), of(|one| one.rate), of(|one| one.slowest));
     let (own, fast, beside) = (of(|one| one.own), of(|one| one.fast), of(|one| one.beside));
+    let repeated = of(|one| one.repeated);
     let names: Vec<&str> = Whose::all().map(Whose::name).collect();
     println!("{}: median (rounds)", kind.bench());
     for (index, name) in names.iter().enumerate() {
@@ -147,6 +152,9 @@ fn compare(kind: Kind, all: &[Vec<Figures>]) -> Result<Vec<Row>> {
         println!("    {}  questions/s of a whole core", rate[index]);
         println!("    {}  questions/s to one who asks as fast as answers come", fast[index]);
         println!("    {}  µs for 99 in 100 at {CALM}/s", slowest[index]);
+        if index == 0 {
+            println!("    {}  of its answers were given by the dataplane", repeated[index]);
+        }
     }
     let beside = median(&beside.iter().map(|measured| measured.median).collect::<Vec<f64>>()) * 100.0;
     println!("  the core was busy with other things for {beside:.1} % of the time before the loads");

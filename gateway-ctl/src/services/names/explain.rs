@@ -1,0 +1,47 @@
+//! What becomes of a client's questions, in words for people: what `/policy/evaluate` says of names.
+
+use std::net::IpAddr;
+
+use gateway_core::dns::{Action, Cause, Decision, Name, NameRef};
+use gateway_dns::serve::Fate;
+use gateway_model::kinds::DnsForwarder;
+
+use super::Names;
+
+impl Names {
+    /// For a name, or for names that nothing is said of. As it is now; nobody is asked.
+    pub fn explain(&self, from: IpAddr, name: Option<&Name>) -> String {
+        let way = match self.resolver.fate(from, name.map(Name::as_ref)) {
+            Fate::Decided(decision) => return decided(&decision),
+            Fate::Here => return "answered here".to_owned(),
+            Fate::Elsewhere(way) => way,
+        };
+        match self.upstreams.whom(name.map_or(NameRef::ROOT, Name::as_ref), &way) {
+            Ok((servers, ways)) => {
+                let by = |way: &str| if way == DnsForwarder::AUTO { "the default way".into() } else { way.to_owned() };
+                let ways: Vec<String> = ways.iter().map(|way| by(way)).collect();
+                format!("{} by {}", servers.join(", "), ways.join(", "))
+            }
+            Err(why) => format!("not resolved: {why}"),
+        }
+    }
+}
+
+fn decided(decision: &Decision) -> String {
+    let what = match decision.action {
+        Action::Addresses(_) | Action::Name(_) => "rewritten",
+        Action::Pass => "passed",
+        Action::Block | Action::Nxdomain | Action::NoData | Action::Refuse => "blocked",
+    };
+    let Some(because) = &decision.because else { return what.to_owned() };
+    let by = match because.cause {
+        Cause::Rule => "the filter rule",
+        Cause::Allowlist => "the allowlist",
+        Cause::Blocklist => "the blocklist",
+        Cause::Feed => "the threat feed",
+        Cause::Rewrite => "the rewrite",
+        Cause::Canary => "the canary",
+    };
+    let id = because.id.map(|id| format!(" ({id})")).unwrap_or_default();
+    format!("{what} by {by} {}{id}", because.rule)
+}
