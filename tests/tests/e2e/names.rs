@@ -288,9 +288,10 @@ fn blocking_can_be_paused_and_filtering_switched_off_without_a_restart() {
     let (blocked, passed) = (Ipv4Addr::UNSPECIFIED.into(), server(false));
     let blocking = || scene.api().get("/dns/status").expect("status")["blocking"].clone();
     until("the name to be blocked", blocked);
-    for (key, value) in
-        [("dns.blocking_paused_until", json!("2100-01-01T00:00:00Z")), ("dns.filtering_enabled", json!(false))]
-    {
+    for (key, value) in [
+        ("dns.blocking_paused_until", json!("2100-01-01T00:00:00Z")),
+        ("dns.filtering_enabled", json!(false)),
+    ] {
         let path = format!("/settings/{key}");
         let set = scene.api().put(&path, &json!({"value": value})).expect("set");
         assert_eq!((&set["apply"], &set["pending_restart"]), (&json!("live"), &json!(false)), "{set}");

@@ -66,7 +66,8 @@ fn other_upstreams_are_asked_without_a_restart() {
     let (scene, upstream) = resolving();
     let network = &scene.network;
     network.internet.ip("address add 192.0.2.54/32 dev lo").expect("an address");
-    let other = Upstream::start_at(&network.internet, Ipv4Addr::new(192, 0, 2, 54).into()).expect("a resolver");
+    let other =
+        Upstream::start_at(&network.internet, Ipv4Addr::new(192, 0, 2, 54).into()).expect("a resolver");
     let mut laptop = client(&network.laptop);
     let mut names = (0..).map(|number| format!("n{number}.example"));
     let mut until = |asked: &Upstream, not: &Upstream| {

@@ -66,7 +66,7 @@ impl Pen<'_> {
 
     /// Everything is counted; what the client's privacy lets be written is.
     pub fn write(&mut self, told: &Told<'_>) {
-        self.count(told.trace.status, rule(told.trace), told.time);
+        self.count(told.trace.status, rule(told.trace).map(|rule| (rule, told.time)));
         if told.client.logged != Logged::Off && self.has_room() {
             record::encode(&mut self.0.bytes, told);
         }
@@ -75,12 +75,7 @@ impl Pen<'_> {
     /// The same as if it were told once more, at that time: nanoseconds since 1970.
     pub fn write_again(&mut self, draft: &Draft, nanoseconds: i64) {
         let time = || Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or_default();
-        // Nobody looks at the time but for a rule.
-        self.count(
-            draft.status,
-            draft.rule,
-            if draft.rule.is_some() { time() } else { Timestamp::UNIX_EPOCH },
-        );
+        self.count(draft.status, draft.rule.map(|rule| (rule, time())));
         if !draft.record.is_empty() && self.has_room() {
             let start = self.0.bytes.len();
             self.0.bytes.extend_from_slice(&draft.record);
@@ -88,7 +83,7 @@ impl Pen<'_> {
         }
     }
 
-    fn count(&mut self, status: Status, rule: Option<Id>, time: Timestamp) {
+    fn count(&mut self, status: Status, hit: Option<(Id, Timestamp)>) {
         let taken = &mut *self.0;
         taken.queries += 1;
         match status {
@@ -96,8 +91,8 @@ impl Pen<'_> {
             Status::Cached => taken.cached += 1,
             _ => {}
         }
-        if let Some(id) = rule {
-            taken.hits.entry(id).or_default().add(Hits { count: 1, last: time });
+        if let Some((rule, last)) = hit {
+            taken.hits.entry(rule).or_default().add(Hits { count: 1, last });
         }
     }
 

@@ -203,17 +203,19 @@ fn monotonic() -> u64 {
 
 /// Which questions came before lately, as far as one worker saw: what is asked once is not worth an entry.
 pub struct Seen {
-    marks: Box<[u32]>,
+    /// By the place of the hash, newest first: several, or two questions that meet there would each time put the other out.
+    marks: Box<[[u32; WAYS]]>,
     hasher: rapidhash::fast::RandomState,
 }
 
-const MARKS: usize = 1 << 15;
+const PLACES: usize = 1 << 14;
+const WAYS: usize = 4;
 /// Milliseconds that count as lately.
 const LATELY: u64 = 8192;
 
 impl Default for Seen {
     fn default() -> Seen {
-        Seen { marks: vec![0; MARKS].into(), hasher: Default::default() }
+        Seen { marks: vec![[0; WAYS]; PLACES].into(), hasher: Default::default() }
     }
 }
 
@@ -224,9 +226,14 @@ impl Seen {
         hasher.write(message.get(2..).unwrap_or_default());
         hasher.write_u64(now.ms / LATELY);
         let hash = hasher.finish();
-        let mark = &mut self.marks[hash as usize % MARKS];
+        let marks = &mut self.marks[hash as usize % PLACES];
         // The low bits are the place.
         let tag = (hash >> 32) as u32;
-        std::mem::replace(mark, tag) == tag
+        let before = marks.contains(&tag);
+        if !before {
+            marks.rotate_right(1);
+            marks[0] = tag;
+        }
+        before
     }
 }

@@ -18,7 +18,9 @@ impl Names {
         };
         match self.upstreams.whom(name.map_or(NameRef::ROOT, Name::as_ref), &way) {
             Ok((servers, ways)) => {
-                let by = |way: &str| if way == DnsForwarder::AUTO { "the default way".into() } else { way.to_owned() };
+                let by = |way: &str| {
+                    if way == DnsForwarder::AUTO { "the default way".into() } else { way.to_owned() }
+                };
                 let ways: Vec<String> = ways.iter().map(|way| by(way)).collect();
                 format!("{} by {}", servers.join(", "), ways.join(", "))
             }

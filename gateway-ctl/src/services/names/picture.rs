@@ -126,3 +126,31 @@ pub fn first_upstream(plan: &Plan) -> IpAddr {
     // Documentation, which no policy names.
     places.next().unwrap_or(IpAddr::from([192, 0, 2, 53]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(compiled: &Arc<Compiled>, now: &str) -> Picture {
+        Picture {
+            state: Arc::default(),
+            compiled: compiled.clone(),
+            facts: Arc::default(),
+            network: Network::default(),
+            dns: Dns::default(),
+            now: now.parse().expect("an instant"),
+        }
+    }
+
+    #[test]
+    fn nobody_is_answered_otherwise_because_time_has_passed() {
+        let compiled = Arc::default();
+        let before = picture(&compiled, "2026-11-20T10:00:00Z");
+        assert!(picture(&compiled, "2026-11-20T10:01:00Z").is_like(&before));
+        let mut facts = Facts::default();
+        facts.neighbours.insert([2, 0, 0, 0, 0, 1], [IpAddr::from([192, 0, 2, 1])].into());
+        let seen = Picture { facts: Arc::new(facts), ..picture(&compiled, "2026-11-20T10:01:00Z") };
+        assert!(!seen.is_like(&before));
+        assert!(!picture(&Arc::default(), "2026-11-20T10:00:00Z").is_like(&before), "another plan");
+    }
+}

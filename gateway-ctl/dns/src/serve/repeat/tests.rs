@@ -279,3 +279,13 @@ fn what_is_asked_once_is_not_worth_an_entry() {
     let later = Moment { ms: now.ms + 20_000, ..now };
     assert!(!before(&first, later));
 }
+
+#[test]
+fn many_questions_that_are_asked_in_turn_are_all_seen_again() {
+    let (mut seen, now) = (Seen::default(), Clock::new().now());
+    let names: Vec<_> = (0..10_000).map(|n| question(&format!("n{n}.example"), rtype::A)).collect();
+    let mut again = || names.iter().filter(|name| seen.before(client_address(), name, now)).count();
+    assert!(again() < 10);
+    let again = again();
+    assert!(again > 9_900, "{again} of 10 000");
+}
