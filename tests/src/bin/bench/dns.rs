@@ -1,6 +1,7 @@
 //! The resolver beside those of Debian, with the same list of a million domains, the same upstream and the same load:
 //!
 //! * `dns_blocked`, `dns_cached`, `dns_mix`: what a question costs, how many are answered, how long they take
+//! * `dns_once`: the same for blocked names that nobody has asked for before
 //! * `dns_load`, `dns_memory`: what the list costs
 //!
 //! Every resolver has a network of its own. Only one of them works at a time, the others are stopped; all are measured in

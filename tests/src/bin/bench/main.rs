@@ -42,7 +42,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["socks_vs_native"], |_| socks::run()),
     (&["api_get_vs_axum", "api_list_10k"], |_| api::run()),
     (&["start_1000_secrets"], |_| start::run()),
-    (&["dns_blocked", "dns_cached", "dns_mix"], dns::serving),
+    (&["dns_blocked", "dns_cached", "dns_mix", "dns_once"], dns::serving),
     (&["dns_load", "dns_memory"], dns::lists),
     // Where the time goes: no rows, only figures.
     (&["breakdown"], |_| forward::break_down()),

@@ -23,6 +23,8 @@ pub enum Target {
     RatioAtLeast(f64),
     /// Our figure below.
     OursBelow(f64),
+    /// Nothing: it is to be known.
+    Known,
 }
 
 impl Row {
@@ -36,6 +38,7 @@ impl Row {
             Target::RatioAtMost(most) => self.ratio() <= most,
             Target::RatioAtLeast(least) => self.ratio() >= least,
             Target::OursBelow(limit) => self.ours < limit,
+            Target::Known => true,
         }
     }
 
@@ -44,6 +47,7 @@ impl Row {
             Target::RatioAtMost(most) => format!("ratio <= {most}"),
             Target::RatioAtLeast(least) => format!("ratio >= {least}"),
             Target::OursBelow(limit) => format!("ours < {limit} {}", self.unit),
+            Target::Known => "none".to_owned(),
         }
     }
 

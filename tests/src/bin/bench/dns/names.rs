@@ -1,7 +1,9 @@
 //! The names of the load: what is blocked, what is asked for, and how often.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -74,16 +76,42 @@ pub enum Kind {
     Cached,
     /// Some names more often than others, one question in five for a blocked one.
     Mix,
+    /// Names of the list, each once.
+    Once,
+}
+
+/// A load of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Warm,
+    Fixed,
+    Fast,
+    Calm,
+}
+
+impl Phase {
+    const ALL: [Phase; 4] = [Phase::Warm, Phase::Fixed, Phase::Fast, Phase::Calm];
+
+    /// The share of the list that it asks for where no name comes twice, in hundredths.
+    fn share(self) -> Range<usize> {
+        match self {
+            Phase::Warm => 0..5,
+            Phase::Fixed => 5..15,
+            Phase::Calm => 15..20,
+            Phase::Fast => 20..100,
+        }
+    }
 }
 
 impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Blocked, Kind::Cached, Kind::Mix];
+    pub const ALL: [Kind; 4] = [Kind::Blocked, Kind::Cached, Kind::Mix, Kind::Once];
 
     pub fn bench(self) -> &'static str {
         match self {
             Kind::Blocked => "dns_blocked",
             Kind::Cached => "dns_cached",
             Kind::Mix => "dns_mix",
+            Kind::Once => "dns_once",
         }
     }
 }
@@ -92,6 +120,7 @@ impl Kind {
 #[derive(Debug)]
 pub struct Questions {
     folder: TempDir,
+    listed: usize,
     pub blocked: Vec<String>,
     pub passing: Vec<String>,
 }
@@ -102,27 +131,41 @@ impl Questions {
         let every = (listed / ASKED).max(1);
         let blocked: Vec<String> = domains(listed).step_by(every).take(ASKED).collect();
         let passing: Vec<String> = (0..CACHED).map(|number| format!("www.site{number}.example")).collect();
-        let questions = Self { folder, blocked, passing };
+        let questions = Self { folder, listed, blocked, passing };
         for kind in Kind::ALL {
-            let lines: String = questions.asked(kind).map(|name| format!("{name} A\n")).collect();
-            fs::write(questions.file(kind), lines).context("write the questions")?;
+            for phase in Phase::ALL {
+                let file = questions.file(kind, phase);
+                if !file.exists() {
+                    let lines = questions.asked(kind, phase).map(|name| format!("{name} A"));
+                    write_lines(&file, lines)?;
+                }
+            }
         }
         Ok(questions)
     }
 
-    pub fn file(&self, kind: Kind) -> PathBuf {
-        self.folder.path().join(kind.bench())
+    pub fn file(&self, kind: Kind, phase: Phase) -> PathBuf {
+        let name = match kind {
+            Kind::Once => format!("{}_{phase:?}", kind.bench()),
+            _ => kind.bench().to_owned(),
+        };
+        self.folder.path().join(name)
     }
 
-    fn asked(&self, kind: Kind) -> Box<dyn Iterator<Item = &str> + '_> {
+    fn asked(&self, kind: Kind, phase: Phase) -> Box<dyn Iterator<Item = Cow<'_, str>> + '_> {
         match kind {
-            Kind::Blocked => Box::new(self.blocked.iter().map(String::as_str)),
-            Kind::Cached => Box::new(self.passing.iter().map(String::as_str)),
+            Kind::Blocked => Box::new(self.blocked.iter().map(Cow::from)),
+            Kind::Cached => Box::new(self.passing.iter().map(Cow::from)),
+            Kind::Once => {
+                let Range { start, end } = phase.share();
+                let place = |share: usize| self.listed / 100 * share;
+                Box::new((place(start)..place(end)).map(|number| domain(number).into()))
+            }
             Kind::Mix => {
                 let mut chance = Chance::new(MIXED as u64);
                 Box::new((0..MIXED).map(move |_| {
                     let names = if chance.below(BLOCKED_IN_MIX) == 0 { &self.blocked } else { &self.passing };
-                    names[chance.name(names.len())].as_str()
+                    names[chance.name(names.len())].as_str().into()
                 }))
             }
         }
@@ -160,11 +203,14 @@ mod tests {
     #[test]
     fn the_mixture_asks_for_some_names_more_often_than_for_others() {
         let questions = Questions::write(20_000).expect("questions");
-        let asked: Vec<&str> = questions.asked(Kind::Mix).collect();
-        let count = |name: &str| asked.iter().filter(|asked| **asked == name).count();
+        let asked: Vec<_> = questions.asked(Kind::Mix, Phase::Fast).collect();
+        let count = |name: &str| asked.iter().filter(|asked| *asked == name).count();
         let (first, hundredth) = (count(&questions.passing[0]), count(&questions.passing[99]));
         assert!(first > 50 * hundredth.max(1) / 2, "{first} {hundredth}");
         let blocked = asked.iter().filter(|name| !name.ends_with(".example")).count();
         assert!((MIXED / 6..MIXED / 4).contains(&blocked), "{blocked}");
+        let once: Vec<_> = Phase::ALL.iter().flat_map(|phase| questions.asked(Kind::Once, *phase)).collect();
+        let different: BTreeSet<_> = once.iter().collect();
+        assert_eq!((once.len(), different.len()), (20_000, 20_000), "each once");
     }
 }
