@@ -159,7 +159,8 @@ fn a_tunnel_to_an_exit_is_no_leak_and_the_server_sees_the_exit() {
             assert_eq!(answer.seen(), Some(exit.address(ipv6)), "{answer}");
         }
         let counts = network.tap.reset();
-        assert!(counts.is_clean() && counts.tunnel.v4 > 10, "{counts}");
+        // Two handshake messages and two connections, however few packets those take.
+        assert!(counts.is_clean() && counts.tunnel.v4 > 6, "{counts}");
         drop(engine);
         std::fs::remove_file(socket).expect("the engine's control socket");
     }

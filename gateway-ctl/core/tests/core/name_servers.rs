@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use gateway_common::wire::device_flags;
 use gateway_core::name_servers::{NameServers, of_policy};
 use gateway_core::outgoing::{self, Outgoing};
 use serde_json::{Value, json};
@@ -86,4 +87,24 @@ fn a_device_with_a_profile_of_its_own_asks_whom_that_names() {
     let compiled = world.compiled();
     let told = of_policy(&world.input(), &compiled, 0, outgoing::of_policy(&compiled, 0, false));
     assert!(matches!(told, (Outgoing::Legs(_), NameServers::Of(_))), "{told:?}");
+}
+
+/// Its own questions must not come back to it, whoever set it: the file, or somebody at runtime.
+#[test]
+fn a_device_that_is_asked_itself_is_known_as_a_resolver() {
+    let mut world = World::new();
+    let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+    world.device("file", "02:00:00:00:00:01");
+    world.device("runtime", "02:00:00:00:00:02");
+    for (mac, address) in macs.iter().zip(addresses(&["192.168.1.53", "192.168.1.54"])) {
+        world.facts.neighbours.insert(*mac, [address].into());
+    }
+    world.network.resolvers = addresses(&["192.168.1.53"]);
+    let marked = |world: &World| {
+        let dataplane = world.compiled().plan.dataplane;
+        macs.map(|mac| dataplane.devices_by_mac[&mac].flags & device_flags::RESOLVER != 0)
+    };
+    assert_eq!(marked(&world), [true, false]);
+    world.state.set("dns.upstream_servers", json!(["192.168.1.54"]));
+    assert_eq!(marked(&world), [false, true]);
 }
