@@ -31,7 +31,7 @@ pub(crate) use error::random;
 pub(crate) use lookup::Addresses;
 pub use path::{Called, Path, Proxy, Sockets, System};
 pub use plan::{Given, Group, Place, Plan, Server, of_profile, secondaries};
-pub use set::Upstreams;
+pub use set::{Upstreams, Whom};
 pub use status::UpstreamStatus;
 
 #[cfg(test)]

@@ -65,6 +65,14 @@ struct Stand {
     lines: Mutex<HashMap<Path, Arc<Line>>>,
 }
 
+/// Who is asked.
+#[derive(Debug)]
+pub struct Whom {
+    pub servers: Vec<Arc<str>>,
+    /// How the ways are called that questions take in turn.
+    pub ways: Vec<Arc<str>>,
+}
+
 /// An answer and who gave it.
 pub(super) struct Told {
     pub answer: Answer,
@@ -109,8 +117,8 @@ impl Upstreams {
         shown
     }
 
-    /// Who is asked for a name by a way, and how the ways are called that this takes in turn; why nobody is, if so.
-    pub fn whom(&self, name: NameRef<'_>, way: &Way) -> Result<(Vec<Arc<str>>, Vec<Arc<str>>), Arc<str>> {
+    /// Who is asked for a name by a way; why nobody is, if so.
+    pub fn whom(&self, name: NameRef<'_>, way: &Way) -> Result<Whom, Arc<str>> {
         let set = self.set.load();
         let group = set.find(name, &way.resolvers).ok_or("no upstream is set")?;
         let route = group.route(&way.route);
@@ -118,7 +126,7 @@ impl Upstreams {
         let called = |turn| Ok(Path::of(route, turn)?.shown(&set.common.called));
         let ways = (0..turns.max(1)).map(called).collect::<Result<_, Arc<str>>>()?;
         let servers: Vec<Arc<str>> = group.servers.iter().map(|stand| stand.server.shown.clone()).collect();
-        if servers.is_empty() { Err("no upstream is set".into()) } else { Ok((servers, ways)) }
+        if servers.is_empty() { Err("no upstream is set".into()) } else { Ok(Whom { servers, ways }) }
     }
 
     async fn answer(&self, query: Query) -> Result<Reply, Failure> {

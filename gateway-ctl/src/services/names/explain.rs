@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use gateway_core::dns::{Action, Cause, Decision, Name, NameRef};
 use gateway_dns::serve::Fate;
+use gateway_dns::upstream::Whom;
 use gateway_model::kinds::DnsForwarder;
 
 use super::Names;
@@ -17,11 +18,9 @@ impl Names {
             Fate::Elsewhere(way) => way,
         };
         match self.upstreams.whom(name.map_or(NameRef::ROOT, Name::as_ref), &way) {
-            Ok((servers, ways)) => {
-                let by = |way: &str| {
-                    if way == DnsForwarder::AUTO { "the default way".into() } else { way.to_owned() }
-                };
-                let ways: Vec<String> = ways.iter().map(|way| by(way)).collect();
+            Ok(Whom { servers, ways }) => {
+                let called = |way| if way == DnsForwarder::AUTO { "the default way" } else { way };
+                let ways: Vec<&str> = ways.iter().map(|way| called(way)).collect();
                 format!("{} by {}", servers.join(", "), ways.join(", "))
             }
             Err(why) => format!("not resolved: {why}"),
