@@ -13,6 +13,7 @@ mod fail_closed;
 mod fail_matrix;
 mod fail_matrix_proxies;
 mod fail_policies;
+mod filtering;
 mod health;
 mod names;
 mod openvpn;

@@ -1,0 +1,81 @@
+//! Names that are not to be resolved: blocked with their reason, and as long as that is wanted.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use gateway_tests::dns::{A, AAAA};
+use gateway_tests::name_server;
+use gateway_tests::scene::create;
+use gateway_tests::topology::server;
+use gateway_tests::wait::wait_ok;
+use serde_json::json;
+
+use crate::SOON;
+use crate::names::{client, resolving, told};
+
+#[test]
+fn a_blocked_name_is_blocked_with_its_reason() {
+    let (scene, upstream) = resolving();
+    let mut laptop = client(&scene.network.laptop);
+    assert_eq!(laptop.ask("ads.example", A).expect("an answer"), told(server(false)));
+    scene.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("stored");
+    wait_ok(SOON, "the name to be blocked", || {
+        let answer = laptop.ask("www.ads.example", A)?;
+        anyhow::ensure!(answer == told(Ipv4Addr::UNSPECIFIED.into()), "{answer:?}");
+        Ok(())
+    })
+    .expect("blocked");
+    assert_eq!(laptop.ask("ads.example", AAAA).expect("an answer"), told(IpAddr::from([0u16; 8])));
+    let rule = json!({"pattern": "pests.example", "action": "block"});
+    let id = create(scene.api(), "/dns/filter-rules", &rule).expect("stored");
+    wait_ok(SOON, "the hit of a rule to be counted", || {
+        laptop.ask("www.pests.example", A)?;
+        let rule = scene.api().get(&format!("/dns/filter-rules/{id}"))?;
+        anyhow::ensure!(rule["hits"].as_u64().is_some_and(|hits| hits > 0), "{rule}");
+        anyhow::ensure!(rule["last_hit"].is_string(), "{rule}");
+        Ok(())
+    })
+    .expect("counted");
+    let about = |name: &str| {
+        let question = json!({"mac": scene.network.laptop.mac, "destination": name});
+        let answer = scene.api().post("/policy/evaluate", &question).expect("explained");
+        answer["effective"]["dns"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(about("www.ads.example").starts_with("blocked by the blocklist ads.example"));
+    assert!(about("pests.example:443").starts_with("blocked by the filter rule pests.example"));
+    assert_eq!(about("www.example"), format!("{} by the default way", name_server::ADDRESS));
+    let asked = upstream.askers("www.ads.example").len();
+    laptop.ask("www.ads.example", A).expect("an answer");
+    assert_eq!(upstream.askers("www.ads.example").len(), asked);
+}
+
+#[test]
+fn blocking_can_be_paused_and_filtering_switched_off_without_a_restart() {
+    let (scene, _upstream) = resolving();
+    let mut laptop = client(&scene.network.laptop);
+    scene.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("stored");
+    let mut until = |what: &str, address: IpAddr| {
+        wait_ok(SOON, what, || {
+            let answer = laptop.ask("ads.example", A)?;
+            anyhow::ensure!(answer == told(address), "{answer:?}");
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error:#}"));
+    };
+    let (blocked, passed) = (Ipv4Addr::UNSPECIFIED.into(), server(false));
+    let blocking = || scene.api().get("/dns/status").expect("status")["blocking"].clone();
+    until("the name to be blocked", blocked);
+    for (key, value) in [
+        ("dns.blocking_paused_until", json!("2100-01-01T00:00:00Z")),
+        ("dns.filtering_enabled", json!(false)),
+    ] {
+        let path = format!("/settings/{key}");
+        let set = scene.api().put(&path, &json!({"value": value})).expect("set");
+        assert_eq!((&set["apply"], &set["pending_restart"]), (&json!("live"), &json!(false)), "{set}");
+        until("the name to pass", passed);
+        let told = blocking();
+        assert!(told["paused_until"] == value || told["enabled"] == value, "{told}");
+        scene.api().delete(&path).expect("taken back");
+        until("the name to be blocked again", blocked);
+        assert_eq!((&blocking()["paused_until"], &blocking()["enabled"]), (&json!(null), &json!(true)));
+    }
+}
