@@ -25,6 +25,7 @@ const HEADER_UDP: usize = 8;
 /// DNS header without the id, the root's name, type and class.
 const SHORTEST: u32 = 10 + 1 + 4;
 const HOPS: u16 = 64;
+const _: () = assert!(QUESTION.is_multiple_of(4));
 const SECOND: u64 = 1_000_000_000;
 
 /// Port of DNS, as it stands in packets.
@@ -79,7 +80,11 @@ pub fn run(context: &TcContext) -> Option<i32> {
 
 /// The question as it is kept, and the ports and the length before it.
 #[inline(always)]
-fn question(context: &TcContext, packet: &IpPacket, headers: usize) -> Option<(&'static AnswerKey, [u16; 4])> {
+fn question(
+    context: &TcContext,
+    packet: &IpPacket,
+    headers: usize,
+) -> Option<(&'static AnswerKey, [u16; 4])> {
     let buffer = Buffer(context);
     // SAFETY: the context pointer is valid for the run of the program.
     let skb = unsafe { &*context.skb.skb };
@@ -108,7 +113,7 @@ fn question(context: &TcContext, packet: &IpPacket, headers: usize) -> Option<(&
     asked.server = packet.destination;
     asked.interface = packet.interface;
     asked.length = length;
-    // Word by word: what zeroes arrays by itself here is a function that does so byte by byte.
+    // Word by word, and volatile: else it becomes the call of a function.
     let words = asked.question.as_mut_ptr().cast::<u32>();
     for word in 0..QUESTION / 4 {
         // SAFETY: the words are those of the array, which is aligned as the fields before it.

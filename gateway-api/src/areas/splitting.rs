@@ -119,7 +119,7 @@ struct SplittingDns {
     per_endpoint: Vec<EndpointDns>,
 }
 
-/// What the gateway asks by a tunnel, for whomever.
+/// What the gateway asks by a tunnel, for whomever; not what it asks through a proxy behind that.
 #[derive(Debug, Serialize, JsonSchema)]
 struct EndpointDns {
     tunnel: String,

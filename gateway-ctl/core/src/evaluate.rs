@@ -100,8 +100,9 @@ pub struct Effective {
     /// The hop by which it leaves; none if it does not, or leaves the default way.
     pub hop: Option<Hop>,
     pub fail_policy: Option<FailPolicy>,
-    /// What becomes of the device's question for the destination, if that is a name, else for names that nothing is said
-    /// of: `192.0.2.53 by wg-a`, `blocked by the blocklist ads.example`. Null without the resolver, which alone knows.
+    /// What becomes of the device's question to the gateway for the destination, if that is a name, else for names that
+    /// nothing is said of: `192.0.2.53 by wg-a`, `blocked by the blocklist ads.example`. By the name alone: what an answer
+    /// holds may still be blocked. Null without the resolver, which alone knows.
     pub dns: Option<String>,
     /// That of the policy, else that of the device. Of the latter this version enforces only whether exceptions are
     /// allowed.

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use gateway_common::hop::address_hash;
 use gateway_common::wire::Address;
+use gateway_tests::dns::A;
+use gateway_tests::name_server;
 use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::services::HTTP;
 use gateway_tests::topology::{other_server, server};
@@ -15,6 +17,7 @@ use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
 use crate::health::{forwards, probed};
+use crate::names::{client, resolving};
 use crate::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees, wait_until_through};
 
 fn split_scene() -> (Scene, [String; 2]) {
@@ -154,8 +157,44 @@ fn what_is_told_of_a_pool_is_what_its_flows_did() {
     .expect("counted");
     let transport = scene.api().get("/splitting/transport").expect("transport");
     assert_eq!((&transport["mtu_min"], &transport["drain_sec"]), (&json!(1420), &json!(30)), "{transport}");
-    let dns = scene.api().get("/splitting/dns/status").expect("status");
-    assert_eq!(dns["per_endpoint"].as_array().map(Vec::len), Some(2), "{dns}");
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn questions_of_a_host_take_the_tunnels_of_its_pool_in_turn_and_are_counted() {
+    let (scene, upstream) = resolving();
+    let network = &scene.network;
+    let laptop = scene.device(&network.laptop).expect("device");
+    for (name, exit) in [("wg-a", &network.exit_a), ("wg-b", &network.exit_b)] {
+        scene.tunnel(name, exit).expect("tunnel");
+    }
+    let mut split = policy("split", 10, ("device", &laptop), &["wg-a", "wg-b"]);
+    split["splitting"] = json!(true);
+    scene.policy(&split).expect("policy");
+    let mut names = (0..).map(|number| format!("n{number}.example"));
+    wait_ok(SOON, "questions by both tunnels", || {
+        let name = names.next().expect("endless");
+        client(&network.laptop).ask(&name, A)?;
+        let asked = scene.api().get("/splitting/dns/status")?;
+        let counts: Vec<_> = asked["per_endpoint"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|one| (one["tunnel"].clone(), one["upstreams"].clone(), one["queries"].as_u64() > Some(1)))
+            .collect();
+        let by = |tunnel: &str| (json!(tunnel), json!([name_server::ADDRESS]), true);
+        anyhow::ensure!(counts == [by("wg-a"), by("wg-b")], "{asked}");
+        Ok(())
+    })
+    .expect("counted");
+    network.tap.reset();
+    let asked: Vec<String> = names.take(4).collect();
+    for name in &asked {
+        client(&network.laptop).ask(name, A).expect("an answer");
+    }
+    let seen = tally(asked.iter().flat_map(|name| upstream.askers(name)).collect());
+    let expected = [(network.exit_a.address(false), 2), (network.exit_b.address(false), 2)];
+    assert_eq!(seen, BTreeMap::from(expected));
     assert_nothing_leaked(&scene);
 }
 

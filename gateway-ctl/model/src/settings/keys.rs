@@ -70,6 +70,7 @@ pub const KEYS: &[(&str, Apply)] = &[
     ("bpf.pin_dir", Apply::File),
 ];
 
+/// The compiler reads it as well.
 pub const DNS_UPSTREAM_SERVERS: &str = "dns.upstream_servers";
 
 /// Keys that the daemon itself manages: shown, never set by hand.

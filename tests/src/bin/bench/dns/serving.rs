@@ -1,5 +1,6 @@
-//! `dns_blocked`, `dns_cached`, `dns_mix`, `dns_once`: the processor time of a question at a rate that all of them manage, the
-//! questions per second of one core, and how long all but one in a hundred take at a rate at which nobody is busy.
+//! `dns_blocked`, `dns_cached`, `dns_mix`, `dns_once`: the processor time of a question at a rate that all of them
+//! manage, the questions per second of one core, and how long all but one in a hundred take at a rate at which nobody
+//! is busy.
 //!
 //! The processor time is how busy the resolver's core was, so the kernel's part is in it, wherever it is spent; see
 //! [`super::site`]. On a machine that does something else besides, that is in it as well: what the core had to do before
@@ -97,7 +98,7 @@ fn measure(server: &Server, cores: &Cores, questions: &Questions, kind: Kind) ->
     }
     let (lan, pid) = (&server.site.lan, server.pid()?);
     let file = |phase| questions.file(kind, phase);
-    // Names that are asked for once would all be gone by then.
+    // As fast as it can it would run out of names that were not asked for before.
     let warmly = (kind == Kind::Once).then_some(FIXED);
     ask(lan, cores, &file(Phase::Warm), warmly, WARM)?;
     let watch = Watch::start(cores)?;
