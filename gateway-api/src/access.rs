@@ -20,8 +20,10 @@ pub enum Access {
     Own,
     /// Configuration and status, secrets redacted.
     Read,
-    /// Who asked for what, when: query log, captures, history of a client.
+    /// Query log, captures, history of a client. Not for the local network's right to read.
     Private,
+    /// The audit trail. Not for the local network's right to read.
+    Trail,
     /// Dry runs that change nothing.
     Check,
     /// Captures, probes, flushes, test runs.
@@ -32,25 +34,32 @@ pub enum Access {
     Export,
     /// Accounts, keys, listeners, secrets, wiping, going back in time.
     Administer,
+    /// Secrets in clear. Not for the local network's right to read.
+    Reveal,
 }
 
 impl Access {
     pub fn allows(self, role: Role) -> bool {
         match self {
-            Access::Open | Access::Own | Access::Read | Access::Check => true,
+            Access::Open | Access::Own | Access::Read | Access::Trail | Access::Check => true,
             Access::Private | Access::Diagnose | Access::Export => role != Role::Viewer,
             Access::Operate => matches!(role, Role::Admin | Role::Operator),
-            Access::Administer => role == Role::Admin,
+            Access::Administer | Access::Reveal => role == Role::Admin,
         }
     }
 
     /// The least role of a person that is enough.
     pub fn required_role(self) -> Role {
         match self {
-            Access::Open | Access::Own | Access::Read | Access::Check => Role::Viewer,
+            Access::Open | Access::Own | Access::Read | Access::Trail | Access::Check => Role::Viewer,
             Access::Private | Access::Diagnose | Access::Export | Access::Operate => Role::Operator,
-            Access::Administer => Role::Admin,
+            Access::Administer | Access::Reveal => Role::Admin,
         }
+    }
+
+    /// Returns true if an address in the local network is no proof for it: the caller must show a session or a key.
+    pub fn needs_credential(self) -> bool {
+        matches!(self, Access::Private | Access::Trail | Access::Reveal)
     }
 }
 
@@ -112,7 +121,12 @@ pub fn authorise(actor: &Actor, row: &Row) -> Result<(), ApiError> {
 
 /// Has this caller that capability?
 pub fn check(actor: &Actor, access: Access) -> Result<(), ApiError> {
-    if actor.proof == Proof::None && access != Access::Open {
+    let unproven = match actor.proof {
+        Proof::None => access != Access::Open,
+        Proof::Localnet => access.needs_credential(),
+        _ => false,
+    };
+    if unproven {
         return Err(ApiError::new(
             Code::Unauthenticated,
             "This needs a session or an API key: sign in, or send Authorization: Bearer <key>.",
@@ -144,6 +158,8 @@ mod tests {
         assert_eq!(allowed(Access::Export), [true, true, false, true]);
         assert_eq!(allowed(Access::Operate), [true, true, false, false]);
         assert_eq!(allowed(Access::Administer), [true, false, false, false]);
+        assert_eq!(allowed(Access::Trail), [true, true, true, true]);
+        assert_eq!(allowed(Access::Reveal), [true, false, false, false]);
     }
 
     #[test]
@@ -152,5 +168,20 @@ mod tests {
             Actor { name: "anonymous".into(), role: Role::Admin, proof: Proof::None, ip: None, user: None };
         assert_eq!(check(&nobody, Access::Read).expect_err("refused").code, Code::Unauthenticated);
         assert!(check(&nobody, Access::Open).is_ok());
+    }
+
+    #[test]
+    fn local_network_reads_neither_history_nor_secrets() {
+        let actor = Actor {
+            name: "localnet".into(),
+            role: Role::Admin,
+            proof: Proof::Localnet,
+            ip: None,
+            user: None,
+        };
+        for access in [Access::Private, Access::Trail, Access::Reveal] {
+            assert_eq!(check(&actor, access).expect_err("refused").code, Code::Unauthenticated);
+        }
+        assert!(check(&actor, Access::Read).is_ok());
     }
 }

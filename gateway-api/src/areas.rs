@@ -1,10 +1,12 @@
 //! The rows of the API, one file per area of the contract. Each file declares its rows and holds the small functions
 //! behind them; what a row means is decided in the crates below.
 
-use gateway_model::{EditError, Resource};
+use gateway_model::{EditError, Kind, Resource};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::context::Cx;
+use crate::error::ApiError;
 use crate::table::Table;
 
 mod ai;
@@ -87,6 +89,12 @@ fn merge(into: &mut Value, fields: Value) {
     if let (Value::Object(into), Value::Object(fields)) = (into, fields) {
         into.extend(fields);
     }
+}
+
+/// The id of the object that a path names by its id or its unique name. What names nothing stays as it is.
+fn id_of(kind: &Kind, cx: &Cx, name: &str) -> Result<String, ApiError> {
+    let found = kind.find(&cx.open()?.store.current(), name);
+    Ok(found.map_or_else(|| name.to_owned(), |id| id.to_string()))
 }
 
 /// There is no such object.

@@ -1,8 +1,8 @@
 //! Who asks: from a request to an [`Actor`].
 //!
 //! In this order: the local socket is the system itself; with sign-in off everybody is admin; an API key; a session
-//! cookie; the local network, for reading. A key that is shown and not valid is refused even where none is needed,
-//! because whoever shows one means to be that caller; a cookie comes along by itself, so an old one only counts as none.
+//! cookie; the local network, for reading. A credential that is sent and not valid is refused: it never falls through
+//! to the local network's right to read. Endpoints that need no credential answer all the same.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -121,7 +121,7 @@ impl Auth {
             }
         }
         let safe = matches!(parts.method, http::Method::GET | http::Method::HEAD | http::Method::OPTIONS);
-        if safe && self.is_local(ip) && !is_forwarded(parts) {
+        if safe && !cookie && self.is_local(ip) && !is_forwarded(parts) {
             return known(Actor::local(ip));
         }
         let refusal =

@@ -14,6 +14,8 @@ use crate::live;
 use crate::preflight::Subject;
 
 pub const DEFAULT_PATH: &str = "/etc/gatewayd/config.yaml";
+/// Name of the marker beside the configuration file.
+const MARKER: &str = "initialised";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -44,7 +46,11 @@ const SAMPLE_EVERY: u32 = 16;
 pub fn load(path: &Path) -> Result<Bootstrap, Error> {
     let text =
         std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    bootstrap::parse(&text).map_err(|errors| Error::Invalid { path: path.to_owned(), errors })
+    let mut config =
+        bootstrap::parse(&text).map_err(|errors| Error::Invalid { path: path.to_owned(), errors })?;
+    let path = std::path::absolute(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    config.marker.get_or_insert_with(|| path.with_file_name(MARKER));
+    Ok(config)
 }
 
 /// What the engine is told of it.
@@ -89,6 +95,11 @@ pub fn api(file: &Bootstrap, config: &Bootstrap) -> Settings {
 
 pub fn store_path(config: &Bootstrap) -> PathBuf {
     config.state_dir.join("store.redb")
+}
+
+/// The file that records that this gateway was initialised.
+pub fn marker_path(config: &Bootstrap) -> PathBuf {
+    config.marker.clone().unwrap_or_else(|| Path::new(DEFAULT_PATH).with_file_name(MARKER))
 }
 
 /// The socket for local tools.

@@ -14,9 +14,11 @@ use crate::access::{Access, Actor, Proof, check};
 use crate::auth::{self, Auth};
 use crate::error::ApiError;
 use crate::gateway::{Attempt, Gateway, Open, blocking};
+use crate::heavy::Heavy;
 use crate::openapi;
 use crate::request::Params;
 use crate::table::{Audit, Effect, Routes, Row, Table};
+use crate::view_cache::ViewCache;
 
 /// What the HTTP side needs to know of the configuration.
 #[derive(Clone, Debug)]
@@ -57,6 +59,8 @@ pub struct Api {
     pub gateway: Gateway,
     pub auth: Auth,
     pub openapi: Bytes,
+    pub heavy: Heavy,
+    pub view_cache: ViewCache,
     pub started: Instant,
 }
 
@@ -75,6 +79,8 @@ impl Api {
             gateway,
             auth,
             openapi,
+            heavy: Heavy::default(),
+            view_cache: ViewCache::default(),
             started: Instant::now(),
         }))
     }
@@ -83,9 +89,10 @@ impl Api {
     pub fn open(&self) -> Result<&Open, ApiError> {
         match &self.gateway {
             Gateway::Open(open) => Ok(open),
-            Gateway::Blocked { reason } => {
+            Gateway::Blocked { reason, cause } => {
                 Err(ApiError::not_ready(format!("All traffic is blocked: {reason}"))
-                    .detail("state", "blocked"))
+                    .detail("state", "blocked")
+                    .detail("cause", *cause))
             }
         }
     }
@@ -190,23 +197,35 @@ impl Cx {
         blocking(move || cx.commit_blocking(edit)).await?
     }
 
+    /// Returns when the resolver answers by the stored filters, lists and rewrites.
+    pub async fn follow_dns(&self) -> Result<(), ApiError> {
+        let names = match (&self.api.gateway, self.effect) {
+            (Gateway::Open(open), Effect::Stores(_)) => open.names.clone(),
+            _ => None,
+        };
+        match names {
+            Some(names) => blocking(move || names.catch_up()).await,
+            None => Ok(()),
+        }
+    }
+
     /// Writes an audit entry for something that was read and should be known to have been.
     pub async fn record_reading(&self, audit: Audit) -> Result<(), ApiError> {
         let subject = self.subject.clone();
-        let attempt = Attempt { audit, subject, denied: false, error: None, unrecorded: 0 };
+        let attempt = Attempt { audit, subject, username: None, denied: false, error: None, unrecorded: 0 };
         self.api.gateway.record(self, attempt).await
     }
 
     /// Writes the audit entry of a change that was refused or failed. Rows that change nothing leave none.
     pub async fn record_failure(&self, error: &ApiError) {
-        self.record_failure_of(error, None).await;
+        self.record_failure_of(error, None, None).await;
     }
 
     /// The same, about an object that the path does not name.
     ///
     /// Refusals, and whatever callers without a credential try, are written down in measure: past it they are counted,
     /// and the next entry says how many there were. So nobody can fill the disk by being refused.
-    pub async fn record_failure_of(&self, error: &ApiError, subject: Option<&str>) {
+    pub async fn record_failure_of(&self, error: &ApiError, subject: Option<&str>, username: Option<&str>) {
         if error.recorded {
             return;
         }
@@ -224,6 +243,7 @@ impl Cx {
         let attempt = Attempt {
             audit,
             subject: subject.unwrap_or(&self.subject).to_owned(),
+            username: username.map(str::to_owned),
             denied,
             error: Some((error.code.as_str(), error.message.clone())),
             unrecorded,
@@ -237,7 +257,7 @@ impl Cx {
     pub async fn record_success(&self, subject: Option<&str>) -> Result<(), ApiError> {
         let Some(audit) = self.effect.audit() else { return Ok(()) };
         let subject = subject.unwrap_or(&self.subject).to_owned();
-        let attempt = Attempt { audit, subject, denied: false, error: None, unrecorded: 0 };
+        let attempt = Attempt { audit, subject, username: None, denied: false, error: None, unrecorded: 0 };
         self.api.gateway.record(self, attempt).await
     }
 }

@@ -8,34 +8,37 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use gateway_ctl::clock::SystemClock;
+use gateway_ctl::clock::SteadyClock;
 use gateway_ctl::effects::bpf::is_plan_live;
 use gateway_ctl::effects::limits;
 use gateway_ctl::effects::time_sync::is_synchronised;
 use gateway_ctl::engine::{self, Engine};
-use gateway_ctl::services::backup;
-use gateway_ctl::services::deadman::Switch;
-use gateway_ctl::services::extfilter;
+use gateway_ctl::panics;
 use gateway_ctl::services::names::{self, Names};
-use gateway_ctl::services::notices::Notices;
-use gateway_ctl::store::{self, AuditTicket, CommitError, Store};
+use gateway_ctl::services::storage;
+use gateway_ctl::store::{self, Store};
+use gateway_ctl::supervise::{Supervisor, TaskName};
 use gateway_model::settings::bootstrap::Bootstrap;
-use gateway_model::{EditError, Tunnel};
 use sd_notify::NotifyState;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, watch};
-use tokio::task::{JoinError, JoinSet};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::context::Api;
 use crate::error::chain;
 use crate::gateway::{Gateway, Open};
+use crate::initialise::{self, Absence};
 use crate::tls::{self, Tls};
 use crate::{areas, config, dispatch, live, serve, wipe};
 
+/// Interval at which a gateway without a store looks for one: a late mount, a restored file, or `gatewayd init`.
+const STORE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long open requests may take after the signal to end.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -54,12 +57,14 @@ pub enum Error {
         "the gateway cannot enforce anything; what was in the kernel goes on holding, and the base block stands"
     )]
     Engine(#[source] engine::Error),
-    #[error("the configured tunnels cannot be stored")]
-    FirstTunnels(#[source] EditError),
+    #[error("{reason}")]
+    NoStore { absence: Absence, reason: String },
     #[error("the store cannot be used")]
     Unusable(#[source] store::Error),
     #[error("the store cannot be written")]
     Store(#[source] store::Error),
+    #[error("{name} has died; what was in the kernel goes on holding")]
+    Died { name: TaskName },
     #[error("cannot listen on {address}")]
     Listen {
         address: String,
@@ -86,6 +91,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     let mut terminate = listen_for(SignalKind::terminate())?;
     let mut interrupt = listen_for(SignalKind::interrupt())?;
     let hangup = listen_for(SignalKind::hangup())?;
+    panics::install_hook();
     limits::return_large_memory();
     // Each connection through a proxy takes two.
     if let Err(error) = limits::raise_open_files() {
@@ -103,14 +109,29 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     }
     let blocked = match &gateway {
         Gateway::Open(_) => None,
-        Gateway::Blocked { reason } => Some(reason.clone()),
+        Gateway::Blocked { reason, .. } => Some(reason.clone()),
     };
-    let mut following = JoinSet::new();
+    let supervisor = match &gateway {
+        Gateway::Open(open) => open.supervisor.clone(),
+        Gateway::Blocked { .. } => Supervisor::new(SteadyClock::shared()),
+    };
+    let mut following = Following::default();
     if let Gateway::Open(open) = &gateway {
-        following.spawn(tls::follow_store(tls.clone(), open.store.clone()));
-        following.spawn(open.backup.clone().follow());
-        following.spawn(open.extfilter.clone().follow());
-        following.spawn(live::follow(Arc::new(file.clone()), open.store.clone(), open.enforcement.clone()));
+        let (given, store) = (tls.clone(), open.store.clone());
+        let follow = move || tls::follow_store(given.clone(), store.clone());
+        following.push(supervisor.restart("post_quantum_mode", follow));
+        let backup = open.backup.clone();
+        following.push(supervisor.restart("backups", move || backup.clone().follow()));
+        let extfilter = open.extfilter.clone();
+        following.push(supervisor.restart("external_filter", move || extfilter.clone().follow()));
+        let kept_file = Arc::new(file.clone());
+        let (file, store, enforcement) = (kept_file.clone(), open.store.clone(), open.enforcement.clone());
+        let follow = move || live::follow(file.clone(), store.clone(), enforcement.clone());
+        following.push(supervisor.restart("live_settings", follow));
+        let (file, store) = (kept_file, open.store.clone());
+        following.push(
+            supervisor.restart("audit_retention", move || live::trim_audit(file.clone(), store.clone())),
+        );
     }
     let certificates = match config.tls.enabled || !config.dns.tls_listen_addrs.is_empty() {
         true => Some(tls::open(&config, &gateway).await.map_err(Error::Certificate)?),
@@ -121,25 +142,34 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     }
     let secure = certificates.filter(|_| config.tls.enabled).map(|certificates| tls.serve(certificates));
     let api = Api::new(areas::table(), gateway, config::api(&file, &config)).map_err(Error::Table)?;
-    following.spawn(tls::follow_files(config.clone(), api.clone(), tls, hangup));
-    following.spawn(wipe::follow_switch(api.clone()));
+    let files = tls::follow_files(config.clone(), api.clone(), tls, hangup);
+    following.push(supervisor.vital("certificate_files", files));
+    if let Gateway::Open(_) = &api.gateway {
+        let watched = api.clone();
+        let follow = move || wipe::follow_switch(watched.clone());
+        following.push(supervisor.restart("dead_man_switch", follow));
+        following.push(supervisor.restart("watchdog", {
+            let watched = api.clone();
+            move || feed_watchdog(watched.clone())
+        }));
+    }
     let ended = api.clone();
     let router = dispatch::router(api);
 
     let address = config.listen.api_addr;
-    let tcp = TcpListener::bind(address)
-        .await
-        .map_err(|source| Error::Listen { address: address.to_string(), source })?;
     let socket = config::socket_path(&config);
     let unix = bind_socket(&socket)
         .map_err(|source| Error::Listen { address: socket.display().to_string(), source })?;
     let (stop, stopping) = watch::channel(false);
     let scheme = if secure.is_some() { "https" } else { "http" };
     let serving = serve::Limits::default();
+    let noted = supervisor.clone();
+    let note = move |failure| noted.note("api_listener", failure);
     let servers = [
-        serve::tcp(tcp, router.clone(), secure, serving, stopping.clone()),
+        serve::tcp_at(address, router.clone(), secure, serving, stopping.clone(), note),
         serve::unix(unix, router, serving, stopping),
     ];
+    let mut servers = servers;
     let status = match &blocked {
         None => format!("enforcing, API on {scheme}://{address}"),
         Some(reason) => format!("BLOCKED, nothing is forwarded: {reason}"),
@@ -147,9 +177,16 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     tracing::info!(%address, socket = %socket.display(), "{status}");
     notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
 
+    let mut died = None;
     tokio::select! {
+        name = supervisor.dead() => died = Some(name),
+        () = first_ended(&mut servers) => died = Some("api_server".into()),
+        () = store_is_ahead(&ended.gateway) => died = Some("store".into()),
         _ = terminate.recv() => tracing::info!("ending on SIGTERM"),
         _ = interrupt.recv() => tracing::info!("ending on SIGINT"),
+        () = store_appears(&file, &ended.gateway) => {
+            tracing::info!("ending: there is a store now, the next start takes it");
+        }
         () = wipe::ending(&ended) => tracing::warn!("ending after a wipe; everything stays blocked"),
     }
     notify(&[NotifyState::Stopping]);
@@ -162,7 +199,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
             server.abort();
         }
     }
-    following.shutdown().await;
+    following.end().await;
     if let Gateway::Open(open) = &ended.gateway {
         open.enforcement.end_processes().await;
         open.extfilter.release().await;
@@ -170,8 +207,61 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     if let Err(error) = fs::remove_file(&socket) {
         tracing::debug!(%error, "the socket was gone already");
     }
+    if let Some(name) = died {
+        return Err(Error::Died { name });
+    }
     tracing::info!("ended; the plan in the kernel goes on holding");
     Ok(())
+}
+
+/// Tasks beside the listeners.
+#[derive(Default)]
+struct Following(Vec<JoinHandle<()>>);
+
+impl Following {
+    fn push(&mut self, task: JoinHandle<()>) {
+        self.0.push(task);
+    }
+
+    async fn end(self) {
+        self.0.iter().for_each(JoinHandle::abort);
+        for task in self.0 {
+            // Aborted or done: both are the end.
+            let _ = task.await;
+        }
+    }
+}
+
+/// Returns when a listener has ended without a request to stop.
+async fn first_ended(servers: &mut [serve::Serving]) {
+    std::future::poll_fn(|cx| {
+        let ended = servers.iter_mut().any(|server| Pin::new(server).poll(cx).is_ready());
+        if ended { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Returns when the file of the store has a change that was reported as failed.
+async fn store_is_ahead(gateway: &Gateway) {
+    let Gateway::Open(open) = gateway else { return std::future::pending().await };
+    while !open.store.is_ahead() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Tells the service manager that the daemon goes on, as long as the reconcile loop does.
+async fn feed_watchdog(api: Arc<Api>) {
+    let Gateway::Open(open) = &api.gateway else { return std::future::pending().await };
+    let Some(limit) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(limit / 4).await;
+        let idle = open.enforcement.loop_idle_time();
+        if idle < limit / 2 {
+            notify(&[NotifyState::Watchdog]);
+        } else {
+            tracing::error!(?idle, "the reconcile loop hangs: the watchdog is not fed");
+        }
+    }
 }
 
 fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
@@ -182,16 +272,23 @@ fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
 /// With it the configuration that counts: the file and, over it, what was set at runtime.
 async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), Error> {
     let settings = config::engine(file);
-    let store = match open_store(file) {
-        Ok(store) => Arc::new(store),
-        Err(Error::Unusable(error)) => {
-            let reason = chain(&error);
-            tracing::error!(%reason, "the store cannot be used: all traffic is blocked");
-            engine::block(&settings).await.map_err(Error::Block)?;
-            return Ok((Gateway::Blocked { reason }, file.clone()));
-        }
+    let (reason, cause) = match open_store(file) {
+        Ok(store) => return open_over(file, tls, Arc::new(store)).await,
+        Err(Error::Unusable(error)) => (chain(&error), "store_unusable"),
+        Err(Error::NoStore { absence, reason }) => (reason, absence.as_str()),
         Err(error) => return Err(error),
     };
+    tracing::error!(%reason, cause, "no usable store: all traffic is blocked");
+    engine::block(&settings).await.map_err(Error::Block)?;
+    Ok((Gateway::Blocked { reason, cause }, file.clone()))
+}
+
+/// The engine and the services over a store that was opened.
+async fn open_over(
+    file: &Bootstrap,
+    tls: &Arc<Tls>,
+    store: Arc<Store>,
+) -> Result<(Gateway, Bootstrap), Error> {
     tls.adopt(&store);
     let (config, left_out) = file.overlaid_or_less(&store.current().settings);
     for (key, why) in left_out {
@@ -200,57 +297,66 @@ async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), 
     let enforcement = Engine::start(config::engine(&config), store.clone()).await.map_err(Error::Engine)?;
     let checked = store.clone();
     tokio::task::spawn_blocking(move || checked.check_secrets());
-    let deadman = Switch::new(store.clone(), is_synchronised).map_err(Error::Store)?;
+    let supervisor = enforcement.supervisor().clone();
     let enforcement = Arc::new(enforcement);
+    let given = Arc::new(file.clone());
+    let open =
+        Open::over(store.clone(), enforcement.clone(), tls.clone(), &given, supervisor, is_synchronised);
+    let mut open = open.map_err(Error::Store)?;
+    let notices = open.notices.clone();
     // After the first plan: what it tells is steered from the beginning.
-    let (given, notices) = (Arc::new(file.clone()), Notices::new(store.clock().clone()));
     let asked = names::Config {
         dns: config.dns.clone(),
-        file: given.clone(),
+        file: given,
         directory: config.state_dir.join("dns"),
         notices: notices.clone(),
     };
-    let resolver = Names::start(asked, store.clone(), enforcement.clone(), tls.factory.clone()).await;
-    let names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
-    let ending = Arc::new(Notify::new());
-    let backup = backup::Service::new(store.clone(), tls.factory.clone());
-    let extfilter = extfilter::Service::new(store.clone(), given, &tls.factory);
-    let tls = tls.clone();
-    let bridge_tests = Arc::<gateway_ctl::services::bridges::Tests>::default();
-    let open =
-        Open { store, enforcement, names, tls, deadman, backup, bridge_tests, extfilter, notices, ending };
+    let resolver = Names::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
+    open.names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
+    drop(open.supervisor.restart("storage_alert", move || storage::run(store.clone(), notices.clone())));
     Ok((Gateway::Open(open), config))
 }
 
-/// Opens the store, or makes it with the tunnels of the configuration.
+/// Opens the store of a gateway that was initialised. A store from before there was a marker proves that it was.
 pub fn open_store(config: &Bootstrap) -> Result<Store, Error> {
     let path = config::store_path(config);
-    let fresh = !path.exists();
-    // A first start has no plan before it. Taking this for one would let everything out.
-    if fresh && is_plan_live(&config.bpf.pin_dir) {
-        return Err(Error::StoreGone { store: path, pins: config.bpf.pin_dir.clone() });
+    if let Some(absence) = initialise::absence(config) {
+        // Blocking would take the plan away that protects everybody until the store is back.
+        if is_plan_live(&config.bpf.pin_dir) {
+            return Err(Error::StoreGone { store: path, pins: config.bpf.pin_dir.clone() });
+        }
+        return Err(Error::NoStore { absence, reason: absence.reason(config) });
     }
-    let store = Store::open(&path, SystemClock::shared()).map_err(|error| match error {
+    let store = Store::open_existing(&path, SteadyClock::shared()).map_err(|error| match error {
         store::Error::Locked { path } => Error::AlreadyRunning { path },
         error => Error::Unusable(error),
     })?;
-    if fresh {
-        store_first_tunnels(&store, config)?;
+    match initialise::mark(config) {
+        Ok(false) => {}
+        Ok(true) => tracing::info!("recorded that this gateway is initialised"),
+        Err(error) => {
+            let error = chain(&error);
+            tracing::error!(
+                error,
+                "failed to write the marker: the loss of the store would pass for a first start"
+            );
+        }
     }
     Ok(store)
 }
 
-/// The tunnels of the configuration, at the first start only: from then on the store is right.
-fn store_first_tunnels(store: &Store, config: &Bootstrap) -> Result<(), Error> {
-    for tunnel in &config.tunnels {
-        let ticket = AuditTicket::system("create_tunnel", "tunnel");
-        match store.commit(ticket, |draft| draft.create::<Tunnel>(tunnel.clone())) {
-            Ok(_) => {}
-            Err(CommitError::Refused { error, ticket: _ }) => return Err(Error::FirstTunnels(error)),
-            Err(CommitError::Store(error)) => return Err(Error::Store(error)),
+/// Returns when a store has appeared in the place where there was none.
+async fn store_appears(file: &Bootstrap, gateway: &Gateway) {
+    match gateway {
+        Gateway::Blocked { cause, .. } if *cause != "store_unusable" => {}
+        _ => return std::future::pending().await,
+    }
+    loop {
+        tokio::time::sleep(STORE_POLL_INTERVAL).await;
+        if initialise::absence(file).is_none() {
+            return;
         }
     }
-    Ok(())
 }
 
 /// The socket for tools of this host, which need not share the daemon's network namespace. Only root may use it.

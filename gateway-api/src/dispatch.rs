@@ -15,6 +15,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::access::{Access, Proof, authorise};
 use crate::auth::limit::Quota;
@@ -141,11 +142,48 @@ async fn process(
     };
     let request = Request { params, query, body, if_match, passphrase };
 
-    let reply = match row.effect {
-        Effect::Reads => read(&cx, handler, request).await?,
-        Effect::Stores(_) | Effect::Acts(_) => change(&cx, row, handler, request).await?,
+    let (reply, permit) = match row.effect {
+        Effect::Reads if row.list || row.heavy => read_heavily(&cx, handler, request).await?,
+        Effect::Reads => (read(&cx, handler, request).await?, None),
+        Effect::Stores(_) | Effect::Acts(_) => (change(&cx, row, handler, request).await?, None),
     };
+    let reply = serialise(&cx, reply).await?;
+    drop(permit);
     respond(&cx, row, parts, reply)
+}
+
+/// Turns the data of a reply into the bytes that are sent.
+async fn serialise(cx: &Cx, mut reply: Reply) -> Result<Reply, ApiError> {
+    let Content::Data(data) = &mut reply.content else { return Ok(reply) };
+    // The data is many times as large as its bytes: it is dropped before the wait.
+    let data = data.take();
+    let bytes = Reply::envelope(&data, &reply.warnings).map_err(|error| ApiError::internal(&error))?;
+    // Warnings belong to the request, not to the object.
+    let bare = match reply.warnings.is_empty() {
+        true => None,
+        false => Some(Reply::envelope(&data, &[]).map_err(|error| ApiError::internal(&error))?),
+    };
+    drop(data);
+    let digest = conditional::digest(bare.as_ref().unwrap_or(&bytes));
+    reply.content = Content::Json { bytes: cx.api.heavy.until_sent(bytes).await?, digest };
+    Ok(reply)
+}
+
+/// Runs a handler whose answer may be large: only so many at once. It runs in a task of its own, so that a client that goes
+/// away does not free the permit while the work goes on.
+async fn read_heavily(
+    cx: &Cx,
+    handler: Handler,
+    request: Request,
+) -> Result<(Reply, Option<OwnedSemaphorePermit>), ApiError> {
+    let permit = cx.api.heavy.admit().await?;
+    let cx = cx.clone();
+    let task = tokio::spawn(async move { (handler(cx, request).await, permit) });
+    match tokio::time::timeout(HANDLER_TIMEOUT, task).await {
+        Ok(Ok((result, permit))) => Ok((result?, Some(permit))),
+        Ok(Err(panic)) => Err(ApiError::internal(&panic)),
+        Err(_) => Err(too_slow()),
+    }
 }
 
 /// Runs a handler that changes nothing, here and now: whoever went away needs no answer.
@@ -173,6 +211,7 @@ async fn change(cx: &Cx, row: &Row, handler: Handler, request: Request) -> Resul
                 Err(error)
             }
             Ok(reply) => {
+                task_cx.follow_dns().await?;
                 let subject = reply.subject.clone();
                 if acts {
                     task_cx.record_success(subject.as_deref()).await?;
@@ -234,13 +273,12 @@ fn respond(cx: &Cx, row: &Row, parts: &Parts, reply: Reply) -> Result<Response<H
         headers.insert(header::SET_COOKIE, cookie);
     }
     let (content_type, body) = match reply.content {
-        Content::Data(data) => {
-            let bytes =
-                Reply::envelope(&data, &reply.warnings).map_err(|error| ApiError::internal(&error))?;
+        Content::Data(_) => return Err(ApiError::internal(&std::io::Error::other("data without its bytes"))),
+        Content::Json { bytes, digest } => {
             let tag = match &reply.etag {
-                Some(tag) if reply.observed => format!("\"{tag}.{}\"", conditional::digest(&bytes)),
+                Some(tag) if reply.observed => format!("\"{tag}.{digest}\""),
                 Some(tag) => format!("\"{tag}\""),
-                None => conditional::weak_tag(&bytes),
+                None => conditional::weak_tag(&digest),
             };
             if (row.method == Method::Get || reply.etag.is_some())
                 && let Ok(value) = HeaderValue::from_str(&tag)

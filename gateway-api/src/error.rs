@@ -316,6 +316,13 @@ impl From<EditError> for ApiError {
                     .detail("state", "built_in")
                     .detail("allowed", Vec::<String>::new())
             }
+            EditError::WrongState { resource_type, id, state, message } => {
+                Self::new(Code::InvalidState, sentence(&message))
+                    .detail("resource_type", resource_type)
+                    .detail("id", id.to_string())
+                    .detail("state", state)
+                    .detail("allowed", Vec::<String>::new())
+            }
             EditError::LimitReached { resource_type, limit } => {
                 Self::new(Code::LimitReached, format!("There can be at most {limit} of them."))
                     .detail("resource_type", resource_type)

@@ -3,6 +3,10 @@
 //! The engine is behind a trait so that the API can be had without a kernel. [`Detached`] is such a gateway: it
 //! compiles, explains and stores, enforces nothing, and says so.
 
+mod detached;
+
+pub use detached::Detached;
+
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -12,7 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::compile::{Compiled, CompiledPolicy, Input, compile};
+use gateway_core::compile::{Compiled, CompiledPolicy, Input};
 use gateway_core::dns::Name;
 use gateway_core::facts::Facts;
 use gateway_core::learned::Key;
@@ -21,7 +25,7 @@ use gateway_ctl::clock::{SharedClock, SystemClock};
 use gateway_ctl::effects::bpf::{self, AttachMode, Counters};
 use gateway_ctl::effects::proxy::RelayStatus;
 use gateway_ctl::effects::transport::{Connection, Seen as TransportsSeen};
-use gateway_ctl::engine::{self, Engine};
+use gateway_ctl::engine::{self, Engine, StateView};
 use gateway_ctl::reconcile::{Reason, Status, Stopped};
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
@@ -32,11 +36,13 @@ use gateway_ctl::services::notices::Notices;
 use gateway_ctl::services::proxies::Seen as ProxiesSeen;
 use gateway_ctl::services::tunnels::Seen;
 use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
+use gateway_ctl::supervise::Supervisor;
 use gateway_model::kinds::device::DeviceLive;
 use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
 use gateway_model::kinds::routing_policy::{Hits, Hop, PolicyLive, PolicyStatus};
 use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
+use gateway_model::settings::bootstrap::Bootstrap;
 use gateway_model::text::PublicKey;
 use gateway_model::{Device, Id, RoutingPolicy, State, Tunnel};
 use jiff::Timestamp;
@@ -54,7 +60,12 @@ use crate::tls::Tls;
 #[allow(clippy::large_enum_variant)]
 pub enum Gateway {
     Open(Open),
-    Blocked { reason: String },
+    Blocked {
+        /// Human-readable, with what to do about it.
+        reason: String,
+        /// `not_initialised`, `store_missing` or `store_unusable`.
+        cause: &'static str,
+    },
 }
 
 /// The store and what enforces it.
@@ -72,6 +83,8 @@ pub struct Open {
     pub notices: Notices,
     /// Told when the daemon is to end by itself.
     pub ending: Arc<Notify>,
+    /// The long-lived tasks, and how they are.
+    pub supervisor: Supervisor,
 }
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -84,6 +97,11 @@ pub trait Enforcement: Send + Sync {
     /// How the last run came out; wakes after each.
     fn status(&self) -> watch::Receiver<Arc<Status>>;
 
+    /// Time since the reconcile loop was last seen to go on.
+    fn loop_idle_time(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// The world as last observed.
     fn facts(&self) -> Arc<Facts>;
 
@@ -92,6 +110,9 @@ pub trait Enforcement: Send + Sync {
 
     /// What the last run compiled; where nothing runs, what would be compiled now.
     fn compiled(&self) -> Arc<Compiled>;
+
+    /// State, facts and plan of one instant, of the newest state.
+    fn view(&self) -> Arc<StateView>;
 
     /// Tunnels as last looked at.
     fn tunnels(&self) -> Arc<Seen>;
@@ -152,6 +173,9 @@ pub trait Enforcement: Send + Sync {
 pub struct Counted {
     /// Verdicts by reason; reasons that never occurred are left out.
     pub verdicts: BTreeMap<String, Counters>,
+    /// Packets of flows without a record in the flow table, because their device opened more flows than its budget. Each
+    /// such packet gets a full policy lookup.
+    pub unrecorded: Counters,
     /// Packets that would have left without a policy's leave and were dropped, by interface.
     pub prevented_leaks: BTreeMap<String, Counters>,
     /// Sampled verdicts on new flows, and leaks that were prevented; newest last.
@@ -237,13 +261,18 @@ impl<'a> Observed<'a> {
         self.seen.peers.get(&(tunnel.meta.id, *key.bytes())).cloned().unwrap_or_default()
     }
 
-    /// A policy that is not in force is `disabled`.
-    pub fn policy(&self, policy: &RoutingPolicy) -> PolicyLive {
+    /// A policy that is not in force is `disabled`, or `pending` if it is enabled and was not applied yet.
+    pub fn policy(&self, state: &State, policy: &RoutingPolicy) -> PolicyLive {
         let all = &self.compiled.policies;
         let places =
             self.places.get_or_init(|| all.iter().enumerate().map(|(n, policy)| (policy.id, n)).collect());
         let compiled = places.get(&policy.meta.id).and_then(|place| all.get(*place));
-        compiled.map(|policy| self.at_work(policy)).unwrap_or_default()
+        let unapplied = || {
+            let waits = state.applied.policies.get(policy.meta.id).is_none_or(|applied| !applied.enabled);
+            let status = if policy.enabled && waits { PolicyStatus::Pending } else { PolicyStatus::Disabled };
+            PolicyLive { status, ..PolicyLive::default() }
+        };
+        compiled.map_or_else(unapplied, |policy| self.at_work(policy))
     }
 
     fn at_work(&self, policy: &CompiledPolicy) -> PolicyLive {
@@ -261,8 +290,8 @@ impl<'a> Observed<'a> {
     }
 
     /// Whether new flows of the policy take this hop.
-    pub fn is_active(&self, policy: &RoutingPolicy, hop: &Hop) -> bool {
-        let live = self.policy(policy);
+    pub fn is_active(&self, state: &State, policy: &RoutingPolicy, hop: &Hop) -> bool {
+        let live = self.policy(state, policy);
         live.routing && (policy.is_pool() || live.active_hop.as_ref() == Some(hop))
     }
 }
@@ -271,6 +300,8 @@ impl<'a> Observed<'a> {
 pub struct Attempt {
     pub audit: Audit,
     pub subject: String,
+    /// Name of the user that was tried to sign in as.
+    pub username: Option<String>,
     pub denied: bool,
     /// Code and message, if it failed.
     pub error: Option<(&'static str, String)>,
@@ -279,6 +310,30 @@ pub struct Attempt {
 }
 
 impl Open {
+    /// The services over an opened store, without a resolver. `is_synchronised` says whether the wall clock is right.
+    pub fn over(
+        store: Arc<Store>,
+        enforcement: Arc<dyn Enforcement>,
+        tls: Arc<Tls>,
+        file: &Arc<Bootstrap>,
+        supervisor: Supervisor,
+        is_synchronised: fn() -> bool,
+    ) -> Result<Open, store::Error> {
+        Ok(Open {
+            enforcement,
+            names: None,
+            deadman: Switch::new(store.clone(), is_synchronised)?,
+            backup: backup::Service::new(store.clone(), tls.factory.clone()),
+            bridge_tests: Arc::default(),
+            extfilter: extfilter::Service::new(store.clone(), file.clone(), &tls.factory),
+            notices: Notices::new(store.clock().clone()),
+            ending: Arc::new(Notify::new()),
+            store,
+            tls,
+            supervisor,
+        })
+    }
+
     pub fn now(&self) -> Timestamp {
         self.store.clock().now()
     }
@@ -289,13 +344,8 @@ impl Open {
 
     /// Everything an explanation is made from, as of now.
     pub fn picture(&self) -> Picture {
-        Picture {
-            state: self.store.current(),
-            network: self.enforcement.network().clone(),
-            facts: self.enforcement.facts(),
-            compiled: self.enforcement.compiled(),
-            now: self.now(),
-        }
+        let StateView { state, facts, compiled } = StateView::clone(&self.enforcement.view());
+        Picture { state, network: self.enforcement.network().clone(), facts, compiled, now: self.now() }
     }
 
     /// Brings the kernel to the state now.
@@ -337,29 +387,15 @@ impl Gateway {
         let enforcement = Arc::new(Detached::new(store.clone(), network));
         let tls = Arc::new(Tls::default());
         tls.adopt(&store);
-        let deadman = Switch::new(store.clone(), || true)?;
-        let backup = backup::Service::new(store.clone(), tls.factory.clone());
-        let notices = Notices::new(store.clock().clone());
-        let extfilter = extfilter::Service::new(store.clone(), Arc::default(), &tls.factory);
-        let (bridge_tests, ending) = (Arc::<bridges::Tests>::default(), Arc::new(Notify::new()));
-        Ok(Gateway::Open(Open {
-            store,
-            enforcement,
-            names: None,
-            tls,
-            deadman,
-            backup,
-            bridge_tests,
-            extfilter,
-            notices,
-            ending,
-        }))
+        let supervisor = Supervisor::new(store.clock().clone());
+        let file = Arc::default();
+        Ok(Gateway::Open(Open::over(store, enforcement, tls, &file, supervisor, || true)?))
     }
 
     /// Writes an audit entry for an attempt.
     pub async fn record(&self, cx: &Cx, attempt: Attempt) -> Result<(), ApiError> {
         let Gateway::Open(open) = self else { return Ok(()) };
-        let Attempt { audit, subject, denied, error, unrecorded } = attempt;
+        let Attempt { audit, subject, username, denied, error, unrecorded } = attempt;
         let mut ticket = cx.ticket(audit);
         ticket.resource_id = Some(subject).filter(|subject| !subject.is_empty());
         let result = match (&error, denied) {
@@ -372,6 +408,7 @@ impl Gateway {
             if unrecorded > 0 {
                 ticket.details["unrecorded_refusals_before"] = unrecorded.into();
             }
+            username.into_iter().for_each(|username| ticket.details["username"] = username.into());
         }
         let store = open.store.clone();
         blocking(move || store.record(ticket, result)).await?.map_err(ApiError::from)
@@ -436,6 +473,10 @@ impl Enforcement for Engine {
         Engine::status(self)
     }
 
+    fn loop_idle_time(&self) -> Duration {
+        Engine::loop_idle_time(self)
+    }
+
     fn facts(&self) -> Arc<Facts> {
         Engine::facts(self)
     }
@@ -446,6 +487,10 @@ impl Enforcement for Engine {
 
     fn compiled(&self) -> Arc<Compiled> {
         Engine::compiled(self)
+    }
+
+    fn view(&self) -> Arc<StateView> {
+        Engine::view(self)
     }
 
     fn tunnels(&self) -> Arc<Seen> {
@@ -493,7 +538,12 @@ impl Enforcement for Engine {
         };
         let prevented = counted.prevented.into_iter();
         let prevented_leaks = prevented.map(|(index, counters)| (name(index), counters)).collect();
-        Ok(Counted { verdicts: counted.verdicts, prevented_leaks, recent: Engine::events(self) })
+        Ok(Counted {
+            verdicts: counted.verdicts,
+            unrecorded: counted.unrecorded,
+            prevented_leaks,
+            recent: Engine::events(self),
+        })
     }
 
     fn set_interval(&self, interval: Option<Duration>) {
@@ -514,79 +564,5 @@ impl Enforcement for Engine {
 
     fn block(&self) -> Pending<'_, Result<(), engine::Error>> {
         Box::pin(Engine::block(self))
-    }
-}
-
-/// A gateway without a kernel behind it.
-pub struct Detached {
-    store: Arc<Store>,
-    network: Network,
-    status: watch::Sender<Arc<Status>>,
-}
-
-impl Detached {
-    pub fn new(store: Arc<Store>, network: Network) -> Self {
-        Self { store, network, status: watch::channel(Arc::default()).0 }
-    }
-}
-
-impl Enforcement for Detached {
-    fn attached(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn status(&self) -> watch::Receiver<Arc<Status>> {
-        self.status.subscribe()
-    }
-
-    fn facts(&self) -> Arc<Facts> {
-        Arc::default()
-    }
-
-    fn network(&self) -> &Network {
-        &self.network
-    }
-
-    fn compiled(&self) -> Arc<Compiled> {
-        let (state, now) = (self.store.current(), self.store.clock().now());
-        Arc::new(compile(&Input { state: &state, network: &self.network, facts: &Facts::default(), now }))
-    }
-
-    fn tunnels(&self) -> Arc<Seen> {
-        Arc::default()
-    }
-
-    fn proxies(&self) -> Arc<ProxiesSeen> {
-        Arc::default()
-    }
-
-    fn relayed(&self) -> RelayStatus {
-        RelayStatus::default()
-    }
-
-    fn transports(&self) -> Arc<TransportsSeen> {
-        Arc::default()
-    }
-
-    fn hits(&self, _: u32) -> Hits {
-        Hits::default()
-    }
-
-    fn generation(&self) -> Result<u32, bpf::Error> {
-        Ok(0)
-    }
-
-    fn counters(&self) -> Result<Counted, bpf::Error> {
-        Ok(Counted::default())
-    }
-
-    fn set_interval(&self, _: Option<Duration>) {}
-
-    fn reconcile(&self, _: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    fn block(&self) -> Pending<'_, Result<(), engine::Error>> {
-        Box::pin(std::future::ready(Ok(())))
     }
 }

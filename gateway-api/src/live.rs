@@ -4,11 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_ctl::store::Store;
+use gateway_ctl::store::{AuditRetention, Store};
+use gateway_ctl::supervise::blocking;
 use gateway_model::settings::Bootstrap;
 
 use crate::gateway::Enforcement;
 use crate::log;
+
+const TRIM_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Follows the store until it is gone.
 pub async fn follow(file: Arc<Bootstrap>, store: Arc<Store>, enforcement: Arc<dyn Enforcement>) {
@@ -35,6 +38,24 @@ pub async fn follow(file: Arc<Bootstrap>, store: Arc<Store>, enforcement: Arc<dy
         if revisions.changed().await.is_err() {
             return;
         }
+    }
+}
+
+/// Trims the audit trail once an hour to what the configuration keeps.
+pub async fn trim_audit(file: Arc<Bootstrap>, store: Arc<Store>) {
+    loop {
+        let (file, store) = (file.clone(), store.clone());
+        let trim = move || {
+            let audit = file.overlaid_or_less(&store.current().settings).0.audit;
+            let age = Duration::from_secs(86_400) * audit.keep_days;
+            store.trim_audit(AuditRetention { entries: audit.keep_entries, age })
+        };
+        match blocking(trim).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "trimmed the audit trail"),
+            Err(error) => tracing::error!(%error, "failed to trim the audit trail"),
+        }
+        tokio::time::sleep(TRIM_INTERVAL).await;
     }
 }
 

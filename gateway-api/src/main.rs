@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
-use gateway_api::{config, daemon, log, preflight, user_command};
+use gateway_api::{config, daemon, initialise, log, preflight, user_command};
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::engine;
-use gateway_ctl::store::Store;
+use gateway_ctl::store::{Error as StoreError, Store};
 use gateway_model::Role;
 use gateway_model::kinds::user::ROLES;
 use gateway_model::settings::bootstrap::Bootstrap;
@@ -39,6 +39,13 @@ enum Command {
     CheckConfig,
     /// Check whether this machine can be the gateway. Changes nothing.
     Preflight,
+    /// Make the store and record outside of it that this gateway was initialised. Until then nothing is forwarded. Done
+    /// once; a second run changes nothing.
+    Init {
+        /// Begin with an empty store although this gateway had one. The old file is kept beside it.
+        #[arg(long)]
+        discard_state: bool,
+    },
     /// Block what comes from the LAN until the daemon has a plan. For early boot; a live plan goes on holding.
     Guard,
     /// Managed users.
@@ -137,6 +144,12 @@ fn run_command(path: &std::path::Path, command: Command) -> Result<bool> {
             print!("{}", preflight::table(&checks));
             Ok(preflight::passed(&checks))
         }
+        Command::Init { discard_state } => {
+            for line in initialise::run(&config::load(path)?, discard_state)? {
+                println!("{line}");
+            }
+            Ok(true)
+        }
         Command::Guard => {
             let config = config::load(path)?;
             log::start(config.log.level);
@@ -169,7 +182,13 @@ fn verify_audit(config: &Bootstrap) -> Result<bool> {
     if !path.exists() {
         bail!("there is no store at {}", path.display());
     }
-    let store = Store::open(&path, SystemClock::shared())?;
+    let store = match Store::open_existing(&path, SystemClock::shared()) {
+        Err(StoreError::Locked { .. }) => bail!(
+            "the daemon is running and has {} open; stop it first: systemctl stop gatewayd (traffic stays as it is)",
+            path.display()
+        ),
+        opened => opened?,
+    };
     let report = store.verify_audit()?;
     match &report.fault {
         None => println!("{} entries, none changed and none missing", report.entries),

@@ -10,6 +10,7 @@ use crate::auth::token;
 use crate::error::Code;
 use crate::table::{API_ROOT, Effect, Method, Placeholder, Row, SchemaFn, Table};
 
+mod defaults;
 mod responses;
 
 pub use responses::statuses;
@@ -32,7 +33,7 @@ pub fn document(table: &Table) -> Value {
     let mut schemas = generators.finish();
     schemas.insert("Error".to_owned(), error_schema());
     schemas.insert("Warning".to_owned(), warning_schema());
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Network gateway",
@@ -55,7 +56,10 @@ pub fn document(table: &Table) -> Value {
             .iter()
             .map(|code| json!({"code": code.as_str(), "status": code.status().as_u16()}))
             .collect::<Vec<_>>(),
-    })
+    });
+    let schemas = document["components"]["schemas"].clone();
+    defaults::remove_invalid(&mut document, &schemas);
+    document
 }
 
 /// The document as it is committed.

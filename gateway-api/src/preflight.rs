@@ -6,6 +6,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gateway_ctl::effects::bpf::{GraceMode, grace_mode};
+
 use crate::platform;
 
 /// What is asked about.
@@ -191,7 +193,23 @@ fn kernel() -> Vec<Check> {
     } else {
         Check::failed("program attachment", format!("kernel {release}"), "use a kernel of at least 5.15")
     };
-    vec![btf, bpffs, attach]
+    vec![btf, bpffs, attach, grace()]
+}
+
+/// Plans are exchanged without a wrong verdict only if the daemon can wait for packets in flight.
+fn grace() -> Check {
+    let name = "plan activation";
+    match grace_mode() {
+        Ok(GraceMode::Membarrier) => Check::ok(name, "membarrier"),
+        Ok(GraceMode::MapOfMaps) => {
+            Check::ok(name, "map of maps (the kernel has no global membarrier: nohz_full)")
+        }
+        Err(error) => Check::failed(
+            name,
+            format!("cannot wait for packets in flight: {error}"),
+            "run as root, on a kernel with CONFIG_MEMBARRIER=y or with BPF maps of maps",
+        ),
+    }
 }
 
 fn tun() -> Check {

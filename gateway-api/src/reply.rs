@@ -30,8 +30,8 @@ pub struct Reply {
 
 /// The JSON body of every success.
 #[derive(Serialize)]
-struct Envelope<'a> {
-    data: &'a Value,
+struct Envelope<'a, D> {
+    data: &'a D,
     #[serde(skip_serializing_if = "<[Warning]>::is_empty")]
     warnings: &'a [Warning],
 }
@@ -40,6 +40,8 @@ struct Envelope<'a> {
 pub enum Content {
     /// Goes into `{"data": ..}`.
     Data(Value),
+    /// A whole JSON body, envelope included, with a digest of it.
+    Json { bytes: bytes::Bytes, digest: String },
     /// Sent as it is.
     Bytes { content_type: &'static str, bytes: bytes::Bytes },
     /// Sent as it comes.
@@ -66,7 +68,7 @@ impl Reply {
     }
 
     /// The JSON body of the envelope.
-    pub fn envelope(data: &Value, warnings: &[Warning]) -> Result<Vec<u8>, serde_json::Error> {
+    pub fn envelope(data: &impl Serialize, warnings: &[Warning]) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(&Envelope { data, warnings })
     }
 }

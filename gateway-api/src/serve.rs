@@ -8,17 +8,23 @@ mod greeting;
 mod slots;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use gateway_ctl::tls;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::context::Peer;
 use slots::Slots;
+
+/// Pauses between attempts to listen, doubled from the first to the last.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LAST_RETRY: Duration = Duration::from_secs(30);
+const BACKLOG: u32 = 1024;
 
 /// What a client may take and keep.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +68,51 @@ pub fn tcp(
     stopping: watch::Receiver<bool>,
 ) -> Serving {
     tokio::spawn(accept(Tcp { listener, tls }, router, limits, stopping))
+}
+
+/// Serves an address as soon as it can be bound, and tells in between why it cannot.
+///
+/// An address that no interface has yet is bound all the same (IP_FREEBIND): it is served once it appears.
+pub fn tcp_at(
+    address: SocketAddr,
+    router: Router,
+    tls: Option<Arc<tls::Server>>,
+    limits: Limits,
+    mut stopping: watch::Receiver<bool>,
+    note: impl Fn(Option<String>) + Send + 'static,
+) -> Serving {
+    tokio::spawn(async move {
+        let mut pause = FIRST_RETRY;
+        let listener = loop {
+            match bind(address) {
+                Ok(listener) => break listener,
+                Err(error) => {
+                    tracing::error!(%address, %error, "cannot listen; trying again");
+                    note(Some(format!("cannot listen on {address}: {error}")));
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LAST_RETRY),
+                () = ended(&mut stopping) => return,
+            }
+        };
+        note(None);
+        accept(Tcp { listener, tls }, router, limits, stopping).await;
+    })
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    match address {
+        SocketAddr::V4(_) => rustix::net::sockopt::set_ip_freebind(&socket, true)?,
+        SocketAddr::V6(_) => rustix::net::sockopt::set_ipv6_freebind(&socket, true)?,
+    }
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Serves the local socket, which is never encrypted.

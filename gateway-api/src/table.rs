@@ -148,6 +148,8 @@ pub struct Row {
     pub media: Option<&'static str>,
     /// Answers with an `ETag` that `If-Match` takes.
     pub tagged: bool,
+    /// Its answer may be large or costly: only a few are computed at once. Lists are so, too.
+    pub heavy: bool,
     /// Answers even while the store cannot be used.
     pub always: bool,
     pub work: Work,
@@ -199,6 +201,12 @@ impl Row {
 
     pub fn accepts_text(&mut self, field: &'static str) -> &mut Self {
         self.text_field = Some(field);
+        self
+    }
+
+    /// Bounds how many answers are computed at once.
+    pub fn heavy(&mut self) -> &mut Self {
+        self.heavy = true;
         self
     }
 

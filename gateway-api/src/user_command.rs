@@ -81,7 +81,7 @@ fn run_in_store(store: &Store, command: Command, password: Secret) -> Result<Str
     let ticket = |action: &str| AuditTicket::system(action, "user");
     match command {
         Command::Add { username, role } => {
-            let input = UserInput { username, password, role: Some(role), enabled: true };
+            let input = UserInput { username, password, role: Some(role.to_string()), enabled: true };
             let role = input.check(true).map_err(refused)?;
             let hash = password::hash(&input.password).map_err(|error| Error::Refused(error.message))?;
             let made =

@@ -21,10 +21,17 @@ pub const AUDIT: Audit = Audit { action: "wipe_system", resource_type: "system" 
 pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<(), ApiError> {
     let store = open.store.clone();
     match level {
-        WipeLevel::Soft => blocking(move || store.wipe(ticket, false)).await??,
+        WipeLevel::Soft => {
+            let before = erase_history(open).await;
+            blocking(move || store.wipe(ticket, false)).await??;
+            before?;
+        }
         WipeLevel::Medium => {
+            // Before the configuration goes: lists and zones without it are only unlinked.
+            let before = erase_history(open).await;
             blocking(move || store.wipe(ticket, true)).await??;
             open.reconcile(Reason::Apply).await?;
+            before.and(erase_history(open).await)?;
         }
         WipeLevel::Hard => {
             if let Some(names) = &open.names {
@@ -41,6 +48,18 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
     }
     tracing::warn!(%level, "wiped");
     Ok(())
+}
+
+/// Erases what the resolver keeps of the past.
+async fn erase_history(open: &Open) -> Result<(), ApiError> {
+    let Some(names) = open.names.clone() else { return Ok(()) };
+    match blocking(move || names.erase_history()).await? {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            tracing::error!(%error, "failed to erase the DNS history");
+            Err(ApiError::internal(&error))
+        }
+    }
 }
 
 /// Every request of an administrator or an operator is a check-in; an address alone proves nobody. While sign-in is

@@ -5,32 +5,34 @@
 use crate::wire::*;
 
 /// Raise this whenever a wire structure, a map's type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 9;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
 }
 
 const _: () = {
-    same(size_of::<PlanValue>(), 16);
+    same(size_of::<PlanValue>(), 20);
     same(size_of::<InterfaceKey>(), 12);
     same(size_of::<InterfaceValue>(), 8);
     same(size_of::<VlanKey>(), 8);
     same(size_of::<MacKey>(), 8);
     same(size_of::<AddressKey>(), 20);
-    same(size_of::<DeviceValue>(), 12);
+    same(size_of::<DeviceValue>(), 20);
     same(size_of::<Prefix4>(), 8);
     same(size_of::<Prefix6>(), 20);
     same(size_of::<PortPrefix4>(), 8);
     same(size_of::<PortPrefix6>(), 20);
     same(size_of::<LocalValue>(), 4);
-    same(size_of::<ActionValue>(), 48);
+    same(size_of::<ActionValue>(), 56);
     same(size_of::<AuthorisedKey>(), 8);
+    same(size_of::<AuthorisedValue>(), 20);
     same(size_of::<DomainKey>(), 28);
     same(size_of::<DomainValue>(), 8);
     same(size_of::<FlowKey>(), 52);
     same(size_of::<ShortFlowKey>(), 24);
-    same(size_of::<FlowValue>(), 24);
+    same(size_of::<FlowValue>(), 32);
+    same(size_of::<NewFlows>(), 8);
     same(size_of::<CounterValue>(), 16);
     same(size_of::<CounterPage>(), 1024);
     same(size_of::<EventRecord>(), 72);

@@ -6,11 +6,12 @@ use crate::wire::{Address, CHOICE_SLOTS, Choice, Sticky};
 pub const FIRST_TUNNEL: u8 = 16;
 
 /// Chooses a leg; a flow keeps what it has if that is offered still, or kept for such flows. `turn` is taken only when a
-/// new flow draws one; `hash` stands for the source (and destination) of sticky policies; `previous` is the leg of a flow
+/// new flow draws one; `kept` says how many of the kept legs count; `hash` stands for the source (and destination) of sticky policies; `previous` is the leg of a flow
 /// that is judged anew.
 #[inline(always)]
 pub fn choose(
     choice: &Choice,
+    kept: u8,
     sticky: Sticky,
     hash: impl FnOnce(bool) -> u32,
     previous: u8,
@@ -20,7 +21,7 @@ pub fn choose(
     if count == 0 {
         return None;
     }
-    if offers(choice, previous) {
+    if offers(choice, kept, previous) {
         return Some(previous);
     }
     let place = match sticky {
@@ -33,8 +34,8 @@ pub fn choose(
 
 /// Whether a flow that has a leg may stay on it.
 #[inline(always)]
-pub fn offers(choice: &Choice, leg: u8) -> bool {
-    leg != 0 && choice.count != 0 && has(choice, choice.count as u32 + choice.kept as u32, leg)
+pub fn offers(choice: &Choice, kept: u8, leg: u8) -> bool {
+    leg != 0 && choice.count != 0 && has(choice, choice.count as u32 + kept as u32, leg)
 }
 
 /// The leg at a place, by shifting: the verifier does not follow a modulo into an array index.

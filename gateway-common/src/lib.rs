@@ -4,10 +4,13 @@
 #![forbid(unsafe_code)]
 
 pub mod abi;
+pub mod admission;
 pub mod checksum;
 pub mod classify;
+pub mod guard;
 pub mod hop;
 pub mod maps;
 pub mod packet;
+pub mod reason;
 pub mod verdict;
 pub mod wire;

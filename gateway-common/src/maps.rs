@@ -58,6 +58,9 @@ maps! {
     Destinations6 "gw_dests6" [2 * POLICIES] Prefix6 => u32;
     DestinationPorts4 "gw_dports4" [2 * POLICIES] PortPrefix4 => u32;
     DestinationPorts6 "gw_dports6" [2 * POLICIES] PortPrefix6 => u32;
+    /// Source prefixes of each LAN interface: to [`SourceKind`] as a number.
+    LanSources4 "gw_lan_src4" [8192] Prefix4 => u32;
+    LanSources6 "gw_lan_src6" [8192] Prefix6 => u32;
     Locals4 "gw_locals4" [8192] Prefix4 => LocalValue;
     Locals6 "gw_locals6" [8192] Prefix6 => LocalValue;
     /// Array: slot 1 and slot 2, one after the other, by rank.
@@ -67,11 +70,17 @@ maps! {
     /// What clients learned from the resolver, of names that policies match.
     Domains "gw_domains" [2 * LEARNED] DomainKey => DomainValue;
     /// Which mark may leave by which interface.
-    Authorised "gw_authorised" [4096] AuthorisedKey => u32;
+    Authorised "gw_authorised" [4096] AuthorisedKey => AuthorisedValue;
+    /// The leg of an uplink's or a tunnel's interface, by its index.
+    EgressLegs "gw_egress_legs" [1024] u32 => u32;
     /// Flows whose key has a short form, which are nearly all of IPv4. Least recently used entries go first.
     Flows4 "gw_flows4" [262_144] ShortFlowKey => FlowValue;
     /// All other flows. Least recently used entries go first.
     Flows6 "gw_flows6" [131_072] FlowKey => FlowValue;
+    /// Array by [`budget_index`]: new flows of each device, and of the unknown hosts of each interface.
+    NewFlowCounts "gw_new_flows" [BUDGETS] u32 => NewFlows;
+    /// Per-CPU array of one: packets of flows beyond the budget of their device, which have no record.
+    Unrecorded "gw_unrecorded" [1] u32 => CounterValue;
     /// Per-CPU array by policy number, in pages.
     PolicyCounters "gw_policy_count" [POLICIES / COUNTER_PAGE] u32 => CounterPage;
     /// Per-CPU array by device number, in pages.

@@ -1,9 +1,13 @@
 //! The decision the dataplane executes, the API explains and the tests compare: one function over
 //! a classified packet and the look-ups its environment offers.
 
+use crate::admission::{Admission, admit};
 use crate::classify::{Classified, ICMPV6, IpPacket, Malformed, TCP, UDP};
 use crate::hop;
 use crate::wire::*;
+
+pub use crate::guard::{Departure, arrive, guard};
+pub use crate::reason::Reason;
 
 /// What a decision may look up. The kernel programs answer from BPF maps, userspace from a plan.
 pub trait Environment {
@@ -23,6 +27,9 @@ pub trait Environment {
     fn destination_port6(&self, key: &PortPrefix6) -> Option<u32>;
     /// What a client learned from the resolver.
     fn domain(&self, key: &DomainKey) -> Option<DomainValue>;
+    /// [`SourceKind`] of a source on a LAN interface; longest match.
+    fn lan_source4(&self, key: &Prefix4) -> Option<u32>;
+    fn lan_source6(&self, key: &Prefix6) -> Option<u32>;
     fn local4(&self, key: &Prefix4) -> Option<LocalValue>;
     fn local6(&self, key: &Prefix6) -> Option<LocalValue>;
     fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue>;
@@ -30,8 +37,12 @@ pub trait Environment {
     fn turn(&self, policy: u32) -> u64;
     fn flow(&self, key: &FlowKey) -> Option<FlowValue>;
     fn remember(&self, key: &FlowKey, value: &FlowValue);
+    /// Counts a flow without a record against a budget, by [`NewFlows::next`].
+    fn count_new_flow(&self, index: u32, window: u32) -> NewFlows;
     /// A clock that never goes back, in nanoseconds; some milliseconds do not matter.
     fn now(&self) -> u64;
+    /// Nanoseconds since boot, sleep included: by this clock deadlines are.
+    fn since_boot(&self) -> u64;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +59,12 @@ pub struct Verdict {
     pub device: u32,
     /// Leg the packet takes, 0 without one.
     pub leg: u8,
+    /// When the verdict ends ([`deadline`]), 0 without an end.
+    pub until: u32,
     /// The flow was not known, or known from another generation.
     pub new: bool,
+    /// Decision on the flow's record; pending for flows that need none.
+    pub admission: Admission,
 }
 
 impl Verdict {
@@ -61,7 +76,9 @@ impl Verdict {
         policy: 0,
         device: 0,
         leg: 0,
+        until: 0,
         new: true,
+        admission: Admission::Pending,
     };
 
     #[inline(always)]
@@ -80,117 +97,6 @@ pub enum Action {
     Mark = 1,
     /// Goes on untouched: nothing the IP stack would forward.
     Pass = 2,
-}
-
-/// Why. The numbers stand in flow records, events and counters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Reason {
-    NotIp = 0,
-    Malformed = 1,
-    /// No plan is live.
-    Resting = 2,
-    /// To the gateway itself.
-    Own = 3,
-    /// To another LAN network.
-    Lan = 4,
-    /// Multicast, broadcast, link-local.
-    Link = 5,
-    /// To an own address that LAN hosts have no business with.
-    OwnForbidden = 6,
-    /// The device is blocked.
-    DeviceBlocked = 7,
-    /// The device's trust class keeps it off the LAN.
-    TrustLan = 8,
-    /// The device's trust class keeps it off the internet.
-    TrustInternet = 9,
-    /// A policy chose a leg.
-    PolicyLeg = 10,
-    /// A policy sends it the default way.
-    PolicyDirect = 11,
-    /// A policy rejects it: no way of it is usable, it has none, or its proxy does not take such traffic.
-    PolicyReject = 12,
-    /// A policy drops it.
-    PolicyDrop = 13,
-    /// No policy matched: the default way.
-    Unmatched = 14,
-    /// No policy matched, and without one nothing leaves.
-    UnmatchedReject = 15,
-    /// The guard: no mark of ours.
-    GuardUnmarked = 16,
-    /// The guard: the mark does not authorise this interface.
-    GuardUnauthorised = 17,
-    /// It claims to come from the gateway itself, or from a broadcast address.
-    Spoofed = 18,
-    /// A policy chose a proxy.
-    PolicyProxy = 19,
-    /// The tunnel in which the connection began takes it no longer; elsewhere it would come from another address.
-    PolicyReset = 20,
-    /// A question for a resolver elsewhere, which the gateway answers.
-    ForcedDns = 21,
-    /// DNS over TLS or QUIC to a resolver elsewhere, which cannot be answered in its place.
-    ForcedDnsReject = 22,
-}
-
-impl Reason {
-    /// Its name in counters and explanations.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Reason::NotIp => "not_ip",
-            Reason::Malformed => "malformed",
-            Reason::Resting => "resting",
-            Reason::Own => "own",
-            Reason::Lan => "lan",
-            Reason::Link => "link",
-            Reason::OwnForbidden => "own_forbidden",
-            Reason::DeviceBlocked => "device_blocked",
-            Reason::TrustLan => "trust_lan",
-            Reason::TrustInternet => "trust_internet",
-            Reason::PolicyLeg => "policy_leg",
-            Reason::PolicyDirect => "policy_direct",
-            Reason::PolicyReject => "policy_reject",
-            Reason::PolicyDrop => "policy_drop",
-            Reason::Unmatched => "unmatched",
-            Reason::UnmatchedReject => "unmatched_reject",
-            Reason::GuardUnmarked => "guard_unmarked",
-            Reason::GuardUnauthorised => "guard_unauthorised",
-            Reason::Spoofed => "spoofed",
-            Reason::PolicyProxy => "policy_proxy",
-            Reason::PolicyReset => "policy_reset",
-            Reason::ForcedDns => "forced_dns",
-            Reason::ForcedDnsReject => "forced_dns_reject",
-        }
-    }
-
-    pub const fn from_wire(value: u8) -> Option<Reason> {
-        use Reason::*;
-        const ALL: [Reason; 23] = [
-            NotIp,
-            Malformed,
-            Resting,
-            Own,
-            Lan,
-            Link,
-            OwnForbidden,
-            DeviceBlocked,
-            TrustLan,
-            TrustInternet,
-            PolicyLeg,
-            PolicyDirect,
-            PolicyReject,
-            PolicyDrop,
-            Unmatched,
-            UnmatchedReject,
-            GuardUnmarked,
-            GuardUnauthorised,
-            Spoofed,
-            PolicyProxy,
-            PolicyReset,
-            ForcedDns,
-            ForcedDnsReject,
-        ];
-        if (value as usize) < ALL.len() { Some(ALL[value as usize]) } else { None }
-    }
 }
 
 /// RFC 5382, requirement 5: an established TCP connection may idle for two hours and four minutes.
@@ -223,50 +129,85 @@ pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &m
         verdict.set(Action::Mark, Reason::Resting, Mark::BLOCK.0);
         return;
     };
-    let key = flow_key(packet);
     let now = (environment.now() >> MOMENT_SHIFT) as u32;
-    let mut previous = 0;
-    let mut continued = false;
-    if let Some(flow) = environment.flow(&key) {
-        let idle = if packet.protocol == TCP { IDLE_TCP } else { IDLE_OTHER };
-        // Another processor may have seen it later than this one read the clock.
-        let age = now.saturating_sub(flow.seen);
-        // An opening segment repeats the one before it, or, after others, opens another connection
-        // with the ports of an earlier one.
-        let another = packet.opening && flow.established != 0;
-        if age <= idle && !another {
-            if flow.generation == plan.generation {
-                let establishes = packet.protocol == TCP && !packet.opening && flow.established == 0;
-                if age != 0 || establishes {
-                    let established = flow.established | u8::from(establishes);
-                    environment.remember(&key, &FlowValue { seen: now, established, ..flow });
-                }
-                known(&flow, verdict);
-                return;
-            }
-            previous = flow.leg;
-            continued = true;
-        }
-    }
-    judge(&Question { packet, slot, plan, previous, continued, now }, environment, verdict);
-    // Link-scope chatter would only push real flows out of the table.
-    if verdict.reason as u8 == Reason::Link as u8 {
+    let mut question = Question { packet, slot, plan, previous: 0, recorded: false, continued: false, now };
+    if find_flow(&mut question, environment, verdict) != 0 {
         return;
     }
-    environment.remember(
-        &key,
-        &FlowValue {
-            seen: now,
-            generation: plan.generation,
-            mark: verdict.mark,
-            policy: verdict.policy,
-            device: verdict.device,
-            action: verdict.action as u8,
-            reason: verdict.reason as u8,
-            leg: verdict.leg,
-            established: u8::from(packet.protocol == TCP && !packet.opening),
-        },
-    );
+    judge(&question, environment, verdict);
+    // Link-scope chatter would only push real flows out of the table.
+    if verdict.reason as u8 != Reason::Link as u8 {
+        admit(&question, environment, verdict);
+        if verdict.admission.is_refused() {
+            return;
+        }
+        record_flow(&question, environment, verdict);
+    }
+}
+
+/// Takes the verdict of the flow table, if the flow has one that holds, and returns 1; else notes what the flow was.
+// These three are functions of their own in the kernel program too: each has the small stack for itself.
+#[inline(never)]
+fn find_flow<E: Environment>(question: &mut Question<'_>, environment: &E, verdict: &mut Verdict) -> u32 {
+    let Question { packet, plan, now, .. } = *question;
+    let key = flow_key(packet);
+    let Some(mut flow) = environment.flow(&key) else { return 0 };
+    if !flow.is_of(&key, plan.seed) {
+        return 0;
+    }
+    question.recorded = true;
+    let idle = if packet.protocol == TCP { IDLE_TCP } else { IDLE_OTHER };
+    // Another processor may have seen it later than this one read the clock.
+    let age = now.saturating_sub(flow.seen);
+    // An opening segment repeats the one before it, or, after others, opens another connection
+    // with the ports of an earlier one.
+    let another = packet.opening && flow.established != 0;
+    if age > idle || another {
+        return 0;
+    }
+    if flow.generation == plan.generation && !is_over(flow.until, environment) {
+        let establishes = packet.protocol == TCP && !packet.opening && flow.established == 0;
+        if age != 0 || establishes {
+            flow.seen = now;
+            flow.established |= u8::from(establishes);
+            flow.digest = flow.digest_for(&key, plan.seed);
+            environment.remember(&key, &flow);
+        }
+        known(&flow, verdict);
+        return 1;
+    }
+    question.previous = flow.leg;
+    question.continued = true;
+    0
+}
+
+/// Remembers the verdict that a flow got.
+#[inline(never)]
+fn record_flow<E: Environment>(question: &Question<'_>, environment: &E, verdict: &Verdict) -> u32 {
+    let Question { packet, plan, now, .. } = *question;
+    let key = flow_key(packet);
+    let mut value = FlowValue {
+        seen: now,
+        generation: plan.generation,
+        mark: verdict.mark,
+        policy: verdict.policy,
+        device: verdict.device,
+        action: verdict.action as u8,
+        reason: verdict.reason as u8,
+        leg: verdict.leg,
+        established: u8::from(packet.protocol == TCP && !packet.opening),
+        until: verdict.until,
+        digest: 0,
+    };
+    value.digest = value.digest_for(&key, plan.seed);
+    environment.remember(&key, &value);
+    0
+}
+
+/// Whether a deadline has passed. The clock is read only where there is one.
+#[inline(always)]
+fn is_over<E: Environment>(until: u32, environment: &E) -> bool {
+    until != 0 && (environment.since_boot() >> DEADLINE_SHIFT) >= until as u64
 }
 
 #[inline(always)]
@@ -296,6 +237,8 @@ pub struct Question<'a> {
     pub plan: PlanValue,
     /// Leg the flow had under another generation, 0 without one.
     pub previous: u8,
+    /// The flow has a record, whether that holds or not.
+    pub recorded: bool,
     /// The flow was judged under another generation: what its client learned does not expire under it.
     pub continued: bool,
     /// In [`MOMENT_SHIFT`] units.
@@ -308,13 +251,23 @@ pub struct Question<'a> {
 #[inline(never)]
 pub fn judge<E: Environment>(question: &Question<'_>, environment: &E, v: &mut Verdict) -> u32 {
     let Question { packet, slot, plan, previous, .. } = *question;
-    let device = device(packet, slot, environment);
+    let mut device = device(packet, slot, environment);
     v.device = device.number;
-    if is_spoofed(packet, slot, environment) {
+    v.until = device.until;
+    if is_over(device.until, environment) {
+        v.until = 0;
+        device.rank = device.rank_after;
+        device.flags &= (1 << LIST_SHIFT) - 1;
+    }
+    let Some(interface) = interface(packet, slot, environment) else {
+        v.set(Action::Mark, Reason::UnknownInterface, Mark::BLOCK.0);
+        return 0;
+    };
+    let local = local(packet, slot, environment);
+    if is_spoofed(packet, slot_of_scope(slot, interface.scope), local.as_ref(), environment) {
         v.set(Action::Drop, Reason::Spoofed, 0);
         return 0;
     }
-    let local = local(packet, slot, environment);
     if device.flags & device_flags::BLOCKED != 0 {
         let near = matches!(local.as_ref().map(LocalValue::kind), Some(LocalKind::Own | LocalKind::Link));
         if !(near && is_essential(packet)) {
@@ -346,7 +299,11 @@ pub fn judge<E: Environment>(question: &Question<'_>, environment: &E, v: &mut V
         v.set(Action::Mark, Reason::TrustInternet, Mark::REJECT.0);
         return 0;
     }
-    let rank = best_rank(question, &device, environment);
+    // Everything from here on is recorded.
+    admit(question, environment, v);
+    // Without a record a flow goes on under what its client learned, as it does with one from another generation.
+    let continued = question.continued || v.admission.is_refused();
+    let rank = best_rank(question, continued, &device, &interface, environment);
     if rank == RANK_NONE {
         let strict =
             plan.flags & plan_flags::UNMATCHED_REJECT != 0 || device.flags & device_flags::POLICY_ONLY != 0;
@@ -376,12 +333,19 @@ fn carry_out<E: Environment>(
     v: &mut Verdict,
 ) {
     v.policy = action.policy;
-    let choice = if packet.ipv6 { &action.v6 } else { &action.v4 };
+    if is_over(action.until, environment) {
+        v.set(Action::Drop, Reason::PolicyEnded, 0);
+        return;
+    }
+    v.until = earlier(v.until, action.until);
+    let (choice, lasting) =
+        if packet.ipv6 { (&action.v6, action.lasting6) } else { (&action.v4, action.lasting4) };
+    let kept = if is_over(action.kept_until, environment) { lasting } else { choice.kept };
     let mut kind = choice.kind();
     if matches!(kind, ChoiceKind::Proxy) && !proxy_takes(action, choice, packet) {
         kind = action.rest();
     }
-    if is_stranded(kind, choice, packet, previous) {
+    if is_stranded(kind, choice, kept, packet, previous) {
         // It still belongs to its leg: if that comes back before the client has heard of the reset, it goes on.
         v.leg = previous;
         v.set(Action::Mark, Reason::PolicyReset, Mark::RESET.0);
@@ -393,10 +357,13 @@ fn carry_out<E: Environment>(
         ChoiceKind::Direct => v.set(Action::Mark, Reason::PolicyDirect, Mark::DIRECT.0),
         ChoiceKind::Legs | ChoiceKind::Proxy => {
             let hash = |both: bool| hop::address_hash(&packet.source, both.then_some(&packet.destination));
-            let sticky = Sticky::from_wire(action.sticky);
-            if let Some(leg) = hop::choose(choice, sticky, hash, previous, || environment.turn(action.policy))
-            {
+            let sticky = v.admission.sticky(Sticky::from_wire(action.sticky));
+            let turn = || environment.turn(action.policy);
+            if let Some(leg) = hop::choose(choice, kept, sticky, hash, previous, turn) {
                 v.leg = leg;
+                if leg == previous && kept > lasting {
+                    v.until = earlier(v.until, action.kept_until);
+                }
                 if matches!(kind, ChoiceKind::Proxy) {
                     let silent = matches!(action.rest(), ChoiceKind::Drop);
                     v.set(Action::Mark, Reason::PolicyProxy, Mark::proxy(choice.proxy, leg, silent).0);
@@ -412,13 +379,13 @@ fn carry_out<E: Environment>(
 /// Whether a connection has lost the tunnel in which it began while the policy has another way for new ones. Its server
 /// would not know it by another address, so its client is told to connect anew.
 #[inline(always)]
-fn is_stranded(kind: ChoiceKind, choice: &Choice, packet: &IpPacket, previous: u8) -> bool {
+fn is_stranded(kind: ChoiceKind, choice: &Choice, kept: u8, packet: &IpPacket, previous: u8) -> bool {
     if previous < hop::FIRST_TUNNEL || packet.protocol != TCP || packet.opening {
         return false;
     }
     match kind {
         ChoiceKind::Direct => true,
-        ChoiceKind::Legs => !hop::offers(choice, previous),
+        ChoiceKind::Legs => !hop::offers(choice, kept, previous),
         ChoiceKind::Drop | ChoiceKind::Reject | ChoiceKind::Proxy => false,
     }
 }
@@ -432,7 +399,7 @@ fn proxy_takes(action: &ActionValue, choice: &Choice, packet: &IpPacket) -> bool
 /// The device a packet comes from: its MAC address decides, else its address.
 #[inline(always)]
 pub fn device<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> DeviceValue {
-    let none = DeviceValue { rank: RANK_NONE, number: 0, flags: 0 };
+    let none = DeviceValue { rank: RANK_NONE, number: 0, flags: 0, until: 0, rank_after: RANK_NONE };
     match environment.device_by_mac(&MacKey { slot: slot as u16, mac: packet.mac }) {
         Some(device) => device,
         None => match environment.device_by_address(&AddressKey { slot, address: packet.source }) {
@@ -442,20 +409,49 @@ pub fn device<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) ->
     }
 }
 
-/// Whether an IPv4 packet has a source that no host of the LAN can have. The kernel's own test of it is off on LAN
-/// interfaces, where it would cost each packet a second look-up of a route. There is none for IPv6, where the owner of
-/// a duplicate address must be heard (RFC 4862, section 5.4.4).
+/// The LAN interface that a packet came in by. A VLAN without an interface of its own has the sources of its parent, and
+/// none of its policies.
 #[inline(always)]
-fn is_spoofed<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> bool {
-    if packet.ipv6 {
-        return false;
+fn interface<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> Option<InterfaceValue> {
+    let key = InterfaceKey { slot, index: packet.interface, vlan: packet.vlan, _pad: 0 };
+    match environment.interface(&key) {
+        None if packet.vlan != 0 => {
+            let parent = environment.interface(&InterfaceKey { vlan: 0, ..key })?;
+            Some(InterfaceValue { rank: RANK_NONE, vlan: 0, ..parent })
+        }
+        found => found,
     }
-    let source = packet.source.last();
-    match environment.local4(&Prefix4 { slot, address: source }).as_ref().map(LocalValue::kind) {
-        Some(LocalKind::Own | LocalKind::Forbidden) => true,
-        // Multicast and broadcast; hosts without an address use link-local ones.
-        Some(LocalKind::Link) => u32::from_be(source) >> 16 != 0xa9fe,
-        Some(LocalKind::Lan) | None => false,
+}
+
+/// Whether the source of a packet does not belong to the LAN it came by (RFC 2827). Neither forwarded traffic nor the
+/// answers of this host can then leave by another interface than the one it came by.
+#[inline(always)]
+fn is_spoofed<E: Environment>(
+    packet: &IpPacket,
+    scope: u32,
+    destination: Option<&LocalValue>,
+    environment: &E,
+) -> bool {
+    let kind = if packet.ipv6 {
+        environment.lan_source6(&Prefix6 { slot: scope, address: packet.source })
+    } else {
+        environment.lan_source4(&Prefix4 { slot: scope, address: packet.source.last() })
+    };
+    let Some(kind) = kind else { return true };
+    let destination = destination.map(LocalValue::kind);
+    match SourceKind::from_wire(kind) {
+        SourceKind::Lan => false,
+        // Answers to an IPv6 one name the link; those to an IPv4 one would go by the main table.
+        SourceKind::LinkLocal if packet.ipv6 => {
+            !matches!(destination, Some(LocalKind::Own | LocalKind::Link))
+        }
+        SourceKind::LinkLocal => !matches!(destination, Some(LocalKind::Link)),
+        SourceKind::Unspecified => !matches!(destination, Some(LocalKind::Link)),
+        // The owner of a duplicate address must be heard (RFC 4862, section 5.4.4).
+        SourceKind::Denied => {
+            let discovery = packet.protocol == ICMPV6 && matches!(packet.destination_port >> 8, 135 | 136);
+            !(packet.ipv6 && discovery && matches!(destination, Some(LocalKind::Link)))
+        }
     }
 }
 
@@ -495,17 +491,17 @@ fn local<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> Opti
 
 /// The least of the ranks of all dimensions: the first policy in the list that matches.
 #[inline(always)]
-fn best_rank<E: Environment>(question: &Question<'_>, device: &DeviceValue, environment: &E) -> u32 {
+fn best_rank<E: Environment>(
+    question: &Question<'_>,
+    continued: bool,
+    device: &DeviceValue,
+    interface: &InterfaceValue,
+    environment: &E,
+) -> u32 {
     let Question { packet, slot, .. } = *question;
     let mut rank = least(question.plan.all, Some(device.rank));
-    let mut vlan = packet.vlan;
-    let key = InterfaceKey { slot, index: packet.interface, vlan: packet.vlan, _pad: 0 };
-    if let Some(interface) = environment.interface(&key) {
-        rank = least(rank, Some(interface.rank));
-        if vlan == 0 {
-            vlan = interface.vlan as u16;
-        }
-    }
+    rank = least(rank, Some(interface.rank));
+    let vlan = if packet.vlan == 0 { interface.vlan } else { packet.vlan };
     if vlan != 0 {
         rank = least(rank, environment.vlan(&VlanKey { slot, vlan, _pad: 0 }));
     }
@@ -517,7 +513,7 @@ fn best_rank<E: Environment>(question: &Question<'_>, device: &DeviceValue, envi
     if question.plan.flags & plan_flags::DOMAINS != 0 {
         let client = ClientKey::new(device.number, packet.mac, &packet.source);
         let learned = environment.domain(&DomainKey { slot, client, address: packet.destination });
-        let holds = |value: &DomainValue| question.continued || question.now <= value.until;
+        let holds = |value: &DomainValue| continued || question.now <= value.until;
         rank = least(rank, learned.filter(holds).map(|value| value.rank));
     }
     rank = by_destination(packet, slot, rank, environment);
@@ -569,18 +565,4 @@ pub fn flow_key(packet: &IpPacket) -> FlowKey {
         fragment: packet.fragment as u8,
         _pad: [0; 2],
     }
-}
-
-/// The guard's question: may a forwarded packet with this mark leave by this interface?
-/// `Ok` lets it pass.
-#[inline(always)]
-pub fn guard(ingress: u32, mark: u32, authorised: impl FnOnce() -> bool) -> Result<(), Reason> {
-    // The host's own packets never entered anywhere.
-    if ingress == 0 {
-        return Ok(());
-    }
-    if mark & Mark::PREFIX_MASK != Mark::PREFIX {
-        return Err(Reason::GuardUnmarked);
-    }
-    if authorised() { Ok(()) } else { Err(Reason::GuardUnauthorised) }
 }

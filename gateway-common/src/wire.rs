@@ -7,6 +7,7 @@ mod answer;
 mod domain;
 mod event;
 mod flow;
+mod flow_budget;
 mod mark;
 mod policy;
 
@@ -15,12 +16,13 @@ pub use address::{Address, Mac};
 pub use answer::{ANSWER, AnswerGiven, AnswerKey, AnswerValue, MESSAGE_ID, QUESTION, TTLS};
 pub use domain::{ClientKey, DomainKey, DomainValue};
 pub use event::{COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
-pub use flow::{FlowKey, FlowValue, Fragment, MOMENT_SHIFT, ShortFlowKey};
+pub use flow::{DEADLINE_SHIFT, FlowKey, FlowValue, Fragment, MOMENT_SHIFT, ShortFlowKey, deadline, earlier};
+pub use flow_budget::{BUDGETS, FLOW_BUDGET, NewFlows, WINDOW_SHIFT, budget_index};
 pub use mark::Mark;
 pub use policy::{
-    AddressKey, AuthorisedKey, DeviceValue, InterfaceKey, InterfaceValue, LIST_SHIFT, LISTS, LocalKind,
-    LocalValue, MacKey, PREFIX_BASE, PlanValue, PortPrefix4, PortPrefix6, Prefix4, Prefix6, VlanKey,
-    device_flags, list_of_slot, plan_flags, slot_of_list,
+    AddressKey, AuthorisedKey, AuthorisedValue, DeviceValue, InterfaceKey, InterfaceValue, LIST_SHIFT, LISTS,
+    LocalKind, LocalValue, MacKey, PREFIX_BASE, PlanValue, PortPrefix4, PortPrefix6, Prefix4, Prefix6,
+    SourceKind, VlanKey, device_flags, list_of_slot, plan_flags, scope_of_slot, slot_of_list, slot_of_scope,
 };
 
 /// Number of a plan slot: 0 is the resting state (no plan), 1 and 2 are the two plans.

@@ -1,11 +1,17 @@
 //! The only caller of the system clocks. Everything else is handed a time or a [`Clock`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+
+mod steady;
+
+pub use steady::{HighTime, SteadyClock};
+
+use crate::effects::time_sync::is_synchronised;
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync + std::fmt::Debug {
@@ -17,6 +23,24 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn boot_id(&self) -> String;
     /// In which the wall clock is read by people.
     fn zone(&self) -> TimeZone;
+    /// Returns whether a source of time vouches for the wall clock.
+    fn is_synchronised(&self) -> bool;
+
+    /// The highest time seen, for the store to keep. None: this clock has no memory.
+    fn high_time(&self) -> Option<HighTime> {
+        None
+    }
+
+    /// Raises the clock to the highest time that an earlier run saw.
+    fn raise(&self, _high: &HighTime) {}
+
+    /// The time of a synchronised source that is behind this clock. The clock goes there by [`Clock::set_back`] only.
+    fn behind(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Takes the time of the source over although it is behind.
+    fn set_back(&self) {}
 }
 
 pub type SharedClock = Arc<dyn Clock>;
@@ -51,6 +75,10 @@ impl Clock for SystemClock {
     fn zone(&self) -> TimeZone {
         TimeZone::system()
     }
+
+    fn is_synchronised(&self) -> bool {
+        is_synchronised()
+    }
 }
 
 /// A clock that moves only when told: for tests.
@@ -59,6 +87,7 @@ pub struct ManualClock {
     wall_micros: AtomicI64,
     boot_micros: AtomicU64,
     boots: AtomicU64,
+    synchronised: AtomicBool,
 }
 
 impl ManualClock {
@@ -67,6 +96,7 @@ impl ManualClock {
             wall_micros: AtomicI64::new(now.as_microsecond()),
             boot_micros: AtomicU64::new(1_000_000),
             boots: AtomicU64::new(0),
+            synchronised: AtomicBool::new(true),
         })
     }
 
@@ -80,6 +110,11 @@ impl ManualClock {
     pub fn reboot(&self) {
         self.boots.fetch_add(1, Ordering::SeqCst);
         self.boot_micros.store(1_000_000, Ordering::SeqCst);
+    }
+
+    /// Sets whether a source of time vouches for the wall clock.
+    pub fn set_synchronised(&self, synchronised: bool) {
+        self.synchronised.store(synchronised, Ordering::SeqCst);
     }
 
     /// Sets the wall clock, as an administrator or NTP would.
@@ -103,6 +138,10 @@ impl Clock for ManualClock {
 
     fn zone(&self) -> TimeZone {
         TimeZone::UTC
+    }
+
+    fn is_synchronised(&self) -> bool {
+        self.synchronised.load(Ordering::SeqCst)
     }
 }
 

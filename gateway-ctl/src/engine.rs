@@ -2,6 +2,8 @@
 //!
 //! Stopping it leaves programs, maps, routes and rules in the kernel: they go on holding the last plan.
 
+mod attachments;
+mod boot_time;
 mod lowering;
 
 use std::collections::BTreeMap;
@@ -10,39 +12,49 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use gateway_core::Compiled;
+use gateway_core::compile::attachments;
 use gateway_core::dns::Name;
 use gateway_core::domains::Domains;
 use gateway_core::facts::Facts;
 use gateway_core::learned::Key;
 use gateway_core::network::Network;
-use gateway_core::{Compiled, plan};
 use gateway_model::Id;
 use gateway_model::kinds::routing_policy::Hits;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::effects::bpf::{AttachMode, Counters, Event, Programs};
+use crate::effects::endpoint_names::EndpointNames;
 use crate::effects::observe::{Observer, Seen as Changes};
 use crate::effects::openvpn::OpenVpn;
 use crate::effects::proxy::{Relay, RelayStatus};
 use crate::effects::transport::{Seen as TransportsSeen, Transports};
 use crate::effects::wireguard::{Engine as WireGuardEngine, WireGuard};
 use crate::effects::{Netlink, bpf, netlink};
+use crate::panics::{self, Panics};
 use crate::reconcile::{
     self, Existing, Handle, Kernel, KernelDataplane, Observe, Processes, Proxies as ProxyBackend, Reason,
     Settings, Status, Stopped, Subsystems, Transports as TransportBackend, Tunnels as TunnelBackend,
     base_block,
 };
 use crate::services::confirm;
+use crate::services::endings;
 use crate::services::events::{self, Recent};
+use crate::services::moved_flows;
 use crate::services::proxies::{Proxies, Seen as ProxiesSeen};
 use crate::services::stranded;
 use crate::services::tunnels::{Seen as TunnelsSeen, Tunnels};
 use crate::services::turns::{self, Turns};
 use crate::store::Store;
+use crate::supervise::Supervisor;
 
-pub use lowering::Lowered;
+use boot_time::BootTime;
 use lowering::Lowering;
+pub use lowering::{Lowered, StateView};
+
+/// Shortest time between two runs that panics cause.
+const PANIC_WAKE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the engine is told at start.
 #[derive(Clone, Debug)]
@@ -51,7 +63,7 @@ pub struct Config {
     /// For sockets of the processes that are run for tunnels.
     pub runtime_dir: PathBuf,
     pub network: Network,
-    /// Resolve the endpoints of tunnels; none: the host's own resolver does.
+    /// Resolve the endpoints of tunnels and proxies; none: the host's own resolver does, where it may.
     pub bootstrap_servers: Vec<std::net::IpAddr>,
     /// None: no periodic look at the kernel.
     pub interval: Option<Duration>,
@@ -72,6 +84,8 @@ pub enum Error {
 pub struct Counted {
     /// By reason.
     pub verdicts: BTreeMap<String, Counters>,
+    /// Packets of flows that have no record.
+    pub unrecorded: Counters,
     /// Leaks that the guard prevented, by interface index.
     pub prevented: BTreeMap<u32, Counters>,
 }
@@ -91,6 +105,7 @@ pub struct Engine {
     recent: Recent,
     turns: Turns,
     tasks: Vec<JoinHandle<()>>,
+    supervisor: Supervisor,
 }
 
 impl Engine {
@@ -105,21 +120,30 @@ impl Engine {
         if let Err(error) = store.revert_overdue() {
             tracing::error!(%error, "a change that was not confirmed cannot be taken back");
         }
+        store.renew_reserve();
+        if let Err(error) = store.end_overdue() {
+            tracing::error!(%error, "failed to record what has ended");
+        }
         let opening = store.clone();
         drop(tokio::task::spawn_blocking(move || opening.open_tunnel_secrets()));
+        let supervisor = Supervisor::new(store.clock().clone());
         let netlink = Netlink::open()?;
         let programs = Programs::load(&config.pin_dir)?;
         let dataplane = KernelDataplane::new(programs);
         let wireguard = Arc::new(WireGuard::new().await);
-        let openvpn = Arc::new(OpenVpn::new(config.runtime_dir.join("openvpn")));
-        let transports = Arc::new(Transports::default());
+        let endpoint_names = EndpointNames::new(&config.bootstrap_servers);
+        let openvpn = OpenVpn::new(config.runtime_dir.join("openvpn"));
+        let openvpn =
+            Arc::new(openvpn.with_endpoint_names(endpoint_names.clone()).with_supervisor(supervisor.clone()));
+        let transports = Arc::new(Transports::new(supervisor.clone()));
         let devices = (wireguard.clone(), openvpn.clone(), transports.clone());
         let (watcher, tunnels) = Tunnels::new(store.clone(), devices);
-        let watcher = watcher.with_name_servers(config.bootstrap_servers.clone());
-        let relay = Arc::new(Relay::default());
-        let (proxy_watcher, proxies) = Proxies::new(store.clone(), relay.clone());
-        let observer = Observer::new(netlink.clone())?;
+        let watcher = watcher.with_endpoint_names(endpoint_names.clone());
+        let relay = Arc::new(Relay::new(supervisor.clone()));
+        let (proxy_watcher, proxies) = Proxies::new(store.clone(), relay.clone(), endpoint_names);
+        let observer = Observer::supervised(netlink.clone(), &supervisor)?;
         let observation = Observation {
+            boot_time: BootTime::new(store.clock().clone()),
             observer,
             lan,
             tunnels: tunnels.clone(),
@@ -146,27 +170,69 @@ impl Engine {
             move || clock.now(),
             Settings { interval: config.interval },
         );
-        let revisions = tokio::spawn(wake_on_change(store.watch(), handle.clone()));
-        let connections = tokio::spawn(wake_on_connections(transports.seen(), handle.clone()));
-        let watching = tokio::spawn(watcher.run(handle.clone()));
-        let probing = tokio::spawn(proxy_watcher.run(handle.clone()));
+        let looping = supervisor.watch("reconcile_loop", looping);
+        let revisions = {
+            let (store, handle) = (store.clone(), handle.clone());
+            supervisor.restart("store_changes", move || wake_on_change(store.watch(), handle.clone()))
+        };
+        let connections = {
+            let (transports, handle) = (transports.clone(), handle.clone());
+            supervisor
+                .restart("bridge_changes", move || wake_on_connections(transports.seen(), handle.clone()))
+        };
+        let panicked = {
+            let handle = handle.clone();
+            supervisor.restart("panic_wake", move || wake_on_panic(panics::watch(), handle.clone()))
+        };
+        let attachments = {
+            let (dataplane, handle) = (dataplane.clone(), handle.clone());
+            supervisor.restart("attachments", move || attachments::watch(dataplane.clone(), handle.clone()))
+        };
+        let watching = supervisor.vital("tunnel_watcher", watcher.run(handle.clone()));
+        let probing = supervisor.vital("proxy_watcher", proxy_watcher.run(handle.clone()));
         let recent = Recent::default();
-        let reading = tokio::spawn(events::run(dataplane.clone(), recent.clone()));
-        let confirming = tokio::spawn(confirm::run(store.clone()));
+        let reading = {
+            let (dataplane, recent) = (dataplane.clone(), recent.clone());
+            supervisor.restart("dataplane_events", move || events::run(dataplane.clone(), recent.clone()))
+        };
+        let confirming = {
+            let store = store.clone();
+            supervisor.restart("commit_confirm", move || confirm::run(store.clone()))
+        };
+        let ending = {
+            let store = store.clone();
+            supervisor.restart("exception_ends", move || endings::run(store.clone()))
+        };
         let turns = Turns::default();
         let (numbers, counting) = (handle.compiled(), turns.clone());
-        let reminding = tokio::spawn(stranded::run(dataplane.clone(), handle.clone()));
-        let sampling = tokio::spawn(turns::run(dataplane.clone(), numbers, counting));
+        let reminding = {
+            let (dataplane, handle) = (dataplane.clone(), handle.clone());
+            supervisor.restart("orphaned_flows", move || stranded::run(dataplane.clone(), handle.clone()))
+        };
+        let moving = {
+            let (handle, network) = (handle.clone(), config.network.clone());
+            supervisor.restart("moved_flows", move || moved_flows::run(handle.clone(), network.clone()))
+        };
+        let sampling = {
+            let dataplane = dataplane.clone();
+            supervisor.restart("flow_rates", move || {
+                turns::run(dataplane.clone(), numbers.clone(), counting.clone())
+            })
+        };
         let tasks = vec![
             looping,
             revisions,
             connections,
+            panicked,
+            attachments,
             watching,
             probing,
             reading,
             confirming,
+            ending,
             sampling,
             reminding,
+            moving,
         ];
         handle.run_now(Reason::Start).await?;
         Ok(Engine {
@@ -183,7 +249,18 @@ impl Engine {
             recent,
             turns,
             tasks,
+            supervisor,
         })
+    }
+
+    /// The tasks of the engine, and how they are.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    /// Time since the reconcile loop was last seen to go on.
+    pub fn loop_idle_time(&self) -> Duration {
+        self.handle.idle_time()
     }
 
     /// Runs the loop now and tells what came of it.
@@ -211,6 +288,11 @@ impl Engine {
     /// What the last run compiled.
     pub fn compiled(&self) -> Arc<Compiled> {
         self.lowering.compiled()
+    }
+
+    /// State, facts and plan of one instant, of the newest state.
+    pub fn view(&self) -> Arc<StateView> {
+        self.lowering.view()
     }
 
     /// The domains of the plan that is live or about to be.
@@ -273,7 +355,7 @@ impl Engine {
 
     /// Flows with a packet in the last so many seconds, by the number of their policy and their leg.
     pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, bpf::Error> {
-        self.dataplane.with(|programs| programs.flows_by_leg(seconds))
+        self.dataplane.with(|programs| programs.flow_reader())?.flows_by_leg(seconds)
     }
 
     /// How many new flows a minute drew a leg, by the number of the policy.
@@ -285,7 +367,7 @@ impl Engine {
         self.dataplane.with(|programs| {
             let reasons = programs.reason_counters()?;
             let verdicts = reasons.into_iter().map(|(reason, c)| (reason.as_str().to_owned(), c)).collect();
-            Ok(Counted { verdicts, prevented: programs.prevented()? })
+            Ok(Counted { verdicts, unrecorded: programs.unrecorded()?, prevented: programs.prevented()? })
         })
     }
 
@@ -330,9 +412,16 @@ impl Engine {
 /// A plan that is live already goes on.
 pub async fn guard(config: &Config) -> Result<(), Error> {
     let blocked = base_block(&config.network.lan, Existing::Keep).await;
-    let mut attach: BTreeMap<String, plan::Attachment> = BTreeMap::new();
-    attach.extend(config.network.uplinks.iter().map(|up| (up.interface.clone(), plan::Attachment::Guard)));
-    attach.extend(config.network.lan.iter().map(|name| (name.clone(), plan::Attachment::Ingress)));
+    let facts = match Netlink::open().and_then(Observer::new) {
+        Ok(observer) => observer.facts(|_| false).await,
+        Err(error) => Err(error),
+    };
+    let facts = facts.unwrap_or_else(|error| {
+        tracing::error!(%error, "cannot list the interfaces: only configured ones are guarded");
+        Facts::default()
+    });
+    let uplinks = config.network.uplinks.iter().map(|uplink| uplink.interface.as_str()).collect();
+    let attach = attachments(&config.network, &facts, &uplinks);
     let attached = Programs::load(&config.pin_dir)?.attach(&attach);
     for (interface, error) in &attached.failed {
         tracing::error!(%interface, %error, "cannot attach");
@@ -365,8 +454,17 @@ async fn wake_on_connections(mut seen: watch::Receiver<Arc<TransportsSeen>>, han
     }
 }
 
+/// Has the loop read at once what a panic took away. A panic of the loop's own work must not make it spin.
+async fn wake_on_panic(mut panics: watch::Receiver<Panics>, handle: Handle) {
+    while panics.changed().await.is_ok() {
+        handle.wake(Reason::Facts);
+        tokio::time::sleep(PANIC_WAKE_INTERVAL).await;
+    }
+}
+
 /// Facts from the kernel and from the watched tunnels.
 struct Observation {
+    boot_time: BootTime,
     observer: Observer,
     lan: Vec<String>,
     tunnels: watch::Receiver<Arc<TunnelsSeen>>,
@@ -377,6 +475,7 @@ struct Observation {
 impl Observe for Observation {
     async fn facts(&self) -> Result<Facts, netlink::Error> {
         let mut facts = self.observer.facts(|name| self.lan.iter().any(|lan| lan == name)).await?;
+        facts.booted_at = self.boot_time.nanoseconds();
         self.tunnels.borrow().enrich(&mut facts);
         self.proxies.borrow().enrich(&mut facts);
         self.transports.enrich(&mut facts);

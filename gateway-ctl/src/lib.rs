@@ -4,7 +4,9 @@
 pub mod clock;
 pub mod effects;
 pub mod engine;
+pub mod panics;
 pub mod reconcile;
 pub mod services;
 pub mod store;
+pub mod supervise;
 pub mod tls;

@@ -8,13 +8,17 @@ mod audit;
 mod backups;
 mod commit;
 mod error;
+mod file;
 mod load;
 mod migrate;
+mod reserve;
+mod retention;
 mod rewrite;
 mod rotate;
 mod schema;
 mod sessions;
 mod snapshots;
+mod time;
 mod vault;
 mod wipe;
 
@@ -23,10 +27,11 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use gateway_model::State;
+use redb::ReadableDatabase;
 use tokio::sync::watch;
 
 use crate::clock::SharedClock;
-use rewrite::Db;
+use file::Db;
 use vault::Sealing;
 
 pub use audit::{
@@ -36,12 +41,16 @@ pub use backups::{Outcome as BackupOutcome, Run as BackupRun, Trigger as BackupT
 pub use commit::CommitError;
 pub use error::Error;
 pub use migrate::SCHEMA;
+pub use reserve::DiskRoom;
+pub use retention::AuditRetention;
 pub use rotate::{RotateError, SecretEntry, SecretsStatus};
 pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
 pub use snapshots::{
-    Confirm, Pending, SafeError, Safety, Secured, Snapshot, SnapshotReason, is_snapshot_name, restore,
+    Confirm, Pending, Reverted, SafeError, Safety, Secured, Snapshot, SnapshotReason, is_snapshot_name,
+    restore,
 };
 pub use vault::SecretsMode;
+pub use wipe::{DISCARDED, WIPED};
 
 /// The store. Shared as `Arc<Store>`. Writing blocks on the disk: call it from a blocking task.
 pub struct Store {
@@ -54,6 +63,7 @@ pub struct Store {
     sessions: sessions::Sessions,
     sealing: ArcSwap<Sealing>,
     guarded: Mutex<snapshots::Guarded>,
+    kept: Mutex<time::Kept>,
 }
 
 impl std::fmt::Debug for Store {
@@ -65,20 +75,35 @@ impl std::fmt::Debug for Store {
 impl Store {
     /// Opens the file, or makes a new one with the built-in objects. The folder is made if it is missing.
     pub fn open(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
-        let path = path.as_ref().to_owned();
-        let (db, state, head, sessions, sealing) = load::open(&path, clock.as_ref())?;
+        Self::open_with(path.as_ref(), clock, load::Missing::Create)
+    }
+
+    /// Opens the file. Where there is none it fails and leaves nothing behind.
+    pub fn open_existing(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
+        Self::open_with(path.as_ref(), clock, load::Missing::Refuse)
+    }
+
+    fn open_with(path: &Path, clock: SharedClock, missing: load::Missing) -> Result<Store, Error> {
+        let path = path.to_owned();
+        let (db, state, head, sessions, sealing) = load::open(&path, clock.as_ref(), missing)?;
         let guarded = snapshots::Guarded::load(&db)?;
+        let kept = {
+            let txn = db.begin_read().map_err(Error::at("begin to read"))?;
+            time::resume(&txn, &head, clock.as_ref())?
+        };
         let (revisions, _) = watch::channel(state.revision.0);
+        let folder = load::folder_of(&path).to_owned();
         Ok(Store {
             path,
             clock,
-            db: Db::new(db),
+            db: Db::new(db, &folder)?,
             current: ArcSwap::from_pointee(state),
             revisions,
             writer: Mutex::new(head),
             sessions,
             sealing: ArcSwap::from_pointee(sealing),
             guarded: Mutex::new(guarded),
+            kept: Mutex::new(kept),
         })
     }
 
@@ -98,6 +123,21 @@ impl Store {
 
     pub fn clock(&self) -> &SharedClock {
         &self.clock
+    }
+
+    /// The room on the disk of the store; none where the file system does not say.
+    pub fn disk_room(&self) -> Option<DiskRoom> {
+        self.db.reserve().room()
+    }
+
+    /// Makes the reserve that was given up, once there is room again. Blocks on the disk.
+    pub fn renew_reserve(&self) {
+        self.db.reserve().renew();
+    }
+
+    /// Whether the file has a change that was reported as failed. Nothing can be read or written until the next start.
+    pub fn is_ahead(&self) -> bool {
+        self.db.is_ahead()
     }
 }
 

@@ -89,6 +89,16 @@ impl Environment for Kernel {
     }
 
     #[inline(always)]
+    fn lan_source4(&self, key: &Prefix4) -> Option<u32> {
+        longest(&LAN_SOURCES4, *key)
+    }
+
+    #[inline(always)]
+    fn lan_source6(&self, key: &Prefix6) -> Option<u32> {
+        longest(&LAN_SOURCES6, *key)
+    }
+
+    #[inline(always)]
     fn local4(&self, key: &Prefix4) -> Option<LocalValue> {
         longest(&LOCALS4, *key)
     }
@@ -116,7 +126,8 @@ impl Environment for Kernel {
 
     #[inline(always)]
     fn flow(&self, key: &FlowKey) -> Option<FlowValue> {
-        // SAFETY: a torn read can only mix records of one flow; both are verdicts of live plans.
+        // SAFETY: all bit patterns are valid. The kernel may give the element to another flow during the copy; the digest
+        // of the record tells.
         unsafe {
             match key.short() {
                 Some(short) => FLOWS4.get(&short).copied(),
@@ -135,8 +146,29 @@ impl Environment for Kernel {
     }
 
     #[inline(always)]
+    fn count_new_flow(&self, index: u32, window: u32) -> NewFlows {
+        let Some(counted) = NEW_FLOWS.get_ptr_mut(index) else { return NewFlows::default() };
+        // SAFETY: a pointer into an array map is valid and aligned. A value is one word, so another processor's update
+        // may be lost, but is never seen in part.
+        unsafe {
+            let before = counted.read();
+            let flows = before.next(window);
+            if flows != before {
+                counted.write(flows);
+            }
+            flows
+        }
+    }
+
+    #[inline(always)]
     fn now(&self) -> u64 {
         // SAFETY: the helper has no preconditions.
         unsafe { aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns() }
+    }
+
+    #[inline(always)]
+    fn since_boot(&self) -> u64 {
+        // SAFETY: the helper has no preconditions.
+        unsafe { aya_ebpf::helpers::generated::bpf_ktime_get_boot_ns() }
     }
 }

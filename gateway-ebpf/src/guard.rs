@@ -1,24 +1,35 @@
-//! Egress of uplinks and tunnels: trusts nothing but the stamp. It does not read the packet, so it
-//! works the same on links with and without a link-layer header.
+//! Egress of uplinks and tunnels: trusts nothing but the mark and the source address.
 
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::programs::TcContext;
-use gateway_common::verdict;
-use gateway_common::wire::{AuthorisedKey, CounterValue};
+use gateway_common::verdict::{self, Departure, Environment as _};
+use gateway_common::wire::{AuthorisedKey, CounterValue, SLOT_RESTING};
 
 use crate::context::{ingress_interface, interface, mark};
+use crate::environment::Kernel;
+use crate::network_header::{self, Field};
 use crate::{events, maps};
 
 #[inline(always)]
 pub fn run(context: &TcContext) -> i32 {
     let index = interface(context);
     let mark = mark(context);
-    let authorised = || {
-        let key = AuthorisedKey { mark, index };
-        // SAFETY: only presence matters.
-        unsafe { maps::AUTHORISED.get(&key) }.is_some()
+    // Not IP: as `guard` decides it. The verifier does not follow an absent address further than here.
+    let (ipv6, Some(source)) = network_header::address(context, Field::Source) else {
+        return TC_ACT_UNSPEC;
     };
-    match verdict::guard(ingress_interface(context), mark, authorised) {
+    // SAFETY: values are plain words; one that is being replaced lets a packet be looked at more closely.
+    let authorised = unsafe { maps::AUTHORISED.get(&AuthorisedKey { mark, index }) }.copied();
+    let ingress = ingress_interface(context);
+    // Only what this host sends without a mark is compared with it.
+    let leg = match ingress {
+        // SAFETY: as above.
+        0 => unsafe { maps::EGRESS_LEGS.get(&index) }.copied().unwrap_or(0),
+        _ => 0,
+    };
+    let resting = ingress == 0 && Kernel.live() == SLOT_RESTING;
+    let departure = Departure { ingress, mark, ipv6, source: Some(source), leg, resting };
+    match verdict::guard(&departure, authorised, network_header::local) {
         Ok(()) => TC_ACT_UNSPEC,
         Err(reason) => {
             prevented(index, context.len());

@@ -50,6 +50,9 @@ pub fn run(context: &TcContext) -> i32 {
     if verdict.device != 0 {
         count_in_page(&maps::DEVICE_COUNTERS, verdict.device, length);
     }
+    if verdict.admission.is_refused() {
+        count(&maps::UNRECORDED, 0, length);
+    }
     if verdict.new {
         events::sample(packet, verdict);
     }
@@ -84,7 +87,7 @@ fn is_question(packet: &IpPacket) -> bool {
 }
 
 #[inline(always)]
-fn count(counters: &PerCpuArray<CounterValue>, index: u32, length: u32) {
+pub fn count(counters: &PerCpuArray<CounterValue>, index: u32, length: u32) {
     if let Some(counter) = counters.get_ptr_mut(index) {
         // SAFETY: a per-CPU value is this processor's own while the program runs.
         add(unsafe { &mut *counter }, length);

@@ -12,6 +12,8 @@ mod events;
 mod guard;
 mod ingress;
 mod maps;
+mod network_header;
+mod wan_ingress;
 
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
 use aya_ebpf::macros::classifier;
@@ -29,7 +31,13 @@ pub fn gw_answer(context: TcContext) -> i32 {
     answer::run(&context).unwrap_or(TC_ACT_UNSPEC)
 }
 
-/// Uplinks and tunnels, egress: what was forwarded passes only with the stamp for this interface.
+/// Uplinks and tunnels, ingress: marks what came in with its leg, drops what is for an address of another tunnel.
+#[classifier]
+pub fn gw_wan_ingress(context: TcContext) -> i32 {
+    wan_ingress::run(&context)
+}
+
+/// Uplinks and tunnels, egress: packets pass only with a mark and a source that this interface allows.
 #[classifier]
 pub fn gw_guard(context: TcContext) -> i32 {
     guard::run(&context)

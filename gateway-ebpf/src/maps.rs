@@ -47,6 +47,12 @@ pub static DESTINATION_PORTS4: LpmTrie<Key<spec::DestinationPorts4>, Value<spec:
 #[map(name = "gw_dports6")]
 pub static DESTINATION_PORTS6: LpmTrie<Key<spec::DestinationPorts6>, Value<spec::DestinationPorts6>> =
     LpmTrie::with_max_entries(size::<spec::DestinationPorts6>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_lan_src4")]
+pub static LAN_SOURCES4: LpmTrie<Key<spec::LanSources4>, Value<spec::LanSources4>> =
+    LpmTrie::with_max_entries(size::<spec::LanSources4>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_lan_src6")]
+pub static LAN_SOURCES6: LpmTrie<Key<spec::LanSources6>, Value<spec::LanSources6>> =
+    LpmTrie::with_max_entries(size::<spec::LanSources6>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_locals4")]
 pub static LOCALS4: LpmTrie<Key<spec::Locals4>, Value<spec::Locals4>> =
     LpmTrie::with_max_entries(size::<spec::Locals4>(), BPF_F_NO_PREALLOC);
@@ -63,12 +69,21 @@ pub static DOMAINS: HashMap<Key<spec::Domains>, Value<spec::Domains>> =
 #[map(name = "gw_authorised")]
 pub static AUTHORISED: HashMap<Key<spec::Authorised>, Value<spec::Authorised>> =
     HashMap::with_max_entries(size::<spec::Authorised>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_egress_legs")]
+pub static EGRESS_LEGS: HashMap<Key<spec::EgressLegs>, Value<spec::EgressLegs>> =
+    HashMap::with_max_entries(size::<spec::EgressLegs>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_flows4")]
 pub static FLOWS4: LruHashMap<Key<spec::Flows4>, Value<spec::Flows4>> =
     LruHashMap::with_max_entries(size::<spec::Flows4>(), 0);
 #[map(name = "gw_flows6")]
 pub static FLOWS6: LruHashMap<Key<spec::Flows6>, Value<spec::Flows6>> =
     LruHashMap::with_max_entries(size::<spec::Flows6>(), 0);
+#[map(name = "gw_new_flows")]
+pub static NEW_FLOWS: Array<Value<spec::NewFlowCounts>> =
+    Array::with_max_entries(size::<spec::NewFlowCounts>(), 0);
+#[map(name = "gw_unrecorded")]
+pub static UNRECORDED: PerCpuArray<Value<spec::Unrecorded>> =
+    PerCpuArray::with_max_entries(size::<spec::Unrecorded>(), 0);
 #[map(name = "gw_policy_count")]
 pub static POLICY_COUNTERS: PerCpuArray<Value<spec::PolicyCounters>> =
     PerCpuArray::with_max_entries(size::<spec::PolicyCounters>(), 0);

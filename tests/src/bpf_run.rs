@@ -2,6 +2,9 @@
 
 use anyhow::{Context as _, Result};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
+use gateway_common::wire::{InterfaceKey, InterfaceValue, RANK_NONE, SourceKind};
+use gateway_core::plan::Dataplane;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::time::Duration;
 
 /// `struct __sk_buff` (include/uapi/linux/bpf.h): so long, and these fields at these places.
@@ -84,4 +87,13 @@ fn context(arrival: Arrival) -> [u8; LENGTH] {
     context[INGRESS_IFINDEX..INGRESS_IFINDEX + 4].copy_from_slice(&arrival.ingress.to_ne_bytes());
     context[IFINDEX..IFINDEX + 4].copy_from_slice(&arrival.interface.to_ne_bytes());
     context
+}
+
+/// Makes an interface a LAN of the plan that any source belongs to.
+pub fn admit_all(plan: &mut Dataplane, index: u32) {
+    let key = InterfaceKey { slot: 0, index, vlan: 0, _pad: 0 };
+    plan.interfaces.insert(key, InterfaceValue { rank: RANK_NONE, vlan: 0, scope: 0 });
+    for net in [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())] {
+        plan.lan_sources.insert((0, net), SourceKind::Lan as u32);
+    }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 /// The highest priority that leaves room for the kernel's own threads (setpriority(2)).
@@ -26,6 +26,35 @@ pub fn keep_to(cores: &[usize]) -> io::Result<()> {
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, FIRST) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The cores that the calling thread may use and its priority, given back to it when this is dropped. A measurement that
+/// pins the thread must not leave the next one on its core.
+#[derive(Debug)]
+#[must_use = "the cores are given back when it is dropped"]
+pub struct AffinityGuard {
+    cores: CpuSet,
+    priority: libc::c_int,
+}
+
+impl AffinityGuard {
+    pub fn new() -> io::Result<AffinityGuard> {
+        // SAFETY: two integers; 0 is the calling thread. -1 is a priority as well as a failure, which 0 cannot cause.
+        let priority = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        Ok(AffinityGuard { cores: sched_getaffinity(Pid::from_raw(0))?, priority })
+    }
+}
+
+impl Drop for AffinityGuard {
+    fn drop(&mut self) {
+        if let Err(error) = sched_setaffinity(Pid::from_raw(0), &self.cores) {
+            eprintln!("cannot give the thread its cores back: {error}");
+        }
+        // SAFETY: three integers; 0 is the calling thread.
+        if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, self.priority) } != 0 {
+            eprintln!("cannot give the thread its priority back: {}", io::Error::last_os_error());
+        }
     }
 }
 
@@ -73,6 +102,24 @@ pub fn resident(pid: u32) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn affinity_guard_gives_the_cores_back() {
+        let allowed = || -> Vec<usize> {
+            let set = sched_getaffinity(Pid::from_raw(0)).expect("the cores of this thread");
+            (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false)).collect()
+        };
+        let before = allowed();
+        {
+            let _guard = AffinityGuard::new().expect("a guard");
+            let mut one = CpuSet::new();
+            one.set(before[0]).expect("a core");
+            sched_setaffinity(Pid::from_raw(0), &one).expect("pinned");
+            assert_eq!(number().expect("cores"), 1);
+        }
+        assert_eq!(allowed(), before);
+        assert_eq!(number().expect("cores"), before.len());
+    }
 
     #[test]
     fn a_process_has_used_time_and_memory_and_a_core_was_idle_for_less_than_ever() {

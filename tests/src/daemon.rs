@@ -34,6 +34,8 @@ pub struct Daemon {
     api: Api,
     environment: Vec<(String, PathBuf)>,
     core: Option<usize>,
+    /// Whether the first start initialises the gateway.
+    initialises: bool,
 }
 
 impl Daemon {
@@ -51,7 +53,17 @@ impl Daemon {
         let api = Api { entrance: gateway.entrance() };
         let entrance = gateway.entrance();
         let environment = Vec::new();
-        let daemon = Self { process: None, program, entrance, directory, pins, api, environment, core: None };
+        let daemon = Self {
+            process: None,
+            program,
+            entrance,
+            directory,
+            pins,
+            api,
+            environment,
+            core: None,
+            initialises: true,
+        };
         let configuration = json!({
             "state_dir": daemon.state_directory(),
             "runtime_dir": daemon.directory.path().join("run"),
@@ -86,6 +98,18 @@ impl Daemon {
         self.core = core;
     }
 
+    /// Runs `gatewayd init`, as a package or an administrator does once. The first start does it where it was not
+    /// done before.
+    pub fn initialise(&mut self) -> Result<()> {
+        self.initialises = false;
+        self.run(&["init"]).map(drop)
+    }
+
+    /// The first start finds a gateway that was never initialised.
+    pub fn leave_uninitialised(&mut self) {
+        self.initialises = false;
+    }
+
     /// Starts the daemon and waits until it says that it is well.
     pub fn start(&mut self) -> Result<()> {
         self.spawn()?;
@@ -95,6 +119,9 @@ impl Daemon {
     /// Starts the daemon without waiting.
     pub fn spawn(&mut self) -> Result<()> {
         ensure!(self.process.is_none(), "the daemon runs already");
+        if self.initialises {
+            self.initialise()?;
+        }
         let log = File::options().create(true).append(true).open(self.log_file()).context("log file")?;
         let mut command = self.command(&[]);
         if let Some(core) = self.core {
@@ -185,6 +212,11 @@ impl Daemon {
         &self.pins
     }
 
+    /// The file by which the gateway knows that it was initialised.
+    pub fn marker(&self) -> PathBuf {
+        self.configuration_file().with_file_name("initialised")
+    }
+
     pub fn configuration_file(&self) -> PathBuf {
         self.directory.path().join("config.yaml")
     }
@@ -231,7 +263,7 @@ fn merge(into: &mut Value, more: &Value) {
 }
 
 /// `GATEWAYD_BIN`, or the `gatewayd` that was built beside the program that asks.
-fn find_program() -> Result<PathBuf> {
+pub fn find_program() -> Result<PathBuf> {
     if let Some(told) = std::env::var_os("GATEWAYD_BIN") {
         let told = PathBuf::from(told);
         ensure!(told.is_file(), "GATEWAYD_BIN names {}, which is no file", told.display());

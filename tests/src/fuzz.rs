@@ -14,8 +14,8 @@ mod world;
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, Packet};
-use gateway_common::verdict::{Action, decide, flow_key, guard};
-use gateway_common::wire::{Address, Choice, Fragment, Mark, PlanValue};
+use gateway_common::verdict::{Action, Departure, decide, flow_key, guard};
+use gateway_common::wire::{Address, AuthorisedValue, Choice, Fragment, LocalValue, Mark, PlanValue};
 use gateway_core::environment::PlanEnvironment;
 use gateway_core::plan::Dataplane;
 use gateway_model::settings::bootstrap;
@@ -83,8 +83,18 @@ pub fn packet(data: &[u8]) {
     verdicts(&whole);
     let entered = u32::from(head[0]);
     let mark = u32::from_be_bytes(*bytes.first_chunk().unwrap_or(&[0; 4]));
-    let passes = guard(entered, mark, || mark & 1 == 0).is_ok();
+    let Ok(Classified::Ip(ip)) = &whole else { return };
+    let resting = head[1] & 1 == 1;
+    let departure =
+        Departure { ingress: entered, mark, ipv6: ip.ipv6, source: Some(ip.source), leg: 0, resting };
+    let authorised = (mark & 1 == 0).then(AuthorisedValue::default);
+    let passes = guard(&departure, authorised, |_| LocalValue::NONE).is_ok();
     assert!(!passes || entered == 0 || mark & Mark::PREFIX_MASK == Mark::PREFIX, "a foreign mark leaves");
+    let ours = mark & Mark::OURS_MASK == Mark::OURS;
+    assert!(
+        !passes || !ours || authorised.is_some(),
+        "a mark of ours leaves by an interface that it does not authorise"
+    );
 }
 
 fn sane(ip: &IpPacket, length: u32) {
@@ -100,7 +110,7 @@ fn sane(ip: &IpPacket, length: u32) {
 
 fn verdicts(packet: &Result<Classified, Malformed>) {
     let resting = decide(packet, &PlanEnvironment::new(None));
-    let everywhere = Dataplane {
+    let mut everywhere = Dataplane {
         header: PlanValue { all: 0, ..PlanValue::default() },
         actions: vec![gateway_common::wire::ActionValue {
             v4: Choice::legs(&[16, 17]),
@@ -110,6 +120,7 @@ fn verdicts(packet: &Result<Classified, Malformed>) {
         }],
         ..Dataplane::default()
     };
+    crate::bpf_run::admit_all(&mut everywhere, 1);
     let environment = PlanEnvironment::new(Some(&everywhere));
     let (first, again) = (decide(packet, &environment), decide(packet, &environment));
     match packet {

@@ -11,6 +11,7 @@ pub mod daemon;
 pub mod dns;
 pub mod documented;
 pub mod examples;
+pub mod frames;
 pub mod fuzz;
 pub mod http;
 pub mod name_server;

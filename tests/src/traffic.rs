@@ -169,6 +169,16 @@ impl UdpFlow {
         Ok(Self { socket, to })
     }
 
+    /// The port of this end.
+    pub fn port(&self) -> io::Result<u16> {
+        self.socket.local_addr().map(|address| address.port())
+    }
+
+    /// Whether anything arrives in time.
+    pub fn hears(&self, patience: Duration) -> bool {
+        self.socket.set_read_timeout(Some(patience)).is_ok() && self.socket.recv_from(&mut [0; 512]).is_ok()
+    }
+
     pub fn ask(&self, patience: Duration) -> io::Result<IpAddr> {
         self.socket.set_read_timeout(Some(patience))?;
         self.socket.send_to(MARK, self.to)?;

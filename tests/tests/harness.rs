@@ -43,7 +43,7 @@ fn plain_forwarding_carries_both_families_and_the_server_sees_the_gateway() {
         }
         let answer = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), PATIENCE);
         assert_eq!(answer.seen(), Some(wan(ipv6)), "{answer}");
-        assert!(ping(&network.laptop, server(ipv6)));
+        wait_for(PATIENCE, "an echo reply", || ping(&network.laptop, server(ipv6))).expect("it answers");
         assert_eq!(network.services.seen(HTTP, wan(ipv6)), 7);
     }
 }

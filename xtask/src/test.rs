@@ -25,7 +25,14 @@ pub struct Options {
     /// Only this suite; may be given several times
     #[arg(long, value_name = "SUITE", conflicts_with = "quick", value_parser = clap::builder::PossibleValuesParser::new(suites::names()))]
     only: Vec<String>,
+    /// The random suites for as long as before a release: soak and barrage ten minutes, the attacker an hour
+    #[arg(long, conflicts_with = "quick")]
+    long: bool,
 }
+
+/// Seconds of the random suites with `--long`; a variable that is set already stands.
+const LONG: [(&str, &str); 3] =
+    [("GATEWAY_SOAK_SECONDS", "600"), ("GATEWAY_BARRAGE_SECONDS", "600"), ("GATEWAY_ATTACK_SECONDS", "3600")];
 
 impl Options {
     fn chosen(&self) -> Vec<&'static Suite> {
@@ -47,7 +54,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let mut report = Report::default();
     match before(&mut report, &chosen) {
         Some((daemon, targets)) => {
-            run_suites(&chosen, &mut report, &|suite| run_suite(suite, options.quick, &daemon, &targets));
+            run_suites(&chosen, &mut report, &|suite| run_suite(suite, options, &daemon, &targets));
         }
         None => eprintln!("no suite was run"),
     }
@@ -138,7 +145,7 @@ fn known_targets() -> Result<Targets> {
     Ok(targets)
 }
 
-fn run_suite(suite: &Suite, quick: bool, daemon: &Path, targets: &Targets) -> Row {
+fn run_suite(suite: &Suite, options: &Options, daemon: &Path, targets: &Targets) -> Row {
     println!("\n== {}: {}", suite.name, suite.what);
     let start = Instant::now();
     // Lines of two suites come in any order.
@@ -149,7 +156,10 @@ fn run_suite(suite: &Suite, quick: bool, daemon: &Path, targets: &Targets) -> Ro
             Err(anyhow!("gateway-tests has no test target `{target}`"))
         }
         Work::Units | Work::Target(_) => {
-            supervise::run(command(suite, quick, targets).env("GATEWAYD_BIN", daemon), suite.limit, &mark)
+            let mut command = command(suite, options.quick, targets);
+            command.env("GATEWAYD_BIN", daemon);
+            let limit = if options.long { lengthen(&mut command, suite.limit) } else { suite.limit };
+            supervise::run(&mut command, limit, &mark)
         }
     };
     let (mut counts, mut problem) = match outcome {
@@ -163,6 +173,13 @@ fn run_suite(suite: &Suite, quick: bool, daemon: &Path, targets: &Targets) -> Ro
         counts.failed = 1;
     }
     Row { name: suite.name, counts, time: start.elapsed(), problem }
+}
+
+/// Sets the lengths of [`LONG`], and returns the limit that leaves room for the longest.
+fn lengthen(command: &mut Command, limit: Duration) -> Duration {
+    let unset = LONG.iter().filter(|(name, _)| std::env::var_os(name).is_none());
+    command.envs(unset.copied());
+    limit + Duration::from_secs(3_600)
 }
 
 fn command(suite: &Suite, quick: bool, targets: &Targets) -> Command {

@@ -158,7 +158,7 @@ async fn setup(cx: Cx, request: Req<Setup>) -> Result<With<UserShown>, ApiError>
     } else if cx.actor.proof == Proof::None {
         cx.actor.proof = Proof::Localnet;
     }
-    let input = UserInput { username, password, role: Some(Role::Admin), enabled: true };
+    let input = UserInput { username, password, role: Some(Role::Admin.to_string()), enabled: true };
     input.check(true)?;
     let hash = cx.api.auth.passwords.hash(input.password.clone()).await?;
     cx.actor.name = input.username.clone();
@@ -253,9 +253,10 @@ async fn authenticate(cx: &Cx, username: &str, given: Secret) -> Result<Arc<User
         user => {
             let mut error =
                 ApiError::new(Code::InvalidCredentials, "The user name or the password is wrong.");
-            // Names that are nobody's may be passwords typed into the wrong field: those are not written down.
-            let subject = user.map(|user| user.meta.id.to_string());
-            cx.record_failure_of(&error, subject.as_deref()).await;
+            // The name of no user may be a password typed into the wrong field, so it is not written down.
+            let subject = user.as_ref().map(|user| user.meta.id.to_string());
+            let username = user.as_ref().map(|user| user.username.as_str());
+            cx.record_failure_of(&error, subject.as_deref(), username).await;
             error.recorded = true;
             Err(error)
         }

@@ -77,7 +77,7 @@ fn live(open: &Open, observed: &Observed<'_>, state: &State, bridge: &Bridge) ->
             None | Some(PolicyStatus::Blocked | PolicyStatus::Fallback) => BridgeStatus::Down,
             Some(PolicyStatus::Active) => BridgeStatus::Up,
             Some(PolicyStatus::Degraded) => BridgeStatus::Degraded,
-            Some(PolicyStatus::Error | PolicyStatus::Disabled) => BridgeStatus::Error,
+            Some(PolicyStatus::Error | PolicyStatus::Disabled | PolicyStatus::Pending) => BridgeStatus::Error,
         },
     };
     let last_test = open.bridge_tests.last(bridge.meta.id);
@@ -170,7 +170,7 @@ pub struct TestStep {
 }
 
 async fn test(cx: Cx, request: Req<()>) -> Result<With<TestOutcome>, ApiError> {
-    let id = request.params.get("id");
+    let id = &super::id_of(KIND, &cx, request.params.get("id"))?;
     let open = cx.open()?;
     let picture = open.picture();
     let found = id.parse().ok().and_then(|id| picture.state.bridges.get(id));
@@ -247,7 +247,7 @@ fn segment_steps(picture: &Picture, id: Id) -> Vec<Step> {
 }
 
 async fn toggle(cx: Cx, request: Req<()>) -> Result<Object<Bridge>, ApiError> {
-    let id = request.params.get("id").to_owned();
+    let id = super::id_of(KIND, &cx, request.params.get("id"))?;
     let warnings = {
         let id = id.clone();
         cx.commit(move |draft| {

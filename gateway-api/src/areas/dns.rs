@@ -146,6 +146,7 @@ fn feeds(open: &Open, _: &State, shown: &mut [Value]) {
         object.insert("next_update".into(), time(list.next_update));
         object.insert("status".into(), status.map(|status| status.to_string()).into());
         object.insert("etag".into(), list.etag.into());
+        object.insert("error".into(), list.error.into());
     });
 }
 

@@ -13,6 +13,7 @@ use gateway_model::{EditError, Problems, Secret, State, Warning};
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::plan::{self, PlanResult};
 use crate::access::Access;
@@ -124,6 +125,19 @@ pub struct SealedImport {
     pub passphrase: Secret,
     /// The file: its text form as it is, its binary form in base64.
     pub content: String,
+    /// Fields of the answer of /backup/export, which may come back and change nothing.
+    #[serde(rename = "name")]
+    #[schemars(skip)]
+    _name: Value,
+    #[serde(rename = "created_at")]
+    #[schemars(skip)]
+    _created_at: Value,
+    #[serde(rename = "format")]
+    #[schemars(skip)]
+    _format: Value,
+    #[serde(rename = "size")]
+    #[schemars(skip)]
+    _size: Value,
 }
 
 /// The document of the state as it is.
@@ -187,13 +201,14 @@ async fn import_sealed(cx: Cx, request: Request) -> Result<With<PlanResult>, Api
     let (sealed, passphrase, warnings) = match body {
         Body::Bytes(bytes) => (bytes, passphrase, Vec::new()),
         Body::Json(value) => {
-            let (input, warnings) = decode::<SealedImport>(value)?;
+            let (input, warnings) = decode::<SealedImport>(unwrapped(value))?;
             // Base64 has no hyphens, the text form begins with them.
             let bytes = match STANDARD.decode(input.content.trim()) {
                 Ok(bytes) => bytes,
                 Err(_) => input.content.into_bytes(),
             };
-            (bytes, input.passphrase, warnings)
+            let given = if input.passphrase.is_set() { input.passphrase } else { passphrase };
+            (bytes, given, warnings)
         }
         Body::Absent | Body::Text(_) => (Vec::new(), passphrase, Vec::new()),
     };
@@ -211,6 +226,24 @@ async fn import_sealed(cx: Cx, request: Request) -> Result<With<PlanResult>, Api
     let mut answer = take_in(&cx, document, &query, if_match).await?;
     answer.warnings.extend::<Vec<Warning>>(warnings);
     Ok(answer)
+}
+
+/// Returns what the answer of /backup/export wraps, with a passphrase that was put beside it. Other bodies stay.
+fn unwrapped(body: Value) -> Value {
+    let Value::Object(mut body) = body else { return body };
+    match body.shift_remove("data") {
+        Some(Value::Object(mut data)) if !body.contains_key("content") => {
+            if let Some(passphrase) = body.shift_remove("passphrase") {
+                data.insert("passphrase".to_owned(), passphrase);
+            }
+            Value::Object(data)
+        }
+        Some(other) => {
+            body.insert("data".to_owned(), other);
+            Value::Object(body)
+        }
+        None => Value::Object(body),
+    }
 }
 
 async fn take_in(

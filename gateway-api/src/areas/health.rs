@@ -1,7 +1,13 @@
 //! Is it alive, what is it doing, what has an outsider changed, what machine is it.
 
+use std::time::Duration;
+
+use gateway_core::compile::Finding;
+use gateway_ctl::panics;
 use gateway_ctl::reconcile::{DriftItem, Severity, Status};
+use gateway_ctl::supervise::{TaskHealth, TaskName};
 use gateway_ctl::tls::CertificateStatus;
+use gateway_model::settings::keys;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,24 +38,67 @@ pub fn rows(t: &mut Table) {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ServiceHealth")]
 pub struct Health {
-    /// `ok`, or `blocked` while the store cannot be used.
+    /// `ok`; `degraded` while it enforces and something else does not work, or while programs, nftables or rules differ
+    /// from the plan; `blocked` while the store cannot be used.
     pub status: &'static str,
     /// Why it is not ok.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// While it is blocked: `not_initialised` (run `gatewayd init`), `store_missing` (the store of an initialised
+    /// gateway was lost), or `store_unusable`. While it is degraded: `storage_full`,
+    /// `drift` (programs, nftables or rules), `lan_without_ethernet` (nothing is forwarded from that LAN interface) or
+    /// `task_failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
 }
 
 async fn health(cx: Cx, _: Req<()>) -> Result<Health, ApiError> {
     Ok(match &cx.api.gateway {
-        Gateway::Open(_) => Health { status: "ok", reason: None },
-        Gateway::Blocked { reason } => Health { status: "blocked", reason: Some(reason.clone()) },
+        Gateway::Open(open) => {
+            let degradation = degraded(&open.enforcement.status().borrow());
+            let blocked_lan = open.enforcement.compiled().findings.iter().find_map(lan_without_ethernet);
+            match (storage(open), degradation, blocked_lan.or_else(|| task_failure(open))) {
+                (Some(Observation { state: "failed", message, .. }), ..) => {
+                    Health { status: "degraded", reason: Some(message), cause: Some("storage_full") }
+                }
+                (_, Some(reason), _) => {
+                    Health { status: "degraded", reason: Some(reason), cause: Some("drift") }
+                }
+                (.., Some((cause, reason))) => {
+                    Health { status: "degraded", reason: Some(reason), cause: Some(cause) }
+                }
+                _ => Health { status: "ok", reason: None, cause: None },
+            }
+        }
+        Gateway::Blocked { reason, cause } => {
+            Health { status: "blocked", reason: Some(reason.clone()), cause: Some(*cause) }
+        }
     })
+}
+
+/// Cause and reason of a LAN interface that is closed because the program cannot read its packets.
+fn lan_without_ethernet(finding: &Finding) -> Option<(&'static str, String)> {
+    const CAUSE: &str = "lan_without_ethernet";
+    (finding.code == CAUSE).then(|| (CAUSE, finding.message.clone()))
+}
+
+fn task_failure(open: &Open) -> Option<(&'static str, String)> {
+    Some(("task_failed", open.supervisor.failure()?))
+}
+
+/// The first failure of what keeps packets from leaving by a wrong interface.
+fn degraded(status: &Status) -> Option<String> {
+    let enforcing = ["dataplane", "nft", "rules"];
+    let subsystems = enforcing.iter().filter_map(|name| Some((name, status.subsystems.get(*name)?)));
+    let mut failures =
+        subsystems.flat_map(|(name, it)| it.outcome.failed.iter().map(move |failure| (name, failure)));
+    failures.next().map(|(name, failure)| format!("{name}: {}: {}", failure.resource, failure.error))
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ServiceStatus {
     pub version: &'static str,
-    /// A plan is live and every subsystem stands as wanted.
+    /// A plan is live, every subsystem is as wanted, and the reconcile loop goes on.
     pub ready: bool,
     pub uptime_sec: u64,
     /// Seconds since the newest snapshot was taken; null before the first one.
@@ -60,12 +109,13 @@ pub struct ServiceStatus {
     pub mode: String,
     /// `ebpf`; `degraded` while the programs do not stand as wanted; `detached` without a kernel behind the API.
     pub dataplane: &'static str,
+    /// Stable UUID of this installation.
     pub node_id: Option<String>,
     /// Revision of the store.
     pub revision: u64,
-    /// Revision of the last change of a stored policy.
+    /// Revision of the last change of a stored policy, or of a profile, chain or privacy class that policies take from.
     pub stored_revision: u64,
-    /// Revision of the last apply; 0 before the first.
+    /// Revision of the last apply that left no policy pending; 0 before the first.
     pub applied_revision: u64,
     pub applied_at: Option<Timestamp>,
     /// Stored policies differ from those that steer traffic.
@@ -76,16 +126,22 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
     let open = cx.open()?;
     let state = open.store.current();
     let last = open.enforcement.status().borrow().clone();
-    let stored = state.routing_policies.revision();
+    let stored = [
+        state.routing_policies.revision(),
+        state.profiles.revision(),
+        state.chains.revision(),
+        state.privacy_classes.revision(),
+    ];
+    let stored = stored.into_iter().max().unwrap_or_default();
     Ok(ServiceStatus {
         version: env!("CARGO_PKG_VERSION"),
-        ready: last.run > 0 && last.is_ok(),
+        ready: last.run > 0 && last.is_ok() && open.enforcement.loop_idle_time() < STALLED,
         uptime_sec: cx.api.started.elapsed().as_secs(),
         snapshot_age_sec: open.store.newest_snapshot().map(|taken| age(taken, open.now())),
         pending_confirm_until: open.store.pending().map(|pending| pending.until),
         mode: cx.api.settings.mode.clone(),
         dataplane: dataplane(open, &last),
-        node_id: None,
+        node_id: state.settings.get(keys::NODE_ID).and_then(|id| id.as_str()).map(str::to_owned),
         revision: state.revision.0,
         stored_revision: stored.0,
         applied_revision: state.applied.revision.0,
@@ -93,6 +149,9 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         pending_changes: state.pending_policies() > 0,
     })
 }
+
+/// A reconcile loop that was not seen to go on for so long hangs.
+const STALLED: Duration = Duration::from_secs(30);
 
 /// In seconds; the clock may have been set back since.
 fn age(taken: Timestamp, now: Timestamp) -> u64 {
@@ -164,6 +223,9 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
         .collect();
     list.extend(open.tls.certificate().map(Observation::from));
     list.push(secrets(open));
+    list.extend(storage(open));
+    list.extend(open.supervisor.report().into_iter().map(task));
+    list.push(panicked());
     list.extend(backups(open).await?);
     if open.enforcement.attached().is_none() {
         list.push(Observation {
@@ -186,6 +248,47 @@ fn secrets(open: &Open) -> Observation {
         (false, count) => ("degraded", format!("{count} secrets cannot be decrypted: set them again")),
     };
     Observation { subsystem: "secrets".to_owned(), state, message, since: None, checks: 0 }
+}
+
+/// A long-lived task: failed from its death until it has proved itself again.
+fn task((name, health): (TaskName, TaskHealth)) -> Observation {
+    Observation {
+        subsystem: name.into_owned(),
+        state: if health.failure.is_some() { "failed" } else { "ok" },
+        message: health.failure.unwrap_or_default(),
+        since: Some(health.since),
+        checks: health.starts,
+    }
+}
+
+/// Panics of tasks and threads since the start, short-lived ones included.
+fn panicked() -> Observation {
+    let panics = panics::watch().borrow().clone();
+    let message = panics.last.map(|last| {
+        format!(
+            "{} tasks have panicked, the last one in thread {} at {}",
+            panics.count, last.thread, last.location
+        )
+    });
+    Observation {
+        subsystem: "panics".to_owned(),
+        state: if message.is_none() { "ok" } else { "degraded" },
+        message: message.unwrap_or_default(),
+        since: None,
+        checks: panics.count,
+    }
+}
+
+/// Room on the disk of the store; nothing where the file system does not say.
+fn storage(open: &Open) -> Option<Observation> {
+    let room = open.store.disk_room()?;
+    let state = match (room.is_full(), room.shortage()) {
+        (true, _) => "failed",
+        (false, Some(_)) => "degraded",
+        (false, None) => "ok",
+    };
+    let message = room.shortage().unwrap_or_default();
+    Some(Observation { subsystem: "storage".to_owned(), state, message, since: None, checks: 0 })
 }
 
 /// Whether the last backup went well; nothing while backups are off.

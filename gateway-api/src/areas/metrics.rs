@@ -86,6 +86,13 @@ fn dataplane(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
         verdicts().map(|(labels, hits)| (labels, hits.packets)),
     );
     counters(registry, "verdict_bytes", "Their bytes", verdicts().map(|(labels, hits)| (labels, hits.bytes)));
+    let no_labels = Vec::<(&str, String)>::new();
+    counters(
+        registry,
+        "unrecorded_flow_packets",
+        "Packets of flows without a record in the flow table, because their device exceeded its budget of new flows",
+        [(no_labels, counted.unrecorded.packets)],
+    );
     let prevented = counted
         .prevented_leaks
         .iter()
@@ -106,7 +113,7 @@ fn policies(registry: &mut Registry, open: &Open) {
         .iter()
         .map(|policy| {
             let labels = vec![("id", policy.meta.id.to_string()), ("name", policy.name.to_string())];
-            (labels, observed.policy(policy))
+            (labels, observed.policy(&state, policy))
         })
         .collect();
     let each =

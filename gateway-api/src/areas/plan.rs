@@ -9,7 +9,8 @@ use gateway_core::expectation::failing_gates;
 use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 use gateway_ctl::reconcile::{Reason, Status};
-use gateway_ctl::store::{AuditTicket, Confirm, Safety, Secured, SnapshotReason};
+use gateway_ctl::store::{AuditTicket, Confirm, Reverted, Safety, Secured, SnapshotReason};
+use gateway_model::change::undo::Overlap;
 use gateway_model::change::{self, ItemChange, Mode, Op, Order, Outcome};
 use gateway_model::problem::code;
 use gateway_model::{EditError, Problem, Problems, Revision, State, Warning};
@@ -44,9 +45,10 @@ pub fn rows(t: &mut Table) {
         .doc(
             "All or nothing, in one transaction, with a snapshot before it. Objects are matched by id, else by a \
              unique name or address, else by a name that only one object has; those of one plan may name each other. \
-             Answers when the kernel has the new plan. With confirm_timeout_sec the state before comes back by \
-             itself, with all that was changed since, unless /apply/confirm is called in time. If-Match takes the \
-             revision of the store.",
+             Policies that were pending before and that the plan does not name stay pending; warnings list them. A \
+             plan without resources applies all. Answers when the kernel has the new plan. With confirm_timeout_sec \
+             the change is undone by itself, unless /apply/confirm is called in time; what was written since stays. \
+             If-Match takes the revision of the store.",
         )
         .answers(&[Code::PreconditionFailed])
         .input_required = true;
@@ -64,7 +66,11 @@ pub fn rows(t: &mut Table) {
         revert,
     )
     .summary("Take the change that waits for a confirmation back now")
-    .doc("The state before it comes back with all that was changed since.");
+    .doc(
+        "Undoes what the change wrote. What was written since stays. Objects that both wrote are listed in overlaps: \
+         fields that the change had set go back, objects that it had created and that were changed or are needed \
+         since stay.",
+    );
 }
 
 const AUDIT: Audit = Audit { action: "apply_plan", resource_type: "plan" };
@@ -296,7 +302,7 @@ pub(super) async fn carry_out(
     .await?;
     let Outcome { changes, mut warnings } = outcome;
     warnings.extend(failures(status.as_ref()));
-    let Secured { snapshot, pending } = secured;
+    let Secured { snapshot, pending, .. } = secured;
     Ok(With::new(PlanResult {
         valid: true,
         dry_run: false,
@@ -326,9 +332,10 @@ fn refusal(status: Option<&Status>) -> Option<String> {
 /// The plan before still holds in the kernel; lets the store say so too. Gives the error to answer with.
 async fn take_back(open: &Open, secured: Secured, refusal: String) -> Result<ApiError, ApiError> {
     let store = open.store.clone();
-    if let Some(snapshot) = secured.snapshot {
+    let Secured { snapshot, changes, .. } = secured;
+    if let Some(snapshot) = snapshot {
         let ticket = AuditTicket::system("revert_apply", "plan");
-        blocking(move || store.undo(ticket, &snapshot.name)).await??;
+        blocking(move || store.undo(ticket, &snapshot.name, &changes)).await??;
         open.reconcile(Reason::Apply).await?;
     }
     let mut error = ApiError::new(
@@ -353,6 +360,8 @@ pub struct Confirmed {
     /// Name of the snapshot from before it.
     pub snapshot: String,
     pub revision: u64,
+    /// Objects that were written after the change as well, or that later writes need; empty for a confirmation.
+    pub overlaps: Vec<Overlap>,
     pub run: Option<Run>,
 }
 
@@ -361,19 +370,28 @@ async fn confirm(cx: Cx, _: Req<()>) -> Result<Confirmed, ApiError> {
     let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
     let pending = blocking(move || store.confirm_pending(ticket)).await??.ok_or_else(nothing_waits)?;
     let revision = open.store.current().revision.0;
-    Ok(Confirmed { confirmed: true, reverted: false, snapshot: pending.snapshot, revision, run: None })
+    Ok(Confirmed {
+        confirmed: true,
+        reverted: false,
+        snapshot: pending.snapshot,
+        revision,
+        overlaps: Vec::new(),
+        run: None,
+    })
 }
 
 async fn revert(cx: Cx, _: Req<()>) -> Result<With<Confirmed>, ApiError> {
     let open = cx.open()?;
     let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
-    let pending = blocking(move || store.revert_pending(ticket)).await??.ok_or_else(nothing_waits)?;
+    let reverted = blocking(move || store.revert_pending(ticket)).await??.ok_or_else(nothing_waits)?;
+    let Reverted { pending, overlaps } = reverted;
     let status: Option<Arc<Status>> = open.reconcile(Reason::Apply).await?;
     let mut answer = With::new(Confirmed {
         confirmed: false,
         reverted: true,
         snapshot: pending.snapshot,
         revision: open.store.current().revision.0,
+        overlaps,
         run: Some(Run::of(status.as_deref())),
     });
     answer.warnings = failures(status.as_ref());

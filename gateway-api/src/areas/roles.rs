@@ -16,6 +16,7 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
             (Get, "/diagnostics/capture/{id}/stream"),
         ],
     ),
+    (Access::Trail, &[(Get, "/audit")]),
     (Access::Check, &[(Post, "/policy/evaluate"), (Post, "/policy/conflicts"), (Post, "/validate")]),
     (
         Access::Diagnose,
@@ -36,6 +37,7 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
         &[
             (Post, "/rollback"),
             (Get, "/snapshots"),
+            (Post, "/snapshots"),
             (Post, "/config/import"),
             (Post, "/config/export-encrypted"),
             (Post, "/backup/import"),

@@ -1,9 +1,11 @@
 //! Settings at runtime: the keys of the configuration, the groups, and what the daemon keeps for itself.
 
+use gateway_dns::upstream::without_certificate_name;
 use gateway_model::settings::bootstrap::Bootstrap;
 use gateway_model::settings::group::{GROUPS, GroupKind};
 use gateway_model::settings::keys::{self, Apply, INTERNAL, KEYS, Shown, Source};
 use gateway_model::{Deleted, EditError, Problems, State, Warning};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -234,8 +236,27 @@ fn set(draft: &mut State, file: &Bootstrap, key: &str, value: Value) -> Result<V
         return group.put(draft, value).map_err(|error| below(key, error));
     }
     draft.set(key, value);
-    file.overlaid(&draft.settings).map_err(EditError::Invalid)?;
-    Ok(Vec::new())
+    let config = file.overlaid(&draft.settings).map_err(EditError::Invalid)?;
+    Ok(advice(&config, draft.now(), &[key.to_owned()]))
+}
+
+/// Warns of values that are valid and do not have the effect that their author may expect.
+fn advice(config: &Bootstrap, now: Timestamp, keys: &[String]) -> Vec<Warning> {
+    let is_set = |name: &str| keys.iter().any(|key| key.starts_with(name));
+    let mut warnings = Vec::new();
+    if is_set("dns.upstream_") {
+        warnings.extend(without_certificate_name(&config.dns).into_iter().map(|address| {
+            let message = format!(
+                "{address} is not asked: with the mode {} its certificate name must be in dns.upstream_tls_names.",
+                config.dns.upstream_mode
+            );
+            Warning::new("dns.upstream_servers", message)
+        }));
+    }
+    if is_set("dns.blocking_paused_until") && config.dns.blocking_paused_until.is_some_and(|end| end <= now) {
+        warnings.push(Warning::new("dns.blocking_paused_until", "This time has passed: nothing is paused."));
+    }
+    warnings
 }
 
 /// Problems of a group, with the key in front of their paths.
@@ -305,6 +326,7 @@ fn set_all(
     wishes: Vec<(String, Value)>,
 ) -> Result<Vec<Warning>, EditError> {
     let (mut problems, mut warnings) = (Problems::new(), Vec::new());
+    let keys: Vec<String> = wishes.iter().map(|(key, _)| key.clone()).collect();
     for (key, value) in wishes {
         match GroupKind::find(&key) {
             None => draft.set(&key, value),
@@ -315,8 +337,9 @@ fn set_all(
             },
         }
     }
-    if let Err(found) = file.overlaid(&draft.settings) {
-        problems.extend(found);
+    match file.overlaid(&draft.settings) {
+        Ok(config) => warnings.extend(advice(&config, draft.now(), &keys)),
+        Err(found) => problems.extend(found),
     }
     if problems.is_empty() { Ok(warnings) } else { Err(EditError::Invalid(problems)) }
 }

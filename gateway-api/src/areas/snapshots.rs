@@ -4,6 +4,7 @@ use gateway_ctl::store::{Safety, Snapshot, SnapshotReason, is_snapshot_name, res
 use gateway_model::change::{Outcome, diff};
 use gateway_model::problem::code;
 use gateway_model::{EditError, Problems};
+use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -21,6 +22,12 @@ pub fn rows(t: &mut Table) {
         .summary("What the configuration was before each apply, import and rollback; newest first")
         .doc("The last fifty are kept. They hold no accounts, and their secrets as the store keeps them.")
         .access(Access::Administer);
+    let row = t.action("/snapshots", TAKE.action, Effect::Stores(TAKE), take);
+    row.summary("Take a snapshot of the configuration now")
+        .doc("Without a name it is called after its time. A name that is taken already is refused.")
+        .access(Access::Administer)
+        .answers(&[Code::Conflict])
+        .status(201);
     t.action(
         "/rollback",
         "rollback_snapshot",
@@ -42,6 +49,39 @@ async fn snapshots(cx: Cx, _: Req<()>) -> Result<With<Vec<Snapshot>>, ApiError> 
     Ok(With::counted(blocking(move || store.snapshots()).await??))
 }
 
+const TAKE: Audit = Audit { action: "create_snapshot", resource_type: "snapshot" };
+
+/// A snapshot by hand.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SnapshotInput {
+    /// Up to 64 letters, digits, hyphens and underscores; null for a name made of the time.
+    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
+    pub name: Option<String>,
+}
+
+async fn take(cx: Cx, request: Req<SnapshotInput>) -> Result<With<Snapshot>, ApiError> {
+    let name = request.input.name;
+    if name.as_deref().is_some_and(|name| !is_snapshot_name(name)) {
+        let mut problems = Problems::new();
+        problems.add(code::FORMAT, "name", NAME_RULE);
+        return Err(ApiError::validation(&problems));
+    }
+    let (store, mut ticket) = (cx.open()?.store.clone(), cx.own_ticket()?);
+    ticket.resource_id.clone_from(&name);
+    let wanted = name.clone();
+    let taken = blocking(move || store.take_snapshot(ticket, SnapshotReason::Manual, wanted)).await??;
+    let snapshot = taken.ok_or_else(|| {
+        ApiError::new(Code::Conflict, "There is a snapshot of this name already.").detail("field", "name")
+    })?;
+    let mut answer = With::new(snapshot);
+    answer.status = StatusCode::CREATED;
+    answer.location = Some("/snapshots".to_owned());
+    Ok(answer)
+}
+
+const NAME_RULE: &str = "The name of a snapshot has up to 64 letters, digits, hyphens and underscores.";
+
 /// Where to go back to.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -60,8 +100,7 @@ async fn rollback(cx: Cx, request: Req<RollbackInput>) -> Result<With<PlanResult
     if name.is_empty() {
         problems.required("snapshot");
     } else if !is_snapshot_name(&name) {
-        let message = "The name of a snapshot has up to 64 letters, digits, hyphens and underscores.";
-        problems.add(code::FORMAT, "snapshot", message);
+        problems.add(code::FORMAT, "snapshot", NAME_RULE);
     }
     if !problems.is_empty() {
         return Err(ApiError::validation(&problems));

@@ -219,19 +219,31 @@ async fn activate(cx: Cx, request: Req<Activation>) -> Result<With<Activated>, A
 
 fn switch(draft: &mut State, id: Id, enabled: bool) -> Result<(), EditError> {
     let resource_type = RoutingPolicy::NOUN;
-    let refuse = |message: &str| Err(EditError::Protected { resource_type, id, message: message.to_owned() });
+    let refuse = |state: &'static str, message: &str| {
+        Err(EditError::WrongState { resource_type, id, state, message: message.to_owned() })
+    };
     let policy = draft.expect::<RoutingPolicy>(id, None)?;
     if !draft.is_applied(id) {
-        return refuse("The policy was not applied as it stands; apply the policies first.");
+        return refuse("pending", "The policy was not applied as it stands; apply the policies first.");
     }
     if enabled && policy.hop_mode == HopMode::Failover {
-        return refuse("The policy takes the first hop that is available, so it shares nothing out.");
+        return refuse(
+            "failover",
+            "The policy takes the first hop that is available, so it shares nothing out.",
+        );
     }
     draft.update::<RoutingPolicy>(id, None, |policy| policy.splitting = enabled)?;
     let policy = draft.expect::<RoutingPolicy>(id, None)?;
     match (draft.resolved(&policy).is_pool(), enabled) {
-        (false, true) => return refuse("The policy has fewer than two vpn hops to share its traffic among."),
-        (true, false) => return refuse("The profile of the policy says that it splits."),
+        (false, true) => {
+            return refuse(
+                "too_few_hops",
+                "The policy has fewer than two vpn hops to share its traffic among.",
+            );
+        }
+        (true, false) => {
+            return refuse("splitting_by_profile", "The profile of the policy says that it splits.");
+        }
         _ => {}
     }
     draft.freeze_policy(id);

@@ -48,7 +48,7 @@ pub fn rows(t: &mut Table) {
         .parameter(
             "reveal",
             Placeholder::Boolean,
-            "With the keys, which read *** otherwise. For administrators; audited.",
+            "With the keys, which read *** otherwise. For administrators with a credential; audited.",
         )
         .answers(&[Code::InvalidState]);
     t.command("/tunnels/generate-keys", "generate_tunnel_keys", Effect::Reads, generate_keys)
@@ -102,7 +102,7 @@ async fn down(cx: Cx, request: Req<()>) -> Result<Object<Tunnel>, ApiError> {
 }
 
 async fn set_admin_state(cx: Cx, request: Req<()>, want: AdminState) -> Result<Object<Tunnel>, ApiError> {
-    let id = request.params.get("id").to_owned();
+    let id = super::id_of(KIND, &cx, request.params.get("id"))?;
     let tunnel = id.parse().ok().and_then(|id| cx.open().ok()?.store.current().tunnels.get(id).cloned());
     if want == AdminState::Up && tunnel.is_some_and(|tunnel| !tunnel.enabled) {
         return Err(ApiError::new(Code::InvalidState, "The tunnel is disabled; enable it first.")
@@ -150,13 +150,13 @@ pub struct RenderedConfig {
 }
 
 async fn config(cx: Cx, request: Req<()>) -> Result<RenderedConfig, ApiError> {
-    let id = request.params.get("id");
+    let id = &super::id_of(KIND, &cx, request.params.get("id"))?;
     let reveal = request.query.flag("reveal")?;
     let state = cx.open()?.store.current();
     let tunnel =
         id.parse().ok().and_then(|id| state.tunnels.get(id)).ok_or_else(|| super::not_found::<Tunnel>(id))?;
     if reveal {
-        cx.require(Access::Administer)?;
+        cx.require(Access::Reveal)?;
     }
     let unusable =
         |message: &str, state: &str| ApiError::new(Code::InvalidState, message).detail("state", state);
@@ -347,7 +347,7 @@ async fn egress(cx: Cx, _: Req<()>) -> Result<With<Vec<Egress>>, ApiError> {
                 policy: policy.name.clone(),
                 tunnel_id: tunnel.map(|tunnel| tunnel.meta.id.to_string()),
                 tunnel: hop.target.clone(),
-                active: observed.is_active(policy, hop),
+                active: observed.is_active(&state, policy, hop),
                 state: status.unwrap_or_else(|| "missing".to_owned()),
                 flows: None,
             });

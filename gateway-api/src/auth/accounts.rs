@@ -19,7 +19,8 @@ pub struct UserInput {
     /// 12 to 256 characters. Kept when left out of a change.
     pub password: Secret,
     /// admin, operator or viewer
-    pub role: Option<Role>,
+    #[schemars(with = "Option<Role>")]
+    pub role: Option<String>,
     /// A disabled user cannot sign in.
     pub enabled: bool,
 }
@@ -38,16 +39,19 @@ impl UserInput {
         if new || self.password.is_set() {
             password::check("password", &self.password, &self.username, &mut problems);
         }
-        match self.role {
+        // Parsed here and not while decoding, so that all wrong fields are reported at once.
+        let role = self.role.as_deref().map(str::parse::<Role>);
+        let role = role.map(|role| role.ok().filter(|role| ROLES.contains(role)));
+        match role {
             None => problems.required("role"),
-            Some(role) if ROLES.contains(&role) => {}
-            Some(_) => {
+            Some(Some(_)) => {}
+            Some(None) => {
                 let message = "A user is admin, operator or viewer; diagnostics is for API keys.";
                 problems.add(problem::code::ENUM, "role", message).allowed =
                     Some(ROLES.iter().map(|role| role.to_string()).collect());
             }
         }
-        match self.role {
+        match role.flatten() {
             Some(role) if problems.is_empty() => Ok(role),
             _ => Err(EditError::Invalid(problems)),
         }

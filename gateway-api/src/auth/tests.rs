@@ -172,7 +172,10 @@ async fn a_session_that_is_over_counts_as_none_and_is_told_apart() {
     let identity = site.ask("GET", OUTSIDE, &[("cookie", &cookie)]);
     assert_eq!(identity.actor.proof, Proof::None);
     assert_eq!(identity.refusal.map(|error| error.code), Some(Code::SessionExpired));
-    assert_eq!(site.proof("GET", LOCAL, &[("cookie", &cookie)]), Proof::Localnet);
+    let local = site.ask("GET", LOCAL, &[("cookie", &cookie)]);
+    assert_eq!(local.actor.proof, Proof::None, "it never falls through to the right to read");
+    assert_eq!(local.refusal.map(|error| error.code), Some(Code::SessionExpired));
+    assert_eq!(site.proof("GET", LOCAL, &[]), Proof::Localnet);
     assert!(site.ask("GET", OUTSIDE, &[]).refusal.is_none());
 }
 
@@ -192,7 +195,7 @@ fn only_callers_without_a_credential_pay_by_address_and_the_host_itself_does_not
 fn without_a_store_only_configured_keys_and_the_local_network_count() {
     let mut site = Site::new(true);
     let key = site.key(|_| {});
-    site.gateway = Gateway::Blocked { reason: "damaged".into() };
+    site.gateway = Gateway::Blocked { reason: "damaged".into(), cause: "store_unusable" };
     assert_eq!(site.proof("GET", OUTSIDE, &[("authorization", &format!("Bearer {key}"))]), Proof::None);
     assert_eq!(site.proof("GET", LOCAL, &[]), Proof::Localnet);
     let configured = [("authorization", "Bearer configured-key-0123456789")];

@@ -43,8 +43,8 @@ fn tags(list: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A tag for an answer that has no revision.
-pub fn weak_tag(bytes: &[u8]) -> String {
-    format!("W/\"{}\"", digest(bytes))
+pub fn weak_tag(digest: &str) -> String {
+    format!("W/\"{digest}\"")
 }
 
 /// A short digest that tells two answers of one daemon apart.

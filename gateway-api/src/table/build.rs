@@ -280,6 +280,7 @@ impl Table {
             answers: Vec::new(),
             media: None,
             tagged: false,
+            heavy: false,
             always: false,
             work: Work::Unsupported { needs: "a handler" },
         });

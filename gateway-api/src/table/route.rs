@@ -72,8 +72,9 @@ impl Routes {
         Ok(routes)
     }
 
-    /// Nothing if no row has this path.
+    /// Nothing if no row has this path. A trailing slash does not count, and `-` and `_` are alike in fixed segments.
     pub fn find(&self, path: &str) -> Option<Found<'_>> {
+        let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
         let segments: Option<Vec<String>> = segments(path).map(percent_decode).collect();
         let mut values = Vec::new();
         let node = descend(&self.root, &segments?, &mut values)?;
@@ -89,8 +90,11 @@ fn descend<'a>(node: &'a Node, segments: &[String], values: &mut Vec<String>) ->
     let Some((first, rest)) = segments.split_first() else {
         return (!node.rows.is_empty()).then_some(node);
     };
-    if let Some(found) = node.fixed.get(first).and_then(|next| descend(next, rest, values)) {
-        return Some(found);
+    let spellings = [first.clone(), first.replace('_', "-"), first.replace('-', "_")];
+    for spelling in &spellings {
+        if let Some(found) = node.fixed.get(spelling).and_then(|next| descend(next, rest, values)) {
+            return Some(found);
+        }
     }
     let next = node.placeholder.as_deref()?;
     if first.is_empty() {
@@ -133,9 +137,28 @@ mod tests {
         assert_eq!((path, params.get("id")), ("/tunnels/{id}", "a/b"));
         let (path, params) = path_of("/api/v1/tunnels/egress/config").expect("found");
         assert_eq!((path, params.get("name")), ("/tunnels/{name}/config", "egress"));
-        for unknown in ["/api/v1/tunnels", "/api/v1/tunnels/", "/tunnels/egress", "/api/v1/tunnels/%ff"] {
+        assert_eq!(path_of("/api/v1/tunnels/egress/").expect("found").0, "/tunnels/egress");
+        for unknown in [
+            "/api/v1/tunnels",
+            "/api/v1/tunnels/",
+            "/api/v1/tunnels/egress//",
+            "/tunnels/egress",
+            "/api/v1/tunnels/%ff",
+        ] {
             assert!(path_of(unknown).is_none(), "{unknown}");
         }
+    }
+
+    #[test]
+    fn hyphens_and_underscores_are_alike_in_fixed_segments() {
+        let table = table(&[(Method::Get, "/device-groups/{id}"), (Method::Get, "/a_b")]);
+        let routes = Routes::new(table.rows()).expect("no duplicates");
+        for path in ["/api/v1/device-groups/x_y", "/api/v1/device_groups/x_y"] {
+            let found = routes.find(path).expect("found");
+            let row = &table.rows()[*found.rows.get(&Method::Get).expect("a row")];
+            assert_eq!(found.params(row).get("id"), "x_y");
+        }
+        assert!(routes.find("/api/v1/a-b").is_some());
     }
 
     #[test]

@@ -17,7 +17,13 @@ pub struct ActionValue {
     pub sticky: u8,
     /// What becomes of traffic that a proxy does not take: a [`ChoiceKind`] as a number, and [`PROXY_TAKES_UDP`].
     pub rest: u8,
-    pub _pad: [u8; 2],
+    /// How many of the kept legs have no end, per family: those stand before the others.
+    pub lasting4: u8,
+    pub lasting6: u8,
+    /// When the policy ends ([`super::deadline`]), 0 without an end. From then on it blocks.
+    pub until: u32,
+    /// When the kept legs behind the lasting ones are kept no longer, 0 without an end.
+    pub kept_until: u32,
 }
 
 /// Bit of [`ActionValue::rest`]: the proxy takes UDP as well as TCP.

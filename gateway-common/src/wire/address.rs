@@ -51,6 +51,12 @@ impl Address {
         self.0[3]
     }
 
+    /// `0.0.0.0` or `::`.
+    #[inline(always)]
+    pub const fn is_unspecified(&self) -> bool {
+        self.0[0] == 0 && self.0[1] == 0 && (self.0[2] == 0 || self.0[2] == MAPPED) && self.0[3] == 0
+    }
+
     #[inline(always)]
     pub const fn is_mapped(&self) -> bool {
         self.0[0] == 0 && self.0[1] == 0 && self.0[2] == MAPPED

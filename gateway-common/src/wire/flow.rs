@@ -39,7 +39,29 @@ pub enum Fragment {
 /// How the clock of the flow table ticks: in units of 2^30 nanoseconds, 1.07 s.
 pub const MOMENT_SHIFT: u32 = 30;
 
-/// An entry with its header in the kernel takes two cache lines with either key.
+/// How deadlines tick, which are of the boot clock (`CLOCK_BOOTTIME`): in units of 2^26 nanoseconds, 67 ms, which lasts
+/// for nine years of uptime.
+pub const DEADLINE_SHIFT: u32 = 26;
+
+/// A deadline of so many nanoseconds after boot, rounded up; never 0, which stands for no deadline.
+pub const fn deadline(nanoseconds: u64) -> u32 {
+    let ticks = nanoseconds.div_ceil(1 << DEADLINE_SHIFT);
+    if ticks > u32::MAX as u64 {
+        u32::MAX
+    } else if ticks == 0 {
+        1
+    } else {
+        ticks as u32
+    }
+}
+
+/// The earlier of two deadlines, of which 0 is none.
+#[inline(always)]
+pub const fn earlier(a: u32, b: u32) -> u32 {
+    if b == 0 || (a != 0 && a < b) { a } else { b }
+}
+
+/// An entry with its header in the kernel takes two cache lines with the short key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FlowValue {
@@ -58,6 +80,70 @@ pub struct FlowValue {
     pub leg: u8,
     /// 1 when a TCP connection has got beyond its opening segments.
     pub established: u8,
+    /// When the verdict ends ([`deadline`]), 0 without an end.
+    pub until: u32,
+    /// [`FlowValue::digest_for`] of the key it was written under. The kernel gives an element of the table to another
+    /// flow while it is being read; what such a read returns does not have the digest of its key.
+    pub digest: u32,
+}
+
+/// 2^64 divided by the golden ratio, odd.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[inline(always)]
+const fn mix(hash: u64, word: u64) -> u64 {
+    let hash = (hash ^ word).wrapping_mul(MULTIPLIER);
+    hash ^ hash >> 32
+}
+
+#[inline(always)]
+const fn join(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
+}
+
+impl FlowValue {
+    /// A digest of the key, of all other fields and of a secret.
+    #[inline(always)]
+    pub const fn digest_for(&self, key: &FlowKey, seed: u32) -> u32 {
+        let mut hash = match key.short() {
+            Some(short) => short.digest(seed),
+            None => key.digest(seed),
+        };
+        let last = [self.action, self.reason, self.leg, self.established];
+        hash = mix(hash, join(self.seen, self.generation));
+        hash = mix(hash, join(self.mark, self.policy));
+        hash = mix(hash, join(self.device, self.until));
+        hash = mix(hash, u32::from_le_bytes(last) as u64);
+        hash as u32
+    }
+
+    /// The value with its digest.
+    #[inline(always)]
+    pub const fn sealed(self, key: &FlowKey, seed: u32) -> FlowValue {
+        FlowValue { digest: self.digest_for(key, seed), ..self }
+    }
+
+    /// Whether the value was written under this key.
+    #[inline(always)]
+    pub const fn is_of(&self, key: &FlowKey, seed: u32) -> bool {
+        self.digest == self.digest_for(key, seed)
+    }
+}
+
+impl ShortFlowKey {
+    #[inline(always)]
+    const fn digest(&self, seed: u32) -> u64 {
+        let [m0, m1, m2] = self.mac.0;
+        let mut hash = mix(seed as u64, join(self.source, self.destination));
+        hash = mix(
+            hash,
+            join(
+                self.source_port as u32 | (self.destination_port as u32) << 16,
+                m0 as u32 | (m1 as u32) << 16,
+            ),
+        );
+        mix(hash, join(m2 as u32 | (self.vlan as u32) << 16, self.interface))
+    }
 }
 
 /// The key of an IPv4 flow in less than half the space: hashing and comparing it is what a known flow costs.
@@ -83,6 +169,20 @@ const INTERFACE_LIMIT: u32 = 1 << 24;
 const VLAN_LIMIT: u16 = 1 << 12;
 
 impl FlowKey {
+    #[inline(always)]
+    const fn digest(&self, seed: u32) -> u64 {
+        let ([a, b, c, d], [e, f, g, h]) = (self.source.0, self.destination.0);
+        let [m0, m1, m2] = self.mac.0;
+        let mut hash = mix(seed as u64, join(a, b));
+        hash = mix(hash, join(c, d));
+        hash = mix(hash, join(e, f));
+        hash = mix(hash, join(g, h));
+        hash =
+            mix(hash, join(self.interface, self.source_port as u32 | (self.destination_port as u32) << 16));
+        hash = mix(hash, join(m0 as u32 | (m1 as u32) << 16, m2 as u32 | (self.vlan as u32) << 16));
+        mix(hash, self.protocol as u64 | (self.fragment as u64) << 8)
+    }
+
     /// The short form, which loses nothing; IPv6 and numbers that are out of its range have none.
     #[inline(always)]
     pub const fn short(&self) -> Option<ShortFlowKey> {
@@ -144,6 +244,37 @@ mod tests {
             let key = FlowKey { fragment: fragment as u8, ..key() };
             assert_eq!(FlowKey::from(key.short().unwrap()), key);
         }
+    }
+
+    #[test]
+    fn a_record_read_under_another_key_is_refused() {
+        let long = FlowKey { source: Address::v6([0xfd; 16]), ..key() };
+        for key in [key(), long] {
+            let value = FlowValue { mark: 0x4700_0010, policy: 7, ..FlowValue::default() }.sealed(&key, 9);
+            assert!(value.is_of(&key, 9));
+            assert!(!value.is_of(&FlowKey { source_port: 1, ..key }, 9), "another flow");
+            assert!(!value.is_of(&key, 10), "another secret");
+            for torn in [
+                FlowValue { mark: 0x4700_8000, ..value },
+                FlowValue { leg: 1, ..value },
+                FlowValue { until: 1, ..value },
+                FlowValue { seen: 1, ..value },
+            ] {
+                assert!(!torn.is_of(&key, 9), "a mixture: {torn:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn deadlines_round_up_and_the_earlier_one_holds() {
+        assert_eq!(deadline(0), 1);
+        assert_eq!(deadline(1 << DEADLINE_SHIFT), 1);
+        assert_eq!(deadline((1 << DEADLINE_SHIFT) + 1), 2);
+        assert_eq!(deadline(u64::MAX), u32::MAX);
+        assert_eq!(
+            (earlier(0, 0), earlier(0, 5), earlier(5, 0), earlier(5, 3), earlier(3, 5)),
+            (0, 5, 5, 3, 3)
+        );
     }
 
     #[test]

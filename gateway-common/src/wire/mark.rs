@@ -26,6 +26,13 @@ impl Mark {
     /// Outer packets of a tunnel whose carrier is missing: rejected like those of [`Mark::REJECT`].
     pub const OWN_NOWHERE: Mark = Mark(0x4701_8002);
 
+    /// What came in by an uplink or a tunnel, with the leg. The kernel's own answers to it inherit the mark
+    /// (`fwmark_reflect`), so they leave by the same leg or not at all.
+    pub const ARRIVAL: Mark = Mark(0x4704_0000);
+    /// The upper byte of all marks of ours.
+    pub const OURS: u32 = 0x4700_0000;
+    pub const OURS_MASK: u32 = 0xff00_0000;
+
     /// LAN traffic for a proxy: then the proxy's number, then the leg that carries the relay's connection to it.
     pub const PROXY: u32 = 0x4702_0000;
     /// In a proxy's mark: nothing is answered while nobody takes the packet.
@@ -53,6 +60,11 @@ impl Mark {
     /// The mark of outer packets that a leg carries; 0 is the default way.
     pub const fn carried_by(leg: u8) -> Mark {
         Mark(Self::OWN.0 | leg as u32)
+    }
+
+    /// The mark of what came in by a leg.
+    pub const fn arrived_by(leg: u8) -> Mark {
+        Mark(Self::ARRIVAL.0 | leg as u32)
     }
 
     /// The mark of a leg.
@@ -87,6 +99,7 @@ mod tests {
             Mark::RESET,
             Mark::BLOCK,
             Mark::carried_by(16),
+            Mark::arrived_by(16),
             Mark(0),
         ] {
             assert_eq!(other.as_proxy(), None, "{other:?}");

@@ -16,6 +16,8 @@ pub struct PlanValue {
     pub flags: u32,
     /// One of so many new flows is reported; 0 reports none.
     pub sample_every: u32,
+    /// Secret of this boot that digests of flow records begin with. The loader sets it.
+    pub seed: u32,
 }
 
 /// Bits of [`PlanValue::flags`].
@@ -46,7 +48,45 @@ pub struct InterfaceKey {
 pub struct InterfaceValue {
     pub rank: u32,
     /// VLAN id of frames that arrive untagged here because the interface itself is a VLAN.
-    pub vlan: u32,
+    pub vlan: u16,
+    /// Index of the interface's set of source prefixes: see [`SourceKind`].
+    pub scope: u16,
+}
+
+/// What a source address is on the LAN interface that a packet came in by. A source without an entry does not belong to
+/// that LAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SourceKind {
+    /// An address of this host, or a broadcast address: no host of the LAN sends from it.
+    Denied = 0,
+    /// An address of a network that the interface leads to.
+    Lan = 1,
+    /// Link-local: reaches this host and no further.
+    LinkLocal = 2,
+    /// The unspecified address, of a host that has none yet.
+    Unspecified = 3,
+}
+
+impl SourceKind {
+    pub const fn from_wire(value: u32) -> SourceKind {
+        match value {
+            1 => SourceKind::Lan,
+            2 => SourceKind::LinkLocal,
+            3 => SourceKind::Unspecified,
+            _ => SourceKind::Denied,
+        }
+    }
+}
+
+/// What the keys of source prefixes have for a slot: each LAN interface has a set of its own.
+pub const fn slot_of_scope(slot: Slot, scope: u16) -> u32 {
+    slot | (scope as u32) << 2
+}
+
+/// Slot and scope of the key of a source prefix.
+pub const fn scope_of_slot(slot: u32) -> (Slot, u16) {
+    (slot & 3, (slot >> 2) as u16)
 }
 
 #[derive(
@@ -87,6 +127,11 @@ pub struct DeviceValue {
     pub number: u32,
     /// Bits of [`device_flags`]; above [`LIST_SHIFT`] the number of the device's own list of destinations, 0 without one.
     pub flags: u32,
+    /// When the first exception of the device ends ([`super::deadline`]), 0 without one. From then on `rank_after` holds
+    /// in place of `rank`, and the list of destinations does not count.
+    pub until: u32,
+    /// Rank of the best policy for the device without its exceptions.
+    pub rank_after: u32,
 }
 
 /// See [`DeviceValue::flags`].
@@ -173,12 +218,14 @@ pub struct PortPrefix6 {
 #[repr(C)]
 pub struct LocalValue {
     /// [`LocalKind`] as a number.
-    pub kind: u32,
+    pub kind: u16,
+    /// The leg whose interface has the address, 0 if it is none of a leg.
+    pub leg: u16,
 }
 
 /// Why a destination is not routed by policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
+#[repr(u16)]
 pub enum LocalKind {
     /// Unknown numbers forbid, as this does: an own address that LAN hosts have no business with.
     Forbidden = 0,
@@ -191,8 +238,26 @@ pub enum LocalKind {
 }
 
 impl LocalValue {
+    /// Stands for an address that the plan does not know. A value instead of an `Option`: LLVM leaves the fields of an
+    /// absent one undefined, which the verifier refuses to see read.
+    pub const NONE: LocalValue = LocalValue { kind: u16::MAX, leg: 0 };
+
+    pub const fn is_none(&self) -> bool {
+        self.kind == u16::MAX
+    }
+
+    /// Whether it is an address of this kind, unless it is unknown.
+    pub const fn is(&self, kind: LocalKind) -> bool {
+        self.kind == kind as u16
+    }
+
     pub const fn new(kind: LocalKind) -> LocalValue {
-        LocalValue { kind: kind as u32 }
+        LocalValue { kind: kind as u16, leg: 0 }
+    }
+
+    /// An address of the interface of a leg.
+    pub const fn of_leg(kind: LocalKind, leg: u8) -> LocalValue {
+        LocalValue { kind: kind as u16, leg: leg as u16 }
     }
 
     pub const fn kind(&self) -> LocalKind {
@@ -203,6 +268,16 @@ impl LocalValue {
             _ => LocalKind::Forbidden,
         }
     }
+}
+
+/// The source addresses of an interface by which a mark may leave: after masquerading, packets have one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct AuthorisedValue {
+    /// In memory order, 0 without one.
+    pub v4: u32,
+    /// Unspecified without one.
+    pub v6: Address,
 }
 
 /// A mark and an interface it may leave by.

@@ -40,6 +40,8 @@ pub struct Answer {
     pub data: Value,
     /// Where, and what.
     pub warnings: Vec<(String, String)>,
+    /// Number of objects there are, of `X-Total-Count`; the list may have fewer.
+    pub total: Option<usize>,
 }
 
 impl Client {
@@ -95,6 +97,8 @@ impl Client {
         let status = response.status().as_u16();
         let retry_after =
             response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+        let total =
+            response.headers().get("x-total-count").and_then(|value| value.to_str().ok()?.parse().ok());
         let text = response.body_mut().with_config().limit(LIMIT).read_to_vec();
         let text = text.map_err(|error| self.no_answer(error))?;
         let envelope: Option<Map<String, Value>> = serde_json::from_slice(&text).ok();
@@ -104,7 +108,7 @@ impl Client {
             )));
         };
         if (200..300).contains(&status) {
-            return answer(envelope, &url);
+            return answer(envelope, &url).map(|answer| Answer { total, ..answer });
         }
         let error = envelope.get("error").and_then(Value::as_object);
         let word = |name: &str| {
@@ -166,7 +170,7 @@ fn answer(mut envelope: Map<String, Value>, url: &str) -> Result<Answer, Failure
         warning.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let warnings = warnings.iter().map(|warning| (word(warning, "path"), word(warning, "message"))).collect();
-    Ok(Answer { data, warnings })
+    Ok(Answer { data, warnings, total: None })
 }
 
 /// Post-quantum key exchange first: a gateway may require it.
@@ -214,7 +218,7 @@ mod tests {
     fn the_envelope_comes_off() {
         let got =
             answer(map(json!({"data": [1], "warnings": [{"path": "a", "message": "b"}]})), "u").unwrap();
-        assert_eq!(got, Answer { data: json!([1]), warnings: vec![("a".into(), "b".into())] });
+        assert_eq!(got, Answer { data: json!([1]), warnings: vec![("a".into(), "b".into())], total: None });
     }
 
     #[test]

@@ -123,6 +123,9 @@ impl From<Refusal> for Failure {
     }
 }
 
+/// Paths of dry runs.
+const CHECKS: &[&str] = &["/validate", "/policy/conflicts", "/policy/evaluate"];
+
 /// Of the details, those that tell more than the message does, and their words.
 const TELLING: &[(&str, &str)] = &[
     ("allowed", "allowed"),
@@ -193,7 +196,17 @@ impl Refusal {
                     "The client carries no credential, so with auth enabled it can only read, and only where"
                         .into(),
                 );
-                lines.push("auth.local_net allows it: on the gateway itself.".into());
+                lines.push(
+                    "auth.local_net allows it: on the gateway itself, and neither logs, the audit trail nor secrets."
+                        .into(),
+                );
+                lines.push(self.elsewhere());
+            }
+            401 if self.is_check() => {
+                lines.push(
+                    "This changes nothing, but with auth enabled it needs a credential, and the client carries none."
+                        .into(),
+                );
                 lines.push(self.elsewhere());
             }
             401 => {
@@ -216,14 +229,14 @@ impl Refusal {
         lines
     }
 
+    /// Returns true for requests that are no GET and change nothing all the same.
+    fn is_check(&self) -> bool {
+        CHECKS.iter().any(|path| self.url.ends_with(path))
+    }
+
     fn elsewhere(&self) -> String {
         let body = if self.had_body { "-H 'Content-Type: application/json' -d @FILE " } else { "" };
-        format!(
-            "Use the web UI at {}, or: curl -X {} -H \"Authorization: Bearer $KEY\" {body}{}",
-            self.address,
-            self.method.as_str(),
-            self.url
-        )
+        format!("Use: curl -X {} -H \"Authorization: Bearer $KEY\" {body}{}", self.method.as_str(), self.url)
     }
 }
 
@@ -312,6 +325,18 @@ mod tests {
             "{text}"
         );
         assert_eq!(refusal.exit_code(), 4);
+    }
+
+    #[test]
+    fn dry_runs_are_not_called_changes() {
+        for path in CHECKS {
+            let mut refusal =
+                refusal(Method::Post, 401, "unauthenticated", "Sign-in is required.", json!({}));
+            refusal.url = refusal.address.url(path);
+            let text = refusal.text();
+            assert!(text.contains("This changes nothing") && !text.contains("changes state"), "{text}");
+            assert!(!text.contains("web UI"), "{text}");
+        }
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub fn print(kind: &Kind, command: &Command, answer: &Answer) -> Result<(), Fail
         let place = if path.is_empty() { String::new() } else { format!("{}: ", escape::text(path)) };
         warn(&format!("warning: {place}{}", escape::text(message)));
     }
+    if let Some(hint) = partial_hint(answer) {
+        warn(&hint);
+    }
     if let (Prints::Table(_), true, true) = (command.prints, style.aligned, is_empty_list(&answer.data)) {
         warn(&empty_hint(kind));
     }
@@ -31,6 +34,13 @@ pub fn print(kind: &Kind, command: &Command, answer: &Answer) -> Result<(), Fail
         warn(remark);
     }
     Ok(())
+}
+
+/// Reports that the gateway has more objects than it answered with.
+fn partial_hint(answer: &Answer) -> Option<String> {
+    let (shown, total) = (answer.data.as_array()?.len(), answer.total?);
+    (shown < total)
+        .then(|| format!("{shown} of {total}: the others are at the API, with ?limit= and ?before=."))
 }
 
 fn empty_hint(kind: &Kind) -> String {
@@ -81,6 +91,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn partial_lists_are_reported() {
+        let hint = |total| partial_hint(&Answer { data: json!([1, 2]), warnings: Vec::new(), total });
+        assert!(hint(Some(120)).is_some_and(|text| text.starts_with("2 of 120")));
+        assert_eq!((hint(Some(2)), hint(None)), (None, None));
+    }
 
     #[test]
     fn json_is_indented_by_two_and_ends_its_line() {

@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn only_bad_news_changes_the_exit_code() {
         let verify = Verdict { field: "/ok", bad: Bad::False, exit: 7 };
-        let code = |data| judge(verify, &Answer { data, warnings: Vec::new() });
+        let code = |data| judge(verify, &Answer { data, warnings: Vec::new(), total: None });
         assert_eq!(code(json!({"ok": true})), 0);
         assert_eq!(code(json!({"ok": false})), 7);
         assert_eq!(code(json!({})), 0);

@@ -41,7 +41,7 @@ pub fn run(special: Special, table: &[Kind], arguments: &Arguments) -> Result<An
 }
 
 fn data(data: Value) -> Answer {
-    Answer { data, warnings: Vec::new() }
+    Answer { data, warnings: Vec::new(), total: None }
 }
 
 fn version(client: &Client) -> Result<Answer, Failure> {

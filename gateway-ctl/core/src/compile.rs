@@ -2,12 +2,14 @@
 //!
 //! Routing follows the *applied* policies; devices, groups, classes, tunnels and exceptions count as they are.
 
+mod attachments;
 mod bridges;
 mod carriers;
 mod devices;
 mod draining;
 mod exceptions;
 mod hops;
+mod lan_sources;
 mod legs;
 mod openvpn;
 mod policies;
@@ -30,8 +32,10 @@ use crate::facts::Facts;
 use crate::network::Network;
 use crate::plan::Plan;
 
+pub use attachments::attachments;
 pub use bridges::{bridge_refusal, transport};
 pub use draining::DRAIN;
+pub use lan_sources::prefixes as lan_prefixes;
 pub use legs::{Carrier, Leg, LegKind, Legs, leg_number, tunnel_interface};
 pub use proxies::{by_leg, proxy_address, proxy_login};
 
@@ -42,6 +46,14 @@ pub struct Input<'a> {
     pub network: &'a Network,
     pub facts: &'a Facts,
     pub now: Timestamp,
+}
+
+impl Input<'_> {
+    /// A point in time as a deadline of the dataplane ([`gateway_common::wire::deadline`]).
+    pub fn deadline(&self, end: Timestamp) -> u32 {
+        let since_boot = end.as_nanosecond() - i128::from(self.facts.booted_at);
+        gateway_common::wire::deadline(u64::try_from(since_boot.max(0)).unwrap_or(u64::MAX))
+    }
 }
 
 /// A plan and what explains it.
@@ -109,7 +121,7 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     let mut ranks = policies::lower(input, &mut compiled);
     let dataplane = &mut compiled.plan.dataplane;
     dataplane.header =
-        PlanValue { generation: 0, all: ranks.all, flags: 0, sample_every: input.network.sample_every };
+        PlanValue { all: ranks.all, sample_every: input.network.sample_every, ..PlanValue::default() };
     if !ranks.domains.is_empty() {
         dataplane.header.flags |= plan_flags::DOMAINS;
     }
@@ -118,6 +130,7 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     }
     dataplane.domains = std::mem::take(&mut ranks.domains);
     devices::lower(input, &ranks, dataplane);
+    lan_sources::lower(input, dataplane);
     dataplane.interfaces = std::mem::take(&mut ranks.interfaces);
     dataplane.vlans = std::mem::take(&mut ranks.vlans);
     dataplane.sources = prefixes::inherit(&ranks.sources);
@@ -139,8 +152,8 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     }
     system::lower(input, &mut compiled);
     proxies::lower(input, &mut compiled);
-    let policies = input.state.applied.policies.iter().filter(|policy| policy.enabled);
-    let ends = policies.filter_map(|policy| policy.expires_at).filter(|end| *end > input.now);
+    let policies = input.state.applied.policies.iter().filter(|policy| policy.in_force(input.now));
+    let ends = policies.filter_map(|policy| policy.expires_at);
     let exceptions = input.active_exceptions().filter_map(|exception| exception.expires_at);
     let legs = compiled.legs.by_number.values().filter_map(|leg| leg.draining);
     let hops = compiled.policies.iter().flat_map(|policy| &policy.hops).filter_map(|hop| hop.draining);

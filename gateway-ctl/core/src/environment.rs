@@ -18,13 +18,21 @@ pub struct PlanEnvironment<'a> {
     pub plan: Option<&'a Dataplane>,
     pub generation: Cell<u32>,
     pub now: Cell<u64>,
+    /// Nanoseconds since boot, by which deadlines are.
+    pub since_boot: Cell<u64>,
     pub flows: RefCell<BTreeMap<FlowKey, FlowValue>>,
+    /// New flows of each budget.
+    pub new_flows: RefCell<BTreeMap<u32, NewFlows>>,
     pub turns: RefCell<BTreeMap<u32, u64>>,
     /// What clients learned from the resolver.
     pub domains: RefCell<BTreeMap<(ClientKey, Address), DomainValue>>,
 }
 
 const SLOT: Slot = 1;
+/// Index of a LAN interface that does not exist. No packet has it; explanations assume that the interface is there, with
+/// any source.
+const ABSENT: u32 = 0;
+const ABSENT_SCOPE: u16 = u16::MAX;
 
 impl<'a> PlanEnvironment<'a> {
     pub fn new(plan: Option<&'a Dataplane>) -> PlanEnvironment<'a> {
@@ -67,6 +75,14 @@ fn destination_port(plan: &Dataplane, slot: u16, port: u16, address: IpAddr) -> 
     }
 }
 
+fn lan_source(plan: &Dataplane, slot: u32, address: IpAddr) -> Option<u32> {
+    let scope = scope_of_slot(slot).1;
+    if scope == ABSENT_SCOPE {
+        return Some(SourceKind::Lan as u32);
+    }
+    longest_with(address, |net| plan.lan_sources.get(&(scope, *net)).copied())
+}
+
 fn four(word: u32) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from(word.to_ne_bytes()))
 }
@@ -86,6 +102,9 @@ impl Environment for PlanEnvironment<'_> {
     }
 
     fn interface(&self, key: &InterfaceKey) -> Option<InterfaceValue> {
+        if key.index == ABSENT {
+            return self.at(|_| Some(InterfaceValue { rank: RANK_NONE, vlan: 0, scope: ABSENT_SCOPE }));
+        }
         self.at(|plan| plan.interfaces.get(&InterfaceKey { slot: 0, ..*key }).copied())
     }
 
@@ -129,6 +148,14 @@ impl Environment for PlanEnvironment<'_> {
         self.domains.borrow().get(&(key.client, key.address)).copied()
     }
 
+    fn lan_source4(&self, key: &Prefix4) -> Option<u32> {
+        self.at(|plan| lan_source(plan, key.slot, four(key.address)))
+    }
+
+    fn lan_source6(&self, key: &Prefix6) -> Option<u32> {
+        self.at(|plan| lan_source(plan, key.slot, six(key.address)))
+    }
+
     fn local4(&self, key: &Prefix4) -> Option<LocalValue> {
         self.at(|plan| longest(&plan.locals, four(key.address)))
     }
@@ -157,36 +184,21 @@ impl Environment for PlanEnvironment<'_> {
         self.flows.borrow_mut().insert(*key, *value);
     }
 
+    fn count_new_flow(&self, index: u32, window: u32) -> NewFlows {
+        let mut counted = self.new_flows.borrow_mut();
+        let flows = counted.entry(index).or_default();
+        *flows = flows.next(window);
+        *flows
+    }
+
     fn now(&self) -> u64 {
         self.now.get()
+    }
+
+    fn since_boot(&self) -> u64 {
+        self.since_boot.get()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use gateway_common::classify::{Classified, IpPacket, UDP};
-    use gateway_common::verdict::decide;
-
-    use super::*;
-
-    #[test]
-    fn a_flow_keeps_its_leg_until_it_was_idle_for_too_long() {
-        let choice = Choice::legs(&[16, 17]);
-        let plan = Dataplane {
-            header: PlanValue { all: 0, ..PlanValue::default() },
-            actions: vec![ActionValue { v4: choice, v6: choice, policy: 1, ..ActionValue::default() }],
-            ..Dataplane::default()
-        };
-        let environment = PlanEnvironment::new(Some(&plan));
-        let leg_at = |seconds: u64| {
-            environment.now.set(seconds * 1_000_000_000);
-            let packet = IpPacket { protocol: UDP, ..IpPacket::default() };
-            decide(&Ok(Classified::Ip(packet)), &environment).leg
-        };
-        assert_eq!(leg_at(10_000), 16);
-        assert_eq!(leg_at(9_990), 16, "by a clock that is behind");
-        assert_eq!(leg_at(10_250), 16);
-        assert_eq!(leg_at(10_500), 16, "each packet counts");
-        assert_eq!(leg_at(10_900), 17, "another flow with the same ports");
-    }
-}
+mod tests;

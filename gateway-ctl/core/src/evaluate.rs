@@ -2,6 +2,7 @@
 //!
 //! Explains the *applied* policies. Nothing is sent and nothing is remembered.
 
+pub mod live_flow;
 pub mod matching;
 mod probe;
 mod request;
@@ -24,7 +25,7 @@ use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::learned::Key;
 use matching::Considered;
 pub use probe::Entry;
-pub(crate) use probe::{packet, public_address};
+pub(crate) use probe::{host_of, packet, public_address};
 pub use request::{Family, Protocol, Refusal, Request};
 pub(crate) use sentence::{leg_name, legs_of};
 pub(crate) use verdict::judge;

@@ -14,6 +14,10 @@ pub struct Facts {
     pub addresses: BTreeMap<String, BTreeSet<IpNet>>,
     /// Default routes of the main table.
     pub default_routes: Vec<DefaultRoute>,
+    /// Prefixes that the main table routes by an interface, default routes left out.
+    pub prefixes: BTreeMap<String, BTreeSet<IpNet>>,
+    /// Wall clock minus boot clock, in nanoseconds: turns points in time into deadlines of the dataplane.
+    pub booted_at: i64,
     /// Neighbours by MAC address: the IP addresses seen behind it on LAN interfaces.
     pub neighbours: BTreeMap<[u8; 6], BTreeSet<IpAddr>>,
     /// Health of tunnels by id; a tunnel that is not here is down.
@@ -36,6 +40,22 @@ pub struct Link {
     pub kind: String,
     /// For a VLAN link: its parent's name and its id.
     pub vlan: Option<(String, u16)>,
+    pub link_layer: LinkLayer,
+    /// Bridge, bond or VRF that it is a port of.
+    pub master: Option<String>,
+    /// For a VLAN, MACVLAN, IPVLAN or MACsec link: the interface below it.
+    pub lower: Option<String>,
+}
+
+/// Kind of frames on a link (ARPHRD_*).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkLayer {
+    #[default]
+    Ethernet,
+    Loopback,
+    /// Packets without an Ethernet header: tun, WireGuard, PPP.
+    Other,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -22,5 +22,6 @@ pub mod network;
 pub mod outgoing;
 pub mod plan;
 pub mod render;
+pub mod reserved;
 
 pub use compile::{Compiled, Finding, Input, compile};

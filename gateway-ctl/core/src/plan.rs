@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use gateway_common::wire::{
-    ActionValue, AuthorisedKey, DeviceValue, InterfaceKey, InterfaceValue, LocalValue, PlanValue,
+    ActionValue, AuthorisedKey, AuthorisedValue, DeviceValue, InterfaceKey, InterfaceValue, LocalValue,
+    PlanValue,
 };
 use gateway_model::Secret;
 use gateway_model::kinds::policy_source::DomainPattern;
@@ -65,8 +66,14 @@ pub struct Dataplane {
     pub locals: BTreeMap<IpNet, LocalValue>,
     /// Rank to action.
     pub actions: Vec<ActionValue>,
-    /// Which mark may leave by which interface.
-    pub authorised: BTreeMap<AuthorisedKey, ()>,
+    /// Source prefixes of each LAN interface, by the interface's scope: [`SourceKind`] as a number.
+    ///
+    /// [`SourceKind`]: gateway_common::wire::SourceKind
+    pub lan_sources: BTreeMap<(u16, IpNet), u32>,
+    /// Which mark may leave by which interface, and the interface's addresses.
+    pub authorised: BTreeMap<AuthorisedKey, AuthorisedValue>,
+    /// The legs of uplinks and tunnels, by interface index.
+    pub egress_legs: BTreeMap<u32, u32>,
 }
 
 /// A domain that a policy matches.
@@ -83,7 +90,7 @@ pub struct DomainRule {
 pub enum Attachment {
     /// LAN interface: the deciding program on ingress.
     Ingress,
-    /// Uplink, tunnel or any other way out: the guard on egress.
+    /// Uplink, tunnel or any other egress: the guard on egress, and on ingress the program that marks what comes in.
     Guard,
 }
 
@@ -255,6 +262,10 @@ pub struct NftRuleset {
     pub proxied: bool,
     /// Port of the resolver, which answers questions for others; 0 without one.
     pub dns_port: u16,
+    /// Marks of forwarded LAN traffic, each with an interface by which it may leave.
+    pub egress: BTreeSet<(u32, String)>,
+    /// Own addresses of tunnels by interface. A packet with another source does not leave by a tunnel.
+    pub sources: BTreeSet<(String, IpAddr)>,
 }
 
 /// Numbers that an administrator sees with `ip rule`, `ip route`, `nft`, and what they mean.
@@ -263,7 +274,7 @@ pub mod names {
     pub const ROUTE_PROTOCOL: u8 = 71;
     /// First priority of our ip rules; the last is `RULE_LAST`.
     pub const RULE_FIRST: u32 = 4700;
-    pub const RULE_LAST: u32 = 5499;
+    pub const RULE_LAST: u32 = 6999;
     /// Table of a leg: base + leg number.
     pub const TABLE_BASE: u32 = 47000;
     /// Table whose only routes are `unreachable`.

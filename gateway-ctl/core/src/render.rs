@@ -146,6 +146,13 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
         maps::DeviceAddresses::NAME,
         addresses.map(|(address, value)| format!("{address} -> {}", device(value))).collect(),
     );
+    for (name, ipv6) in [(maps::LanSources4::NAME, false), (maps::LanSources6::NAME, true)] {
+        let of_family = plan.lan_sources.iter().filter(|((_, net), _)| net.addr().is_ipv6() == ipv6);
+        let source = |((scope, net), kind): (&(u16, ipnet::IpNet), &u32)| {
+            format!("LAN {scope}: {net} -> {}", lines::source(*kind))
+        };
+        add(name, of_family.map(source).collect());
+    }
     let prefixes = |from: &BTreeMap<ipnet::IpNet, u32>, ipv6: bool| {
         let of_family = from.iter().filter(|(net, _)| net.addr().is_ipv6() == ipv6);
         of_family.map(|(net, r)| format!("{net} -> {}", rank(*r))).collect::<Vec<_>>()
@@ -179,6 +186,8 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
         maps::Authorised::NAME,
         authorised.map(|key| format!("mark {:#010x} may leave by ifindex {}", key.mark, key.index)).collect(),
     );
+    let legs = plan.egress_legs.iter();
+    add(maps::EgressLegs::NAME, legs.map(|(index, leg)| format!("ifindex {index} -> leg {leg}")).collect());
     views
 }
 

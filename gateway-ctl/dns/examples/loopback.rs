@@ -23,6 +23,10 @@ impl Clients for Everyone {
         self.0.clone()
     }
 
+    fn known(&self, _: IpAddr) -> Option<Arc<Client>> {
+        Some(self.0.clone())
+    }
+
     fn version(&self) -> u64 {
         0
     }
@@ -122,6 +126,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::new(Nothing),
         Omniscient,
         None,
+        Arc::new(gateway_dns::seam::Unsupervised),
     )
     .await?;
     println!("{:?}", resolver.status().listening);

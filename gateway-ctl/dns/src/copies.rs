@@ -9,6 +9,8 @@ use std::time::SystemTime;
 use gateway_model::Id;
 use serde::Serialize;
 
+use crate::room;
+
 /// Copies of one kind, by the ending of their names.
 #[derive(Clone, Copy, Debug)]
 pub struct Copies(pub &'static str);
@@ -21,9 +23,12 @@ impl Copies {
         folder.join(format!("{id}.{}", self.0))
     }
 
-    /// The copy still is what its server has.
+    /// The copy still is what its server has. One that was erased meanwhile is missing until the contents change.
     pub fn checked(self, folder: &Path, id: Id) -> io::Result<()> {
-        File::options().append(true).open(self.path(folder, id))?.set_modified(SystemTime::now())
+        match File::options().append(true).open(self.path(folder, id)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            file => file?.set_modified(SystemTime::now()),
+        }
     }
 
     /// Deletes a copy that does not hold any more.
@@ -45,6 +50,7 @@ impl Copies {
     }
 
     pub fn draft(self, folder: &Path, id: Id, head: &impl Serialize) -> io::Result<Draft> {
+        room::check(folder)?;
         let place = self.path(folder, id);
         let beside = folder.join(format!("{id}.{PART}"));
         let file = File::create(&beside)?;

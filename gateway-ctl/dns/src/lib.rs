@@ -5,13 +5,16 @@
 
 pub mod cache;
 mod copies;
+pub mod erase;
 pub mod extfilter;
 pub mod lists;
 pub mod log;
 pub mod resolver;
+pub mod room;
 pub mod seam;
 pub mod serve;
 pub mod signing;
+mod threads;
 pub mod transfer;
 pub mod upstream;
 pub mod wire;

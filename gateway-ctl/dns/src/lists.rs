@@ -5,24 +5,31 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use gateway_core::dns::lists::{Format, List, Report};
 use gateway_core::dns::table::Key;
 use gateway_model::Id;
+use ipnet::IpNet;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use crate::erase::erase_files_of;
+use crate::seam::Supervise;
 use crate::upstream::Context;
 
 mod copy;
 mod fetch;
 #[cfg(test)]
 mod tests;
+mod total;
 
 pub use fetch::Error;
+use total::TotalEntries;
 
 /// Waits after failures: the first, doubled from one to the next, and the longest.
 const FIRST_RETRY: Duration = Duration::from_secs(60);
@@ -38,6 +45,24 @@ pub struct Subscription {
     pub format: Option<Format>,
     /// From one look at it to the next.
     pub every: Duration,
+    pub limits: Limits,
+}
+
+/// Bounds of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A list with more entries is refused, and the copy before stays.
+    pub max_entries: u64,
+    /// A list that would make it more entries of all lists together is refused, and the copy before stays.
+    pub max_total_entries: u64,
+    /// Its server may be this host, a host of the LAN, or have another address that is none of the internet.
+    pub private_targets: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { max_entries: 5_000_000, max_total_entries: 10_000_000, private_targets: false }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +101,7 @@ pub trait Deliver: Send + Sync + 'static {
 /// All lists that are kept up to date.
 pub struct Subscriptions {
     shared: Arc<Shared>,
+    supervisor: Arc<dyn Supervise>,
     running: Mutex<BTreeMap<Id, Running>>,
 }
 
@@ -85,6 +111,9 @@ struct Shared {
     context: Arc<Context>,
     deliver: Box<dyn Deliver>,
     known: Mutex<BTreeMap<Id, Known>>,
+    total: Arc<TotalEntries>,
+    /// Networks of this host: no list is fetched from them unless its limits say so.
+    own: ArcSwap<Vec<IpNet>>,
 }
 
 struct Running {
@@ -113,10 +142,17 @@ struct Known {
 
 impl Subscriptions {
     /// Copies are kept in the folder, which has to be there.
-    pub fn new(folder: PathBuf, key: Key, context: Arc<Context>, deliver: impl Deliver) -> Subscriptions {
+    pub fn new(
+        folder: PathBuf,
+        key: Key,
+        context: Arc<Context>,
+        deliver: impl Deliver,
+        supervisor: Arc<dyn Supervise>,
+    ) -> Subscriptions {
         let known = Mutex::default();
-        let shared = Arc::new(Shared { folder, key, context, deliver: Box::new(deliver), known });
-        Subscriptions { shared, running: Mutex::default() }
+        let (deliver, own, total) = (Box::new(deliver), ArcSwap::default(), Arc::default());
+        let shared = Arc::new(Shared { folder, key, context, deliver, known, total, own });
+        Subscriptions { shared, supervisor, running: Mutex::default() }
     }
 
     /// Reads the copies of these lists and delivers them. It takes its time: not for a thread that serves.
@@ -130,7 +166,9 @@ impl Subscriptions {
     pub fn set(&self, subscriptions: &[Subscription]) {
         let mut running = lock(&self.running);
         running.retain(|_, one| subscriptions.contains(&one.subscription));
-        lock(&self.shared.known).retain(|id, _| subscriptions.iter().any(|one| one.id == *id));
+        let is_used = |id: Id| subscriptions.iter().any(|one| one.id == id);
+        lock(&self.shared.known).retain(|id, _| is_used(*id));
+        self.shared.total.retain(is_used);
         for subscription in subscriptions {
             running.entry(subscription.id).or_insert_with(|| {
                 // What is known of a list at another address says nothing of this one.
@@ -143,13 +181,28 @@ impl Subscriptions {
                 drop(known);
                 let now = Arc::new(Notify::new());
                 let (shared, one, wake) = (self.shared.clone(), subscription.clone(), now.clone());
-                let task = tokio::spawn(async move { shared.keep(&one, &wake).await });
+                let start = move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
+                    let (shared, one, wake) = (shared.clone(), one.clone(), wake.clone());
+                    Box::pin(async move { shared.keep(&one, &wake).await })
+                };
+                let name = format!("dns_list {}", subscription.id);
+                let task = self.supervisor.restart_until_done(name, Box::new(start));
                 Running { subscription: subscription.clone(), now, task }
             });
         }
         let ids: Vec<Id> = running.keys().copied().collect();
         drop(running);
         copy::COPIES.forget_others(&self.shared.folder, &ids);
+    }
+
+    /// Sets the networks of this host, LANs and own addresses.
+    pub fn set_own_networks(&self, own: Vec<IpNet>) {
+        self.shared.own.store(Arc::new(own));
+    }
+
+    /// Erases the copies on disk. The lists that were read stay in use; the next start fetches them.
+    pub fn erase_copies(&self) -> std::io::Result<()> {
+        erase_files_of(&self.shared.folder)
     }
 
     /// Looks at a list now. False if it is none of those kept up to date.
@@ -188,6 +241,12 @@ impl Shared {
     fn load(&self, subscription: &Subscription) {
         match copy::read(&self.folder, subscription, self.key) {
             Ok(Some(copy)) => {
+                let max = subscription.limits.max_total_entries;
+                // The bound may have been lowered since the list was fetched.
+                if let Err(error) = self.total.reserve(subscription.id, copy.list.report.taken, max) {
+                    tracing::warn!(id = %subscription.id, %error, "left out the copy of a list");
+                    return;
+                }
                 let known = Known {
                     report: Some(copy.list.report.clone()),
                     head: Some(copy.head),
@@ -237,7 +296,9 @@ impl Shared {
         let head = lock(&self.known).get(&subscription.id).and_then(|known| known.head.clone());
         // Another address is another list.
         let head = head.filter(|head| head.url == subscription.url);
-        let looked = fetch::look(&self.context, &self.folder, self.key, subscription, head).await;
+        let own = self.own.load_full();
+        let bounds = (&own[..], &self.total);
+        let looked = fetch::look(&self.context, &self.folder, self.key, (subscription, bounds), head).await;
         let now = Timestamp::now();
         let mut all = lock(&self.known);
         let known = all.entry(subscription.id).or_default();

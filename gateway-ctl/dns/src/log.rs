@@ -20,7 +20,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use gateway_core::dns::Name;
@@ -94,27 +93,22 @@ pub struct Log {
     journal: Mutex<Journal>,
     stop: AtomicBool,
     wake: (Mutex<()>, Condvar),
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Log {
-    /// With so many lanes. The files of `settings` are opened; where that fails, memory is used and
-    /// [`Log::error`] says why.
-    pub fn start(settings: Settings, lanes: usize) -> std::io::Result<Arc<Log>> {
-        let log = Arc::new(Log {
+    /// Creates a log with a number of lanes. The files of `settings` are opened; where that fails, memory is used and
+    /// [`Log::error`] says why. [`Log::run`] writes it.
+    pub fn new(settings: Settings, lanes: usize) -> Arc<Log> {
+        Arc::new(Log {
             lanes: (0..lanes.max(1)).map(|_| Lane::default()).collect(),
             journal: Mutex::new(Journal::new(settings, Timestamp::now())),
             stop: AtomicBool::new(false),
             wake: Default::default(),
-            thread: Mutex::default(),
-        });
-        let own = log.clone();
-        let thread = std::thread::Builder::new().name("dns-log".into()).spawn(move || own.run())?;
-        *lock(&log.thread) = Some(thread);
-        Ok(log)
+        })
     }
 
-    fn run(&self) {
+    /// Empties the lanes until the log is ended, and writes what is left then. For a thread of its own.
+    pub fn run(&self) {
         crate::give_way();
         while !self.stop.load(Ordering::Acquire) {
             let guard = lock(&self.wake.0);
@@ -172,6 +166,13 @@ impl Log {
         lock(&self.journal).clear();
     }
 
+    /// Forgets all records and all counts, in memory and in files, whose bytes are overwritten.
+    pub fn erase(&self) -> std::io::Result<()> {
+        let now = Timestamp::now();
+        self.collect(now);
+        lock(&self.journal).erase()
+    }
+
     /// Since midnight (of the system's time zone).
     pub fn today(&self) -> Totals {
         self.collect(Timestamp::now());
@@ -189,19 +190,10 @@ impl Log {
         lock(&self.journal).lost()
     }
 
-    /// Lets the thread write what is left and end, without waiting for it.
+    /// Has the thread write what is left and end, without waiting for it.
     pub fn end(&self) {
         self.stop.store(true, Ordering::Release);
         self.wake.1.notify_all();
-    }
-
-    /// Writes what is left, and ends the thread.
-    pub fn stop(&self) {
-        self.end();
-        if let Some(thread) = lock(&self.thread).take() {
-            // One that panicked has nothing left to write.
-            let _ = thread.join();
-        }
     }
 }
 

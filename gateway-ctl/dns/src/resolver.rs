@@ -2,32 +2,38 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use gateway_core::dns::NameRef;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::cache::{Entry, Figures, Glob};
 use crate::log::{Log, Totals};
-use crate::seam::{Ask, Book, Clients, Learn};
+use crate::seam::{Ask, Book, Clients, Learn, StartTask, Supervise};
 use crate::serve::general::QUEUE;
 use crate::serve::listen::{Listeners, Listening};
 use crate::serve::repeat::{Dataplane, Repeater};
 use crate::serve::udp::Worker;
 use crate::serve::udp::worker::Reins;
 use crate::serve::{Fate, Settings, Shared, State, Tls};
+use crate::threads;
 
 /// What could not be bound is tried again after this.
 const AGAIN: Duration = Duration::from_secs(5);
+/// Longest wait for the threads at the end.
+const THREAD_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs until it is stopped or dropped.
 pub struct Resolver {
     shared: Arc<Shared>,
     listeners: Arc<Mutex<Listeners>>,
     reins: Arc<[Arc<Reins>]>,
-    workers: Mutex<Vec<JoinHandle<()>>>,
-    tasks: Vec<tokio::task::AbortHandle>,
+    /// Threads that end by themselves once they are told to.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    log_thread: Mutex<Option<JoinHandle<()>>>,
+    tasks: Vec<AbortHandle>,
 }
 
 /// How it is.
@@ -67,38 +73,48 @@ impl Resolver {
         learn: Arc<dyn Learn>,
         ask: impl Ask,
         dataplane: Option<Box<dyn Dataplane>>,
+        supervisor: Arc<dyn Supervise>,
     ) -> io::Result<Resolver> {
         let count = match settings.workers {
             0 => std::thread::available_parallelism().map_or(1, usize::from).min(4),
             count => count,
         };
         // One lane for each worker, one for what the dataplane answers, one for the tasks.
-        let log = Log::start(settings.log.clone(), count + 2)?;
+        let log = Log::new(settings.log.clone(), count + 2);
         let repeater = Repeater::new(dataplane, log.clone(), count);
         let state = State { settings: Arc::new(settings), clients, book, learn };
-        let shared = Shared::new(state, ask, log, repeater);
+        let shared = Shared::new(state, ask, log.clone(), repeater, supervisor.clone());
         let (hand, handed) = tokio::sync::mpsc::channel(QUEUE);
-        let (mut workers, mut reins) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut threads, mut reins) = (Vec::with_capacity(count + 1), Vec::with_capacity(count));
         for index in 0..count {
             let (worker, own) = Worker::new(shared.clone(), hand.clone(), index)?;
             reins.push(own);
-            workers.push(std::thread::Builder::new().name(format!("dns-{index}")).spawn(|| worker.run())?);
+            let worker = Mutex::new(worker);
+            let run = move || worker.lock().unwrap_or_else(PoisonError::into_inner).run();
+            threads.push(threads::supervise(&*supervisor, format!("dns-{index}"), run));
         }
         if shared.repeater.works() {
             let repeating = shared.clone();
-            workers.push(
-                std::thread::Builder::new().name("dns-repeat".into()).spawn(move || repeating.repeat())?,
-            );
+            let repeat = move || repeating.repeat();
+            threads.push(threads::supervise(&*supervisor, "dns-repeat".into(), repeat));
         }
+        let log_thread = threads::supervise(&*supervisor, "dns-log".into(), move || log.run());
+        let (attending, handed) = (shared.clone(), Arc::new(tokio::sync::Mutex::new(handed)));
+        let attend = move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(attending.clone().attend(handed.clone()))
+        };
+        let attending = supervisor.restart_until_done("dns_slow_path".into(), Box::new(attend));
         let mut resolver = Resolver {
             listeners: Arc::default(),
             reins: reins.into(),
-            workers: Mutex::new(workers),
-            tasks: vec![tokio::spawn(shared.clone().attend(handed)).abort_handle()],
+            threads: Mutex::new(threads),
+            log_thread: Mutex::new(Some(log_thread)),
+            tasks: vec![attending.abort_handle()],
             shared,
         };
         resolver.bind();
-        resolver.tasks.push(tokio::spawn(resolver.rebinding()).abort_handle());
+        let rebinding = supervisor.restart_until_done("dns_rebinding".into(), resolver.rebinding());
+        resolver.tasks.push(rebinding.abort_handle());
         Ok(resolver)
     }
 
@@ -120,19 +136,9 @@ impl Resolver {
         listeners.set_secure(&self.shared, &wanted.secure);
     }
 
-    fn rebinding(&self) -> impl Future<Output = ()> + Send + 'static {
+    fn rebinding(&self) -> StartTask {
         let (shared, listeners, reins) = (self.shared.clone(), self.listeners.clone(), self.reins.clone());
-        async move {
-            loop {
-                tokio::time::sleep(AGAIN).await;
-                let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
-                if listeners.lacking() {
-                    let wanted = shared.state.load().settings.clone();
-                    listeners.set(&shared, &wanted.listen, &reins);
-                    listeners.set_secure(&shared, &wanted.secure);
-                }
-            }
-        }
+        Box::new(move || Box::pin(rebind(shared.clone(), listeners.clone(), reins.clone())))
     }
 
     fn change(&self, change: impl Fn(&mut State)) {
@@ -243,12 +249,17 @@ impl Resolver {
     /// Closes the sockets and waits for the threads.
     pub async fn stop(self) {
         self.halt();
-        let log = self.shared.log.clone();
-        let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
-        // They end within one round.
-        let _ = tokio::task::spawn_blocking(move || {
-            workers.into_iter().for_each(|worker| drop(worker.join()));
-            log.stop();
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let log = self.log_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // They end within one round; one that has just panicked is not waited for.
+        let _ = tokio::time::timeout(THREAD_END_TIMEOUT, async {
+            for thread in threads {
+                let _ = thread.await;
+            }
+            self.shared.log.end();
+            if let Some(log) = log {
+                let _ = log.await;
+            }
         })
         .await;
     }
@@ -262,12 +273,25 @@ impl Resolver {
             reins.stop();
         }
         self.shared.repeater.end();
-        self.shared.log.end();
+    }
+}
+
+/// Binds what could not be bound, again and again.
+async fn rebind(shared: Arc<Shared>, listeners: Arc<Mutex<Listeners>>, reins: Arc<[Arc<Reins>]>) {
+    loop {
+        tokio::time::sleep(AGAIN).await;
+        let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        if listeners.lacking() {
+            let wanted = shared.state.load().settings.clone();
+            listeners.set(&shared, &wanted.listen, &reins);
+            listeners.set_secure(&shared, &wanted.secure);
+        }
     }
 }
 
 impl Drop for Resolver {
     fn drop(&mut self) {
         self.halt();
+        self.shared.log.end();
     }
 }

@@ -2,14 +2,35 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use gateway_core::dns::{Asker, Decision, Local, Name, NameRef, Question};
 use gateway_model::Id;
+use tokio::task::JoinHandle;
 
 use crate::upstream::Server;
+
+/// Start of a task: makes its future, once for each time that it begins.
+pub type StartTask = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
+/// Supervisor of the resolver's long-lived tasks.
+pub trait Supervise: Send + Sync + 'static {
+    /// Runs a task until it ends, and starts it again whenever it panics. Aborting the handle ends it.
+    fn restart_until_done(&self, name: String, start: StartTask) -> JoinHandle<()>;
+}
+
+/// Runs tasks without starting them again.
+#[derive(Clone, Copy, Debug)]
+pub struct Unsupervised;
+
+impl Supervise for Unsupervised {
+    fn restart_until_done(&self, _name: String, mut start: StartTask) -> JoinHandle<()> {
+        tokio::spawn(start())
+    }
+}
 
 /// One who asks: a device, or an address behind which none is known.
 #[derive(Clone, Debug)]
@@ -86,6 +107,8 @@ impl fmt::Debug for Login {
 /// Who is behind an address.
 pub trait Clients: Send + Sync + 'static {
     fn client(&self, address: IpAddr) -> Arc<Client>;
+    /// The client, if that takes no more than a look-up in memory. None: [`Clients::client`] has to find out, which costs.
+    fn known(&self, address: IpAddr) -> Option<Arc<Client>>;
     /// Another number as soon as [`Clients::client`] answers otherwise for any address: its answers are remembered until
     /// then. Asked very often, so it must be quick.
     fn version(&self) -> u64;

@@ -34,7 +34,7 @@ use arc_swap::ArcSwap;
 
 use crate::cache::Cache;
 use crate::log::Log;
-use crate::seam::{Ask, Book, Clients, Failure, Learn, Query, Reply};
+use crate::seam::{Ask, Book, Clients, Failure, Learn, Query, Reply, Supervise};
 
 pub use asking::{Asking, Transport};
 pub use clock::{Clock, Moment};
@@ -70,6 +70,7 @@ pub struct Shared {
     pub(crate) flights: Flights,
     pub(crate) ask: Box<dyn AskAny>,
     pub(crate) runtime: tokio::runtime::Handle,
+    pub(crate) supervisor: Arc<dyn Supervise>,
     this: std::sync::Weak<Shared>,
 }
 
@@ -86,8 +87,15 @@ impl<A: Ask> AskAny for A {
 
 impl Shared {
     /// Tasks run on the runtime that this is called in.
-    pub fn new(state: State, ask: impl Ask, log: Arc<Log>, repeater: Repeater) -> Arc<Shared> {
+    pub fn new(
+        state: State,
+        ask: impl Ask,
+        log: Arc<Log>,
+        repeater: Repeater,
+        supervisor: Arc<dyn Supervise>,
+    ) -> Arc<Shared> {
         Arc::new_cyclic(|this| Shared {
+            supervisor,
             cache: Cache::new(state.settings.cache.bytes),
             state: ArcSwap::from_pointee(state),
             clock: Clock::new(),

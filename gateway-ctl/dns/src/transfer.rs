@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +17,9 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::erase::erase_files_of;
 use crate::lists::spread;
+use crate::seam::Supervise;
 use crate::upstream::{Context, Place, Server};
 
 mod disk;
@@ -73,6 +76,7 @@ pub trait Deliver: Send + Sync + 'static {
 /// All zones that there are copies of.
 pub struct Secondaries {
     shared: Arc<Shared>,
+    supervisor: Arc<dyn Supervise>,
     running: Mutex<BTreeMap<Id, Running>>,
 }
 
@@ -156,10 +160,16 @@ pub fn is_newer(serial: u32, than: u32) -> bool {
 
 impl Secondaries {
     /// Copies are kept in the folder, which has to be there.
-    pub fn new(folder: PathBuf, key: Key, context: Arc<Context>, deliver: impl Deliver) -> Secondaries {
+    pub fn new(
+        folder: PathBuf,
+        key: Key,
+        context: Arc<Context>,
+        deliver: impl Deliver,
+        supervisor: Arc<dyn Supervise>,
+    ) -> Secondaries {
         let known = Mutex::default();
         let shared = Arc::new(Shared { folder, key, context, deliver: Box::new(deliver), known });
-        Secondaries { shared, running: Mutex::default() }
+        Secondaries { shared, supervisor, running: Mutex::default() }
     }
 
     /// Reads the copies of these zones and delivers those that still hold. It takes its time: not for a thread that serves.
@@ -194,13 +204,23 @@ impl Secondaries {
                 }
                 let now = Arc::new(Notify::new());
                 let (shared, one, wake) = (self.shared.clone(), zone.clone(), now.clone());
-                let task = tokio::spawn(async move { shared.keep(&one, &wake).await });
+                let start = move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
+                    let (shared, one, wake) = (shared.clone(), one.clone(), wake.clone());
+                    Box::pin(async move { shared.keep(&one, &wake).await })
+                };
+                let name = format!("dns_zone {}", zone.zone);
+                let task = self.supervisor.restart_until_done(name, Box::new(start));
                 Running { zone: zone.clone(), now, task }
             });
         }
         let ids: Vec<Id> = running.keys().copied().collect();
         drop(running);
         disk::COPIES.forget_others(&self.shared.folder, &ids);
+    }
+
+    /// Erases the copies on disk. The zones that were read stay in use; the next start transfers them.
+    pub fn erase_copies(&self) -> std::io::Result<()> {
+        erase_files_of(&self.shared.folder)
     }
 
     /// One of the servers says that the zone has changed (RFC 1996). False if it is none of them.

@@ -28,6 +28,7 @@ mod validate;
 pub use context::{Context, Event, Tls};
 pub use error::Error;
 pub(crate) use error::random;
+pub use known::without_certificate_name;
 pub(crate) use lookup::Addresses;
 pub use path::{Called, Path, Proxy, Sockets, System};
 pub use plan::{Given, Group, Place, Plan, Server, of_profile, secondaries};

@@ -7,6 +7,7 @@
 pub mod diff;
 mod names;
 mod ops;
+pub mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +21,10 @@ pub(crate) use ops::Ops;
 
 use crate::edit::EditError;
 use crate::id::Id;
+use crate::kinds::RoutingPolicy;
 use crate::problem::{Problems, Warning, code};
 use crate::registry::{self, KINDS, Kind};
+use crate::resource::Resource;
 use crate::state::State;
 
 /// After so many problems nobody reads on.
@@ -49,7 +52,7 @@ pub struct Order {
     pub force: bool,
     /// Of an export: secrets that were taken out of it are no mistake.
     pub redacted: bool,
-    /// Let the policies as they are then steer traffic.
+    /// Apply the policies as they are then; see [`change`] for those that the order does not name.
     pub freeze: bool,
 }
 
@@ -71,7 +74,8 @@ struct Item {
     input: Value,
 }
 
-/// Carries the order out on a fresh draft. On problems the draft is of no use any more.
+/// Carries the order out on a fresh draft. On problems the draft is of no use any more. Policies that were pending
+/// before and that the order does not name stay pending; warnings list them. An order without resources applies all.
 pub fn change(draft: &mut State, order: &Order) -> Result<Outcome, Problems> {
     let before = draft.clone();
     let mut problems = Problems::new();
@@ -86,7 +90,7 @@ pub fn change(draft: &mut State, order: &Order) -> Result<Outcome, Problems> {
     let items = write(draft, &before, items, order, &mut problems, &mut warnings);
     // Policies that go do not hold what they name, once they are not applied either.
     if order.freeze {
-        draft.freeze_if_it_differs();
+        apply_policies(draft, &before, &items, order, &mut warnings);
     }
     delete(draft, &before, &leaving, order, &mut problems);
     let (list, more) = problems.clone().into_parts();
@@ -95,6 +99,32 @@ pub fn change(draft: &mut State, order: &Order) -> Result<Outcome, Problems> {
     }
     warnings.extend(more);
     Ok(Outcome { changes: account(&before, draft, &items), warnings })
+}
+
+/// Applies the policies. Those that were pending before an order that does not name them stay pending.
+fn apply_policies(
+    draft: &mut State,
+    before: &State,
+    items: &[Item],
+    order: &Order,
+    warnings: &mut Vec<Warning>,
+) {
+    let is_listed = |name: &String| planned_kind(name).is_some_and(|kind| kind.noun == RoutingPolicy::NOUN);
+    let names_all =
+        order.resources.is_empty() || order.mode == Mode::Replace && order.resources.keys().any(is_listed);
+    let is_named = |id: &Id| items.iter().any(|item| item.kind.noun == RoutingPolicy::NOUN && item.id == *id);
+    let mut waiting = if names_all { Vec::new() } else { before.pending_policy_ids() };
+    waiting.retain(|id| !is_named(id));
+    for id in &waiting {
+        let (stored, applied) = (before.routing_policies.get(*id), before.applied.policies.get(*id));
+        let name = stored.or(applied).map(|policy| policy.name.as_str()).unwrap_or_default();
+        let what = if stored.is_some() { "changed" } else { "deleted" };
+        let message = format!(
+            "The policy {name:?} ({id}) was {what} before this plan, which does not name it: that stays pending."
+        );
+        warnings.push(Warning::new("resources.routing_policies", message));
+    }
+    draft.freeze_except(&waiting);
 }
 
 /// The items as they stand in the order, each an object of a known kind.

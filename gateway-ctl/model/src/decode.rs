@@ -215,6 +215,8 @@ fn report(path: &str, text: &str, secrets: &[&str], problems: &mut Problems) {
         text.strip_prefix("invalid value: ").and_then(|rest| rest.rsplit_once(", expected "))
     {
         problems.add(code::RANGE, path, format!("Expected {}, got {got}.", plain(expected)));
+    } else if is_about_time(text) {
+        problems.add(code::FORMAT, path, "Expected a time such as 2026-11-20T12:00:00Z.");
     } else {
         let mut chars = text.chars();
         let sentence = chars
@@ -223,6 +225,19 @@ fn report(path: &str, text: &str, secrets: &[&str], problems: &mut Problems) {
             .unwrap_or_default();
         problems.add(code::FORMAT, path, format!("{}.", sentence.trim_end_matches('.')));
     }
+}
+
+/// Returns true for the errors of the library that parses times: they name its steps and not what is expected.
+fn is_about_time(text: &str) -> bool {
+    const STEPS: [&str; 6] = [
+        "two digit",
+        "four digit",
+        "required for parsing a timestamp",
+        "unparsed input",
+        "parsed date",
+        "UTC numeric offset",
+    ];
+    STEPS.iter().any(|step| text.contains(step))
 }
 
 /// `peers[3].preshared_key` as `peers[].preshared_key`.
@@ -237,6 +252,7 @@ fn plain(expected: &str) -> &str {
         "u16" => "a whole number from 0 to 65535",
         "u32" | "u64" => "a whole number, not negative",
         "i32" | "i64" => "a whole number",
+        "f32" | "f64" => "a number",
         "a sequence" => "a list",
         "a map" => "an object",
         "a boolean" => "true or false",
@@ -269,6 +285,8 @@ mod tests {
         macs: Vec<crate::MacAddr>,
         parts: Vec<Part>,
         key: crate::Secret,
+        at: Option<jiff::Timestamp>,
+        share: f64,
     }
 
     #[derive(Debug, Deserialize)]
@@ -335,6 +353,27 @@ mod tests {
             problems_of(json!({"key": 123456})),
             [("key".into(), "type", "Expected a string.".into())]
         );
+    }
+
+    #[test]
+    fn wrong_times_and_numbers_are_described_in_plain_words() {
+        for at in [
+            "tomorrow",
+            "2026",
+            "2026-13-01T00:00:00Z",
+            "2026-02-30T00:00:00Z",
+            "2026-11-20",
+            "2026-11-20T12:00:00",
+            "2026-11-20T12:00:00Zx",
+            "2026-11-20T12:00:00+99:00",
+            "",
+        ] {
+            let found = problems_of(json!({ "at": at }));
+            let want = "Expected a time such as 2026-11-20T12:00:00Z.";
+            assert_eq!(found, [("at".into(), "format", want.into())], "{at}");
+        }
+        let found = problems_of(json!({"share": "much"}));
+        assert_eq!(found[0].2, "Expected a number, got string \"much\".");
     }
 
     #[test]

@@ -48,11 +48,14 @@ pub enum EditError {
     #[error("{reason}")]
     PolicyConflict { policies: Vec<Id>, reason: String },
     /// 409 `in_use`.
-    #[error("the {resource_type} {id} is in use by {} other object(s)", references.total)]
+    #[error("the {resource_type} {id} is in use by {} other object(s)", references.firm + references.loose)]
     InUse { resource_type: &'static str, id: Id, attempt: Attempt, references: Box<References> },
     /// 409 `invalid_state`: a built-in object cannot be changed like this.
     #[error("{message}")]
     Protected { resource_type: &'static str, id: Id, message: String },
+    /// 409 `invalid_state`: the object is in a state that does not allow it.
+    #[error("{message}")]
+    WrongState { resource_type: &'static str, id: Id, state: &'static str, message: String },
     /// 409 `limit_reached`.
     #[error("there can be at most {limit} objects of type {resource_type}")]
     LimitReached { resource_type: &'static str, limit: u32 },

@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::change::{self, Mode, Order, Outcome};
 use crate::edit::EditError;
+use crate::kinds::Exception;
 use crate::problem::{Problems, Warning, code};
+use crate::resource::Resource;
 use crate::settings::group::{GROUPS, GroupKind, mark_of, parent_of};
 use crate::state::State;
 
@@ -120,9 +122,12 @@ impl Document {
         Order { mode, resources: self.resources.clone(), force: true, redacted: !self.secrets, freeze: true }
     }
 
-    /// Takes it in: objects, settings, and the policies come into force.
+    /// Takes it in: objects, settings, and the policies come into force. No exception begins by it.
     pub fn import(&self, draft: &mut State, mode: Mode) -> Result<Outcome, Problems> {
-        let mut outcome = change::change(draft, &self.order(mode))?;
+        let mut order = self.order(mode);
+        let left_out = leave_out_exceptions(&mut order, draft);
+        let mut outcome = change::change(draft, &order)?;
+        outcome.warnings.extend(left_out);
         let mut problems = Problems::new();
         for (key, value) in &self.settings {
             let path = format!("settings.{key}");
@@ -192,6 +197,23 @@ impl Document {
         warnings.push(Warning::new("enabled", "Switched off: it needs a secret that is not in the export."));
         Ok(warnings)
     }
+}
+
+/// Leaves out the exceptions that are not here: taken in, they would begin again with all their time.
+fn leave_out_exceptions(order: &mut Order, draft: &State) -> Vec<Warning> {
+    let Some(Value::Array(list)) = order.resources.get_mut(Exception::COLLECTION) else { return Vec::new() };
+    let is_here = |item: &Value| {
+        let id = item.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+        id.is_some_and(|id| draft.exceptions.contains(id))
+    };
+    let mut warnings = Vec::new();
+    for (index, _) in list.iter().enumerate().filter(|(_, item)| item.is_object() && !is_here(item)) {
+        let path = format!("resources.{}[{index}]", Exception::COLLECTION);
+        warnings
+            .push(Warning::new(path, "Left out: an import starts no exception. Make a new one if needed."));
+    }
+    list.retain(|item| !item.is_object() || is_here(item));
+    warnings
 }
 
 fn join(path: &str, field: &str) -> String {

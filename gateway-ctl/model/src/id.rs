@@ -103,6 +103,22 @@ impl FromStr for MacAddr {
     fn from_str(text: &str) -> Result<MacAddr, FormatError> {
         const WANT: FormatError = FormatError("a MAC address such as 02:42:ac:11:00:02");
         let text = text.trim();
+        // 0242.ac11.0002 and 0242ac110002.
+        let words: Vec<&str> = text.split('.').collect();
+        let packed = words.len() == 3 && words.iter().all(|word| word.len() == 4)
+            || words.len() == 1 && text.len() == 12;
+        if packed {
+            let digits = words.concat();
+            let mut octets = [0u8; 6];
+            for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
+                let pair = std::str::from_utf8(pair).map_err(|_| WANT)?;
+                if !pair.bytes().all(|b| b.is_ascii_hexdigit()) {
+                    return Err(WANT);
+                }
+                *octet = u8::from_str_radix(pair, 16).map_err(|_| WANT)?;
+            }
+            return Ok(MacAddr(octets));
+        }
         let separator = if text.contains('-') { '-' } else { ':' };
         let mut octets = [0u8; 6];
         let mut parts = text.split(separator);
@@ -222,7 +238,10 @@ macro_rules! text_serde {
 pub(crate) use text_serde;
 
 text_serde!(@in Id, ({ "type": "string", "format": "uuid" }));
-text_serde!(MacAddr, ({ "type": "string", "pattern": "^[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}$" }));
+text_serde!(MacAddr, ({
+    "type": "string",
+    "pattern": "^([0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{4}([.][0-9A-Fa-f]{4}){2}|[0-9A-Fa-f]{12})$",
+}));
 text_serde!(IfName, ({ "type": "string", "minLength": 1, "maxLength": 15 }));
 
 #[cfg(test)]
@@ -231,7 +250,13 @@ mod tests {
 
     #[test]
     fn mac_addresses_are_read_in_both_spellings_and_shown_in_one() {
-        for text in ["02:42:AC:11:00:02", "02-42-ac-11-00-02", " 02:42:ac:11:00:02 "] {
+        for text in [
+            "02:42:AC:11:00:02",
+            "02-42-ac-11-00-02",
+            " 02:42:ac:11:00:02 ",
+            "0242.ac11.0002",
+            "0242AC110002",
+        ] {
             assert_eq!(text.parse::<MacAddr>().unwrap().to_string(), "02:42:ac:11:00:02");
         }
         for text in [
@@ -242,6 +267,10 @@ mod tests {
             "02:42:ac:11:00:0g",
             "02:42-ac:11:00:02",
             "+2:42:ac:11:00:02",
+            "0242.ac11.00",
+            "0242.ac11.000g",
+            "0242ac11000",
+            "0242ac11000ä",
         ] {
             assert!(text.parse::<MacAddr>().is_err(), "{text}");
         }

@@ -9,6 +9,7 @@ pub mod cow;
 pub mod decode;
 pub mod domain;
 pub mod edit;
+pub mod ending;
 pub mod export;
 pub mod filter;
 pub mod id;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use schemars::{Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::change::Ops;
+use crate::change::{Names, Ops};
 use crate::decode::{self, Decoded};
 use crate::edit::{Deleted, EditError, Written};
 use crate::filter::Filter;
@@ -43,7 +44,8 @@ pub struct Change {
     pub fields: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ChangeOp {
     Create,
     Replace,
@@ -353,7 +355,16 @@ fn find<R: Resource>(state: &State, id_or_name: &str) -> Option<Id> {
     row.is_named(&name).then(|| row.meta().id)
 }
 
+/// Puts ids where an input names other objects.
+fn with_ids<R: Resource>(mut input: Value, state: &State) -> Value {
+    if let Value::Object(map) = &mut input {
+        R::resolve(map, &Names::new(state));
+    }
+    input
+}
+
 fn create<R: Resource>(state: &mut State, input: Value) -> Result<Written, EditError> {
+    let input = with_ids::<R>(input, state);
     let (row, mut warnings) = decode_input::<R>(input, None, state).map_err(EditError::Invalid)?;
     let (row, more) = state.create(row)?;
     warnings.extend(more);
@@ -367,6 +378,7 @@ fn replace<R: Resource>(
     input: Value,
 ) -> Result<Written, EditError> {
     let before = state.expect::<R>(id, expected)?;
+    let input = with_ids::<R>(input, state);
     let (row, mut warnings) =
         decode_input(input, Some(before.as_ref()), state).map_err(EditError::Invalid)?;
     let (row, more) = state.replace(id, expected, row)?;

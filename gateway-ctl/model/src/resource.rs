@@ -121,9 +121,20 @@ pub trait Resource:
         Ok(())
     }
 
+    /// The row as a return to an earlier state writes it, where that is not as it was. `current` is the state before
+    /// the return: what has ended there has ended for good.
+    fn restored(&self, _current: &State) -> Option<Self> {
+        None
+    }
+
     /// References to other resources.
     fn refs(&self) -> Vec<Ref> {
         Vec::new()
+    }
+
+    /// Returns false for a row that is over: its references count no more.
+    fn is_live(&self, _now: Timestamp) -> bool {
+        true
     }
 
     /// Names by which others may refer to this row, besides its id.

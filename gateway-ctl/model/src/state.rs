@@ -66,7 +66,7 @@ macro_rules! state {
 
             /// Finds the rows that refer to the target.
             fn referring(&self, noun: &'static str, target: &str, found: &mut Found) {
-                $(collect_references(&self.$field, noun, target, found);)*
+                $(collect_references(&self.$field, noun, target, self.now, found);)*
             }
         }
 
@@ -129,7 +129,7 @@ type Found = BTreeMap<(&'static str, Id), BTreeSet<Hold>>;
 /// The frozen policies.
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
-    /// Revision of the apply; 0 before the first.
+    /// Revision of the last apply that left no policy pending; 0 before the first.
     pub revision: Revision,
     pub at: Option<Timestamp>,
     pub policies: Table<RoutingPolicy>,
@@ -195,12 +195,7 @@ impl State {
     /// Makes the present policies, enabled or not, those that steer traffic. What they take from profiles, chains and
     /// classes is frozen with them.
     pub fn freeze_applied(&mut self) {
-        let mut policies = self.routing_policies.clone();
-        for policy in self.routing_policies.iter() {
-            if let Cow::Owned(whole) = self.resolved(policy) {
-                policies.put(whole).expect("policies have no unique keys");
-            }
-        }
+        let policies = self.frozen();
         self.applied = Applied { revision: self.revision, at: Some(self.now), policies };
     }
 
@@ -210,17 +205,51 @@ impl State {
         let whole = self.resolved(policy).into_owned();
         let mut policies = self.applied.policies.clone();
         policies.put(whole).expect("policies have no unique keys");
-        self.applied = Applied { revision: self.revision, at: Some(self.now), policies };
+        self.set_applied(policies);
     }
 
-    /// Whether a policy was applied as it stands.
+    /// The stored policies with what they take from profiles, chains and classes.
+    fn frozen(&self) -> Table<RoutingPolicy> {
+        let mut policies = self.routing_policies.clone();
+        for policy in self.routing_policies.iter() {
+            if let Cow::Owned(whole) = self.resolved(policy) {
+                policies.put(whole).expect("policies have no unique keys");
+            }
+        }
+        policies
+    }
+
+    /// Replaces the applied policies. The applied revision advances only if no policy is pending afterwards, so that
+    /// it stays behind the stored one as long as they differ.
+    pub(crate) fn set_applied(&mut self, policies: Table<RoutingPolicy>) {
+        let revision = self.applied.revision;
+        self.applied = Applied { revision, at: Some(self.now), policies };
+        if self.pending_policies() == 0 {
+            self.applied.revision = self.revision;
+        }
+    }
+
+    /// Replaces the applied policies by the same ones with their ends recorded. That is no apply.
+    pub(crate) fn record_applied(&mut self, policies: Table<RoutingPolicy>) {
+        self.applied.policies = policies;
+        if self.pending_policies() == 0 {
+            self.applied.revision = self.revision;
+        }
+    }
+
+    /// Returns true if the stored form of a policy is its applied form. Revisions and the times at which their ends
+    /// were recorded do not count: an edit that was put back is no change.
     pub fn is_applied(&self, id: Id) -> bool {
         let (stored, applied) = (self.routing_policies.get(id), self.applied.policies.get(id));
         let (Some(stored), Some(applied)) = (stored, applied) else { return false };
-        match self.resolved(stored) {
-            Cow::Borrowed(stored) => applied.meta.revision == stored.meta.revision,
-            Cow::Owned(whole) => **applied == whole,
+        let whole = self.resolved(stored);
+        if matches!(whole, Cow::Borrowed(_)) && applied.meta.revision == stored.meta.revision {
+            return true;
         }
+        let mut whole = whole.into_owned();
+        whole.meta = applied.meta.clone();
+        whole.ended_at = applied.ended_at;
+        **applied == whole
     }
 
     /// Stores a new row; its metadata is assigned here.
@@ -310,7 +339,7 @@ impl State {
         }
         let current = found.len();
         for target in &targets {
-            collect_references(&self.applied.policies, R::NOUN, target, &mut found);
+            collect_references(&self.applied.policies, R::NOUN, target, self.now, &mut found);
         }
         References::count(R::NOUN, id, &found, found.len() > current)
     }
@@ -319,7 +348,7 @@ impl State {
     pub(crate) fn is_referred_as<R: Resource>(&self, target: &str) -> bool {
         let mut found = Found::new();
         self.referring(R::NOUN, target, &mut found);
-        collect_references(&self.applied.policies, R::NOUN, target, &mut found);
+        collect_references(&self.applied.policies, R::NOUN, target, self.now, &mut found);
         !found.is_empty()
     }
 
@@ -337,7 +366,11 @@ impl State {
         }
     }
 
+    /// Stores a setting. One that is set to the value it has keeps its revision.
     fn put_setting(&mut self, key: &str, value: Value, secret: Secret) {
+        if self.settings.setting(key).is_some_and(|had| had.value == value && had.secret == secret) {
+            return;
+        }
         let setting = Setting { value, revision: self.revision, updated_at: self.now, secret };
         self.settings.put(key, setting);
     }
@@ -386,10 +419,14 @@ impl State {
         let (_, warnings) = problems.into_parts();
         row.admit(before.as_deref(), self)?;
         let id = row.meta().id;
+        let unchanged = before.map(|before| Unchanged::of(before, self));
         self.put(row)?;
         // Consequences work on a copy of the written row, which may change by them.
         let written = R::table(self).get(id).expect("it was just put there").as_ref().clone();
         written.settle(self)?;
+        if let Some(unchanged) = unchanged {
+            unchanged.restore(self);
+        }
         let written = R::table(self).get(id).expect("settling removes nothing").clone();
         Ok((written, warnings))
     }
@@ -418,12 +455,22 @@ impl State {
     }
 }
 
-fn collect_references<R: Resource>(table: &Table<R>, noun: &'static str, target: &str, found: &mut Found) {
-    for row in table.with_key(&ref_key(noun, target)) {
+fn collect_references<R: Resource>(
+    table: &Table<R>,
+    noun: &'static str,
+    target: &str,
+    now: Timestamp,
+    found: &mut Found,
+) {
+    for row in table.with_key(&ref_key(noun, target)).filter(|row| row.is_live(now)) {
         let holds = found.entry((R::COLLECTION, row.meta().id)).or_default();
         holds.extend(row.refs().iter().filter(|r| r.kind == noun && r.target == target).map(|r| r.hold));
     }
 }
+
+mod unchanged;
+
+use unchanged::Unchanged;
 
 pub(crate) mod planned;
 

@@ -89,6 +89,11 @@ impl<R: Resource> Table<R> {
         self.get(*self.slots.get(&slot)?)
     }
 
+    /// The row that has this slot, lifted or not.
+    pub(crate) fn slot_owner(&self, slot: u32) -> Option<Id> {
+        self.slots.get(&slot).copied()
+    }
+
     /// Of the last change of any row: the version of the collection.
     pub fn revision(&self) -> Revision {
         self.revision
@@ -188,6 +193,17 @@ impl<R: Resource> Table<R> {
         self.rows.insert(id, row);
         self.dirty.remove(&id);
         self.revision = revision;
+        Ok(())
+    }
+
+    /// Takes a write back: the row, the version of the collection, and whether the row was written before in this
+    /// draft.
+    pub(crate) fn restore(&mut self, row: Arc<R>, revision: Revision, dirty: bool) -> Result<(), KeyClash> {
+        let id = row.meta().id;
+        self.lay_back(row, revision)?;
+        if dirty {
+            self.dirty.insert(id);
+        }
         Ok(())
     }
 

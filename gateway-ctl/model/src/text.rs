@@ -58,6 +58,11 @@ impl Cidr {
     pub const fn net(self) -> IpNet {
         self.0
     }
+
+    /// The network with its host bits cleared; nothing if none is set.
+    pub fn without_host_bits(self) -> Option<Cidr> {
+        (self.0.trunc() != self.0).then(|| Cidr(self.0.trunc()))
+    }
 }
 
 impl fmt::Display for Cidr {
@@ -195,14 +200,45 @@ text_serde!(Cidr, ({ "type": "string", "description": "Address or network with p
 text_serde!(Endpoint, ({ "type": "string", "description": "host:port, [IPv6]:port" }));
 text_serde!(PublicKey, ({ "type": "string", "minLength": 44, "maxLength": 44 }));
 
-/// A name for people: 1 to 64 characters, no control characters, no space at either end.
+/// Returns true for format characters (Unicode category Cf): they are invisible, or change the direction of the text.
+fn is_format(c: char) -> bool {
+    matches!(
+        u32::from(c),
+        0xAD | 0x600..=0x605
+            | 0x61C
+            | 0x6DD
+            | 0x70F
+            | 0x890..=0x891
+            | 0x8E2
+            | 0x180E
+            | 0x200B..=0x200F
+            | 0x202A..=0x202E
+            | 0x2060..=0x2064
+            | 0x2066..=0x206F
+            | 0xFEFF
+            | 0xFFF9..=0xFFFB
+            | 0x110BD
+            | 0x110CD
+            | 0x13430..=0x1343F
+            | 0x1BCA0..=0x1BCA3
+            | 0x1D173..=0x1D17A
+            | 0xE0001
+            | 0xE0020..=0xE007F
+    )
+}
+
+/// A human-readable name: 1 to 64 characters, no control or format characters, no space at either end.
 pub fn check_name(path: &str, name: &str, problems: &mut Problems) {
     if name.is_empty() {
         problems.required(path);
     } else if name.chars().count() > 64 {
         problems.add(code::RANGE, path, "At most 64 characters.");
-    } else if name.chars().any(char::is_control) || name.trim() != name {
-        problems.add(code::FORMAT, path, "No control characters, and no space at the beginning or the end.");
+    } else if name.chars().any(|c| c.is_control() || is_format(c)) || name.trim() != name {
+        problems.add(
+            code::FORMAT,
+            path,
+            "No control or format characters, and no space at the beginning or the end.",
+        );
     }
 }
 
@@ -271,6 +307,21 @@ mod tests {
         assert_eq!("10.0.0.2".parse::<Cidr>().unwrap().to_string(), "10.0.0.2/32");
         assert_eq!("fd00::2/64".parse::<Cidr>().unwrap().to_string(), "fd00::2/64");
         assert!("10.0.0.2/33".parse::<Cidr>().is_err());
+    }
+
+    #[test]
+    fn names_have_no_control_or_format_characters() {
+        let refused = |name: &str| {
+            let mut problems = Problems::new();
+            check_name("name", name, &mut problems);
+            !problems.is_empty()
+        };
+        for name in ["a\u{202e}b", "a\u{200b}", "\u{feff}a", "a\u{2066}b", "a\u{ad}b", "a\nb", "\u{e0041}"] {
+            assert!(refused(name), "{name:?}");
+        }
+        for name in ["laptop", "Küche", "телефон", "台所", "🖨 printer"] {
+            assert!(!refused(name), "{name:?}");
+        }
     }
 
     #[test]

@@ -5,13 +5,18 @@
 
 mod answers;
 mod attach;
+mod clsact;
 mod counters;
 mod events;
 mod flows;
+mod grace;
 mod learn;
 mod load;
 mod maps;
+mod pins;
 mod swap;
+mod syscall;
+mod versions;
 
 use std::path::{Path, PathBuf};
 
@@ -21,9 +26,11 @@ pub use answers::{Answers, Shortcut};
 pub use attach::{AttachMode, Attached};
 pub use counters::Counters;
 pub use events::Event;
-pub use load::{Programs, is_plan_live};
+pub use grace::{GraceMode, grace_mode};
+pub use load::Programs;
 pub use maps::Entries;
 pub use swap::Swap;
+pub use versions::is_plan_live;
 
 /// The kernel programs, built by `cargo xtask ebpf`.
 pub const OBJECT: &[u8] = aya::include_bytes_aligned!(env!("GATEWAY_BPF_OBJECT"));
@@ -70,6 +77,8 @@ pub enum Error {
     },
     #[error(transparent)]
     Full(#[from] gateway_core::learned::Full),
+    #[error("cannot get random numbers")]
+    Random(#[source] std::io::Error),
     #[error("cannot wait for packets in flight")]
     Grace(#[source] std::io::Error),
 }

@@ -32,3 +32,13 @@ pub fn return_large_memory() {
 
 #[cfg(not(target_env = "gnu"))]
 pub fn return_large_memory() {}
+
+/// Gives memory that the allocator keeps for later back to the kernel (malloc_trim(3)). Takes some milliseconds.
+#[cfg(target_env = "gnu")]
+pub fn return_free_memory() {
+    // SAFETY: it takes a number and touches free memory alone.
+    unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub fn return_free_memory() {}

@@ -5,14 +5,14 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
-use rtnetlink::packet_route::neighbour::NeighbourMessage;
+use netlink_packet_core::{NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 
 use super::observe;
 
-/// The kernel's messages of a dump are no longer.
+/// Longest answer of the kernel.
 const LONGEST: usize = 32 * 1024;
 
 /// A host on a link of this one.
@@ -23,44 +23,56 @@ pub struct Neighbour {
     pub interface: u32,
 }
 
-/// None if the kernel knows nobody there.
-pub fn at(address: IpAddr) -> Option<Neighbour> {
-    look(address).inspect_err(|error| tracing::warn!(%error, "cannot read the neighbours")).ok().flatten()
+/// Asks for the entry of one address on each of these links. None if the kernel knows no host there.
+pub fn at(address: IpAddr, links: &[u32]) -> Option<Neighbour> {
+    look(address, links)
+        .inspect_err(|error| tracing::warn!(%error, "cannot read the neighbours"))
+        .ok()
+        .flatten()
 }
 
-fn look(address: IpAddr) -> io::Result<Option<Neighbour>> {
+/// One entry a message, and no dump: the table may have thousands of entries, and its readers hold a lock of the kernel.
+fn look(address: IpAddr, links: &[u32]) -> io::Result<Option<Neighbour>> {
     let socket: OwnedFd =
         socket_with(net::AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    let mut question = NeighbourMessage::default();
-    question.header.family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    let mut message = NetlinkMessage::from(RouteNetlinkMessage::GetNeighbour(question));
-    message.header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    let mut buffer = vec![0; LONGEST];
+    for link in links {
+        net::send(&socket, &request(address, *link), SendFlags::empty())?;
+        let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::empty())?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&buffer[..length.min(LONGEST)])
+            .map_err(io::Error::other)?;
+        match answer.payload {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(entry)) => {
+                let known = observe::neighbour(&entry).filter(|(_, known)| *known == address);
+                if let Some((mac, _)) = known {
+                    return Ok(Some(Neighbour { mac, interface: entry.header.ifindex }));
+                }
+            }
+            NetlinkPayload::Error(error) => match error.to_io() {
+                // No entry, or no such link any more.
+                error if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)) => {}
+                error => return Err(error),
+            },
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+fn request(address: IpAddr, link: u32) -> Vec<u8> {
+    let mut entry = NeighbourMessage::default();
+    entry.header.family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    entry.header.ifindex = link;
+    entry.attributes.push(NeighbourAttribute::Destination(match address {
+        IpAddr::V4(address) => NeighbourAddress::Inet(address),
+        IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+    }));
+    let mut message = NetlinkMessage::from(RouteNetlinkMessage::GetNeighbour(entry));
+    message.header.flags = NLM_F_REQUEST;
     message.finalize();
     let mut request = vec![0; message.buffer_len()];
     message.serialize(&mut request);
-    net::send(&socket, &request, SendFlags::empty())?;
-    let mut buffer = vec![0; LONGEST];
-    let mut found = None;
-    loop {
-        let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-        let mut rest = &buffer[..length.min(LONGEST)];
-        while !rest.is_empty() {
-            let message =
-                NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(io::Error::other)?;
-            let taken = usize::try_from(message.header.length).unwrap_or(usize::MAX);
-            match message.payload {
-                NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(entry)) => {
-                    let known = observe::neighbour(&entry).filter(|(_, known)| *known == address);
-                    found =
-                        found.or(known.map(|(mac, _)| Neighbour { mac, interface: entry.header.ifindex }));
-                }
-                NetlinkPayload::Error(error) => return Err(error.to_io()),
-                NetlinkPayload::Done(_) => return Ok(found),
-                _ => {}
-            }
-            rest = rest.get(taken.next_multiple_of(4)..).unwrap_or_default();
-        }
-    }
+    request
 }
 
 #[cfg(test)]
@@ -70,7 +82,8 @@ mod tests {
     #[test]
     fn nobody_is_behind_an_address_of_nowhere() {
         for address in ["192.0.2.254", "2001:db8::254"] {
-            let looked = look(address.parse().expect("an address"));
+            // The loopback link, and one that does not exist.
+            let looked = look(address.parse().expect("an address"), &[1, 0x7fff_fff0]);
             assert_eq!(looked.expect("the kernel answers"), None, "{address}");
         }
     }

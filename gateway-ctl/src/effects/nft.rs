@@ -62,9 +62,9 @@ impl Nft {
         Ok(Self { shape: SHAPE_GATEWAY, text: render(ruleset)? })
     }
 
-    /// Forwards nothing.
-    pub fn block() -> Self {
-        Self { shape: SHAPE_BLOCK, text: render_block() }
+    /// Forwards nothing, and accepts input from the LAN and loopback only.
+    pub fn block(lan: &[String]) -> Self {
+        Self { shape: SHAPE_BLOCK, text: render_block(lan) }
     }
 
     /// The table as it is to be found.
@@ -215,6 +215,6 @@ mod tests {
         assert!(gateway.script(Some(&have)).contains("flush table inet gateway"));
         assert!(gateway.script(Some(&altered)).contains("delete table inet gateway"));
         assert!(gateway.script(None).contains("delete table inet gateway"));
-        assert!(Nft::block().script(Some(&have)).contains("delete table inet gateway"));
+        assert!(Nft::block(&[]).script(Some(&have)).contains("delete table inet gateway"));
     }
 }

@@ -8,10 +8,12 @@ mod subscription;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use gateway_core::facts::{DefaultRoute, Facts, Link};
+use gateway_core::facts::{DefaultRoute, Facts, Link, LinkLayer};
 use rtnetlink::RouteMessageBuilder;
 use rtnetlink::packet_route::AddressFamily;
-use rtnetlink::packet_route::link::{InfoData, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use rtnetlink::packet_route::link::{
+    InfoData, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+};
 use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
@@ -24,6 +26,7 @@ pub use subscription::Seen;
 
 use super::netlink::{self, Error, Netlink, collect};
 use super::{address, route};
+use crate::supervise::Supervisor;
 use subscription::Subscription;
 
 /// Watches from its making until it is dropped.
@@ -35,7 +38,12 @@ pub struct Observer {
 
 impl Observer {
     pub fn new(netlink: Netlink) -> Result<Self, Error> {
-        Ok(Self { netlink, subscription: Subscription::open().map_err(Error::Open)? })
+        Self::supervised(netlink, &Supervisor::default())
+    }
+
+    /// With tasks that are restarted and reported by this supervisor.
+    pub fn supervised(netlink: Netlink, supervisor: &Supervisor) -> Result<Self, Error> {
+        Ok(Self { netlink, subscription: Subscription::open(supervisor).map_err(Error::Open)? })
     }
 
     /// Counts what changed; changes that come close together count once.
@@ -54,10 +62,12 @@ impl Observer {
             let name = netlink::name(message)?.to_owned();
             Some((name, link(message, &names)))
         });
+        let (default_routes, prefixes) = self.routes(&names).await?;
         Ok(Facts {
             links: links.collect(),
             addresses: self.addresses(&names).await?,
-            default_routes: self.default_routes(&names).await?,
+            default_routes,
+            prefixes,
             neighbours: self.neighbours(&names, is_lan).await?,
             ..Facts::default()
         })
@@ -78,17 +88,21 @@ impl Observer {
         Ok(addresses)
     }
 
-    async fn default_routes(&self, names: &BTreeMap<u32, String>) -> Result<Vec<DefaultRoute>, Error> {
-        let mut routes = Vec::new();
+    /// Default routes of the main table, and its other prefixes by interface.
+    async fn routes(&self, names: &BTreeMap<u32, String>) -> Result<(Vec<DefaultRoute>, Prefixes), Error> {
+        let (mut routes, mut prefixes) = (Vec::new(), Prefixes::new());
         for (ipv6, request) in [
             (false, RouteMessageBuilder::<Ipv4Addr>::new().build()),
             (true, RouteMessageBuilder::<Ipv6Addr>::new().build()),
         ] {
             let messages = collect("routes", self.netlink.handle()?.route().get(request).execute()).await?;
             routes.extend(messages.iter().flat_map(|message| default_routes(message, ipv6, names)));
+            for (interface, prefix) in messages.iter().filter_map(|message| prefix(message, names)) {
+                prefixes.entry(interface).or_default().insert(prefix);
+            }
         }
         routes.sort_by(|a, b| (a.ipv6, a.metric, &a.interface).cmp(&(b.ipv6, b.metric, &b.interface)));
-        Ok(routes)
+        Ok((routes, prefixes))
     }
 
     async fn neighbours(
@@ -116,6 +130,11 @@ fn link(message: &LinkMessage, names: &BTreeMap<u32, String>) -> Link {
         index: message.header.index,
         // Set up, and something is at the other end.
         up: flags.contains(LinkFlags::Up) && flags.contains(LinkFlags::LowerUp),
+        link_layer: match message.header.link_layer_type {
+            LinkLayerType::Ether => LinkLayer::Ethernet,
+            LinkLayerType::Loopback => LinkLayer::Loopback,
+            _ => LinkLayer::Other,
+        },
         ..Link::default()
     };
     let (mut parent, mut vlan_id, mut parent_is_elsewhere) = (None, None, false);
@@ -124,6 +143,7 @@ fn link(message: &LinkMessage, names: &BTreeMap<u32, String>) -> Link {
             LinkAttribute::Address(bytes) => link.mac = mac(bytes),
             LinkAttribute::Mtu(mtu) => link.mtu = *mtu,
             LinkAttribute::Link(index) => parent = names.get(index),
+            LinkAttribute::Controller(index) => link.master = names.get(index).cloned(),
             LinkAttribute::LinkNetNsId(_) => parent_is_elsewhere = true,
             LinkAttribute::LinkInfo(infos) => {
                 for info in infos {
@@ -142,11 +162,34 @@ fn link(message: &LinkMessage, names: &BTreeMap<u32, String>) -> Link {
             _ => {}
         }
     }
-    link.vlan = match (parent, vlan_id) {
-        (Some(parent), Some(id)) if !parent_is_elsewhere => Some((parent.clone(), id)),
-        _ => None,
-    };
+    let parent = parent.filter(|_| !parent_is_elsewhere);
+    link.vlan = parent.cloned().zip(vlan_id);
+    // The same attribute names the other end of a veth pair.
+    let is_stacked = matches!(link.kind.as_str(), "vlan" | "macvlan" | "ipvlan" | "macsec");
+    link.lower = parent.filter(|_| is_stacked).cloned();
     link
+}
+
+type Prefixes = BTreeMap<String, BTreeSet<ipnet::IpNet>>;
+
+/// The interface and the prefix of a unicast route of the main table that is no default route.
+fn prefix(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Option<(String, ipnet::IpNet)> {
+    let header = &message.header;
+    let mut table = u32::from(header.table);
+    let (mut interface, mut destination) = (None, None);
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Table(number) => table = *number,
+            RouteAttribute::Oif(index) => interface = names.get(index),
+            RouteAttribute::Destination(address) => destination = route::ip(address),
+            _ => {}
+        }
+    }
+    if header.kind != RouteType::Unicast || table != u32::from(RouteHeader::RT_TABLE_MAIN) {
+        return None;
+    }
+    let net = ipnet::IpNet::new(destination?, header.destination_prefix_length).ok()?;
+    (net.prefix_len() > 0).then_some((interface?.clone(), net.trunc()))
 }
 
 /// The default routes of the main table in a message: several if it has several next hops, none that are dead.

@@ -24,17 +24,21 @@ use gateway_core::plan::OpenVpnProcess;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::endpoint_names::EndpointNames;
+use crate::supervise::Supervisor;
 use session::Session;
 
 /// All processes of this daemon, by the id of their tunnel.
 #[derive(Debug)]
 pub struct OpenVpn {
     folder: PathBuf,
+    endpoint_names: EndpointNames,
     sessions: Mutex<BTreeMap<String, Entry>>,
     /// Counts what happened to any of them, traffic apart.
     changes: watch::Sender<u64>,
     /// Nothing is started any more.
     stopped: AtomicBool,
+    supervisor: Supervisor,
 }
 
 #[derive(Debug)]
@@ -83,6 +87,8 @@ pub struct Status {
     pub cipher: Option<String>,
     /// Largest inner packet that both ends agreed on.
     pub mtu: Option<u16>,
+    /// Seconds between two pings of the server; none if it did not say that it sends any.
+    pub ping_sec: Option<u16>,
     /// What the server asked for and was not obeyed.
     pub pushed: Vec<String>,
     /// In words for people.
@@ -102,10 +108,22 @@ impl OpenVpn {
         orphans::end(&folder);
         OpenVpn {
             folder,
+            endpoint_names: EndpointNames::default(),
             sessions: Mutex::default(),
             changes: watch::Sender::default(),
             stopped: AtomicBool::new(false),
+            supervisor: Supervisor::default(),
         }
+    }
+
+    /// Has its sessions restarted and reported by this supervisor.
+    pub fn with_supervisor(self, supervisor: Supervisor) -> OpenVpn {
+        OpenVpn { supervisor, ..self }
+    }
+
+    /// Has the names of servers resolved by this resolver.
+    pub fn with_endpoint_names(self, endpoint_names: EndpointNames) -> OpenVpn {
+        OpenVpn { endpoint_names, ..self }
     }
 
     /// Starts the tunnel's process, or ends the one it has and starts another. Returns at once; one tunnel never has two.
@@ -120,8 +138,14 @@ impl OpenVpn {
             let (wanted, receiver) = watch::channel(Wanted::default());
             let (sender, status) = watch::channel(Status::default());
             let folder = self.folder.join(tunnel);
-            let session = Session::new(folder, receiver, sender, self.changes.clone());
-            Entry { wanted, status, task: tokio::spawn(session.run()) }
+            let names = self.endpoint_names.clone();
+            let changes = self.changes.clone();
+            let start = move || {
+                let surroundings = (folder.clone(), names.clone());
+                Session::new(surroundings, receiver.clone(), sender.clone(), changes.clone()).run()
+            };
+            let task = self.supervisor.restart_until_done(format!("openvpn {tunnel}"), start);
+            Entry { wanted, status, task }
         });
         entry.wanted.send_if_modified(|wanted| {
             let differs = wanted.process != process;

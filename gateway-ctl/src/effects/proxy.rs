@@ -29,6 +29,7 @@ pub use socks::{
 };
 pub(super) use udp::{open_association, over, send};
 
+use crate::supervise::Supervisor;
 use places::Places;
 use pump::Pool;
 use target::{Counters, Passage, Target};
@@ -41,6 +42,7 @@ const TICK: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 pub struct Relay {
     shared: Arc<Shared>,
+    supervisor: Supervisor,
     listening: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -75,6 +77,8 @@ pub enum Unreached {
     Silent,
     #[error("it tells no address for datagrams")]
     Datagrams,
+    #[error("SOCKS5 proxy named the UDP relay {0}, which is neither its own address nor one of the internet")]
+    ForeignRelay(std::net::SocketAddr),
     /// What came about has ended.
     #[error("{0}")]
     Ended(String),
@@ -113,6 +117,11 @@ pub struct ProxyTraffic {
 }
 
 impl Relay {
+    /// Creates a relay whose listeners are restarted and reported by this supervisor.
+    pub fn new(supervisor: Supervisor) -> Relay {
+        Relay { supervisor, shared: Arc::default(), listening: Mutex::default() }
+    }
+
     /// The proxies that are known, by number.
     pub fn targets(&self) -> BTreeMap<u8, ProxyTarget> {
         let targets = self.shared.targets.read().unwrap_or_else(PoisonError::into_inner);
@@ -158,7 +167,8 @@ impl Relay {
         let mut listeners = Vec::new();
         for address in addresses() {
             let connections = sockets::listen(address);
-            let both = connections.and_then(|one| Ok((one, sockets::listen_for_datagrams(address)?)));
+            let both =
+                connections.and_then(|one| Ok((address, one, sockets::listen_for_datagrams(address)?)));
             match both {
                 Ok(both) => listeners.push(both),
                 // A kernel without IPv6 has none to relay.
@@ -166,9 +176,14 @@ impl Relay {
                 Err(source) => return Err(Error::Listen { address, source }),
             }
         }
-        for (connections, datagrams) in listeners {
-            listening.push(tokio::spawn(tcp::accept(connections, self.shared.clone())));
-            listening.push(tokio::spawn(udp::listen(datagrams, self.shared.clone())));
+        for (address, connections, datagrams) in listeners {
+            let (connections, datagrams) = (Arc::new(connections), Arc::new(datagrams));
+            let shared = self.shared.clone();
+            let accept = move || tcp::accept(connections.clone(), shared.clone());
+            listening.push(self.supervisor.restart(format!("proxy_relay tcp {address}"), accept));
+            let shared = self.shared.clone();
+            let receive = move || udp::listen(datagrams.clone(), shared.clone());
+            listening.push(self.supervisor.restart(format!("proxy_relay udp {address}"), receive));
         }
         Ok(())
     }

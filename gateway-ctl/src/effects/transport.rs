@@ -9,7 +9,7 @@ mod stream;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::effects::proxy::Unreached;
+use crate::supervise::Supervisor;
 
 /// A connection must have come about after so long.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,6 +39,7 @@ const MOST_DATAGRAM: usize = 65_535;
 #[derive(Debug, Default)]
 pub struct Transports {
     running: Mutex<BTreeMap<String, Running>>,
+    supervisor: Supervisor,
     seen: watch::Sender<Arc<Seen>>,
 }
 
@@ -74,6 +76,11 @@ impl Drop for Running {
 }
 
 impl Transports {
+    /// Creates bridges that are restarted and reported by this supervisor.
+    pub fn new(supervisor: Supervisor) -> Transports {
+        Transports { supervisor, ..Transports::default() }
+    }
+
     pub fn targets(&self) -> BTreeMap<String, TransportTarget> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let alive = running.iter().filter(|(_, one)| !one.task.is_finished());
@@ -109,7 +116,11 @@ impl Transports {
         });
         let again = Arc::new(Notify::new());
         let teller = Teller { tunnel: tunnel.to_owned(), seen: self.seen.clone() };
-        let task = tokio::spawn(run(target.clone(), near.clone(), again.clone(), teller));
+        let task = {
+            let (target, near, again) = (target.clone(), near.clone(), again.clone());
+            let start = move || run(target.clone(), near.clone(), again.clone(), teller.clone());
+            self.supervisor.restart(format!("bridge {tunnel}"), start)
+        };
         running.insert(tunnel.to_owned(), Running { target, near, again, task });
         Ok(())
     }
@@ -123,6 +134,13 @@ impl Transports {
             let _ = (&mut removed.task).await;
         }
         self.seen.send_if_modified(|seen| Arc::make_mut(seen).remove(tunnel).is_some());
+    }
+
+    /// Tells a bridge the port of the WireGuard device that it carries; 0 while there is no device.
+    pub fn set_device_port(&self, tunnel: &str, port: u16) {
+        if let Some(one) = self.running.lock().unwrap_or_else(PoisonError::into_inner).get(tunnel) {
+            one.near.set_device(port);
+        }
     }
 
     /// Has all bridges that bear this mark connect anew: their way has changed.
@@ -152,6 +170,7 @@ fn note(seen: &watch::Sender<Arc<Seen>>, tunnel: &str, change: impl FnOnce(&mut 
 }
 
 /// Tells of one bridge.
+#[derive(Clone)]
 struct Teller {
     tunnel: String,
     seen: watch::Sender<Arc<Seen>>,
@@ -178,6 +197,8 @@ struct Near {
     socket: UdpSocket,
     /// Port of the tunnel at 127.0.0.1; 0 before it has sent anything.
     tunnel: AtomicU16,
+    /// Port of the WireGuard device, from which alone datagrams are taken; 0 while it is not known. Until then they wait.
+    device: watch::Sender<u16>,
 }
 
 impl Near {
@@ -186,28 +207,56 @@ impl Near {
             Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
         socket.set_recv_buffer_size(WAITING)?;
         socket.bind(&address.into())?;
-        Ok(Near { socket: UdpSocket::from_std(socket.into())?, tunnel: AtomicU16::new(0) })
+        let socket = UdpSocket::from_std(socket.into())?;
+        Ok(Near { socket, tunnel: AtomicU16::new(0), device: watch::Sender::new(0) })
     }
 
     /// A datagram of the tunnel.
     async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (length, from) = self.socket.recv_from(buffer).await?;
-        self.tunnel.store(from.port(), Ordering::Relaxed);
-        Ok(length)
+        loop {
+            let (length, from) = self.socket.recv_from(buffer).await?;
+            // A tunnel's first handshake is not lost: its device becomes known within a second.
+            let _ = self.device.subscribe().wait_for(|port| *port != 0).await;
+            if self.takes(from) {
+                return Ok(length);
+            }
+        }
     }
 
-    /// One that waits already.
+    /// Returns whether a datagram is the tunnel's, and takes its sender for the tunnel then. Any process of this host can
+    /// send here; none but the WireGuard device may take the return path.
+    fn takes(&self, from: SocketAddr) -> bool {
+        let device = *self.device.borrow();
+        let is_tunnel = device != 0 && device == from.port();
+        if is_tunnel {
+            self.tunnel.store(from.port(), Ordering::Relaxed);
+        }
+        is_tunnel
+    }
+
+    /// Takes datagrams from this port alone; 0: from nobody.
+    fn set_device(&self, port: u16) {
+        let before = self.device.send_replace(port);
+        if before != port && port != 0 {
+            self.tunnel.store(port, Ordering::Relaxed);
+        }
+    }
+
+    /// A datagram of the tunnel that waits already.
     fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (length, from) = self.socket.try_recv_from(buffer)?;
-        self.tunnel.store(from.port(), Ordering::Relaxed);
-        Ok(length)
+        loop {
+            let (length, from) = self.socket.try_recv_from(buffer)?;
+            if self.takes(from) {
+                return Ok(length);
+            }
+        }
     }
 
     /// Gives the tunnel a datagram. What it does not take is lost, as anywhere.
     fn give(&self, datagram: &[u8]) {
         let port = self.tunnel.load(Ordering::Relaxed);
         if port != 0 {
-            let to = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, port));
+            let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             let _ = socket2::SockRef::from(&self.socket).send_to(datagram, &to.into());
         }
     }
@@ -215,7 +264,7 @@ impl Near {
     /// Drops what waited while there was no connection: it is of an earlier time.
     fn drain(&self) {
         let mut buffer = [0; 2048];
-        while self.try_receive(&mut buffer).is_ok() {}
+        while self.socket.try_recv_from(&mut buffer).is_ok() {}
     }
 }
 

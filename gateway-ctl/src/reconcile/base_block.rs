@@ -24,12 +24,12 @@ pub enum Existing {
 /// Needs a tokio runtime, and the network namespace of the calling thread is the one that is blocked.
 pub async fn base_block(lan: &[String], existing: Existing) -> Outcome {
     let mut outcome = block_rules(lan).await;
-    outcome.absorb(block_forwarding(existing).await);
+    outcome.absorb(block_forwarding(lan, existing).await);
     outcome
 }
 
-async fn block_forwarding(existing: Existing) -> Outcome {
-    let nft = Nft::block();
+async fn block_forwarding(lan: &[String], existing: Existing) -> Outcome {
+    let nft = Nft::block(lan);
     let live = match nft.read().await {
         Ok(have) => have.values().any(nft::Installed::is_live),
         // A table that cannot be read is replaced.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use gateway_common::wire::SLOT_RESTING;
 use gateway_core::plan::{Attachment, Plan};
 
 use super::Dataplane;
@@ -19,6 +20,8 @@ struct Inner {
     programs: Programs,
     /// What the last run left attached and live: what differs from it is somebody else's doing.
     attached: BTreeMap<String, Attachment>,
+    /// What the last run was to attach.
+    want: BTreeMap<String, Attachment>,
     last: Option<Last>,
 }
 
@@ -29,13 +32,18 @@ struct Last {
 
 impl KernelDataplane {
     pub fn new(programs: Programs) -> KernelDataplane {
-        let inner = Inner { programs, attached: BTreeMap::new(), last: None };
+        let inner = Inner { programs, attached: BTreeMap::new(), want: BTreeMap::new(), last: None };
         KernelDataplane { inner: Arc::new(Mutex::new(inner)) }
     }
 
     /// Runs something on the programs; blocks for as long as a plan is being written.
     pub fn with<T>(&self, run: impl FnOnce(&mut Programs) -> T) -> T {
         run(&mut self.lock().programs)
+    }
+
+    /// Returns whether programs, their order and pins are as the last run left them. Blocks like [`with`](Self::with).
+    pub fn is_intact(&self) -> bool {
+        self.lock().is_intact()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -55,36 +63,94 @@ impl Dataplane for KernelDataplane {
 }
 
 impl Inner {
+    /// The order is such that no packet is judged by a plan that does not know its interface, and none leaves by an
+    /// interface without a guard: guards, then the plan, then the program of LAN interfaces that are new. Until they
+    /// have it, the rules and nftables block them. Where another ABI version enforces its last plan, all programs of
+    /// this one come after the plan, and that version's go then.
     fn apply(&mut self, plan: &Plan) -> Outcome {
         let mut outcome = Outcome::default();
-        let lost: Vec<String> = self
-            .attached
-            .iter()
-            .filter(|(name, kind)| plan.attach.get(*name) == Some(*kind))
-            .filter(|(name, kind)| exists(name) && !self.programs.is_attached(name, **kind))
-            .map(|(name, _)| name.clone())
-            .collect();
-        // First the programs: until the flip they go by the plan that is live, or block.
-        let attached = self.programs.attach(&plan.attach);
-        outcome.put += attached.added.len();
-        for name in &lost {
+        self.restore_pins(&mut outcome);
+        let deviations = self.deviations(&plan.attach);
+        let is_handover = !self.programs.other_versions().is_empty();
+        let mut added = Vec::new();
+        if !is_handover {
+            let guards = plan.attach.iter().filter(|(_, kind)| **kind == Attachment::Guard);
+            let guards = guards.map(|(name, kind)| (name.clone(), *kind)).collect();
+            self.attach(&guards, &mut outcome, &mut added);
+        }
+        let is_applied = self.apply_maps(plan, &mut outcome);
+        // Without any plan the programs block by themselves.
+        if is_applied || self.programs.live().is_ok_and(|slot| slot == SLOT_RESTING) {
+            outcome.failed.retain(|failure| !plan.attach.contains_key(&failure.resource));
+            self.attach(&plan.attach, &mut outcome, &mut added);
+        }
+        for (name, actual) in deviations {
             outcome.drift.push(DriftEntry {
                 resource: name.clone(),
                 field: "program".into(),
-                expected: "attached".into(),
-                actual: "detached".into(),
-                repaired: attached.added.contains(name),
+                expected: "first".into(),
+                actual,
+                repaired: self.programs.is_attached(&name, plan.attach[&name]),
             });
         }
-        outcome
-            .failed
-            .extend(attached.failed.into_iter().map(|(resource, error)| Failure { resource, error }));
         self.attached = plan
             .attach
             .iter()
             .filter(|(name, kind)| self.programs.is_attached(name, **kind))
             .map(|(name, kind)| (name.clone(), *kind))
             .collect();
+        self.want.clone_from(&plan.attach);
+        // Only once the new plan stands: until then what an earlier one attached goes on holding.
+        if outcome.failed.is_empty() {
+            let cleared =
+                self.programs.retire_other_versions().and_then(|()| self.programs.prune(&plan.attach));
+            if let Err(error) = cleared {
+                outcome.failed.push(Failure::new("pins", &error));
+            }
+        }
+        outcome
+    }
+
+    fn restore_pins(&self, outcome: &mut Outcome) {
+        let unpinned = self.programs.unpinned_maps();
+        if let Err(error) = self.programs.restore_pins() {
+            outcome.failed.push(Failure::new("pins", &error));
+        }
+        if !unpinned.is_empty() {
+            outcome.drift.push(DriftEntry {
+                resource: "maps".into(),
+                field: "pins".into(),
+                expected: "present".into(),
+                actual: format!("{} missing", unpinned.len()),
+                repaired: self.programs.unpinned_maps().is_empty(),
+            });
+        }
+    }
+
+    /// What the last run attached and somebody else displaced since.
+    fn deviations(&self, want: &BTreeMap<String, Attachment>) -> Vec<(String, String)> {
+        let kept = self.attached.iter().filter(|(name, kind)| want.get(*name) == Some(*kind) && exists(name));
+        kept.filter_map(|(name, kind)| Some((name.clone(), self.programs.deviation(name, *kind)?))).collect()
+    }
+
+    fn attach(
+        &mut self,
+        want: &BTreeMap<String, Attachment>,
+        outcome: &mut Outcome,
+        added: &mut Vec<String>,
+    ) {
+        let attached = self.programs.attach(want);
+        for (resource, error) in attached.failed {
+            outcome.failed.push(Failure { resource, error });
+        }
+        for name in attached.added.into_iter().filter(|name| !added.contains(name)).collect::<Vec<_>>() {
+            outcome.put += 1;
+            added.push(name);
+        }
+    }
+
+    /// Returns whether the plan is live.
+    fn apply_maps(&mut self, plan: &Plan, outcome: &mut Outcome) -> bool {
         match self.programs.apply(&plan.dataplane) {
             Ok(swap) => {
                 let same = self.last.as_ref().filter(|last| last.dataplane == plan.dataplane);
@@ -100,16 +166,21 @@ impl Inner {
                 outcome.put += swap.puts;
                 outcome.removed += swap.removes;
                 self.last = Some(Last { dataplane: plan.dataplane.clone(), generation: swap.generation });
+                true
             }
-            Err(error) => outcome.failed.push(Failure::new("plan", &error)),
+            Err(error) => {
+                outcome.failed.push(Failure::new("plan", &error));
+                false
+            }
         }
-        // Only once the new plan stands: until then what an earlier one attached goes on holding.
-        if outcome.failed.is_empty()
-            && let Err(error) = self.programs.prune(&plan.attach)
-        {
-            outcome.failed.push(Failure::new("pins", &error));
-        }
-        outcome
+    }
+
+    /// Returns whether everything that the last run wanted attached is, each program first at its hook, and all maps
+    /// are pinned.
+    fn is_intact(&self) -> bool {
+        let displaced =
+            |(name, kind): (&String, &Attachment)| exists(name) && !self.programs.is_attached(name, *kind);
+        !self.want.iter().any(displaced) && self.programs.unpinned_maps().is_empty()
     }
 }
 

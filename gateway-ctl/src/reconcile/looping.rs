@@ -26,6 +26,8 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LAST: Duration = Duration::from_secs(60);
 /// A plan that claims to be valid for less does not make the loop spin.
 const DEADLINE_LEAST: Duration = Duration::from_millis(100);
+/// The loop shows at least this often that it goes on.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Rounds of one run: a tunnel that was made is a new fact, which makes a new plan.
 const ROUNDS: usize = 3;
 
@@ -48,6 +50,7 @@ pub struct Handle {
     status: watch::Receiver<Arc<Status>>,
     compiled: watch::Receiver<Arc<Compiled>>,
     facts: watch::Receiver<Arc<Facts>>,
+    progress: watch::Receiver<Instant>,
 }
 
 #[derive(Debug)]
@@ -79,6 +82,11 @@ impl Handle {
         self.status.clone()
     }
 
+    /// Time since the loop was last seen to go on. It grows while a run hangs, and for ever once the loop is dead.
+    pub fn idle_time(&self) -> Duration {
+        self.progress.borrow().elapsed()
+    }
+
     /// The plan of the last run.
     pub fn compiled(&self) -> watch::Receiver<Arc<Compiled>> {
         self.compiled.clone()
@@ -102,7 +110,8 @@ pub fn start<H: Host, D: Dataplane, O: Observe, C: Compile>(
     let (status_sender, status) = watch::channel(Arc::new(Status::default()));
     let (compiled_sender, compiled) = watch::channel(Arc::default());
     let (facts_sender, facts) = watch::channel(Arc::default());
-    let handle = Handle { commands: commands_sender, status, compiled, facts };
+    let (progress_sender, progress) = watch::channel(Instant::now());
+    let handle = Handle { commands: commands_sender, status, compiled, facts, progress };
     let changes = observe.changes();
     let seen = *changes.borrow();
     let looping = Loop {
@@ -117,6 +126,7 @@ pub fn start<H: Host, D: Dataplane, O: Observe, C: Compile>(
         status: status_sender,
         compiled: compiled_sender,
         facts: facts_sender,
+        progress: progress_sender,
         has_facts: false,
         pending: Pending::default(),
         waiting: Vec::new(),
@@ -140,6 +150,7 @@ struct Loop<H, D, O, C> {
     status: watch::Sender<Arc<Status>>,
     compiled: watch::Sender<Arc<Compiled>>,
     facts: watch::Sender<Arc<Facts>>,
+    progress: watch::Sender<Instant>,
     has_facts: bool,
     pending: Pending,
     waiting: Vec<oneshot::Sender<Arc<Status>>>,
@@ -170,6 +181,7 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
     /// Waits for something to happen; false if nobody holds a handle any more.
     async fn wait(&mut self) -> bool {
         let interval = self.interval.map(|interval| self.last_run + interval);
+        self.progress.send_replace(Instant::now());
         tokio::select! {
             command = self.commands.recv() => match command {
                 Some(command) => self.take(command),
@@ -179,6 +191,7 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
             () = at(self.deadline) => self.pending.add(Reason::Deadline),
             () = at(self.retry) => self.pending.add(Reason::Retry),
             () = at(interval) => self.pending.add(Reason::Interval),
+            () = tokio::time::sleep(HEARTBEAT) => {}
         }
         true
     }

@@ -1,7 +1,7 @@
 //! One run over all subsystems, in the order in which nothing leaks and as little as possible is interrupted.
 //!
 //! 1. What blocks goes in: rules that refuse, routes that end, and rules that keep this host's own answers to them.
-//! 2. The nft table comes to hold the old and the new ways out; a table that is not a running gateway's is left for
+//! 2. The nft table is repaired, and comes to hold the old and the new ways out; a table that is not a running gateway's is left for
 //!    later, so that the base block holds until the dataplane stands.
 //! 3. Tunnels, their bridges, proxies, links, addresses, settings; then routes, then the rules that lead to them.
 //! 4. The dataplane: the one store that makes the new plan live.
@@ -69,6 +69,7 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         rules.put_where(|rule, ()| Rules::answers(rule)).await;
 
         let mut nft_outcome = widen_nft(host, memory, &plan.nft).await;
+        let is_nft_set = memory.ruleset.as_ref() == Some(&plan.nft) && nft_outcome.is_ok();
 
         let mut wireguard = Pass::open(host.wireguard(), &wireguard_want, &memory.wireguard).await;
         wireguard.put().await;
@@ -91,7 +92,9 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
 
         let dataplane_outcome = dataplane.apply(plan).await;
 
-        nft_outcome.absorb(set_nft(host, memory, &plan.nft).await);
+        if !is_nft_set {
+            nft_outcome.absorb(set_nft(host, memory, &plan.nft).await);
+        }
         settings.put_where(|name, _| Sysctls::forwards(name)).await;
         // Turning forwarding on or off resets some other settings to their defaults.
         settings.reread().await;
@@ -125,11 +128,13 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
 }
 
 /// Lets a running gateway's table hold the old and the new ways out while the dataplane changes from one to the other:
-/// no new way out is without masquerading and without its closed door, no old one is cut early.
+/// no new way out is without masquerading and without its closed door, no old one is cut early. A table that somebody
+/// else changed is repaired here, before anything that takes longer.
 async fn widen_nft<H: Host>(host: &H, memory: &mut Memories, want: &NftRuleset) -> Outcome {
-    let Some(before) = memory.ruleset.as_ref().filter(|before| *before != want) else {
-        return Outcome::default();
-    };
+    let Some(before) = memory.ruleset.as_ref() else { return Outcome::default() };
+    if before == want {
+        return set_nft(host, memory, want).await;
+    }
     let both = NftRuleset {
         lan: union(&before.lan, &want.lan),
         tunnels: union(&before.tunnels, &want.tunnels),
@@ -137,6 +142,8 @@ async fn widen_nft<H: Host>(host: &H, memory: &mut Memories, want: &NftRuleset) 
         open_udp: union(&before.open_udp, &want.open_udp),
         proxied: before.proxied || want.proxied,
         dns_port: want.dns_port,
+        egress: before.egress.union(&want.egress).cloned().collect(),
+        sources: before.sources.union(&want.sources).cloned().collect(),
     };
     set_nft(host, memory, &both).await
 }

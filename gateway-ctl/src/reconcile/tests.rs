@@ -152,6 +152,7 @@ fn plan(tunnel: &str, leg: u32) -> Plan {
         open_udp: vec![],
         proxied: false,
         dns_port: 53,
+        ..NftRuleset::default()
     };
     plan
 }

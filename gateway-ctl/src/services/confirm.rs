@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::store::Store;
+use crate::supervise::blocking;
 
 /// The boot clock goes on while the machine sleeps and timers do not, so it is looked at this often.
 const LOOK: Duration = Duration::from_secs(1);
@@ -35,15 +36,11 @@ pub async fn run(store: Arc<Store>) {
 
 async fn revert(store: &Arc<Store>) {
     let reverting = store.clone();
-    match tokio::task::spawn_blocking(move || reverting.revert_overdue()).await {
-        Ok(Ok(true)) => tracing::warn!("a change was not confirmed in time and was taken back"),
-        Ok(Ok(false)) => {}
-        Ok(Err(error)) => {
-            tracing::error!(%error, "a change that was not confirmed cannot be taken back; trying again");
-            tokio::time::sleep(LOOK).await;
-        }
+    match blocking(move || reverting.revert_overdue()).await {
+        Ok(true) => tracing::warn!("a change was not confirmed in time and was taken back"),
+        Ok(false) => {}
         Err(error) => {
-            tracing::error!(%error, "taking back a change was broken off; trying again");
+            tracing::error!(%error, "a change that was not confirmed cannot be taken back; trying again");
             tokio::time::sleep(LOOK).await;
         }
     }

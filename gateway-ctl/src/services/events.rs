@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::effects::bpf::Event;
 use crate::reconcile::KernelDataplane;
+use crate::supervise::blocking;
 
 const KEPT: usize = 512;
 const LOOK: Duration = Duration::from_millis(500);
@@ -38,9 +39,7 @@ pub async fn run(dataplane: KernelDataplane, recent: Recent) {
     loop {
         ticks.tick().await;
         let dataplane = dataplane.clone();
-        let drained =
-            tokio::task::spawn_blocking(move || dataplane.with(|programs| programs.drain_events(KEPT)));
-        let Ok(events) = drained.await else { return };
+        let events = blocking(move || dataplane.with(|programs| programs.drain_events(KEPT))).await;
         let prevented = events.iter().filter(|event| event.guard).count();
         if prevented > 0 {
             tracing::warn!(packets = prevented, "the guard stopped packets that were not allowed out");

@@ -17,7 +17,8 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use gateway_core::dns::filter::Lists;
@@ -26,7 +27,7 @@ use gateway_dns::lists::{Status as ListStatus, Subscriptions};
 use gateway_dns::resolver::Resolver;
 use gateway_dns::serve::Settings;
 use gateway_dns::serve::repeat::Dataplane;
-use gateway_dns::serve::settings::{Blocking, Listen};
+use gateway_dns::serve::settings::{Blocking, Listen, Rate};
 use gateway_dns::signing::Signatures;
 use gateway_dns::transfer::{Secondaries, Status as CopyStatus};
 use gateway_dns::upstream::{Context, Event, Plan, UpstreamStatus, Upstreams};
@@ -34,6 +35,7 @@ use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::settings::bootstrap::{Bootstrap, Dns, DnsBackend};
 use gateway_model::{Id, State};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
 
 use crate::effects::bpf::Shortcut;
@@ -44,6 +46,7 @@ use crate::tls::{Factory, Server};
 
 use book::Pages;
 use clients::Table;
+use follow::Followed;
 use learn::Learner;
 use lists::Shelf;
 use picture::{Picture, first_upstream};
@@ -86,7 +89,19 @@ pub struct Names {
     learner: Arc<Learner>,
     /// The last one that was taken over.
     renewed: Mutex<Arc<Picture>>,
+    followed: Mutex<Option<Followed>>,
+    store: Arc<Store>,
+    engine: Weak<Engine>,
     key: Key,
+    following: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        for task in self.following.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            task.abort();
+        }
+    }
 }
 
 /// What is told of the plan of the upstreams.
@@ -116,6 +131,7 @@ impl Names {
         engine: Arc<Engine>,
         tls: Arc<Factory>,
     ) -> io::Result<Arc<Names>> {
+        let supervisor = Arc::new(engine.supervisor().clone());
         let key = Key::new(getrandom::u64().map_err(io::Error::other)?);
         let picture = Arc::new(Picture::of(&config, &store, &engine));
         let ways = Arc::new(Ways::default());
@@ -134,13 +150,14 @@ impl Names {
         let folder = config.directory.join("lists");
         std::fs::create_dir_all(&folder)?;
         let context = Arc::new(context);
-        let subscriptions = Subscriptions::new(folder, key, context.clone(), shelf.clone());
+        let subscriptions =
+            Subscriptions::new(folder, key, context.clone(), shelf.clone(), supervisor.clone());
         let copies = Copies { held: Arc::default(), changed: shelf.changed.clone() };
         let folder = config.directory.join("zones");
         std::fs::create_dir_all(&folder)?;
-        let secondaries = Secondaries::new(folder, key, context, copies.clone());
+        let secondaries = Secondaries::new(folder, key, context, copies.clone(), supervisor.clone());
         // Their copies are there before the first question.
-        let wanted = lists::wanted(&picture.state);
+        let wanted = lists::wanted(&picture.state, &picture.dns);
         let zones_wanted = secondaries::wanted(&picture.state, &picture.dns);
         let loading = tokio::task::spawn_blocking(move || {
             subscriptions.load(&wanted);
@@ -148,7 +165,8 @@ impl Names {
             (subscriptions, secondaries)
         });
         let (subscriptions, secondaries) = loading.await.map_err(io::Error::other)?;
-        subscriptions.set(&lists::wanted(&picture.state));
+        subscriptions.set_own_networks(picture.own_networks());
+        subscriptions.set(&lists::wanted(&picture.state, &picture.dns));
         secondaries.set(&secondaries::wanted(&picture.state, &picture.dns));
         let filter = picture.filter(&shelf.current(&picture.state));
         let signatures = Signatures::default();
@@ -162,7 +180,8 @@ impl Names {
         learner.follow(&picture, choice, ipv6);
         let settings = settings(&config.directory, &picture.dns);
         let (asks, shortcut) = (upstreams.clone(), shortcut(&engine));
-        let resolver = Resolver::start(settings, table, book, learner.clone(), asks, shortcut).await?;
+        let resolver =
+            Resolver::start(settings, table, book, learner.clone(), asks, shortcut, supervisor).await?;
         let names = Arc::new(Names {
             resolver,
             upstreams,
@@ -176,9 +195,14 @@ impl Names {
             ways,
             learner,
             renewed: Mutex::new(picture),
+            followed: Mutex::default(),
+            store: store.clone(),
+            engine: Arc::downgrade(&engine),
             key,
+            following: Mutex::default(),
         });
-        follow::all(&names, store, engine);
+        let following = follow::all(&names, store, engine);
+        *names.following.lock().unwrap_or_else(PoisonError::into_inner) = following;
         Ok(names)
     }
 
@@ -192,6 +216,14 @@ impl Names {
     pub fn silence(&self) {
         let settings = Settings::clone(&self.resolver.settings());
         self.resolver.reconfigure(Settings { listen: Vec::new(), secure: Vec::new(), ..settings });
+    }
+
+    /// Erases what was resolved: the query log with its counts, the cache, and the copies of lists and zones on disk.
+    /// Goes on after a failure and returns the first. Blocks on the disk.
+    pub fn erase_history(&self) -> io::Result<()> {
+        let log = self.resolver.log().erase();
+        self.resolver.flush(None);
+        log.and(self.subscriptions.erase_copies()).and(self.secondaries.erase_copies())
     }
 
     /// How each upstream is, by each way that is in use.
@@ -248,6 +280,7 @@ impl Names {
             self.resolver.pause_blocking(pause);
         }
         renewed.clone_from(&picture);
+        self.ways.expire(Instant::now());
         picture
     }
 
@@ -317,5 +350,6 @@ fn settings(directory: &Path, dns: &Dns) -> Settings {
     let secure = dns.tls_listen_addrs.iter().copied().flat_map(places).collect();
     let log = gateway_dns::log::Settings { directory: Some(directory.join("log")), ..Default::default() };
     let blocking = Blocking { paused_until: dns.blocking_paused_until, ..Blocking::default() };
-    Settings { listen, secure, log, blocking, ..Settings::default() }
+    let client_rate = Rate { per_second: dns.rate_limit_per_client, ..Settings::default().client_rate };
+    Settings { listen, secure, log, blocking, client_rate, ..Settings::default() }
 }

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_common::wire::Mark;
 use gateway_core::compile::proxy_login;
 use gateway_core::facts::{Facts, ProxyFact};
 use gateway_core::plan::Plan;
@@ -17,6 +18,7 @@ use gateway_model::{Id, State};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::effects::endpoint_names::EndpointNames;
 use crate::effects::proxy::{Doubts, Relay};
 use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
@@ -39,8 +41,7 @@ impl Seen {
     }
 }
 
-/// How long a name may take to be resolved, and how often it is asked for while that is needed.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time between two attempts to resolve a name, while one is needed.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 /// The shortest pause between probes, however many connections fail.
 const LEAST_PAUSE: Duration = Duration::from_millis(500);
@@ -52,7 +53,7 @@ type Way = (Id, u8);
 /// What a task that was started for the watcher brings back.
 enum News {
     Probed(Way, Result<Answer, String>),
-    Resolved(String, Option<SocketAddr>),
+    Resolved(String, Result<SocketAddr, String>),
 }
 
 /// One way to a proxy and its probes.
@@ -73,6 +74,7 @@ struct Watched {
 pub struct Proxies {
     store: Arc<Store>,
     relay: Arc<Relay>,
+    endpoint_names: EndpointNames,
     seen: watch::Sender<Arc<Seen>>,
     ways: BTreeMap<Way, Watched>,
     names: BTreeMap<String, Name>,
@@ -84,14 +86,22 @@ pub struct Proxies {
 struct Name {
     address: Option<SocketAddr>,
     asked: Option<Instant>,
+    /// Attempts so far: each takes the next leg that carries the proxy.
+    attempts: usize,
+    /// Reason why there is no address.
+    error: String,
 }
 
 impl Proxies {
-    pub fn new(store: Arc<Store>, relay: Arc<Relay>) -> (Proxies, watch::Receiver<Arc<Seen>>) {
+    pub fn new(
+        store: Arc<Store>,
+        relay: Arc<Relay>,
+        endpoint_names: EndpointNames,
+    ) -> (Proxies, watch::Receiver<Arc<Seen>>) {
         let (seen, receiver) = watch::channel(Arc::default());
         let (sender, news) = mpsc::unbounded_channel();
         let (ways, names) = (BTreeMap::new(), BTreeMap::new());
-        (Proxies { store, relay, seen, ways, names, sender, news }, receiver)
+        (Proxies { store, relay, endpoint_names, seen, ways, names, sender, news }, receiver)
     }
 
     pub async fn run(mut self, handle: Handle) {
@@ -101,7 +111,9 @@ impl Proxies {
         loop {
             let state = self.store.current();
             let plan = compiled.borrow_and_update().clone();
-            self.settle(&state, &plan.plan);
+            // Before there is a plan of this state it is not known which legs carry a proxy.
+            let is_current = plan.revision == state.revision.0;
+            self.settle(&state, &plan.plan, is_current);
             let seen = self.look(&state);
             let before = self.seen.borrow().clone();
             if *before != seen {
@@ -130,22 +142,29 @@ impl Proxies {
 
     /// Starts what is due: questions for names, and probes of the ways that are in use. A proxy that no policy
     /// reaches is probed by the default way.
-    fn settle(&mut self, state: &State, plan: &Plan) {
+    fn settle(&mut self, state: &State, plan: &Plan, is_current: bool) {
         let mut wanted: BTreeSet<Way> = BTreeSet::new();
-        let mut names: BTreeSet<String> = BTreeSet::new();
+        // With the legs that carry the proxies of that name.
+        let mut names: BTreeMap<String, BTreeSet<u8>> = BTreeMap::new();
         for proxy in state.proxies.iter().filter(|proxy| proxy.enabled) {
             let id = proxy.meta.id;
             let by = plan.proxies.values().find(|target| target.proxy_id == id.to_string());
-            match by.map(|target| &target.legs).filter(|legs| !legs.is_empty()) {
-                Some(legs) => wanted.extend(legs.iter().map(|leg| (id, *leg))),
+            match by {
+                // Without a leg that works there is none by which it may be shown that somebody uses it.
+                Some(target) => wanted.extend(target.legs.iter().map(|leg| (id, *leg))),
                 None => drop(wanted.insert((id, 0))),
             }
-            names.extend(proxy.endpoint_name());
+            if let Some(name) = proxy.endpoint_name() {
+                names
+                    .entry(name)
+                    .or_default()
+                    .extend(wanted.range((id, 0)..=(id, u8::MAX)).map(|(_, leg)| *leg));
+            }
         }
-        self.names.retain(|name, _| names.contains(name));
+        self.names.retain(|name, _| names.contains_key(name));
         self.ways.retain(|way, _| wanted.contains(way));
-        for name in names {
-            self.resolve(state, name);
+        for (name, legs) in names.into_iter().filter(|(_, legs)| is_current && !legs.is_empty()) {
+            self.resolve(state, name, &legs);
         }
         for way in wanted {
             if let Some(proxy) = state.proxies.get(way.0).cloned() {
@@ -154,8 +173,9 @@ impl Proxies {
         }
     }
 
-    /// A name keeps its address while the proxy is well there.
-    fn resolve(&mut self, state: &State, name: String) {
+    /// A name keeps its address while the proxy is well there. It is asked for by a leg that carries the proxy: never by the
+    /// default route if there is another one.
+    fn resolve(&mut self, state: &State, name: String, legs: &BTreeSet<u8>) {
         let down = |way: &Way, watched: &Watched| {
             let proxy = state.proxies.get(way.0);
             watched.health.verdict() == Verdict::Down
@@ -168,21 +188,26 @@ impl Proxies {
             return;
         }
         known.asked = Some(Instant::now());
-        let sender = self.sender.clone();
+        known.attempts = known.attempts.wrapping_add(1);
+        let mark = Mark::carried_by(carrying_leg(legs, known.attempts)).0;
+        let (sender, endpoint_names) = (self.sender.clone(), self.endpoint_names.clone());
         tokio::spawn(async move {
-            let answer = tokio::time::timeout(PATIENCE, tokio::net::lookup_host(name.clone())).await;
-            let address = answer.ok().and_then(Result::ok).and_then(|mut addresses| addresses.next());
+            let found = endpoint_names.resolve(&name, mark).await.map_err(|error| error.to_string());
+            let first = |found: Vec<SocketAddr>| found.first().copied().ok_or("it has no address".to_owned());
             // The watcher may have ended.
-            let _ = sender.send(News::Resolved(name, address));
+            let _ = sender.send(News::Resolved(name, found.and_then(first)));
         });
     }
 
     fn probe(&mut self, way: Way, proxy: &Proxy) {
         let address = self.address(proxy);
         let login = proxy_login(proxy);
+        let name = proxy.endpoint_name().and_then(|name| self.names.get(&name));
+        let error = name.map(|name| name.error.as_str()).filter(|error| !error.is_empty());
+        let error = error.map(|error| format!(": {error}")).unwrap_or_default();
         let watched = self.ways.entry(way).or_default();
         let Some(address) = address else {
-            "its name cannot be resolved".clone_into(&mut watched.reason);
+            watched.reason = format!("its name cannot be resolved{error}");
             return;
         };
         let question = (address, login.clone());
@@ -214,7 +239,10 @@ impl Proxies {
         match news {
             News::Resolved(name, address) => {
                 if let Some(known) = self.names.get_mut(&name) {
-                    known.address = address.or(known.address);
+                    match address {
+                        Ok(address) => (known.address, known.error) = (Some(address), String::new()),
+                        Err(error) => known.error = error,
+                    }
                 }
             }
             News::Probed(way, answer) => {
@@ -289,10 +317,29 @@ impl Proxies {
     }
 }
 
+/// The leg by which a name is asked for: of those that carry its proxy in turn, and the default route only if it is alone.
+fn carrying_leg(legs: &BTreeSet<u8>, attempt: usize) -> u8 {
+    let others: Vec<u8> = legs.iter().copied().filter(|leg| *leg != 0).collect();
+    others.get(attempt % others.len().max(1)).copied().unwrap_or(0)
+}
+
 /// From 0 to 1.
 fn chance() -> f64 {
     let mut bytes = [0; 4];
     // Without randomness probes merely come at regular times.
     let _ = getrandom::fill(&mut bytes);
     f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_asked_for_by_the_default_route_only_if_nothing_else_carries_its_proxy() {
+        let leg = |legs: &[u8], attempt| carrying_leg(&legs.iter().copied().collect(), attempt);
+        assert_eq!(leg(&[0], 1), 0);
+        assert_eq!(leg(&[0, 16], 1), 16);
+        assert_eq!([1, 2, 3].map(|attempt| leg(&[0, 16, 17], attempt)), [17, 16, 17]);
+    }
 }

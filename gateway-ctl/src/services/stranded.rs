@@ -78,7 +78,8 @@ fn lost(before: &Ways, after: &Ways) -> Lost {
             if !matches!(after.kind(), ChoiceKind::Legs | ChoiceKind::Direct) {
                 continue;
             }
-            let gone = before.all().iter().filter(|leg| **leg >= FIRST_TUNNEL && !offers(after, **leg));
+            let gone =
+                before.all().iter().filter(|leg| **leg >= FIRST_TUNNEL && !offers(after, after.kept, **leg));
             lost.extend(gone.map(|leg| (*policy, ipv6, *leg)));
         }
     }

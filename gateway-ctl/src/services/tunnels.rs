@@ -3,10 +3,10 @@
 
 mod cover;
 mod health;
+mod liveness;
 mod openvpn;
 mod probe;
 mod probes;
-mod question;
 mod resolve;
 
 use std::collections::BTreeMap;
@@ -23,6 +23,7 @@ use gateway_model::{Id, State, Tunnel};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use crate::effects::endpoint_names::EndpointNames;
 use crate::effects::openvpn::OpenVpn;
 use crate::effects::transport::Transports;
 use crate::effects::wireguard::{DeviceStatus, WireGuard};
@@ -69,6 +70,7 @@ pub struct Tunnels {
     seen: watch::Sender<Arc<Seen>>,
     resolver: resolve::Resolver,
     probes: probes::Probes,
+    liveness: liveness::LivenessChecks,
     /// Interface and gateway of the default route, for each family.
     default_way: [DefaultWay; 2],
     /// When the tunnels speak again after it has changed; the next one last.
@@ -93,6 +95,7 @@ impl Tunnels {
             seen,
             resolver,
             probes,
+            liveness: liveness::LivenessChecks::default(),
             default_way: Default::default(),
             again: Vec::new(),
             reconnected: BTreeMap::new(),
@@ -100,9 +103,9 @@ impl Tunnels {
         (tunnels, receiver)
     }
 
-    /// Has endpoint names resolved by these name servers instead of the host's resolver.
-    pub fn with_name_servers(self, servers: Vec<std::net::IpAddr>) -> Tunnels {
-        Tunnels { resolver: resolve::Resolver::new(servers), ..self }
+    /// Has endpoint names resolved by this resolver.
+    pub fn with_endpoint_names(self, endpoint_names: EndpointNames) -> Tunnels {
+        Tunnels { resolver: resolve::Resolver::new(endpoint_names), ..self }
     }
 
     /// Looks once a second, and wakes the loop when something it acts on has changed.
@@ -151,6 +154,7 @@ impl Tunnels {
         let before = self.seen.borrow().clone();
         let (now, boot) = (self.store.clock().now(), self.store.clock().boot());
         self.probes.keep(|id| state.tunnels.contains(id));
+        self.liveness.keep(|id| state.tunnels.contains(id));
         let outer = |tunnel: &Tunnel| match tunnel.bridge {
             None => Some(plan.plan.wireguard.get(&tunnel_interface(tunnel))?.fwmark),
             Some(_) => Some(plan.plan.transports.get(&tunnel.meta.id.to_string())?.mark),
@@ -168,9 +172,16 @@ impl Tunnels {
                     None
                 }
             };
+            self.transports
+                .set_device_port(&id.to_string(), status.as_ref().map_or(0, |status| status.listen_port));
             seen.cover.insert(id, Cover::of(&self.engine, &tunnel_interface(tunnel)).await);
             let itself = health::judge(tunnel, status.as_ref(), SystemTime::now());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
+            let links = liveness::links_of_wireguard(tunnel, status.as_ref());
+            let itself = self.liveness.check(tunnel, links, addresses, itself, boot);
+            if self.liveness.is_suspect(tunnel, boot) {
+                self.probes.probe_now(id, boot);
+            }
             let judgement = self.probes.judge(tunnel, addresses, itself, boot);
             let judgement = match bridge_refusal(state, &connected, tunnel).filter(|_| tunnel.wanted_up()) {
                 Some(reason) => {
@@ -201,6 +212,11 @@ impl Tunnels {
             let status = self.openvpn.status(&id.to_string());
             let itself = openvpn::judge(tunnel, status.as_ref());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
+            let links = liveness::links_of_openvpn(tunnel, status.as_ref());
+            let itself = self.liveness.check(tunnel, links, addresses, itself, boot);
+            if self.liveness.is_suspect(tunnel, boot) {
+                self.probes.probe_now(id, boot);
+            }
             let judgement = self.probes.judge(tunnel, addresses, itself, boot);
             seen.facts.insert(id.to_string(), openvpn::fact(status.as_ref(), &judgement));
             let mut live = openvpn::live(tunnel, status, judgement, before.tunnels.get(&id), now);

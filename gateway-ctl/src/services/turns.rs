@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::reconcile::{Compiled, KernelDataplane};
+use crate::supervise::blocking;
 
 const PAUSE: Duration = Duration::from_secs(5);
 /// Readings that are kept: a minute of them.
@@ -65,16 +66,15 @@ pub async fn run(dataplane: KernelDataplane, compiled: watch::Receiver<Arc<Compi
             .collect();
         let read = {
             let dataplane = dataplane.clone();
-            tokio::task::spawn_blocking(move || {
+            blocking(move || {
                 dataplane.with(|programs| {
                     let of = |number| Some((number, programs.turns(number).ok()?));
                     numbers.into_iter().filter_map(of).collect()
                 })
             })
         };
-        if let Ok(read) = read.await {
-            turns.note(Instant::now(), read);
-        }
+        let read = read.await;
+        turns.note(Instant::now(), read);
     }
 }
 

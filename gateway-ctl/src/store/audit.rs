@@ -126,6 +126,21 @@ impl AuditFilter {
         *self == AuditFilter::default()
     }
 
+    /// Texts that the JSON of every matching entry contains. Most entries are left out by them without being parsed.
+    fn needles(&self) -> Vec<String> {
+        let fields = [
+            ("actor", &self.actor),
+            ("action", &self.action),
+            ("resource_type", &self.resource_type),
+            ("resource_id", &self.resource_id),
+            ("request_id", &self.request_id),
+        ];
+        let needle = |(field, value): (&str, &Option<String>)| {
+            Some(format!("\"{field}\":{}", Value::from(value.as_deref()?)))
+        };
+        fields.into_iter().filter_map(needle).collect()
+    }
+
     fn matches(&self, entry: &AuditEntry) -> bool {
         let text = |want: &Option<String>, have: &str| want.as_deref().is_none_or(|want| want == have);
         text(&self.actor, &entry.actor)
@@ -163,6 +178,10 @@ pub(super) struct Head {
 impl Head {
     pub(super) fn id(&self) -> u64 {
         self.id
+    }
+
+    pub(super) fn at(&self) -> Timestamp {
+        self.at
     }
 
     /// The end of a trail that was wiped: the numbers go on, the chain begins anew.
@@ -264,6 +283,29 @@ pub(super) fn read_head(txn: &ReadTransaction) -> Result<Head, Error> {
     })
 }
 
+/// The hash that the chain begins with: zeros, unless the beginning was trimmed.
+fn base(txn: &ReadTransaction) -> Result<Hash, Error> {
+    let Some(text) = load::text(txn, meta::AUDIT_BASE)? else { return Ok([0; 32]) };
+    let byte =
+        |at: usize| text.get(2 * at..2 * at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    let mut hash = [0; 32];
+    for (at, place) in hash.iter_mut().enumerate() {
+        *place = byte(at)
+            .ok_or_else(|| Error::Damaged { what: "the base of the audit trail cannot be read".into() })?;
+    }
+    Ok(hash)
+}
+
+/// The hash of a stored entry, as text.
+pub(super) fn hash_of(value: &[u8]) -> Result<String, Error> {
+    split(value).map(|(hash, _)| hex(&hash))
+}
+
+/// The time of a stored entry; none if it cannot be read.
+pub(super) fn time_of(value: &[u8]) -> Option<Timestamp> {
+    show(value).ok().map(|(entry, _)| entry.timestamp)
+}
+
 fn split(value: &[u8]) -> Result<(Hash, &[u8]), Error> {
     match value.split_first_chunk::<32>() {
         Some((hash, json)) => Ok((*hash, json)),
@@ -295,6 +337,8 @@ impl Store {
         let table = txn.open_table(AUDIT).map_err(Error::at("read the audit trail"))?;
         let all = table.len().map_err(Error::at("read the audit trail"))?;
         let (mut page, mut total) = (Vec::new(), 0);
+        let needles = filter.needles();
+        let finders: Vec<_> = needles.iter().map(memchr::memmem::Finder::new).collect();
         for row in table.iter().map_err(Error::at("read the audit trail"))?.rev() {
             // Without a filter the total is known, and the walk ends with the page.
             if filter.is_empty() && page.len() >= limit {
@@ -302,6 +346,9 @@ impl Store {
             }
             let (id, value) = row.map_err(Error::at("read the audit trail"))?;
             if filter.is_empty() && matches!(before, Some(Before::Id(end)) if id.value() >= end) {
+                continue;
+            }
+            if finders.iter().any(|finder| finder.find(value.value()).is_none()) {
                 continue;
             }
             let entry = match show(value.value()) {
@@ -338,7 +385,7 @@ impl Store {
             fault: Some(AuditFault { id, what: what.into() }),
         };
         let first = load::number(&txn, meta::AUDIT_FIRST)?.max(1);
-        let (mut last, mut hash) = (first - 1, [0; 32]);
+        let (mut last, mut hash) = (first - 1, base(&txn)?);
         for row in table.iter().map_err(Error::at("read the audit trail"))? {
             let (id, value) = row.map_err(Error::at("read the audit trail"))?;
             let id = id.value();

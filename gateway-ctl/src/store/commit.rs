@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use super::Store;
 use super::audit::{self, AuditResult, AuditTicket};
 use super::error::Error;
+use super::file::Writing;
 use super::schema::{APPLIED, META, META_TEXT, SETTINGS, meta, rows};
-use super::vault;
+use super::{time, vault};
 
 /// Most row changes that an audit entry lists; it counts the rest.
 const LISTED_CHANGES: usize = 20;
@@ -31,6 +32,7 @@ pub enum CommitError<E> {
 pub(super) struct Moment<'a> {
     pub txn: &'a WriteTransaction,
     pub before: &'a State,
+    pub draft: &'a State,
     /// Whether the draft differs.
     pub changed: bool,
     pub now: Timestamp,
@@ -78,13 +80,17 @@ impl Store {
         vault::seal_changed(&mut draft, &self.sealing.load())?;
         let changed = has_changed(&before, &draft);
         note_changes(&mut ticket, &before, &draft);
+        let vital = is_vital(&ticket.action);
         let entry = audit::Entry::new(&head, ticket, AuditResult::Success, now);
-        let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
-        let more = beside(&Moment { txn: &txn, before: &before, changed, now })?;
+        let txn = self.begin(vital)?;
+        let more = beside(&Moment { txn: &txn, before: &before, draft: &draft, changed, now })?;
         if changed {
             write_state(&txn, &before, &draft)?;
         }
         audit::append(&txn, &entry)?;
+        if let Some(high) = self.clock.high_time() {
+            time::put(&txn, &high)?;
+        }
         txn.commit().map_err(|error| CommitError::Store(Error::at("commit")(error)))?;
         *head = entry.head();
         if changed {
@@ -93,6 +99,11 @@ impl Store {
             self.revisions.send_replace(revision);
         }
         Ok((answer, more))
+    }
+
+    fn begin(&self, vital: bool) -> Result<Writing<'_>, Error> {
+        let begun = if vital { self.db.begin_vital() } else { self.db.begin_write() };
+        begun.map_err(Error::at("begin to write"))
     }
 
     /// Makes the present policies those that steer traffic.
@@ -120,8 +131,18 @@ impl Store {
     }
 }
 
+/// Whether a change may use the reserve of a full disk: it makes room, ends something, or lets in who does.
+fn is_vital(action: &str) -> bool {
+    const PREFIXES: &[&str] = &["delete_", "end_", "log", "revert_", "revoke_", "wipe_"];
+    PREFIXES.iter().any(|prefix| action.starts_with(prefix))
+}
+
 fn has_applied_changed(before: &State, draft: &State) -> bool {
-    (draft.applied.revision, draft.applied.at) != (before.applied.revision, before.applied.at)
+    let (old, new) = (&before.applied, &draft.applied);
+    // Two applies of some policies may have the same revision and, with a coarse clock, the same time.
+    (new.revision, new.at) != (old.revision, old.at)
+        || new.policies.len() != old.policies.len()
+        || !new.policies.arcs().zip(old.policies.arcs()).all(|(new, old)| Arc::ptr_eq(new, old))
 }
 
 fn has_changed(before: &State, draft: &State) -> bool {

@@ -68,11 +68,9 @@ impl Error {
     pub fn is_full(&self) -> bool {
         match self {
             Error::Database { source, .. } => {
-                matches!(source.as_ref(), redb::Error::Io(error) if error.kind() == io::ErrorKind::StorageFull)
+                matches!(source.as_ref(), redb::Error::Io(error) if is_full(error))
             }
-            Error::Folder { source, .. } | Error::Open { source, .. } => {
-                source.kind() == io::ErrorKind::StorageFull
-            }
+            Error::Folder { source, .. } | Error::Open { source, .. } => is_full(source),
             Error::Locked { .. }
             | Error::NewerSchema { .. }
             | Error::Damaged { .. }
@@ -81,6 +79,10 @@ impl Error {
             | Error::SecretsUnreadable { .. } => false,
         }
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl From<LoadError> for Error {

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use gateway_model::kinds::RoutingPolicy;
 use gateway_model::registry::{KINDS, read_stored};
-use gateway_model::settings::Setting;
+use gateway_model::settings::{Setting, keys};
 use gateway_model::{Revision, State};
-use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::audit::Head;
 use super::commit::write_state;
 use super::error::Error;
+use super::file::OpenFile;
 use super::schema::{APPLIED, META, META_TEXT, SETTINGS, meta, rows};
 use super::sessions::Sessions;
 use super::vault::{self, Sealing, Started};
@@ -22,27 +23,36 @@ use super::wipe::WIPED;
 use super::{audit, migrate, rewrite, rotate};
 use crate::clock::Clock;
 
-type Opened = (Database, State, Head, Sessions, Sealing);
+type Opened = (OpenFile, State, Head, Sessions, Sealing);
 
-pub(super) fn open(path: &Path, clock: &dyn Clock) -> Result<Opened, Error> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+/// What to do where there is no file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    Create,
+    Refuse,
+}
+
+pub(super) fn open(path: &Path, clock: &dyn Clock, missing: Missing) -> Result<Opened, Error> {
+    let folder = folder_of(path);
+    if missing == Missing::Create {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+    }
     let wiped = folder.join(WIPED);
     if wiped.exists() {
         return Err(Error::Wiped { path: wiped });
     }
     let exists = path.try_exists().map_err(|source| Error::Open { path: path.to_owned(), source })?;
-    if !exists {
+    if !exists && missing == Missing::Create {
         create(path, clock)?;
     }
     let file = open_file(path, false)?;
     // The database library panics on some kinds of damage instead of reporting them.
     catch_unwind(AssertUnwindSafe(|| {
-        let db = open_database(file, path)?;
+        let db = OpenFile::open(file, path)?;
         migrate::run(&db)?;
         let (mut state, head) = read(&db)?;
         let started = vault::start(&db, folder)?;
@@ -59,12 +69,12 @@ pub(super) fn open(path: &Path, clock: &dyn Clock) -> Result<Opened, Error> {
 
 /// Writes down how secrets are kept, seals what is in clear, and leaves nothing of it in the file.
 fn secure(
-    db: Database,
+    db: OpenFile,
     path: &Path,
     state: &mut State,
     started: &Started,
     clock: &dyn Clock,
-) -> Result<Database, Error> {
+) -> Result<OpenFile, Error> {
     if started.write {
         let mut draft = state.begin(clock.now());
         let txn = db.begin_write().map_err(Error::at("begin to write"))?;
@@ -92,7 +102,8 @@ fn secure(
 /// Adds the built-in objects that this version has and the one before had not.
 fn seed(db: &Database, state: &mut State, clock: &dyn Clock) -> Result<(), Error> {
     let mut draft = state.begin(clock.now());
-    if draft.seed() {
+    let identified = identify(&mut draft);
+    if draft.seed() || identified {
         let txn = db.begin_write().map_err(Error::at("begin to write"))?;
         write_state(&txn, state, &draft)?;
         txn.commit().map_err(Error::at("commit"))?;
@@ -101,15 +112,25 @@ fn seed(db: &Database, state: &mut State, clock: &dyn Clock) -> Result<(), Error
     Ok(())
 }
 
+/// Gives the installation its stable id. True if it had none.
+fn identify(state: &mut State) -> bool {
+    let missing = state.settings.get(keys::NODE_ID).is_none();
+    if missing {
+        state.set(keys::NODE_ID, uuid::Uuid::new_v4().to_string().into());
+    }
+    missing
+}
+
 /// Makes a new store beside its place and moves it there when it is whole. An interrupted attempt is started over.
 fn create(path: &Path, clock: &dyn Clock) -> Result<(), Error> {
     let draft = draft_path(path);
     let failed = |source| Error::Open { path: draft.clone(), source };
     {
         let file = open_file(&draft, true)?;
-        let db = open_database(file, &draft)?;
+        let db = OpenFile::open(file, &draft)?;
         migrate::run(&db)?;
-        let state = State::new(clock.now());
+        let mut state = State::new(clock.now());
+        identify(&mut state);
         let txn = db.begin_write().map_err(Error::at("begin to write"))?;
         write_state(&txn, &State::empty(), &state)?;
         txn.commit().map_err(Error::at("commit"))?;
@@ -118,9 +139,14 @@ fn create(path: &Path, clock: &dyn Clock) -> Result<(), Error> {
     sync_folder(path)
 }
 
+/// The folder of a store.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Makes what a rename did to this path last.
 pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|source| Error::Folder { path: folder.to_owned(), source })
 }
@@ -153,18 +179,6 @@ pub(super) fn open_file(path: &Path, fresh: bool) -> Result<File, Error> {
         return Err(Error::Damaged { what: "the file is empty".into() });
     }
     Ok(file)
-}
-
-pub(super) fn open_database(file: File, path: &Path) -> Result<Database, Error> {
-    let mut builder = Database::builder();
-    builder.set_cache_size(16 << 20);
-    builder.create_file(file).map_err(|error| match error {
-        DatabaseError::DatabaseAlreadyOpen => Error::Locked { path: path.to_owned() },
-        DatabaseError::UpgradeRequired(version) => {
-            Error::Damaged { what: format!("its file format {version} is not known") }
-        }
-        error => Error::at("open the database")(error),
-    })
 }
 
 fn read(db: &Database) -> Result<(State, Head), Error> {

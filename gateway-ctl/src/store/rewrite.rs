@@ -4,76 +4,20 @@
 //! was exchanged or something was wiped, the tables are copied into a new file that takes the place of the old one.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use arc_swap::ArcSwap;
 use redb::{
-    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
-    TableError, TableHandle, TransactionError, Value, WriteTransaction,
+    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableError,
+    TableHandle, Value, WriteTransaction,
 };
 
 use super::error::Error;
-use super::load::{draft_path, open_database, open_file, sync_folder};
-
-/// The open file, which may be exchanged for another.
-pub(super) struct Db {
-    database: ArcSwap<Database>,
-    discarded: AtomicBool,
-}
-
-impl Db {
-    pub fn new(database: Database) -> Db {
-        Db { database: ArcSwap::from_pointee(database), discarded: AtomicBool::new(false) }
-    }
-
-    pub fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
-        self.check()?;
-        self.database.load().begin_read()
-    }
-
-    pub fn begin_write(&self) -> Result<WriteTransaction, TransactionError> {
-        loop {
-            self.check()?;
-            let database = self.database.load_full();
-            let txn = database.begin_write()?;
-            // Whoever waited while the file was exchanged must not write into the old one.
-            if Arc::ptr_eq(&database, &self.database.load()) {
-                return Ok(txn);
-            }
-        }
-    }
-
-    /// Lets the file go. From here on nothing can be read or written.
-    pub fn discard(&self) -> Result<(), Error> {
-        let nowhere = Database::builder().create_with_backend(redb::backends::InMemoryBackend::new());
-        self.discarded.store(true, Ordering::SeqCst);
-        self.database.store(Arc::new(nowhere.map_err(Error::at("let the file go"))?));
-        Ok(())
-    }
-
-    /// Puts a new file with the same tables in the place of this one. Writers wait.
-    pub fn rewrite(&self, path: &Path) -> Result<(), Error> {
-        let database = self.database.load_full();
-        let held = database.begin_write().map_err(Error::at("begin to write"))?;
-        let fresh = copy(&database, path)?;
-        self.database.store(Arc::new(fresh));
-        held.abort().map_err(Error::at("let the old file go"))
-    }
-
-    fn check(&self) -> Result<(), TransactionError> {
-        if self.discarded.load(Ordering::SeqCst) {
-            let gone = std::io::Error::other("the store was destroyed");
-            return Err(TransactionError::Storage(StorageError::Io(gone)));
-        }
-        Ok(())
-    }
-}
+use super::file::OpenFile;
+use super::load::{draft_path, open_file, sync_folder};
 
 /// Copies all tables into a new file, which takes the place of the one at the path.
-pub(super) fn copy(from: &Database, path: &Path) -> Result<Database, Error> {
+pub(super) fn copy(from: &Database, path: &Path) -> Result<OpenFile, Error> {
     let draft = draft_path(path);
-    let fresh = open_database(open_file(&draft, true)?, &draft)?;
+    let fresh = OpenFile::open(open_file(&draft, true)?, &draft)?;
     let source = from.begin_read().map_err(Error::at("begin to read"))?;
     let target = fresh.begin_write().map_err(Error::at("begin to write"))?;
     if source.list_multimap_tables().map_err(Error::at("list the tables"))?.next().is_some() {

@@ -41,6 +41,8 @@ pub mod meta {
     pub const AUDIT_LAST: &str = "audit_last";
     /// Number of the first audit entry since the trail was wiped; 0 if it never was.
     pub const AUDIT_FIRST: &str = "audit_first";
+    /// Text: hash of the entry before the first one; missing unless the trail was trimmed.
+    pub const AUDIT_BASE: &str = "audit_base";
     /// Text: hash of the last audit entry.
     pub const AUDIT_HASH: &str = "audit_hash";
 

@@ -32,6 +32,8 @@ const SAVE_EVERY: SignedDuration = SignedDuration::from_secs(60);
 const CLOCK_SLACK: SignedDuration = SignedDuration::from_mins(5);
 /// Of one user; one more ends the one that was unused the longest.
 const PER_USER: usize = 50;
+/// Of all users; one more ends the one that was unused the longest.
+const IN_SUM: usize = 1_000;
 
 const SESSIONS: Rows<'static> = rows("sessions");
 /// User to the time of the last sign-in, in microseconds.
@@ -222,7 +224,7 @@ impl Store {
         let (now, state) = (self.clock.now(), self.current());
         let gone = self.ended(&state, now, session.user);
         let entry = audit::Entry::new(&head, ticket, AuditResult::Success, now);
-        let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
+        let txn = self.db.begin_vital().map_err(Error::at("begin to write"))?;
         put(&txn, &[&session])?;
         take(&txn, &gone)?;
         {
@@ -246,24 +248,31 @@ impl Store {
         Ok(())
     }
 
-    /// Sessions that are over, and the least used ones of a user with too many.
+    /// Sessions that are over, and the least recently used ones of a user, or of all, with too many.
     fn ended(&self, state: &State, now: Timestamp, user: Id) -> Vec<Uuid> {
         let held = self.sessions.held();
         let (kept, gone): (Vec<&Session>, Vec<&Session>) = held.values().map(|held| &held.session).partition(
             // Behind a clock that was set back a session may count again.
             |session| session.is_backed(state) && (session.is_current(now) || now < session.last_seen),
         );
-        let mut own: Vec<&Session> = kept.into_iter().filter(|session| session.user == user).collect();
-        own.sort_by_key(|session| session.last_seen);
-        let surplus = (own.len() + 1).saturating_sub(PER_USER);
-        gone.into_iter().chain(own.into_iter().take(surplus)).map(|session| session.id).collect()
+        let mut gone: Vec<Uuid> = gone.into_iter().map(|session| session.id).collect();
+        let mut kept = kept;
+        kept.sort_by_key(|session| session.last_seen);
+        let own = kept.iter().filter(|session| session.user == user);
+        let surplus = (own.clone().count() + 1).saturating_sub(PER_USER);
+        let surplus: Vec<Uuid> = own.take(surplus).map(|session| session.id).collect();
+        kept.retain(|session| !surplus.contains(&session.id));
+        let too_many = (kept.len() + 1).saturating_sub(IN_SUM);
+        gone.extend(surplus);
+        gone.extend(kept.iter().take(too_many).map(|session| session.id));
+        gone
     }
 
     /// Ends sessions. Blocks on the disk.
     pub fn close_sessions(&self, ticket: AuditTicket, ids: &[Uuid]) -> Result<(), Error> {
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = audit::Entry::new(&head, ticket, AuditResult::Success, self.clock.now());
-        let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
+        let txn = self.db.begin_vital().map_err(Error::at("begin to write"))?;
         take(&txn, ids)?;
         audit::append(&txn, &entry)?;
         txn.commit().map_err(Error::at("commit"))?;

@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::sync::{MutexGuard, PoisonError};
 
 use gateway_model::State;
+use gateway_model::change::undo::ChangeSet;
 use jiff::Timestamp;
 use redb::{ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction};
 use schemars::JsonSchema;
@@ -23,7 +24,7 @@ use super::rotate;
 
 use content::Content;
 pub(super) use pending::store as store_pending;
-pub use pending::{Confirm, Pending};
+pub use pending::{Confirm, Pending, Reverted};
 
 /// Name to the JSON of [`Snapshot`].
 const SNAPSHOTS: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("snapshots");
@@ -89,6 +90,8 @@ pub struct Secured {
     /// Nothing, if there was nothing to change.
     pub snapshot: Option<Snapshot>,
     pub pending: Option<Pending>,
+    /// What the change wrote, for [`Store::undo`].
+    pub changes: ChangeSet,
 }
 
 /// Why a change with a snapshot changed nothing.
@@ -171,14 +174,15 @@ impl Store {
             if !moment.changed {
                 return Ok(Secured::default());
             }
-            let snapshot = take(moment.txn, moment.before, safety.reason, &author, moment.now)?;
+            let snapshot = take(moment.txn, moment.before, safety.reason, &author, moment.now, None)?;
             let pending = safety.confirm.map(|confirm| {
                 Pending::new(snapshot.name.clone(), author.clone(), confirm, self.clock().as_ref())
             });
+            let changes = ChangeSet::of(moment.before, moment.draft, content::is_kept);
             if let Some(pending) = &pending {
-                pending::store(moment.txn, Some(pending))?;
+                pending::store(moment.txn, Some((pending, &changes)))?;
             }
-            Ok(Secured { snapshot: Some(snapshot), pending })
+            Ok(Secured { snapshot: Some(snapshot), pending, changes })
         })?;
         if let Some(snapshot) = &secured.snapshot {
             guarded.newest = Some(snapshot.created_at);
@@ -187,16 +191,25 @@ impl Store {
         Ok((answer, secured))
     }
 
-    /// Takes one now.
-    pub fn take_snapshot(&self, ticket: AuditTicket, reason: SnapshotReason) -> Result<Snapshot, Error> {
+    /// Takes one now. Nothing if the name is taken already.
+    pub fn take_snapshot(
+        &self,
+        ticket: AuditTicket,
+        reason: SnapshotReason,
+        name: Option<String>,
+    ) -> Result<Option<Snapshot>, Error> {
         let mut guarded = self.guarded();
+        let taken = |name: &String| Ok::<_, Error>(self.snapshots()?.iter().any(|one| one.name == *name));
+        if name.as_ref().map(taken).transpose()? == Some(true) {
+            return Ok(None);
+        }
         let author = ticket.actor.clone();
         let taken = self.commit_beside(ticket, nothing, |moment| {
-            take(moment.txn, moment.before, reason, &author, moment.now)
+            take(moment.txn, moment.before, reason, &author, moment.now, name)
         });
         let ((), snapshot) = taken.map_err(never_refused)?;
         guarded.newest = Some(snapshot.created_at);
-        Ok(snapshot)
+        Ok(Some(snapshot))
     }
 
     /// The state that a snapshot holds; nothing if there is none of that name. It has no accounts.
@@ -279,12 +292,13 @@ fn take(
     reason: SnapshotReason,
     author: &str,
     now: Timestamp,
+    name: Option<String>,
 ) -> Result<Snapshot, Error> {
     let packed = Content::read(txn)?.pack()?;
     let mut infos = txn.open_table(SNAPSHOTS).map_err(Error::at("take a snapshot"))?;
     let mut contents = txn.open_table(CONTENTS).map_err(Error::at("take a snapshot"))?;
     let stem = format!("{}-{}", now.strftime("%Y%m%dT%H%M%SZ"), reason.as_str());
-    let mut name = stem.clone();
+    let mut name = name.unwrap_or_else(|| stem.clone());
     let mut number = 2;
     while infos.get(name.as_str()).map_err(Error::at("take a snapshot"))?.is_some() {
         name = format!("{stem}-{number}");

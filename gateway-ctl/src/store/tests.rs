@@ -322,6 +322,22 @@ fn a_second_opener_is_locked_out() {
     fixture.open();
 }
 
+/// A process that was forked a moment ago has the lock until it runs its own program.
+#[test]
+fn lock_that_is_given_up_soon_is_waited_for() {
+    let fixture = Fixture::new();
+    drop(fixture.open());
+    let held = std::fs::File::open(fixture.path()).unwrap();
+    held.lock().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(held);
+        });
+        fixture.open();
+    });
+}
+
 #[test]
 fn a_newer_schema_is_refused_and_left_alone() {
     let fixture = Fixture::new();

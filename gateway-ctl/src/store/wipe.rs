@@ -1,11 +1,12 @@
 //! Wiping: what is removed is gone from the bytes of the files, not only from the tables.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use gateway_core::machines::deadman::CheckIn;
+use gateway_dns::erase::erase_file;
 use gateway_model::{KINDS, RoutingPolicy, State};
 use redb::{Key, TableDefinition, TableError, TableHandle, Value, WriteTransaction};
 use serde_json::json;
@@ -20,6 +21,9 @@ use super::snapshots::store_pending;
 
 /// In the folder of a store that was destroyed: nothing starts there until it is removed.
 pub const WIPED: &str = "wiped";
+
+/// In the folder of a store that took the place of another on demand: the other one. A wipe takes it along.
+pub const DISCARDED: &str = "store.redb.discarded";
 
 /// Key of the table `meta_text`.
 const CHECK_IN: &str = "deadman_check_in";
@@ -40,7 +44,7 @@ impl Store {
         let mut guarded = self.guarded();
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, now) = (self.current(), self.clock.now());
-        let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
+        let txn = self.db.begin_vital().map_err(Error::at("begin to write"))?;
         drain(&txn, TRACES)?;
         let next = if configuration {
             drain(&txn, CONFIGURATION)?;
@@ -54,13 +58,15 @@ impl Store {
         } else {
             None
         };
-        *head = head.anew();
+        let emptied = head.anew();
         ticket.details = json!({ "configuration": configuration, "audit_entries_before": head.id() });
-        let entry = audit::Entry::new(&head, ticket, AuditResult::Success, now);
+        let entry = audit::Entry::new(&emptied, ticket, AuditResult::Success, now);
         audit::append(&txn, &entry)?;
         {
             let mut numbers = txn.open_table(META).map_err(Error::at("write"))?;
             numbers.insert(meta::AUDIT_FIRST, entry.id()).map_err(Error::at("write"))?;
+            let mut texts = txn.open_table(META_TEXT).map_err(Error::at("write"))?;
+            texts.remove(meta::AUDIT_BASE).map_err(Error::at("write"))?;
             numbers.insert(meta::REWRITE_DUE, 1).map_err(Error::at("write"))?;
         }
         txn.commit().map_err(Error::at("commit"))?;
@@ -72,6 +78,8 @@ impl Store {
             self.current.store(Arc::new(next));
             self.revisions.send_replace(revision);
         }
+        let discarded = self.folder().join(DISCARDED);
+        erase_file(&discarded).map_err(|source| Error::Open { path: discarded, source })?;
         self.rewrite_file()
     }
 
@@ -184,30 +192,11 @@ fn remove_all(folder: &Path) -> io::Result<()> {
         let removed = if is_folder {
             remove_all(&path).and_then(|()| fs::remove_dir(&path))
         } else {
-            overwrite(&path).and_then(|()| fs::remove_file(&path))
+            erase_file(&path)
         };
         result = result.and(removed);
     }
     result
-}
-
-/// Puts zeros over the bytes of a regular file.
-fn overwrite(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let metadata = fs::symlink_metadata(path)?;
-    if !metadata.is_file() {
-        return Ok(());
-    }
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    let mut file = OpenOptions::new().write(true).open(path)?;
-    let zeros = vec![0u8; 1 << 16];
-    let mut left = metadata.len();
-    while left > 0 {
-        let step = usize::try_from(left).unwrap_or(usize::MAX).min(zeros.len());
-        file.write_all(&zeros[..step])?;
-        left -= step as u64;
-    }
-    file.sync_all()
 }
 
 #[cfg(test)]

@@ -65,8 +65,9 @@ fn bounds(compiled: &Compiled) {
         // What exceptions and profiles of devices do has no counters of its own.
         let is_policy = (0..=1_000_000).contains(&policy.priority);
         assert!(action.policy < gateway_common::maps::POLICIES && (action.policy > 0) == is_policy);
-        assert!(action.sticky <= Sticky::SourceDestination as u8 && action._pad == [0; 2]);
+        assert!(action.sticky <= Sticky::SourceDestination as u8);
         assert_eq!(ActionValue::rest_of(action.rest(), action.proxy_takes_udp()), action.rest, "{action:?}");
+        assert!(action.lasting4 <= action.v4.kept && action.lasting6 <= action.v6.kept, "{action:?}");
         for (choice, ipv6) in [(&action.v4, false), (&action.v6, true)] {
             legs(compiled, choice, ipv6);
         }
@@ -75,15 +76,18 @@ fn bounds(compiled: &Compiled) {
         assert!(*vlan < 4095, "VLAN {vlan}");
     }
     for value in plan.locals.values() {
-        assert_eq!(LocalValue::new(value.kind()), *value, "a number that means another kind");
+        assert_eq!(LocalValue::new(value.kind()).kind, value.kind, "a number that means another kind");
+        assert!(value.leg == 0 || compiled.legs.get(value.leg as u8).is_some(), "{value:?}");
     }
     for net in plan.sources.keys().chain(plan.destinations.keys()).chain(plan.locals.keys()) {
         assert_eq!(net.trunc(), *net, "a prefix with host bits");
     }
     for key in plan.authorised.keys() {
-        assert!(key.mark & Mark::PREFIX_MASK == Mark::PREFIX && key.index > 0, "{key:?}");
-        let leg = Mark(key.mark).as_leg();
-        assert!(key.mark == Mark::DIRECT.0 || leg.is_some_and(|leg| compiled.legs.get(leg).is_some()));
+        assert!(key.mark & Mark::OURS_MASK == Mark::OURS && key.index > 0, "{key:?}");
+        let is_of_leg = [Mark::leg, Mark::carried_by, Mark::arrived_by]
+            .iter()
+            .any(|mark| mark(key.mark as u8).0 == key.mark && compiled.legs.get(key.mark as u8).is_some());
+        assert!(is_of_leg || [Mark::DIRECT.0, Mark::OWN.0].contains(&key.mark), "{key:?}");
     }
 }
 
@@ -101,7 +105,10 @@ fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
         assert!(leg.usable && (proxied || if ipv6 { leg.ipv6 } else { leg.ipv4 }), "{leg:?} carries nothing");
         assert!(compiled.legs_in_use().contains(number));
     }
-    assert_eq!(hop::choose(choice, Sticky::Flow, |_| 0, 0, || u64::MAX).is_some(), choice.count > 0);
+    assert_eq!(
+        hop::choose(choice, choice.kept, Sticky::Flow, |_| 0, 0, || u64::MAX).is_some(),
+        choice.count > 0
+    );
 }
 
 /// No tunnel is carried in a circle, and the mark of its outer packets leads to what carries it.

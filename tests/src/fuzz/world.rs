@@ -80,7 +80,15 @@ impl World {
         let kind = if name.starts_with("wg-") { "wireguard" } else { "veth" };
         // Two links with one index cannot be, but what was observed is not believed.
         let index = if shape & 0xe0 == 0xe0 { 2 } else { index };
-        let link = Link { index, up: shape & 6 != 6, mac: None, mtu, kind: kind.to_owned(), vlan };
+        let link = Link {
+            index,
+            up: shape & 6 != 6,
+            mac: None,
+            mtu,
+            kind: kind.to_owned(),
+            vlan,
+            ..Link::default()
+        };
         self.facts.links.insert(name.to_owned(), link);
     }
 

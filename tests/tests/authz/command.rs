@@ -7,7 +7,7 @@ use axum::extract::ConnectInfo;
 use gateway_api::context::{Api, Peer, Settings};
 use gateway_api::gateway::Gateway;
 use gateway_api::user_command::{Command, run_with};
-use gateway_api::{areas, config, dispatch};
+use gateway_api::{areas, config, dispatch, initialise};
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::store::Store;
 use gateway_model::settings::bootstrap::{Bootstrap, parse};
@@ -18,8 +18,10 @@ use crate::site::PASSWORD;
 fn configuration(folder: &Path) -> Bootstrap {
     let at = folder.display();
     // Names of a bpf file system have no dots; nothing is pinned there.
-    let text =
-        format!("state_dir: {at}\nruntime_dir: {at}/run\nbpf: {{ pin_dir: /sys/fs/bpf/nothing-of-authz }}\n");
+    let text = format!(
+        "state_dir: {at}/state\nruntime_dir: {at}/run\nmarker: {at}/initialised\n\
+         bpf: {{ pin_dir: /sys/fs/bpf/nothing-of-authz }}\n"
+    );
     parse(&text).expect("a configuration")
 }
 
@@ -58,10 +60,36 @@ async fn exercise(config: &Bootstrap) {
 async fn with_the_daemon_stopped_the_store_is_opened() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = configuration(folder.path());
+    let refused = user(&config, Command::List).await.expect_err("never initialised");
+    assert!(refused.contains("gatewayd init"), "{refused}");
+    initialise::run(&config, false).expect("initialised");
     exercise(&config).await;
     let store = Store::open(config::store_path(&config), SystemClock::shared()).expect("not left locked");
     assert_eq!(store.current().users.len(), 1);
     assert!(store.verify_audit().expect("checked").intact);
+}
+
+#[test]
+fn verifying_the_audit_trail_says_that_the_daemon_is_running() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("config.yaml");
+    let text = format!(
+        "state_dir: {0}\nruntime_dir: {0}/run\nnetwork: {{ wan_iface: wan0, lan_iface: lan0 }}\n",
+        folder.path().display()
+    );
+    std::fs::write(&file, &text).expect("written");
+    let config = parse(&text).expect("a configuration");
+    let verify = || {
+        let mut command =
+            std::process::Command::new(gateway_tests::daemon::find_program().expect("gatewayd"));
+        let output = command.arg("--config").arg(&file).args(["audit", "verify"]).output().expect("runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let store = Store::open(config::store_path(&config), SystemClock::shared()).expect("a store");
+    let (verified, text) = verify();
+    assert!(!verified && text.contains("systemctl stop gatewayd"), "{text}");
+    drop(store);
+    assert!(verify().0);
 }
 
 #[tokio::test]
@@ -72,6 +100,7 @@ async fn the_first_user_does_not_cost_the_first_tunnels() {
         addresses: [10.64.0.2/32]\n    peers:\n      - public_key: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=\n        \
         endpoint: 192.0.2.1:51820\n        allowed_ips: [0.0.0.0/0]\n";
     config.tunnels = parse(text).expect("a configuration").tunnels;
+    initialise::run(&config, false).expect("initialised");
     user(&config, add("anna", Role::Admin)).await.expect("added");
     let store = Store::open(config::store_path(&config), SystemClock::shared()).expect("a store");
     assert_eq!((store.current().users.len(), store.current().tunnels.len()), (1, 1));
@@ -81,7 +110,7 @@ async fn the_first_user_does_not_cost_the_first_tunnels() {
 async fn while_the_daemon_holds_the_store_it_is_asked_through_its_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = configuration(folder.path());
-    let gateway = Gateway::detached(folder.path()).expect("a store");
+    let gateway = Gateway::detached(&config.state_dir).expect("a store");
     let silent = user(&config, Command::List).await.expect_err("nobody listens");
     assert!(silent.contains("does not answer"), "{silent}");
     let mut settings = Settings::default();

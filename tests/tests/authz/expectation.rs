@@ -46,6 +46,15 @@ const NOT_VIEWER: &[&str] = &[
     "POST /test-definitions/run",
 ];
 
+/// Endpoints that the local network's right to read does not cover.
+const CREDENTIAL: &[&str] = &[
+    "GET /dns/log",
+    "GET /dns/clients",
+    "GET /diagnostics/capture/{id}",
+    "GET /diagnostics/capture/{id}/stream",
+    "GET /audit",
+];
+
 /// Questions that viewers may ask, and what is everybody's own.
 const ALL: &[&str] = &[
     "POST /policy/evaluate",
@@ -61,6 +70,7 @@ const ADMIN_ONLY: &[&str] = &[
     // "rollback, snapshots, config/import, backup import/config"
     "POST /rollback",
     "GET /snapshots",
+    "POST /snapshots",
     "POST /config/import",
     "POST /backup/import",
     "PUT /backup/config",
@@ -111,7 +121,7 @@ const ADMIN_ONLY: &[&str] = &[
 
 /// All that the lists name, to find names that no row has.
 pub fn named() -> impl Iterator<Item = &'static str> {
-    [OPEN, NOT_VIEWER, ALL, ADMIN_ONLY].into_iter().flatten().copied()
+    [OPEN, NOT_VIEWER, CREDENTIAL, ALL, ADMIN_ONLY].into_iter().flatten().copied()
 }
 
 /// The line for `GET /devices`. `page`: not below the API root.
@@ -137,7 +147,7 @@ pub fn refusal(who: Who, line: Line, name: &str, foreign: bool) -> Option<(u16, 
     let allowed = match (line, who) {
         (Line::Open, _) => true,
         (_, Who::Anonymous) => return Some((401, "unauthenticated")),
-        (_, Who::Localnet) if !reads => return Some((401, "unauthenticated")),
+        (_, Who::Localnet) if !reads || CREDENTIAL.contains(&name) => return Some((401, "unauthenticated")),
         (_, Who::Localnet | Who::Admin) => true,
         (Line::All, _) => true,
         (Line::NotViewer, who) => who != Who::Viewer,

@@ -29,11 +29,21 @@ async fn signing_in_sets_a_cookie_that_scripts_and_other_sites_cannot_use() {
     let entry = site.last_audit();
     assert_eq!((entry.action.as_str(), entry.actor.as_str()), ("login", "anna"));
     assert_eq!(entry.auth, gateway_ctl::store::AuditAuth::Session);
+}
+
+#[tokio::test]
+async fn failed_sign_in_shows_the_name_of_a_user_in_the_audit_and_no_other_text() {
+    let site = with_anna().await;
     let failed = site.login(&Caller::from(OUTSIDE), "anna", "wrong password").await;
     failed.is(401, "invalid_credentials");
     assert_eq!(failed.header("www-authenticate"), "Bearer");
     assert_eq!(failed.header("set-cookie"), "");
-    assert_eq!(site.last_audit().result, gateway_ctl::store::AuditResult::Denied);
+    let entry = site.last_audit();
+    assert_eq!(entry.result, gateway_ctl::store::AuditResult::Denied);
+    assert_eq!(entry.details["username"], "anna");
+    // The name of no user may be a password typed into the wrong field.
+    site.login(&Caller::from(OUTSIDE), "correct horse", "x").await.is(401, "invalid_credentials");
+    assert!(!serde_json::to_string(&site.last_audit()).expect("json").contains("correct horse"));
 }
 
 #[tokio::test]
@@ -76,10 +86,48 @@ async fn sessions_end_when_idle_and_after_twelve_hours() {
     assert_eq!(site.send(&used, "GET", "/devices", None).await.status, 200);
     site.advance(1);
     site.send(&used, "GET", "/devices", None).await.is(401, "session_expired");
-    // What needs no session goes on, and so does reading in the local network.
+    // Endpoints without a credential answer. A dead session never falls through to the local network's right to read.
     assert_eq!(site.send(&used, "GET", "/health", None).await.status, 200);
     let local = Caller { from: LOCAL.into(), ..used };
-    assert_eq!(site.send(&local, "GET", "/devices", None).await.status, 200);
+    site.send(&local, "GET", "/devices", None).await.is(401, "session_expired");
+    assert_eq!(site.send(&local.without("cookie"), "GET", "/devices", None).await.status, 200);
+}
+
+#[tokio::test]
+async fn dead_credentials_are_refused_in_the_local_network() {
+    let site = with_anna().await;
+    let gone = site.user("gone", Role::Operator);
+    let session = Caller { from: LOCAL.into(), ..site.session(gone) };
+    assert_eq!(site.send(&session, "GET", "/devices", None).await.status, 200);
+    let admin = site.login(&Caller::from(LOCAL), "anna", PASSWORD).await.browser(LOCAL);
+    let deleted = site.send(&admin, "DELETE", &format!("/auth/users/{gone}"), None).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.body);
+    site.send(&session, "GET", "/devices", None).await.is(401, "session_expired");
+    site.send(&session, "GET", "/tunnels", None).await.is(401, "session_expired");
+    let forged = Caller::from(LOCAL).with("cookie", "gw_session=eyJ0.forged.token");
+    site.send(&forged, "GET", "/devices", None).await.is(401, "session_expired");
+    let key = Caller::from(LOCAL).with("authorization", "Bearer gw_dead_key");
+    site.send(&key, "GET", "/devices", None).await.is(401, "invalid_credentials");
+    assert_eq!(site.login(&session, "anna", PASSWORD).await.status, 200, "signing in again");
+}
+
+#[tokio::test]
+async fn local_network_reads_configuration_but_neither_history_nor_secrets() {
+    let site = with_anna().await;
+    let admin = site.login(&Caller::from(LOCAL), "anna", PASSWORD).await.browser(LOCAL);
+    let tunnel = site.send(&admin, "POST", "/tunnels", Some(gateway_tests::examples::tunnel(1))).await;
+    let config = format!("/tunnels/{}/config", tunnel.data()["id"].as_str().expect("an id"));
+    let local = Caller::from(LOCAL);
+    assert_eq!(site.send(&local, "GET", &config, None).await.status, 200);
+    let revealing = format!("{config}?reveal=true");
+    for path in ["/audit", "/dns/log", "/dns/clients", revealing.as_str()] {
+        site.send(&local, "GET", path, None).await.is(401, "unauthenticated");
+    }
+    let operator = site.session(site.user("olga", Role::Operator));
+    site.send(&operator, "GET", &revealing, None).await.is(403, "forbidden");
+    assert_eq!(site.send(&operator, "GET", "/audit", None).await.status, 200);
+    let revealed = site.send(&admin, "GET", &revealing, None).await;
+    assert_eq!(revealed.data()["revealed"], true);
 }
 
 #[tokio::test]

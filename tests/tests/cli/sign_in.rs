@@ -16,11 +16,12 @@ const ROOT: &str = "http://127.0.0.1:8080/api/v1";
 
 /// A daemon that is configured with sign-in on all addresses and has not run yet.
 fn closed_scene(local_net: &str) -> Scene {
-    let scene = Scene::prepare().expect("scene");
+    let mut scene = Scene::prepare().expect("scene");
     let closed = json!({
         "auth": {"enabled": true, "local_net": local_net}, "listen": {"api_addr": "0.0.0.0:8080"},
     });
     scene.daemon.configure(&closed).expect("configured");
+    scene.daemon.initialise().expect("initialised");
     scene
 }
 
@@ -136,7 +137,17 @@ fn the_client_reads_on_the_gateway_and_changes_nothing() {
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(4), ""), "{refused:?}");
     assert!(refused.stderr.contains("401 unauthenticated"), "{}", refused.stderr);
     assert_eq!(scene.api().get("/devices").expect("devices"), json!([]));
-    let denied = scene.api().get("/audit?action=create_device").expect("audit");
+    // The local network's right to read does not cover the audit trail; the local socket is root's.
+    let unread = run(&scene, &["audit"]);
+    assert_eq!((unread.code, unread.stdout.as_str()), (Some(4), ""), "{unread:?}");
+    assert!(unread.stderr.contains("neither logs, the audit trail nor secrets"), "{}", unread.stderr);
+    let checked = feed(&scene, &["validate"], r#"{"resources":{}}"#);
+    assert!(checked.stderr.contains("This changes nothing"), "{}", checked.stderr);
+    let state = scene.daemon.state_directory();
+    let socket = state.parent().expect("a folder").join("run/api.sock");
+    let socket = socket.to_str().expect("UTF-8");
+    let audit = format!("{ROOT}/audit?action=create_device");
+    let denied = curl(&scene.network.gateway, &["--unix-socket", socket, &audit]).1["data"].clone();
     assert_eq!(denied.as_array().map(Vec::len), Some(1), "{denied}");
     assert_eq!(denied[0]["result"], json!("denied"));
 }

@@ -141,6 +141,125 @@ async fn a_change_can_be_taken_back_at_once() {
 }
 
 #[tokio::test]
+async fn a_policy_is_pending_only_while_stored_and_applied_form_differ() {
+    let client = Client::new();
+    let policy = client.create("/routing/policies", examples::policy(1)).await;
+    let item = format!("/routing/policies/{}", policy["id"].as_str().expect("an id"));
+    client.send("POST", "/routing/policies/apply", None, &[]).await.data();
+    let pending = || async {
+        let status = client.get("/status").await.data();
+        let revisions = (status["stored_revision"].as_u64(), status["applied_revision"].as_u64());
+        assert!(revisions.0.is_some() && revisions.1.is_some(), "{status}");
+        (status["pending_changes"] == true, revisions.0 > revisions.1)
+    };
+    assert_eq!(pending().await, (false, false));
+    let stored = client.get(&item).await.data();
+    client.put(&item, stored.clone()).await.data();
+    assert_eq!(pending().await, (false, false), "a save that changes nothing");
+    client.put(&item, with(stored.clone(), "priority", json!(7))).await.data();
+    assert_eq!(pending().await, (true, true));
+    client.put(&item, stored).await.data();
+    assert!(!pending().await.0, "an edit that was put back");
+    for _ in 0..2 {
+        client.send("POST", &format!("{item}/toggle"), None, &[]).await.data();
+    }
+    assert!(!pending().await.0, "toggled twice");
+}
+
+#[tokio::test]
+async fn a_profile_that_policies_take_from_makes_the_revisions_differ() {
+    let client = Client::new();
+    let profile = client.create("/profiles", examples::profile(1)).await;
+    let policy = json!({"name": "p", "source_type": "all", "profile": profile["id"]});
+    client.create("/routing/policies", policy).await;
+    client.send("POST", "/routing/policies/apply", None, &[]).await.data();
+    let item = format!("/profiles/{}", profile["id"].as_str().expect("an id"));
+    client.put(&item, with(examples::profile(1), "fail_policy", json!("fail-open"))).await.data();
+    let status = client.get("/status").await.data();
+    assert_eq!(status["pending_changes"], true, "{status}");
+    assert!(status["stored_revision"].as_u64() > status["applied_revision"].as_u64(), "{status}");
+}
+
+#[tokio::test]
+async fn a_plan_leaves_policies_pending_that_it_does_not_name() {
+    let client = Client::new();
+    let left = client.create("/routing/policies", examples::policy(1)).await;
+    let named = client.create("/routing/policies", examples::policy(2)).await;
+    let plan = json!({"resources": {
+        "devices": [examples::device(1)], "policies": [{"id": named["id"], "priority": 5}],
+    }});
+    for (path, status) in [("/validate", "pending"), ("/apply", "error")] {
+        let result = client.post(path, plan.clone()).await.data();
+        let warnings = result["warnings"].as_array().expect("a list");
+        assert_eq!(warnings.len(), 1, "{result}");
+        let message = warnings[0]["message"].as_str().expect("a text");
+        assert!(message.contains(left["id"].as_str().expect("an id")), "{message}");
+        let of = |policy: &Value| format!("/routing/policies/{}", policy["id"].as_str().expect("an id"));
+        assert_eq!(client.get(&of(&left)).await.data()["status"], "pending");
+        // Without a kernel an applied policy cannot be in force.
+        assert_eq!(client.get(&of(&named)).await.data()["status"], status, "{path}");
+    }
+    let status = client.get("/status").await.data();
+    assert_eq!(status["pending_changes"], true);
+    assert!(status["stored_revision"].as_u64() > status["applied_revision"].as_u64(), "{status}");
+    let all = client.post("/apply", json!({})).await.data();
+    assert_eq!(all["warnings"], json!([]), "{all}");
+    assert_eq!(client.get("/status").await.data()["pending_changes"], false);
+}
+
+#[tokio::test]
+async fn a_revert_undoes_its_own_change_and_keeps_later_writes() {
+    let client = Client::new();
+    let edited = client.create("/devices", examples::device(1)).await;
+    let item = format!("/devices/{}", edited["id"].as_str().expect("an id"));
+    let plan = json!({"confirm_timeout_sec": 600, "resources": {
+        "devices": [{"id": edited["id"], "notes": "by the plan"}, examples::device(2), examples::device(3)],
+        "policies": [{"name": "all", "source_type": "all", "hops": []}],
+    }});
+    client.post("/apply", plan).await.data();
+    let other = client.create("/devices", examples::device(4)).await;
+    let policy = client.create("/routing/policies", examples::policy(4)).await;
+    let mut changed = client.get(&item).await.data();
+    changed["hostname"] = json!("later");
+    client.put(&item, changed).await.data();
+    let devices = client.get("/devices").await.data();
+    let third = devices.as_array().expect("a list").iter().find(|one| one["name"] == "laptop 3");
+    let third = third.expect("the plan's device")["id"].clone();
+    client.create("/device-groups", json!({"name": "g", "members": []})).await;
+    let firm = json!({"name": "t", "source_type": "device", "source_value": third, "hops": []});
+    client.create("/routing/policies", firm).await;
+
+    let reverted = client.post("/apply/revert", json!({})).await.data();
+    let names = |list: Value| {
+        let mut names: Vec<String> = list
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| one["name"].as_str().unwrap_or_default().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    let devices = client.get("/devices").await.data();
+    assert_eq!(names(devices.clone()), ["laptop 1", "laptop 3", "laptop 4"], "{reverted}");
+    assert!(devices.as_array().is_some_and(|list| list.contains(&other)));
+    assert_eq!(names(client.get("/routing/policies").await.data()), ["policy 4", "t"]);
+    let back = client.get(&item).await.data();
+    assert_eq!((&back["notes"], &back["hostname"]), (&json!("on the desk"), &json!("later")));
+    let overlaps = reverted["overlaps"].as_array().expect("a list");
+    let found: Vec<_> = overlaps.iter().map(|one| (&one["name"], &one["outcome"])).collect();
+    let (merged, kept) = (json!("merged"), json!("kept"));
+    assert_eq!(found, [(&json!("laptop 1"), &merged), (&json!("laptop 3"), &kept)], "{reverted}");
+    assert_eq!(client.last_audit().await["details"]["overlaps"], reverted["overlaps"]);
+    // The policy of the plan was applied; it is not any more, and the later one stays pending.
+    let live = client.get("/enforce").await.text;
+    assert!(!live.contains("\"all\""), "{live}");
+    let state =
+        client.get(&format!("/routing/policies/{}", policy["id"].as_str().expect("an id"))).await.data();
+    assert_eq!(state["status"], "pending");
+}
+
+#[tokio::test]
 async fn a_change_that_nobody_confirms_goes_by_itself() {
     let client = Client::new();
     let Gateway::Open(open) = &client.api.gateway else { panic!("open") };
@@ -190,6 +309,9 @@ mod refusing {
         }
         fn compiled(&self) -> Arc<Compiled> {
             self.0.compiled()
+        }
+        fn view(&self) -> Arc<gateway_ctl::engine::StateView> {
+            self.0.view()
         }
         fn tunnels(&self) -> Arc<Seen> {
             self.0.tunnels()

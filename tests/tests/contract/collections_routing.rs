@@ -200,7 +200,7 @@ async fn exceptions_that_cannot_be_are_refused_and_idle_ones_say_so() {
         let client = &client;
         async move { client.post("/exceptions", body).await.error(422, "validation_failed")["fields"].clone() }
     };
-    for minutes in [0, -5, 1441] {
+    for minutes in [0, -5] {
         let body = json!({"type": "quarantine", "device_id": device["id"], "duration_min": minutes});
         assert_eq!(refused(body).await[0]["path"], "duration_min", "{minutes}");
     }

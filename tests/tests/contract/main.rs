@@ -11,11 +11,13 @@ mod envelope;
 mod export;
 mod extfilter;
 mod objects;
+mod promises;
 mod security;
 mod settings;
 mod snapshots;
 mod splitting;
 mod table;
+mod units;
 mod views;
 
 use gateway_tests::examples;

@@ -62,3 +62,58 @@ async fn what_names_no_snapshot_is_refused() {
     client.post("/rollback", json!({"snapshot": "nothing"})).await.error(404, "not_found");
     assert_eq!(client.get("/devices").await.data().as_array().map(Vec::len), Some(1));
 }
+
+/// A gateway with an active exception, a snapshot and an export of it. Gives the path of the exception and the export.
+async fn with_exception() -> (Client, String, serde_json::Value) {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    let body = json!({"type": "emergency-bypass", "device_id": device["id"], "allow_direct": true});
+    let exception = client.create("/exceptions", body).await;
+    assert_eq!(exception["status"], "active");
+    client.create("/snapshots", json!({"name": "before"})).await;
+    let document = client.get("/config/export").await.data();
+    let path = format!("/exceptions/{}", exception["id"].as_str().expect("an id"));
+    (client, path, document)
+}
+
+async fn assert_none_is_active(client: &Client, case: &str) {
+    let list = client.get("/exceptions").await.data();
+    let list = list.as_array().expect("a list");
+    assert!(list.iter().all(|exception| exception["status"] != "active"), "{case}: {list:?}");
+}
+
+#[tokio::test]
+async fn neither_rollback_nor_import_revives_a_revoked_exception() {
+    // Deleted twice, nothing is left of it.
+    for deletions in [1, 2] {
+        let (client, path, document) = with_exception().await;
+        for _ in 0..deletions {
+            assert_eq!(client.delete(&path).await.status, 200);
+        }
+        for mode in ["merge", "replace"] {
+            let import = format!("/config/import?mode={mode}");
+            let result = client.post(&import, document.clone()).await;
+            assert_eq!(result.status, 200, "{}", result.text);
+            assert_none_is_active(&client, &import).await;
+        }
+        let result = client.post("/rollback", json!({"snapshot": "before"})).await;
+        assert_eq!(result.status, 200, "{}", result.text);
+        assert_eq!(client.get(&path).await.status, 200, "it is back on record");
+        assert_none_is_active(&client, "rollback").await;
+    }
+    let (client, path, document) = with_exception().await;
+    for (path, body) in [("/config/import", document), ("/rollback", json!({"snapshot": "before"}))] {
+        assert_eq!(client.post(path, body).await.status, 200);
+    }
+    assert_eq!(client.get(&path).await.data()["status"], "active", "one that is active stays so");
+}
+
+#[tokio::test]
+async fn timed_revert_revives_no_exception_that_was_revoked_meanwhile() {
+    let (client, path, _) = with_exception().await;
+    let plan = json!({"confirm_timeout_sec": 600, "resources": {"devices": [{"name": "new"}]}});
+    assert_eq!(client.post("/apply", plan).await.status, 200);
+    assert_eq!(client.delete(&path).await.status, 200);
+    assert_eq!(client.post("/apply/revert", json!({})).await.data()["reverted"], true);
+    assert_eq!(client.get(&path).await.data()["status"], "revoked");
+}

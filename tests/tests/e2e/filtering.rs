@@ -49,6 +49,46 @@ fn a_blocked_name_is_blocked_with_its_reason() {
 }
 
 #[test]
+fn a_feed_that_cannot_be_read_shows_its_reason() {
+    let (scene, _upstream) = resolving();
+    let feed = json!({"name": "unreachable", "url": "http://127.0.0.1:1/list.txt", "format": "domains"});
+    let id = create(scene.api(), "/dns/threat-feeds", &feed).expect("stored");
+    wait_ok(SOON, "the reason to be shown", || {
+        let feed = scene.api().get(&format!("/dns/threat-feeds/{id}"))?;
+        anyhow::ensure!(feed["status"] == "error", "{feed}");
+        anyhow::ensure!(feed["error"].as_str().is_some_and(|text| !text.is_empty()), "{feed}");
+        Ok(())
+    })
+    .expect("shown");
+}
+
+/// The kernel's cache is warm at each change: the client has asked for the name several times.
+#[test]
+fn filter_changes_are_in_force_when_the_answer_arrives() {
+    let (scene, _upstream) = resolving();
+    let mut laptop = client(&scene.network.laptop);
+    let (blocked, passed) = (told(Ipv4Addr::UNSPECIFIED.into()), told(server(false)));
+    let rewritten = told(Ipv4Addr::new(192, 0, 2, 9).into());
+    let changes = [
+        ("/dns/blocklist", json!({"domain": "ads.example"}), &blocked),
+        ("/dns/filter-rules", json!({"pattern": "ads.example", "action": "block"}), &blocked),
+        ("/dns/rewrites", json!({"domain": "ads.example", "answer": "192.0.2.9"}), &rewritten),
+    ];
+    for round in 0..10 {
+        for (path, body, expected) in &changes {
+            for _ in 0..4 {
+                let answer = laptop.ask("ads.example", A).expect("an answer");
+                assert_eq!(answer, passed, "round {round}, before {path}");
+            }
+            let id = create(scene.api(), path, body).expect("stored");
+            let answer = laptop.ask("ads.example", A).expect("an answer");
+            assert_eq!(&answer, *expected, "round {round}, after POST {path}");
+            scene.api().delete(&format!("{path}/{id}")).expect("deleted");
+        }
+    }
+}
+
+#[test]
 fn blocking_can_be_paused_and_filtering_switched_off_without_a_restart() {
     let (scene, _upstream) = resolving();
     let mut laptop = client(&scene.network.laptop);

@@ -148,10 +148,11 @@ fn a_hard_wipe_leaves_nothing_ends_the_daemon_and_stays_blocked() {
     assert_blocked(&scene.network.tv);
     assert_nothing_leaked(&scene);
 
-    // Who removes the mark begins anew. The plan that blocks is in the way of that until it is removed too.
+    // An ordinary initialisation does not lift it, an explicit one does.
     scene.daemon.terminate().expect("ended");
-    fs::remove_file(state.join("wiped")).expect("removed");
-    gateway_tests::netns::remove_pins(scene.daemon.pin_directory());
+    assert!(scene.daemon.run(&["init"]).is_ok_and(|said| said.contains("nothing was changed")));
+    assert!(state.join("wiped").exists());
+    scene.daemon.run(&["init", "--discard-state"]).expect("an empty store");
     scene.daemon.start().expect("a new gateway");
     assert_eq!(scene.api().get("/devices").expect("devices"), json!([]));
     assert_direct(&scene.network.tv);

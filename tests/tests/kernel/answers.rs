@@ -9,7 +9,7 @@ use gateway_core::plan::Dataplane;
 use gateway_ctl::effects::bpf::{Programs, Shortcut};
 use gateway_dns::serve::repeat::Dataplane as _;
 use gateway_dns::serve::repeat::standing::{Span, key, value};
-use gateway_tests::bpf_run::{Arrival, run, run_and_read};
+use gateway_tests::bpf_run::{Arrival, admit_all, run, run_and_read};
 use gateway_tests::netns::{self, Prefix};
 use ipnet::IpNet;
 use proptest::prelude::*;
@@ -87,7 +87,9 @@ impl Site {
         let mut programs = Programs::load(&pins.0).expect("the programs load");
         let own = |address: IpAddr| (IpNet::from(address), LocalValue::new(LocalKind::Own));
         let locals = [false, true].map(|ipv6| own(Ends::new(ipv6, 2).server));
-        programs.apply(&Dataplane { locals: locals.into(), ..Dataplane::default() }).expect("a plan");
+        let mut plan = Dataplane { locals: locals.into(), ..Dataplane::default() };
+        admit_all(&mut plan, Arrival::default().interface);
+        programs.apply(&plan).expect("a plan");
         let shortcut = Shortcut(programs.answers().expect("its maps").into());
         shortcut.set_epoch(EPOCH);
         Site { programs, shortcut, serial: 0, _pins: pins }

@@ -1,18 +1,18 @@
 //! The differential proof: generated packets under generated plans, decided by `verdict` in
 //! userspace over the plan and by the loaded program over the maps, must agree on every case.
 
-mod packets;
-mod plans;
+pub mod packets;
+pub mod plans;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
-use gateway_common::verdict::{self, Action, decide};
+use gateway_common::verdict::{self, Action, Departure, Environment as _, decide};
 use gateway_common::wire::{
-    ActionValue, Address, AuthorisedKey, Choice, ClientKey, DomainKey, DomainValue, FlowKey, FlowValue, Mac,
-    PlanValue, plan_flags,
+    ActionValue, Address, AuthorisedKey, Choice, ClientKey, DomainKey, DomainValue, FlowKey, FlowValue,
+    LocalValue, Mac, PlanValue, Prefix4, Prefix6, budget_index, plan_flags,
 };
 use gateway_core::dns::Name;
 use gateway_core::domains::learned;
@@ -25,6 +25,8 @@ use gateway_tests::bpf_run::{Arrival, Run, run};
 use gateway_tests::netns::{self, Prefix};
 use proptest::strategy::{Strategy, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::flow_budget::{self, INTERFACE, set_budget};
 
 /// Plans times packets: more than 100 000 cases.
 const PLANS: usize = 700;
@@ -43,7 +45,7 @@ struct Memory {
     told: BTreeMap<(ClientKey, Address), Vec<Name>>,
 }
 
-struct Pins(std::path::PathBuf);
+pub struct Pins(pub std::path::PathBuf);
 
 impl Drop for Pins {
     fn drop(&mut self) {
@@ -66,7 +68,7 @@ fn the_program_decides_as_the_function_does() {
         TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let mut memory = Memory::default();
     let mut seen = BTreeMap::<&'static str, usize>::new();
-    let mut cases = 0;
+    let (mut cases, mut exceeded) = (0, 0);
     for round in 0..PLANS {
         let plan = plans::plan().new_tree(&mut runner).expect("a plan").current();
         let swap = programs.apply(&plan).expect("the plan goes live");
@@ -79,6 +81,7 @@ fn the_program_decides_as_the_function_does() {
         }
         let environment = PlanEnvironment::new(Some(&plan));
         environment.generation.set(swap.generation);
+        environment.since_boot.set(1 << 40);
         *environment.flows.borrow_mut() = std::mem::take(&mut memory.flows);
         *environment.turns.borrow_mut() = std::mem::take(&mut memory.turns);
         if round % 3 == 0 {
@@ -95,6 +98,11 @@ fn the_program_decides_as_the_function_does() {
             (*key, DomainValue { rank, until: u32::MAX })
         };
         *environment.domains.borrow_mut() = memory.told.iter().map(value).collect();
+        for index in (0..9).chain([budget_index(0, INTERFACE)]) {
+            let counted = flow_budget::new_flows().new_tree(&mut runner).expect("a budget").current();
+            set_budget(&mut programs, index, counted);
+            environment.new_flows.borrow_mut().insert(index, counted);
+        }
         for _ in 0..PACKETS {
             let packet = packets::packet().new_tree(&mut runner).expect("a packet").current();
             let reason = compare(&mut programs, &environment, &packet, round);
@@ -105,12 +113,18 @@ fn the_program_decides_as_the_function_does() {
             let want = environment.turns.borrow().get(&action.policy).copied().unwrap_or_default();
             assert_eq!(programs.turns(action.policy).expect("turns"), want, "turns in round {round}");
         }
+        for (index, want) in environment.new_flows.borrow().iter() {
+            let have = programs.maps.new_flows.get(*index).expect("a budget");
+            assert_eq!(have, *want, "new flows of budget {index} in round {round}");
+            exceeded += usize::from(have.is_exceeded());
+        }
         compare_guard(&mut programs, &plan, &mut runner);
         memory.flows = RefCell::into_inner(environment.flows);
         memory.turns = RefCell::into_inner(environment.turns);
     }
     println!("{cases} cases agree: {seen:?}");
     assert!(cases >= 100_000);
+    assert!(exceeded >= 100, "budgets were exceeded too rarely: {exceeded}");
     // A generator that never reaches a verdict proves nothing about it.
     for reason in [
         "not_ip",
@@ -166,22 +180,59 @@ fn compare(
 /// What is remembered decides later packets, so it must agree too.
 fn compare_flow(programs: &Programs, environment: &PlanEnvironment<'_>, ip: &IpPacket, round: usize) {
     let key = verdict::flow_key(ip);
-    let want = environment.flows.borrow().get(&key).map(|flow| FlowValue { seen: 0, ..*flow });
-    let have = programs.flow(&key).expect("flows").map(|flow| FlowValue { seen: 0, ..flow });
+    let want = environment.flows.borrow().get(&key).map(|flow| FlowValue { seen: 0, digest: 0, ..*flow });
+    let have = programs.flow(&key).expect("flows").map(|flow| FlowValue { seen: 0, digest: 0, ..flow });
     assert_eq!(have, want, "round {round}: what is remembered of {key:?} differs");
 }
 
+/// Guard and WAN ingress on packets of the small world, IPv4 and IPv6.
 fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRunner) {
+    let environment = PlanEnvironment::new(Some(plan));
+    let local = |address: &Address| {
+        let found = if address.is_mapped() {
+            environment.local4(&Prefix4 { slot: 1, address: address.last() })
+        } else {
+            environment.local6(&Prefix6 { slot: 1, address: *address })
+        };
+        found.unwrap_or(LocalValue::NONE)
+    };
     for _ in 0..10 {
-        let (mark, ingress) = plans::stamp().new_tree(runner).expect("a stamp").current();
+        let (mark, ingress) = plans::stamp().new_tree(runner).expect("a mark").current();
+        let packet = packets::packet().new_tree(runner).expect("a packet").current();
         let arrival = Arrival { interface: 1, ingress, mark };
-        let want = verdict::guard(ingress, mark, || {
-            plan.authorised.contains_key(&AuthorisedKey { mark, index: arrival.interface })
-        });
+        let (ipv6, source, destination) = addresses(&packet);
+        let leg = plan.egress_legs.get(&arrival.interface).copied().unwrap_or(0);
+        let authorised = plan.authorised.get(&AuthorisedKey { mark, index: arrival.interface }).copied();
+        let of_host = if ingress == 0 { leg } else { 0 };
+        let departure = Departure { ingress, mark, ipv6, source, leg: of_host, resting: false };
+        let want = verdict::guard(&departure, authorised, local);
         let program = programs.program("gw_guard").expect("the program");
-        let have = run(program, &[0; 64], arrival).expect("a test run");
+        let have = run(program, &packet, arrival).expect("a test run");
         let action = if want.is_ok() { GOES_ON } else { DROPPED };
-        assert_eq!(have, Run { action, mark }, "mark {mark:#x} from interface {ingress}");
+        assert_eq!(have, Run { action, mark }, "{departure:?} {authorised:?} {packet:02x?}");
+
+        let want = match destination {
+            Some(destination) => verdict::arrive(leg, local(&destination)),
+            None => Ok(None),
+        };
+        let program = programs.program("gw_wan_ingress").expect("the program");
+        let have = run(program, &packet, arrival).expect("a test run");
+        let want = match want {
+            Ok(given) => Run { action: GOES_ON, mark: given.map_or(mark, |mark| mark.0) },
+            Err(_) => Run { action: DROPPED, mark },
+        };
+        assert_eq!(have, want, "leg {leg}: {packet:02x?}");
+    }
+}
+
+/// Family and addresses by the ethertype of the frame, where the kernel looks for them too.
+fn addresses(frame: &[u8]) -> (bool, Option<Address>, Option<Address>) {
+    let word = |at: usize| Some(u32::from_ne_bytes(frame.get(at..at + 4)?.try_into().ok()?));
+    let long = |at: usize| Some(Address::v6(frame.get(at..at + 16)?.try_into().ok()?));
+    match frame.get(12..14) {
+        Some([0x08, 0x00]) => (false, word(26).map(Address::v4_word), word(30).map(Address::v4_word)),
+        Some([0x86, 0xdd]) => (true, long(22), long(38)),
+        _ => (false, None, None),
     }
 }
 

@@ -3,4 +3,5 @@
 mod answers;
 mod differential;
 mod effects;
+mod flow_budget;
 mod wireguard;

@@ -92,6 +92,29 @@ fn a_description_that_lies_is_found_out() {
     }
 }
 
+/// A document that is valid by the specification of OpenAPI 3.1; each default is a value that its own schema accepts.
+#[test]
+fn the_document_is_valid_openapi() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let validate = |document: &Value| {
+        let file = folder.path().join("openapi.json");
+        fs::write(&file, document.to_string()).expect("written");
+        let validator = program().with_file_name("openapi-spec-validator");
+        let output = Command::new(validator)
+            .args(["--validation-errors", "all"])
+            .arg(&file)
+            .output()
+            .expect("openapi-spec-validator starts");
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let mut document = openapi::document(&areas::table());
+    let (valid, text) = validate(&document);
+    assert!(valid, "{text}");
+    document["components"]["schemas"]["Warning"]["properties"]["path"]["default"] = json!(7);
+    let (valid, text) = validate(&document);
+    assert!(!valid, "a default of another type is not found: {text}");
+}
+
 struct Outcome {
     passed: bool,
     said: String,

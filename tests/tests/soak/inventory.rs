@@ -27,7 +27,9 @@ impl Inventory {
             |program, arguments: &[&str]| counted(said(program, arguments).iter().map(|l| unnumbered(l)));
         let links = said("ip", &["-br", "link"]);
         let names = links.iter().filter_map(|line| line.split_whitespace().next().map(str::to_owned));
-        let pins = counted(walk(scene.daemon.pin_directory()));
+        // Links are named by the index of their interface, which a tunnel gets anew.
+        let unindexed = |path: String| path.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+        let pins = counted(walk(scene.daemon.pin_directory()).into_iter().map(unindexed));
         let lists = BTreeMap::from([
             ("links", counted(names)),
             ("routes of IPv4", lines("ip", &["-4", "route", "show", "table", "all", "proto", "71"])),
@@ -94,9 +96,13 @@ fn counted(lines: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
 /// The line without the numbers that a tunnel gets anew when it is made anew: table, priority, mark, and the address that
 /// a server of OpenVPN gives out.
 fn unnumbered(line: &str) -> String {
+    // The digest of a rule set with such an address.
+    if let Some((before, _)) = line.split_once("comment \"gateway-") {
+        return before.to_owned();
+    }
     let words = line.split_whitespace().map(|word| {
         let number = word.trim_end_matches(':').parse::<u32>();
-        let of_leg = number.is_ok_and(|n| (4700..5500).contains(&n) || (47_000..48_000).contains(&n));
+        let of_leg = number.is_ok_and(|n| (4700..7000).contains(&n) || (47_000..48_000).contains(&n));
         let given = word.starts_with("10.67.") || word.starts_with("fd67:");
         if of_leg || given || word.starts_with("0x47") { "#" } else { word }
     });

@@ -52,7 +52,7 @@ mod in_guest {
     use gateway_core::environment::PlanEnvironment;
     use gateway_core::plan::{Attachment, Dataplane};
     use gateway_ctl::effects::bpf::{AttachMode, Programs};
-    use gateway_tests::bpf_run::{Arrival, Run, run};
+    use gateway_tests::bpf_run::{Arrival, Run, admit_all, run};
     use gateway_tests::netns::{self, Namespace, Prefix};
     use gateway_tests::wait::wait_ok;
     use proptest::strategy::{Strategy as _, ValueTree as _};
@@ -62,6 +62,8 @@ mod in_guest {
     use super::{packets, plans};
 
     const SOON: Duration = Duration::from_secs(20);
+    /// The gateway's address towards the server.
+    const GATEWAY: &str = "203.0.113.2/32";
     const DROPPED: i32 = 2;
     const GOES_ON: i32 = -1;
 
@@ -130,7 +132,10 @@ mod in_guest {
         /// Everything goes the default way, out of `eth0`.
         fn direct(&self) -> Dataplane {
             let mark = AuthorisedKey { mark: Mark::DIRECT.0, index: self.index("eth0") };
-            Dataplane { authorised: BTreeMap::from([(mark, ())]), ..all(Choice::DIRECT) }
+            let mut plan =
+                Dataplane { authorised: [(mark, AuthorisedValue::default())].into(), ..all(Choice::DIRECT) };
+            admit_all(&mut plan, self.index("eth1"));
+            plan
         }
 
         fn answers(&self, address: &str) -> bool {
@@ -163,6 +168,8 @@ mod in_guest {
         Dataplane {
             header: PlanValue { all: 0, ..PlanValue::default() },
             actions: vec![ActionValue { v4: choice, v6: choice, policy: 1, ..ActionValue::default() }],
+            // The guard lets the host's own packets pass by it.
+            locals: [(GATEWAY.parse().expect("a network"), LocalValue::new(LocalKind::Own))].into(),
             ..Dataplane::default()
         }
     }
@@ -174,7 +181,7 @@ mod in_guest {
         let site = Site::new();
         let mut programs = site.load();
         assert_eq!(programs.live().expect("the slot"), SLOT_RESTING);
-        for name in ["gw_ingress", "gw_guard"] {
+        for name in ["gw_ingress", "gw_guard", "gw_wan_ingress"] {
             let info = programs.program(name).expect("the program").info().expect("the kernel knows it");
             println!("{name}: {:?} instructions verified", info.verified_instruction_count());
         }
@@ -211,7 +218,10 @@ mod in_guest {
         let stranger = ["filter", "add", "dev", "eth0", "egress", "prio", "9", "protocol", "all", "matchall"];
         site.gateway.run("tc", &[&stranger[..], &["action", "pass"]].concat()).expect("a stranger's filter");
         site.gateway.within(|| programs.prune(&want)).expect("what is not wanted goes");
-        assert_eq!(places(), (Vec::new(), Vec::new()), "nothing of ours is left there");
+        let (ingress, guard) = places();
+        assert_eq!((ingress.len(), guard.len()), (1, 0), "the program that marks, and nothing at the egress");
+        assert_ne!(ingress, new_ingress, "it took the place of the program of LANs");
+        assert!(site.filters("eth0", "ingress").is_empty(), "nothing of ours is left there");
         assert_eq!((site.filters("eth1", "egress").len(), site.filters("eth2", "ingress").len()), (1, 1));
         let shown = site.gateway.run("tc", &["filter", "show", "dev", "eth0", "egress"]).expect("tc");
         assert!(shown.contains("matchall"), "{shown}");
@@ -308,6 +318,7 @@ mod in_guest {
             programs.forget_flows().expect("flows are forgotten");
             let environment = PlanEnvironment::new(Some(&plan));
             environment.generation.set(swap.generation);
+            environment.since_boot.set(1 << 40);
             for number in plan.actions.iter().map(|action| action.policy) {
                 environment.turns.borrow_mut().insert(number, programs.turns(number).expect("turns"));
             }

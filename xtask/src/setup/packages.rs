@@ -48,6 +48,12 @@ const PACKAGES: &[Package] = &[
     package("age", "age", Need::Run, "opens encrypted exports in the tests"),
     package("bind9-dnsutils", "dig", Need::Run, "asks the resolver in the demo and in tests"),
     package("bpftool", "bpftool", Need::Run, "shows programs, maps and links to the tests"),
+    package(
+        "busybox-static",
+        "busybox",
+        Need::Test,
+        "the shell of the emulated machine, and reads its archives",
+    ),
     package("curl", "curl", Need::Run, "talks to the API in the demo and in tests"),
     package("dante-server", "danted", Need::Run, "a SOCKS5 proxy that takes connections and datagrams"),
     package("dnsdist", "dnsdist", Need::Bench, "a peer of the resolver"),

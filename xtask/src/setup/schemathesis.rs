@@ -1,4 +1,5 @@
-//! schemathesis, which tries the API against its own OpenAPI document, in an environment of its own.
+//! schemathesis, which tries the API against its own OpenAPI document, and openapi-spec-validator, which checks the
+//! document itself, in an environment of their own.
 
 use std::{fs, process::Command};
 
@@ -17,7 +18,7 @@ pub fn ensure() -> Result<()> {
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    eprintln!("setup: installing schemathesis (25 MB to load)");
+    eprintln!("setup: installing schemathesis and openapi-spec-validator (30 MB to load)");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }

@@ -21,6 +21,7 @@ use crate::gateway::{Counted, Picture, blocking};
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
+use crate::view_cache::SharedView;
 
 pub fn rows(t: &mut Table) {
     t.command(
@@ -35,15 +36,21 @@ pub fn rows(t: &mut Table) {
         .doc("A dry run by the function that decides in the kernel, over the applied policies. Nothing is sent.")
         .answers(&[Code::NotFound, Code::Conflict]);
     t.command("/policy/conflicts", "find_policy_conflicts", Effect::Reads, conflicts)
+        .heavy()
         .summary("Stored policies that stand in one another's way or lead nowhere")
         .access(Access::Check);
     t.view("/policy/leak-matrix", "get_leak_matrix", leak_matrix)
+        .heavy()
         .summary("What each applied policy does in each state of the tunnels, and whether anything leaks");
     t.view("/policy/fail-matrix", "get_fail_matrix", fail_matrix)
+        .heavy()
         .summary("What each applied policy does now, without its first hop, and without all");
     t.view("/render", "get_render", rendered)
+        .heavy()
         .summary("The compiled dataplane: maps, rules, routes, what the programs counted");
-    t.view("/enforce", "get_enforcement", enforcement).summary("The compiled policies as they are enforced");
+    t.view("/enforce", "get_enforcement", enforcement)
+        .heavy()
+        .summary("The compiled policies as they are enforced");
 }
 
 /// How a run of the reconciler came out.
@@ -233,13 +240,16 @@ async fn conflicts(cx: Cx, _: Req<()>) -> Result<With<Vec<NamedConflict>>, ApiEr
     Ok(With::counted(list))
 }
 
-async fn leak_matrix(cx: Cx, _: Req<()>) -> Result<LeakMatrix, ApiError> {
-    explain(&cx, |now| matrix::leak_matrix(&now.input())).await
+async fn leak_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<LeakMatrix>, ApiError> {
+    let open = cx.open()?;
+    let compute = |now: &Picture| matrix::leak_matrix(&now.input());
+    cx.api.view_cache.get("leak_matrix", || open.picture(), compute, |_| None).await
 }
 
-async fn fail_matrix(cx: Cx, _: Req<()>) -> Result<With<Vec<FailRow>>, ApiError> {
-    let list = explain(&cx, |now| matrix::fail_matrix(&now.input(), &now.compiled)).await?;
-    Ok(With::counted(list))
+async fn fail_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<Vec<FailRow>>, ApiError> {
+    let open = cx.open()?;
+    let compute = |now: &Picture| matrix::fail_matrix(&now.input(), &now.compiled);
+    cx.api.view_cache.get("fail_matrix", || open.picture(), compute, |rows| Some(rows.len())).await
 }
 
 /// The plan, and what the programs have counted under it.
@@ -259,6 +269,8 @@ async fn rendered(cx: Cx, _: Req<()>) -> Result<Rendered, ApiError> {
     Ok(Rendered { plan, counters })
 }
 
-async fn enforcement(cx: Cx, _: Req<()>) -> Result<Enforcement, ApiError> {
-    explain(&cx, |now| render::enforce(&now.input(), &now.compiled)).await
+async fn enforcement(cx: Cx, _: Req<()>) -> Result<SharedView<Enforcement>, ApiError> {
+    let open = cx.open()?;
+    let compute = |now: &Picture| render::enforce(&now.input(), &now.compiled);
+    cx.api.view_cache.get("enforcement", || open.picture(), compute, |_| None).await
 }

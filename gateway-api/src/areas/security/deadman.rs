@@ -29,7 +29,7 @@ pub fn rows(t: &mut Table) {
         .doc(
             "Every request by an administrator or an operator is a check-in. Time is counted by the clock that runs \
              since boot; after a boot the switch waits until the wall clock is synchronised. It warns at 50, 80 and \
-             95 percent of the hours.",
+             95 percent of the hours. enabled is required, so that no request disarms the switch by what it leaves out.",
         )
         .access(Access::Administer);
     row.method = Method::Put;
@@ -80,6 +80,12 @@ pub struct DeadmanInput(#[schemars(with = "DeadmanSettings")] Map<String, Value>
 async fn replace(cx: Cx, request: Req<DeadmanInput>) -> Result<With<DeadmanStatus>, ApiError> {
     let mut input = request.input.0;
     input.retain(|key, _| !READ_ONLY.contains(&key.as_str()));
+    // A default would disarm the switch.
+    if input.get("enabled").is_none_or(Value::is_null) {
+        let mut problems = Problems::new();
+        problems.required("enabled");
+        return Err(EditError::Invalid(problems).into());
+    }
     let group = GroupKind::find("deadman").expect("it is in the list of groups");
     let warnings = cx.commit(move |draft| group.put(draft, Value::Object(input))).await?;
     let mut answer = With::new(DeadmanStatus::from(cx.open()?.deadman.report()?));

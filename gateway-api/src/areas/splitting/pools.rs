@@ -88,11 +88,11 @@ impl Pools {
                 .collect();
             let all = endpoints.iter().map(|member| member.flows).sum();
             endpoints.iter_mut().for_each(|member| member.share_pct = percent(member.flows, all));
-            let drawn = observed.policy(policy).routing && sticky == Sticky::Flow;
+            let drawn = observed.policy(&state, policy).routing && sticky == Sticky::Flow;
             Some(Pool {
                 policy_id: policy.meta.id.to_string(),
                 policy: policy.name.clone(),
-                active: observed.policy(policy).routing
+                active: observed.policy(&state, policy).routing
                     && endpoints.iter().any(|member| member.state == EndpointState::Active),
                 sticky,
                 endpoints,

@@ -4,34 +4,31 @@
 const POINTERS: &[(&[&str], &str)] = &[
     (
         &["policies", "policy", "routing", "routing-policies", "routing-policy"],
-        "Policies are edited as a plan (gateway-ctl apply plan.json), in the web UI, or at /api/v1/routing/policies.",
+        "Policies are edited as a plan (gateway-ctl apply plan.json) or at /api/v1/routing/policies.",
     ),
     (
         &["bridges", "bridge"],
-        "Bridges are edited as a plan (gateway-ctl apply plan.json), in the web UI, or at /api/v1/bridges.",
+        "Bridges are edited as a plan (gateway-ctl apply plan.json) or at /api/v1/bridges.",
     ),
-    (&["splitting"], "Traffic splitting is set in the web UI or at /api/v1/splitting."),
+    (&["splitting"], "Traffic splitting is set at /api/v1/splitting."),
     (
         &["settings", "config"],
-        "Settings are edited in the web UI or at /api/v1/settings; the file of the daemon is gateway.yaml(5).",
+        "Settings are edited at /api/v1/settings; the file of the daemon is gateway.yaml(5).",
     ),
     (&["users", "user"], "Accounts are managed by the daemon's own program: gatewayd user add|list|del."),
-    (
-        &["keys", "login", "auth", "tokens"],
-        "This client carries no credential; sign in at the web UI, or use /api/v1/auth with curl.",
-    ),
+    (&["keys", "login", "auth", "tokens"], "This client carries no credential; use /api/v1/auth with curl."),
     (
         &["filter-rules", "zones", "records", "forwarders", "rewrites"],
-        "Names are edited as a plan (gateway-ctl apply plan.json), in the web UI, or at /api/v1/dns.",
+        "Names are edited as a plan (gateway-ctl apply plan.json) or at /api/v1/dns.",
     ),
-    (&["wan", "uplinks"], "Uplinks are set in the web UI or at /api/v1/system/wan-uplinks."),
-    (&["interfaces"], "Interfaces are set in the web UI or at /api/v1/interfaces."),
+    (&["wan", "uplinks"], "Uplinks are set at /api/v1/system/wan-uplinks."),
+    (&["interfaces"], "Interfaces are set at /api/v1/interfaces."),
     (
         &["privacy"],
-        "Privacy is shown by gateway-ctl leak-matrix, fail-matrix and leak-check, and set in the web UI or at /api/v1/privacy.",
+        "Privacy is shown by gateway-ctl leak-matrix, fail-matrix and leak-check, and set at /api/v1/privacy.",
     ),
-    (&["bluetooth"], "Bluetooth is set in the web UI or at /api/v1/bluetooth."),
-    (&["wipe", "deadman"], "The dead-man switch and wiping are in the web UI and at /api/v1/system."),
+    (&["bluetooth"], "Bluetooth is set at /api/v1/bluetooth."),
+    (&["wipe", "deadman"], "The dead-man switch and wiping are at /api/v1/system."),
 ];
 
 /// The same for verbs, by kind.
@@ -39,7 +36,7 @@ const VERBS: &[(&str, &[&str], &str)] = &[
     (
         "tunnels",
         &["create", "update", "delete"],
-        "Tunnels are edited as a plan (gateway-ctl apply plan.json), in the web UI, or at /api/v1/tunnels.",
+        "Tunnels are edited as a plan (gateway-ctl apply plan.json) or at /api/v1/tunnels.",
     ),
     (
         "proxy",
@@ -50,13 +47,9 @@ const VERBS: &[(&str, &[&str], &str)] = &[
     (
         "dns",
         &["cache", "filter-rules", "zones", "records", "flush"],
-        "The rest of the resolver is in the web UI and at /api/v1/dns.",
+        "The rest of the resolver is at /api/v1/dns.",
     ),
-    (
-        "profiles",
-        &["apply"],
-        "Stored policies are applied in the web UI or by POST /api/v1/routing/policies/apply.",
-    ),
+    ("profiles", &["apply"], "Stored policies are applied by POST /api/v1/routing/policies/apply."),
 ];
 
 pub fn kind(word: &str) -> Option<&'static str> {

@@ -18,11 +18,15 @@ use crate::plan::Dataplane;
 pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
     let resolvers = resolvers(input);
     for device in input.state.devices.iter() {
+        let exceptions = input.active_exceptions().filter(|exception| exception.device_id == device.meta.id);
+        let end = exceptions.filter(|exception| exception.diverts()).filter_map(|one| one.expires_at).min();
         let value = DeviceValue {
             rank: ranks.devices.get(&device.meta.id).copied().unwrap_or(RANK_NONE),
             number: device.meta.slot,
             flags: flags(input, device, &resolvers)
                 | ranks.lists.get(&device.meta.id).map_or(0, |list| u32::from(list.number) << LIST_SHIFT),
+            until: end.map_or(0, |end| input.deadline(end)),
+            rank_after: ranks.devices_after.get(&device.meta.id).copied().unwrap_or(RANK_NONE),
         };
         for mac in device.all_macs() {
             dataplane.devices_by_mac.insert(mac.0, value);

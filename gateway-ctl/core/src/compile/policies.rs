@@ -11,9 +11,11 @@ use gateway_model::id::Id;
 use gateway_model::kinds::policy_source::Source;
 use gateway_model::kinds::routing_policy::{FailPolicy, PolicyStatus, Reject, Sticky};
 use ipnet::IpNet;
+use jiff::Timestamp;
 
 use super::hops::{Way, states, way};
-use super::{Compiled, CompiledPolicy, Finding, Input, Leg, LegKind, Legs};
+use super::lan_sources::scope_of;
+use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, LegKind, Legs};
 use crate::plan::DomainRule;
 
 /// The best rank for every key that a policy names.
@@ -22,6 +24,8 @@ pub struct Ranks {
     pub interfaces: BTreeMap<InterfaceKey, InterfaceValue>,
     pub vlans: BTreeMap<u16, u32>,
     pub devices: BTreeMap<Id, u32>,
+    /// The same without exceptions, for devices that have some.
+    pub devices_after: BTreeMap<Id, u32>,
     pub sources: BTreeMap<IpNet, u32>,
     pub destinations: BTreeMap<IpNet, u32>,
     pub destination_ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,
@@ -45,6 +49,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
         interfaces: interfaces(input),
         vlans: BTreeMap::new(),
         devices: BTreeMap::new(),
+        devices_after: BTreeMap::new(),
         sources: BTreeMap::new(),
         destinations: BTreeMap::new(),
         destination_ports: BTreeMap::new(),
@@ -55,14 +60,20 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
     for (rank, policy) in order.iter().filter(|policy| policy.in_force(input.now)).enumerate() {
         let Ok(rank) = u32::try_from(rank) else { break };
         let only = input.only_for(policy.meta.id);
+        let is_exception = input.exception_end(policy.meta.id).is_some();
         for source in policy.sources() {
             match only {
                 Some(device) => ranks.note_of(input, device, &source, rank),
                 None => ranks.note(input, policy, &source, rank, &mut compiled.findings),
             }
+            if !is_exception {
+                ranks.note_after(input, &source, rank);
+            }
         }
-        let (mut policy, action) = policy_at_work(input, policy, rank, &compiled.legs);
+        let end = input.exception_end(policy.meta.id).or(policy.expires_at);
+        let (mut policy, mut action) = policy_at_work(input, policy, rank, &compiled.legs);
         policy.exception_until = input.exception_end(policy.id);
+        action.until = end.map_or(0, |end| input.deadline(end));
         compiled.policies.push(policy);
         compiled.plan.dataplane.actions.push(action);
     }
@@ -83,13 +94,13 @@ fn interfaces(input: &Input<'_>) -> BTreeMap<InterfaceKey, InterfaceValue> {
 
 fn interface_key(input: &Input<'_>, name: &str) -> Option<(InterfaceKey, InterfaceValue)> {
     let link = input.facts.links.get(name)?;
-    let none = InterfaceValue { rank: RANK_NONE, vlan: 0 };
+    let none = InterfaceValue { rank: RANK_NONE, vlan: 0, scope: scope_of(input, name) };
     if let Some((parent, vlan)) = &link.vlan {
         if let Some(parent) = input.facts.links.get(parent).filter(|_| input.network.lan.contains(parent)) {
             return Some((InterfaceKey { slot: 0, index: parent.index, vlan: *vlan, _pad: 0 }, none));
         }
         let key = InterfaceKey { slot: 0, index: link.index, vlan: 0, _pad: 0 };
-        return Some((key, InterfaceValue { vlan: u32::from(*vlan), ..none }));
+        return Some((key, InterfaceValue { vlan: *vlan, ..none }));
     }
     Some((InterfaceKey { slot: 0, index: link.index, vlan: 0, _pad: 0 }, none))
 }
@@ -111,6 +122,19 @@ impl Ranks {
                 better(list.ports.entry(*port).or_default().entry(*net), rank);
             }
             // Only destinations are ever limited to a device.
+            _ => {}
+        }
+    }
+
+    /// Notes what holds for devices once their exceptions have ended.
+    fn note_after(&mut self, input: &Input<'_>, source: &Source, rank: u32) {
+        match source {
+            Source::Device(id) => better(self.devices_after.entry(*id), rank),
+            Source::DeviceGroup(id) => {
+                for member in input.state.device_groups.get(*id).iter().flat_map(|group| &group.members) {
+                    better(self.devices_after.entry(*member), rank);
+                }
+            }
             _ => {}
         }
     }
@@ -222,12 +246,18 @@ fn policy_at_work(
             return failed(policy);
         }
 
-        let kept: Vec<u8> = able(&way.kept).into_iter().map(|(number, _)| number).collect();
-        let room = CHOICE_SLOTS.saturating_sub(kept.len()).max(new.len());
-        spread_over(&new, room).keeping(&kept)
+        let kept = able(&way.kept).into_iter().map(|(number, _)| number);
+        let (draining, lasting): (Vec<u8>, Vec<u8>) = kept.partition(|leg| drain_end(&hops, *leg).is_some());
+        let room = CHOICE_SLOTS.saturating_sub(draining.len() + lasting.len()).max(new.len());
+        spread_over(&new, room).keeping(&lasting).keeping(&draining)
     };
     let v4 = choose(|leg| leg.ipv4);
     let v6 = choose(|leg| leg.ipv6);
+    let lasting = |choice: &Choice| {
+        let kept = choice.all().iter().skip(usize::from(choice.count));
+        u8::try_from(kept.filter(|leg| drain_end(&hops, **leg).is_none()).count()).unwrap_or(0)
+    };
+    let drained = way.kept.iter().filter_map(|leg| drain_end(&hops, *leg)).min();
     let active_hop = way.active.and_then(|place| hops.get(place)).map(|state| state.hop.clone());
     let fail_policy = policy.fail_policy.unwrap_or_default();
     let status = match (way.active.is_none(), fail_policy) {
@@ -242,7 +272,17 @@ fn policy_at_work(
         Sticky::SourceDest => gateway_common::wire::Sticky::SourceDestination,
     };
     let rest = if way.proxy == 0 { 0 } else { ActionValue::rest_of(rest(policy, &way, legs), way.udp) };
-    let action = ActionValue { v4, v6, policy: policy.meta.slot, sticky: sticky as u8, rest, _pad: [0; 2] };
+    let action = ActionValue {
+        v4,
+        v6,
+        policy: policy.meta.slot,
+        sticky: sticky as u8,
+        rest,
+        lasting4: lasting(&v4),
+        lasting6: lasting(&v6),
+        until: 0,
+        kept_until: drained.map_or(0, |end| input.deadline(end)),
+    };
     let compiled = CompiledPolicy {
         id: policy.meta.id,
         name: policy.name.clone(),
@@ -259,6 +299,11 @@ fn policy_at_work(
         exception_until: None,
     };
     (compiled, action)
+}
+
+/// When a leg that flows keep is kept no longer; none if it stays.
+fn drain_end(hops: &[HopState], leg: u8) -> Option<Timestamp> {
+    hops.iter().find(|hop| hop.leg == leg).and_then(|hop| hop.draining)
 }
 
 /// What happens to traffic that the proxy at the end does not take: a policy that fails degraded leaves by the tunnels

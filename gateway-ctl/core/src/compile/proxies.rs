@@ -87,8 +87,6 @@ fn note(input: &Input<'_>, hop: &HopState, plan: &mut Plan) {
 
 fn hand_over(plan: &mut Plan) {
     plan.nft.proxied = true;
-    // The relay learns from the mark of a connection what it is for.
-    plan.sysctls.insert("net.ipv4.tcp_fwmark_accept".to_owned(), "1".to_owned());
     let taken = (Mark::PROXY | Mark::PROXY_TAKEN, Mark::PROXY_MASK | Mark::PROXY_TAKEN);
     let all = (Mark::PROXY, Mark::PROXY_MASK);
     for (family, default) in

@@ -3,34 +3,39 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use gateway_common::wire::{AuthorisedKey, LocalKind, LocalValue, Mark};
+use gateway_common::wire::{Address, AuthorisedKey, AuthorisedValue, LocalKind, LocalValue, Mark};
 use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
+use super::attachments::{attachments, unsupported_lans};
 use super::legs::is_link_local;
-use super::{Carrier, Compiled, Input, Leg, LegKind, bridges, openvpn};
+use super::{Carrier, Compiled, Input, Leg, LegKind, bridges, lan_sources, openvpn};
 use crate::outgoing::named_legs;
 use crate::plan::{
-    AddressKey, Attachment, Family, LinkSettings, NftRuleset, Plan, RouteKey, RouteValue, RuleAction,
-    RuleKey, RuleValue, SecretKey, WireGuardDevice, WireGuardPeer, names,
+    AddressKey, Family, LinkSettings, NftRuleset, Plan, RouteKey, RouteValue, RuleAction, RuleKey, RuleValue,
+    SecretKey, WireGuardDevice, WireGuardPeer, names,
 };
 
 /// Main routing table (rtnetlink(7)).
 const TABLE_MAIN: u32 = 254;
 const RULE_DIRECT: u32 = names::RULE_FIRST;
 const RULE_LOCAL: u32 = names::RULE_FIRST + 1;
-const RULE_REJECT: u32 = names::RULE_FIRST + 2;
+const RULE_REFLECTED: u32 = names::RULE_FIRST + 2;
 const RULE_RESET: u32 = names::RULE_FIRST + 7;
+const RULE_REJECT: u32 = names::RULE_FIRST + 8;
+const RULE_ARRIVED: u32 = names::RULE_FIRST + 9;
 const RULE_LEGS: u32 = names::RULE_FIRST + 10;
+/// More LAN interfaces than a host has VLANs that people name one by one.
+const MAX_LANS: u32 = 1024;
 /// Above the last leg's rule.
 const RULE_SOURCES: u32 = RULE_LEGS + 256;
-const RULE_PROHIBIT: u32 = names::RULE_LAST - 31;
+const RULE_PROHIBIT: u32 = names::RULE_LAST - (MAX_LANS - 1);
 const RULE_OWN: u32 = RULE_PROHIBIT - 2;
 const RULE_OWN_END: u32 = RULE_PROHIBIT - 1;
-/// A leg's mark on LAN traffic and on the outer packets that the leg carries differ in this bit only; so do the marks of
-/// what is rejected.
-const LEG_MASK: u32 = !(Mark::OWN.0 ^ Mark::PREFIX);
+/// A leg's marks on LAN traffic, on the outer packets that the leg carries and on what came in by it differ in these bits
+/// only; so do the marks of what is rejected.
+const LEG_MASK: u32 = !((Mark::OWN.0 ^ Mark::PREFIX) | (Mark::ARRIVAL.0 ^ Mark::PREFIX));
 const METRIC_LEG: u32 = 100;
 
 pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
@@ -38,11 +43,15 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
     let mut needed = compiled.legs_in_use();
     needed.extend(legs.iter().filter_map(|leg| leg.carrier.leg()));
     needed.extend(named_legs(input, legs.iter()));
+    // What this host answers to what came in by an uplink leaves by that uplink.
+    needed.extend(legs.iter().filter(|leg| leg.kind == LegKind::Uplink).map(|leg| leg.number));
+    compiled.findings.extend(unsupported_lans(input.network, input.facts));
     let plan = &mut compiled.plan;
     wireguard(input, &legs, plan);
     openvpn::lower(input, &legs, plan);
     bridges::lower(input, &legs, plan);
-    attach(input, &legs, plan);
+    let interfaces = legs.iter().map(|leg| leg.interface.as_str()).collect();
+    plan.attach = attachments(input.network, input.facts, &interfaces);
     locals(input, &legs, plan);
     authorise(input, &legs, plan);
     for leg in &legs {
@@ -58,7 +67,31 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
         open_udp: open_ports(input, &legs),
         proxied: false,
         dns_port: input.network.dns_port,
+        egress: egress(&legs),
+        sources: tunnel_sources(input, &legs, plan),
     };
+}
+
+/// Marks of forwarded traffic with the interfaces that they lead to: the guard's list once more, for nftables.
+fn egress(legs: &[Leg]) -> BTreeSet<(u32, String)> {
+    let own = legs.iter().map(|leg| (Mark::leg(leg.number).0, leg.interface.clone()));
+    let uplinks = legs.iter().filter(|leg| leg.kind == LegKind::Uplink);
+    own.chain(uplinks.map(|leg| (Mark::DIRECT.0, leg.interface.clone()))).collect()
+}
+
+/// Addresses that a tunnel's interface has by this plan. Those of an OpenVPN tunnel are known once it has them.
+fn tunnel_sources(input: &Input<'_>, legs: &[Leg], plan: &Plan) -> BTreeSet<(String, IpAddr)> {
+    let mut sources = BTreeSet::new();
+    for leg in legs.iter().filter(|leg| leg.kind != LegKind::Uplink) {
+        let planned = plan.addresses.keys().filter(|key| key.interface == leg.interface);
+        let mut addresses: Vec<IpAddr> = planned.map(|key| key.address.addr()).collect();
+        if !plan.wireguard.contains_key(&leg.interface) {
+            let present = input.facts.addresses.get(&leg.interface).into_iter().flatten();
+            addresses.extend(present.map(IpNet::addr).filter(|address| !is_link_local(*address)));
+        }
+        sources.extend(addresses.into_iter().map(|address| (leg.interface.clone(), address)));
+    }
+    sources
 }
 
 fn names_of(legs: &[Leg], wanted: impl Fn(&LegKind) -> bool) -> Vec<String> {
@@ -122,22 +155,9 @@ fn wireguard(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     }
 }
 
-fn attach(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
-    for name in &input.network.lan {
-        // Frames of a VLAN whose parent is a LAN interface are judged once, at the parent.
-        let parent = input.facts.links.get(name).and_then(|link| link.vlan.as_ref());
-        if !parent.is_some_and(|(parent, _)| input.network.lan.contains(parent)) {
-            plan.attach.insert(name.clone(), Attachment::Ingress);
-        }
-    }
-    for leg in legs {
-        plan.attach.entry(leg.interface.clone()).or_insert(Attachment::Guard);
-    }
-}
-
 fn locals(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let locals = &mut plan.dataplane.locals;
-    let mut note = |net: IpNet, kind| locals.insert(net.trunc(), LocalValue::new(kind));
+    let mut note = |net: IpNet, value: LocalValue| locals.insert(net.trunc(), value);
     let link_scope = [
         net4(Ipv4Addr::new(224, 0, 0, 0), 4),
         net4(Ipv4Addr::BROADCAST, 32),
@@ -146,35 +166,69 @@ fn locals(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         net6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10),
     ];
     for net in link_scope {
-        note(net, LocalKind::Link);
+        note(net, LocalValue::new(LocalKind::Link));
     }
     let lan = |name: &String| input.network.lan.contains(name);
+    for name in input.network.lan.iter().filter(|name| input.facts.links.contains_key(*name)) {
+        for net in lan_sources::prefixes(input, name) {
+            note(net, LocalValue::new(LocalKind::Lan));
+        }
+    }
     for (_, addresses) in input.facts.addresses.iter().filter(|(name, _)| lan(name)) {
         for net in addresses.iter().filter(|net| !is_link_local(net.addr())) {
-            note(*net, LocalKind::Lan);
             if let IpNet::V4(four) = net
                 && four.prefix_len() < 31
             {
-                note(IpNet::from(IpAddr::from(four.broadcast())), LocalKind::Link);
+                note(IpNet::from(IpAddr::from(four.broadcast())), LocalValue::new(LocalKind::Link));
             }
         }
     }
-    let tunnel = |name: &String| legs.iter().any(|leg| leg.interface == *name && leg.kind != LegKind::Uplink);
+    let value = |name: &str| match legs.iter().find(|leg| leg.interface == *name) {
+        Some(leg) if leg.kind == LegKind::Uplink => LocalValue::of_leg(LocalKind::Own, leg.number),
+        Some(leg) => LocalValue::of_leg(LocalKind::Forbidden, leg.number),
+        None if is_left_behind(input, name) => LocalValue::new(LocalKind::Forbidden),
+        None => LocalValue::new(LocalKind::Own),
+    };
     for (name, addresses) in &input.facts.addresses {
-        let kind = if tunnel(name) { LocalKind::Forbidden } else { LocalKind::Own };
         for net in addresses {
-            note(IpNet::from(net.addr()), kind);
+            note(IpNet::from(net.addr()), value(name));
         }
+    }
+    // An address that this very plan sets is known before a packet for it can come in.
+    for AddressKey { interface, address } in plan.addresses.keys() {
+        note(IpNet::from(address.addr()), value(interface));
     }
 }
 
+/// Whether an interface is of a tunnel that was deleted and not removed yet.
+fn is_left_behind(input: &Input<'_>, name: &str) -> bool {
+    let named = name.starts_with("wg-") || name.starts_with("ov-");
+    named && input.facts.links.get(name).is_some_and(|link| matches!(link.kind.as_str(), "wireguard" | "tun"))
+}
+
+/// Which marks may leave by the interface of each leg: forwarded traffic, traffic of this host that the leg carries, and
+/// answers of this host to what came in by it.
 fn authorise(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     for leg in legs {
         let Some(link) = input.facts.links.get(&leg.interface) else { continue };
-        let authorised = &mut plan.dataplane.authorised;
-        authorised.insert(AuthorisedKey { mark: Mark::leg(leg.number).0, index: link.index }, ());
+        let index = link.index;
+        plan.dataplane.egress_legs.insert(index, u32::from(leg.number));
+        let addresses = input.facts.addresses.get(&leg.interface).into_iter().flatten().map(IpNet::addr);
+        let mut value = AuthorisedValue::default();
+        for address in addresses.filter(|address| !is_link_local(*address)) {
+            match address {
+                IpAddr::V4(four) if value.v4 == 0 => value.v4 = u32::from_ne_bytes(four.octets()),
+                IpAddr::V6(six) if value.v6 == Address::default() => value.v6 = Address::v6(six.octets()),
+                _ => {}
+            }
+        }
+        let mut marks =
+            vec![Mark::leg(leg.number), Mark::carried_by(leg.number), Mark::arrived_by(leg.number)];
         if leg.kind == LegKind::Uplink {
-            authorised.insert(AuthorisedKey { mark: Mark::DIRECT.0, index: link.index }, ());
+            marks.extend([Mark::DIRECT, Mark::OWN]);
+        }
+        for mark in marks {
+            plan.dataplane.authorised.insert(AuthorisedKey { mark: mark.0, index }, value);
         }
     }
 }
@@ -224,7 +278,8 @@ fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
             let value = RuleValue {
                 source: None,
                 fwmark: Some(fwmark),
-                input_interface: None,
+                // What this host sends itself.
+                input_interface: matches!(priority, RULE_REFLECTED | RULE_OWN_END).then(|| "lo".to_owned()),
                 action,
                 suppress_prefix_length,
             };
@@ -233,17 +288,22 @@ fn rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
         rule(RULE_DIRECT, (Mark::DIRECT.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
         // Local networks are in the main table; its default routes are not for this mark.
         rule(RULE_LOCAL, (Mark::LOCAL.0, u32::MAX), RuleAction::Table(TABLE_MAIN), Some(0));
+        // The kernel's own answers to LAN traffic have its mark (`fwmark_reflect`): they go to networks that are near, else
+        // by the leg of the traffic, and nowhere else.
+        let all = RuleAction::Table(TABLE_MAIN);
+        rule(RULE_REFLECTED, (Mark::PREFIX, Mark::PREFIX_MASK), all.clone(), Some(0));
+        // What came in by a leg is for networks that are near; answers to it leave by the leg.
+        rule(RULE_ARRIVED, (Mark::ARRIVAL.0, Mark::PREFIX_MASK), all, Some(0));
         rule(RULE_REJECT, (Mark::REJECT.0, LEG_MASK), RuleAction::Table(names::TABLE_REJECT), None);
         rule(RULE_RESET, (Mark::RESET.0, u32::MAX), RuleAction::Table(names::TABLE_RELAY), None);
         for leg in needed {
             let table = RuleAction::Table(names::TABLE_BASE + u32::from(*leg));
             rule(RULE_LEGS + u32::from(*leg), (Mark::leg(*leg).0, LEG_MASK), table, None);
         }
-        // What the daemon sends by a leg that has no rule goes nowhere, and never by the main table.
+        // What this host sends with a mark of ours that no rule takes goes nowhere, and never by the main table.
         rule(RULE_OWN, (Mark::OWN.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
-        rule(RULE_OWN_END, (Mark::OWN.0, Mark::PREFIX_MASK), RuleAction::Unreachable, None);
-        for (index, lan) in input.network.lan.iter().take(32).enumerate() {
-            let priority = RULE_PROHIBIT + u32::try_from(index).unwrap_or(31);
+        rule(RULE_OWN_END, (Mark::OURS, Mark::OURS_MASK), RuleAction::Unreachable, None);
+        for (priority, lan) in (RULE_PROHIBIT..=names::RULE_LAST).zip(&input.network.lan) {
             let value = RuleValue {
                 source: None,
                 fwmark: None,
@@ -294,6 +354,10 @@ fn sysctls(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     // Replies come in by the leg, while the main table would answer by another interface.
     set("net.ipv4.conf.all.rp_filter".into(), "0");
     set("net.ipv4.conf.all.send_redirects".into(), "0");
+    // Answers of the kernel, and connections to this host, inherit the mark of what they answer: they are routed by it.
+    set("net.ipv4.fwmark_reflect".into(), "1");
+    set("net.ipv6.fwmark_reflect".into(), "1");
+    set("net.ipv4.tcp_fwmark_accept".into(), "1");
     for lan in input.network.lan.iter().filter(|lan| input.facts.links.contains_key(*lan)) {
         set(format!("net.ipv4.conf.{}.send_redirects", path_name(lan)), "0");
         // Answer for an address only on its own interface: neighbours must not find tunnel addresses.
@@ -304,6 +368,8 @@ fn sysctls(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     }
     for leg in legs.iter().filter(|leg| input.facts.links.contains_key(&leg.interface)) {
         let name = path_name(&leg.interface);
+        // Neighbours on one egress must not find addresses of another.
+        set(format!("net.ipv4.conf.{name}.arp_ignore"), "1");
         match leg.kind {
             LegKind::Tunnel(_) => set(format!("net.ipv4.conf.{name}.rp_filter"), "0"),
             // A forwarding host ignores router advertisements otherwise.

@@ -206,6 +206,11 @@ impl Reader {
         self.lines(piece);
     }
 
+    /// Entries that were understood so far.
+    pub fn taken(&self) -> u64 {
+        self.into.report.taken
+    }
+
     pub fn finish(mut self) -> List {
         let format = self.format.unwrap_or_else(|| detect::format(&self.rest));
         if self.format.is_none() {

@@ -11,9 +11,11 @@ use gateway_model::text::parse_port;
 use ipnet::IpNet;
 
 use super::{Protocol, Request};
-use crate::compile::{Compiled, Input};
+use crate::compile::{Compiled, Input, lan_prefixes};
 use crate::dns::Name;
 use crate::environment::longest;
+use crate::facts::Facts;
+use crate::network::Network;
 
 /// Where HTTPS is served: what a device most likely wants.
 const PORT: u16 = 443;
@@ -30,10 +32,14 @@ pub struct Entry {
 impl Entry {
     /// The entry at a LAN interface; index 0 if the interface does not exist.
     pub fn at(input: &Input<'_>, name: &str) -> Entry {
+        Entry::of(input.facts, input.network, name)
+    }
+
+    pub(super) fn of(facts: &Facts, network: &Network, name: &str) -> Entry {
         let entry = |index, vlan| Entry { name: name.to_owned(), index, vlan };
-        let Some(link) = input.facts.links.get(name) else { return entry(0, 0) };
-        let parent = link.vlan.as_ref().filter(|(parent, _)| input.network.lan.contains(parent));
-        match parent.and_then(|(parent, id)| Some((input.facts.links.get(parent)?, *id))) {
+        let Some(link) = facts.links.get(name) else { return entry(0, 0) };
+        let parent = link.vlan.as_ref().filter(|(parent, _)| network.lan.contains(parent));
+        match parent.and_then(|(parent, id)| Some((facts.links.get(parent)?, *id))) {
             Some((parent, id)) => entry(parent.index, id),
             None => entry(link.index, 0),
         }
@@ -94,8 +100,7 @@ pub fn entry(
     };
     let of_vlan = || lan.iter().find(|name| request.vlan.is_some() && vlan_of(name) == request.vlan);
     let near = |name: &&String| {
-        let nets = input.facts.addresses.get(*name).into_iter().flatten();
-        nets.into_iter().any(|net| sources.iter().any(|source| net.contains(source)))
+        lan_prefixes(input, name).any(|net| sources.iter().any(|source| net.contains(source)))
     };
     let given = named.is_some();
     let chosen = named.or_else(|| of_vlan().or_else(|| lan.iter().find(near)).or(lan.first()).cloned());
@@ -139,8 +144,7 @@ pub fn source(
         return *seen;
     }
     let family = if ipv6 { "IPv6" } else { "IPv4" };
-    let net = nets().find(|net| net.addr().is_ipv6() == ipv6 && !is_link_local(net.addr()));
-    match net.and_then(some_host) {
+    match host_of(input, entry, ipv6) {
         Some(host) => {
             trace.push(format!("no {family} address of it is known: {host} is assumed"));
             host
@@ -150,6 +154,13 @@ pub fn source(
             if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
         }
     }
+}
+
+/// An address that a host of the LAN interface may have; none if the interface has no network of the family.
+pub fn host_of(input: &Input<'_>, entry: &Entry, ipv6: bool) -> Option<IpAddr> {
+    let nets = input.facts.addresses.get(&entry.name).into_iter().flatten();
+    let mut of_family = nets.filter(|net| net.addr().is_ipv6() == ipv6 && !is_link_local(net.addr()));
+    of_family.next().and_then(some_host)
 }
 
 /// An address of the network that is not the gateway's own.

@@ -129,7 +129,8 @@ pub fn reason(reason: Reason, class: Option<&str>) -> String {
         Reason::OwnForbidden => {
             "the destination is an address of the gateway that hosts of the LAN may not use".to_owned()
         }
-        Reason::Spoofed => "the source is an address of the gateway or of a whole network".to_owned(),
+        Reason::Spoofed => "the source is not an address of a host on that LAN".to_owned(),
+        Reason::UnknownInterface => "the plan does not know the interface: everything is blocked".to_owned(),
         Reason::DeviceBlocked => "the device is blocked".to_owned(),
         Reason::TrustLan => format!("its trust class {class:?} keeps it off other networks of the LAN"),
         Reason::TrustInternet => format!("its trust class {class:?} keeps it off the internet"),
@@ -146,8 +147,12 @@ pub fn reason(reason: Reason, class: Option<&str>) -> String {
         | Reason::PolicyDirect
         | Reason::PolicyReject
         | Reason::PolicyDrop => "a policy matched".to_owned(),
+        Reason::PolicyEnded => "the policy that matched has ended".to_owned(),
         Reason::PolicyReset => "the tunnel of the connection takes it no longer".to_owned(),
-        Reason::GuardUnmarked | Reason::GuardUnauthorised => "the guard stopped it".to_owned(),
+        Reason::GuardUnmarked | Reason::GuardUnauthorised | Reason::GuardSource => {
+            "the guard stopped it".to_owned()
+        }
+        Reason::WrongIngress => "it is for an address of another tunnel".to_owned(),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::compile::{Compiled, CompiledPolicy, Input, LegKind};
 use crate::dns::Name;
 use crate::domains;
 use crate::environment::PlanEnvironment;
+use crate::plan::Dataplane;
 
 /// Whose traffic it is.
 #[derive(Debug)]
@@ -115,7 +116,10 @@ pub struct Judged<'a> {
 
 /// Judges by the plan as the kernel does, without its flow table. The sender knows the destination by these names.
 pub fn judge(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
-    let dataplane = &compiled.plan.dataplane;
+    judge_by(&compiled.plan.dataplane, packet, names)
+}
+
+pub(super) fn judge_by(dataplane: &Dataplane, packet: &IpPacket, names: &[Name]) -> Verdict {
     let environment = PlanEnvironment::new(Some(dataplane));
     if !names.is_empty() {
         let device = verdict::device(packet, 1, &environment).number;
@@ -125,8 +129,15 @@ pub fn judge(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict 
         environment.domains.borrow_mut().insert((client, packet.destination), learned);
     }
     let mut verdict = Verdict::DROP;
-    let question =
-        Question { packet, slot: 1, plan: dataplane.header, previous: 0, continued: false, now: 0 };
+    let question = Question {
+        packet,
+        slot: 1,
+        plan: dataplane.header,
+        previous: 0,
+        recorded: false,
+        continued: false,
+        now: 0,
+    };
     verdict::judge(&question, &environment, &mut verdict);
     verdict
 }

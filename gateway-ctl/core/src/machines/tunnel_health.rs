@@ -80,6 +80,13 @@ impl TunnelHealth {
         self.next = Some(now + pause.mul_f64(0.75 + random.clamp(0.0, 1.0) / 2.0));
     }
 
+    /// Makes the next probe due at once: the far end does not answer data.
+    pub fn probe_now(&mut self, now: Duration) {
+        if self.next.is_some_and(|next| next > now + AGAIN) {
+            self.next = Some(now);
+        }
+    }
+
     pub fn health(&self) -> Health {
         self.health
     }
@@ -151,6 +158,15 @@ mod tests {
             })
             .into();
         assert_eq!(seen, [Unknown, Unknown, Healthy]);
+    }
+
+    #[test]
+    fn a_doubt_makes_the_next_probe_due_at_once() {
+        let (mut machine, mut now) = (TunnelHealth::default(), Duration::ZERO);
+        probe(&mut machine, &mut now, RTT);
+        assert_eq!(machine.handle_time(true, now), None);
+        machine.probe_now(now);
+        assert!(machine.handle_time(true, now).is_some());
     }
 
     #[test]

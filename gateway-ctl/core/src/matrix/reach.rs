@@ -1,7 +1,7 @@
 //! Where the traffic of a policy, and its questions to name servers, end up in one world.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use gateway_common::classify::{IpPacket, TCP};
 use gateway_common::verdict::{Action, Reason, Verdict, decide};
@@ -14,10 +14,10 @@ use ipnet::IpNet;
 
 use super::worlds::World;
 use super::{Cell, Outcome};
-use crate::compile::{Compiled, CompiledPolicy, Input, LegKind};
+use crate::compile::{Compiled, CompiledPolicy, Input, LegKind, lan_prefixes};
 use crate::environment::PlanEnvironment;
 use crate::evaluate::route::{Exits, Kernel};
-use crate::evaluate::{Entry, Protocol, judge, leg_name, legs_of, packet, public_address};
+use crate::evaluate::{Entry, Protocol, host_of, judge, leg_name, legs_of, packet, public_address};
 use crate::plan::Plan;
 
 /// Where one family of a policy's traffic goes.
@@ -175,7 +175,7 @@ fn question(input: &Input<'_>, compiled: &Compiled, source: &Source, ipv6: bool)
     let lan = || input.network.lan.first().cloned().unwrap_or_default();
     let mut entry = Entry::at(input, &lan());
     let mut mac = None;
-    let mut from: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let mut from = None;
     let mut to = public_address(compiled, ipv6, 53, &mut Vec::new());
     match source {
         // Whoever asks for the domain may be anywhere.
@@ -191,7 +191,14 @@ fn question(input: &Input<'_>, compiled: &Compiled, source: &Source, ipv6: bool)
                 None => entry.vlan = *id,
             }
         }
-        Source::Subnet(net) => from = of_family(net, ipv6)?,
+        Source::Subnet(net) => {
+            let leads_there =
+                |name: &&String| lan_prefixes(input, name).any(|lan| lan.contains(net) || net.contains(&lan));
+            if let Some(name) = input.network.lan.iter().find(leads_there) {
+                entry = Entry::at(input, name);
+            }
+            from = Some(of_family(net, ipv6)?);
+        }
         Source::Device(id) => mac = Some(mac_of(input.state.devices.get(*id)?)?),
         Source::DeviceGroup(id) => {
             let members = &input.state.device_groups.get(*id)?.members;
@@ -199,6 +206,7 @@ fn question(input: &Input<'_>, compiled: &Compiled, source: &Source, ipv6: bool)
         }
         Source::Destination { net, .. } => to = of_family(net, ipv6)?,
     }
+    let from = from.or_else(|| host_of(input, &entry, ipv6))?;
     Some(packet(mac, &entry, from, to, Protocol::Udp, 53))
 }
 

@@ -1,7 +1,8 @@
 //! Single entries of a plan as lines of text.
 
 use gateway_common::wire::{
-    Choice, ChoiceKind, DeviceValue, LocalKind, LocalValue, RANK_NONE, Sticky, device_flags, plan_flags,
+    Choice, ChoiceKind, DeviceValue, LocalKind, LocalValue, RANK_NONE, SourceKind, Sticky, device_flags,
+    plan_flags,
 };
 
 use super::Exclude;
@@ -38,6 +39,16 @@ pub fn device(compiled: &Compiled, value: &DeviceValue) -> String {
     ];
     let flags = flags.iter().filter(|(bit, _)| value.flags & bit != 0).map(|(_, name)| format!(", {name}"));
     format!("device {}: {}{}", value.number, rank(compiled, value.rank), flags.collect::<String>())
+}
+
+/// Name of the kind of a LAN source.
+pub fn source(kind: u32) -> &'static str {
+    match SourceKind::from_wire(kind) {
+        SourceKind::Denied => "denied",
+        SourceKind::Lan => "LAN",
+        SourceKind::LinkLocal => "link-local",
+        SourceKind::Unspecified => "unspecified",
+    }
 }
 
 pub fn local(value: &LocalValue) -> &'static str {

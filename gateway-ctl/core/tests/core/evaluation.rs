@@ -115,6 +115,8 @@ fn families_that_differ_are_both_told() {
     );
     assert_eq!(told.decision, Decision::Tunnel);
 
+    // A router behind the LAN leads to that network.
+    world.facts.prefixes.insert("lan0".into(), ["fd00:2::/64".parse().expect("a network")].into());
     let source = "fd00:2::9".parse().expect("an address");
     let told = ask(&world, &Request { source: Some(source), ..of(laptop) });
     assert_eq!(

@@ -256,6 +256,11 @@ impl Scene {
             .address("lan1", "10.0.1.1/24")
             .address("lan0.20", "10.0.2.1/24")
             .address("lan0.20", "fe80::7/64");
+        // Routers behind each LAN lead to all inner networks.
+        for lan in ["lan0", "lan1", "lan0.20", "lan2.30"] {
+            let nets = ["10.0.0.0/21", "fd00::/45"].map(|net| net.parse().expect("a network"));
+            world.facts.prefixes.insert(lan.to_owned(), nets.into());
+        }
         world.address("wan0", "198.51.100.2/24").address("wan0", "2001:db8:ffff::2/64");
         world.address("wg-a", "10.64.0.2/32").address("wg-a", "fd64::2/128");
         world
@@ -384,15 +389,13 @@ fn expected(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Expected {
     let ip = |a: Address| if packet.ipv6 { IpAddr::V6(a.octets().into()) } else { a.into() };
     let device = device_behind(input, packet.mac.octets(), ip(packet.source));
     let class = device.and_then(|device| input.state.trust_class_of(device));
-    if !packet.ipv6 {
-        let link_local = ip(packet.source).to_string().starts_with("169.254.");
-        match local(input, ip(packet.source)) {
-            Some(Reason::Own | Reason::OwnForbidden) => return Expected::Reason(Reason::Spoofed),
-            Some(Reason::Link) if !link_local => return Expected::Reason(Reason::Spoofed),
-            _ => {}
-        }
-    }
+    let Some(interface) = lan_interface(input, packet) else {
+        return Expected::Reason(Reason::UnknownInterface);
+    };
     let local = local(input, ip(packet.destination));
+    if !belongs(input, interface, packet, ip(packet.source), local) {
+        return Expected::Reason(Reason::Spoofed);
+    }
     if device.is_some_and(|device: &Device| device.status == DeviceStatus::Blocked) {
         let essential = match packet.protocol {
             UDP => (packet.source_port, packet.destination_port) == (68, 67),
@@ -424,6 +427,46 @@ fn expected(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Expected {
     }
 }
 
+/// The LAN interface by which a packet entered; a VLAN without one of its own is part of its parent.
+fn lan_interface<'a>(input: &'a Input<'_>, packet: &IpPacket) -> Option<&'a str> {
+    let link = |name: &String| input.facts.links.get(name);
+    let place = |name: &String| {
+        let here = link(name)?;
+        let parent = here.vlan.as_ref().filter(|(parent, _)| input.network.lan.contains(parent));
+        match parent.and_then(|(parent, id)| Some((link(parent)?.index, *id))) {
+            Some(at) => Some(at),
+            None => Some((here.index, 0)),
+        }
+    };
+    let at = |vlan| input.network.lan.iter().find(|name| place(name) == Some((packet.interface, vlan)));
+    at(packet.vlan).or_else(|| at(0)).map(String::as_str)
+}
+
+/// Whether the source is one of that LAN, or a link-local one for what is near.
+fn belongs(
+    input: &Input<'_>,
+    interface: &str,
+    packet: &IpPacket,
+    source: IpAddr,
+    destination: Option<Reason>,
+) -> bool {
+    let own = input.facts.addresses.values().flatten().any(|net| net.addr() == source);
+    let nets: Vec<IpNet> = [&input.facts.addresses, &input.facts.prefixes]
+        .iter()
+        .filter_map(|nets| nets.get(interface))
+        .flatten()
+        .filter(|net| !net.addr().to_string().starts_with("fe80:"))
+        .map(IpNet::trunc)
+        .collect();
+    if own {
+        let discovery = packet.protocol == ICMPV6 && matches!(packet.destination_port >> 8, 135 | 136);
+        return discovery && destination == Some(Reason::Link);
+    }
+    let broadcast =
+        nets.iter().any(|net| matches!(net, IpNet::V4(net) if IpAddr::V4(net.broadcast()) == source));
+    !broadcast && nets.iter().any(|net| net.contains(&source))
+}
+
 fn local(input: &Input<'_>, to: IpAddr) -> Option<Reason> {
     let own = input.facts.addresses.iter().find(|(_, have)| have.iter().any(|net| net.addr() == to));
     if let Some((interface, _)) = own {
@@ -445,7 +488,10 @@ fn local(input: &Input<'_>, to: IpAddr) -> Option<Reason> {
     if scope || broadcast {
         return Some(Reason::Link);
     }
-    lans().any(|net| net.contains(&to)).then_some(Reason::Lan)
+    let there = |name: &String| input.network.lan.contains(name) && input.facts.links.contains_key(name);
+    let routed = input.facts.prefixes.iter().filter(|(name, _)| there(name)).flat_map(|(_, nets)| nets);
+    let connected = input.facts.addresses.iter().filter(|(name, _)| there(name)).flat_map(|(_, nets)| nets);
+    routed.chain(connected).any(|net| net.contains(&to)).then_some(Reason::Lan)
 }
 
 fn way_of(input: &Input<'_>, policy: &RoutingPolicy, ipv6: bool) -> (Reason, BTreeSet<String>) {
@@ -503,8 +549,15 @@ fn judged(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
         environment.domains.borrow_mut().insert(key, DomainValue { rank, until: 1 });
     }
     let mut verdict = Verdict::DROP;
-    let question =
-        Question { packet, slot: 1, plan: dataplane.header, previous: 0, continued: false, now: 1 };
+    let question = Question {
+        packet,
+        slot: 1,
+        plan: dataplane.header,
+        previous: 0,
+        recorded: false,
+        continued: false,
+        now: 1,
+    };
     judge(&question, &environment, &mut verdict);
     verdict
 }

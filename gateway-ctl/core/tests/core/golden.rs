@@ -69,7 +69,9 @@ impl Given {
         }
         for (name, link) in &self.links {
             world.link(name, link.index);
-            world.facts.links.get_mut(name).expect("just made").vlan = link.vlan.clone();
+            let made = world.facts.links.get_mut(name).expect("just made");
+            made.vlan.clone_from(&link.vlan);
+            made.lower = link.vlan.as_ref().map(|(parent, _)| parent.clone());
         }
         for (name, addresses) in &self.addresses {
             for address in addresses {

@@ -6,6 +6,7 @@ mod evaluation;
 mod exceptions;
 mod first_match;
 mod golden;
+mod interfaces;
 mod name_servers;
 mod openvpn;
 mod paths;

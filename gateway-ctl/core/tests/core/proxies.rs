@@ -76,7 +76,6 @@ fn a_proxy_is_reached_by_what_stands_before_it() {
 fn what_no_policy_sends_to_a_proxy_needs_no_relay() {
     let plan = world(&[("vpn", "a")], json!({})).compiled().plan;
     assert!(plan.proxies.is_empty() && !plan.nft.proxied);
-    assert!(!plan.sysctls.contains_key("net.ipv4.tcp_fwmark_accept"));
 }
 
 #[test]

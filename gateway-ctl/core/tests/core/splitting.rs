@@ -136,7 +136,8 @@ fn judged(compiled: &Compiled, opening: bool) -> Verdict {
     let environment = PlanEnvironment::new(Some(&compiled.plan.dataplane));
     let mut verdict = Verdict::DROP;
     let plan = compiled.plan.dataplane.header;
-    let question = Question { packet: &packet, slot: 1, plan, previous: 16, continued: true, now: 0 };
+    let question =
+        Question { packet: &packet, slot: 1, plan, previous: 16, recorded: true, continued: true, now: 0 };
     judge(&question, &environment, &mut verdict);
     verdict
 }

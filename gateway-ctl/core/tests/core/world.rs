@@ -56,7 +56,9 @@ impl World {
 
     pub fn vlan_link(&mut self, name: &str, index: u32, parent: &str, id: u16) -> &mut World {
         self.link(name, index);
-        self.facts.links.get_mut(name).expect("just made").vlan = Some((parent.to_owned(), id));
+        let link = self.facts.links.get_mut(name).expect("just made");
+        link.vlan = Some((parent.to_owned(), id));
+        link.lower = Some(parent.to_owned());
         self
     }
 

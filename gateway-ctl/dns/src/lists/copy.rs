@@ -47,6 +47,9 @@ pub fn read(folder: &Path, subscription: &Subscription, key: Key) -> io::Result<
     if head.url != subscription.url {
         return Ok(None);
     }
+    // The bound may have been lowered since the list was fetched.
+    let max_entries = subscription.limits.max_entries;
+    let too_many = || io::Error::other(super::Error::TooManyEntries(max_entries).to_string());
     let mut reader = Reader::new(subscription.format, key);
     loop {
         let piece = file.fill_buf()?;
@@ -54,9 +57,16 @@ pub fn read(folder: &Path, subscription: &Subscription, key: Key) -> io::Result<
             break;
         }
         reader.push(piece);
+        if reader.taken() > max_entries {
+            return Err(too_many());
+        }
         let length = piece.len();
         file.consume(length);
     }
     let checked = Timestamp::try_from(checked).unwrap_or(head.fetched);
-    Ok(Some(Copy { head, list: reader.finish(), checked }))
+    let list = reader.finish();
+    if list.report.taken > max_entries {
+        return Err(too_many());
+    }
+    Ok(Some(Copy { head, list, checked }))
 }

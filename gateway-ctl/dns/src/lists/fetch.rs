@@ -1,6 +1,6 @@
 //! One look at a list on the web: asked for only if it changed, read and written to disk as it comes.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use gateway_core::dns::lists::{List, Reader};
 use gateway_core::dns::table::Key;
+use gateway_core::reserved::is_reserved;
+use gateway_model::Id;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH,
     LAST_MODIFIED, LOCATION, USER_AGENT,
@@ -17,6 +19,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use ipnet::IpNet;
 use jiff::Timestamp;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -26,8 +29,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-use super::Subscription;
 use super::copy::{COPIES, Head};
+use super::total::TotalEntries;
+use super::{Limits, Subscription};
 use crate::copies::Draft;
 use crate::upstream::Context;
 
@@ -60,6 +64,14 @@ pub enum Error {
     Encoding(String),
     #[error("the list has more than 512 MiB")]
     TooLong,
+    #[error("the list has more than {0} entries (dns.list_max_entries)")]
+    TooManyEntries(u64),
+    #[error("with it all lists together have more than {0} entries (dns.list_max_total_entries)")]
+    TooManyInTotal(u64),
+    #[error(
+        "{0} is this host or a private address, from which no list is fetched (dns.list_private_targets)"
+    )]
+    PrivateTarget(IpAddr),
     #[error("nothing in the list is understood; line {0}: {1}")]
     Nothing(u64, String),
     #[error("the list is empty")]
@@ -68,6 +80,9 @@ pub enum Error {
     Disk(String),
 }
 
+/// Networks of this host, from which no list is fetched, and what all lists together may have.
+type Bounds<'a> = (&'a [IpNet], &'a Arc<TotalEntries>);
+
 type Fetched = Option<(Head, List)>;
 
 /// None if the list is what it was.
@@ -75,10 +90,10 @@ pub async fn look(
     context: &Context,
     folder: &Path,
     key: Key,
-    subscription: &Subscription,
+    (subscription, bounds): (&Subscription, Bounds<'_>),
     before: Option<Head>,
 ) -> Result<Fetched, Error> {
-    let whole = fetch(context, folder, key, subscription, before);
+    let whole = fetch(context, folder, key, (subscription, bounds), before);
     timeout(context.wait(WHOLE), whole).await.unwrap_or(Err(Error::Timeout))
 }
 
@@ -86,12 +101,14 @@ async fn fetch(
     context: &Context,
     folder: &Path,
     key: Key,
-    subscription: &Subscription,
+    (subscription, bounds): (&Subscription, Bounds<'_>),
     before: Option<Head>,
 ) -> Result<Fetched, Error> {
+    let (own, total) = bounds;
+    let targets = Targets { private: subscription.limits.private_targets, own };
     let mut url = Url::parse(&subscription.url).map_err(|_| Error::Url)?;
     for _ in 0..=REDIRECTS {
-        let (response, _connection) = get(context, &url, before.as_ref()).await?;
+        let (response, _connection) = get(context, &url, &targets, before.as_ref()).await?;
         match response.status() {
             StatusCode::OK => {
                 let head = Head {
@@ -100,7 +117,7 @@ async fn fetch(
                     last_modified: text(response.headers(), &LAST_MODIFIED),
                     fetched: Timestamp::now(),
                 };
-                return receive(context, folder, key, subscription, head, response).await.map(Some);
+                return receive(context, folder, key, (subscription, total), head, response).await.map(Some);
             }
             StatusCode::NOT_MODIFIED if before.is_some() => {
                 COPIES.checked(folder, subscription.id).map_err(|error| Error::Disk(error.to_string()))?;
@@ -137,6 +154,7 @@ impl Drop for Connection {
 async fn get(
     context: &Context,
     url: &Url,
+    targets: &Targets<'_>,
     before: Option<&Head>,
 ) -> Result<(Response<Incoming>, Connection), Error> {
     let plain = url.username().is_empty() && url.password().is_none();
@@ -155,7 +173,7 @@ async fn get(
     }
     let request = request.body(Empty::new()).map_err(|_| Error::Url)?;
     let asked = async {
-        let stream = context.sockets.connect(address(url).await?, 0).await.map_err(unreachable)?;
+        let stream = context.sockets.connect(targets.address(url).await?, 0).await.map_err(unreachable)?;
         if url.scheme() == "http" {
             return send(stream, request).await;
         }
@@ -173,15 +191,31 @@ fn unreachable(error: impl std::fmt::Display) -> Error {
     Error::Unreachable(error.to_string())
 }
 
-async fn address(url: &Url) -> Result<SocketAddr, Error> {
-    let port = url.port_or_known_default().ok_or(Error::Url)?;
-    let name = match url.host().ok_or(Error::Url)? {
-        Host::Ipv4(address) => return Ok((address, port).into()),
-        Host::Ipv6(address) => return Ok((address, port).into()),
-        Host::Domain(name) => name,
-    };
-    let mut found = tokio::net::lookup_host((name, port)).await.map_err(unreachable)?;
-    found.next().ok_or_else(|| Error::Unreachable(format!("{name} has no address")))
+/// Addresses from which a list may be fetched.
+struct Targets<'a> {
+    private: bool,
+    own: &'a [IpNet],
+}
+
+impl Targets<'_> {
+    /// The address of a URL's server. It is checked here, after the name was resolved and for each redirect.
+    async fn address(&self, url: &Url) -> Result<SocketAddr, Error> {
+        let port = url.port_or_known_default().ok_or(Error::Url)?;
+        let name = match url.host().ok_or(Error::Url)? {
+            Host::Ipv4(address) => return self.check((address, port).into()),
+            Host::Ipv6(address) => return self.check((address, port).into()),
+            Host::Domain(name) => name,
+        };
+        let mut found = tokio::net::lookup_host((name, port)).await.map_err(unreachable)?;
+        let first = found.next().ok_or_else(|| Error::Unreachable(format!("{name} has no address")))?;
+        self.check(first)
+    }
+
+    fn check(&self, address: SocketAddr) -> Result<SocketAddr, Error> {
+        let ip = address.ip().to_canonical();
+        let private = is_reserved(ip) || self.own.iter().any(|network| network.contains(&ip));
+        if private && !self.private { Err(Error::PrivateTarget(ip)) } else { Ok(address) }
+    }
 }
 
 async fn send<S>(stream: S, request: Request<Empty<Bytes>>) -> Result<(Response<Incoming>, Connection), Error>
@@ -199,7 +233,7 @@ async fn receive(
     context: &Context,
     folder: &Path,
     key: Key,
-    subscription: &Subscription,
+    (subscription, total): (&Subscription, &Arc<TotalEntries>),
     head: Head,
     response: Response<Incoming>,
 ) -> Result<(Head, List), Error> {
@@ -215,9 +249,11 @@ async fn receive(
     }
     let (pieces, taken) = mpsc::channel(PIECES);
     let (folder, id, format) = (folder.to_owned(), subscription.id, subscription.format);
+    let (limits, total) = (subscription.limits, total.clone());
     let reading = tokio::task::spawn_blocking(move || {
         let draft = COPIES.draft(&folder, id, &head).map_err(|error| Error::Disk(error.to_string()))?;
-        read(draft, Reader::new(format, key), taken).map(|list| (head, list))
+        let reader = Reader::new(format, key);
+        read(draft, reader, &Counted { id, limits, total }, taken).map(|list| (head, list))
     });
     let sent = pump(context, response.into_body(), &pieces).await;
     // Without the last word nothing is kept.
@@ -250,9 +286,34 @@ async fn pump(
     }
 }
 
+/// The bounds on the entries of a list that is being read.
+struct Counted {
+    id: Id,
+    limits: Limits,
+    total: Arc<TotalEntries>,
+}
+
+impl Counted {
+    fn check(&self, taken: u64) -> Result<(), Error> {
+        let Limits { max_entries, max_total_entries, .. } = self.limits;
+        if taken > max_entries {
+            return Err(Error::TooManyEntries(max_entries));
+        }
+        if taken > self.total.remaining(self.id, max_total_entries) {
+            return Err(Error::TooManyInTotal(max_total_entries));
+        }
+        Ok(())
+    }
+
+    fn reserve(&self, taken: u64) -> Result<(), Error> {
+        self.total.reserve(self.id, taken, self.limits.max_total_entries)
+    }
+}
+
 fn read(
     mut draft: Draft,
     mut reader: Reader,
+    counted: &Counted,
     mut taken: mpsc::Receiver<Option<Bytes>>,
 ) -> Result<List, Error> {
     let disk = |error: std::io::Error| Error::Disk(error.to_string());
@@ -261,6 +322,7 @@ fn read(
             Some(Some(piece)) => {
                 draft.write(&piece).map_err(disk)?;
                 reader.push(&piece);
+                counted.check(reader.taken())?;
             }
             Some(None) => break,
             // It was not the end of the list.
@@ -268,12 +330,14 @@ fn read(
         }
     }
     let list = reader.finish();
+    counted.check(list.report.taken)?;
     if list.report.lines == 0 {
         return Err(Error::Empty);
     }
     if let (0, Some(note)) = (list.report.taken, list.report.notes.first()) {
         return Err(Error::Nothing(note.line, note.reason.to_string()));
     }
+    counted.reserve(list.report.taken)?;
     draft.keep().map_err(disk)?;
     Ok(list)
 }

@@ -4,10 +4,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::*;
+use crate::seam::Unsupervised;
+use crate::upstream::Sockets;
 
 const KEY: Key = Key::new(11);
 
@@ -50,7 +53,8 @@ impl Server {
 
     fn subscription(&self, path: &str) -> Subscription {
         let url = format!("http://{}{path}", self.at);
-        Subscription { id: Id::from_u128(7), url, format: None, every: Duration::from_secs(3600) }
+        let limits = Limits { private_targets: true, ..Limits::default() };
+        Subscription { id: Id::from_u128(7), url, format: None, every: Duration::from_secs(3600), limits }
     }
 }
 
@@ -100,7 +104,7 @@ async fn look(
     one: &Subscription,
     before: Option<copy::Head>,
 ) -> Result<Option<(copy::Head, List)>, Error> {
-    fetch::look(&context(), folder, KEY, one, before).await
+    fetch::look(&context(), folder, KEY, (one, (&[], &Arc::default())), before).await
 }
 
 async fn until(what: &str, done: impl Fn() -> bool) {
@@ -150,7 +154,8 @@ async fn the_copy_is_there_at_the_start_without_the_network() {
     look(folder.path(), &one, None).await.unwrap();
     drop(server);
     let seen = Seen::default();
-    let lists = Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone());
+    let lists =
+        Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
     lists.load(std::slice::from_ref(&one));
     assert_eq!(seen.delivered(), [(one.id, 3)]);
     assert_eq!(lists.status(one.id, Timestamp::now()).state, Some(State::Ok));
@@ -211,7 +216,8 @@ async fn lists_are_kept_up_to_date_until_they_are_no_longer_wanted() {
     })
     .await;
     let (seen, one) = (Seen::default(), server.subscription("/"));
-    let lists = Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone());
+    let lists =
+        Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
     lists.set(std::slice::from_ref(&one));
     until("the first look", || seen.delivered() == [(one.id, 1)]).await;
     until("its next look is known", || lists.status(one.id, Timestamp::now()).next_update.is_some()).await;
@@ -241,8 +247,137 @@ async fn a_list_that_never_came_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(|_| String::new()).await;
     let (seen, one) = (Seen::default(), server.subscription("/"));
-    let lists = Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone());
+    let lists =
+        Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
     lists.set(std::slice::from_ref(&one));
     until("the failure", || !seen.errors().is_empty()).await;
     assert_eq!(lists.status(one.id, Timestamp::now()).state, Some(State::Error));
+}
+
+#[tokio::test]
+async fn a_list_with_too_many_entries_leaves_the_copy_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = Arc::new(AtomicUsize::new(3));
+    let served = entries.clone();
+    let server = Server::new(move |_| {
+        let lines = (0..served.load(Ordering::SeqCst)).map(|n| format!("n{n}.example\n"));
+        whole("", &lines.collect::<String>())
+    })
+    .await;
+    let mut one = server.subscription("/list");
+    one.limits.max_entries = 3;
+    let (_, list) = look(folder.path(), &one, None).await.unwrap().expect("a list");
+    assert_eq!(list.report.taken, 3);
+    entries.store(100_000, Ordering::SeqCst);
+    assert_eq!(look(folder.path(), &one, None).await.unwrap_err(), Error::TooManyEntries(3));
+    let copy = copy::read(folder.path(), &one, KEY).unwrap().expect("the copy before");
+    assert_eq!(copy.list.report.taken, 3);
+    one.limits.max_entries = 2;
+    assert!(copy::read(folder.path(), &one, KEY).is_err(), "the bound was lowered");
+}
+
+#[tokio::test]
+async fn lists_with_too_many_entries_together_leave_the_copies_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = Arc::new(AtomicUsize::new(3));
+    let served = entries.clone();
+    let server = Server::new(move |_| {
+        let lines = (0..served.load(Ordering::SeqCst)).map(|n| format!("n{n}.example\n"));
+        whole("", &lines.collect::<String>())
+    })
+    .await;
+    let limits = Limits { max_total_entries: 6, ..server.subscription("/").limits };
+    let [one, two, three] =
+        [1, 2, 3].map(|id| Subscription { id: Id::from_u128(id), limits, ..server.subscription("/list") });
+    let seen = Seen::default();
+    let lists =
+        Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
+    lists.set(&[one.clone(), two.clone()]);
+    until("two lists that fit", || seen.delivered().len() == 2).await;
+    lists.set(&[one.clone(), two.clone(), three.clone()]);
+    until("the third to be refused", || seen.errors() == [Error::TooManyInTotal(6)]).await;
+    let error = lists.status(three.id, Timestamp::now()).error.expect("an error");
+    assert!(error.contains("6 entries (dns.list_max_total_entries)"), "{error}");
+    // One that grows is refused as well, and its copy stays.
+    entries.store(4, Ordering::SeqCst);
+    lists.refresh(one.id);
+    until("the larger list to be refused", || seen.errors().len() == 2).await;
+    let status = lists.status(one.id, Timestamp::now());
+    assert_eq!((status.state, status.report.map(|report| report.taken)), (Some(State::Ok), Some(3)));
+    assert_eq!(copy::read(folder.path(), &one, KEY).unwrap().expect("a copy").list.report.taken, 3);
+    // A list that goes makes room.
+    entries.store(3, Ordering::SeqCst);
+    lists.set(&[two.clone(), three.clone()]);
+    lists.refresh(three.id);
+    until("the third to be taken", || seen.delivered().contains(&(three.id, 3))).await;
+    // At the next start, with a lower bound, the copies that exceed it stay out.
+    let less = |one: &Subscription| Subscription {
+        limits: Limits { max_total_entries: 5, ..limits },
+        ..one.clone()
+    };
+    let seen = Seen::default();
+    let lists =
+        Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
+    lists.load(&[less(&two), less(&three)]);
+    assert_eq!(seen.delivered(), [(two.id, 3)]);
+}
+
+#[tokio::test]
+async fn no_list_is_fetched_from_this_host_or_a_private_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(|_| whole("", "a.example\n")).await;
+    let refused = async |url: String, own: &[IpNet]| {
+        let one = Subscription { url, limits: Limits::default(), ..server.subscription("/") };
+        fetch::look(&context(), folder.path(), KEY, (&one, (own, &Arc::default())), None).await.unwrap_err()
+    };
+    let port = server.at.port();
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "192.168.10.20",
+        "10.0.0.1",
+        "169.254.169.254",
+    ] {
+        let error = refused(format!("http://{host}:{port}/list"), &[]).await;
+        assert!(matches!(error, Error::PrivateTarget(_)), "{host}: {error}");
+    }
+    // A public address may be this host's own, too.
+    let own = ["198.51.100.7/32".parse().unwrap(), "2001:db8:1::/64".parse().unwrap()];
+    for host in ["198.51.100.7", "[2001:db8:1::5]"] {
+        let error = refused(format!("http://{host}:{port}/list"), &own).await;
+        assert!(matches!(error, Error::PrivateTarget(_)), "{host}: {error}");
+    }
+    assert_eq!(server.asked.load(Ordering::SeqCst), 0, "no request was sent");
+}
+
+/// Sockets that lead everywhere to one server.
+struct Redirected(SocketAddr);
+
+impl Sockets for Redirected {
+    fn datagrams(&self, _: SocketAddr, _: u32) -> std::io::Result<UdpSocket> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn connect(&self, _: SocketAddr, _: u32) -> BoxFuture<'static, std::io::Result<TcpStream>> {
+        Box::pin(TcpStream::connect(self.0))
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_to_a_private_address_is_refused() {
+    let inner = Server::new(|_| whole("", "a.example\n")).await;
+    let to = format!("Location: http://{}/list\r\n", inner.at);
+    let outer = Server::new(move |_| format!("HTTP/1.1 302 Found\r\nContent-Length: 0\r\n{to}\r\n")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut one = outer.subscription("/");
+    one.limits = Limits::default();
+    let mut context = Context::new(|| Err("no TLS here".to_owned()), |_| {});
+    context.sockets = Box::new(Redirected(outer.at));
+    one.url = "http://198.51.100.7/list".to_owned();
+    let error =
+        fetch::look(&context, folder.path(), KEY, (&one, (&[], &Arc::default())), None).await.unwrap_err();
+    assert_eq!(error, Error::PrivateTarget([127, 0, 0, 1].into()));
+    assert_eq!((outer.asked.load(Ordering::SeqCst), inner.asked.load(Ordering::SeqCst)), (1, 0));
 }

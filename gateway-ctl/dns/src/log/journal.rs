@@ -13,6 +13,8 @@ use super::recent::{Chunk, Recent};
 use super::record::{Row, View, views};
 use super::segment::{Block, Growing, Segment};
 use super::{Before, Filter, Settings};
+use crate::erase::erase_files_of;
+use crate::room;
 use crate::serve::Status;
 use crate::wire::NameBuf;
 
@@ -194,6 +196,9 @@ impl Journal {
     }
 
     fn append(&mut self, records: &[u8], block: Block) -> io::Result<()> {
+        if let Some(directory) = &self.settings.directory {
+            room::check(directory)?;
+        }
         let full = self.segments.last().is_none_or(|segment| segment.bytes >= FILE);
         if (full || !self.open)
             && let Some(directory) = &self.settings.directory
@@ -235,6 +240,19 @@ impl Journal {
         self.open = false;
         for segment in std::mem::take(&mut self.segments) {
             self.remove(&segment);
+        }
+    }
+
+    /// Forgets records and counts. Every file of the folder goes, those that could not be read included.
+    pub fn erase(&mut self) -> io::Result<()> {
+        (self.pending, self.carried) = (None, Vec::new());
+        self.recent.clear();
+        self.open = false;
+        self.segments.clear();
+        (self.counts, self.today) = (Counts::default(), Totals::default());
+        match &self.settings.directory {
+            Some(directory) => erase_files_of(directory),
+            None => Ok(()),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Records through memory and files, page by page.
 
+use std::ops::Deref;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use gateway_core::dns::{Because, Cause};
@@ -36,8 +38,31 @@ fn write(lane: &Lane, number: usize, client: &Client, status: Status, text: &str
     lane.open().write(&told);
 }
 
-fn start(settings: Settings) -> Arc<Log> {
-    Log::start(settings, 1).expect("a thread")
+/// A log with its thread.
+struct RunningLog {
+    log: Arc<Log>,
+    thread: JoinHandle<()>,
+}
+
+impl RunningLog {
+    fn stop(self) {
+        self.log.end();
+        self.thread.join().expect("it wrote what was left");
+    }
+}
+
+impl Deref for RunningLog {
+    type Target = Log;
+
+    fn deref(&self) -> &Log {
+        &self.log
+    }
+}
+
+fn start(settings: Settings) -> RunningLog {
+    let log = Log::new(settings, 1);
+    let own = log.clone();
+    RunningLog { log, thread: std::thread::spawn(move || own.run()) }
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub enum Transport {
 const BLOCK: usize = 468;
 
 impl Transport {
-    fn envelope(self, request: &Request<'_>, state: &State) -> Envelope<'static> {
+    pub fn envelope(self, request: &Request<'_>, state: &State) -> Envelope<'static> {
         let plain = Envelope { limit: request.payload(), ..Envelope::default() };
         if self == Transport::Udp {
             return plain;

@@ -44,17 +44,25 @@ pub struct Everyone {
     pub known: Mutex<HashMap<IpAddr, Arc<Client>>>,
     pub other: Arc<Client>,
     pub version: AtomicU64,
+    /// Addresses that had to be found out.
+    pub found: AtomicU64,
 }
 
 impl Everyone {
     pub fn new(other: Client) -> Arc<Everyone> {
-        Arc::new(Everyone { known: Mutex::default(), other: Arc::new(other), version: AtomicU64::new(0) })
+        let (known, version, found) = Default::default();
+        Arc::new(Everyone { known, other: Arc::new(other), version, found })
     }
 }
 
 impl Clients for Everyone {
     fn client(&self, address: IpAddr) -> Arc<Client> {
+        self.found.fetch_add(1, Ordering::AcqRel);
         self.known.lock().expect("a lock").get(&address).unwrap_or(&self.other).clone()
+    }
+
+    fn known(&self, address: IpAddr) -> Option<Arc<Client>> {
+        self.known.lock().expect("a lock").get(&address).cloned()
     }
 
     fn version(&self) -> u64 {
@@ -269,8 +277,10 @@ impl World {
             book: Arc::new(rules),
             learn: lessons.clone(),
         };
-        let log = crate::log::Log::start(settings_of_log, 1).expect("a thread");
-        let shared = Shared::new(state, Asks(upstream.clone()), log.clone(), Repeater::new(None, log, 0));
+        let log = crate::log::Log::new(settings_of_log, 1);
+        let repeater = Repeater::new(None, log.clone(), 0);
+        let shared =
+            Shared::new(state, Asks(upstream.clone()), log, repeater, Arc::new(crate::seam::Unsupervised));
         World { clients, lessons, upstream, shared }
     }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Mutex, Semaphore, mpsc};
 
 use super::udp::Handed;
 use super::{Asking, Moment, Shared, Transport};
@@ -49,7 +49,8 @@ impl Shared {
     }
 
     /// Answers what is handed on, until nobody can hand on any more.
-    pub async fn attend(self: Arc<Self>, mut handed: mpsc::Receiver<Handed>) {
+    pub async fn attend(self: Arc<Self>, handed: Arc<Mutex<mpsc::Receiver<Handed>>>) {
+        let mut handed = handed.lock().await;
         let room = Arc::new(Semaphore::new(WAITING));
         while let Some(Handed { message, mut peer, from, socket, at }) = handed.recv().await {
             let Ok(place) = room.clone().acquire_owned().await else { return };

@@ -44,10 +44,18 @@ impl Default for Limit {
 impl Limit {
     /// Takes a question of this address at `now` in milliseconds.
     pub fn take(&self, rate: Rate, address: IpAddr, now: u64) -> Allowance {
+        self.take_of(rate, address, network(address), now)
+    }
+
+    /// The same for a host of the LAN, which is counted by its address alone.
+    pub fn take_client(&self, rate: Rate, address: IpAddr, now: u64) -> Allowance {
+        self.take_of(rate, address, host(address), now)
+    }
+
+    fn take_of(&self, rate: Rate, address: IpAddr, network: u64, now: u64) -> Allowance {
         if rate.per_second == 0 || address.is_loopback() {
             return Allowance::Answer;
         }
-        let network = network(address);
         let most = u64::from(rate.per_second) * u64::from(rate.burst.max(1)) * 1000;
         let shard = &self.shards[(network ^ network >> 16 ^ network >> 32) as usize % SHARDS];
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,6 +98,17 @@ fn network(address: IpAddr) -> u64 {
     }
 }
 
+/// An address as a number: a digest of an IPv6 address, whose interface identifier is of 64 bits by itself.
+fn host(address: IpAddr) -> u64 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => u64::from(u32::from(address)),
+        IpAddr::V6(address) => {
+            let bits = u128::from(address);
+            (bits as u64) ^ ((bits >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +136,16 @@ mod tests {
             network("2001:db8::".parse().expect("v6")),
             network("2001:db8:0:ff::".parse().expect("v6"))
         );
+    }
+
+    #[test]
+    fn hosts_of_the_lan_are_counted_one_by_one() {
+        let (limit, rate) = (Limit::default(), Rate { per_second: 1, burst: 1 });
+        let ask = |address: &str| limit.take_client(rate, address.parse().expect("an address"), 0);
+        for address in ["192.168.10.1", "192.168.10.2", "fd00::1", "fd00::2"] {
+            assert_eq!(ask(address), Allowance::Answer, "{address}");
+            assert_eq!(ask(address), Allowance::Slip, "{address}");
+        }
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::pin::Pin;
 use std::sync::Arc;
 
+use gateway_common::wire::Mark;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::task::AbortHandle;
 
@@ -131,6 +133,9 @@ fn bind(shared: &Arc<Shared>, listen: &Listen, workers: usize, bound: Option<Bou
 fn socket(listen: &Listen, kind: Type, protocol: Protocol) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(listen.address), kind, Some(protocol))?;
     socket.set_nonblocking(true)?;
+    // Answers go to networks that are near and never out of an uplink, whatever the source of the query claims. Without
+    // the right to set marks there is no gateway around the resolver either.
+    let _ = socket.set_mark(Mark::LOCAL.0);
     if listen.address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
@@ -186,6 +191,16 @@ fn streams(shared: &Arc<Shared>, listen: &Listen, secure: bool) -> io::Result<Ac
     let _runtime = shared.runtime.enter();
     let listener = tokio::net::TcpListener::from_std(socket.into())?;
     let address = listener.local_addr()?;
-    let task = shared.runtime.spawn(stream::listen(shared.clone(), listener, secure)).abort_handle();
+    let (serving, listener) = (Arc::downgrade(shared), Arc::new(listener));
+    let start = move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let (serving, listener) = (serving.upgrade(), listener.clone());
+        Box::pin(async move {
+            if let Some(shared) = serving {
+                stream::listen(shared, &listener, secure).await;
+            }
+        })
+    };
+    let name = format!("dns_listener tcp {address}");
+    let task = shared.supervisor.restart_until_done(name, Box::new(start)).abort_handle();
     Ok(Accepting { address, task })
 }

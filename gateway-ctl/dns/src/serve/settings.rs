@@ -19,6 +19,8 @@ pub struct Settings {
     /// TTL of what rewrites answer, in seconds.
     pub rewrite_ttl: u32,
     pub rate: Rate,
+    /// The same for each host of the LAN.
+    pub client_rate: Rate,
     pub streams: Streams,
     pub log: crate::log::Settings,
 }
@@ -34,6 +36,7 @@ impl Default for Settings {
             stale_wait: Duration::from_millis(1800),
             rewrite_ttl: 60,
             rate: Rate::default(),
+            client_rate: Rate { per_second: 0, burst: 4 },
             streams: Streams::default(),
             log: crate::log::Settings::default(),
         }
@@ -90,8 +93,8 @@ impl Mode {
     }
 }
 
-/// How many questions by UDP those of one network may ask: a /24 or a /56. Devices that the gateway knows are not counted:
-/// they are where they say, and a household behind one prefix would be throttled as one. What is over is dropped, every
+/// How many questions by UDP those of one network may ask: a /24 or a /56. Hosts of the LAN are counted one by one
+/// instead: they are where they say, and a household behind one prefix would be throttled as one. What is over is dropped, every
 /// second time answered with the flag that leads to TCP, which nobody can forge (so real ones get their answer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,12 +16,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::settings::Streams;
 use super::{Shared, Transport};
 
-/// How many connections there are, and of whom.
+/// How many connections there are, and of whom. A client with IPv6 is its /64: it has as many addresses as it likes there.
 #[derive(Debug, Default)]
 pub struct Crowd(Mutex<HashMap<IpAddr, usize>>);
 
 impl Crowd {
     fn enter(shared: &Arc<Shared>, from: IpAddr, limits: &Streams) -> Option<Guest> {
+        let from = client(from);
         let mut crowd = shared.crowd.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = crowd.values().sum();
         let own = crowd.entry(from).or_insert(0);
@@ -45,6 +46,14 @@ impl Crowd {
     }
 }
 
+/// The address by which connections of a client are counted.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
 /// One connection among them.
 struct Guest {
     shared: Arc<Shared>,
@@ -64,7 +73,7 @@ impl Drop for Guest {
 }
 
 /// Accepts connections for ever: plain ones, or those for TLS and what is spoken above it.
-pub async fn listen(shared: Arc<Shared>, listener: TcpListener, secure: bool) {
+pub async fn listen(shared: Arc<Shared>, listener: &TcpListener, secure: bool) {
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -170,4 +179,21 @@ fn question(buffer: &mut BytesMut) -> Option<BytesMut> {
     }
     buffer.advance(2);
     Some(buffer.split_to(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_counted_by_address_or_by_slash_64() {
+        let same = |a: &str, b: &str| {
+            let [a, b] = [a, b].map(|text| client(text.parse().expect("an address")));
+            a == b
+        };
+        assert!(same("2001:db8::1", "2001:db8::ffff:1:2:3"));
+        assert!(!same("2001:db8::1", "2001:db8:0:1::1"));
+        assert!(same("192.0.2.1", "::ffff:192.0.2.1"));
+        assert!(!same("192.0.2.1", "192.0.2.2"));
+    }
 }

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::seam::Unsupervised;
 use crate::wire::{HEADER, Writer, flag, name::skip, rtype};
 
 mod messages;
@@ -146,7 +147,8 @@ impl World {
     fn new(folder: &std::path::Path) -> World {
         let (seen, listening) = mpsc::unbounded_channel();
         let context = Arc::new(Context::new(|| Err("no TLS here".to_owned()), |_| {}));
-        let secondaries = Secondaries::new(folder.to_owned(), KEY, context, Seen(seen));
+        let secondaries =
+            Secondaries::new(folder.to_owned(), KEY, context, Seen(seen), Arc::new(Unsupervised));
         World { secondaries, seen: listening }
     }
 

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use gateway_model::Resource;
 use gateway_model::kinds::DnsPreset;
+use gateway_model::settings::bootstrap::{Dns, UpstreamMode};
 use jiff::Timestamp;
 
 /// Resolvers without a preset, as their providers publish them.
@@ -42,6 +43,17 @@ static NAMES: LazyLock<HashMap<IpAddr, String>> = LazyLock::new(|| {
 /// The name on the certificate of the resolver at this address.
 pub fn name_of(address: IpAddr) -> Option<&'static str> {
     NAMES.get(&address).map(String::as_str)
+}
+
+/// Returns the upstreams of the configuration that nothing can be asked of: their transport is encrypted, and neither
+/// the configuration nor the list of well-known resolvers says what name their certificate has.
+pub fn without_certificate_name(dns: &Dns) -> Vec<IpAddr> {
+    if dns.upstream_mode == UpstreamMode::Plain {
+        return Vec::new();
+    }
+    let nameless =
+        |address: &&IpAddr| !dns.upstream_tls_names.contains_key(*address) && name_of(**address).is_none();
+    dns.upstream_servers.iter().filter(nameless).copied().collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use gateway_core::reserved::relay_address;
 use gateway_model::kinds::DnsForwarder;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
@@ -84,11 +85,10 @@ impl Path {
         };
         let mut control = sockets.connect(proxy.server, self.mark).await.map_err(told)?;
         let from = any(proxy.server);
-        let mut at = socks::associate(&mut control, proxy.login.as_deref(), from).await.map_err(told)?;
-        // Many name no address: then it is that of the proxy.
-        if at.ip().is_unspecified() {
-            at.set_ip(proxy.server.ip());
-        }
+        let named = socks::associate(&mut control, proxy.login.as_deref(), from).await.map_err(told)?;
+        let at = relay_address(proxy.server, named).ok_or_else(|| {
+            told(format!("the proxy named {named} as its UDP relay, which is not an address of its own"))
+        })?;
         let socket = sockets.datagrams(at, self.mark).map_err(told)?;
         Ok(Passage { socket, wrapped: Some(Wrapped { header: socks::header(to), control }) })
     }

@@ -1,5 +1,6 @@
 //! Names of objects, for inputs that may name what they refer to by id.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -14,25 +15,33 @@ pub struct Names<'a> {
     state: &'a State,
     /// By kind and name or id as the plan gives it.
     planned: BTreeMap<(&'static str, String), Id>,
-    /// By kind and label. Two objects of one label are none.
-    labels: BTreeMap<(&'static str, String), Option<Id>>,
+    /// By kind and label, made when the first label is looked up. Two objects of one label are none.
+    labels: OnceCell<Labels>,
 }
+
+type Labels = BTreeMap<(&'static str, String), Option<Id>>;
 
 impl<'a> Names<'a> {
     /// The names of the stored objects of these kinds.
     pub(crate) fn new(state: &'a State) -> Names<'a> {
-        let mut labels: BTreeMap<(&'static str, String), Option<Id>> = BTreeMap::new();
-        for kind in registry::KINDS {
-            for (label, id) in (kind.ops.labels)(state) {
-                labels.entry((kind.noun, label)).and_modify(|have| *have = None).or_insert(Some(id));
+        Names { state, planned: BTreeMap::new(), labels: OnceCell::new() }
+    }
+
+    fn labels(&self) -> &Labels {
+        self.labels.get_or_init(|| {
+            let mut labels = Labels::new();
+            for kind in registry::KINDS {
+                for (label, id) in (kind.ops.labels)(self.state) {
+                    labels.entry((kind.noun, label)).and_modify(|have| *have = None).or_insert(Some(id));
+                }
             }
-        }
-        Names { state, planned: BTreeMap::new(), labels }
+            labels
+        })
     }
 
     /// How many stored objects of the kind have this label: none, one, or several.
     pub(crate) fn labelled(&self, noun: &'static str, label: &str) -> Option<Option<Id>> {
-        self.labels.get(&(noun, label.to_owned())).copied()
+        self.labels().get(&(noun, label.to_owned())).copied()
     }
 
     pub(crate) fn plan(&mut self, noun: &'static str, name: &str, id: Id) {

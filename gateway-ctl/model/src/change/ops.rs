@@ -4,9 +4,10 @@ use serde_json::{Map, Value};
 
 use super::diff::{RowDiff, diff_row};
 use super::names::Names;
+use super::undo;
 use crate::decode;
 use crate::edit::EditError;
-use crate::id::Id;
+use crate::id::{Id, Revision};
 use crate::problem::{Problems, Warning};
 use crate::resource::{Keys, META_KEYS, Resource, strip, strip_read_only, to_revealed};
 use crate::state::State;
@@ -14,6 +15,9 @@ use crate::table::KeyClash;
 
 /// Writes a form over a draft, under this id; answers what to warn of.
 type Write = fn(&mut State, &State, Id, Value) -> Result<Vec<Warning>, EditError>;
+
+/// Puts a row back as it was in an earlier state; see [`undo`].
+type PutBack = fn(&mut State, &State, &State, Id, Option<&[String]>) -> Result<(), String>;
 
 /// The functions of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +37,10 @@ pub(crate) struct Ops {
     pub export: fn(&State, bool) -> Vec<Value>,
     /// One of them, without its secrets.
     pub form: fn(&State, Id) -> Option<Value>,
+    pub label: fn(&State, Id) -> Option<String>,
+    pub revision: fn(&State, Id) -> Option<Revision>,
+    pub put_back: PutBack,
+    pub obstacle: fn(&State, &State, Id) -> Option<String>,
 }
 
 /// Which stored object an item means.
@@ -66,6 +74,10 @@ impl Ops {
             dirty: |state| R::table(state).dirty().iter().copied().collect(),
             export: |state, secrets| R::table(state).iter().map(|row| form(row, secrets)).collect(),
             form: |state, id| R::table(state).get(id).map(|row| form(row.as_ref(), false)),
+            label: |state, id| R::table(state).get(id).map(|row| row.label().to_owned()),
+            revision: |state, id| R::table(state).get(id).map(|row| row.meta().revision),
+            put_back: undo::put_back::<R>,
+            obstacle: undo::obstacle::<R>,
         }
     }
 }

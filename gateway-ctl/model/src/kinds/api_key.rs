@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::ending;
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::role::Role;
@@ -33,6 +34,9 @@ pub struct ApiKey {
     /// Where it may be used from; empty: from everywhere.
     pub cidrs: Vec<Cidr>,
     pub created_by: String,
+    /// When it was recorded that the key has expired. From then on no clock makes it valid again, unless `expires_at`
+    /// is changed.
+    pub ended_at: Option<Timestamp>,
 }
 
 impl Default for ApiKey {
@@ -46,13 +50,14 @@ impl Default for ApiKey {
             expires_at: None,
             cidrs: Vec::new(),
             created_by: String::new(),
+            ended_at: None,
         }
     }
 }
 
 impl ApiKey {
     pub fn is_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|end| end <= now)
+        self.ended_at.is_some() || self.expires_at.is_some_and(|end| end <= now)
     }
 
     /// Whether it may be used from there. `None` is this very host.
@@ -66,7 +71,7 @@ impl Resource for ApiKey {
     const NOUN: &'static str = "api_key";
     const COLLECTION: &'static str = "api_keys";
     const SECRETS: &'static [&'static str] = &["key_hash"];
-    const READ_ONLY: &'static [&'static str] = &["prefix", "created_by"];
+    const READ_ONLY: &'static [&'static str] = &["prefix", "created_by", "ended_at"];
     const REQUIRED: &'static [&'static str] = &["name", "role"];
     const SEALED: bool = false;
     const EXPORTED: bool = false;
@@ -110,6 +115,7 @@ impl Resource for ApiKey {
         }
         input.insert("prefix".into(), before.prefix.as_str().into());
         input.insert("created_by".into(), before.created_by.as_str().into());
+        ending::carry_over(input, before.expires_at, before.ended_at);
     }
 }
 

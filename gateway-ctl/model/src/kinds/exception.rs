@@ -1,4 +1,7 @@
 //! Exceptions: for a time, a device is treated otherwise than the policies say. They act at once, without an apply.
+//!
+//! An exception that has ended or was revoked never becomes active again. Rollbacks, reverts and imports keep that:
+//! they leave an exception active only if it is active already. A user who needs one again makes a new one.
 
 use jiff::{SignedDuration, Timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -10,6 +13,7 @@ use super::policy_source::{self, SourceType};
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
 use super::trust_class::Internet;
+use crate::change::Names;
 use crate::edit::EditError;
 use crate::id::Id;
 use crate::named::{check_reference, reference};
@@ -79,6 +83,9 @@ pub struct Exception {
     pub created_by: String,
     #[schemars(extend("readOnly" = true))]
     pub revoked_at: Option<Timestamp>,
+    /// When it was recorded that it has ended. From then on no clock makes it active again.
+    #[schemars(extend("readOnly" = true))]
+    pub ended_at: Option<Timestamp>,
 }
 
 impl Default for Exception {
@@ -96,6 +103,7 @@ impl Default for Exception {
             expires_at: None,
             created_by: String::new(),
             revoked_at: None,
+            ended_at: None,
         }
     }
 }
@@ -110,11 +118,16 @@ pub struct ExceptionLive {
 
 impl Exception {
     pub fn status(&self, now: Timestamp) -> ExceptionStatus {
-        match (self.revoked_at, self.expires_at) {
-            (Some(_), _) => ExceptionStatus::Revoked,
-            (None, Some(end)) if now < end => ExceptionStatus::Active,
-            (None, _) => ExceptionStatus::Expired,
+        match (self.revoked_at, self.ended_at, self.expires_at) {
+            (Some(_), _, _) => ExceptionStatus::Revoked,
+            (None, None, Some(end)) if now < end && self.has_begun(now) => ExceptionStatus::Active,
+            (None, _, _) => ExceptionStatus::Expired,
         }
+    }
+
+    /// Behind a clock that is wrong, what lets a device out has not begun; what blocks it has.
+    fn has_begun(&self, now: Timestamp) -> bool {
+        self.r#type == ExceptionType::Quarantine || self.starts_at.is_none_or(|start| start <= now)
     }
 
     pub fn is_active(&self, now: Timestamp) -> bool {
@@ -139,6 +152,11 @@ impl Exception {
             | ExceptionType::ServiceAllowlist => self.allow_direct,
             ExceptionType::Quarantine | ExceptionType::CaptivePortal => false,
         }
+    }
+
+    /// Whether it lets a device out where the policies might not. Ended early, it only blocks.
+    pub(crate) fn allows_egress(&self) -> bool {
+        self.r#type != ExceptionType::Quarantine
     }
 
     /// The targets as a policy for destinations has them.
@@ -200,7 +218,7 @@ impl Resource for Exception {
     const NOUN: &'static str = "exception";
     const COLLECTION: &'static str = "exceptions";
     const READ_ONLY: &'static [&'static str] =
-        &["status", "starts_at", "expires_at", "created_by", "revoked_at", "remaining_sec"];
+        &["status", "starts_at", "expires_at", "created_by", "revoked_at", "ended_at", "remaining_sec"];
     const REQUIRED: &'static [&'static str] = &["type", "device_id"];
 
     fn label(&self) -> &str {
@@ -208,9 +226,12 @@ impl Resource for Exception {
     }
 
     fn validate(&self, state: &State, problems: &mut Problems) {
-        if !(1..=LONGEST_DURATION).contains(&self.duration_min) {
-            let message = "Must be from 1 to 1440 minutes: an exception lasts at most 24 hours.";
-            problems.add(code::RANGE, "duration_min", message);
+        if self.duration_min < 1 {
+            problems.add(code::RANGE, "duration_min", "Must be at least one minute.");
+        }
+        if self.duration_min > LONGEST_DURATION {
+            let message = "Capped to 1440 minutes: an exception lasts at most 24 hours.";
+            problems.warn("duration_min", message);
         }
         check_free_text("reason", &self.reason, 1000, problems);
         if self.r#type == ExceptionType::CaptivePortal {
@@ -257,6 +278,7 @@ impl Resource for Exception {
     }
 
     fn settle(mut self, state: &mut State) -> Result<(), EditError> {
+        self.duration_min = self.duration_min.min(LONGEST_DURATION);
         let starts = *self.starts_at.get_or_insert(state.now());
         self.expires_at = Some(starts + SignedDuration::from_mins(self.duration_min));
         if self.created_by.is_empty() {
@@ -271,10 +293,35 @@ impl Resource for Exception {
         self.is_active(state.now()).then_some(revoked)
     }
 
+    fn restored(&self, current: &State) -> Option<Exception> {
+        let now = current.now();
+        let present = current.exceptions.get(self.meta.id);
+        let mut restored = self.clone();
+        if let Some(present) = present {
+            restored.revoked_at = present.revoked_at.or(self.revoked_at);
+            restored.ended_at = present.ended_at.or(self.ended_at);
+        }
+        let is_open = restored.revoked_at.or(restored.ended_at).is_none();
+        if is_open && !present.is_some_and(|present| present.is_active(now)) {
+            restored.ended_at = Some(now);
+        }
+        (restored != *self).then_some(restored)
+    }
+
+    fn is_live(&self, now: Timestamp) -> bool {
+        self.revoked_at.or(self.ended_at).is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+
     fn refs(&self) -> Vec<Ref> {
         let device = Ref::new(Device::NOUN, self.device_id, "device_id", Hold::Member);
-        let hold = if self.revoked_at.is_some() { Hold::Member } else { Hold::Firm };
+        let hold = if self.revoked_at.or(self.ended_at).is_some() { Hold::Member } else { Hold::Firm };
         [Some(device), reference::<Profile>("profile", &self.profile, hold)].into_iter().flatten().collect()
+    }
+
+    fn resolve(input: &mut Map<String, Value>, names: &Names<'_>) {
+        if let Some(device) = input.get_mut("device_id") {
+            names.resolve(Device::NOUN, device);
+        }
     }
 
     fn keys(&self, _keys: &mut Keys) {}
@@ -283,6 +330,7 @@ impl Resource for Exception {
         let mut keep = |field: &str, value: Value| input.insert(field.to_owned(), value);
         keep("starts_at", serde_json::json!(before.starts_at));
         keep("revoked_at", serde_json::json!(before.revoked_at));
+        keep("ended_at", serde_json::json!(before.ended_at));
         keep("created_by", before.created_by.as_str().into());
     }
 

@@ -155,6 +155,10 @@ impl Resource for Node {
 
     fn carry_over(input: &mut Map<String, Value>, before: &Self) {
         input.insert("status".into(), before.status.as_str().into());
+        // The specification changes a node by its three sync fields alone.
+        for (key, kept) in [("name", &before.name), ("url", &before.url)] {
+            input.entry(key).or_insert_with(|| kept.as_str().into());
+        }
     }
 
     fn adorn(&self, _state: &State, shown: &mut Map<String, Value>) {

@@ -106,6 +106,32 @@ pub fn parse(source_type: SourceType, value: &str) -> Result<Vec<Source>, Vec<St
     if errors.is_empty() { Ok(sources) } else { Err(errors) }
 }
 
+/// The value with the host bits of its networks cleared; nothing if there are none.
+pub fn without_host_bits(source_type: SourceType, value: &str) -> Option<String> {
+    if !matches!(source_type, SourceType::Subnet | SourceType::Destination) {
+        return None;
+    }
+    let mut changed = false;
+    let cleared = value.split(',').map(|text| {
+        let text = text.trim();
+        // The network of an element: before the port, and without the brackets.
+        let inner = match text.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None if text.matches(':').count() == 1 => text.split(':').next().unwrap_or_default(),
+            None => text,
+        };
+        match inner.parse::<Cidr>() {
+            Ok(cidr) if cidr.net().trunc() != cidr.net() => {
+                changed = true;
+                text.replacen(inner, &cidr.net().trunc().to_string(), 1)
+            }
+            _ => text.to_owned(),
+        }
+    });
+    let cleared = cleared.collect::<Vec<_>>().join(",");
+    changed.then_some(cleared)
+}
+
 /// The elements between commas. A regular expression takes the rest, commas included.
 fn elements(source_type: SourceType, value: &str) -> Vec<&str> {
     let mut elements = Vec::new();
@@ -165,8 +191,18 @@ fn domain(text: &str) -> Result<Option<DomainPattern>, String> {
         return Err("Domain lists are not supported by this version.".to_owned());
     }
     if let Some(regex) = text.strip_prefix('~') {
-        let fine = !regex.is_empty() && regex.len() <= 512 && !regex.chars().any(char::is_control);
-        return Ok(fine.then(|| DomainPattern::Regex(regex.to_owned())));
+        if regex.is_empty() || regex.len() > 512 || regex.chars().any(char::is_control) {
+            return Ok(None);
+        }
+        // One that the compiler cannot build would make a policy that matches nothing.
+        return match regex::Regex::new(regex) {
+            Ok(_) => Ok(Some(DomainPattern::Regex(regex.to_owned()))),
+            Err(error) => {
+                let reason = error.to_string();
+                let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                Err(format!("{text:?} is not a regular expression: {reason}."))
+            }
+        };
     }
     let name = |text: &str| is_host_name(text).then(|| text.trim_end_matches('.').to_ascii_lowercase());
     Ok(if let Some(rest) = text.strip_prefix('=') {
@@ -229,6 +265,22 @@ mod tests {
     }
 
     #[test]
+    fn host_bits_are_cleared() {
+        let cases = [
+            (SourceType::Subnet, "10.0.0.5/8, 192.168.1.0/24", Some("10.0.0.0/8,192.168.1.0/24")),
+            (SourceType::Subnet, "fd00::5/64", Some("fd00::/64")),
+            (SourceType::Destination, "203.0.113.7/24:443", Some("203.0.113.0/24:443")),
+            (SourceType::Destination, "[2001:db8::7/32]:443", Some("[2001:db8::/32]:443")),
+            (SourceType::Destination, "203.0.113.7:443", None),
+            (SourceType::Subnet, "10.0.0.0/8", None),
+            (SourceType::Vlan, "10", None),
+        ];
+        for (source_type, value, want) in cases {
+            assert_eq!(without_host_bits(source_type, value).as_deref(), want, "{value}");
+        }
+    }
+
+    #[test]
     fn comma_lists_hold_several_elements_and_none_twice() {
         assert_eq!(one(SourceType::Vlan, "10, 20 ,30").as_deref(), Some("10,20,30"));
         assert_eq!(parse(SourceType::Vlan, "10,x,4095,0,10").unwrap_err().len(), 4);
@@ -243,7 +295,7 @@ mod tests {
             Some("example.com,=a.b,*.c.d,~^x{1,2}$")
         );
         assert!(parse(SourceType::Domain, "list:ads").unwrap_err()[0].contains("not supported"));
-        for text in ["~", "=", "*.", "a b", "10.0.0.1", "*"] {
+        for text in ["~", "=", "*.", "a b", "10.0.0.1", "*", "~[", "~a{2,1}", "~(?=a)"] {
             assert!(parse(SourceType::Domain, text).is_err(), "{text}");
         }
     }

@@ -20,6 +20,7 @@ use super::way::{self, check_hops, hop_refs};
 pub use super::way::{Hop, HopMode, HopType, MAX_HOPS};
 use crate::change::Names;
 use crate::edit::EditError;
+use crate::ending;
 use crate::id::Id;
 use crate::named::{check_reference, reference};
 use crate::problem::{Problems, code};
@@ -70,6 +71,8 @@ text_enum! {
     pub enum PolicyStatus {
         #[default]
         Disabled = "disabled",
+        /// Enabled, and not applied yet.
+        Pending = "pending",
         Active = "active",
         Degraded = "degraded",
         Fallback = "fallback",
@@ -103,6 +106,10 @@ pub struct RoutingPolicy {
     pub hop_mode: HopMode,
     /// The policy ends then.
     pub expires_at: Option<Timestamp>,
+    /// When it was recorded that the policy has ended. From then on no clock makes it match again, unless `expires_at`
+    /// is changed.
+    #[schemars(extend("readOnly" = true))]
+    pub ended_at: Option<Timestamp>,
     /// Id or name of a route profile: it says what the policy itself does not.
     pub profile: Option<String>,
     /// Id or name of a chain in place of `hops`.
@@ -128,6 +135,7 @@ impl Default for RoutingPolicy {
             sticky: None,
             hop_mode: HopMode::Path,
             expires_at: None,
+            ended_at: None,
             profile: None,
             chain: None,
             privacy_class: None,
@@ -181,7 +189,7 @@ impl RoutingPolicy {
 
     /// Enabled and not expired.
     pub fn in_force(&self, now: Timestamp) -> bool {
-        self.enabled && self.expires_at.is_none_or(|end| now < end)
+        self.enabled && self.ended_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
 
     /// Whether its vpn hops form a round-robin pool.
@@ -222,6 +230,9 @@ impl RoutingPolicy {
                 return;
             }
         };
+        if let Some(cleared) = policy_source::without_host_bits(self.source_type, &self.source_value) {
+            problems.warn("source_value", format!("Host bits were cleared: stored as {cleared}."));
+        }
         for source in sources {
             match source {
                 Source::Device(id) if !state.devices.contains(id) => {
@@ -400,7 +411,7 @@ impl Resource for RoutingPolicy {
     const NOUN: &'static str = "routing_policy";
     const COLLECTION: &'static str = "routing_policies";
     const READ_ONLY: &'static [&'static str] =
-        &["routing", "status", "compiled_at", "hits", "active_hop", "effective"];
+        &["routing", "status", "compiled_at", "hits", "active_hop", "effective", "ended_at"];
     const REQUIRED: &'static [&'static str] = &["source_type"];
 
     fn label(&self) -> &str {
@@ -441,7 +452,7 @@ impl Resource for RoutingPolicy {
         if self.chain.is_some() && self.splitting {
             problems.warn("splitting", "A chain is one way: there is nothing to share traffic among.");
         }
-        if self.expires_at.is_some_and(|end| end <= state.now()) {
+        if self.ended_at.is_some() || self.expires_at.is_some_and(|end| end <= state.now()) {
             problems.warn("expires_at", "This time has passed: the policy matches nothing.");
         }
     }
@@ -453,6 +464,16 @@ impl Resource for RoutingPolicy {
         let whole = state.resolved(self);
         whole.check_scope(state)?;
         whole.check_underlays(state)
+    }
+
+    fn settle(mut self, state: &mut State) -> Result<(), EditError> {
+        match policy_source::without_host_bits(self.source_type, &self.source_value) {
+            Some(cleared) => {
+                self.source_value = cleared;
+                state.put(self)
+            }
+            None => Ok(()),
+        }
     }
 
     fn refs(&self) -> Vec<Ref> {
@@ -467,6 +488,19 @@ impl Resource for RoutingPolicy {
             reference::<PrivacyClass>("privacy_class", &self.privacy_class, Hold::Firm),
         ];
         sources.chain(hop_refs(&self.hops)).chain(named.into_iter().flatten()).collect()
+    }
+
+    fn carry_over(input: &mut Map<String, Value>, before: &Self) {
+        ending::carry_over(input, before.expires_at, before.ended_at);
+    }
+
+    fn restored(&self, current: &State) -> Option<RoutingPolicy> {
+        let id = self.meta.id;
+        let present = [current.routing_policies.get(id), current.applied.policies.get(id)];
+        let mut same_end =
+            present.into_iter().flatten().filter(|policy| policy.expires_at == self.expires_at);
+        let ended_at = same_end.find_map(|policy| policy.ended_at).filter(|_| self.ended_at.is_none())?;
+        Some(RoutingPolicy { ended_at: Some(ended_at), ..self.clone() })
     }
 
     fn resolve(input: &mut Map<String, Value>, names: &Names<'_>) {

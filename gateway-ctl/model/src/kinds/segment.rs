@@ -71,6 +71,9 @@ impl Resource for Segment {
                 }
             }
         }
+        if let Some(cleared) = self.cidr.and_then(Cidr::without_host_bits) {
+            problems.warn("cidr", format!("Host bits were cleared: stored as {cleared}."));
+        }
         check_reference::<TrustClass>("trust_class", &self.trust_class, state, problems);
         problems.warn(
             "",
@@ -80,6 +83,16 @@ impl Resource for Segment {
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
         keep_name(self, before, false, state)
+    }
+
+    fn settle(mut self, state: &mut State) -> Result<(), EditError> {
+        match self.cidr.and_then(Cidr::without_host_bits) {
+            Some(cleared) => {
+                self.cidr = Some(cleared);
+                state.put(self)
+            }
+            None => Ok(()),
+        }
     }
 
     fn refs(&self) -> Vec<Ref> {

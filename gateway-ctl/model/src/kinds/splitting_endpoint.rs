@@ -34,7 +34,7 @@ pub struct SplittingEndpoint {
     /// Name of the tunnel.
     pub tunnel: String,
     /// Share of new flows beside the other members, 1 to 16; in place of the tunnel's own.
-    pub weight: u8,
+    pub weight: u16,
     /// Disabled, the tunnel takes no new flows of these pools; those it has go on for half a minute.
     pub enabled: bool,
 }
@@ -87,8 +87,8 @@ impl Resource for SplittingEndpoint {
         if let Some(id) = self.policy_id.filter(|id| !state.routing_policies.contains(*id)) {
             problems.add(code::UNKNOWN_REFERENCE, "policy_id", format!("There is no routing policy {id}."));
         }
-        if !(1..=16).contains(&self.weight) {
-            problems.add(code::RANGE, "weight", "Must be from 1 to 16.");
+        if !(1..=256).contains(&self.weight) {
+            problems.add(code::RANGE, "weight", "Must be from 1 to 256.");
         }
         let Some(policy) = self.policy_id.and_then(|id| state.routing_policies.get(id)) else { return };
         let whole = state.resolved(policy);

@@ -98,15 +98,17 @@ pub struct FeedLive {
     pub next_update: Option<Timestamp>,
     pub status: Option<FeedStatus>,
     pub etag: Option<String>,
+    /// Reason why the last look at it failed; null if it did not.
+    pub error: Option<String>,
 }
 
-const LIVE_KEYS: &[&str] = &["entries", "last_updated", "next_update", "status", "etag"];
+const LIVE_KEYS: &[&str] = &["entries", "last_updated", "next_update", "status", "etag", "error"];
 
 impl Resource for ThreatFeed {
     const NOUN: &'static str = "threat_feed";
     const COLLECTION: &'static str = "threat_feeds";
     const READ_ONLY: &'static [&'static str] =
-        &["builtin", "entries", "last_updated", "next_update", "status", "etag"];
+        &["builtin", "entries", "last_updated", "next_update", "status", "etag", "error"];
     const REQUIRED: &'static [&'static str] = &["name", "url"];
 
     fn label(&self) -> &str {

@@ -115,7 +115,7 @@ pub struct Tunnel {
     /// Hide the LAN's addresses behind the tunnel's.
     pub masquerade: bool,
     /// Share of new connections in a pool: 1 to 16.
-    pub weight: u8,
+    pub weight: u16,
     /// WireGuard: name of the transport bridge that carries the outer packets. Without it, or while it is disabled, the
     /// tunnel is unavailable; it never goes out beside it.
     pub bridge: Option<String>,
@@ -458,8 +458,8 @@ impl Resource for Tunnel {
                 problems.add(code::FORMAT, format!("dns[{index}]"), "Expected an address or a domain.");
             }
         }
-        if !(1..=16).contains(&self.weight) {
-            problems.add(code::RANGE, "weight", "Must be from 1 to 16.");
+        if !(1..=256).contains(&self.weight) {
+            problems.add(code::RANGE, "weight", "Must be from 1 to 256.");
         }
         self.validate_bridge(state, problems);
         if !self.masquerade {

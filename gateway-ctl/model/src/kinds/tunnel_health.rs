@@ -40,6 +40,10 @@ pub struct HealthCheck {
     pub fail: u32,
     /// So many successes in a row make it healthy again.
     pub success: u32,
+    /// Seconds for which data may stay without any answer from the far end before the tunnel is degraded and policies
+    /// take their next hop. Counts only while data is sent. WireGuard answers data within 10 s, OpenVPN servers by their
+    /// pings.
+    pub liveness_sec: u32,
 }
 
 impl Default for HealthCheck {
@@ -51,6 +55,7 @@ impl Default for HealthCheck {
             timeout_sec: 5,
             fail: 3,
             success: 2,
+            liveness_sec: 15,
         }
     }
 }
@@ -82,6 +87,8 @@ impl std::fmt::Display for Probe {
     }
 }
 
+/// Range of `liveness_sec`. WireGuard takes up to 10 s for an answer to one-way traffic.
+const LIVENESS_SEC: std::ops::RangeInclusive<u32> = 12..=600;
 const HTTP: u16 = 80;
 const DNS: u16 = 53;
 
@@ -129,6 +136,7 @@ impl HealthCheck {
             ("timeout_sec", self.timeout_sec, 1..=60),
             ("fail", self.fail, 1..=100),
             ("success", self.success, 1..=100),
+            ("liveness_sec", self.liveness_sec, LIVENESS_SEC),
         ];
         for (field, value, range) in numbers {
             if !range.contains(&value) {

@@ -13,6 +13,7 @@ use super::profile::Profile;
 use super::proxy::Proxy;
 use super::routing_policy::{FailPolicy, RoutingPolicy};
 use super::tunnel::Tunnel;
+use crate::id::Id;
 use crate::id::IfName;
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
@@ -198,12 +199,21 @@ impl State {
         }
     }
 
-    /// How many policies would change with an apply now: edited, removed, or fed by a profile, chain or class that was.
+    /// Number of policies that an apply would change: edited, removed, or fed by a profile, chain or class that was.
     pub fn pending_policies(&self) -> usize {
+        self.pending().count()
+    }
+
+    /// The policies that an apply would change.
+    pub fn pending_policy_ids(&self) -> Vec<Id> {
+        self.pending().collect()
+    }
+
+    fn pending(&self) -> impl Iterator<Item = Id> {
         let (stored, applied) = (&self.routing_policies, &self.applied.policies);
-        let changed = stored.iter().filter(|policy| !self.is_applied(policy.meta.id));
-        let removed = applied.iter().filter(|policy| !stored.contains(policy.meta.id));
-        changed.count() + removed.count()
+        let changed = stored.iter().map(|policy| policy.meta.id).filter(|id| !self.is_applied(*id));
+        let removed = applied.iter().map(|policy| policy.meta.id).filter(|id| !stored.contains(*id));
+        changed.chain(removed)
     }
 }
 

@@ -338,15 +338,17 @@ fn stale_and_missing_rows_are_told_apart() {
         let id = created.id.to_string();
         let mut next = state.begin("2026-11-20T12:00:02Z".parse().unwrap());
         let again = kind.replace(&mut next, &id, Some(created.revision), created.value.clone()).unwrap();
-        assert_eq!(again.revision, Revision(2));
-        let stale = kind.replace(&mut next, &id, Some(created.revision), created.value.clone());
-        assert!(matches!(stale, Err(EditError::Stale { current: Revision(2), .. })), "{stale:?}");
-        assert!(matches!(
-            kind.delete(&mut next, &id, Some(created.revision), false),
-            Err(EditError::Stale { .. })
-        ));
+        assert_eq!(again.revision, created.revision, "{}: nothing was changed", kind.noun);
+        assert!(!kind.is_changed(&next) || kind.changed_rows(&next).iter().all(|row| row.id != created.id));
+        let other = Revision(created.revision.0 + 7);
+        let stale = kind.replace(&mut next, &id, Some(other), created.value.clone());
+        assert!(
+            matches!(stale, Err(EditError::Stale { current, .. }) if current == created.revision),
+            "{stale:?}"
+        );
+        assert!(matches!(kind.delete(&mut next, &id, Some(other), false), Err(EditError::Stale { .. })));
         assert_eq!(
-            kind.delete(&mut next, &id, Some(Revision(2)), false).unwrap(),
+            kind.delete(&mut next, &id, Some(created.revision), false).unwrap(),
             Deleted { id: id.clone(), deleted: true }
         );
         for id in [id.as_str(), "no-uuid"] {

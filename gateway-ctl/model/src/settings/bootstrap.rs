@@ -2,15 +2,19 @@
 //!
 //! Strict, unlike the API: an unknown key is an error, and so is a setting that this version cannot obey.
 
-use std::collections::BTreeMap;
+mod audit;
+mod dns;
+
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+
+pub use audit::Audit;
+pub use dns::Dns;
 
 use super::positions::Positions;
 use super::yaml;
@@ -110,6 +114,9 @@ pub struct Bootstrap {
     pub state_dir: PathBuf,
     /// Sockets and other things that may vanish at a restart of the host.
     pub runtime_dir: PathBuf,
+    /// File that records that this gateway was initialised, outside of `state_dir`. None: `initialised` beside the
+    /// configuration file.
+    pub marker: Option<PathBuf>,
     pub listen: Listen,
     pub log: Log,
     pub network: Network,
@@ -118,6 +125,7 @@ pub struct Bootstrap {
     pub reconcile: Reconcile,
     pub tls: Tls,
     pub bpf: Bpf,
+    pub audit: Audit,
     /// Created at the first start, when the store has no tunnel of the name.
     #[serde(skip_deserializing)]
     pub tunnels: Vec<Tunnel>,
@@ -224,24 +232,6 @@ fn yes() -> bool {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Dns {
-    pub listen_addr: SocketAddr,
-    /// Where clients are answered over TLS and HTTPS.
-    pub tls_listen_addrs: Vec<SocketAddr>,
-    pub upstream_servers: Vec<IpAddr>,
-    /// Resolve the endpoints of tunnels.
-    pub bootstrap_servers: Vec<IpAddr>,
-    pub upstream_mode: UpstreamMode,
-    /// Names by which upstream servers that are not well known prove themselves.
-    pub upstream_tls_names: BTreeMap<IpAddr, String>,
-    pub backend: DnsBackend,
-    pub filtering_enabled: bool,
-    /// Until then nothing is blocked.
-    pub blocking_paused_until: Option<Timestamp>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Auth {
     /// While false, every request is admin.
     pub enabled: bool,
@@ -292,6 +282,7 @@ impl Default for Bootstrap {
         Bootstrap {
             state_dir: "/var/lib/gatewayd".into(),
             runtime_dir: "/run/gatewayd".into(),
+            marker: None,
             listen: Listen::default(),
             log: Log::default(),
             network: Network::default(),
@@ -300,6 +291,7 @@ impl Default for Bootstrap {
             reconcile: Reconcile::default(),
             tls: Tls::default(),
             bpf: Bpf::default(),
+            audit: Audit::default(),
             tunnels: Vec::new(),
             given: Given::default(),
         }
@@ -322,22 +314,6 @@ impl Default for Network {
             wans: Vec::new(),
             wan_failover_mode: FailoverMode::Auto,
             wan_balance: false,
-        }
-    }
-}
-
-impl Default for Dns {
-    fn default() -> Dns {
-        Dns {
-            listen_addr: SocketAddr::from(([0, 0, 0, 0], 53)),
-            tls_listen_addrs: Vec::new(),
-            upstream_servers: Vec::new(),
-            bootstrap_servers: Vec::new(),
-            upstream_mode: UpstreamMode::Plain,
-            upstream_tls_names: BTreeMap::new(),
-            backend: DnsBackend::Integrated,
-            filtering_enabled: true,
-            blocking_paused_until: None,
         }
     }
 }
@@ -404,6 +380,22 @@ impl Bootstrap {
         ] {
             if !folder.is_absolute() {
                 problems.add(code::FORMAT, path, "Expected an absolute path.");
+            }
+        }
+        if !(1_000..=10_000_000).contains(&self.audit.keep_entries) {
+            problems.add(code::RANGE, "audit.keep_entries", "Must be from 1000 to 10000000.");
+        }
+        if !(1..=36_500).contains(&self.audit.keep_days) {
+            problems.add(code::RANGE, "audit.keep_days", "Must be from 1 to 36500.");
+        }
+        if let Some(marker) = &self.marker {
+            if !marker.is_absolute() {
+                problems.add(code::FORMAT, "marker", "Expected an absolute path.");
+            }
+            if marker.starts_with(&self.state_dir) {
+                let message =
+                    "The marker must be outside of state_dir: it has to survive the loss of that folder.";
+                problems.add(code::CONFLICT, "marker", message);
             }
         }
         if self.bpf.pin_dir.components().skip(1).any(|part| Path::new(&part).to_string_lossy().contains('.'))

@@ -41,6 +41,7 @@ text_enum! {
 pub const KEYS: &[(&str, Apply)] = &[
     ("state_dir", Apply::File),
     ("runtime_dir", Apply::File),
+    ("marker", Apply::File),
     ("listen.api_addr", Apply::Restart),
     ("listen.host_names", Apply::Restart),
     ("log.level", Apply::Live),
@@ -59,6 +60,10 @@ pub const KEYS: &[(&str, Apply)] = &[
     ("dns.backend", Apply::Live),
     ("dns.filtering_enabled", Apply::Live),
     ("dns.blocking_paused_until", Apply::Live),
+    ("dns.rate_limit_per_client", Apply::Restart),
+    ("dns.list_max_entries", Apply::Live),
+    ("dns.list_max_total_entries", Apply::Live),
+    ("dns.list_private_targets", Apply::Live),
     ("auth.enabled", Apply::Restart),
     ("auth.local_net", Apply::Restart),
     ("auth.api_keys", Apply::File),
@@ -68,6 +73,8 @@ pub const KEYS: &[(&str, Apply)] = &[
     ("tls.cert", Apply::Restart),
     ("tls.key", Apply::Restart),
     ("bpf.pin_dir", Apply::File),
+    ("audit.keep_entries", Apply::Live),
+    ("audit.keep_days", Apply::Live),
 ];
 
 /// The compiler reads it as well.

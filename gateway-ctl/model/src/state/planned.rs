@@ -1,17 +1,17 @@
 //! Edits of many rows at once. Rows are lifted out of the draft together and then written again, laid back or dropped,
 //! so that what they exchange among themselves (names, priorities) meets nothing of what it replaces.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Applied, State};
+use super::State;
 use crate::edit::{Attempt, EditError};
 use crate::id::Id;
 use crate::problem::Warning;
 use crate::registry::decode_input;
-use crate::resource::{META_KEYS, Resource, to_shown};
+use crate::resource::{META_KEYS, Resource};
 use crate::table::{KeyClash, Table};
 
 impl State {
@@ -57,10 +57,7 @@ impl State {
                 (meta.id, meta.created_at, meta.slot) = (id, now, slot);
             }
         }
-        let revision = R::table(self).revision();
-        let shown_before = had.as_ref().map(|had| content(to_shown(had.as_ref(), self)));
-        let written = self.write(row, had.clone());
-        let (written, more) = match written {
+        let (_, more) = match self.write(row, had) {
             Ok(written) => written,
             Err(error) => {
                 self.lift::<R>(id);
@@ -68,12 +65,6 @@ impl State {
             }
         };
         warnings.extend(more);
-        if let Some(had) = had
-            && same_content(had.as_ref(), written.as_ref())
-            && shown_before == Some(content(to_shown(written.as_ref(), self)))
-        {
-            let _ = R::table_mut(self).lay_back(had, revision);
-        }
         Ok(warnings)
     }
 
@@ -100,9 +91,12 @@ impl State {
     /// Makes the rows of the kind those of another state, which was valid as a whole. Rows keep their ids, numbers and
     /// times of creation; what differs is written at the revision of this draft.
     pub(crate) fn take_over<R: Resource>(&mut self, target: &State) -> Result<(), KeyClash> {
+        let restored = |row: &Arc<R>| row.restored(self).map_or_else(|| row.clone(), Arc::new);
+        let rows: Vec<Arc<R>> = R::table(target).arcs().map(restored).collect();
+        let by_id: BTreeMap<Id, &Arc<R>> = rows.iter().map(|row| (row.meta().id, row)).collect();
         let table = R::table(self);
         let stays = |had: &Arc<R>| {
-            let new = R::table(target).get(had.meta().id);
+            let new = by_id.get(&had.meta().id);
             new.is_some_and(|new| {
                 had.meta().slot == new.meta().slot && same_content(had.as_ref(), new.as_ref())
             })
@@ -114,7 +108,7 @@ impl State {
             R::table_mut(self).lift(id);
             R::table_mut(self).discard(id, slot, revision);
         }
-        for new in R::table(target).arcs() {
+        for new in &rows {
             if R::table(self).contains(new.meta().id) {
                 continue;
             }
@@ -147,29 +141,53 @@ impl State {
         }
     }
 
-    /// [`State::freeze_applied`], unless that would change nothing.
-    pub(crate) fn freeze_if_it_differs(&mut self) {
-        if self.applied.at.is_none() || self.pending_policies() > 0 {
-            self.freeze_applied();
+    /// Applies all policies but these, whose applied forms stay. Changes nothing if no other policy is pending.
+    pub(crate) fn freeze_except(&mut self, waiting: &[Id]) {
+        let pending = self.pending_policy_ids();
+        if self.applied.at.is_some() && pending.iter().all(|id| waiting.contains(id)) {
+            return;
         }
+        if waiting.is_empty() {
+            self.freeze_applied();
+            return;
+        }
+        let mut policies = self.frozen();
+        for id in waiting {
+            match self.applied.policies.get(*id) {
+                Some(policy) => {
+                    policies.put(policy.as_ref().clone()).expect("policies have no unique keys");
+                }
+                None => drop(policies.take(*id, self.revision)),
+            }
+        }
+        self.set_applied(policies);
+    }
+
+    /// Makes one setting that of another state.
+    pub(crate) fn restore_setting(&mut self, target: &State, key: &str) {
+        self.take_over_settings(target, |other| other == key);
     }
 
     /// Makes the applied policies those of another state. Nothing changes if they are the same.
     pub(crate) fn take_over_applied(&mut self, target: &State) {
-        if same_rows(&self.applied.policies, &target.applied.policies) {
+        let mut wanted = target.applied.policies.clone();
+        for restored in target.applied.policies.iter().filter_map(|policy| policy.restored(self)) {
+            wanted.put(restored).expect("policies have no unique keys");
+        }
+        if same_rows(&self.applied.policies, &wanted) {
             return;
         }
         let mut frozen = self.clone();
         frozen.freeze_applied();
         // Those that are like the stored ones are the stored ones, so that they do not count as edited since.
         let mut policies = Table::default();
-        for policy in target.applied.policies.arcs() {
+        for policy in wanted.arcs() {
             let stored = frozen.applied.policies.get(policy.meta.id);
             let stored = stored.filter(|stored| same_content(stored.as_ref(), policy.as_ref()));
             let policy = stored.unwrap_or(policy).as_ref().clone();
             policies.put(policy).expect("policies have no unique keys");
         }
-        self.applied = Applied { revision: self.revision, at: Some(self.now), policies };
+        self.set_applied(policies);
     }
 }
 

@@ -318,6 +318,21 @@ fn what_is_not_there_or_not_built_is_refused_and_named() {
 }
 
 #[test]
+fn ended_exceptions_are_no_referrers() {
+    let mut state = draft();
+    let id = device(&mut state, "a", "02:42:ac:11:00:02");
+    for _ in 0..5 {
+        create(&mut state, "exception", json!({"type": "quarantine", "device_id": id, "duration_min": 10}));
+    }
+    let body = json!({"source_type": "device", "source_value": id, "hops": []});
+    create(&mut state, "routing_policy", body);
+    let total = |state: &State| of("device").references(state, &id.to_string()).unwrap().total;
+    assert_eq!(total(&state), 6);
+    let later = state.begin(state.now() + jiff::SignedDuration::from_mins(11));
+    assert_eq!(total(&later), 1);
+}
+
+#[test]
 fn an_apply_freezes_the_policies_until_the_next() {
     let mut state = draft();
     let id = create(&mut state, "routing_policy", policy(&[("vpn", "a")], json!({}))).id;

@@ -1,17 +1,24 @@
 //! Programs on interfaces: tcx where the kernel has it (6.6), else clsact. What is attached is read
 //! from the kernel, never remembered.
+//!
+//! Our program is the first at its hook: one before it could pass packets on, redirect them or change their mark.
+//! While the programs of another ABI version are attached, ours come directly behind them, so that a packet passes
+//! only if both let it and leaves with the mark of the newer plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
-use aya::programs::links::{FdLink, Link as _, PinnedLink};
-use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcHandle, qdisc_add_clsact};
-use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
+use aya::programs::links::{FdLink, PinnedLink};
+use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
+use aya::programs::{LinkOrder, ProgramId, SchedClassifier, TcAttachType};
 use aya::util::KernelVersion;
 use gateway_core::plan::Attachment;
-use serde_json::Value;
 
-use super::load::{GUARD, INGRESS};
+use super::clsact;
+use super::load::{GUARD, INGRESS, WAN_INGRESS};
+use super::syscall::PinnedTcx;
 use super::{Error, Programs};
 
 /// How programs are attached on this kernel.
@@ -28,9 +35,28 @@ pub struct Attached {
     pub failed: Vec<(String, String)>,
 }
 
-/// Our filter's place on a clsact qdisc: fixed, so that a restart finds and replaces it.
-const PRIORITY: u16 = 71;
-const HANDLE: u16 = 71;
+/// A program and its hook on an interface.
+pub(super) struct Hook<'a> {
+    pub interface: &'a str,
+    pub index: u32,
+    pub program: &'static str,
+    pub kind: TcAttachType,
+}
+
+/// Where a program is in the list of its hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placement {
+    First,
+    /// So many programs of others come before it.
+    Behind(usize),
+    /// Attached, but by a link that ends with its last descriptor.
+    Unpinned,
+    Detached,
+}
+
+/// A link whose pin was removed is freed by the kernel a little later.
+const FREEING_ATTEMPTS: u32 = 50;
+const FREEING_WAIT: Duration = Duration::from_millis(5);
 
 impl AttachMode {
     pub fn of_this_kernel() -> AttachMode {
@@ -39,10 +65,23 @@ impl AttachMode {
     }
 }
 
-fn program_of(attachment: Attachment) -> (&'static str, TcAttachType) {
-    match attachment {
-        Attachment::Ingress => (INGRESS, TcAttachType::Ingress),
-        Attachment::Guard => (GUARD, TcAttachType::Egress),
+/// All programs of an attachment and their directions, in the order of attachment.
+pub(super) fn programs_of(attachment: Attachment) -> impl Iterator<Item = (&'static str, TcAttachType)> {
+    let programs: &[(&str, TcAttachType)] = match attachment {
+        Attachment::Ingress => &[(INGRESS, TcAttachType::Ingress)],
+        Attachment::Guard => &[(GUARD, TcAttachType::Egress), (WAN_INGRESS, TcAttachType::Ingress)],
+    };
+    programs.iter().copied()
+}
+
+impl std::fmt::Display for Placement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Placement::First => f.write_str("first"),
+            Placement::Behind(count) => write!(f, "behind {count} other programs"),
+            Placement::Unpinned => f.write_str("not pinned"),
+            Placement::Detached => f.write_str("detached"),
+        }
     }
 }
 
@@ -52,27 +91,60 @@ impl Programs {
     pub fn attach(&mut self, want: &BTreeMap<String, Attachment>) -> Attached {
         let mut attached = Attached::default();
         for (interface, attachment) in want {
-            if nix::net::if_::if_nametoindex(interface.as_str()).is_err()
-                || self.is_attached(interface, *attachment)
-            {
-                continue;
+            let Ok(index) = nix::net::if_::if_nametoindex(interface.as_str()) else { continue };
+            let mut is_added = false;
+            for (program, kind) in programs_of(*attachment) {
+                let hook = Hook { interface, index, program, kind };
+                if self.placement(&hook) == Placement::First {
+                    continue;
+                }
+                match self.attach_one(&hook) {
+                    Ok(()) => is_added = true,
+                    Err(error) => attached.failed.push((interface.clone(), with_causes(&error))),
+                }
             }
-            match self.attach_one(interface, *attachment) {
-                Ok(()) => attached.added.push(interface.clone()),
-                Err(error) => attached.failed.push((interface.clone(), with_causes(&error))),
+            if is_added {
+                attached.added.push(interface.clone());
             }
         }
         attached
     }
 
-    /// Whether the interface carries this very program, by what the kernel says.
+    /// Returns whether the interface has these very programs, each first at its hook, by what the kernel says.
     pub fn is_attached(&self, interface: &str, attachment: Attachment) -> bool {
-        let (name, kind) = program_of(attachment);
-        let Some(id) = self.program_id(name) else { return false };
+        self.deviation(interface, attachment).is_none()
+    }
+
+    /// Returns how the attachment on an interface differs from what it has to be; `None` if it does not.
+    pub fn deviation(&self, interface: &str, attachment: Attachment) -> Option<String> {
+        let Ok(index) = nix::net::if_::if_nametoindex(interface) else {
+            return Some(Placement::Detached.to_string());
+        };
+        programs_of(attachment)
+            .map(|(program, kind)| self.placement(&Hook { interface, index, program, kind }))
+            .find(|placement| *placement != Placement::First)
+            .map(|placement| placement.to_string())
+    }
+
+    fn placement(&self, hook: &Hook<'_>) -> Placement {
+        let Some(id) = self.program_id(hook.program) else { return Placement::Detached };
         match AttachMode::of_this_kernel() {
-            AttachMode::Tcx => SchedClassifier::query_tcx(interface, kind)
-                .is_ok_and(|(_, programs)| programs.iter().any(|program| program.id() == id)),
-            AttachMode::Clsact => clsact_program(interface, kind) == Some(id),
+            AttachMode::Tcx => self.placement_tcx(hook, id),
+            AttachMode::Clsact => clsact::placement(hook.interface, hook.kind, id),
+        }
+    }
+
+    fn placement_tcx(&self, hook: &Hook<'_>, id: u32) -> Placement {
+        let Ok((_, programs)) = SchedClassifier::query_tcx(hook.interface, hook.kind) else {
+            return Placement::Detached;
+        };
+        let older = self.programs_of_other_versions();
+        let mut ids = programs.iter().map(|program| program.id()).filter(|id| !older.contains(id));
+        match ids.position(|other| other == id) {
+            None => Placement::Detached,
+            Some(0) if self.pin(hook.index, hook.program).exists() => Placement::First,
+            Some(0) => Placement::Unpinned,
+            Some(count) => Placement::Behind(count),
         }
     }
 
@@ -80,13 +152,16 @@ impl Programs {
     pub fn prune(&mut self, want: &BTreeMap<String, Attachment>) -> Result<(), std::io::Error> {
         match AttachMode::of_this_kernel() {
             AttachMode::Tcx => self.prune_tcx(want),
-            AttachMode::Clsact => prune_clsact(want),
+            AttachMode::Clsact => clsact::prune(want),
         }
     }
 
     fn prune_tcx(&self, want: &BTreeMap<String, Attachment>) -> Result<(), std::io::Error> {
-        let wanted: BTreeSet<PathBuf> =
-            want.iter().map(|(interface, attachment)| self.pin(interface, *attachment)).collect();
+        let mut wanted = BTreeSet::<PathBuf>::new();
+        for (interface, attachment) in want {
+            let Ok(index) = nix::net::if_::if_nametoindex(interface.as_str()) else { continue };
+            wanted.extend(programs_of(*attachment).map(|(program, _)| self.pin(index, program)));
+        }
         for entry in std::fs::read_dir(&self.links)? {
             let path = entry?.path();
             if !wanted.contains(&path) {
@@ -96,46 +171,73 @@ impl Programs {
         Ok(())
     }
 
-    fn attach_one(&mut self, interface: &str, attachment: Attachment) -> Result<(), Error> {
-        let (name, kind) = program_of(attachment);
+    fn attach_one(&mut self, hook: &Hook<'_>) -> Result<(), Error> {
         let failed = |source: Box<dyn std::error::Error + Send + Sync>| Error::Attach {
-            program: name,
-            interface: interface.to_owned(),
+            program: hook.program,
+            interface: hook.interface.to_owned(),
             source,
         };
         match AttachMode::of_this_kernel() {
-            AttachMode::Tcx => self.attach_tcx(interface, attachment, name, kind),
-            AttachMode::Clsact => self.attach_clsact(interface, name, kind),
+            AttachMode::Tcx => self.attach_tcx(hook),
+            AttachMode::Clsact => self.attach_clsact(hook),
         }
         .map_err(failed)?;
-        if self.is_attached(interface, attachment) {
-            return Ok(());
+        match self.placement(hook) {
+            Placement::First => Ok(()),
+            placement => Err(failed(format!("after attaching it the program is {placement}").into())),
         }
-        Err(failed("the kernel does not list the program after attaching it".into()))
     }
 
-    fn attach_tcx(
-        &mut self,
-        interface: &str,
-        attachment: Attachment,
-        name: &'static str,
-        kind: TcAttachType,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let pin = self.pin(interface, attachment);
-        if self.replace_tcx(&pin, name).is_some() && self.is_attached(interface, attachment) {
-            return Ok(());
+    fn attach_tcx(&mut self, hook: &Hook<'_>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let pin = self.pin(hook.index, hook.program);
+        if let Ok(earlier) = PinnedTcx::open(&pin) {
+            let is_ours = self.program_id(hook.program) == Some(earlier.program);
+            let is_replaced =
+                earlier.interface == hook.index && !is_ours && self.replace_tcx(&pin, hook.program).is_some();
+            if is_replaced && self.placement(hook) == Placement::First {
+                return Ok(());
+            }
+            // The link is behind programs of others, or its interface is gone. In the first case the kernel does not
+            // take the program twice, so it leaves for the time of two calls.
+            if earlier.interface == hook.index {
+                earlier.detach()?;
+            }
         }
-        // The pin is of a link whose interface is gone or has another name by now.
         if pin.exists() {
             std::fs::remove_file(&pin)?;
         }
-        let program = self.program(name)?;
-        // First in line: nothing may pass or steal packets before they are judged.
-        let order = TcAttachOptions::TcxOrder(LinkOrder::first());
-        let id = program.attach_with_options(interface, kind, order)?;
+        self.wait_until_freed(hook);
+        let order = match self.older_program_on(hook) {
+            Some(older) => LinkOrder::after_program_id(older),
+            // First in line: nothing may pass or steal packets before they are judged.
+            None => LinkOrder::first(),
+        };
+        let program = self.program(hook.program)?;
+        let id = program.attach_with_options(hook.interface, hook.kind, TcAttachOptions::TcxOrder(order))?;
         let link: FdLink = program.take_link(id)?.try_into()?;
         link.pin(&pin)?;
         Ok(())
+    }
+
+    fn wait_until_freed(&self, hook: &Hook<'_>) {
+        for _ in 0..FREEING_ATTEMPTS {
+            if self.placement(hook) != Placement::Unpinned {
+                return;
+            }
+            sleep(FREEING_WAIT);
+        }
+    }
+
+    /// The last program of another ABI version at the hook.
+    fn older_program_on(&self, hook: &Hook<'_>) -> Option<ProgramId> {
+        let older = self.programs_of_other_versions();
+        if older.is_empty() {
+            return None;
+        }
+        let (_, programs) = SchedClassifier::query_tcx(hook.interface, hook.kind).ok()?;
+        let id = programs.iter().map(|program| program.id()).rfind(|id| older.contains(id))?;
+        // SAFETY: the kernel has just listed the program under this id.
+        Some(unsafe { ProgramId::new(id) })
     }
 
     /// Puts this program into the link of an earlier run, without a gap.
@@ -147,84 +249,14 @@ impl Programs {
         program.take_link(id).ok().map(drop)
     }
 
-    fn attach_clsact(
-        &mut self,
-        interface: &str,
-        name: &'static str,
-        kind: TcAttachType,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        // Fails where the qdisc exists already, which is as good.
-        let _ = qdisc_add_clsact(interface);
-        let handle = TcHandle::new(0, HANDLE);
-        let program = self.program(name)?;
-        let earlier = SchedClassifierLink::attached(interface, kind, PRIORITY, handle, None)?;
-        let id = match program.attach_to_link(earlier) {
-            Ok(id) => id,
-            Err(_) => {
-                let options = NlOptions { priority: PRIORITY, handle, classid: None };
-                program.attach_with_options(interface, kind, TcAttachOptions::Netlink(options))?
-            }
-        };
-        // Dropping the link would detach the filter; it is to stay when this process goes.
-        std::mem::forget(program.take_link(id)?);
-        Ok(())
-    }
-
-    fn program_id(&self, name: &str) -> Option<u32> {
+    pub(super) fn program_id(&self, name: &str) -> Option<u32> {
         self.ebpf.program(name)?.info().ok().map(|info| info.id())
     }
 
-    /// Pin names must not contain a dot.
-    fn pin(&self, interface: &str, attachment: Attachment) -> PathBuf {
-        self.links.join(format!("{}-{}", program_of(attachment).0, interface.replace('.', "~")))
+    /// By index: an interface that is renamed keeps its programs.
+    fn pin(&self, index: u32, program: &str) -> PathBuf {
+        self.links.join(format!("{program}-{index}"))
     }
-}
-
-/// Id of the program in our filter's place, read with tc(8): aya has no query for clsact.
-fn clsact_program(interface: &str, kind: TcAttachType) -> Option<u32> {
-    let direction = if matches!(kind, TcAttachType::Ingress) { "ingress" } else { "egress" };
-    let filters = tc(&["filter", "show", "dev", interface, direction, "prio", &PRIORITY.to_string()]).ok()?;
-    let ours = |filter: &&Value| {
-        let name = filter.pointer("/options/bpf_name").and_then(Value::as_str).unwrap_or_default();
-        name.starts_with(INGRESS) || name.starts_with(GUARD)
-    };
-    filters
-        .iter()
-        .filter(ours)
-        .find_map(|filter| filter.pointer("/options/prog/id")?.as_u64())
-        .and_then(|id| u32::try_from(id).ok())
-}
-
-/// There is no pin that tells where filters were put: every interface with a clsact is looked at.
-fn prune_clsact(want: &BTreeMap<String, Attachment>) -> Result<(), std::io::Error> {
-    let qdiscs = tc(&["qdisc", "show"])?;
-    let clsact = qdiscs.iter().filter(|qdisc| qdisc["kind"] == "clsact");
-    for interface in clsact.filter_map(|qdisc| qdisc["dev"].as_str()) {
-        for attachment in [Attachment::Ingress, Attachment::Guard] {
-            let (_, kind) = program_of(attachment);
-            if want.get(interface) == Some(&attachment) || clsact_program(interface, kind).is_none() {
-                continue;
-            }
-            let handle = TcHandle::new(0, HANDLE);
-            SchedClassifierLink::attached(interface, kind, PRIORITY, handle, None)?
-                .detach()
-                .map_err(std::io::Error::other)?;
-        }
-    }
-    Ok(())
-}
-
-/// What tc(8) shows, as a list.
-fn tc(arguments: &[&str]) -> Result<Vec<Value>, std::io::Error> {
-    let output = std::process::Command::new("tc").arg("-j").args(arguments).output()?;
-    if !output.status.success() {
-        return Err(std::io::Error::other(format!("tc {} ended with {}", arguments[0], output.status)));
-    }
-    // Some versions print nothing at all where there is nothing to show.
-    if output.stdout.trim_ascii().is_empty() {
-        return Ok(Vec::new());
-    }
-    serde_json::from_slice(&output.stdout).map_err(std::io::Error::from)
 }
 
 fn with_causes(error: &dyn std::error::Error) -> String {

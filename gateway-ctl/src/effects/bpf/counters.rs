@@ -55,6 +55,11 @@ impl Programs {
         Ok(all)
     }
 
+    /// Packets of flows beyond the budget of their device, which have no record.
+    pub fn unrecorded(&self) -> Result<Counters, Error> {
+        Ok(sum(&self.maps.unrecorded.get(0)?))
+    }
+
     /// Leaks the guard prevented, by interface index.
     pub fn prevented(&self) -> Result<BTreeMap<u32, Counters>, Error> {
         Ok(self.maps.prevented.read()?.into_iter().map(|(index, values)| (index, sum(&values))).collect())

@@ -1,9 +1,10 @@
 //! The maps of the dataplane with the types `gateway_common::maps` gives them.
 
 use std::collections::BTreeMap;
+use std::os::fd::AsFd as _;
 
 use aya::maps::lpm_trie::{Key as TrieKey, LpmTrie};
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, RingBuf};
+use aya::maps::{Array, HashMap, IterableMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya::{Ebpf, Pod};
 use gateway_common::maps::{self as spec, MapSpec, Wire};
 
@@ -42,14 +43,19 @@ pub struct Maps {
     pub destinations6: Trie<spec::Destinations6>,
     pub destination_ports4: Trie<spec::DestinationPorts4>,
     pub destination_ports6: Trie<spec::DestinationPorts6>,
+    pub lan_sources4: Trie<spec::LanSources4>,
+    pub lan_sources6: Trie<spec::LanSources6>,
     pub locals4: Trie<spec::Locals4>,
     pub locals6: Trie<spec::Locals6>,
     pub actions: ArrayMap<spec::Actions>,
     pub turns: ArrayMap<spec::Turns>,
     pub domains: HashTable<spec::Domains>,
     pub authorised: HashTable<spec::Authorised>,
+    pub egress_legs: HashTable<spec::EgressLegs>,
     pub flows4: HashTable<spec::Flows4>,
     pub flows6: HashTable<spec::Flows6>,
+    pub new_flows: ArrayMap<spec::NewFlowCounts>,
+    pub unrecorded: CounterArray<spec::Unrecorded>,
     pub policy_counters: CounterArray<spec::PolicyCounters>,
     pub device_counters: CounterArray<spec::DeviceCounters>,
     pub reason_counters: CounterArray<spec::ReasonCounters>,
@@ -73,14 +79,19 @@ impl Maps {
             destinations6: Trie(open::<spec::Destinations6, _>(ebpf)?),
             destination_ports4: Trie(open::<spec::DestinationPorts4, _>(ebpf)?),
             destination_ports6: Trie(open::<spec::DestinationPorts6, _>(ebpf)?),
+            lan_sources4: Trie(open::<spec::LanSources4, _>(ebpf)?),
+            lan_sources6: Trie(open::<spec::LanSources6, _>(ebpf)?),
             locals4: Trie(open::<spec::Locals4, _>(ebpf)?),
             locals6: Trie(open::<spec::Locals6, _>(ebpf)?),
             actions: ArrayMap(open::<spec::Actions, _>(ebpf)?),
             turns: ArrayMap(open::<spec::Turns, _>(ebpf)?),
             domains: HashTable(open::<spec::Domains, _>(ebpf)?),
             authorised: HashTable(open::<spec::Authorised, _>(ebpf)?),
+            egress_legs: HashTable(open::<spec::EgressLegs, _>(ebpf)?),
             flows4: HashTable(open::<spec::Flows4, _>(ebpf)?),
             flows6: HashTable(open::<spec::Flows6, _>(ebpf)?),
+            new_flows: ArrayMap(open::<spec::NewFlowCounts, _>(ebpf)?),
+            unrecorded: CounterArray(open::<spec::Unrecorded, _>(ebpf)?),
             policy_counters: CounterArray(open::<spec::PolicyCounters, _>(ebpf)?),
             device_counters: CounterArray(open::<spec::DeviceCounters, _>(ebpf)?),
             reason_counters: CounterArray(open::<spec::ReasonCounters, _>(ebpf)?),
@@ -130,6 +141,25 @@ fn gone<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
 }
 
 impl<M: MapSpec> HashTable<M> {
+    /// The same map by a descriptor of its own.
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let open = || {
+            let data = MapData::from_fd(IterableMap::map(&self.0).fd().as_fd().try_clone_to_owned()?)?;
+            HashMap::try_from(Map::LruHashMap(data))
+        };
+        open().map(HashTable).map_err(failed::<M>("open"))
+    }
+
+    /// Visits the values one by one, so that a large table is never in memory as a whole.
+    pub fn for_each(&self, mut visit: impl FnMut(M::Value)) -> Result<(), Error> {
+        for entry in self.0.iter() {
+            if let Some((_, value)) = gone(entry).map_err(failed::<M>("read"))? {
+                visit(value.0);
+            }
+        }
+        Ok(())
+    }
+
     pub fn get(&self, key: &M::Key) -> Result<Option<M::Value>, Error> {
         gone(self.0.get(&Raw(*key), 0)).map(|value| value.map(|v| v.0)).map_err(failed::<M>("read"))
     }

@@ -8,6 +8,7 @@ use gateway_core::learned::Key;
 use gateway_core::plan::Dataplane;
 use ipnet::{IpNet, Ipv4Net};
 
+use super::grace::grace;
 use super::learn::moment;
 use super::maps::{Entries, Maps};
 use super::{Error, Programs};
@@ -58,7 +59,7 @@ impl Programs {
         let target = if live == 1 { 2 } else { 1 };
         let mut swap = Swap { generation, changed: true, ..Swap::default() };
         let told = slotted(target, self.learned.under(plan, moment()));
-        let header = PlanValue { generation, ..plan.header };
+        let header = PlanValue { generation, seed: self.seed()?, ..plan.header };
         each(&mut self.maps, plan, target, &mut Write { swap: &mut swap })?;
         Write { swap: &mut swap }.visit(&mut self.maps.domains, &told, |key| key.slot == target)?;
         for (rank, action) in plan.actions.iter().enumerate() {
@@ -68,16 +69,28 @@ impl Programs {
             self.maps.actions.set(index, *action)?;
         }
         self.maps.plans.set(target, header)?;
-        let have = self.maps.authorised.read()?;
-        for key in plan.authorised.keys().filter(|key| !have.contains_key(key)) {
-            self.maps.authorised.put(key, &1)?;
-        }
+        // What is common to both slots: additions before the flip, removals after it.
+        let (authorised, legs) = (self.maps.authorised.read()?, self.maps.egress_legs.read()?);
+        put_missing(&mut self.maps.authorised, &authorised, &plan.authorised)?;
+        put_missing(&mut self.maps.egress_legs, &legs, &plan.egress_legs)?;
         self.maps.live.set(0, target)?;
         grace()?;
-        for key in have.keys().filter(|key| !plan.authorised.contains_key(key)) {
-            self.maps.authorised.remove(key)?;
-        }
+        remove_excess(&mut self.maps.authorised, &authorised, &plan.authorised)?;
+        remove_excess(&mut self.maps.egress_legs, &legs, &plan.egress_legs)?;
         Ok(swap)
+    }
+
+    /// The secret of the digests in the flow table: that of the plans so far, so that flows outlive a swap.
+    fn seed(&self) -> Result<u32, Error> {
+        for slot in [1, 2] {
+            let seed = self.maps.plans.get(slot)?.seed;
+            if seed != 0 {
+                return Ok(seed);
+            }
+        }
+        let mut bytes = [0; 4];
+        getrandom::fill(&mut bytes).map_err(|error| Error::Random(error.into()))?;
+        Ok(u32::from_ne_bytes(bytes) | 1)
     }
 
     /// How many entries of the live slot differ from `plan`.
@@ -92,11 +105,34 @@ impl Programs {
             differences += usize::from(self.maps.actions.get(index)? != *action);
         }
         let header = self.maps.plans.get(slot)?;
-        differences += usize::from(header != PlanValue { generation: header.generation, ..plan.header });
-        let have = self.maps.authorised.read()?;
-        differences += usize::from(!have.keys().eq(plan.authorised.keys()));
+        let PlanValue { generation, seed, .. } = header;
+        differences += usize::from(header != PlanValue { generation, seed, ..plan.header });
+        differences += usize::from(self.maps.authorised.read()? != plan.authorised);
+        differences += usize::from(self.maps.egress_legs.read()? != plan.egress_legs);
         Ok(differences)
     }
+}
+
+fn put_missing<E: Entries>(
+    map: &mut E,
+    have: &BTreeMap<E::Key, E::Value>,
+    want: &BTreeMap<E::Key, E::Value>,
+) -> Result<(), Error> {
+    for (key, value) in want.iter().filter(|(key, value)| have.get(key) != Some(value)) {
+        map.put(key, value)?;
+    }
+    Ok(())
+}
+
+fn remove_excess<E: Entries>(
+    map: &mut E,
+    have: &BTreeMap<E::Key, E::Value>,
+    want: &BTreeMap<E::Key, E::Value>,
+) -> Result<(), Error> {
+    for key in have.keys().filter(|key| !want.contains_key(key)) {
+        map.remove(key)?;
+    }
+    Ok(())
 }
 
 /// What is done with each map of a slot.
@@ -184,6 +220,15 @@ fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) 
     }
     visit.visit(&mut maps.destinations4, &four, |(_, key)| in_slot(key.slot))?;
     visit.visit(&mut maps.destinations6, &six, |(_, key)| in_slot(key.slot))?;
+    let (mut four, mut six) = (BTreeMap::new(), BTreeMap::new());
+    for ((scope, prefix), kind) in &plan.lan_sources {
+        let of_scope = BTreeMap::from([(*prefix, *kind)]);
+        let (more_four, more_six) = prefixes(slot_of_scope(slot, *scope), &of_scope);
+        four.extend(more_four);
+        six.extend(more_six);
+    }
+    visit.visit(&mut maps.lan_sources4, &four, |(_, key)| scope_of_slot(key.slot).0 == slot)?;
+    visit.visit(&mut maps.lan_sources6, &six, |(_, key)| scope_of_slot(key.slot).0 == slot)?;
     let (four, six) = prefixes(slot, &plan.locals);
     visit.visit(&mut maps.locals4, &four, |(_, key)| key.slot == slot)?;
     visit.visit(&mut maps.locals6, &six, |(_, key)| key.slot == slot)?;
@@ -237,13 +282,4 @@ fn prefixes<V: Copy>(
 /// In memory order.
 fn word(net: Ipv4Net) -> u32 {
     u32::from_ne_bytes(net.addr().octets())
-}
-
-/// Waits until no program that runs now still reads the slot that was live. `MEMBARRIER_CMD_GLOBAL`
-/// is a full RCU grace period (membarrier(2)), and programs run under RCU.
-fn grace() -> Result<(), Error> {
-    const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
-    // SAFETY: the call takes three integers and touches no memory of ours.
-    let failed = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
-    if failed == 0 { Ok(()) } else { Err(Error::Grace(std::io::Error::last_os_error())) }
 }

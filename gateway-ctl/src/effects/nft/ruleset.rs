@@ -3,27 +3,33 @@
 //! Hook priorities are the standard ones (`filter`, `srcnat`): a drop in another program's table still drops, and
 //! what that table accepts is still judged here.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::net::IpAddr;
 
 use gateway_common::wire::Mark;
 use gateway_core::plan::{NftRuleset, names};
 
 use super::Error;
 
+/// Comparisons that cost about as much as one look-up in a set.
+const MAX_COMPARISONS: usize = 4;
 /// Longest interface name of Linux.
 const MAX_NAME: usize = 15;
 
 /// The rule set of a running gateway.
 ///
-/// A packet of a known flow meets one rule. One that has had no answer yet is new to conntrack as long as that lasts,
-/// so the rules of the ways out come next, those that fail soonest first. `new` is asked for explicitly there: what
-/// conntrack calls invalid would leave without being masqueraded. LAN to LAN is accepted in any state, because the
-/// other direction of such a flow may go another way.
+/// The forward chain trusts the mark no more than the guard does: a packet leaves by an uplink or a tunnel only if its
+/// mark is one of that interface, also when conntrack knows its flow. A flow that is already established meets one
+/// rule per kind of interface, those of answers first. `new` is required for the others: what conntrack calls invalid
+/// would leave without being masqueraded. What leaves by an uplink is compared first, as it is most of all packets. LAN to LAN is accepted in any state, because the other direction of such a
+/// flow may take another path.
 pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
-    let NftRuleset { lan, tunnels, uplinks, open_udp, proxied, dns_port } = ruleset;
-    let both: Vec<String> = tunnels.iter().chain(uplinks).cloned().collect();
-    let (lan, outside) = (names(lan)?, names(&both)?);
-    let (tunnels, uplinks) = (names(tunnels)?, names(uplinks)?);
+    let NftRuleset { lan, tunnels, uplinks, open_udp, proxied, dns_port, egress, sources } = ruleset;
+    let to_tunnels = marks(egress, tunnels);
+    let to_uplinks = marks(egress, uplinks);
+    let doors = Doors { lan: names(lan)?, tunnels: names(tunnels)?, uplinks: names(uplinks)? };
+    let Doors { lan, tunnels, uplinks } = &doors;
     let ports = set(open_udp.iter().map(u16::to_string));
 
     let mut text = Text::open();
@@ -38,61 +44,129 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
         text.end();
     }
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
-    text.rule("ct state established,related accept");
-    if let Some(lan) = &lan {
-        if let Some(tunnels) = &tunnels {
+    if let Some(from) = lan {
+        // Most of all packets, so it comes first. The rules below say the same once more, for more uplinks.
+        for pair in comparisons(egress, &ruleset.uplinks) {
+            text.rule(&format!("{pair} iifname {from} ct state new,established,related accept"));
+        }
+    }
+    if let Some(lan) = lan {
+        text.rule(&format!("oifname {lan} ct state established,related accept"));
+    }
+    if let Some(pairs) = &to_tunnels {
+        // A flow that began directly has no translated source: conntrack would let it into the tunnel as it is.
+        text.rule(&format!("meta mark . oifname {pairs} ct state established,related ct status snat accept"));
+    }
+    if let Some(pairs) = &to_uplinks {
+        text.rule(&format!("meta mark . oifname {pairs} ct state established,related accept"));
+    }
+    if let (Some(lan), Some(pairs)) = (lan, &to_tunnels) {
+        text.rule(&format!(
+            "iifname {lan} meta mark . oifname {pairs} ct state established meta l4proto tcp reject with tcp reset"
+        ));
+    }
+    if let Some(lan) = lan {
+        if let Some(tunnels) = tunnels {
             // What the far end may send us must fit the tunnel, which it cannot know.
             text.rule(&format!(
                 "tcp flags & (syn | rst) == syn iifname {lan} oifname {tunnels} tcp option maxseg size set rt mtu"
             ));
         }
-        if let Some(outside) = &outside {
-            text.rule(&format!("iifname {lan} oifname {outside} ct state new accept"));
+        for pairs in [&to_tunnels, &to_uplinks].into_iter().flatten() {
+            text.rule(&format!("iifname {lan} meta mark . oifname {pairs} ct state new accept"));
         }
         text.rule(&format!("iifname {lan} oifname {lan} accept"));
     }
     text.end();
 
     text.chain("postrouting", "type nat hook postrouting priority srcnat; policy accept;");
-    if let Some(tunnels) = &tunnels {
+    if let Some(tunnels) = tunnels {
         text.rule(&format!("oifname {tunnels} masquerade"));
     }
-    if let (Some(lan), Some(uplinks)) = (&lan, &uplinks) {
+    if let (Some(lan), Some(uplinks)) = (lan, uplinks) {
         text.rule(&format!("iifname {lan} oifname {uplinks} meta nfproto ipv4 masquerade"));
         text.rule(&format!("iifname {lan} oifname {uplinks} ip6 saddr fc00::/7 masquerade"));
     }
     text.end();
-
-    text.chain("outside", "");
-    text.rule("ct state established,related accept");
-    text.rule("icmp type { destination-unreachable, echo-request, time-exceeded, parameter-problem } accept");
-    text.rule(
-        "icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem, echo-request, \
-         mld-listener-query, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert } accept",
-    );
-    if let Some(uplinks) = &uplinks {
-        // Answers to our own DHCP clients: the question went to a group, so conntrack does not know them.
-        text.rule(&format!("iifname {uplinks} meta nfproto ipv4 udp sport 67 udp dport 68 accept"));
-        text.rule(&format!("iifname {uplinks} ip6 saddr fe80::/10 udp dport 546 accept"));
-        if let Some(ports) = &ports {
-            text.rule(&format!("iifname {uplinks} udp dport {ports} accept"));
-        }
+    if let Some(tunnels) = tunnels {
+        tunnel_source(&mut text, tunnels, sources);
     }
-    text.rule("drop");
-    text.end();
+    doors.render(&mut text, ports.as_deref());
 
     text.chain("input", INPUT);
     // A connection that has lost its tunnel.
     text.rule(&format!("meta mark {:#010x} meta l4proto tcp reject with tcp reset", Mark::RESET.0));
     text.rule(&format!("meta mark {:#010x} drop", Mark::RESET.0));
-    if let Some(lan) = &lan {
+    if let Some(lan) = lan {
         text.rule(&format!("iifname {lan} {SPOOFED} drop"));
+        refuse_foreign_sources(&mut text, lan);
     }
-    if let Some(outside) = &outside {
-        text.rule(&format!("iifname {outside} jump outside"));
-    }
+    doors.input(&mut text);
     text.end();
     Ok(text.close())
+}
+
+/// Drops what would leave by a tunnel with a source that is not the tunnel's own. Sources are translated before, so
+/// this is a packet that conntrack exempts from translation.
+fn tunnel_source(text: &mut Text, tunnels: &str, sources: &BTreeSet<(String, IpAddr)>) {
+    text.chain("tunnel_source", "type filter hook postrouting priority srcnat + 10; policy accept;");
+    text.rule(&format!("oifname != {tunnels} accept"));
+    for (family, header, ipv6) in [("ipv4", "ip", false), ("ipv6", "ip6", true)] {
+        let own = sources.iter().filter(|(_, address)| address.is_ipv6() == ipv6);
+        if ipv6 {
+            // Neighbour and listener discovery, which is not forwarded.
+            text.rule("ip6 saddr { ::, fe80::/10 } accept");
+        }
+        match set(own.map(|(interface, address)| format!("\"{interface}\" . {address}"))) {
+            Some(own) => text.rule(&format!("oifname . {header} saddr != {own} drop")),
+            None => text.rule(&format!("meta nfproto {family} drop")),
+        }
+    }
+    text.end();
+}
+
+/// What may reach this host itself, by interface. The LAN and loopback may; every other interface, listed or not, leads
+/// to the chain `outside`.
+#[derive(Default)]
+struct Doors {
+    lan: Option<String>,
+    tunnels: Option<String>,
+    uplinks: Option<String>,
+}
+
+impl Doors {
+    /// The chain for all interfaces that are neither LAN nor loopback.
+    fn render(&self, text: &mut Text, ports: Option<&str>) {
+        text.chain("outside", "");
+        text.rule("ct state established,related accept");
+        text.rule(
+            "icmp type { destination-unreachable, echo-request, time-exceeded, parameter-problem } accept",
+        );
+        text.rule(
+            "icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem, echo-request, \
+             mld-listener-query, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert } accept",
+        );
+        if let Some(tunnels) = &self.tunnels {
+            text.rule(&format!("iifname {tunnels} drop"));
+        }
+        // Answers to our own DHCP clients: the question went to a group, so conntrack does not know them.
+        text.rule("meta nfproto ipv4 udp sport 67 udp dport 68 accept");
+        text.rule("ip6 saddr fe80::/10 udp dport 546 accept");
+        if let (Some(uplinks), Some(ports)) = (&self.uplinks, ports) {
+            text.rule(&format!("iifname {uplinks} udp dport {ports} accept"));
+        }
+        text.rule("drop");
+        text.end();
+    }
+
+    /// The end of the input chain.
+    fn input(&self, text: &mut Text) {
+        text.rule("iifname \"lo\" accept");
+        if let Some(lan) = &self.lan {
+            text.rule(&format!("iifname {lan} accept"));
+        }
+        text.rule("jump outside");
+    }
 }
 
 /// Gives traffic for proxies to the relay's sockets, by the mark that ingress gave it.
@@ -120,20 +194,41 @@ fn hand_over(text: &mut Text) {
     text.end();
 }
 
-const INPUT: &str = "type filter hook input priority filter; policy accept;";
+const INPUT: &str = "type filter hook input priority filter; policy drop;";
 /// Sources that no host of the LAN can have. A plan takes the kernel's own test of them off its LAN interfaces, and
 /// without a plan the ingress program does not know them.
 const SPOOFED: &str = "meta nfproto ipv4 fib saddr type { local, broadcast }";
 
-/// The resting state: nothing is forwarded, not even what conntrack knows.
-pub fn render_block() -> String {
+/// The default-deny rule set: nothing is forwarded, not even what conntrack knows, and the doors are those of a running
+/// gateway. A name that no rule can hold is left out, so that the rest is in force.
+pub fn render_block(lan: &[String]) -> String {
+    let lan: Vec<String> = lan.iter().filter(|name| is_plain(name)).cloned().collect();
+    let doors = Doors { lan: names(&lan).unwrap_or_default(), ..Doors::default() };
     let mut text = Text::open();
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
     text.end();
+    if let Some(lan) = &doors.lan {
+        // Before routing, which answers what it prohibits.
+        text.chain("lan_sources", "type filter hook prerouting priority raw; policy accept;");
+        refuse_foreign_sources(&mut text, lan);
+        text.end();
+    }
+    doors.render(&mut text, None);
     text.chain("input", INPUT);
     text.rule(&format!("iifname != \"lo\" {SPOOFED} drop"));
+    doors.input(&mut text);
     text.end();
     text.close()
+}
+
+/// Drops what came in by a LAN interface with a source to which no route leads back by it: an answer of this host would
+/// leave by another interface. The ingress program does the same with a plan; this needs neither plan nor program.
+fn refuse_foreign_sources(text: &mut Text, lan: &str) {
+    let no_way_back = "fib saddr . iif oif missing drop";
+    text.rule(&format!("iifname {lan} meta nfproto ipv4 ip saddr != 0.0.0.0 {no_way_back}"));
+    // Neighbour discovery about duplicate addresses has to be heard (RFC 4862, section 5.4.4).
+    text.rule(&format!("iifname {lan} meta nfproto ipv6 meta l4proto != ipv6-icmp {no_way_back}"));
+    text.rule(&format!("iifname {lan} icmpv6 type echo-request {no_way_back}"));
 }
 
 /// nft 1.0.6 wants each brace on a line of its own.
@@ -173,21 +268,35 @@ impl Text {
 
 /// A set of interface names, `None` if there are none: nft knows no empty set.
 fn names(names: &[String]) -> Result<Option<String>, Error> {
-    // nft strings have no escapes, and a last `*` is a wildcard.
-    let plain = |name: &String| {
-        (1..=MAX_NAME).contains(&name.len())
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'@' | b'+'))
-    };
-    match names.iter().find(|name| !plain(name)) {
+    match names.iter().find(|name| !is_plain(name)) {
         Some(name) => Err(Error::InterfaceName(name.clone())),
         None => Ok(set(names.iter().map(|name| format!("\"{name}\"")))),
     }
 }
 
+/// Returns whether a rule can hold the name: nft strings have no escapes, and a last `*` is a wildcard.
+fn is_plain(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'@' | b'+'))
+}
+
+/// The set of the pairs of mark and output interface that belong to some interfaces.
+fn marks(egress: &BTreeSet<(u32, String)>, interfaces: &[String]) -> Option<String> {
+    let pairs = egress.iter().filter(|(_, interface)| interfaces.contains(interface));
+    set(pairs.map(|(mark, interface)| format!("{mark:#010x} . \"{interface}\"")))
+}
+
+/// The same pairs as plain comparisons, the default way first: a few of them cost less than a look-up in a set. None if
+/// there are many.
+fn comparisons(egress: &BTreeSet<(u32, String)>, interfaces: &[String]) -> Vec<String> {
+    let pairs = egress.iter().filter(|(_, interface)| interfaces.contains(interface));
+    let pairs: Vec<_> =
+        pairs.rev().map(|(mark, name)| format!("meta mark {mark:#010x} oifname \"{name}\"")).collect();
+    if pairs.len() <= MAX_COMPARISONS { pairs } else { Vec::new() }
+}
+
 fn set(items: impl Iterator<Item = String>) -> Option<String> {
-    let items: std::collections::BTreeSet<String> = items.collect();
+    let items: BTreeSet<String> = items.collect();
     let items: Vec<String> = items.into_iter().collect();
     (!items.is_empty()).then(|| format!("{{ {} }}", items.join(", ")))
 }
@@ -205,6 +314,12 @@ mod tests {
             open_udp: vec![51820],
             proxied: false,
             dns_port: 53,
+            egress: BTreeSet::from([
+                (0x4700_0001, "wan0".to_owned()),
+                (0x4700_8000, "wan0".to_owned()),
+                (0x4700_0010, "gw-exit-a".to_owned()),
+            ]),
+            sources: BTreeSet::from([("gw-exit-a".to_owned(), "10.66.1.2".parse().unwrap())]),
         }
     }
 
@@ -214,27 +329,66 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_of_a_known_flow_meets_one_rule() {
+    fn established_packets_are_checked_first() {
         let text = render(&ruleset()).unwrap();
-        assert_eq!(chain(&text, "forward")[1], "ct state established,related accept");
+        let rules = chain(&text, "forward");
+        let of_the_lan = "iifname { \"lan0\", \"lan0.20\" } ct state new,established,related accept";
+        assert_eq!(rules[1], format!("meta mark 0x47008000 oifname \"wan0\" {of_the_lan}"));
+        assert_eq!(rules[2], format!("meta mark 0x47000001 oifname \"wan0\" {of_the_lan}"));
+        assert!(rules[3..6].iter().all(|rule| rule.contains("ct state established,related")), "{text}");
+        assert_eq!(rules[3], "oifname { \"lan0\", \"lan0.20\" } ct state established,related accept");
         assert_eq!(chain(&text, "outside")[0], "ct state established,related accept");
     }
 
     #[test]
-    fn only_the_lan_may_open_flows_through_the_gateway() {
+    fn nothing_leaves_the_lan_without_a_mark_of_the_interface() {
         let text = render(&ruleset()).unwrap();
         let accepting: Vec<_> =
-            chain(&text, "forward").into_iter().filter(|rule| rule.ends_with("accept")).skip(1).collect();
-        assert_eq!(accepting.len(), 2);
-        assert!(accepting.iter().all(|rule| rule.starts_with("iifname { \"lan0\", \"lan0.20\" } oifname ")));
+            chain(&text, "forward").into_iter().filter(|rule| rule.ends_with("accept")).collect();
+        let to_the_lan =
+            |rule: &&&str| rule.contains("oifname { \"lan0\", \"lan0.20\" }") && !rule.contains("meta mark");
+        assert_eq!(accepting.iter().filter(to_the_lan).count(), 2, "{text}");
+        let marked = |rule: &&&str| {
+            rule.contains("meta mark . oifname { 0x47000010 . \"gw-exit-a\" } ")
+                || rule.contains("meta mark . oifname { 0x47000001 . \"wan0\", 0x47008000 . \"wan0\" } ")
+                || rule
+                    .starts_with("meta mark 0x47008000 oifname \"wan0\" iifname { \"lan0\", \"lan0.20\" } ")
+                || rule
+                    .starts_with("meta mark 0x47000001 oifname \"wan0\" iifname { \"lan0\", \"lan0.20\" } ")
+        };
+        assert_eq!(accepting.iter().filter(marked).count(), accepting.len() - 2, "{text}");
+        let opening = accepting.iter().filter(|rule| rule.contains("ct state new"));
+        assert!(opening.into_iter().all(|rule| rule.contains("iifname { \"lan0\", \"lan0.20\" } ")));
     }
 
     #[test]
-    fn the_outside_reaches_only_what_is_listed() {
+    fn tunnels_carry_no_source_but_their_own() {
         let text = render(&ruleset()).unwrap();
-        assert_eq!(chain(&text, "outside").last(), Some(&"drop"));
+        let rules = chain(&text, "tunnel_source");
+        assert_eq!(rules[1], "oifname != { \"gw-exit-a\" } accept");
+        assert!(rules.contains(&"oifname . ip saddr != { \"gw-exit-a\" . 10.66.1.2 } drop"), "{text}");
+        assert!(
+            rules.contains(&"meta nfproto ipv6 drop"),
+            "a tunnel without an address of the family: {text}"
+        );
+    }
+
+    #[test]
+    fn only_loopback_and_the_lan_reach_this_host() {
+        let text = render(&ruleset()).unwrap();
+        for text in [&text, &render_block(&ruleset().lan)] {
+            let rules = chain(text, "input");
+            assert!(rules[0].ends_with("policy drop;"), "{text}");
+            let accepting: Vec<_> = rules.iter().filter(|rule| rule.ends_with("accept")).collect();
+            assert_eq!(
+                accepting,
+                [&"iifname \"lo\" accept", &"iifname { \"lan0\", \"lan0.20\" } accept"],
+                "{text}"
+            );
+            assert_eq!(rules.last(), Some(&"jump outside"));
+            assert_eq!(chain(text, "outside").last(), Some(&"drop"));
+        }
         assert!(text.contains("iifname { \"wan0\" } udp dport { 51820 } accept"));
-        assert!(chain(&text, "input").contains(&"iifname { \"gw-exit-a\", \"wan0\" } jump outside"));
     }
 
     #[test]
@@ -242,7 +396,7 @@ mod tests {
         let drops = |text: &str| {
             chain(text, "input").iter().any(|rule| rule.ends_with("fib saddr type { local, broadcast } drop"))
         };
-        assert!(drops(&render(&ruleset()).unwrap()) && drops(&render_block()));
+        assert!(drops(&render(&ruleset()).unwrap()) && drops(&render_block(&[])));
     }
 
     #[test]
@@ -280,15 +434,21 @@ mod tests {
     }
 
     #[test]
-    fn the_block_accepts_nothing() {
-        let text = render_block();
+    fn the_block_forwards_nothing() {
+        let text = render_block(&ruleset().lan);
         assert_eq!(chain(&text, "forward"), ["type filter hook forward priority filter; policy drop;"]);
-        assert!(text.lines().all(|line| !line.ends_with(" accept")), "{text}");
+    }
+
+    #[test]
+    fn the_block_is_in_force_whatever_interfaces_are_called() {
+        let lan = ["lan0".to_owned(), "wan\" accept".to_owned()];
+        assert_eq!(render_block(&lan), render_block(&lan[..1]));
     }
 
     #[test]
     fn every_brace_ends_its_line() {
-        for text in [render(&ruleset()).unwrap(), render(&NftRuleset::default()).unwrap(), render_block()] {
+        for text in [render(&ruleset()).unwrap(), render(&NftRuleset::default()).unwrap(), render_block(&[])]
+        {
             for line in text.lines().filter(|line| line.contains('}') && !line.contains('{')) {
                 assert_eq!(line.trim(), "}");
             }

@@ -1,30 +1,23 @@
-//! Where a server is: its name to an address, by the host's own resolver, outside of any tunnel.
+//! Address of an OpenVPN server, through the egress that carries the tunnel.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 use super::management::Remote;
+use crate::effects::endpoint_names::EndpointNames;
 
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// An address of the server; a later turn gives another one if it has several.
-pub async fn resolve(remote: &Remote, turn: usize) -> Option<SocketAddr> {
+/// Returns an address of the server; a later turn gives another one if it has several. `mark` is that of the outer packets.
+pub async fn resolve(
+    names: &EndpointNames,
+    mark: u32,
+    remote: &Remote,
+    turn: usize,
+) -> Result<SocketAddr, String> {
     if let Ok(address) = remote.host.parse::<IpAddr>() {
-        return Some(SocketAddr::from((address, remote.port)));
+        return Ok(SocketAddr::from((address, remote.port)));
     }
-    let looking = tokio::net::lookup_host((remote.host.as_str(), remote.port));
-    let found: Vec<SocketAddr> = match tokio::time::timeout(PATIENCE, looking).await {
-        Ok(Ok(found)) => found.collect(),
-        Ok(Err(error)) => {
-            tracing::debug!(host = remote.host, %error, "cannot resolve");
-            return None;
-        }
-        Err(_) => {
-            tracing::debug!(host = remote.host, "no answer in time");
-            return None;
-        }
-    };
-    pick(&found, &remote.protocol, turn)
+    let found = names.resolve(&format!("{}:{}", remote.host, remote.port), mark).await;
+    let found = found.map_err(|error| error.to_string())?;
+    pick(&found, &remote.protocol, turn).ok_or_else(|| "no address of its protocol's family".to_owned())
 }
 
 fn pick(found: &[SocketAddr], protocol: &str, turn: usize) -> Option<SocketAddr> {

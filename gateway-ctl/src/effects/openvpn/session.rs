@@ -9,6 +9,7 @@ use gateway_core::plan::OpenVpnProcess;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::super::endpoint_names::EndpointNames;
 use super::{Stage, Status, Wanted, orphans};
 
 mod backoff;
@@ -21,6 +22,7 @@ use conversation::Conversation;
 /// The task of one tunnel.
 pub struct Session {
     folder: PathBuf,
+    endpoint_names: EndpointNames,
     wanted: watch::Receiver<Wanted>,
     teller: Teller,
 }
@@ -56,12 +58,12 @@ impl Teller {
 
 impl Session {
     pub fn new(
-        folder: PathBuf,
+        (folder, endpoint_names): (PathBuf, EndpointNames),
         wanted: watch::Receiver<Wanted>,
         status: watch::Sender<Status>,
         changes: watch::Sender<u64>,
     ) -> Session {
-        Session { folder, wanted, teller: Teller { status, changes } }
+        Session { folder, endpoint_names, wanted, teller: Teller { status, changes } }
     }
 
     /// Ends when nobody can want anything of it any more.
@@ -119,7 +121,7 @@ impl Session {
             return Ending::Broken(format!("the folder of its socket cannot be made: {error}"));
         }
         orphans::end(&self.folder);
-        match Conversation::open(&self.folder, process).await {
+        match Conversation::open((&self.folder, &self.endpoint_names), process).await {
             Ok(conversation) => conversation.run(process, &mut self.wanted, &self.teller, backoff).await,
             Err(ending) => ending,
         }

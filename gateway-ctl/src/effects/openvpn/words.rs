@@ -13,6 +13,8 @@ pub enum Told {
     Ignored(String),
     Cipher(String),
     Mtu(u16),
+    /// Seconds between the pings that the server asks for, and sends itself.
+    Ping(u16),
 }
 
 /// Texts of the server's are cut to so many characters.
@@ -55,6 +57,10 @@ pub fn told(line: &str) -> Option<Told> {
     }
     if let Some(mtu) = line.strip_prefix("OPTIONS IMPORT: tun-mtu set to ") {
         return mtu.trim().parse().ok().map(Told::Mtu);
+    }
+    if let Some((_, options)) = line.split_once("PUSH: Received control message: 'PUSH_REPLY,") {
+        let ping = options.split([',', '\'']).find_map(|option| option.strip_prefix("ping "));
+        return ping.and_then(|seconds| seconds.trim().parse().ok()).map(Told::Ping);
     }
     if let Some((_, words)) = line.split_once("AUTH: Received control message: AUTH_FAILED") {
         if words.contains("cipher") {
@@ -162,6 +168,10 @@ mod tests {
         assert_eq!(told(line), Some(Told::Cipher("AES-256-GCM".into())));
         assert_eq!(told("OPTIONS IMPORT: tun-mtu set to 1400"), Some(Told::Mtu(1400)));
         assert_eq!(told("OPTIONS IMPORT: tun-mtu set to x"), None);
+        let push =
+            "PUSH: Received control message: 'PUSH_REPLY,topology subnet,ping 10,ping-restart 60,peer-id 0'";
+        assert_eq!(told(push), Some(Told::Ping(10)));
+        assert_eq!(told(&push.replace(",ping 10", "")), None, "ping-restart is another option");
     }
 
     #[test]

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts until the task is aborted.
-pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+pub async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
             Ok((client, _)) => admit(client, &shared),

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
+use gateway_core::reserved::relay_address;
 use socket2::{Protocol, SockRef, Type};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
@@ -80,7 +81,7 @@ impl Associations {
 }
 
 /// Takes datagrams until the task is aborted.
-pub async fn listen(listener: UdpSocket, shared: Arc<Shared>) {
+pub async fn listen(listener: Arc<UdpSocket>, shared: Arc<Shared>) {
     while listener.readable().await.is_ok() {
         let taken = listener.try_io(Interest::READABLE, || {
             BUFFER.with_borrow_mut(|buffer| {
@@ -159,9 +160,7 @@ pub async fn open_association(
     let anywhere = super::sockets::any(address.is_ipv6());
     let asked = socks::ask(&mut control, Command::UdpAssociate, &Destination::Address(anywhere)).await?;
     let Destination::Address(at) = asked else { return Err(Unreached::Datagrams) };
-    // Many name no address: then it is that of the proxy.
-    let ip = if at.ip().to_canonical().is_unspecified() { address.ip() } else { at.ip().to_canonical() };
-    let at = SocketAddr::new(ip, at.port());
+    let at = relay_address(address, at).ok_or(Unreached::ForeignRelay(at))?;
     let upstream = UdpSocket::bind(super::sockets::any(at.is_ipv6())).await.map_err(Unreached::Connect)?;
     if mark != 0 {
         SockRef::from(&upstream).set_mark(mark).map_err(Unreached::Connect)?;

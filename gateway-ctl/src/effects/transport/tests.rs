@@ -25,10 +25,17 @@ async fn wait_until(transports: &Transports, connected: bool) -> Connection {
     now["t"].clone()
 }
 
-/// A socket as WireGuard has one, and the bridge's end of it.
-async fn tunnel(near: &str) -> UdpSocket {
+/// A local socket that sends to the bridge.
+async fn local(near: &str) -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(near.parse::<SocketAddr>().unwrap()).await.unwrap();
+    socket
+}
+
+/// A socket as WireGuard has one, known to the bridge.
+async fn tunnel(near: &str, transports: &Transports) -> UdpSocket {
+    let socket = local(near).await;
+    transports.set_device_port("t", socket.local_addr().unwrap().port());
     socket
 }
 
@@ -49,7 +56,7 @@ async fn datagrams_cross_a_stream_and_the_stream_comes_back() {
     let at = listener.local_addr().unwrap();
     let transports = Transports::default();
     transports.put("t", target(near, at, TransportKind::Udp2Tcp)).unwrap();
-    let ours = tunnel(near).await;
+    let ours = tunnel(near, &transports).await;
     for round in 1..=2 {
         let mut far = accept(&listener).await;
         assert_eq!(wait_until(&transports, true).await.connects, round);
@@ -69,6 +76,34 @@ async fn datagrams_cross_a_stream_and_the_stream_comes_back() {
     transports.remove("t").await;
     assert!(transports.seen().borrow().is_empty());
     UdpSocket::bind(near).await.expect("the address is free again");
+}
+
+#[tokio::test]
+async fn local_process_does_not_take_the_path_of_the_tunnel() {
+    let near = "127.71.1.5:4703";
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let transports = Transports::default();
+    transports.put("t", target(near, listener.local_addr().unwrap(), TransportKind::Udp2Tcp)).unwrap();
+    let mut far = accept(&listener).await;
+    wait_until(&transports, true).await;
+    // Before the device is known, and afterwards.
+    let stranger = local(near).await;
+    stranger.send(b"forged").await.unwrap();
+    let ours = local(near).await;
+    ours.send(b"first").await.unwrap();
+    transports.set_device_port("t", ours.local_addr().unwrap().port());
+    let mut framed = [0; 7];
+    far.read_exact(&mut framed).await.unwrap();
+    assert_eq!(&framed, b"\0\x05first", "only the device is heard, and what it sent early is not lost");
+    for _ in 0..3 {
+        stranger.send(b"forged").await.unwrap();
+    }
+    ours.send(b"again").await.unwrap();
+    far.read_exact(&mut framed).await.unwrap();
+    assert_eq!(&framed, b"\0\x05again");
+    far.write_all(b"\0\x03yes").await.unwrap();
+    expect(&ours, b"yes").await;
+    assert!(stranger.try_recv(&mut [0; 10]).is_err(), "nothing comes back to it");
 }
 
 #[tokio::test]
@@ -101,7 +136,7 @@ async fn datagrams_cross_a_proxy_to_the_peer_only() {
     let [high, low] = relay.local_addr().unwrap().port().to_be_bytes();
     control.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, high, low]).await.unwrap();
     wait_until(&transports, true).await;
-    let ours = tunnel(near).await;
+    let ours = tunnel(near, &transports).await;
     ours.send(b"hello").await.unwrap();
     let mut buffer = [0; 100];
     let (length, from) = relay.recv_from(&mut buffer).await.unwrap();

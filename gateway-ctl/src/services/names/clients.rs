@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::ArcSwap;
 use gateway_common::wire::{ClientKey, Mac};
 use gateway_core::dns::Asker;
 use gateway_core::outgoing;
@@ -32,8 +31,11 @@ pub struct Table {
     ways: Arc<Ways>,
     choice: Arc<Choice>,
     by_address: HashMap<IpAddr, Arc<Client>>,
-    /// Addresses that came in between: the kernel was asked about them.
-    late: ArcSwap<HashMap<IpAddr, Arc<Client>>>,
+    /// Addresses that came in between: the kernel was asked about them. Those without a host stand here, too, until the
+    /// next table.
+    late: Mutex<HashMap<IpAddr, Arc<Client>>>,
+    /// Indexes of the links of the LAN.
+    links: Vec<u32>,
     /// The gateway itself.
     own: Arc<Client>,
     version: u64,
@@ -53,8 +55,9 @@ impl Table {
             near: true,
         };
         let version = VERSION.fetch_add(1, Ordering::Relaxed);
-        let (by_address, late, own) = (HashMap::new(), ArcSwap::default(), Arc::new(own));
-        let mut table = Table { picture, resolver, ways, choice, by_address, late, own, version };
+        let (by_address, late, own) = (HashMap::new(), Mutex::default(), Arc::new(own));
+        let links = picture.lan_links();
+        let mut table = Table { picture, resolver, ways, choice, by_address, late, links, own, version };
         let mut by_address = HashMap::new();
         for (mac, addresses) in &table.picture.facts.neighbours {
             // A link-local address does not say by which network it asks.
@@ -67,17 +70,17 @@ impl Table {
     }
 
     fn late(&self, address: IpAddr) -> Arc<Client> {
-        if let Some(known) = self.late.load().get(&address) {
+        if let Some(known) = lock(&self.late).get(&address) {
             return known.clone();
         }
-        let neighbour = neighbour::at(address);
+        let neighbour = neighbour::at(address, &self.links);
         let interface = neighbour.map(|neighbour| neighbour.interface);
         let found = self.describe(neighbour.map(|neighbour| neighbour.mac), address, interface);
-        self.late.rcu(|late| {
-            let mut late = if late.len() < LATE { HashMap::clone(late) } else { HashMap::new() };
-            late.insert(address, found.clone());
-            late
-        });
+        let mut late = lock(&self.late);
+        if late.len() >= LATE {
+            late.clear();
+        }
+        late.insert(address, found.clone());
         found
     }
 
@@ -120,9 +123,23 @@ impl Clients for Table {
         }
     }
 
+    fn known(&self, address: IpAddr) -> Option<Arc<Client>> {
+        let address = address.to_canonical();
+        match self.by_address.get(&address) {
+            Some(client) => Some(client.clone()),
+            None if address.is_loopback() => Some(self.own.clone()),
+            None => lock(&self.late).get(&address).cloned(),
+        }
+    }
+
     fn version(&self) -> u64 {
         self.version
     }
+}
+
+/// The map is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) fn is_link_local(address: IpAddr) -> bool {

@@ -1,14 +1,18 @@
 //! Who tells the resolver of changes: the engine before a plan is live, the store, lists and copies that came, the clock.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use gateway_core::facts::Facts;
+use gateway_model::{Revision, State};
+use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use super::picture::Picture;
 use super::{Names, lists, secondaries};
 use crate::engine::Engine;
 use crate::store::Store;
+use crate::supervise::blocking;
 
 /// Changes that come in a row are taken together.
 const PAUSE: Duration = Duration::from_millis(30);
@@ -17,11 +21,22 @@ const SWEEP: Duration = Duration::from_secs(4);
 /// How often signatures are looked at; they are made anew days before they end.
 const RESIGN: Duration = Duration::from_secs(60);
 
-pub fn all(names: &Arc<Names>, store: Arc<Store>, engine: Arc<Engine>) {
+/// Follows everything. Each of the tasks ends with the resolver.
+pub fn all(names: &Arc<Names>, store: Arc<Store>, engine: Arc<Engine>) -> Vec<JoinHandle<()>> {
     plans(names, &engine);
-    tokio::spawn(changes(Arc::downgrade(names), store.clone(), engine.clone()));
-    tokio::spawn(signatures(Arc::downgrade(names), store));
-    tokio::spawn(learned(Arc::downgrade(names), engine));
+    let supervisor = engine.supervisor().clone();
+    // A task that died may have lost a list or a zone that had come: everything is built again.
+    let mut again = false;
+    let updates = {
+        let (names, store, engine) = (Arc::downgrade(names), store.clone(), engine.clone());
+        move || changes(names.clone(), store.clone(), engine.clone(), std::mem::replace(&mut again, true))
+    };
+    let (signing, sweeping) = (Arc::downgrade(names), Arc::downgrade(names));
+    vec![
+        supervisor.restart_until_done("dns_updates", updates),
+        supervisor.restart_until_done("dns_signatures", move || signatures(signing.clone(), store.clone())),
+        supervisor.restart_until_done("dns_fqdn_sweep", move || learned(sweeping.clone(), engine.clone())),
+    ]
 }
 
 /// A plan is taken over before it is live: no question leaves by a way that its packets no longer take.
@@ -35,40 +50,90 @@ fn plans(names: &Arc<Names>, engine: &Engine) {
 }
 
 /// Follows the store and the plan until the resolver is gone.
-async fn changes(names: Weak<Names>, store: Arc<Store>, engine: Arc<Engine>) {
+async fn changes(names: Weak<Names>, store: Arc<Store>, engine: Arc<Engine>, mut again: bool) {
     let (mut revisions, mut runs) = (store.watch(), engine.status());
     let Some(shelved) = names.upgrade().map(|names| names.shelf.changed.clone()) else { return };
-    let mut seen = None;
     loop {
         // First without a reason: something may have changed between the start and here.
         revisions.mark_unchanged();
         runs.mark_unchanged();
         let Some(names) = names.upgrade() else { return };
-        let known = (store.current().revision, engine.facts().neighbours.clone());
-        let stored = seen.as_ref() != Some(&known);
-        seen = Some(known);
-        let (store, engine) = (store.clone(), engine.clone());
-        let work = move || {
-            let picture = names.renew(|| Arc::new(Picture::of(&names.config, &store, &engine)));
-            // Lists are large and names of machines many; most runs change neither.
-            if stored {
-                let wanted = lists::wanted(&picture.state);
-                names.subscriptions.set(&wanted);
-                names.shelf.keep(&wanted);
-                names.secondaries.set(&secondaries::wanted(&picture.state, &picture.dns));
-                names.reread(&picture);
-            }
-        };
-        if tokio::task::spawn_blocking(work).await.is_err() {
-            tracing::error!("the resolver could not take over a change");
-        }
+        let engine = engine.clone();
+        let work = move || names.take_over(&engine, again);
+        again = false;
+        blocking(work).await;
         tokio::select! {
             changed = revisions.changed() => if changed.is_err() { return },
             changed = runs.changed() => if changed.is_err() { return },
-            () = shelved.notified() => seen = None,
+            () = shelved.notified() => again = true,
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// State that the resolver has taken over.
+pub struct Followed {
+    revision: Revision,
+    /// Of the last change of filter rules, lists, rewrites, zones and settings.
+    dns: Revision,
+    facts: Arc<Facts>,
+}
+
+impl Names {
+    /// Takes over the stored filters, lists, rewrites and zones unless it has them, and returns when queries are
+    /// answered by them. Blocks while filters are built.
+    pub fn catch_up(&self) {
+        let Some(engine) = self.engine.upgrade() else { return };
+        let wanted = dns_revision(&self.store.current());
+        let current = lock(&self.followed).as_ref().is_some_and(|followed| followed.dns >= wanted);
+        if !current {
+            self.take_over(&engine, false);
+        }
+    }
+
+    /// Takes over the store and the plan. With `again`, filters and zones are built even if neither has changed.
+    fn take_over(&self, engine: &Engine, again: bool) {
+        // Held to the end: no older state comes after a newer one.
+        let mut followed = lock(&self.followed);
+        let picture = self.renew(|| Arc::new(Picture::of(&self.config, &self.store, engine)));
+        self.subscriptions.set_own_networks(picture.own_networks());
+        let (state, facts) = (&picture.state, &picture.facts);
+        // Lists are large and names of machines many; most runs change neither.
+        let known = followed.as_ref().is_some_and(|followed| {
+            followed.revision == state.revision && followed.facts.neighbours == facts.neighbours
+        });
+        if again || !known {
+            let wanted = lists::wanted(state, &picture.dns);
+            self.subscriptions.set(&wanted);
+            self.shelf.keep(&wanted);
+            self.secondaries.set(&secondaries::wanted(state, &picture.dns));
+            self.reread(&picture);
+        }
+        *followed =
+            Some(Followed { revision: state.revision, dns: dns_revision(state), facts: facts.clone() });
+    }
+}
+
+/// Revision of the last change of what answers are made from.
+fn dns_revision(state: &State) -> Revision {
+    let tables = [
+        state.dns_filter_rules.revision(),
+        state.dns_allowlist.revision(),
+        state.dns_blocklist.revision(),
+        state.dns_rewrites.revision(),
+        state.dns_zones.revision(),
+        state.dns_records.revision(),
+        state.dns_forwarders.revision(),
+        state.dns_presets.revision(),
+        state.threat_feeds.revision(),
+        state.settings.revision(),
+    ];
+    tables.into_iter().max().unwrap_or_default()
+}
+
+/// The value behind the lock is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has zones signed anew before their signatures end.
@@ -91,9 +156,8 @@ async fn learned(names: Weak<Names>, engine: Arc<Engine>) {
             return;
         }
         let dataplane = engine.dataplane();
-        let swept =
-            tokio::task::spawn_blocking(move || dataplane.with(|programs| programs.sweep_learned())).await;
-        if let Ok(Err(error)) = swept {
+        let swept = blocking(move || dataplane.with(|programs| programs.sweep_learned())).await;
+        if let Err(error) = swept {
             tracing::warn!(%error, "what clients learned cannot be brought up to date");
         }
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use gateway_core::dns::filter::Lists;
 use gateway_core::dns::lists::List;
-use gateway_dns::lists::{Deliver, Error, Subscription};
+use gateway_dns::lists::{Deliver, Error, Limits, Subscription};
 use gateway_model::kinds::alert_rule::AlertKind;
+use gateway_model::settings::bootstrap::Dns;
 use gateway_model::{Id, State};
 use tokio::sync::Notify;
 
@@ -67,9 +68,14 @@ fn is_there(state: &State, id: Id) -> bool {
 }
 
 /// The lists that are to be kept up to date.
-pub fn wanted(state: &State) -> Vec<Subscription> {
+pub fn wanted(state: &State, dns: &Dns) -> Vec<Subscription> {
+    let limits = Limits {
+        max_entries: dns.list_max_entries,
+        max_total_entries: dns.list_max_total_entries,
+        private_targets: dns.list_private_targets,
+    };
     let daily = |id: Id, url: &Option<String>| {
-        Some(Subscription { id, url: url.clone()?, format: None, every: DAILY })
+        Some(Subscription { id, url: url.clone()?, format: None, every: DAILY, limits })
     };
     let allowed = state.dns_allowlist.iter().filter(|list| list.enabled);
     let blocked = state.dns_blocklist.iter().filter(|list| list.enabled);
@@ -78,6 +84,7 @@ pub fn wanted(state: &State) -> Vec<Subscription> {
         url: feed.url.clone(),
         format: Some(feed.format.into()),
         every: Duration::from_secs(u64::from(feed.interval_h) * HOUR),
+        limits,
     });
     let listed = allowed.filter_map(|list| daily(list.meta.id, &list.url));
     listed.chain(blocked.filter_map(|list| daily(list.meta.id, &list.url))).chain(feeds).collect()

@@ -16,6 +16,7 @@ use gateway_model::domain::DomainName;
 use gateway_model::settings::bootstrap::{Dns, DnsBackend};
 use gateway_model::settings::groups::{DhcpConfig, DnsRotation, ExtFilterConfig};
 use gateway_model::{Device, State};
+use ipnet::IpNet;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -23,7 +24,7 @@ use super::choice::Choice;
 use super::secondaries::Copies;
 use super::ways::Ways;
 use super::{Config, clients, ways};
-use crate::engine::{Engine, Lowered};
+use crate::engine::{Engine, Lowered, StateView};
 use crate::store::Store;
 
 /// TTL of names of machines.
@@ -40,13 +41,13 @@ pub struct Picture {
 
 impl Picture {
     pub fn of(config: &Config, store: &Store, engine: &Engine) -> Picture {
-        let state = store.current();
+        let StateView { state, facts, compiled } = StateView::clone(&engine.view());
         Picture {
-            compiled: engine.compiled(),
-            facts: engine.facts(),
             network: engine.network().clone(),
             dns: config.dns_now(&state),
             now: store.clock().now(),
+            compiled,
+            facts,
             state,
         }
     }
@@ -105,6 +106,23 @@ impl Picture {
             signer: Some(Arc::new(signatures.signer(&self.state, self.now))),
         };
         Arc::new(Zones::new(&self.state, &options))
+    }
+
+    /// Indexes of the links of the LAN.
+    pub fn lan_links(&self) -> Vec<u32> {
+        let links = self.network.lan.iter().filter_map(|name| self.facts.links.get(name));
+        links.map(|link| link.index).collect()
+    }
+
+    /// Networks of the LAN and all addresses of this host.
+    pub fn own_networks(&self) -> Vec<IpNet> {
+        let addresses =
+            self.facts.addresses.iter().flat_map(|(name, nets)| nets.iter().map(move |net| (name, net)));
+        let network = |(name, net): (&String, &IpNet)| match self.network.lan.contains(name) {
+            true => net.trunc(),
+            false => IpNet::from(net.addr()),
+        };
+        addresses.map(network).collect()
     }
 
     fn host(&self, device: &Device) -> Host {

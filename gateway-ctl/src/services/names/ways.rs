@@ -1,6 +1,8 @@
 //! Ways of questions: from what the plan says to what sockets bear.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use gateway_common::wire::Mark;
 use gateway_core::compile::{Compiled, Input, Leg, LegKind};
@@ -12,28 +14,82 @@ use gateway_model::State;
 use gateway_model::kinds::{DnsForwarder, Proxy};
 use zeroize::Zeroizing;
 
-/// The ways that were ever in use: a way keeps its number, and with it its part of the cache.
+/// The ways in use: a way keeps its number, and with it its part of the cache. Unused ones expire.
 #[derive(Default)]
-pub struct Ways(Mutex<Vec<Arc<Way>>>);
+pub struct Ways(Mutex<WayTable>);
+
+#[derive(Default)]
+struct WayTable {
+    ways: Vec<Entry>,
+    /// Numbers from here on were never given.
+    next: u16,
+    /// Numbers of expired ways, oldest first.
+    retired: VecDeque<(u16, Instant)>,
+}
+
+struct Entry {
+    way: Arc<Way>,
+    unused_since: Option<Instant>,
+}
+
+/// Time without use after which a way expires.
+const EXPIRES_AFTER: Duration = Duration::from_secs(600);
+/// Time after which the number of an expired way may be given again: no answer stays in the cache for so long.
+const RETIRED_FOR: Duration = Duration::from_secs(8 * 24 * 3600);
+
+impl WayTable {
+    fn take_number(&mut self, now: Instant) -> Option<u16> {
+        if self.next < u16::MAX {
+            self.next += 1;
+            return Some(self.next - 1);
+        }
+        let (_, retired) = self.retired.front()?;
+        let is_free = now.saturating_duration_since(*retired) >= RETIRED_FOR;
+        if is_free { self.retired.pop_front().map(|(number, _)| number) } else { None }
+    }
+}
 
 impl Ways {
     pub fn of(&self, outgoing: Outgoing, resolvers: Resolvers) -> Arc<Way> {
         let route = route(outgoing);
-        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = ways.iter().find(|way| way.route == route && way.resolvers == resolvers) {
-            return known.clone();
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known =
+            table.ways.iter_mut().find(|one| one.way.route == route && one.way.resolvers == resolvers);
+        if let Some(known) = known {
+            known.unused_since = None;
+            return known.way.clone();
         }
-        // Nobody has so many ways; if somebody had, their answers would not be kept apart, so nothing goes that way.
-        let way = match u16::try_from(ways.len()) {
-            Ok(partition) => Way { partition, route, resolvers },
-            Err(_) => {
-                let route = Route::Blocked("there are too many ways".into());
-                Way { partition: u16::MAX, route, resolvers }
-            }
+        let Some(partition) = table.take_number(Instant::now()) else {
+            // Without a number of their own answers would not be kept apart, so nothing goes that way.
+            let route = Route::Blocked("there are too many ways".into());
+            return Arc::new(Way { partition: u16::MAX, route, resolvers });
         };
-        let way = Arc::new(way);
-        ways.push(way.clone());
+        let way = Arc::new(Way { partition, route, resolvers });
+        table.ways.push(Entry { way: way.clone(), unused_since: None });
         way
+    }
+
+    /// Drops the ways that no client, no policy and no query has used for some time.
+    pub fn expire(&self, now: Instant) {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let WayTable { ways, retired, .. } = &mut *table;
+        ways.retain_mut(|one| {
+            if Arc::strong_count(&one.way) > 1 {
+                one.unused_since = None;
+                return true;
+            }
+            let since = *one.unused_since.get_or_insert(now);
+            let stays = now.saturating_duration_since(since) < EXPIRES_AFTER;
+            if !stays {
+                retired.push_back((one.way.partition, now));
+            }
+            stays
+        });
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).ways.len()
     }
 
     /// The route of a forwarder by its own settings.
@@ -95,4 +151,40 @@ fn route(outgoing: Outgoing) -> Route {
 fn credentials(login: ProxyLogin) -> Arc<Login> {
     let password = Zeroizing::new(login.password.expose().to_owned());
     Arc::new(Login { user: login.username, password })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unused_ways_expire_and_their_numbers_are_not_given_again_soon() {
+        let (ways, start) = (Ways::default(), Instant::now());
+        let kept = ways.of(Outgoing::Default, Resolvers::Usual);
+        for n in 0..1000_u16 {
+            ways.of(Outgoing::Blocked(format!("policy {n}")), Resolvers::Usual);
+        }
+        assert_eq!(ways.len(), 1001);
+        ways.expire(start);
+        assert_eq!(ways.len(), 1001, "unused from now on");
+        ways.of(Outgoing::Blocked("policy 7".into()), Resolvers::Usual);
+        ways.expire(start + EXPIRES_AFTER);
+        assert_eq!(ways.len(), 2, "the one that was used again begins anew");
+        ways.expire(start + EXPIRES_AFTER * 2);
+        assert_eq!(ways.len(), 1);
+        assert!(Arc::ptr_eq(&kept, &ways.of(Outgoing::Default, Resolvers::Usual)), "what is in use stays");
+        let next = ways.of(Outgoing::Blocked("another".into()), Resolvers::Usual);
+        assert_eq!(next.partition, 1001, "answers of an expired way may still be cached under its number");
+    }
+
+    #[test]
+    fn numbers_are_given_again_when_no_cache_can_hold_them() {
+        let (mut table, start) = (WayTable::default(), Instant::now());
+        table.next = u16::MAX;
+        assert_eq!(table.take_number(start), None);
+        table.retired.push_back((5, start));
+        assert_eq!(table.take_number(start + RETIRED_FOR / 2), None);
+        assert_eq!(table.take_number(start + RETIRED_FOR), Some(5));
+        assert_eq!(table.take_number(start + RETIRED_FOR), None);
+    }
 }

@@ -1,4 +1,5 @@
-//! One probe: a question sent by the way of a tunnel, and the time until its answer.
+//! One probe: a question sent by the way of a tunnel, and the time until its answer. And datagrams that make the far end
+//! of a tunnel answer.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, UdpSocket};
 use tokio::time::Instant;
 
-use super::question;
+use crate::effects::endpoint_names::question;
 
 /// By which a probe leaves: nothing else may carry it.
 #[derive(Clone, Debug)]
@@ -54,6 +55,23 @@ impl Way {
         socket.connect(&to.into())?;
         UdpSocket::from_std(socket.into())
     }
+}
+
+/// First port of traceroute: no host serves it.
+const DISCARDED_PORT: u16 = 33434;
+
+/// Sends a datagram through a tunnel that ends at its far end: the hop limit is 1. The far end answers with an ICMP error,
+/// with a keepalive of WireGuard (after 10 s at most), or, where it lost the session, with a handshake.
+pub fn provoke_answer(to: IpAddr, way: &Way) -> io::Result<()> {
+    let to = SocketAddr::new(to, DISCARDED_PORT);
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+    way.bind(&SockRef::from(&socket), to.is_ipv6())?;
+    if to.is_ipv6() {
+        socket.set_unicast_hops_v6(1)?;
+    } else {
+        socket.set_ttl_v4(1)?;
+    }
+    socket.send_to(&[0; PAYLOAD], &to.into()).map(drop)
 }
 
 const HTTP_LEAST: &[u8] = b"HTTP/1.";

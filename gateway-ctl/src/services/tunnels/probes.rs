@@ -124,6 +124,13 @@ impl Probes {
         }
     }
 
+    /// Makes the next probe of a tunnel due at once.
+    pub fn probe_now(&mut self, tunnel: Id, now: Duration) {
+        if let Some(watched) = self.watched.get_mut(&tunnel) {
+            watched.health.probe_now(now);
+        }
+    }
+
     /// Adds what was measured.
     pub fn measured(&self, tunnel: Id, live: &mut TunnelLive) {
         let Some(watched) = self.watched.get(&tunnel) else { return };
@@ -134,7 +141,8 @@ impl Probes {
     }
 }
 
-fn source(addresses: Option<&BTreeSet<IpNet>>, to: IpAddr) -> Option<IpAddr> {
+/// Address of an interface by which a destination can be reached.
+pub(super) fn source(addresses: Option<&BTreeSet<IpNet>>, to: IpAddr) -> Option<IpAddr> {
     let link_local = |address: &IpAddr| match address {
         IpAddr::V4(four) => four.is_link_local(),
         IpAddr::V6(six) => six.is_unicast_link_local(),

@@ -1,50 +1,41 @@
-//! Endpoint names to addresses, outside of the tunnel that they belong to: by the name servers of the configuration, asked
-//! by the way that carries the tunnel, else by the host's own resolver.
+//! Endpoint names to addresses, outside of the tunnel that they belong to: see
+//! [`EndpointNames`] for who is asked.
 //!
 //! A name is asked for when nothing is known of it, and when its tunnel has been silent for so long that the other end may
 //! have moved. It keeps its last address until there is another one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use gateway_common::wire::Mark;
 use gateway_core::compile::transport;
 use gateway_model::kinds::tunnel::Peer;
 use gateway_model::{State, Tunnel};
 use jiff::Timestamp;
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Seen;
-use super::question;
+use crate::effects::endpoint_names::EndpointNames;
 
-/// How long a name server, or the host's resolver, may take.
-const PATIENCE: Duration = Duration::from_secs(3);
 /// A name that was found is asked for again after so long at the earliest.
 const AGAIN: Duration = Duration::from_secs(30);
 /// One that was not.
 const RETRY: Duration = Duration::from_secs(5);
 /// The address may have moved when the other end has been silent so long; a handshake is renewed after 120 s.
 const STALE: Duration = Duration::from_secs(150);
-const DNS: u16 = 53;
 
 #[derive(Debug, Default)]
 pub struct Resolver {
-    servers: Vec<SocketAddr>,
+    endpoint_names: EndpointNames,
     known: BTreeMap<String, SocketAddr>,
     asked: BTreeMap<String, Instant>,
     asking: JoinSet<(String, Vec<SocketAddr>)>,
 }
 
 impl Resolver {
-    /// With these name servers; without any the host's own resolver is asked.
-    pub fn new(servers: Vec<IpAddr>) -> Self {
-        let servers = servers.into_iter().map(|server| SocketAddr::new(server, DNS)).collect();
-        Self { servers, ..Self::default() }
+    pub fn new(endpoint_names: EndpointNames) -> Self {
+        Self { endpoint_names, ..Self::default() }
     }
 
     /// The addresses of all endpoint names so far. What has to be asked for is asked meanwhile. `outer` is the mark of a
@@ -102,17 +93,9 @@ impl Resolver {
 
     fn ask(&mut self, name: String, mark: u32) {
         self.asked.insert(name.clone(), Instant::now());
-        let servers = self.servers.clone();
+        let resolver = self.endpoint_names.clone();
         self.asking.spawn(async move {
-            let found = match (servers.is_empty(), mark) {
-                (false, mark) => by_servers(&servers, &name, mark).await,
-                (true, mark) if mark == Mark::OWN.0 => by_the_host(&name).await,
-                // The host's resolver takes its own way, and would show there to whom a tunnel inside another one leads.
-                (true, _) => {
-                    Err(io::Error::other("dns.bootstrap_servers is needed for what another hop carries"))
-                }
-            };
-            let found = found.unwrap_or_else(|error| {
+            let found = resolver.resolve(&name, mark).await.unwrap_or_else(|error| {
                 tracing::debug!(endpoint = name, %error, "cannot resolve");
                 Vec::new()
             });
@@ -137,55 +120,10 @@ fn names_of<'a>(state: &State, tunnel: &'a Tunnel) -> Vec<(&'a Peer, String)> {
     }
 }
 
-async fn by_the_host(name: &str) -> io::Result<Vec<SocketAddr>> {
-    let found = tokio::time::timeout(PATIENCE, tokio::net::lookup_host(name)).await??;
-    Ok(found.collect())
-}
-
-/// By the first server that answers.
-async fn by_servers(servers: &[SocketAddr], endpoint: &str, mark: u32) -> io::Result<Vec<SocketAddr>> {
-    let (name, port) = endpoint.rsplit_once(':').ok_or(io::ErrorKind::InvalidInput)?;
-    let port: u16 = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for server in servers {
-        let both = async {
-            tokio::join!(ask(*server, name, question::A, mark), ask(*server, name, question::AAAA, mark))
-        };
-        match tokio::time::timeout(PATIENCE, both).await {
-            Ok((Ok(four), six)) => {
-                let found = four.into_iter().chain(six.unwrap_or_default());
-                return Ok(found.map(|address| SocketAddr::new(address, port)).collect());
-            }
-            Ok((Err(error), _)) => last = error,
-            Err(late) => last = late.into(),
-        }
-    }
-    Err(last)
-}
-
-async fn ask(server: SocketAddr, name: &str, kind: u16, mark: u32) -> io::Result<Vec<IpAddr>> {
-    let socket = Socket::new(Domain::for_address(server), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-    if mark != 0 {
-        socket.set_mark(mark)?;
-    }
-    socket.connect(&server.into())?;
-    let socket = UdpSocket::from_std(socket.into())?;
-    let id = getrandom::u32().map_err(io::Error::other)?.to_be_bytes();
-    let question = question::encode([id[0], id[1]], name, kind);
-    socket.send(&question).await?;
-    let mut answer = [0; 1500];
-    loop {
-        let length = socket.recv(&mut answer).await?;
-        let answer = &answer[..length];
-        if question::answers([id[0], id[1]], answer) {
-            let refused = || io::Error::other(format!("{server} has no address of {name}"));
-            return question::addresses(&question, kind, answer).ok_or_else(refused);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio::net::UdpSocket;
+
     use super::*;
 
     fn resolver(known: &str) -> Resolver {
@@ -244,8 +182,7 @@ mod tests {
             let live = gateway_model::kinds::tunnel_health::PeerLive { last_handshake, ..Default::default() };
             Seen { peers: BTreeMap::from([((id, peer), live)]), ..Seen::default() }
         };
-        let mut resolver = Resolver::new(Vec::new());
-        resolver.servers = vec![name_server([192, 0, 2, 7]).await];
+        let mut resolver = Resolver::new(EndpointNames::at(vec![name_server([192, 0, 2, 7]).await]));
         let expected: SocketAddr = "192.0.2.7:51820".parse().expect("an address");
         assert_eq!(resolver.look(&state, &silent_for(0), now, |_| None).len(), 0);
         assert!(resolver.asking.is_empty(), "nobody knows yet by which way to ask");

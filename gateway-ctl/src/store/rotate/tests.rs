@@ -92,7 +92,7 @@ fn key_of(store: &Store, name: &str) -> String {
 }
 
 fn snapshot(store: &Store) -> String {
-    store.take_snapshot(ticket(), SnapshotReason::Manual).unwrap().name
+    store.take_snapshot(ticket(), SnapshotReason::Manual, None).unwrap().expect("a free name").name
 }
 
 fn key_in(store: &Store, snapshot: &str) -> String {

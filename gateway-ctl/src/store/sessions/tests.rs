@@ -171,3 +171,26 @@ fn a_clock_that_was_set_back_lets_no_session_live_longer() {
     site.clock.set("2026-11-20T12:10:00Z".parse().unwrap());
     assert!(site.store.session(id).is_some());
 }
+
+#[test]
+fn sessions_of_all_users_are_bounded_and_the_least_recently_used_end() {
+    let site = Site::new();
+    let mut first = None;
+    for number in 0..IN_SUM / PER_USER + 1 {
+        let user = User {
+            username: format!("user-{number}"),
+            role: Role::Viewer,
+            password_hash: Secret::new("x"),
+            ..User::default()
+        };
+        let (user, _) = site.store.commit(ticket(), |draft| draft.create(user)).unwrap();
+        for _ in 0..PER_USER {
+            site.clock.advance(Duration::from_millis(1));
+            let session = Session::new(user.meta.id, 0, site.store.clock().now(), None, None);
+            first.get_or_insert(session.id);
+            site.store.open_session(ticket(), session).unwrap();
+        }
+    }
+    assert_eq!(site.store.sessions().len(), IN_SUM);
+    assert!(first.is_some_and(|first| site.store.session(first).is_none()), "the oldest one is still there");
+}

@@ -5,11 +5,13 @@
 
 use std::time::Duration;
 
+use gateway_model::State;
+use gateway_model::change::undo::{self, ChangeSet, Overlap};
 use jiff::{SignedDuration, Timestamp};
 use redb::{ReadTransaction, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
-use super::{nothing, restore};
+use super::nothing;
 use crate::clock::Clock;
 use crate::store::audit::AuditTicket;
 use crate::store::commit::CommitError;
@@ -17,8 +19,9 @@ use crate::store::error::Error;
 use crate::store::schema::META_TEXT;
 use crate::store::{Store, load};
 
-/// Key of the table `meta_text`.
+/// Keys of the table `meta_text`: the change that waits, and what it wrote.
 const KEY: &str = "apply_pending";
+const CHANGES: &str = "apply_pending_changes";
 
 /// How long a change waits.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +40,14 @@ pub struct Pending {
     boot_id: String,
     /// Microseconds of the boot clock.
     boot_until: u64,
+}
+
+/// A pending change that was undone.
+#[derive(Clone, Debug)]
+pub struct Reverted {
+    pub pending: Pending,
+    /// Objects that were written after the change as well, or that later writes need.
+    pub overlaps: Vec<Overlap>,
 }
 
 impl Pending {
@@ -77,9 +88,9 @@ impl Store {
         Ok(guarded.pending.take())
     }
 
-    /// Takes the pending change back, and whatever was changed since then: the state is that of the snapshot again,
-    /// in one transaction. Gives the change; nothing if there is none.
-    pub fn revert_pending(&self, ticket: AuditTicket) -> Result<Option<Pending>, Error> {
+    /// Undoes the pending change, and nothing that was written since, in one transaction. Returns the change; nothing
+    /// if there is none.
+    pub fn revert_pending(&self, ticket: AuditTicket) -> Result<Option<Reverted>, Error> {
         let mut guarded = self.guarded();
         let Some(pending) = guarded.pending.clone() else { return Ok(None) };
         if self.snapshot(&pending.snapshot)?.is_none() {
@@ -89,27 +100,46 @@ impl Store {
             guarded.pending = None;
             return Ok(None);
         }
-        self.restore_from(ticket, &pending.snapshot)?;
+        let changes = {
+            let txn = self.db.begin_read().map_err(Error::at("read the change that waits"))?;
+            load_changes(&txn)?
+        };
+        let overlaps = self.restore_from(ticket, &pending.snapshot, &changes)?;
         guarded.pending = None;
-        Ok(Some(pending))
+        Ok(Some(Reverted { pending, overlaps }))
     }
 
-    /// Takes a change back that did not come into force. What waits for a confirmation does not any more.
-    pub fn undo(&self, ticket: AuditTicket, snapshot: &str) -> Result<(), Error> {
+    /// Undoes a change that did not come into force. What waits for a confirmation does not any more.
+    pub fn undo(
+        &self,
+        ticket: AuditTicket,
+        snapshot: &str,
+        changes: &ChangeSet,
+    ) -> Result<Vec<Overlap>, Error> {
         let mut guarded = self.guarded();
-        self.restore_from(ticket, snapshot)?;
+        let overlaps = self.restore_from(ticket, snapshot, changes)?;
         guarded.pending = None;
-        Ok(())
+        Ok(overlaps)
     }
 
-    fn restore_from(&self, ticket: AuditTicket, name: &str) -> Result<(), Error> {
-        let Some((_, target)) = self.snapshot(name)? else {
+    fn restore_from(
+        &self,
+        ticket: AuditTicket,
+        name: &str,
+        changes: &ChangeSet,
+    ) -> Result<Vec<Overlap>, Error> {
+        let Some((_, base)) = self.snapshot(name)? else {
             return Err(Error::Damaged { what: format!("the snapshot {name} is not there") });
         };
-        let reverted =
-            self.commit_beside(ticket, |draft, _| restore(draft, &target), |moment| store(moment.txn, None));
-        match reverted {
-            Ok(_) => Ok(()),
+        let undo = |draft: &mut State, ticket: &mut AuditTicket| {
+            let overlaps = undo::undo(draft, &base, changes);
+            if !overlaps.is_empty() {
+                ticket.details = serde_json::json!({ "overlaps": overlaps });
+            }
+            Ok(overlaps)
+        };
+        match self.commit_beside(ticket, undo, |moment| store(moment.txn, None)) {
+            Ok((overlaps, ())) => Ok(overlaps),
             Err(CommitError::Refused { error, .. } | CommitError::Store(error)) => Err(error),
         }
     }
@@ -126,14 +156,22 @@ impl Store {
     }
 }
 
-pub(in crate::store) fn store(txn: &WriteTransaction, pending: Option<&Pending>) -> Result<(), Error> {
+pub(in crate::store) fn store(
+    txn: &WriteTransaction,
+    pending: Option<(&Pending, &ChangeSet)>,
+) -> Result<(), Error> {
     let mut table = txn.open_table(META_TEXT).map_err(Error::at("write"))?;
     match pending {
-        Some(pending) => {
-            let json = serde_json::to_string(pending).expect("a struct with string keys");
-            table.insert(KEY, json.as_str()).map_err(Error::at("write"))?;
+        Some((pending, changes)) => {
+            let json = |value: Result<String, serde_json::Error>| value.expect("a struct with string keys");
+            let (pending, changes) = (serde_json::to_string(pending), serde_json::to_string(changes));
+            table.insert(KEY, json(pending).as_str()).map_err(Error::at("write"))?;
+            table.insert(CHANGES, json(changes).as_str()).map_err(Error::at("write"))?;
         }
-        None => drop(table.remove(KEY).map_err(Error::at("write"))?),
+        None => {
+            table.remove(KEY).map_err(Error::at("write"))?;
+            table.remove(CHANGES).map_err(Error::at("write"))?;
+        }
     }
     Ok(())
 }
@@ -142,4 +180,9 @@ pub(super) fn load(txn: &ReadTransaction) -> Result<Option<Pending>, Error> {
     let Some(text) = load::text(txn, KEY)? else { return Ok(None) };
     let pending = serde_json::from_str(&text);
     pending.map(Some).map_err(|_| Error::Damaged { what: "the change that waits cannot be read".into() })
+}
+
+fn load_changes(txn: &ReadTransaction) -> Result<ChangeSet, Error> {
+    let changes = load::text(txn, CHANGES)?.and_then(|text| serde_json::from_str(&text).ok());
+    changes.ok_or_else(|| Error::Damaged { what: "what the change that waits wrote cannot be read".into() })
 }

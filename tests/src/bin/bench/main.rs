@@ -23,6 +23,7 @@ mod wireguard;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
+use gateway_tests::cores::AffinityGuard;
 use gateway_tests::netns::require_root;
 
 use crate::row::{Row, print_table, to_json};
@@ -85,6 +86,8 @@ fn run() -> Result<()> {
             continue;
         }
         println!("== {}", names.join(", "));
+        // Some pin this thread to a core.
+        let _cores = AffinityGuard::new().context("the cores of this thread")?;
         let found = bench(&names).with_context(|| names.join(", "))?;
         rows.extend(found.into_iter().filter(|row| names.contains(&row.bench)));
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::{Context, Result};
 use gateway_common::wire::{ActionValue, Choice, DeviceValue, InterfaceKey, InterfaceValue, RANK_NONE};
-use gateway_common::wire::{LocalKind, LocalValue, PlanValue};
+use gateway_common::wire::{LocalKind, LocalValue, PlanValue, SourceKind};
 use gateway_core::plan::Dataplane;
 use gateway_model::State;
 use gateway_model::registry::kind;
@@ -90,13 +90,18 @@ impl Spread {
         let header = PlanValue { all: RANK_NONE, ..PlanValue::default() };
         let mut plan = Dataplane { header, ..Dataplane::default() };
         let interface = InterfaceKey { slot: 0, index: 1, vlan: 0, _pad: 0 };
-        plan.interfaces.insert(interface, InterfaceValue { rank: RANK_NONE, vlan: 0 });
+        plan.interfaces.insert(interface, InterfaceValue { rank: RANK_NONE, vlan: 0, scope: 0 });
+        // As many lookups as on a LAN with one network of each family, whatever the source.
+        for net in ["0.0.0.0/0", "::/0"] {
+            plan.lan_sources.insert((0, net.parse().context("a network")?), SourceKind::Lan as u32);
+        }
         locals(&mut plan)?;
         let mut matches = Vec::new();
         while matches.len() < policies {
             let rank = u32::try_from(matches.len()).context("policies")?;
             let new = draw(&mut random, matches.len())?;
-            let device = DeviceValue { rank, number: rank + 1, flags: 0 };
+            let device =
+                DeviceValue { rank, number: rank + 1, rank_after: RANK_NONE, ..DeviceValue::default() };
             let had = match new {
                 Match::Source(net) => plan.sources.insert(net, rank).is_some(),
                 Match::Destination(net) => plan.destinations.insert(net, rank).is_some(),

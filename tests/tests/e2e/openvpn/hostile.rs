@@ -68,8 +68,13 @@ fn a_wide_address_becomes_a_narrow_one() {
     let object = server.tunnel("nl").expect("tunnel");
     let tunnel = create(scene.api(), "/tunnels", &object).expect("tunnel made");
     scene.bring_up(&tunnel).expect("up");
-    let shown = addresses(&scene, "ov-nl");
-    assert!(shown.contains("198.18.200.7/32"), "{shown}");
+    // The tunnel is healthy as soon as the session is; its address follows.
+    wait_ok(SOON, "the narrow address", || {
+        let shown = addresses(&scene, "ov-nl");
+        ensure!(shown.contains("198.18.200.7/32"), "{shown}");
+        Ok(())
+    })
+    .expect("narrow");
     assert_eq!(without_links(&ways(&scene)), without_links(&before));
     assert_direct(&scene.network.tv);
 }

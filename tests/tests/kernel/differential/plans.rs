@@ -7,6 +7,7 @@ use gateway_common::hop::spread;
 use gateway_common::wire::*;
 use gateway_core::plan::{Dataplane, DomainRule};
 use gateway_model::kinds::policy_source::DomainPattern;
+use gateway_tests::bpf_run::admit_all;
 use ipnet::IpNet;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -64,7 +65,8 @@ fn actions() -> impl Strategy<Value = Vec<ActionValue>> {
     let rest = (0u8..6, any::<bool>());
     let rest = rest.prop_map(|(kind, udp)| if udp { kind | PROXY_TAKES_UDP } else { kind });
     let action = (choice(), choice(), 0u8..4, rest);
-    vec(action, RANKS as usize).prop_map(|actions| {
+    let deadlines = vec((deadline(), deadline()), 5);
+    (vec(action, RANKS as usize), deadlines).prop_map(|(actions, deadlines)| {
         let numbered = (1u32..).zip(actions);
         numbered
             .map(|(policy, (v4, v6, sticky, rest))| ActionValue {
@@ -73,10 +75,18 @@ fn actions() -> impl Strategy<Value = Vec<ActionValue>> {
                 policy,
                 sticky,
                 rest,
-                _pad: [0; 2],
+                lasting4: sticky,
+                lasting6: rest & 3,
+                until: deadlines[policy as usize % deadlines.len()].0,
+                kept_until: deadlines[policy as usize % deadlines.len()].1,
             })
             .collect()
     })
+}
+
+/// No end, one that has passed, one that is far.
+fn deadline() -> impl Strategy<Value = u32> {
+    prop_oneof![8 => Just(0u32), 1 => Just(1u32), 1 => Just(u32::MAX)]
 }
 
 /// The numbers of lists, the largest one too.
@@ -88,11 +98,15 @@ fn devices() -> impl Strategy<Value = (BTreeMap<[u8; 6], DeviceValue>, BTreeMap<
     let flags = || prop_oneof![6 => Just(0u32), 4 => 0u32..64];
     let list = || prop_oneof![1 => Just(0u32), 1 => list().prop_map(u32::from)];
     let value = || {
-        (rank(), 1u32..9, flags(), list()).prop_map(|(rank, number, flags, list)| DeviceValue {
-            rank,
-            number,
-            flags: flags | list << LIST_SHIFT,
-        })
+        (rank(), 1u32..9, flags(), list(), deadline(), rank()).prop_map(
+            |(rank, number, flags, list, until, rank_after)| DeviceValue {
+                rank,
+                number,
+                flags: flags | list << LIST_SHIFT,
+                until,
+                rank_after,
+            },
+        )
     };
     let macs = btree_map(any::<u8>().prop_map(mac), value(), 0..6);
     let addresses = (any::<bool>(), any::<u8>(), any::<u8>()).prop_map(|(six, a, b)| address(six, a, b));
@@ -104,21 +118,47 @@ fn locals() -> impl Strategy<Value = BTreeMap<IpNet, LocalValue>> {
         let longest = if ipv6 { 128 } else { 32 };
         IpNet::new(address(ipv6, a, b), longest - cut).expect("a length that fits").trunc()
     });
-    btree_map(long, (0u32..5).prop_map(|kind| LocalValue { kind }), 0..5)
+    btree_map(long, (0u16..5, 0u16..20).prop_map(|(kind, leg)| LocalValue { kind, leg }), 0..5)
 }
 
 fn interfaces() -> impl Strategy<Value = BTreeMap<InterfaceKey, InterfaceValue>> {
     let vlan = prop_oneof![Just(0u16), prop::sample::select(VLANS.to_vec())];
     let key = vlan.prop_map(|vlan| InterfaceKey { slot: 0, index: 1, vlan, _pad: 0 });
-    let value = (rank(), prop_oneof![3 => Just(0u32), 1 => Just(7u32)])
-        .prop_map(|(rank, vlan)| InterfaceValue { rank, vlan });
-    btree_map(key, value, 0..4)
+    let value = || {
+        (rank(), prop_oneof![3 => Just(0u16), 1 => Just(7u16)], 0u16..3)
+            .prop_map(|(rank, vlan, scope)| InterfaceValue { rank, vlan, scope })
+    };
+    let plain = prop_oneof![9 => value().prop_map(Some), 1 => Just(None)];
+    (btree_map(key, value(), 0..4), plain).prop_map(|(mut interfaces, plain)| {
+        let untagged = InterfaceKey { slot: 0, index: 1, vlan: 0, _pad: 0 };
+        if let Some(value) = plain {
+            interfaces.insert(untagged, value);
+        }
+        interfaces
+    })
+}
+
+/// Sources of each scope: mostly everything, with exceptions of all kinds.
+fn lan_sources() -> impl Strategy<Value = BTreeMap<(u16, IpNet), u32>> {
+    let all = prop::bool::weighted(0.9);
+    (vec(all, 6), btree_map((0u16..3, net()), 0u32..5, 0..6)).prop_map(|(all, mut sources)| {
+        for (scope, with) in (0u16..3).zip(all.chunks(2)) {
+            for (net, with) in ["0.0.0.0/0", "::/0"].into_iter().zip(with) {
+                if *with {
+                    sources.insert((scope, net.parse().expect("a network")), SourceKind::Lan as u32);
+                }
+            }
+        }
+        sources
+    })
 }
 
 pub fn stamp() -> impl Strategy<Value = (u32, u32)> {
     let mark = prop_oneof![
         (0u8..22).prop_map(|leg| Mark::leg(leg).0),
         (0u8..4, 0u8..22, any::<bool>()).prop_map(|(proxy, leg, silent)| Mark::proxy(proxy, leg, silent).0),
+        (0u8..22).prop_map(|leg| Mark::carried_by(leg).0),
+        (0u8..22).prop_map(|leg| Mark::arrived_by(leg).0),
         Just(Mark::DIRECT.0),
         Just(Mark::LOCAL.0),
         Just(Mark::REJECT.0),
@@ -127,6 +167,17 @@ pub fn stamp() -> impl Strategy<Value = (u32, u32)> {
         any::<u32>(),
     ];
     (mark, prop_oneof![Just(0u32), Just(1u32), any::<u32>()])
+}
+
+/// Addresses of an interface, in the small world.
+fn own_addresses(some: bool, a: u8, b: u8) -> AuthorisedValue {
+    let (IpAddr::V4(four), IpAddr::V6(six)) = (address(false, a, b), address(true, a, b)) else {
+        return AuthorisedValue::default();
+    };
+    if !some {
+        return AuthorisedValue::default();
+    }
+    AuthorisedValue { v4: u32::from_ne_bytes(four.octets()), v6: Address::v6(six.octets()) }
 }
 
 /// Names of the small world.
@@ -158,24 +209,27 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
     });
     let authorised = btree_map(
         stamp().prop_map(|(mark, index)| AuthorisedKey { mark, index: index.max(1) }),
-        Just(()),
+        (any::<bool>(), any::<u8>(), any::<u8>()).prop_map(|(some, a, b)| own_addresses(some, a, b)),
         0..12,
     );
+    let legs = btree_map(1u32..4, 0u32..20, 0..3);
     let ports = btree_map((prop::sample::select(PORTS.to_vec()), net()), rank(), 0..6);
     let vlans = btree_map(prop::sample::select(VLANS.to_vec()), rank(), 0..3);
     let nets = || btree_map(net(), rank(), 0..8);
     let first = (header, interfaces(), vlans, devices(), nets(), nets());
     let port = || prop::sample::select(PORTS.to_vec());
     let lists = (btree_map((list(), net()), rank(), 0..8), btree_map((list(), port(), net()), rank(), 0..6));
-    (first, ports, lists, locals(), domains(), actions(), authorised).prop_map(
-        |(first, ports, lists, locals, domains, actions, authorised)| {
+    let egress = (authorised, legs, lan_sources());
+    (first, ports, lists, locals(), domains(), actions(), egress).prop_map(
+        |(first, ports, lists, locals, domains, actions, egress)| {
+            let (authorised, egress_legs, lan_sources) = egress;
             let (header, interfaces, vlans, (macs, addresses), sources, destinations) = first;
             let (all, strict, sample_every) = header;
             let strict = if strict { plan_flags::UNMATCHED_REJECT } else { 0 };
             let forced = if sample_every == 1 { plan_flags::FORCED_DNS } else { 0 };
             let flags = strict | forced | if domains.is_empty() { 0 } else { plan_flags::DOMAINS };
             Dataplane {
-                header: PlanValue { generation: 0, all, flags, sample_every },
+                header: PlanValue { all, flags, sample_every, ..PlanValue::default() },
                 interfaces,
                 vlans,
                 devices_by_mac: macs,
@@ -188,7 +242,9 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
                 domains,
                 locals,
                 actions,
+                lan_sources,
                 authorised,
+                egress_legs,
             }
         },
     )
@@ -197,9 +253,11 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
 /// One policy for everything, over these weighted legs.
 pub fn pool(legs: &[(u8, u32)]) -> Dataplane {
     let choice = spread(legs);
-    Dataplane {
+    let mut plan = Dataplane {
         header: PlanValue { all: 0, ..PlanValue::default() },
         actions: vec![ActionValue { v4: choice, v6: choice, policy: 1, ..ActionValue::default() }],
         ..Dataplane::default()
-    }
+    };
+    admit_all(&mut plan, 1);
+    plan
 }

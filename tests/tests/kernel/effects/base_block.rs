@@ -35,8 +35,8 @@ fn the_base_block_stands_before_the_interfaces_do() {
         assert_eq!(outcome.put, 5, "two rules for each of two interfaces, and the table");
         for family in ["-4", "-6"] {
             let rules = ip(&ns, &format!("{family} rule show"));
-            assert!(rules.contains("5499:\tfrom all iif lan0 [detached] prohibit proto 71"), "{rules}");
-            assert!(rules.contains("5498:\tfrom all iif lan1 [detached] prohibit proto 71"), "{rules}");
+            assert!(rules.contains("6999:\tfrom all iif lan0 [detached] prohibit proto 71"), "{rules}");
+            assert!(rules.contains("6998:\tfrom all iif lan1 [detached] prohibit proto 71"), "{rules}");
         }
         assert!(ns.run("nft", &["list", "table", "inet", "gateway"]).expect("table").contains("policy drop"));
         assert_eq!(block(Existing::Keep).await, Outcome::default());
@@ -97,11 +97,11 @@ fn each_half_of_the_base_block_stops_packets_by_itself() {
     assert!(!once());
     gateway.nft("delete table inet gateway\n").expect("outsider");
     assert!(!once(), "the rules stop it");
-    gateway.ip("rule del priority 5499").expect("outsider");
+    gateway.ip("rule del priority 6999").expect("outsider");
     passes("without either it would pass");
     within(&gateway, async || {
         block(Existing::Keep).await;
     });
-    gateway.ip("rule del priority 5499").expect("outsider");
+    gateway.ip("rule del priority 6999").expect("outsider");
     assert!(!once(), "the table stops it");
 }

@@ -1,6 +1,6 @@
 //! Our nftables table: what it lets through on real packets, and what it notices of an outsider.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
@@ -22,7 +22,30 @@ fn ruleset() -> NftRuleset {
         open_udp: vec![51820],
         proxied: false,
         dns_port: 53,
+        egress: BTreeSet::from([(MARK_UPLINK, "wan0".to_owned()), (MARK_TUNNEL, "tun0".to_owned())]),
+        sources: ["10.0.3.1", "fd00:3::1"]
+            .map(|address| ("tun0".to_owned(), address.parse().expect("an address")))
+            .into(),
     }
+}
+
+const MARK_UPLINK: u32 = 0x4700_0001;
+const MARK_TUNNEL: u32 = 0x4700_0010;
+
+/// Gives LAN traffic its marks by destination, as the ingress program does.
+fn mark_by_destination(gateway: &Namespace, uplink: u32, tunnel: u32) {
+    let mut rules = String::new();
+    for (header, net) in [("ip", ["10.0.2.0/24", "10.0.3.0/24"]), ("ip6", ["fd00:2::/64", "fd00:3::/64"])] {
+        for (to, mark) in net.into_iter().zip([uplink, tunnel]) {
+            rules.push_str(&format!("iifname \"lan0\" {header} daddr {to} meta mark set {mark:#x}\n"));
+        }
+    }
+    gateway
+        .nft(&format!(
+            "add table inet marks\ndelete table inet marks\ntable inet marks {{\n chain passing {{\n\
+             type filter hook prerouting priority raw\n{rules}}}\n}}\n"
+        ))
+        .expect("marks");
 }
 
 async fn install(ruleset: &NftRuleset) -> Outcome {
@@ -86,7 +109,18 @@ fn every_shape_of_a_rule_set_is_accepted_by_nft() {
                     for open_udp in [vec![], vec![51820, 1194]] {
                         let (lan, tunnels, uplinks) = (lan.clone(), tunnels.clone(), uplinks.clone());
                         let proxied = !open_udp.is_empty();
-                        let ruleset = NftRuleset { lan, tunnels, uplinks, open_udp, proxied, dns_port: 53 };
+                        let NftRuleset { egress, sources, .. } = ruleset();
+                        let (dns_port, egress) = (53, if proxied { egress } else { BTreeSet::new() });
+                        let ruleset = NftRuleset {
+                            lan,
+                            tunnels,
+                            uplinks,
+                            open_udp,
+                            proxied,
+                            dns_port,
+                            egress,
+                            sources,
+                        };
                         let outcome = install(&ruleset).await;
                         assert!(outcome.is_ok(), "{ruleset:?}: {outcome:?}");
                         assert_eq!(install(&ruleset).await, Outcome::default(), "{ruleset:?}");
@@ -130,6 +164,7 @@ impl Network {
             .expect("far end");
         }
         network.gateway.forward().expect("forwarding");
+        mark_by_destination(&network.gateway, MARK_UPLINK, MARK_TUNNEL);
         network
     }
 }
@@ -225,7 +260,7 @@ fn a_change_of_the_rule_set_cuts_no_flow_and_the_block_cuts_all() {
         exchange(2).expect("after a change");
     }
     within(gateway, async || {
-        let nft = Nft::block();
+        let nft = Nft::block(&["lan0".to_owned()]);
         assert!(step(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
     });
     server.set_read_timeout(Some(SILENCE)).expect("timeout");
@@ -252,7 +287,7 @@ fn the_lan_cannot_speak_for_the_gateway() {
     reaches(device, gateway, "10.0.1.1:9000");
     assert_eq!(spoofed(), None, "with our table it is not");
     within(gateway, async || {
-        let nft = Nft::block();
+        let nft = Nft::block(&["lan0".to_owned()]);
         assert!(step(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
     });
     reaches(device, gateway, "10.0.1.1:9000");
@@ -274,4 +309,103 @@ fn handshakes_into_tunnels_carry_a_segment_size_that_fits() {
     };
     // What it may send to the device, against what its own link would carry; less by the options that ss leaves out.
     assert!(size(&shown, "mss") <= 1240 && size(&shown, "advmss") > 1400, "{shown}");
+}
+
+#[test]
+fn a_packet_without_the_mark_of_its_interface_is_not_forwarded() {
+    let Network { device, gateway, internet, exit } = &Network::new();
+    within(gateway, async || assert!(install(&ruleset()).await.is_ok()));
+    let targets = [
+        (internet, "10.0.2.2:9000"),
+        (internet, "[fd00:2::2]:9000"),
+        (exit, "10.0.3.2:9000"),
+        (exit, "[fd00:3::2]:9000"),
+    ];
+    for (to, target) in targets {
+        reaches(device, to, target);
+    }
+    let flow = Flow::open(device, internet, "10.0.2.2:9001");
+    flow.exchange().expect("an established flow");
+    for (uplink, tunnel) in [(0, 0), (MARK_TUNNEL, MARK_UPLINK), (0x4700_0002, 0x4700_0011)] {
+        mark_by_destination(gateway, uplink, tunnel);
+        for (to, target) in targets {
+            assert_eq!(datagram(device, to, target), None, "{target} with {uplink:#x} and {tunnel:#x}");
+        }
+        flow.exchange().expect_err("nor an established flow");
+    }
+    mark_by_destination(gateway, MARK_UPLINK, MARK_TUNNEL);
+    flow.exchange().expect("with its mark it goes on");
+}
+
+#[test]
+fn a_flow_that_began_directly_does_not_enter_a_tunnel_with_the_address_of_the_lan() {
+    let Network { device, gateway, internet, exit } = &Network::new();
+    within(gateway, async || assert!(install(&ruleset()).await.is_ok()));
+    gateway.ip("addr add 2001:db8:1::1/64 dev lan0 nodad").expect("LAN prefix");
+    device.ip("addr add 2001:db8:1::2/64 dev eth0 nodad").expect("device");
+    for far in [internet, exit] {
+        far.ip("addr add 2001:db8:9::9/128 dev lo nodad").expect("a server that both paths reach");
+    }
+    gateway.ip("route add 2001:db8:9::9 via fd00:2::2").expect("route");
+    device.ip("route replace default via fd00:1::1 src 2001:db8:1::2").expect("source");
+    let mark = |mark: u32| {
+        gateway
+            .nft(&format!(
+                "add table inet marks\ndelete table inet marks\ntable inet marks {{\n chain passing {{\n\
+                 type filter hook prerouting priority raw\niifname \"lan0\" meta mark set {mark:#x}\n}}\n}}\n"
+            ))
+            .expect("marks");
+    };
+    // After all of ours: whatever leaves by the tunnel with an address of the LAN.
+    gateway
+        .nft(
+            "table ip6 watch {\n chain passing {\n type filter hook postrouting priority 300\n\
+             oifname \"tun0\" ip6 saddr 2001:db8:1::/64 counter\n}\n}\n",
+        )
+        .expect("counter");
+    mark(MARK_UPLINK);
+    let flow = Flow::open(device, internet, "[2001:db8:9::9]:9001");
+    wait_until(PATIENCE, "the direct flow", || flow.exchange().ok()).expect("direct");
+    gateway.ip("route replace 2001:db8:9::9 via fd00:3::2").expect("route by the tunnel");
+    mark(MARK_TUNNEL);
+    for _ in 0..3 {
+        flow.exchange().expect_err("the flow has no translated source");
+    }
+    let shown = gateway.run("nft", &["list", "table", "ip6", "watch"]).expect("counter");
+    assert!(shown.contains("packets 0 "), "{shown}");
+    // A flow of its own begins with the tunnel's address.
+    let seen = reaches(device, exit, "[2001:db8:9::9]:9002");
+    assert_eq!(seen.to_string(), "fd00:3::1");
+}
+
+/// A UDP flow between two namespaces whose far end sends everything back.
+struct Flow {
+    near: UdpSocket,
+    far: UdpSocket,
+}
+
+impl Flow {
+    fn open(from: &Namespace, to: &Namespace, target: &str) -> Self {
+        let target: SocketAddr = target.parse().expect("an address");
+        let any = |port| {
+            let address: IpAddr =
+                if target.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+            SocketAddr::from((address, port))
+        };
+        let near = from.within(|| UdpSocket::bind(any(0))).expect("near end");
+        near.connect(target).expect("near end");
+        let far = to.within(|| UdpSocket::bind(target)).expect("far end");
+        for socket in [&near, &far] {
+            socket.set_read_timeout(Some(SILENCE)).expect("timeout");
+        }
+        Self { near, far }
+    }
+
+    fn exchange(&self) -> std::io::Result<()> {
+        let mut buffer = [0; 16];
+        self.near.send(b"there")?;
+        let (_, source) = self.far.recv_from(&mut buffer)?;
+        self.far.send_to(b"back", source)?;
+        self.near.recv(&mut buffer).map(drop)
+    }
 }

@@ -68,6 +68,7 @@ fn plan() -> Plan {
         open_udp: vec![51820],
         proxied: true,
         dns_port: 53,
+        ..NftRuleset::default()
     };
     plan
 }
@@ -103,7 +104,7 @@ fn a_plan_is_brought_into_the_kernel_kept_there_and_taken_away() {
         assert!(ip(&ns, "-6 route show table 47001").contains("default dev gw-a"));
         let rules = ip(&ns, "rule show");
         assert!(rules.contains("4701:") && rules.contains("4900:"), "{rules}");
-        assert!(!rules.contains("5499:"), "the base block's rule is no longer needed: {rules}");
+        assert!(!rules.contains("6999:"), "the base block's rule is no longer needed: {rules}");
         let read = |name: &str| std::fs::read_to_string(format!("/proc/sys/net/{name}")).unwrap();
         assert_eq!(read("ipv4/ip_forward").trim(), "1");
         assert_eq!(read("ipv6/conf/all/forwarding").trim(), "1");

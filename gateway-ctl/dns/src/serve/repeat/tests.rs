@@ -88,7 +88,7 @@ struct Stage {
 impl Stage {
     fn new(rules: Rules, lessons: Lessons) -> Stage {
         let (world, play) = (World::with(rules, lessons, Default::default()), Play::default());
-        let log = Log::start(crate::log::Settings::default(), 1).expect("a thread");
+        let log = Log::new(crate::log::Settings::default(), 1);
         let repeater = Repeater::new(Some(Box::new(play.clone())), log.clone(), 0);
         Stage { world, play, repeater, log }
     }

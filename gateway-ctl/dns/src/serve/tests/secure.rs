@@ -75,8 +75,15 @@ impl Site {
             ..Settings::default()
         };
         let (clients, learn) = (Everyone::new(client(1, 0)), Arc::new(Lessons::default()));
-        let resolver =
-            Resolver::start(settings, clients, Arc::new(rules), learn, Asks(upstream.clone()), None);
+        let resolver = Resolver::start(
+            settings,
+            clients,
+            Arc::new(rules),
+            learn,
+            Asks(upstream.clone()),
+            None,
+            Arc::new(crate::seam::Unsupervised),
+        );
         let resolver = resolver.await.unwrap();
         assert!(resolver.status().secure[0].1.is_err(), "nobody is answered without a certificate");
         resolver.secure(Arc::new(Fixed(TlsAcceptor::from(Arc::new(config)))));

@@ -27,7 +27,15 @@ async fn start(settings: Settings) -> (Resolver, Arc<Upstream>, SocketAddr) {
     upstream.knows("www.example", rtype::A, vec![a("www.example", 60, [192, 0, 2, 1])]);
     let clients = Everyone::new(client(1, 0));
     let learn = Arc::new(Lessons::default());
-    let resolver = Resolver::start(settings, clients, Arc::new(rules), learn, Asks(upstream.clone()), None);
+    let resolver = Resolver::start(
+        settings,
+        clients,
+        Arc::new(rules),
+        learn,
+        Asks(upstream.clone()),
+        None,
+        Arc::new(crate::seam::Unsupervised),
+    );
     let resolver = resolver.await.expect("threads");
     let address = resolver.status().listening[0].udp.clone().expect("bound");
     (resolver, upstream, address)

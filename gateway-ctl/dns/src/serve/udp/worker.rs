@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use tokio::sync::mpsc;
 
@@ -94,7 +95,7 @@ impl Worker {
 
     /// Returns when it is stopped. A panic costs the questions of one round, not the socket: the kernel would go on sending
     /// it a share of what is asked.
-    pub fn run(mut self) {
+    pub fn run(&mut self) {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.watch())) {
                 Ok(Ok(())) => return,
@@ -216,18 +217,29 @@ impl Worker {
                 return Answered::Now;
             }
         };
-        let client = self.known.client(&state.clients, from);
-        let asking = Asking::new(state, &request, client, Transport::Udp, now);
-        if !client.near {
-            match self.shared.limit.take(state.settings.rate, from, now.ms) {
-                Allowance::Answer => {}
-                Allowance::Slip => {
-                    asking.envelope.truncated(out, &request);
-                    return Answered::Now;
-                }
-                Allowance::Drop => return Answered::Now,
+        // An unknown address is counted before it is looked up: addresses are forged at will, and a look-up asks the kernel.
+        let unknown = !self.known.has(&state.clients, from);
+        let allowance = |near: bool| match near {
+            true => self.shared.limit.take_client(state.settings.client_rate, from, now.ms),
+            false => self.shared.limit.take(state.settings.rate, from, now.ms),
+        };
+        let mut allowed = if unknown { allowance(false) } else { Allowance::Answer };
+        if allowed == Allowance::Answer {
+            let near = self.known.client(&state.clients, from).near;
+            if near || !unknown {
+                allowed = allowance(near);
             }
         }
+        match allowed {
+            Allowance::Answer => {}
+            Allowance::Slip => {
+                Transport::Udp.envelope(&request, state).truncated(out, &request);
+                return Answered::Now;
+            }
+            Allowance::Drop => return Answered::Now,
+        }
+        let client = self.known.client(&state.clients, from);
+        let asking = Asking::new(state, &request, client, Transport::Udp, now);
         let Some((trace, holds)) = self.shared.immediate(&asking, out) else { return Answered::Later };
         let (time, elapsed, transport) = (now.wall, Duration::ZERO, Transport::Udp);
         pen.write(&Told { time, elapsed, from, client, transport, trace: &trace, message: out });
@@ -271,7 +283,87 @@ impl Known {
         }
     }
 
+    /// Returns whether the client is known without finding out about it.
+    fn has(&mut self, clients: &Arc<dyn Clients>, from: IpAddr) -> bool {
+        match self.clients.entry(from) {
+            Entry::Occupied(_) => true,
+            Entry::Vacant(entry) => match clients.known(from) {
+                Some(client) => {
+                    entry.insert(client);
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+
     fn client(&mut self, clients: &Arc<dyn Clients>, from: IpAddr) -> &Arc<Client> {
         self.clients.entry(from).or_insert_with(|| clients.client(from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::Settings;
+    use crate::serve::doubles::*;
+    use crate::serve::settings::Rate;
+    use crate::wire::rtype;
+
+    /// The number of queries that get an answer, of one from each address.
+    fn answered(world: &World, from: impl Iterator<Item = IpAddr>) -> usize {
+        let (hand, _handed) = mpsc::channel(1);
+        let (mut worker, _reins) = Worker::new(world.shared.clone(), hand, 0).expect("a worker");
+        let (state, now) = (world.shared.state.load(), world.shared.clock.now());
+        worker.known.renew(&state);
+        let (query, mut out) = (question("ads.example", rtype::A), Vec::new());
+        let mut count = 0;
+        for from in from {
+            out.clear();
+            let mut pen = world.shared.log.lane(0).open();
+            worker.answer(&state, &query, from, now, &mut out, &mut pen);
+            // Not those that are only asked to come by TCP.
+            count += usize::from(!out.is_empty() && out[2] & 2 == 0);
+        }
+        count
+    }
+
+    fn world(settings: Settings) -> World {
+        use gateway_core::dns::{Action, Cause};
+        World::with(
+            Rules::default().rule("ads.example", Action::Block, Cause::Blocklist),
+            Lessons::default(),
+            settings,
+        )
+    }
+
+    fn addresses(count: u32) -> impl Iterator<Item = IpAddr> {
+        // Of one /24, as a host of the LAN can forge them.
+        (0..count).map(|n| IpAddr::from([192, 0, 2, (n % 250) as u8]))
+    }
+
+    #[tokio::test]
+    async fn unknown_addresses_are_counted_before_the_kernel_is_asked_about_them() {
+        let rate = Rate { per_second: 5, burst: 2 };
+        let world = world(Settings { rate, ..Settings::default() });
+        answered(&world, (0..10_000_u32).map(|n| IpAddr::from([192, 0, 2, (n / 40) as u8])));
+        let found = world.clients.found.load(Ordering::Acquire);
+        assert!((1..=10).contains(&found), "{found} addresses were looked up");
+    }
+
+    #[tokio::test]
+    async fn a_host_of_the_lan_has_a_rate_of_its_own() {
+        let rate = Rate { per_second: 0, burst: 1 };
+        let client_rate = Rate { per_second: 10, burst: 2 };
+        let world = world(Settings { rate, client_rate, ..Settings::default() });
+        assert_eq!(answered(&world, std::iter::repeat_n(IpAddr::from([192, 0, 2, 1]), 1000)), 20);
+        assert_eq!(answered(&world, addresses(250)), 249, "others are not held back by it");
+    }
+
+    #[tokio::test]
+    async fn without_a_limit_every_query_is_answered() {
+        let rate = Rate { per_second: 0, burst: 1 };
+        let world = world(Settings { rate, ..Settings::default() });
+        assert_eq!(answered(&world, addresses(1000)), 1000);
     }
 }

@@ -20,6 +20,7 @@ use super::super::{GRACE, Stage, Wanted, command as start};
 use super::backoff::{Backoff, Ending};
 use super::log::Log;
 use super::{Teller, after};
+use crate::effects::endpoint_names::EndpointNames;
 
 /// How long a process may take to be heard of.
 const STARTED: Duration = Duration::from_secs(10);
@@ -35,6 +36,9 @@ pub struct Conversation {
     management: Lines<BufReader<OwnedReadHalf>>,
     commands: OwnedWriteHalf,
     log: Log,
+    endpoint_names: EndpointNames,
+    /// Mark of the outer packets: names of servers are asked for with it.
+    mark: u32,
     /// What went wrong, of the greatest weight and of that the latest.
     error: Option<Trouble>,
     /// When the process may go on.
@@ -50,7 +54,10 @@ pub struct Conversation {
 
 impl Conversation {
     /// Starts the process and waits until it is heard of.
-    pub async fn open(folder: &Path, process: &OpenVpnProcess) -> Result<Conversation, Ending> {
+    pub async fn open(
+        (folder, endpoint_names): (&Path, &EndpointNames),
+        process: &OpenVpnProcess,
+    ) -> Result<Conversation, Ending> {
         let broken = |what: &str, error: &dyn std::fmt::Display| Ending::Broken(format!("{what}: {error}"));
         let socket = folder.join(start::SOCKET);
         // Of the process before.
@@ -112,6 +119,8 @@ impl Conversation {
             management,
             commands,
             log,
+            endpoint_names: endpoint_names.clone(),
+            mark: process.fwmark,
             error,
             release: None,
             asked: None,
@@ -238,6 +247,7 @@ impl Conversation {
                     status.attempts += 1;
                     status.restarts += u32::from(lost && status.attempts == 1);
                     status.pushed.clear();
+                    status.ping_sec = None;
                 });
             }
             "EXITING" => {
@@ -264,6 +274,7 @@ impl Conversation {
             }),
             Some(Told::Cipher(cipher)) => teller.tell(|status| status.cipher = Some(cipher)),
             Some(Told::Mtu(mtu)) => teller.tell(|status| status.mtu = Some(mtu)),
+            Some(Told::Ping(seconds)) => teller.tell(|status| status.ping_sec = Some(seconds)),
             None => {}
         }
     }
@@ -279,19 +290,20 @@ impl Conversation {
             self.send(&command::release()).await;
         }
         if let Some((remote, _)) = self.asked.take_if(|(_, at)| *at <= now) {
-            let turn = self.turn;
+            let (names, mark, turn) = (self.endpoint_names.clone(), self.mark, self.turn);
             self.looking = Some(Box::pin(async move {
-                let found = resolve(&remote, turn).await;
+                let found = resolve(&names, mark, &remote, turn).await;
                 (remote, found)
             }));
         }
     }
 
-    async fn found(&mut self, remote: Remote, found: Option<SocketAddr>, teller: &Teller) {
-        if let Some(at) = found {
-            return self.send(&command::remote(at)).await;
-        }
-        let words = format!("the server's name {} cannot be resolved", words::clean(&remote.host));
+    async fn found(&mut self, remote: Remote, found: Result<SocketAddr, String>, teller: &Teller) {
+        let reason = match found {
+            Ok(at) => return self.send(&command::remote(at)).await,
+            Err(reason) => reason,
+        };
+        let words = format!("the server's name {} cannot be resolved: {reason}", words::clean(&remote.host));
         teller.tell(|status| status.error = Some(words));
         // Another server may have a name that can. Asked too often, the process takes them all for hopeless.
         self.skipped += 1;
@@ -382,9 +394,9 @@ async fn end(child: &mut Child) {
     }
 }
 
-type Looking = Pin<Box<dyn Future<Output = (Remote, Option<SocketAddr>)> + Send>>;
+type Looking = Pin<Box<dyn Future<Output = (Remote, Result<SocketAddr, String>)> + Send>>;
 
-async fn found(looking: &mut Option<Looking>) -> (Remote, Option<SocketAddr>) {
+async fn found(looking: &mut Option<Looking>) -> (Remote, Result<SocketAddr, String>) {
     match looking {
         Some(future) => {
             let found = future.await;

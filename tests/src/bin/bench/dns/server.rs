@@ -71,7 +71,9 @@ impl Server {
         if whose == Whose::Ours {
             let mut ours = Daemon::prepare_in(&site.gateway, &site.prefix)?;
             let upstreams = [name_server::ADDRESS];
-            ours.configure(&json!({"dns": {"upstream_servers": upstreams}, "log": {"level": "info"}}))?;
+            // The load comes from one host, and lists from the gateway's own machine.
+            let dns = json!({"upstream_servers": upstreams, "rate_limit_per_client": 0, "list_private_targets": true});
+            ours.configure(&json!({"dns": dns, "log": {"level": "info"}}))?;
             ours.keep_to(pinned);
             daemon = Some(ours);
         }

@@ -1,0 +1,134 @@
+//! Bounds on large answers: how many are computed at once, and how many bytes of them wait to be sent.
+//!
+//! A list of thousands of objects takes tens of megabytes while it is computed. Without a bound some hundred clients that
+//! ask for it at once bring the process down.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::ApiError;
+
+/// Large answers computed at the same time.
+const COMPUTED_AT_ONCE: usize = 2;
+/// Answers from this size on count against the bytes that wait to be sent.
+const LARGE_BYTES: usize = 64 << 10;
+/// Bytes of large answers that wait to be sent, in KiB.
+const UNSENT_KIB: usize = 48 << 10;
+/// Longest wait for either before the client is asked to come again.
+const WAIT: Duration = Duration::from_secs(30);
+/// Time without large answers before free memory goes back to the kernel.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// The bounds of one API.
+#[derive(Debug)]
+pub struct Heavy {
+    computed: Arc<Semaphore>,
+    unsent: Arc<Semaphore>,
+    trimming: Arc<AtomicBool>,
+}
+
+impl Default for Heavy {
+    fn default() -> Self {
+        Self {
+            computed: Arc::new(Semaphore::new(COMPUTED_AT_ONCE)),
+            unsent: Arc::new(Semaphore::new(UNSENT_KIB)),
+            trimming: Arc::default(),
+        }
+    }
+}
+
+impl Heavy {
+    /// Waits for a permit to compute one large answer. It holds until the permit is dropped.
+    pub async fn admit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let permit = acquire(&self.computed, 1).await?;
+        self.return_memory_afterwards();
+        Ok(permit)
+    }
+
+    /// Counts the bytes of an answer as unsent until the last copy of them is dropped.
+    pub async fn until_sent(&self, bytes: Vec<u8>) -> Result<Bytes, ApiError> {
+        if bytes.len() < LARGE_BYTES {
+            return Ok(bytes.into());
+        }
+        // One answer may be larger than the bound; it is then sent alone.
+        let permit = acquire(&self.unsent, bytes.len().div_ceil(1 << 10).min(UNSENT_KIB)).await?;
+        Ok(Bytes::from_owner(Unsent { bytes, _permit: permit }))
+    }
+
+    /// Gives free memory back once no large answer is being computed: the allocator keeps it otherwise.
+    fn return_memory_afterwards(&self) {
+        if self.trimming.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (computed, trimming) = (self.computed.clone(), self.trimming.clone());
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(QUIET).await;
+                if computed.available_permits() == COMPUTED_AT_ONCE {
+                    break;
+                }
+            }
+            trimming.store(false, Ordering::Release);
+            // It only fails when the runtime ends.
+            let _ = tokio::task::spawn_blocking(gateway_ctl::effects::limits::return_free_memory).await;
+        });
+    }
+}
+
+async fn acquire(semaphore: &Arc<Semaphore>, permits: usize) -> Result<OwnedSemaphorePermit, ApiError> {
+    let permits = u32::try_from(permits).unwrap_or(u32::MAX);
+    match tokio::time::timeout(WAIT, semaphore.clone().acquire_many_owned(permits)).await {
+        Ok(Ok(permit)) => Ok(permit),
+        // The semaphore is never closed.
+        Ok(Err(_)) | Err(_) => {
+            Err(ApiError::not_ready("Too many large answers are being computed or sent; try again."))
+        }
+    }
+}
+
+/// Bytes that are not sent yet.
+struct Unsent {
+    bytes: Vec<u8>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Unsent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_answers_are_computed_at_once() {
+        let heavy = Heavy::default();
+        let mut held = Vec::new();
+        for _ in 0..COMPUTED_AT_ONCE {
+            held.push(heavy.admit().await.expect("a permit"));
+        }
+        let refused = heavy.admit().await.expect_err("no permit is free");
+        assert_eq!((refused.code.status().as_u16(), refused.retry_after), (503, Some(5)));
+        held.pop();
+        drop(heavy.admit().await.expect("a permit was dropped"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_count_until_the_last_copy_is_dropped() {
+        let heavy = Heavy::default();
+        let most = vec![0; UNSENT_KIB << 10];
+        let sent = heavy.until_sent(most).await.expect("room");
+        let copy = sent.clone();
+        drop(sent);
+        assert!(heavy.until_sent(vec![0; LARGE_BYTES]).await.is_err());
+        drop(heavy.until_sent(vec![0; LARGE_BYTES - 1]).await.expect("small answers are not counted"));
+        drop(copy);
+        drop(heavy.until_sent(vec![0; LARGE_BYTES]).await.expect("room"));
+    }
+}

@@ -1,0 +1,167 @@
+//! Interfaces and the programs that they get.
+//!
+//! Every interface that is neither loopback nor LAN has the guard, whether the configuration lists it or not: an
+//! uplink that is disabled, renamed or new is authorised for nothing. Excluded are interfaces on which a packet has
+//! already passed a guard or belongs to the LAN: ports of bridges and bonds, and what lies below a LAN interface or an
+//! uplink (the parent of a VLAN, the Ethernet link of a PPPoE session).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Finding;
+use super::legs::is_link_local;
+use crate::facts::{Facts, Link, LinkLayer};
+use crate::network::Network;
+use crate::plan::Attachment;
+
+/// Returns the programs by interface. `egress` names the uplinks and tunnels, which may be absent still.
+pub fn attachments(
+    network: &Network,
+    facts: &Facts,
+    egress: &BTreeSet<&str>,
+) -> BTreeMap<String, Attachment> {
+    let mut attachments = BTreeMap::new();
+    for name in &network.lan {
+        let link = facts.links.get(name);
+        // Frames of a VLAN whose parent is a LAN interface are judged once, at the parent.
+        let parent = link.and_then(|link| link.vlan.as_ref());
+        let is_judged_below = parent.is_some_and(|(parent, _)| network.lan.contains(parent));
+        // The program reads an Ethernet header. Without it the rules and nftables block the interface.
+        if !is_judged_below && link.is_none_or(|link| link.link_layer == LinkLayer::Ethernet) {
+            attachments.insert(name.clone(), Attachment::Ingress);
+        }
+    }
+    for name in egress {
+        attachments.entry((*name).to_owned()).or_insert(Attachment::Guard);
+    }
+    let below = lower_links(network, facts, egress);
+    for (name, link) in &facts.links {
+        let is_excluded = link.link_layer == LinkLayer::Loopback
+            || network.lan.contains(name)
+            || below.contains(name.as_str())
+            || is_port(link, facts)
+            || may_carry_ppp(name, facts);
+        if !is_excluded {
+            attachments.entry(name.clone()).or_insert(Attachment::Guard);
+        }
+    }
+    attachments
+}
+
+/// Reports LAN interfaces whose packets cannot be judged.
+pub fn unsupported_lans<'a>(network: &'a Network, facts: &'a Facts) -> impl Iterator<Item = Finding> + 'a {
+    let links = network.lan.iter().filter_map(|name| Some((name, facts.links.get(name)?)));
+    links.filter(|(_, link)| link.link_layer != LinkLayer::Ethernet).map(|(name, _)| Finding {
+        code: "lan_without_ethernet",
+        policy: None,
+        message: format!("LAN interface {name} is no Ethernet link: nothing is forwarded from it"),
+    })
+}
+
+/// Interfaces below a LAN interface or an uplink, at any depth.
+fn lower_links<'a>(network: &'a Network, facts: &'a Facts, egress: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+    let mut below = BTreeSet::new();
+    let mut next: Vec<&str> = network.lan.iter().map(String::as_str).chain(egress.iter().copied()).collect();
+    while let Some(name) = next.pop() {
+        let lower = facts.links.get(name).and_then(|link| link.lower.as_deref());
+        next.extend(lower.filter(|lower| below.insert(*lower)));
+    }
+    below
+}
+
+/// Returns whether packets are routed to its master and not to itself. A VRF is no such master.
+fn is_port(link: &Link, facts: &Facts) -> bool {
+    let master = link.master.as_ref().and_then(|master| facts.links.get(master));
+    master.is_some_and(|master| master.kind != "vrf")
+}
+
+/// Returns whether a PPPoE session may lie on it. The kernel does not tell which link carries a session; one that does
+/// has no address of its own as a rule, so that nothing else is routed to it.
+fn may_carry_ppp(name: &str, facts: &Facts) -> bool {
+    let mut addresses = facts.addresses.get(name).into_iter().flatten();
+    facts.links.values().any(|link| link.kind == "ppp")
+        && facts.links.get(name).is_some_and(|link| link.kind != "ppp")
+        && addresses.all(|net| is_link_local(net.addr()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(links: &[(&str, Link)]) -> Facts {
+        Facts {
+            links: links.iter().map(|(name, link)| ((*name).to_owned(), link.clone())).collect(),
+            ..Facts::default()
+        }
+    }
+
+    fn network() -> Network {
+        Network { lan: vec!["lan0".to_owned()], ..Network::default() }
+    }
+
+    fn stacked(kind: &str, lower: &str) -> Link {
+        Link { kind: kind.to_owned(), lower: Some(lower.to_owned()), ..Link::default() }
+    }
+
+    fn port(master: &str) -> Link {
+        Link { master: Some(master.to_owned()), ..Link::default() }
+    }
+
+    fn guarded(facts: &Facts, egress: &[&str]) -> Vec<String> {
+        let all = attachments(&network(), facts, &egress.iter().copied().collect());
+        all.into_iter().filter(|(_, kind)| *kind == Attachment::Guard).map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn every_interface_that_is_not_lan_is_guarded() {
+        let loopback = Link { link_layer: LinkLayer::Loopback, ..Link::default() };
+        let tun = Link { link_layer: LinkLayer::Other, ..Link::default() };
+        let other = Link::default();
+        let facts =
+            facts(&[("lo", loopback), ("lan0", other.clone()), ("wan9", other.clone()), ("tun0", tun)]);
+        assert_eq!(guarded(&facts, &["wan0"]), ["tun0", "wan0", "wan9"]);
+        let all = attachments(&network(), &facts, &BTreeSet::new());
+        assert_eq!(all.get("lan0"), Some(&Attachment::Ingress));
+        assert_eq!(all.get("lo"), None);
+    }
+
+    #[test]
+    fn interfaces_below_a_lan_or_an_uplink_are_not_guarded_twice() {
+        let vlan = |lower| stacked("vlan", lower);
+        let bridge = Link { kind: "bridge".to_owned(), ..Link::default() };
+        let facts = facts(&[
+            ("lan0", vlan("bond0")),
+            ("bond0", Link::default()),
+            ("eth1", port("bond0")),
+            ("wan0", vlan("eth0")),
+            ("eth0", Link::default()),
+            ("eth0.9", vlan("eth0")),
+            ("br0", bridge),
+            ("tap0", port("br0")),
+        ]);
+        assert_eq!(guarded(&facts, &["wan0"]), ["br0", "eth0.9", "wan0"]);
+    }
+
+    #[test]
+    fn an_ethernet_link_below_pppoe_is_not_guarded_unless_it_has_an_address() {
+        let ppp = Link { kind: "ppp".to_owned(), link_layer: LinkLayer::Other, ..Link::default() };
+        let mut facts = facts(&[("ppp0", ppp), ("eth0", Link::default())]);
+        assert_eq!(guarded(&facts, &[]), ["ppp0"]);
+        facts.addresses.insert("eth0".to_owned(), ["192.0.2.1/24".parse().unwrap()].into());
+        assert_eq!(guarded(&facts, &[]), ["eth0", "ppp0"]);
+    }
+
+    #[test]
+    fn members_of_a_vrf_are_guarded() {
+        let vrf = Link { kind: "vrf".to_owned(), ..Link::default() };
+        assert_eq!(guarded(&facts(&[("red", vrf), ("eth5", port("red"))]), &[]), ["eth5", "red"]);
+    }
+
+    #[test]
+    fn a_lan_interface_without_ethernet_gets_no_program_and_is_reported() {
+        let facts = facts(&[("lan0", Link { link_layer: LinkLayer::Other, ..Link::default() })]);
+        assert!(attachments(&network(), &facts, &BTreeSet::new()).is_empty());
+        let findings: Vec<_> = unsupported_lans(&network(), &facts).collect();
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].code, "lan_without_ethernet");
+    }
+}

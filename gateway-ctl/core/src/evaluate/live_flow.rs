@@ -1,0 +1,49 @@
+//! Leg that a plan gives a flow which exists already.
+
+use std::net::IpAddr;
+
+use gateway_common::classify::IpPacket;
+use gateway_common::verdict::Action;
+use gateway_common::wire::Mac;
+
+use super::probe::Entry;
+use super::verdict::judge_by;
+use crate::facts::Facts;
+use crate::network::Network;
+use crate::plan::Dataplane;
+
+/// Flow of a LAN host, by its first packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveFlow {
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    pub protocol: u8,
+    /// 0 where the protocol has no ports.
+    pub source_port: u16,
+    pub destination_port: u16,
+}
+
+/// Returns the leg by which the plan sends a flow; none if its source is no LAN address, or if no leg takes it. Policies
+/// by domain are left out: what its client resolved is not known here.
+pub fn leg_of(plan: &Dataplane, facts: &Facts, network: &Network, flow: &LiveFlow) -> Option<u8> {
+    let is_near = |name: &&String| {
+        let nets = facts.addresses.get(*name).into_iter().flatten();
+        nets.into_iter().any(|net| net.contains(&flow.source) && net.addr() != flow.source)
+    };
+    let entry = Entry::of(facts, network, network.lan.iter().find(is_near)?);
+    let neighbour = facts.neighbours.iter().find(|(_, addresses)| addresses.contains(&flow.source));
+    let packet = IpPacket {
+        source: flow.source.into(),
+        destination: flow.destination.into(),
+        interface: entry.index,
+        source_port: flow.source_port,
+        destination_port: flow.destination_port,
+        mac: Mac::new(neighbour.map_or([0; 6], |(mac, _)| *mac)),
+        vlan: entry.vlan,
+        protocol: flow.protocol,
+        ipv6: flow.destination.is_ipv6(),
+        ..IpPacket::default()
+    };
+    let verdict = judge_by(plan, &packet, &[]);
+    (verdict.action == Action::Mark && verdict.leg != 0).then_some(verdict.leg)
+}

@@ -1,0 +1,64 @@
+//! What the plan makes of the host's interfaces.
+
+use std::collections::BTreeSet;
+
+use gateway_common::wire::{LocalKind, LocalValue, Mark};
+use gateway_core::plan::{Family, RuleAction, names};
+use ipnet::IpNet;
+
+use crate::world::World;
+
+#[test]
+fn every_lan_interface_is_prohibited_in_both_families_however_many_there_are() {
+    let mut world = World::new();
+    world.network.lan = (0..500).map(|number| format!("lan{number}")).collect();
+    let compiled = world.compiled();
+    let rules = &compiled.plan.rules;
+    for family in [Family::V4, Family::V6] {
+        let prohibited: BTreeSet<_> = rules
+            .iter()
+            .filter(|(key, value)| key.family == family && value.action == RuleAction::Prohibit)
+            .filter_map(|(_, value)| value.input_interface.clone())
+            .collect();
+        assert_eq!(prohibited, world.network.lan.iter().cloned().collect());
+    }
+    assert!(rules.keys().all(|key| (names::RULE_FIRST..=names::RULE_LAST).contains(&key.priority)));
+}
+
+#[test]
+fn nftables_gets_the_marks_of_each_egress_and_the_addresses_of_each_tunnel() {
+    let mut world = World::new();
+    world.tunnel_with("a", &["10.66.1.2/32", "fd66:1::2/128"]);
+    let nft = world.compiled().plan.nft;
+    let marks: BTreeSet<_> = nft.egress.iter().map(|(mark, interface)| (*mark, interface.as_str())).collect();
+    assert!(
+        marks.contains(&(Mark::DIRECT.0, "wan0")) && marks.contains(&(Mark::leg(1).0, "wan0")),
+        "{marks:?}"
+    );
+    let tunnel = nft.tunnels[0].as_str();
+    let of_the_tunnel: Vec<_> = marks.iter().filter(|(_, interface)| *interface == tunnel).collect();
+    assert_eq!(of_the_tunnel, [&(Mark::leg(16).0, tunnel)]);
+    let sources: BTreeSet<_> = nft.sources.iter().map(|(_, address)| address.to_string()).collect();
+    assert_eq!(sources, ["10.66.1.2".to_owned(), "fd66:1::2".to_owned()].into());
+}
+
+/// A tunnel that comes up gets its address by the plan, before it is observed; one that was deleted still has it.
+#[test]
+fn addresses_of_tunnels_are_known_before_and_after_their_leg() {
+    let mut world = World::new();
+    world.tunnel_with("a", &["10.9.0.2/32", "fd09::2/128"]);
+    let addresses: [IpNet; 2] = ["10.9.0.2/32", "fd09::2/128"].map(|net| net.parse().expect("a network"));
+    world.facts.links.remove("wg-a");
+    world.facts.addresses.remove("wg-a");
+    let of_leg = LocalValue::of_leg(LocalKind::Forbidden, 16);
+    for address in addresses {
+        assert_eq!(world.compiled().plan.dataplane.locals.get(&address), Some(&of_leg), "{address}");
+    }
+    let mut world = World::new();
+    world.link("wg-a", 9).address("wg-a", "10.9.0.2/32").address("wg-a", "fd09::2/128");
+    world.facts.links.get_mut("wg-a").expect("just made").kind = "tun".to_owned();
+    let left_behind = LocalValue::new(LocalKind::Forbidden);
+    for address in addresses {
+        assert_eq!(world.compiled().plan.dataplane.locals.get(&address), Some(&left_behind), "{address}");
+    }
+}

@@ -1,0 +1,18 @@
+//! The section `audit` of the configuration file.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Audit {
+    /// Entries of the audit trail that are kept.
+    pub keep_entries: u64,
+    /// Days that they are kept.
+    pub keep_days: u32,
+}
+
+impl Default for Audit {
+    fn default() -> Audit {
+        Audit { keep_entries: 100_000, keep_days: 365 }
+    }
+}

@@ -1,0 +1,60 @@
+//! Waiting for packets in flight.
+
+use std::io;
+
+use super::{Error, syscall};
+
+const QUERY: libc::c_int = 0;
+const GLOBAL: libc::c_int = 1;
+
+/// Waits until no program that runs now still reads the slot that was live.
+///
+/// `MEMBARRIER_CMD_GLOBAL` is a full RCU grace period (membarrier(2)), and programs run under RCU. Kernels that run
+/// with `nohz_full` refuse it. `MEMBARRIER_CMD_GLOBAL_EXPEDITED` is no substitute: it is a barrier on other
+/// processors, which a program that was interrupted there outlives.
+pub(super) fn grace() -> Result<(), Error> {
+    let waited = match membarrier(GLOBAL) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EPERM)) => {
+            syscall::wait_for_programs()
+        }
+        result => result.map(drop),
+    };
+    waited.map_err(Error::Grace)
+}
+
+/// How this kernel lets the daemon wait for packets in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GraceMode {
+    Membarrier,
+    /// A map of maps: each wait makes two maps.
+    MapOfMaps,
+}
+
+/// Returns the mode of this kernel, or why there is none.
+pub fn grace_mode() -> Result<GraceMode, io::Error> {
+    match membarrier(QUERY) {
+        Ok(commands) if commands & libc::c_long::from(GLOBAL) != 0 => Ok(GraceMode::Membarrier),
+        _ => syscall::wait_for_programs().map(|()| GraceMode::MapOfMaps),
+    }
+}
+
+fn membarrier(command: libc::c_int) -> io::Result<libc::c_long> {
+    // SAFETY: the call takes three integers and touches no memory of ours.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_wait_end() {
+        match syscall::wait_for_programs() {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return,
+            waited => waited.unwrap(),
+        }
+        grace().unwrap();
+        assert!(grace_mode().is_ok());
+    }
+}

@@ -1,0 +1,30 @@
+//! Records what has ended, keeps the time, and looks after the room on the disk of the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::store::{Error, Store};
+use crate::supervise::blocking;
+
+/// Between two looks. The plan itself ends what is over at its time; this only writes it down.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Runs until it is aborted.
+pub async fn run(store: Arc<Store>) {
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let looked = store.clone();
+        if let Err(error) = blocking(move || look(&looked)).await {
+            tracing::error!(%error, "failed to record what has ended; trying again");
+        }
+    }
+}
+
+fn look(store: &Store) -> Result<(), Error> {
+    store.renew_reserve();
+    let ended = store.end_overdue()?;
+    if ended > 0 {
+        tracing::info!(ended, "recorded ends of exceptions, policies and API keys");
+    }
+    Ok(())
+}

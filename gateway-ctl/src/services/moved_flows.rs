@@ -1,0 +1,52 @@
+//! Removes the conntrack entries of direct IPv6 flows that a new plan sends into a tunnel.
+//!
+//! Conntrack decides on translation with the first packet of a flow. A direct IPv6 flow needs none, so it would enter
+//! the tunnel with the host's own address; nftables drops it. Without the entry the next packet begins a new one, whose
+//! source is translated. IPv4 flows are translated everywhere, and the kernel ends their entries when the interface
+//! changes. TCP is left to the reset: the far end knows the connection by another address.
+
+use std::io;
+use std::sync::Arc;
+
+use gateway_common::classify::TCP;
+use gateway_common::hop::FIRST_TUNNEL;
+use gateway_core::evaluate::live_flow::leg_of;
+use gateway_core::facts::Facts;
+use gateway_core::network::Network;
+
+use crate::effects::conntrack;
+use crate::reconcile::{Compiled, Handle};
+use crate::supervise::blocking;
+
+/// Follows the runs of the loop until it ends.
+pub async fn run(handle: Handle, network: Network) {
+    let (mut status, compiled, facts) = (handle.status(), handle.compiled(), handle.facts());
+    // The loop ends with the last handle.
+    drop(handle);
+    let mut before: Arc<Compiled> = Arc::default();
+    while status.changed().await.is_ok() {
+        let (after, facts, network) = (compiled.borrow().clone(), facts.borrow().clone(), network.clone());
+        let previous = std::mem::replace(&mut before, after.clone());
+        let removed = blocking(move || {
+            let is_same = previous.plan.dataplane == after.plan.dataplane;
+            if is_same { Ok(0) } else { remove(&after, &facts, &network) }
+        });
+        match removed.await {
+            Ok(0) => {}
+            Ok(flows) => tracing::info!(flows, "removed conntrack entries of flows that moved into tunnels"),
+            Err(error) => tracing::warn!(%error, "failed to remove conntrack entries of flows that moved"),
+        }
+    }
+}
+
+fn remove(compiled: &Compiled, facts: &Facts, network: &Network) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in conntrack::list_untranslated()? {
+        let leg = leg_of(&compiled.plan.dataplane, facts, network, &entry.flow);
+        if entry.flow.protocol != TCP && leg.is_some_and(|leg| leg >= FIRST_TUNNEL) {
+            conntrack::delete(&entry)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}

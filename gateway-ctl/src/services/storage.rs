@@ -1,0 +1,58 @@
+//! The alert of a disk that runs full: raised when room runs short, cleared when there is room again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_model::kinds::alert_rule::AlertKind;
+
+use crate::services::notices::Notices;
+use crate::store::{DiskRoom, Store};
+
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+const LOW: AlertKind = AlertKind::StorageLow;
+const SUBJECT: &str = "store";
+
+/// Runs until it is aborted.
+pub async fn run(store: Arc<Store>, notices: Notices) {
+    loop {
+        let polled = store.clone();
+        match tokio::task::spawn_blocking(move || polled.disk_room()).await {
+            Ok(Some(room)) => publish(&notices, room),
+            // The file system does not say.
+            Ok(None) => {}
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+fn publish(notices: &Notices, room: DiskRoom) {
+    match room.shortage() {
+        Some(message) => notices.raise(LOW, SUBJECT, message),
+        None => notices.clear(LOW, SUBJECT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn shortage_is_an_alert_until_there_is_room() {
+        let notices = Notices::new(SystemClock::shared());
+        let (_, mut events) = notices.subscribe();
+        let mib = |free: u64| DiskRoom { free_bytes: free << 20, floor_bytes: 2 << 20, reserve: true };
+        for free in [64, 8, 1, 8, 16] {
+            publish(&notices, mib(free));
+        }
+        let event = |active| (LOW, "store".to_owned(), active);
+        let published = std::iter::from_fn(|| events.try_recv().ok());
+        let published: Vec<_> = published.map(|alert| (alert.kind, alert.subject, alert.active)).collect();
+        assert_eq!(published, [event(true), event(false)]);
+        publish(&notices, mib(8));
+        assert!(notices.subscribe().0[0].message.contains("8 MiB"));
+        publish(&notices, mib(1));
+        assert!(notices.subscribe().0[0].message.contains("changes are refused"));
+    }
+}

@@ -1,0 +1,325 @@
+//! The open file of the store: its transactions, and how it goes on after the disk was full or failed.
+//!
+//! The database library refuses everything after one failed write until the file is opened again. It is opened again
+//! over the same file handle, so that the lock of the file is never given up. A transaction that was reported as failed
+//! and is in the file nevertheless cannot be told from memory: then every access fails until the daemon starts again.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::ops::Deref;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend, StorageError,
+    TransactionError, WriteTransaction,
+};
+
+use super::error::Error;
+use super::reserve::Reserve;
+use super::rewrite;
+use super::schema::META;
+
+/// How long, and how often, a lock that somebody else has is asked for.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_RETRY: Duration = Duration::from_millis(10);
+
+/// Key of the table `meta`: counts the transactions.
+const COMMITS: &str = "commits";
+
+/// Access to the file for the database library, until it is closed.
+#[derive(Debug)]
+struct Backend {
+    file: Arc<File>,
+    closed: Arc<AtomicBool>,
+}
+
+impl Backend {
+    fn file(&self) -> io::Result<&File> {
+        match self.closed.load(Ordering::SeqCst) {
+            false => Ok(&self.file),
+            true => Err(io::Error::other("the file was opened again")),
+        }
+    }
+}
+
+impl StorageBackend for Backend {
+    fn len(&self) -> io::Result<u64> {
+        self.file()?.metadata().map(|metadata| metadata.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file()?.read_exact_at(out, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file()?.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file()?.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.file()?.write_all_at(data, offset)
+    }
+}
+
+/// A database over a file that this process has locked.
+pub(super) struct OpenFile {
+    database: Database,
+    /// None: it is in memory.
+    file: Option<Arc<File>>,
+    closed: Arc<AtomicBool>,
+}
+
+impl OpenFile {
+    /// Locks the file and opens the database in it.
+    pub fn open(file: File, path: &Path) -> Result<OpenFile, Error> {
+        lock(&file, path)?;
+        Self::over(Arc::new(file)).map_err(|error| match error {
+            DatabaseError::DatabaseAlreadyOpen => Error::Locked { path: path.to_owned() },
+            DatabaseError::UpgradeRequired(version) => {
+                Error::Damaged { what: format!("its file format {version} is not known") }
+            }
+            error => Error::at("open the database")(error),
+        })
+    }
+
+    fn over(file: Arc<File>) -> Result<OpenFile, DatabaseError> {
+        let closed = Arc::new(AtomicBool::new(false));
+        let backend = Backend { file: file.clone(), closed: closed.clone() };
+        let database = Database::builder().set_cache_size(16 << 20).create_with_backend(backend)?;
+        Ok(OpenFile { database, file: Some(file), closed })
+    }
+
+    fn in_memory() -> Result<OpenFile, DatabaseError> {
+        let backend = redb::backends::InMemoryBackend::new();
+        let database = Database::builder().create_with_backend(backend)?;
+        Ok(OpenFile { database, file: None, closed: Arc::default() })
+    }
+}
+
+/// Locks the file. A process that was forked while this one had it open has the lock too until it runs its own program,
+/// so another attempt may succeed within moments.
+fn lock(file: &File, path: &Path) -> Result<(), Error> {
+    let started = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(LOCK_RETRY);
+            }
+            Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: path.to_owned() }),
+            Err(TryLockError::Error(source)) => {
+                return Err(Error::Open { path: path.to_owned(), source });
+            }
+        }
+    }
+}
+
+impl Deref for OpenFile {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        &self.database
+    }
+}
+
+/// The open file, which may be exchanged for another.
+pub(super) struct Db {
+    open: ArcSwap<OpenFile>,
+    discarded: AtomicBool,
+    reserve: Reserve,
+    /// Transactions that are known to be in the file.
+    commits: AtomicU64,
+    /// A transaction did not come to its end: the next access finds out whether the file can still be used.
+    suspect: AtomicBool,
+    /// The file is ahead of the memory.
+    ahead: AtomicBool,
+    reopening: Mutex<()>,
+}
+
+impl Db {
+    pub fn new(open: OpenFile, folder: &Path) -> Result<Db, Error> {
+        let commits = count(&open).map_err(Error::at("read"))?;
+        Ok(Db {
+            open: ArcSwap::from_pointee(open),
+            discarded: AtomicBool::new(false),
+            reserve: Reserve::new(folder),
+            commits: AtomicU64::new(commits),
+            suspect: AtomicBool::new(false),
+            ahead: AtomicBool::new(false),
+            reopening: Mutex::default(),
+        })
+    }
+
+    pub fn reserve(&self) -> &Reserve {
+        &self.reserve
+    }
+
+    /// Whether the file has a transaction that was reported as failed: only a new start reads it.
+    pub fn is_ahead(&self) -> bool {
+        self.ahead.load(Ordering::SeqCst)
+    }
+
+    pub fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
+        self.check()?;
+        if self.suspect.load(Ordering::SeqCst) {
+            self.begin().map(drop)?;
+        }
+        self.open.load().begin_read()
+    }
+
+    /// Begins a transaction, unless the disk is about to be full.
+    pub fn begin_write(&self) -> Result<Writing<'_>, TransactionError> {
+        self.reserve.check().map_err(StorageError::Io)?;
+        self.begin()
+    }
+
+    /// Begins a transaction that may use the reserve: it ends, revokes or removes something, or lets somebody in who
+    /// has to make room.
+    pub fn begin_vital(&self) -> Result<Writing<'_>, TransactionError> {
+        self.reserve.release_if_full();
+        self.begin()
+    }
+
+    fn begin(&self) -> Result<Writing<'_>, TransactionError> {
+        loop {
+            self.check()?;
+            let open = self.open.load_full();
+            let txn = match open.begin_write() {
+                Ok(txn) => txn,
+                Err(TransactionError::Storage(StorageError::PreviousIo)) => {
+                    self.reopen(&open)?;
+                    self.open.load().begin_write()?
+                }
+                Err(error) => return Err(error),
+            };
+            // Whoever waited while the file was exchanged must not write into the old one.
+            let current = self.open.load();
+            if Arc::ptr_eq(&open, &current) || open.closed.load(Ordering::SeqCst) {
+                self.suspect.store(false, Ordering::SeqCst);
+                let number = self.commits.load(Ordering::SeqCst) + 1;
+                return Ok(Writing { txn: Some(txn), number, db: self });
+            }
+        }
+    }
+
+    /// Opens the file again after a write failed.
+    fn reopen(&self, failed: &Arc<OpenFile>) -> Result<(), TransactionError> {
+        let _alone = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = failed.file.clone().filter(|_| Arc::ptr_eq(failed, &self.open.load())) else {
+            return Ok(());
+        };
+        // What is left of the old one must not write any more.
+        failed.closed.store(true, Ordering::SeqCst);
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            let open = OpenFile::over(file).map_err(|error| cause(error.into()))?;
+            let commits = count(&open).map_err(cause)?;
+            Ok::<_, io::Error>((open, commits))
+        }));
+        let opened = opened.unwrap_or_else(|_| Err(io::Error::other("the file cannot be read back")));
+        let (open, commits) = opened.map_err(StorageError::Io)?;
+        if commits != self.commits.load(Ordering::SeqCst) {
+            self.ahead.store(true, Ordering::SeqCst);
+            tracing::error!(
+                "a change that was reported as failed is in the store: the daemon has to start again"
+            );
+            return self.check();
+        }
+        self.open.store(Arc::new(open));
+        tracing::warn!("opened the store again after a failed write");
+        Ok(())
+    }
+
+    /// Lets the file go. From here on nothing can be read or written.
+    pub fn discard(&self) -> Result<(), Error> {
+        let nowhere = OpenFile::in_memory().map_err(Error::at("let the file go"))?;
+        self.discarded.store(true, Ordering::SeqCst);
+        self.open.store(Arc::new(nowhere));
+        Ok(())
+    }
+
+    /// Puts a new file with the same tables in the place of this one. Writers wait.
+    pub fn rewrite(&self, path: &Path) -> Result<(), Error> {
+        let open = self.open.load_full();
+        let held = open.begin_write().map_err(Error::at("begin to write"))?;
+        let fresh = rewrite::copy(&open, path)?;
+        self.open.store(Arc::new(fresh));
+        held.abort().map_err(Error::at("let the old file go"))
+    }
+
+    fn check(&self) -> Result<(), TransactionError> {
+        let reason = match (self.discarded.load(Ordering::SeqCst), self.is_ahead()) {
+            (false, false) => return Ok(()),
+            (true, _) => "the store was destroyed",
+            (false, true) => "the store has a change that was reported as failed: start the daemon again",
+        };
+        Err(TransactionError::Storage(StorageError::Io(io::Error::other(reason))))
+    }
+}
+
+/// What the disk said, if it was the disk.
+fn cause(error: redb::Error) -> io::Error {
+    match error {
+        redb::Error::Io(error) => error,
+        error => io::Error::other(error),
+    }
+}
+
+/// Transactions in the file.
+fn count(database: &Database) -> Result<u64, redb::Error> {
+    let txn = database.begin_read()?;
+    let table = match txn.open_table(META) {
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(0),
+        table => table?,
+    };
+    Ok(redb::ReadableTable::get(&table, COMMITS)?.map_or(0, |value| value.value()))
+}
+
+/// A transaction, which changes nothing unless it is committed.
+pub(super) struct Writing<'a> {
+    txn: Option<WriteTransaction>,
+    number: u64,
+    db: &'a Db,
+}
+
+impl Writing<'_> {
+    pub fn commit(mut self) -> Result<(), redb::Error> {
+        let Some(txn) = self.txn.take() else { return Ok(()) };
+        let committed = self.stamp(&txn).and_then(|()| txn.commit().map_err(redb::Error::from));
+        match &committed {
+            Ok(()) => self.db.commits.store(self.number, Ordering::SeqCst),
+            Err(_) => self.db.suspect.store(true, Ordering::SeqCst),
+        }
+        committed
+    }
+
+    fn stamp(&self, txn: &WriteTransaction) -> Result<(), redb::Error> {
+        txn.open_table(META)?.insert(COMMITS, self.number)?;
+        Ok(())
+    }
+}
+
+impl Deref for Writing<'_> {
+    type Target = WriteTransaction;
+
+    fn deref(&self) -> &WriteTransaction {
+        self.txn.as_ref().expect("taken by commit, which consumes it")
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        // It may have been given up because the disk failed.
+        if self.txn.take().is_some() {
+            self.db.suspect.store(true, Ordering::SeqCst);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Room on the disk of the store: a floor below which ordinary changes are refused, and a reserve for those that are
+//! needed to make room.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// In the folder of the store: allocated bytes that are given up when the disk is full.
+const NAME: &str = "reserve";
+const RESERVE_BYTES: u64 = 4 << 20;
+/// With less than this, ordinary changes are refused.
+const FLOOR_BYTES: u64 = 2 << 20;
+
+/// The room that is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DiskRoom {
+    pub free_bytes: u64,
+    /// Below it changes are refused.
+    pub floor_bytes: u64,
+    /// The reserve for deletions, sign-in and revocation is there.
+    pub reserve: bool,
+}
+
+impl DiskRoom {
+    pub fn is_full(&self) -> bool {
+        self.free_bytes < self.floor_bytes
+    }
+
+    /// Human-readable account of what does not work for lack of room.
+    pub fn shortage(&self) -> Option<String> {
+        if self.is_full() {
+            return Some(
+                "The disk of the store is full: changes are refused until there is room.".to_owned(),
+            );
+        }
+        let low = self.free_bytes < gateway_dns::room::FLOOR_BYTES;
+        let free = self.free_bytes >> 20;
+        low.then(|| format!("{free} MiB are left: the query log and copies of lists are not written."))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Reserve {
+    folder: PathBuf,
+}
+
+impl Reserve {
+    pub fn new(folder: &Path) -> Reserve {
+        Reserve { folder: folder.to_owned() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(NAME)
+    }
+
+    /// None where the file system does not say.
+    pub fn room(&self) -> Option<DiskRoom> {
+        let free_bytes = gateway_dns::room::free_bytes(&self.folder).ok()?;
+        Some(DiskRoom { free_bytes, floor_bytes: FLOOR_BYTES, reserve: self.path().exists() })
+    }
+
+    fn is_full(&self) -> bool {
+        self.room().is_some_and(|room| room.is_full())
+    }
+
+    /// Refuses while the disk is about to be full: a write that fails in the middle costs more than one that is refused.
+    pub fn check(&self) -> io::Result<()> {
+        match self.is_full() {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives the reserve up if it is needed now.
+    pub fn release_if_full(&self) {
+        if self.is_full() && fs::remove_file(self.path()).is_ok() {
+            tracing::warn!("the disk of the store is full: released its reserve");
+        }
+    }
+
+    /// Makes the reserve again where it is missing and there is room for it.
+    pub fn renew(&self) {
+        let spare = self.room().is_some_and(|room| !room.reserve && room.free_bytes >= 4 * RESERVE_BYTES);
+        if spare && let Err(error) = self.allocate() {
+            tracing::debug!(%error, "failed to allocate the reserve of the store");
+            let _ = fs::remove_file(self.path());
+        }
+    }
+
+    fn allocate(&self) -> io::Result<()> {
+        let file = File::create(self.path())?;
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, RESERVE_BYTES)?;
+        file.sync_all()
+    }
+}

@@ -1,0 +1,384 @@
+//! Supervision of the daemon's long-lived tasks: one that panics or ends is noticed at once.
+//!
+//! A task that can begin anew is started again with growing pauses. The others are vital: when one of them dies the
+//! daemon ends with an error, the service manager starts it again, and the plan in the kernel holds meanwhile.
+//! A panic of a short-lived task ends that task alone; [`crate::panics`] logs and counts it.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
+
+use crate::clock::{SharedClock, SystemClock};
+use crate::panics;
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LAST_PAUSE: Duration = Duration::from_secs(60);
+/// A task that ran so long since its last start counts as well again.
+const STABLE: Duration = Duration::from_secs(60);
+
+/// How a task is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskHealth {
+    /// Why it died last; none while it is well.
+    pub failure: Option<String>,
+    pub since: Timestamp,
+    pub starts: u64,
+}
+
+/// Name of a task: unique, and the same after each start.
+pub type TaskName = Cow<'static, str>;
+
+/// The tasks by their names.
+#[derive(Clone, Debug)]
+pub struct Supervisor(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    clock: SharedClock,
+    tasks: Mutex<BTreeMap<TaskName, Entry>>,
+    registrations: AtomicU64,
+    /// The vital task that has died.
+    dead: watch::Sender<Option<TaskName>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    health: TaskHealth,
+    /// Number of the registration that the entry belongs to. A name may be taken again before the task that had it is
+    /// dropped.
+    registration: u64,
+}
+
+/// Entry of a task that is restarted: dropped together with the task.
+struct Registration {
+    supervisor: Supervisor,
+    name: TaskName,
+    number: u64,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut tasks = self.supervisor.tasks();
+        if tasks.get(&self.name).is_some_and(|entry| entry.registration == self.number) {
+            tasks.remove(&self.name);
+        }
+    }
+}
+
+type StartedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Meaning of the end of a task that did not panic.
+#[derive(Clone, Copy)]
+enum OnEnd {
+    Restart,
+    Return,
+}
+
+/// Cancels the task when it is dropped.
+struct Cancelled(JoinHandle<()>);
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Supervisor {
+    pub fn new(clock: SharedClock) -> Supervisor {
+        Supervisor(Arc::new(Inner {
+            clock,
+            tasks: Mutex::default(),
+            registrations: AtomicU64::new(0),
+            dead: watch::channel(None).0,
+        }))
+    }
+
+    /// Runs a task and starts it again whenever it panics or ends. Aborting the handle ends both.
+    pub fn restart<F>(
+        &self,
+        name: impl Into<TaskName>,
+        mut start: impl FnMut() -> F + Send + 'static,
+    ) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let start = move || -> StartedTask { Box::pin(start()) };
+        tokio::spawn(self.clone().keep(name.into(), OnEnd::Restart, start))
+    }
+
+    /// Runs a task until it ends, and starts it again whenever it panics. Aborting the handle ends both.
+    pub fn restart_until_done<F>(
+        &self,
+        name: impl Into<TaskName>,
+        mut start: impl FnMut() -> F + Send + 'static,
+    ) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let start = move || -> StartedTask { Box::pin(start()) };
+        tokio::spawn(self.clone().keep(name.into(), OnEnd::Return, start))
+    }
+
+    async fn keep(self, name: TaskName, on_end: OnEnd, mut start: impl FnMut() -> StartedTask) {
+        let number = self.0.registrations.fetch_add(1, Ordering::Relaxed) + 1;
+        let _registration = Registration { supervisor: self.clone(), name: name.clone(), number };
+        let mut pause = FIRST_PAUSE;
+        loop {
+            self.started(&name, number);
+            let began = Instant::now();
+            // In this very task: what it holds is free when an abort is complete.
+            let task = async { AssertUnwindSafe(start()).catch_unwind().await };
+            let died = tokio::select! {
+                died = task => died,
+                () = self.recover(&name) => unreachable!("it waits for ever"),
+            };
+            if died.is_ok() && matches!(on_end, OnEnd::Return) {
+                return;
+            }
+            let failure = match died {
+                Ok(()) => ENDED.to_owned(),
+                Err(panic) => panicked(&*panic),
+            };
+            if began.elapsed() >= STABLE {
+                pause = FIRST_PAUSE;
+            }
+            self.died(&name, failure);
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+
+    /// Runs a task without which the daemon cannot go on. Aborting the handle ends it.
+    pub fn vital(
+        &self,
+        name: impl Into<TaskName>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
+        self.watch(name, tokio::spawn(task))
+    }
+
+    /// Watches a vital task that runs already.
+    pub fn watch(&self, name: impl Into<TaskName>, task: JoinHandle<()>) -> JoinHandle<()> {
+        let (supervisor, name) = (self.clone(), name.into());
+        supervisor.started(&name, 0);
+        let mut task = Cancelled(task);
+        tokio::spawn(async move {
+            let failure = match (&mut task.0).await.map_err(JoinError::try_into_panic) {
+                Ok(()) => ENDED.to_owned(),
+                Err(Ok(panic)) => panicked(&*panic),
+                Err(Err(_)) => "it was cancelled".to_owned(),
+            };
+            supervisor.died(&name, failure);
+            supervisor.0.dead.send_replace(Some(name));
+        })
+    }
+
+    /// Returns the name of a vital task as soon as it has died.
+    pub async fn dead(&self) -> TaskName {
+        let mut dead = self.0.dead.subscribe();
+        match dead.wait_for(Option::is_some).await.map(|name| name.clone()) {
+            Ok(Some(name)) => name,
+            // The sender is in `self`.
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Notes that something which is no task of its own works, or why it does not.
+    pub fn note(&self, name: &str, failure: Option<String>) {
+        let now = self.0.clock.now();
+        let mut tasks = self.tasks();
+        if !tasks.contains_key(name) {
+            let health = TaskHealth { failure: None, since: now, starts: 1 };
+            tasks.insert(name.to_owned().into(), Entry { health, registration: 0 });
+        }
+        let Some(Entry { health, .. }) = tasks.get_mut(name) else { return };
+        if health.failure != failure {
+            (health.failure, health.since) = (failure, now);
+        }
+    }
+
+    pub fn report(&self) -> BTreeMap<TaskName, TaskHealth> {
+        self.tasks().iter().map(|(name, entry)| (name.clone(), entry.health.clone())).collect()
+    }
+
+    /// The first task that is not well, and why.
+    pub fn failure(&self) -> Option<String> {
+        let tasks = self.tasks();
+        tasks.iter().find_map(|(name, task)| Some(format!("{name}: {}", task.health.failure.as_ref()?)))
+    }
+
+    fn started(&self, name: &TaskName, registration: u64) {
+        let now = self.0.clock.now();
+        let mut tasks = self.tasks();
+        let health = TaskHealth { failure: None, since: now, starts: 0 };
+        let task = tasks.entry(name.clone()).or_insert(Entry { health: health.clone(), registration });
+        if task.registration != registration {
+            *task = Entry { health, registration };
+        }
+        task.health.starts += 1;
+    }
+
+    /// Counts a task as well once it is stable; then waits for ever.
+    async fn recover(&self, name: &str) {
+        tokio::time::sleep(STABLE).await;
+        self.note(name, None);
+        std::future::pending().await
+    }
+
+    fn died(&self, name: &str, failure: String) {
+        tracing::error!(task = name, %failure, "a task of the daemon has died");
+        self.note(name, Some(failure));
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, BTreeMap<TaskName, Entry>> {
+        self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs work that may block for a long-lived task. A panic of the work is one of the task, so that it is not lost.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
+        Ok(value) => value,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The runtime is ending, and the task with it.
+        Err(Err(_)) => std::future::pending().await,
+    }
+}
+
+/// Supervision of the resolver's tasks.
+impl gateway_dns::seam::Supervise for Supervisor {
+    fn restart_until_done(&self, name: String, start: gateway_dns::seam::StartTask) -> JoinHandle<()> {
+        Supervisor::restart_until_done(self, name, start)
+    }
+}
+
+impl Default for Supervisor {
+    fn default() -> Supervisor {
+        Supervisor::new(SystemClock::shared())
+    }
+}
+
+const ENDED: &str = "it has ended";
+
+fn panicked(payload: &(dyn Any + Send)) -> String {
+    format!("it has panicked: {}", panics::text(payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    fn supervisor() -> Supervisor {
+        Supervisor::default()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn task_that_panics_is_failed_at_once_and_started_again_with_growing_pauses() {
+        let (supervisor, runs) = (supervisor(), Arc::new(AtomicU64::new(0)));
+        let counted = runs.clone();
+        let task = supervisor.restart("watcher", move || {
+            let counted = counted.clone();
+            async move {
+                if counted.fetch_add(1, Ordering::SeqCst) < 3 {
+                    panic!("no reason");
+                }
+                std::future::pending().await
+            }
+        });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(supervisor.failure().as_deref(), Some("watcher: it has panicked: no reason"));
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+        tokio::time::sleep(Duration::from_millis(6990)).await;
+        assert_eq!(runs.load(Ordering::SeqCst), 3, "after one and two seconds");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(runs.load(Ordering::SeqCst), 4);
+        assert!(supervisor.failure().is_some(), "it has not proved itself yet");
+        tokio::time::sleep(STABLE).await;
+        assert_eq!((supervisor.failure(), supervisor.report()["watcher"].starts), (None, 4));
+        task.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn vital_task_that_dies_is_reported_to_the_daemon() {
+        for panics in [false, true] {
+            let supervisor = supervisor();
+            let _task = supervisor.vital("loop", async move { assert!(!panics, "broken") });
+            assert_eq!(supervisor.dead().await, "loop");
+            assert!(supervisor.failure().is_some_and(|failure| failure.starts_with("loop: it has ")));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn panic_of_blocking_work_is_one_of_the_task() {
+        let supervisor = supervisor();
+        let task = supervisor.restart("watcher", || blocking(|| panic!("no reason")));
+        let deadline = Instant::now() + FIRST_PAUSE;
+        while supervisor.failure().is_none() && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(supervisor.failure().as_deref(), Some("watcher: it has panicked: no reason"));
+        task.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn task_that_may_end_is_restarted_after_a_panic_and_forgotten_after_its_end() {
+        let (supervisor, runs) = (supervisor(), Arc::new(AtomicU64::new(0)));
+        let counted = runs.clone();
+        let task = supervisor.restart_until_done("session", move || {
+            let run = counted.fetch_add(1, Ordering::SeqCst);
+            async move { assert!(run > 0, "broken") }
+        });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(supervisor.failure().as_deref(), Some("session: it has panicked: broken"));
+        task.await.expect("it ends by itself");
+        assert_eq!((runs.load(Ordering::SeqCst), supervisor.report()), (2, BTreeMap::new()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn name_that_is_taken_again_keeps_the_entry_of_the_newer_task() {
+        let supervisor = supervisor();
+        let forever = || std::future::pending::<()>();
+        let first = supervisor.restart("list 1", forever);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let second = supervisor.restart("list 1", forever);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        first.abort();
+        let _ = first.await;
+        assert_eq!(supervisor.report()["list 1"].starts, 1);
+        second.abort();
+        let _ = second.await;
+        assert_eq!(supervisor.report(), BTreeMap::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn aborting_the_handle_ends_the_task_itself() {
+        let (sender, mut receiver) = watch::channel(());
+        let sender = Arc::new(sender);
+        let given = sender.clone();
+        let task = supervisor().restart("watcher", move || {
+            let held = given.clone();
+            async move {
+                std::future::pending::<()>().await;
+                drop(held);
+            }
+        });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        task.abort();
+        drop(sender);
+        assert!(receiver.changed().await.is_err(), "nobody holds the sender any more");
+    }
+}

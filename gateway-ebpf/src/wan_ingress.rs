@@ -1,0 +1,28 @@
+//! Ingress of uplinks and tunnels: before conntrack sees a packet, it has the mark of its leg, by which the kernel's
+//! answers to it are routed, or it is gone.
+
+use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
+use aya_ebpf::programs::TcContext;
+use gateway_common::verdict;
+
+use crate::context::interface;
+use crate::network_header::{self, Field};
+use crate::{ingress, maps};
+
+#[inline(always)]
+pub fn run(context: &TcContext) -> i32 {
+    let (_, Some(destination)) = network_header::address(context, Field::Destination) else {
+        return TC_ACT_UNSPEC;
+    };
+    // SAFETY: values are plain words.
+    let leg = unsafe { maps::EGRESS_LEGS.get(&interface(context)) }.copied().unwrap_or(0);
+    match verdict::arrive(leg, network_header::local(&destination)) {
+        Ok(Some(mark)) => context.set_mark(mark.0),
+        Ok(None) => {}
+        Err(reason) => {
+            ingress::count(&maps::REASON_COUNTERS, reason as u32, context.len());
+            return TC_ACT_SHOT;
+        }
+    }
+    TC_ACT_UNSPEC
+}

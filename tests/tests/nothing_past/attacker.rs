@@ -1,0 +1,208 @@
+//! An attacker on the LAN: random frames against random states, while nothing but tunnels may be on the uplink.
+//!
+//! Runs for `GATEWAY_ATTACK_SECONDS` (30). `GATEWAY_ATTACK_SEED` repeats a run.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use gateway_tests::frames::{Body, Forged, FrameSender, mac};
+use gateway_tests::scene::{Scene, policy};
+use gateway_tests::services::HTTP;
+use gateway_tests::tap::MARK;
+use gateway_tests::topology::{LAN_V4, LAN_V6, WAN_V4, WAN_V6, other_server, server};
+use gateway_tests::traffic::ask;
+use gateway_tests::wait::wait_for;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::sources::{GATEWAY, spoofed};
+use crate::{BLOCKED, FAMILIES, SOON, assert_the_tap_sees};
+
+/// Most milliseconds between two changes of the state.
+const STATE: u64 = 1500;
+
+/// xorshift64*, which is good enough for variety and repeats by its seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        (self.next() >> 11) % limit
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[usize::try_from(self.below(from.len() as u64)).expect("an index")]
+    }
+
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.next() as u8).collect()
+    }
+}
+
+/// Addresses that matter on both sides, and a random one.
+fn address(random: &mut Random, ipv6: bool) -> IpAddr {
+    if ipv6 {
+        let fixed: [Ipv6Addr; 9] = [
+            "fd00:10::10".parse().expect("an address"),
+            "fd00:10::77".parse().expect("an address"),
+            "fe80::77".parse().expect("an address"),
+            "fd66:1::2".parse().expect("an address"),
+            "ff02::1".parse().expect("an address"),
+            Ipv6Addr::UNSPECIFIED,
+            LAN_V6,
+            WAN_V6,
+            (u128::from(LAN_V6) & !0xffff_ffff | u128::from(random.next() as u32)).into(),
+        ];
+        let near = random.pick(&fixed);
+        return random.pick(&[near.into(), server(true), other_server(true)]);
+    }
+    let word = random.next() as u32;
+    let fixed: [Ipv4Addr; 10] = [
+        Ipv4Addr::new(192, 168, 10, 10),
+        Ipv4Addr::new(192, 168, 10, 77),
+        Ipv4Addr::new(192, 168, 10, 255),
+        Ipv4Addr::new(169, 254, 7, 7),
+        Ipv4Addr::new(10, 66, 1, 2),
+        Ipv4Addr::UNSPECIFIED,
+        Ipv4Addr::new(224, 0, 0, 251),
+        LAN_V4,
+        WAN_V4,
+        // Never beyond the networks of the tests.
+        Ipv4Addr::from(u32::from(Ipv4Addr::new(198, 18, 0, 0)) | word & 0x1_ffff),
+    ];
+    let near = random.pick(&fixed);
+    random.pick(&[near.into(), server(false), other_server(false)])
+}
+
+fn body(random: &mut Random) -> Body {
+    let port = |random: &mut Random| random.pick(&[53, 80, 443, 853, 7007, 4702, 8080, 51820, 9]);
+    match random.below(6) {
+        0 => Body::Ping,
+        1 => Body::Syn { from: random.next() as u16, to: port(random) },
+        2 => {
+            let protocol = random.pick(&[0, 4, 41, 43, 44, 47, 50, 51, 60, 89, 132, 136, 255]);
+            let length = random.below(80) as usize;
+            Body::Other { protocol, bytes: [MARK, &random.bytes(length)].concat() }
+        }
+        _ => {
+            let length = random.below(1200) as usize;
+            let payload = [MARK, &random.bytes(length)].concat();
+            Body::Udp { from: random.next() as u16, to: port(random), payload }
+        }
+    }
+}
+
+/// A frame with a well-formed packet, or one that is bent: tags, fragments, cut off, flipped bits.
+fn frame(random: &mut Random, from: [u8; 6]) -> Vec<u8> {
+    let ipv6 = random.below(2) == 0;
+    let (source, destination) = (address(random, ipv6), address(random, ipv6));
+    let hop_limit = random.pick(&[64, 64, 64, 1, 2, 0, 255]);
+    let packet = Forged { source, destination, hop_limit, body: body(random) };
+    let mut frame = packet.frame(from, GATEWAY);
+    match random.below(10) {
+        // A VLAN tag, or two.
+        0 => drop(frame.splice(12..12, [0x81, 0x00, 0x00, random.pick(&[0, 7, 20])])),
+        1 => drop(frame.splice(12..12, [0x88, 0xa8, 0x00, 0x07, 0x81, 0x00, 0x00, 0x14])),
+        // A fragment, with the checksum left wrong or right.
+        2 if !ipv6 => frame[20] |= random.pick(&[0x20, 0x01, 0x1f]),
+        // Options that the length does not cover.
+        3 if !ipv6 => frame[14] = 0x40 | random.pick(&[5, 6, 10, 15]),
+        4 => frame.truncate(frame.len().min(14 + random.below(60) as usize)),
+        5 => {
+            let at = 14 + random.below(frame.len() as u64 - 14) as usize;
+            frame[at] ^= 1 << random.below(8);
+        }
+        _ => {}
+    }
+    frame
+}
+
+/// Something that happens to the gateway.
+fn disturb(scene: &mut Scene, tunnel: &str, random: &mut Random) {
+    let rules = |scene: &Scene| {
+        for family in ["-4", "-6"] {
+            scene.network.gateway.run("ip", &[family, "rule", "flush", "protocol", "71"]).expect("flushed");
+        }
+    };
+    let nft = |scene: &Scene| drop(scene.network.gateway.run("nft", &["flush", "ruleset"]).expect("flushed"));
+    match random.below(8) {
+        0 => drop(scene.bring_down(tunnel)),
+        1 => drop(scene.api().act(&format!("/tunnels/{tunnel}/up"))),
+        2 => {
+            let pid = Pid::from_raw(i32::try_from(scene.daemon.pid().expect("a pid")).expect("a pid"));
+            kill(pid, Signal::SIGSTOP).expect("stopped");
+            rules(scene);
+            nft(scene);
+            kill(pid, Signal::SIGCONT).expect("continued");
+        }
+        3 => {
+            scene.daemon.kill9().expect("killed");
+            scene.daemon.spawn().expect("started");
+        }
+        4 => rules(scene),
+        5 => nft(scene),
+        6 => drop(scene.api().act("/routing/policies/apply")),
+        _ => {}
+    }
+}
+
+#[test]
+fn random_frames_in_random_states_leave_by_the_tunnel_only() {
+    let mut scene = Scene::start().expect("scene");
+    assert_the_tap_sees(&scene, &scene.network.tv);
+    let tunnel = scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
+    scene.policy(&policy("all", 10, ("all", ""), &["wg-a"])).expect("policy");
+    scene.network.settle().expect("silence");
+    scene.network.tap.reset();
+    let text = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = text("GATEWAY_ATTACK_SEED").unwrap_or(0x6e6f_7468_696e_6721);
+    let length = Duration::from_secs(text("GATEWAY_ATTACK_SECONDS").unwrap_or(30));
+    println!("seed {seed} (GATEWAY_ATTACK_SEED), {} s (GATEWAY_ATTACK_SECONDS)", length.as_secs());
+    let mut random = Random(seed | 1);
+    let macs = [mac(scene.network.laptop.mac), mac(scene.network.tv.mac), [2, 9, 9, 9, 9, 9]];
+    let sender = FrameSender::open(&scene.network.laptop.namespace, "eth0").expect("a sender");
+    let (started, mut sent, mut refused) = (Instant::now(), 0u64, 0u64);
+    while started.elapsed() < length {
+        disturb(&mut scene, &tunnel, &mut random);
+        let next = Instant::now() + Duration::from_millis(random.below(STATE));
+        while Instant::now() < next {
+            let from = random.pick(&macs);
+            // The link refuses what is shorter than a header.
+            match sender.send(&frame(&mut random, from)) {
+                Ok(()) => sent += 1,
+                Err(_) => refused += 1,
+            }
+        }
+        let counts = scene.network.tap.counts();
+        assert!(counts.is_clean(), "after {sent} frames: {counts}");
+    }
+    println!("{sent} frames sent, {refused} refused by the link");
+    assert!(sent > 1000 && refused * 10 < sent, "{sent} sent, {refused} refused");
+    // It was an attack on a gateway that works.
+    if scene.daemon.ended().is_some() {
+        panic!("the daemon ended: {}", scene.daemon.last_words());
+    }
+    wait_for(SOON, "the daemon to answer", || scene.api().get("/health").is_ok()).expect("it answers");
+    assert!(
+        spoofed(&scene) > sent / 100,
+        "the program dropped {} of {sent} frames for their source",
+        spoofed(&scene)
+    );
+    scene.bring_up(&tunnel).expect("up");
+    for ipv6 in FAMILIES {
+        let exit = Some(scene.network.exit_a.address(ipv6));
+        wait_for(SOON, "the tunnel to carry traffic", || {
+            ask(&scene.network.tv, (server(ipv6), HTTP).into(), BLOCKED).seen() == exit
+        })
+        .expect("it carries traffic");
+    }
+    scene.network.settle().expect("silence");
+    let counts = scene.network.tap.counts();
+    assert!(counts.is_clean(), "{counts}");
+}

@@ -1,0 +1,201 @@
+//! A wall clock that steps back or starts in the past revives nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use gateway_tests::scene::Scene;
+use gateway_tests::services::HTTP;
+use gateway_tests::topology::{server, wan};
+use gateway_tests::traffic::ask;
+use gateway_tests::wait::wait_ok;
+use redb::ReadableTable;
+use serde_json::{Value, json};
+
+use crate::first_start::{assert_nothing_leaked, bind, reboot, wait_until_through};
+
+const PATIENCE: Duration = Duration::from_millis(700);
+const SOON: Duration = Duration::from_secs(20);
+const HOUR: i64 = 3600;
+
+/// The wall clock of the daemon: that of the kernel and an offset in seconds, which the test changes while it runs.
+struct WallClock {
+    offset: PathBuf,
+}
+
+const LIBRARY: &str = r#"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/timex.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile long long *offset;
+
+__attribute__((constructor)) static void map_offset(void) {
+    int file = open(getenv("CLOCK_OFFSET"), O_RDONLY | O_CLOEXEC);
+    void *at = mmap(0, sizeof *offset, PROT_READ, MAP_SHARED, file, 0);
+    if (file < 0 || at == MAP_FAILED) abort();
+    offset = at;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    int result = syscall(SYS_clock_gettime, clock, time);
+    if (result == 0 && clock == CLOCK_REALTIME && offset) time->tv_sec += *offset;
+    return result;
+}
+
+/* No source of time vouches for the clock. */
+int adjtimex(struct timex *state) { state->status = STA_UNSYNC; return TIME_ERROR; }
+"#;
+
+impl WallClock {
+    /// Gives the daemon this clock from its next start on.
+    fn install(scene: &mut Scene) -> WallClock {
+        let folder = scene.daemon.state_directory().with_file_name("clock");
+        fs::create_dir(&folder).expect("folder");
+        let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
+        fs::write(&source, LIBRARY).expect("written");
+        let made = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).output();
+        let made = made.expect("a C compiler");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let clock = WallClock { offset: folder.join("offset") };
+        clock.set(0);
+        scene.daemon.set_environment("CLOCK_OFFSET", clock.offset.clone());
+        scene.daemon.set_environment("LD_PRELOAD", library);
+        clock
+    }
+
+    fn set(&self, seconds: i64) {
+        // In place: the daemon has mapped the file.
+        let file = fs::OpenOptions::new().create(true).write(true).truncate(false).open(&self.offset);
+        write_at_start(&file.expect("offset"), &seconds.to_ne_bytes());
+    }
+}
+
+fn write_at_start(file: &fs::File, bytes: &[u8]) {
+    use std::os::unix::fs::FileExt;
+    file.write_all_at(bytes, 0).expect("written");
+}
+
+fn wait_until_direct(scene: &Scene) {
+    for ipv6 in [false, true] {
+        wait_ok(SOON, "the exception to let the laptop out", || {
+            let answer = ask(&scene.network.laptop, (server(ipv6), HTTP).into(), PATIENCE);
+            anyhow::ensure!(answer.seen() == Some(wan(ipv6)), "{answer}");
+            Ok(())
+        })
+        .expect("out");
+    }
+}
+
+fn wait_until_expired(scene: &Scene, exception: &str) -> Value {
+    wait_ok(SOON, "the exception to be recorded as ended", || {
+        let shown = scene.api().get(&format!("/exceptions/{exception}"))?;
+        anyhow::ensure!(shown["status"] == "expired" && shown["ended_at"].is_string(), "{shown}");
+        Ok(shown)
+    })
+    .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()))
+}
+
+/// The laptop is in its tunnel or blocked. A WireGuard peer refuses handshakes of the past, so behind a clock that was
+/// set back it may well be blocked.
+fn assert_protected(scene: &Scene, case: &str) {
+    scene.api().act("/enforce/reconcile").expect("reconciled");
+    for ipv6 in [false, true] {
+        let seen = ask(&scene.network.laptop, (server(ipv6), HTTP).into(), PATIENCE).seen();
+        assert!(
+            seen.is_none_or(|seen| seen == scene.network.exit_a.address(ipv6)),
+            "{case}: seen as {seen:?}"
+        );
+    }
+}
+
+/// A clock without a battery shows 1970.
+fn since_1970() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    i64::try_from(now.as_secs()).expect("seconds")
+}
+
+fn made(scene: &Scene) -> String {
+    let devices = scene.api().get("/devices").expect("devices");
+    let body = json!({
+        "type": "emergency-bypass", "device_id": devices[0]["id"], "allow_direct": true, "duration_min": 60,
+    });
+    let made = scene.api().post("/exceptions", &body).expect("exception");
+    made["id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn ended_exception_stays_ended_whatever_the_clock_shows_afterwards() {
+    let mut scene = Scene::prepare().expect("scene");
+    let clock = WallClock::install(&mut scene);
+    scene.daemon.start().expect("started");
+    bind(&scene);
+    let exception = made(&scene);
+    wait_until_direct(&scene);
+    clock.set(2 * HOUR);
+    let ended = wait_until_expired(&scene, &exception);
+    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    scene.network.settle().expect("silence");
+    scene.network.tap.reset();
+
+    let offsets = [
+        ("two hours back", -2 * HOUR),
+        ("twenty years back", -20 * 365 * 24 * HOUR),
+        ("no battery", 60 - since_1970()),
+    ];
+    for (case, offset) in offsets {
+        // Under the running daemon; a change makes it compile anew.
+        clock.set(offset);
+        let body = json!({"name": format!("after {case}")});
+        scene.api().post("/devices", &body).expect("a change");
+        assert_protected(&scene, case);
+        scene.daemon.kill9().expect("killed");
+        scene.daemon.start().expect("started again");
+        assert_protected(&scene, case);
+        scene.daemon.kill9().expect("killed");
+        reboot(&scene);
+        scene.daemon.start().expect("started again");
+        assert_protected(&scene, case);
+        let shown = scene.api().get(&format!("/exceptions/{exception}")).expect("exception");
+        assert_eq!((&shown["status"], &shown["ended_at"]), (&json!("expired"), &ended["ended_at"]), "{case}");
+        assert_nothing_leaked(&scene, case);
+    }
+}
+
+#[test]
+fn exception_that_ends_while_the_daemon_is_dead_does_not_wait_for_the_clock() {
+    let mut scene = Scene::prepare().expect("scene");
+    let clock = WallClock::install(&mut scene);
+    scene.daemon.start().expect("started");
+    bind(&scene);
+    let exception = made(&scene);
+    wait_until_direct(&scene);
+    scene.daemon.kill9().expect("killed");
+    // The store knows the time of another boot only: the machine was off for nobody knows how long.
+    forget_the_boot(&scene.daemon.state_directory().join("store.redb"));
+    clock.set(-2 * HOUR);
+    reboot(&scene);
+    scene.daemon.start().expect("started again");
+    wait_until_expired(&scene, &exception);
+    assert_protected(&scene, "another boot");
+    assert_nothing_leaked(&scene, "another boot");
+}
+
+/// Gives the kept time the id of another boot: that of the test machine does not change.
+fn forget_the_boot(store: &Path) {
+    const META_TEXT: redb::TableDefinition<'static, &str, &str> = redb::TableDefinition::new("meta_text");
+    let database = redb::Database::open(store).expect("store");
+    let txn = database.begin_write().expect("transaction");
+    {
+        let mut texts = txn.open_table(META_TEXT).expect("table");
+        let kept = texts.get("high_time").expect("read").expect("a kept time").value().to_owned();
+        let (wall, _) = kept.split_once(' ').expect("a time");
+        texts.insert("high_time", format!("{wall} 1000000 another-boot").as_str()).expect("written");
+    }
+    txn.commit().expect("committed");
+}

@@ -1,0 +1,98 @@
+//! Names of proxies and of OpenVPN servers are asked for through the egress that carries them, and not in clear beside it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use gateway_tests::name_server::{self, NameServer};
+use gateway_tests::openvpn;
+use gateway_tests::scene::{Scene, policy};
+use gateway_tests::services::HTTP;
+use gateway_tests::socks::{self, Proxy};
+use gateway_tests::topology::{Host, server};
+use gateway_tests::traffic::ask;
+use gateway_tests::wait::wait_ok;
+use serde_json::{Value, json};
+
+const SOON: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// A gateway that knows a name server in the internet, and a count of the queries that came there from its uplink.
+fn start(answer: std::net::Ipv4Addr) -> (Scene, NameServer) {
+    let mut scene = Scene::prepare().expect("scene");
+    let names = NameServer::start(&scene.network.internet, answer).expect("name server");
+    let count = format!(
+        "table inet names {{\n counter clear {{ }}\n chain in {{\n type filter hook input priority filter\n \
+         iifname \"up0\" ip daddr {} udp dport 53 counter name clear\n }}\n}}\n",
+        name_server::ADDRESS
+    );
+    scene.network.internet.nft(&count).expect("counter");
+    scene
+        .daemon
+        .configure(&json!({"dns": {"bootstrap_servers": [name_server::ADDRESS]}}))
+        .expect("configuration");
+    scene.daemon.start().expect("start");
+    (scene, names)
+}
+
+fn queries_in_clear(scene: &Scene) -> Result<u64> {
+    let text = scene.network.internet.run("nft", &["list", "counter", "inet", "names", "clear"])?;
+    let packets = text.split_whitespace().skip_while(|word| *word != "packets").nth(1);
+    Ok(packets.context("no count")?.parse()?)
+}
+
+fn wait_until_seen_as(host: &Host, expected: std::net::IpAddr) {
+    wait_ok(SOON, &format!("the server to see {} as {expected}", host.name), || {
+        let answer = ask(host, (server(false), HTTP).into(), PATIENCE);
+        ensure!(answer.seen() == Some(expected), "{answer}");
+        Ok(())
+    })
+    .expect("seen");
+}
+
+fn path(name: &str, device: &str, hops: &Value) -> Value {
+    let mut path = policy(name, 10, ("device", device), &[]);
+    path["hops"] = hops.clone();
+    path
+}
+
+#[test]
+fn the_name_of_a_proxy_behind_a_tunnel_is_asked_for_through_the_tunnel() {
+    let (mut scene, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
+    let exit = scene.network.exit_b.address(false);
+    let _proxy = Proxy::start(&scene.network.exit_b, socks::Server::Dante).expect("proxy");
+    let laptop = scene.device(&scene.network.laptop).expect("device");
+    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
+    let hops = json!([{"type": "vpn", "target": "wg-a"}, {"type": "proxy", "target": "far"}]);
+    let far = json!({"name": "far", "address": "proxy.example", "port": socks::PORT});
+    let plan = json!({"resources": {"proxies": [far], "routing_policies": [path("far", &laptop, &hops)]}});
+    scene.api().post("/apply", &plan).expect("plan applied");
+    wait_until_seen_as(&scene.network.laptop, exit);
+    assert!(names.asked() > 0, "the name was asked for");
+    assert_eq!(queries_in_clear(&scene).expect("count"), 0);
+
+    // At a start the tunnel comes up after the first plan.
+    scene.daemon.kill9().expect("killed");
+    scene.daemon.start().expect("started");
+    wait_until_seen_as(&scene.network.laptop, exit);
+    assert_eq!(queries_in_clear(&scene).expect("count"), 0);
+}
+
+#[test]
+fn the_name_of_an_openvpn_server_behind_a_tunnel_is_asked_for_through_the_tunnel() {
+    let (scene, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
+    let network = &scene.network;
+    let server = openvpn::Server::start(&network.exit_b, &network.prefix, "").expect("server");
+    let laptop = scene.device(&network.laptop).expect("device");
+    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    let address = network.exit_b.place.v4.to_string();
+    let file = server.file("").expect("file").replace(&format!("remote {address} "), "remote vpn.example ");
+    assert!(file.contains("remote vpn.example "), "{file}");
+    let tunnel = json!({"name": "ov-b", "type": "openvpn", "config": file});
+    let hops = json!([{"type": "vpn", "target": "wg-a"}, {"type": "vpn", "target": "ov-b"}]);
+    let plan =
+        json!({"resources": {"tunnels": [tunnel], "routing_policies": [path("nested", &laptop, &hops)]}});
+    scene.api().post("/apply", &plan).expect("plan applied");
+    wait_until_seen_as(&network.laptop, network.exit_b.address(false));
+    assert!(names.asked() > 0, "the name was asked for");
+    assert_eq!(queries_in_clear(&scene).expect("count"), 0);
+}

@@ -1,0 +1,107 @@
+//! Memory of large views: many readers at once share one computation, and what it took goes back to the kernel.
+
+use std::fs;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use gateway_tests::daemon::API;
+use gateway_tests::http::exchange;
+use gateway_tests::scene::{Scene, policy};
+use gateway_tests::wait::wait_ok;
+use serde_json::{Value, json};
+
+const POLICIES: u32 = 5000;
+const READERS: usize = 200;
+/// Growth that readers may cause at the most, and what may stay of it.
+const MOST_MIB: u64 = 200;
+const REST_MIB: u64 = 64;
+/// For one answer on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(240);
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// A value of `/proc/PID/status` in MiB.
+fn memory(pid: u32, key: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("status of the daemon")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()).context("no such value")?;
+    Ok(kib.parse::<u64>()? / 1024)
+}
+
+fn get(scene: &Scene, path: &str, headers: &[(&str, &str)]) -> Result<(u16, Vec<u8>, Option<String>)> {
+    let connection = scene.network.gateway.within(|| TcpStream::connect_timeout(&API, PATIENCE))?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    let full = format!("/api/v1{path}");
+    let answer = exchange(&connection, "GET", &API.to_string(), &full, headers, None)?;
+    let tag = answer.header("etag").map(str::to_owned);
+    Ok((answer.status, answer.body, tag))
+}
+
+fn store_policies(scene: &Scene, tunnel: &str) {
+    let numbers: Vec<u32> = (0..POLICIES).collect();
+    for part in numbers.chunks(1000) {
+        let policies: Vec<Value> = part
+            .iter()
+            .map(|n| {
+                let source = format!("10.{}.{}.0/28", n / 250, n % 250);
+                policy(&format!("policy-{n}"), n + 10, ("subnet", &source), &[tunnel])
+            })
+            .collect();
+        let plan = json!({"resources": {"routing_policies": policies}});
+        let result = scene.api().post("/apply", &plan).expect("plan applied");
+        assert_eq!(result["applied"], true, "{result}");
+    }
+}
+
+#[test]
+fn two_hundred_readers_of_the_leak_matrix_share_one_computation() {
+    let scene = Scene::start().expect("scene");
+    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
+    store_policies(&scene, "wg-a");
+    let pid = scene.daemon.pid().expect("a daemon");
+    let base = memory(pid, "VmRSS").expect("memory");
+    for path in ["/policy/leak-matrix", "/routing/policies"] {
+        // From here on the peak is counted from what is resident now.
+        fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("peak reset");
+        let sizes: Vec<usize> = std::thread::scope(|scope| {
+            let reader = || {
+                let (status, body, _) = get(&scene, path, &[]).expect("an answer");
+                // A list is computed for each of its readers; those that would wait too long are asked to come again.
+                let refused = status == 503 && path != "/policy/leak-matrix";
+                assert!(status == 200 || refused, "{status}: {}", String::from_utf8_lossy(&body));
+                (status == 200).then_some(body.len())
+            };
+            let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(reader)).collect();
+            readers.into_iter().filter_map(|reader| reader.join().expect("a reader")).collect()
+        });
+        assert!(!sizes.is_empty(), "{path}: every reader was refused");
+        assert!(sizes.iter().all(|size| *size > 1 << 20), "{path} is not large: {sizes:?}");
+        let peak = memory(pid, "VmHWM").expect("memory");
+        println!("{path}: {base} MiB before, {peak} MiB at most, {} bytes", sizes[0]);
+        assert!(peak < base + MOST_MIB, "{path}: {base} MiB before, {peak} MiB at most");
+        wait_ok(SETTLED, &format!("memory after {path} to go back"), || {
+            let now = memory(pid, "VmRSS")?;
+            ensure!(now < base + REST_MIB, "{base} MiB before, {now} MiB now");
+            Ok(())
+        })
+        .expect("given back");
+    }
+}
+
+#[test]
+fn a_reader_that_has_the_leak_matrix_is_not_sent_it_again() {
+    let scene = Scene::start().expect("scene");
+    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
+    scene.policy(&policy("vpn-only", 10, ("subnet", "10.0.0.0/24"), &["wg-a"])).expect("policy");
+    let (status, _, tag) = get(&scene, "/policy/leak-matrix", &[]).expect("an answer");
+    let tag = tag.expect("a tag");
+    assert_eq!(status, 200);
+    let (status, body, _) =
+        get(&scene, "/policy/leak-matrix", &[("If-None-Match", &tag)]).expect("an answer");
+    assert_eq!((status, body.len()), (304, 0));
+    scene.policy(&policy("another", 11, ("subnet", "10.0.1.0/24"), &["wg-a"])).expect("policy");
+    let (status, _, other) =
+        get(&scene, "/policy/leak-matrix", &[("If-None-Match", &tag)]).expect("an answer");
+    assert_eq!(status, 200);
+    assert_ne!(other, Some(tag), "another policy, another matrix");
+}

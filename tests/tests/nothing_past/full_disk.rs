@@ -1,0 +1,232 @@
+//! A disk that is full: changes are refused, what makes room works, and afterwards everything works again.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use gateway_tests::scene::{Scene, policy};
+use gateway_tests::wait::wait_ok;
+use serde_json::{Value, json};
+
+use crate::first_start::{assert_nothing_leaked, bind, wait_until_through};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A small file system in memory.
+pub struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    pub fn mount(at: &Path) -> SmallDisk {
+        fs::create_dir_all(at).expect("mount point");
+        let done = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(at).status();
+        assert!(done.expect("mount").success(), "cannot mount a tmpfs");
+        SmallDisk(at.to_owned())
+    }
+
+    /// Leaves no byte.
+    fn fill(&self) {
+        let mut file = File::options().create(true).append(true).open(self.filler()).expect("filler");
+        let mut piece = vec![0x5a; 1 << 20];
+        while !piece.is_empty() {
+            match file.write_all(&piece) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::StorageFull => piece.truncate(piece.len() / 2),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Leaves so many bytes.
+    pub fn fill_but(&self, bytes: u64) {
+        self.fill();
+        let file = File::options().write(true).open(self.filler()).expect("filler");
+        let length = file.metadata().expect("length").len();
+        file.set_len(length - bytes).expect("shortened");
+    }
+
+    pub fn free(&self) {
+        fs::remove_file(self.filler()).expect("removed");
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.0.join("filler")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // The daemon may still have files open there.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn post(scene: &Scene, path: &str, body: &Value) -> (u16, Value) {
+    let reply = scene.api().send("POST", path, Some(body)).expect("answer");
+    (reply.status, reply.body)
+}
+
+fn device(scene: &Scene, name: &str) -> (u16, Value) {
+    post(scene, "/devices", &json!({ "name": name }))
+}
+
+fn storage(scene: &Scene) -> Value {
+    let observer = scene.api().get("/observer").expect("observer");
+    let rows = observer.as_array().cloned().unwrap_or_default();
+    rows.into_iter().find(|row| row["subsystem"] == "storage").expect("storage is observed")
+}
+
+#[test]
+fn full_disk_refuses_changes_and_everything_works_again_when_there_is_room() {
+    let scene = Scene::prepare().expect("scene");
+    let disk = SmallDisk::mount(&scene.daemon.state_directory());
+    let mut scene = scene;
+    scene.daemon.start().expect("started");
+    bind(&scene);
+    let (status, doomed) = device(&scene, "doomed");
+    assert_eq!(status, 201, "{doomed}");
+    let health = || scene.api().get("/health").expect("health");
+    assert_eq!((&health()["status"], &storage(&scene)["state"]), (&json!("ok"), &json!("ok")));
+    for round in 0..2 {
+        disk.fill();
+        for attempt in 0..5 {
+            let (status, refused) = device(&scene, &format!("refused {round} {attempt}"));
+            assert_eq!((status, &refused["error"]["code"]), (507, &json!("storage_full")), "{refused}");
+        }
+        let health = health();
+        assert_eq!(
+            (&health["status"], &health["cause"]),
+            (&json!("degraded"), &json!("storage_full")),
+            "{health}"
+        );
+        assert_eq!(storage(&scene)["state"], "failed");
+        // What is there can be read, and protects.
+        assert!(scene.api().get("/audit").is_ok());
+        wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+        disk.free();
+        let (status, made) = device(&scene, &format!("made {round}"));
+        assert_eq!(status, 201, "{made}");
+        assert_eq!(storage(&scene)["state"], "ok");
+        wait_ok(SOON, "the reserve to be made again", || {
+            anyhow::ensure!(scene.daemon.state_directory().join("reserve").exists(), "missing");
+            Ok(())
+        })
+        .expect("made again");
+    }
+    // A deletion makes room: it may use the reserve.
+    disk.fill();
+    let id = doomed["data"]["id"].as_str().expect("an id");
+    scene.api().delete(&format!("/devices/{id}")).expect("deleted on a full disk");
+    disk.free();
+    let tv = scene.device(&scene.network.tv).expect("device");
+    scene.policy(&policy("tv", 20, ("device", &tv), &["wg-a"])).expect("applied");
+    wait_until_through(&scene.network.tv, &scene.network.exit_a);
+    scene.daemon.kill9().expect("killed");
+    scene.daemon.start().expect("started again");
+    wait_until_through(&scene.network.tv, &scene.network.exit_a);
+    scene.daemon.terminate().expect("ended");
+    assert!(
+        scene.daemon.run(&["audit", "verify"]).expect("checked").contains("none changed and none missing")
+    );
+    assert_nothing_leaked(&scene, "full disk");
+}
+
+#[test]
+fn sign_in_works_on_a_full_disk() {
+    let mut scene = Scene::prepare().expect("scene");
+    let disk = SmallDisk::mount(&scene.daemon.state_directory());
+    // Nobody is let in by the address.
+    let closed = json!({"auth": {"enabled": true, "local_net": "192.0.2.0/24"}});
+    scene.daemon.configure(&closed).expect("configured");
+    scene.daemon.initialise().expect("initialised");
+    let password = "correct horse battery";
+    let mut command = scene.daemon.command(&["user", "add", "--username", "anna", "--role", "admin"]);
+    let added = command.env("GATEWAY_USER_PASSWORD", password).output().expect("gatewayd");
+    assert!(added.status.success(), "{added:?}");
+    scene.daemon.start().expect("started");
+    wait_ok(SOON, "the reserve to be made", || {
+        anyhow::ensure!(scene.daemon.state_directory().join("reserve").exists(), "missing");
+        Ok(())
+    })
+    .expect("made");
+    disk.fill();
+    let (status, body) = post(&scene, "/auth/login", &json!({"username": "anna", "password": password}));
+    assert_eq!(status, 200, "{body}");
+    assert!(!scene.daemon.state_directory().join("reserve").exists(), "the reserve was not used");
+}
+
+/// Makes writes at a position of a file fail, which is how the database writes: with this error number while it is set.
+const FAULTS: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static volatile long long *fault;
+
+__attribute__((constructor)) static void map_fault(void) {
+    int file = open(getenv("DISK_FAULT"), O_RDONLY | O_CLOEXEC);
+    void *at = mmap(0, sizeof *fault, PROT_READ, MAP_SHARED, file, 0);
+    if (file < 0 || at == MAP_FAILED) abort();
+    fault = at;
+}
+
+ssize_t pwrite64(int file, const void *data, size_t length, off64_t at) {
+    if (fault && *fault) { errno = *fault; return -1; }
+    return syscall(SYS_pwrite64, file, data, length, at);
+}
+"#;
+
+const EIO: i64 = 5;
+const ENOSPC: i64 = 28;
+
+#[test]
+fn writes_that_fail_in_the_middle_do_not_outlive_their_cause() {
+    let mut scene = Scene::prepare().expect("scene");
+    let folder = scene.daemon.state_directory().with_file_name("faults");
+    fs::create_dir(&folder).expect("folder");
+    let (source, library, fault) = (folder.join("faults.c"), folder.join("faults.so"), folder.join("fault"));
+    fs::write(&source, FAULTS).expect("written");
+    let made = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).output();
+    let made = made.expect("a C compiler");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    fs::write(&fault, 0i64.to_ne_bytes()).expect("written");
+    scene.daemon.set_environment("DISK_FAULT", fault.clone());
+    scene.daemon.set_environment("LD_PRELOAD", library);
+    scene.daemon.start().expect("started");
+    let set = |number: i64| {
+        use std::os::unix::fs::FileExt;
+        let file = File::options().write(true).open(&fault).expect("fault");
+        file.write_all_at(&number.to_ne_bytes(), 0).expect("written");
+    };
+    for (number, expected) in [(ENOSPC, 507), (EIO, 500), (ENOSPC, 507)] {
+        set(number);
+        for attempt in 0..4 {
+            let (status, refused) = device(&scene, &format!("refused {number} {attempt}"));
+            assert_eq!(status, expected, "{number} {attempt}: {refused}");
+        }
+        set(0);
+        for attempt in 0..2 {
+            let name =
+                format!("made after {number} {expected} {attempt} {}", scene.daemon.pid().unwrap_or(0));
+            let known = scene.api().get("/devices").expect("devices").as_array().map_or(0, Vec::len);
+            let (status, made) = device(&scene, &format!("{name} {known}"));
+            assert_eq!(status, 201, "after {number}: {made}\n{}", scene.daemon.last_words());
+        }
+        assert!(scene.api().get("/audit").is_ok());
+    }
+    let known = scene.api().get("/devices").expect("devices").as_array().map_or(0, Vec::len);
+    assert_eq!(known, 6, "what was refused is not there");
+    scene.daemon.kill9().expect("killed");
+    scene.daemon.start().expect("started again");
+    let after = scene.api().get("/devices").expect("devices").as_array().map_or(0, Vec::len);
+    assert_eq!(after, known);
+    scene.daemon.terminate().expect("ended");
+    assert!(
+        scene.daemon.run(&["audit", "verify"]).expect("checked").contains("none changed and none missing")
+    );
+}

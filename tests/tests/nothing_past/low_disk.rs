@@ -1,0 +1,150 @@
+//! A disk that runs full: the query log and copies of lists stop first, and go on when there is room.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use gateway_tests::dns::{A, Client, Upstream};
+use gateway_tests::name_server;
+use gateway_tests::netns::Namespace;
+use gateway_tests::scene::{Scene, create};
+use gateway_tests::topology::LAN_V4;
+use gateway_tests::wait::wait_ok;
+use serde_json::{Value, json};
+
+use crate::full_disk::SmallDisk;
+use crate::traces::is_in;
+
+/// The log is written every 30 s, and a list that failed is fetched again after 60 s.
+const SOON: Duration = Duration::from_secs(120);
+/// Enough for the store, and too little for the log and for lists.
+const LOW: u64 = 8 << 20;
+const LIST_PORT: u16 = 8099;
+
+/// A resolver with its state on a small disk.
+fn scene_on_a_small_disk() -> (Scene, SmallDisk, Upstream) {
+    let mut scene = Scene::prepare().expect("scene");
+    let disk = SmallDisk::mount(&scene.daemon.state_directory());
+    let upstream = Upstream::start(&scene.network.internet).expect("upstream");
+    let dns = json!({"upstream_servers": [name_server::ADDRESS], "list_private_targets": true});
+    scene.daemon.configure(&json!({ "dns": dns })).expect("configured");
+    scene.daemon.start().expect("daemon");
+    (scene, disk, upstream)
+}
+
+fn client(scene: &Scene) -> Client {
+    Client::of(&scene.network.laptop, LAN_V4.into()).expect("client")
+}
+
+fn wait_until(scene: &Scene, what: &str, mut check: impl FnMut() -> anyhow::Result<()>) {
+    wait_ok(SOON, what, &mut check)
+        .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()));
+}
+
+/// Waits until the events say whether the alert is active.
+fn wait_for_alert(scene: &Scene, active: bool) {
+    wait_until(scene, "the alert of the disk", || {
+        let listen = "curl -sN --max-time 1 http://127.0.0.1:8080/api/v1/events || true";
+        let events = scene.network.gateway.run("sh", &["-c", listen])?;
+        let alerts: Vec<Value> = events
+            .lines()
+            .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+            .filter(|event: &Value| event["kind"] == "storage_low" && event["subject"] == "store")
+            .collect();
+        anyhow::ensure!(alerts.iter().any(|alert| alert["active"] == true) == active, "{events}");
+        Ok(())
+    });
+}
+
+#[test]
+fn query_log_stops_before_the_store_and_goes_on_when_there_is_room() {
+    let (scene, disk, _upstream) = scene_on_a_small_disk();
+    let log = scene.daemon.state_directory().join("dns/log");
+    let error = || scene.api().get("/dns/status").map(|status| status["log"]["error"].clone());
+    wait_for_alert(&scene, false);
+    disk.fill_but(LOW);
+    client(&scene).ask("kept-in-memory.example", A).expect("an answer");
+    wait_until(&scene, "the log to stop", || {
+        let error = error()?;
+        anyhow::ensure!(error.as_str().is_some_and(|error| error.contains("MiB left")), "{error}");
+        Ok(())
+    });
+    assert!(!is_in(&log, "kept-in-memory"), "the log took room from the store");
+    let entries = scene.api().get("/dns/log?domain=kept-in-memory").expect("log");
+    assert!(entries.as_array().is_some_and(|entries| !entries.is_empty()), "kept in memory: {entries}");
+    create(scene.api(), "/devices", &json!({"name": "made"})).expect("the store goes on");
+    wait_for_alert(&scene, true);
+    disk.free();
+    wait_for_alert(&scene, false);
+    client(&scene).ask("on-the-disk.example", A).expect("an answer");
+    wait_until(&scene, "the log to go on", || {
+        anyhow::ensure!(is_in(&log, "on-the-disk"), "nothing is written");
+        anyhow::ensure!(error()?.is_null(), "{}", error()?);
+        Ok(())
+    });
+}
+
+/// Serves a text to all who ask, in a namespace.
+fn serve_list(namespace: &Namespace, at: IpAddr) -> Arc<Mutex<String>> {
+    let listener = namespace.within(|| TcpListener::bind(SocketAddr::new(at, LIST_PORT))).expect("server");
+    let text = Arc::new(Mutex::new(String::new()));
+    let served = text.clone();
+    // Ends with the test program.
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut stream = stream;
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let body = served.lock().expect("list").clone();
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    text
+}
+
+fn wait_until_blocked(scene: &Scene, name: &str) {
+    wait_until(scene, "a listed name to be blocked", || {
+        let answer = client(scene).ask(name, A)?;
+        anyhow::ensure!(answer.addresses == [IpAddr::from([0; 4])], "{answer:?}");
+        Ok(())
+    });
+}
+
+fn copy_of(folder: &Path, id: &str) -> String {
+    fs::read_to_string(folder.join(format!("{id}.list"))).unwrap_or_default()
+}
+
+#[test]
+fn list_works_from_memory_without_room_and_is_copied_again_when_there_is_some() {
+    let (scene, disk, _upstream) = scene_on_a_small_disk();
+    let at = name_server::ADDRESS.into();
+    let served = serve_list(&scene.network.internet, at);
+    let copies = scene.daemon.state_directory().join("dns/lists");
+    *served.lock().expect("list") = "first.example\n".to_owned();
+    let mut list = json!({"name": "ads", "url": format!("http://{at}:{LIST_PORT}/list")});
+    let id = create(scene.api(), "/dns/blocklist", &list).expect("list");
+    wait_until_blocked(&scene, "first.example");
+    assert!(copy_of(&copies, &id).contains("first.example"));
+    disk.fill_but(LOW);
+    *served.lock().expect("list") = "first.example\nsecond.example\n".to_owned();
+    // Another address: the list is fetched at once.
+    list["url"] = json!(format!("http://{at}:{LIST_PORT}/list?newer"));
+    scene.api().put(&format!("/dns/blocklist/{id}"), &list).expect("stored");
+    wait_until(&scene, "the copy to be refused", || {
+        let shown = scene.api().get(&format!("/dns/blocklist/{id}"))?;
+        anyhow::ensure!(shown["error"].as_str().is_some_and(|error| error.contains("MiB left")), "{shown}");
+        Ok(())
+    });
+    assert!(!copy_of(&copies, &id).contains("second.example"), "the copy took room from the store");
+    wait_until_blocked(&scene, "www.first.example");
+    disk.free();
+    wait_until_blocked(&scene, "second.example");
+    assert!(copy_of(&copies, &id).contains("second.example"), "the copy was not written again");
+    let shown = scene.api().get(&format!("/dns/blocklist/{id}")).expect("list");
+    assert!(shown["error"].is_null(), "{shown}");
+}
