@@ -53,7 +53,8 @@ pub(super) struct Standing {
     servers: Vec<Arc<Stand>>,
     pub(super) common: Arc<Common>,
     since: Instant,
-    turns: AtomicUsize,
+    /// Questions so far; handed on when the set is replaced, so that a new plan does not begin with the first way again.
+    turns: Arc<AtomicUsize>,
     /// By partition: what is learned of keys stays with the way it was learned by.
     validators: Mutex<HashMap<u16, Arc<Validator>>>,
 }
@@ -178,14 +179,17 @@ impl Set {
             .collect();
         let groups = plan.groups.into_iter().map(|mut group| {
             let servers = std::mem::take(&mut group.servers);
-            Standing::new(group, servers, &known, common.clone())
+            let same = |standing: &&Arc<Standing>| standing.group.domain == group.domain;
+            let turns = before.iter().flat_map(|set| &set.groups).find(same).map(|same| same.turns.clone());
+            Standing::new(group, servers, &known, common.clone(), turns.unwrap_or_default())
         });
         let groups = groups.collect();
         let apart = before.map(|set| set.apart().clone()).unwrap_or_default();
         // Nobody has asked them for long, or nobody is to any more.
         let wanted = apart.into_iter().filter(|(_, standing)| standing.is_in_use());
         let apart = wanted.map(|(servers, standing)| {
-            let again = Standing::apart(&servers, &standing.servers, common.clone());
+            let again =
+                Standing::apart(&servers, &standing.servers, common.clone(), standing.turns.clone());
             (servers, again)
         });
         let apart = Mutex::new(apart.collect());
@@ -214,7 +218,7 @@ impl Set {
         let found = index.and_then(|index| self.groups.get(*index));
         match resolvers {
             Resolvers::Only(servers) if found.is_none_or(|found| found.group.domain.as_ref().is_root()) => {
-                let made = || Standing::apart(servers, &[], self.common.clone());
+                let made = || Standing::apart(servers, &[], self.common.clone(), Arc::default());
                 Some(self.apart().entry(servers.clone()).or_insert_with(made).clone())
             }
             _ => found.cloned(),
@@ -235,7 +239,13 @@ impl Stand {
 
 impl Standing {
     /// Upstreams that are known already keep connections and health.
-    fn new(group: Group, servers: Vec<Server>, known: &[Arc<Stand>], common: Arc<Common>) -> Arc<Standing> {
+    fn new(
+        group: Group,
+        servers: Vec<Server>,
+        known: &[Arc<Stand>],
+        common: Arc<Common>,
+        turns: Arc<AtomicUsize>,
+    ) -> Arc<Standing> {
         let servers = servers.into_iter().map(|server| {
             let same = known.iter().find(|stand| *stand.server == server);
             same.cloned().unwrap_or_else(|| Arc::new(Stand::new(server)))
@@ -245,13 +255,18 @@ impl Standing {
             servers: servers.collect(),
             common,
             since: Instant::now(),
-            turns: AtomicUsize::new(0),
+            turns,
             validators: Mutex::default(),
         })
     }
 
-    fn apart(servers: &Arc<[Server]>, known: &[Arc<Stand>], common: Arc<Common>) -> Arc<Standing> {
-        Standing::new(Group::for_all(), servers.to_vec(), known, common)
+    fn apart(
+        servers: &Arc<[Server]>,
+        known: &[Arc<Stand>],
+        common: Arc<Common>,
+        turns: Arc<AtomicUsize>,
+    ) -> Arc<Standing> {
+        Standing::new(Group::for_all(), servers.to_vec(), known, common, turns)
     }
 
     fn is_in_use(&self) -> bool {

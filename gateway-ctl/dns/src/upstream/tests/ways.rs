@@ -48,6 +48,23 @@ async fn sockets_bear_the_marks_of_the_way_in_turn() {
 }
 
 #[tokio::test]
+async fn turns_go_on_when_a_plan_is_replaced() {
+    let server = fine(5).await;
+    let plan = sequential(vec![udp(server.at)]);
+    let bench = Bench::new(plan.clone());
+    let servers: std::sync::Arc<[_]> = vec![udp(server.at)].into();
+    for resolvers in [Resolvers::Usual, Resolvers::Only(servers)] {
+        for _ in 0..4 {
+            let mut query = query(Route::Marked(vec![0x11, 0x12]), "www.example.com");
+            query.way = Arc::new(Way { resolvers: resolvers.clone(), ..Way::clone(&query.way) });
+            bench.upstreams.ask(query).await.unwrap();
+            bench.upstreams.replace(plan.clone());
+        }
+    }
+    assert_eq!(bench.seen.marks(), [0x11, 0x12].repeat(4));
+}
+
+#[tokio::test]
 async fn a_mark_by_which_nobody_answers_is_left_out() {
     let server = fine(6).await;
     let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
