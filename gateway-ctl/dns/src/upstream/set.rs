@@ -188,8 +188,7 @@ impl Set {
         // Nobody has asked them for long, or nobody is to any more.
         let wanted = apart.into_iter().filter(|(_, standing)| standing.is_in_use());
         let apart = wanted.map(|(servers, standing)| {
-            let again =
-                Standing::apart(&servers, &standing.servers, common.clone(), standing.turns.clone());
+            let again = Standing::apart(&servers, &standing.servers, common.clone(), standing.turns.clone());
             (servers, again)
         });
         let apart = Mutex::new(apart.collect());
