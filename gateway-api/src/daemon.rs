@@ -19,8 +19,9 @@ use gateway_ctl::effects::limits;
 use gateway_ctl::effects::time_sync::is_synchronised;
 use gateway_ctl::engine::{self, Engine};
 use gateway_ctl::panics;
+use gateway_ctl::service::Services;
 use gateway_ctl::services::names::{self, Names};
-use gateway_ctl::services::storage;
+use gateway_ctl::services::notices::Notices;
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::{Supervisor, TaskName};
 use gateway_model::settings::bootstrap::Bootstrap;
@@ -28,14 +29,15 @@ use sd_notify::NotifyState;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinError;
 
 use crate::context::Api;
 use crate::error::chain;
-use crate::gateway::{Gateway, Open};
+use crate::gateway::{Enforced, Gateway, Open};
 use crate::initialise::{self, Absence};
+use crate::service_manager::notify;
 use crate::tls::{self, Tls};
-use crate::{areas, config, dispatch, live, serve, wipe};
+use crate::{areas, config, dispatch, serve, services, wipe};
 
 /// Interval at which a gateway without a store looks for one: a late mount, a restored file, or `gatewayd init`.
 const STORE_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -111,28 +113,10 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         Gateway::Open(_) => None,
         Gateway::Blocked { reason, .. } => Some(reason.clone()),
     };
-    let supervisor = match &gateway {
-        Gateway::Open(open) => open.supervisor.clone(),
-        Gateway::Blocked { .. } => Supervisor::new(SteadyClock::shared()),
+    let services = match &gateway {
+        Gateway::Open(open) => open.services.clone(),
+        Gateway::Blocked { .. } => Services::new(Supervisor::new(SteadyClock::shared())),
     };
-    let mut following = Following::default();
-    if let Gateway::Open(open) = &gateway {
-        let (given, store) = (tls.clone(), open.store.clone());
-        let follow = move || tls::follow_store(given.clone(), store.clone());
-        following.push(supervisor.restart("post_quantum_mode", follow));
-        let backup = open.backup.clone();
-        following.push(supervisor.restart("backups", move || backup.clone().follow()));
-        let extfilter = open.extfilter.clone();
-        following.push(supervisor.restart("external_filter", move || extfilter.clone().follow()));
-        let kept_file = Arc::new(file.clone());
-        let (file, store, enforcement) = (kept_file.clone(), open.store.clone(), open.enforcement.clone());
-        let follow = move || live::follow(file.clone(), store.clone(), enforcement.clone());
-        following.push(supervisor.restart("live_settings", follow));
-        let (file, store) = (kept_file, open.store.clone());
-        following.push(
-            supervisor.restart("audit_retention", move || live::trim_audit(file.clone(), store.clone())),
-        );
-    }
     let certificates = match config.tls.enabled || !config.dns.tls_listen_addrs.is_empty() {
         true => Some(tls::open(&config, &gateway).await.map_err(Error::Certificate)?),
         false => None,
@@ -142,17 +126,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     }
     let secure = certificates.filter(|_| config.tls.enabled).map(|certificates| tls.serve(certificates));
     let api = Api::new(areas::table(), gateway, config::api(&file, &config)).map_err(Error::Table)?;
-    let files = tls::follow_files(config.clone(), api.clone(), tls, hangup);
-    following.push(supervisor.vital("certificate_files", files));
-    if let Gateway::Open(_) = &api.gateway {
-        let watched = api.clone();
-        let follow = move || wipe::follow_switch(watched.clone());
-        following.push(supervisor.restart("dead_man_switch", follow));
-        following.push(supervisor.restart("watchdog", {
-            let watched = api.clone();
-            move || feed_watchdog(watched.clone())
-        }));
-    }
+    services.start_all(services::list(&api, file.clone(), config.clone(), tls, hangup));
     let ended = api.clone();
     let router = dispatch::router(api);
 
@@ -163,7 +137,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     let (stop, stopping) = watch::channel(false);
     let scheme = if secure.is_some() { "https" } else { "http" };
     let serving = serve::Limits::default();
-    let noted = supervisor.clone();
+    let noted = services.supervisor().clone();
     let note = move |failure| noted.note("api_listener", failure);
     let servers = [
         serve::tcp_at(address, router.clone(), secure, serving, stopping.clone(), note),
@@ -179,7 +153,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
 
     let mut died = None;
     tokio::select! {
-        name = supervisor.dead() => died = Some(name),
+        name = services.supervisor().dead() => died = Some(name),
         () = first_ended(&mut servers) => died = Some("api_server".into()),
         () = store_is_ahead(&ended.gateway) => died = Some("store".into()),
         _ = terminate.recv() => tracing::info!("ending on SIGTERM"),
@@ -199,10 +173,9 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
             server.abort();
         }
     }
-    following.end().await;
+    services.end().await;
     if let Gateway::Open(open) = &ended.gateway {
-        open.enforcement.end_processes().await;
-        open.extfilter.release().await;
+        open.enforcement.end().await;
     }
     if let Err(error) = fs::remove_file(&socket) {
         tracing::debug!(%error, "the socket was gone already");
@@ -212,24 +185,6 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     }
     tracing::info!("ended; the plan in the kernel goes on holding");
     Ok(())
-}
-
-/// Tasks beside the listeners.
-#[derive(Default)]
-struct Following(Vec<JoinHandle<()>>);
-
-impl Following {
-    fn push(&mut self, task: JoinHandle<()>) {
-        self.0.push(task);
-    }
-
-    async fn end(self) {
-        self.0.iter().for_each(JoinHandle::abort);
-        for task in self.0 {
-            // Aborted or done: both are the end.
-            let _ = task.await;
-        }
-    }
 }
 
 /// Returns when a listener has ended without a request to stop.
@@ -246,21 +201,6 @@ async fn store_is_ahead(gateway: &Gateway) {
     let Gateway::Open(open) = gateway else { return std::future::pending().await };
     while !open.store.is_ahead() {
         tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-}
-
-/// Tells the service manager that the daemon goes on, as long as the reconcile loop does.
-async fn feed_watchdog(api: Arc<Api>) {
-    let Gateway::Open(open) = &api.gateway else { return std::future::pending().await };
-    let Some(limit) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
-    loop {
-        tokio::time::sleep(limit / 4).await;
-        let idle = open.enforcement.loop_idle_time();
-        if idle < limit / 2 {
-            notify(&[NotifyState::Watchdog]);
-        } else {
-            tracing::error!(?idle, "the reconcile loop hangs: the watchdog is not fed");
-        }
     }
 }
 
@@ -294,26 +234,30 @@ async fn open_over(
     for (key, why) in left_out {
         tracing::warn!(key, why, "a stored setting does not fit to the configuration file: left out");
     }
-    let enforcement = Engine::start(config::engine(&config), store.clone()).await.map_err(Error::Engine)?;
+    let notices = Notices::new(store.clock().clone());
+    let engine = Engine::start(config::engine(&config), store.clone(), notices.clone());
+    let enforcement = engine.await.map_err(Error::Engine)?;
     let checked = store.clone();
     tokio::task::spawn_blocking(move || checked.check_secrets());
-    let supervisor = enforcement.supervisor().clone();
     let enforcement = Arc::new(enforcement);
     let given = Arc::new(file.clone());
-    let open =
-        Open::over(store.clone(), enforcement.clone(), tls.clone(), &given, supervisor, is_synchronised);
+    let enforced = Enforced {
+        worlds: enforcement.worlds().clone(),
+        enforcement: enforcement.clone(),
+        services: Services::new(enforcement.services().supervisor().clone()),
+        notices: notices.clone(),
+    };
+    let open = Open::over(store.clone(), enforced, tls.clone(), &given, is_synchronised);
     let mut open = open.map_err(Error::Store)?;
-    let notices = open.notices.clone();
     // After the first plan: what it tells is steered from the beginning.
     let asked = names::Config {
         dns: config.dns.clone(),
         file: given,
         directory: config.state_dir.join("dns"),
-        notices: notices.clone(),
+        notices,
     };
     let resolver = Names::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
     open.names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
-    drop(open.supervisor.restart("storage_alert", move || storage::run(store.clone(), notices.clone())));
     Ok((Gateway::Open(open), config))
 }
 
@@ -378,10 +322,4 @@ fn bind_socket(path: &Path) -> io::Result<UnixListener> {
     let listener = listener?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     Ok(listener)
-}
-
-fn notify(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "the service manager could not be told");
-    }
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use gateway_ctl::reconcile::Status;
 use gateway_ctl::services::notices::{Notice, Notices};
+use gateway_ctl::world::World;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
@@ -23,7 +24,8 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 
 struct Source {
     revisions: watch::Receiver<u64>,
-    runs: watch::Receiver<Arc<Status>>,
+    worlds: watch::Receiver<Arc<World>>,
+    run: u64,
     notices: Notices,
     told: broadcast::Receiver<Notice>,
     first: bool,
@@ -34,8 +36,8 @@ struct Source {
 pub fn body(open: &Open) -> Body {
     let notices = open.notices.clone();
     let told = notices.subscribe().1;
-    let runs = open.enforcement.status();
-    let source = Source { revisions: open.store.watch(), runs, notices, told, first: true };
+    let worlds = open.worlds.watch();
+    let source = Source { revisions: open.store.watch(), worlds, run: 0, notices, told, first: true };
     Body::from_stream(stream::unfold(source, |mut source| async move {
         let text = source.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(text)), source))
@@ -47,18 +49,19 @@ impl Source {
     async fn next(&mut self) -> Option<String> {
         if std::mem::take(&mut self.first) {
             let revision = *self.revisions.borrow_and_update();
-            let status = self.runs.borrow_and_update().clone();
+            let status = self.status();
             return Some(format!("{}{}{}", revision_event(revision), status_event(&status), self.going_on()));
         }
+        let run = self.run;
         tokio::select! {
             changed = self.revisions.changed() => {
                 changed.ok()?;
                 let revision = *self.revisions.borrow_and_update();
                 Some(revision_event(revision))
             }
-            changed = self.runs.changed() => {
-                changed.ok()?;
-                let status = self.runs.borrow_and_update().clone();
+            changed = ran(&mut self.worlds, run) => {
+                changed?;
+                let status = self.status();
                 Some(status_event(&status))
             }
             told = self.told.recv() => match told {
@@ -73,12 +76,24 @@ impl Source {
 }
 
 impl Source {
+    /// The last run, which is told now.
+    fn status(&mut self) -> Arc<Status> {
+        let status = self.worlds.borrow_and_update().status.clone();
+        self.run = status.run;
+        status
+    }
+
     /// All that goes on now; what is told from here on comes after it.
     fn going_on(&mut self) -> String {
         let (active, told) = self.notices.subscribe();
         self.told = told;
         active.iter().map(alert_event).collect()
     }
+}
+
+/// Returns after a run that is another than this one; none once the gateway is gone.
+async fn ran(worlds: &mut watch::Receiver<Arc<World>>, run: u64) -> Option<()> {
+    worlds.wait_for(|world| world.status.run != run).await.ok().map(drop)
 }
 
 fn alert_event(notice: &Notice) -> String {

@@ -25,6 +25,8 @@ pub mod preflight;
 pub mod reply;
 pub mod request;
 pub mod serve;
+mod service_manager;
+mod services;
 pub mod table;
 pub mod tls;
 pub mod user_command;

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_ctl::engine::Enforcement;
 use gateway_ctl::store::{AuditRetention, Store};
 use gateway_ctl::supervise::blocking;
 use gateway_model::settings::Bootstrap;
 
-use crate::gateway::Enforcement;
 use crate::log;
 
 const TRIM_INTERVAL: Duration = Duration::from_secs(3600);

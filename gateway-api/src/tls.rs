@@ -119,7 +119,7 @@ pub async fn follow_files(config: Bootstrap, api: Arc<Api>, tls: Arc<Tls>, mut h
 
 fn facts(gateway: &Gateway) -> Arc<Facts> {
     match gateway {
-        Gateway::Open(open) => open.enforcement.facts(),
+        Gateway::Open(open) => open.worlds.last().facts.clone(),
         Gateway::Blocked { .. } => Arc::default(),
     }
 }

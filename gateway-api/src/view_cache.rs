@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bytes::Bytes;
 use gateway_core::Compiled;
 use gateway_core::facts::Facts;
+use gateway_ctl::world::World;
 use gateway_model::State;
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -15,7 +16,7 @@ use serde::Serialize;
 
 use crate::dispatch::conditional;
 use crate::error::ApiError;
-use crate::gateway::{Picture, blocking};
+use crate::gateway::blocking;
 use crate::reply::{Answer, Content, Reply};
 
 /// The views of one API, by their names.
@@ -47,23 +48,23 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn of(picture: &Picture) -> Self {
+    fn of(world: &World) -> Self {
         Self {
-            state: Arc::downgrade(&picture.state),
-            compiled: Arc::downgrade(&picture.compiled),
-            facts: picture.facts.clone(),
-            from: picture.now,
-            until: picture.compiled.plan.valid_until,
+            state: Arc::downgrade(&world.state),
+            compiled: Arc::downgrade(world.compiled()),
+            facts: world.facts.clone(),
+            from: world.now,
+            until: world.compiled().plan.valid_until,
         }
     }
 
-    /// Returns whether a view of this picture is the same.
-    fn cover(&self, picture: &Picture) -> bool {
-        std::ptr::eq(self.state.as_ptr(), Arc::as_ptr(&picture.state))
-            && std::ptr::eq(self.compiled.as_ptr(), Arc::as_ptr(&picture.compiled))
-            && *self.facts == *picture.facts
-            && self.from <= picture.now
-            && self.until.is_none_or(|until| picture.now < until)
+    /// Returns whether a view of this world is the same.
+    fn cover(&self, world: &World) -> bool {
+        std::ptr::eq(self.state.as_ptr(), Arc::as_ptr(&world.state))
+            && std::ptr::eq(self.compiled.as_ptr(), Arc::as_ptr(world.compiled()))
+            && *self.facts == *world.facts
+            && self.from <= world.now
+            && self.until.is_none_or(|until| world.now < until)
     }
 }
 
@@ -88,13 +89,13 @@ impl<O: JsonSchema> Answer for SharedView<O> {
 }
 
 impl ViewCache {
-    /// Returns a view of the present picture. Readers that come while it is computed wait for it and share it; `total` is
+    /// Returns a view of the present world. Readers that come while it is computed wait for it and share it; `total` is
     /// the number of its entries for `X-Total-Count`.
     pub async fn get<O>(
         &self,
         name: &'static str,
-        picture: impl FnOnce() -> Picture,
-        compute: impl FnOnce(&Picture) -> O + Send + 'static,
+        world: impl FnOnce() -> World,
+        compute: impl FnOnce(&World) -> O + Send + 'static,
         total: impl FnOnce(&O) -> Option<usize> + Send + 'static,
     ) -> Result<SharedView<O>, ApiError>
     where
@@ -102,18 +103,18 @@ impl ViewCache {
     {
         let view = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone();
         let mut view = view.lock().await;
-        let picture = picture();
-        if let Some(cached) = view.as_ref().filter(|cached| cached.inputs.cover(&picture)) {
+        let world = world();
+        if let Some(cached) = view.as_ref().filter(|cached| cached.inputs.cover(&world)) {
             return Ok(SharedView { body: cached.body.clone(), data: PhantomData });
         }
         // Two copies at once are one too many.
         *view = None;
         let (inputs, body) = blocking(move || {
-            let data = compute(&picture);
+            let data = compute(&world);
             let total = total(&data);
             let bytes = Reply::envelope(&data, &[]).map_err(|error| ApiError::internal(&error))?;
             let digest = conditional::digest(&bytes);
-            Ok::<_, ApiError>((Inputs::of(&picture), Body { bytes: bytes.into(), digest, total }))
+            Ok::<_, ApiError>((Inputs::of(&world), Body { bytes: bytes.into(), digest, total }))
         })
         .await??;
         *view = Some(CachedView { inputs, body: body.clone() });
@@ -125,47 +126,43 @@ impl ViewCache {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use gateway_core::network::Network;
-
     use super::*;
 
-    fn picture(of: &Picture, now: &str) -> Picture {
-        Picture {
-            state: of.state.clone(),
-            network: Network::default(),
-            facts: of.facts.clone(),
-            compiled: of.compiled.clone(),
-            now: now.parse().expect("an instant"),
-        }
+    fn world(now: &str) -> World {
+        World::of(Compiled::default(), now.parse().expect("an instant"))
+    }
+
+    fn at(world: &World, now: &str) -> World {
+        with(world, |world| world.now = now.parse().expect("an instant"))
+    }
+
+    fn with(world: &World, change: impl FnOnce(&mut World)) -> World {
+        let mut world = world.clone();
+        change(&mut world);
+        world
     }
 
     #[tokio::test]
     async fn readers_share_one_computation_until_an_input_changes() {
         let now = "2026-11-22T10:00:00Z";
-        let first = Picture {
-            state: Arc::default(),
-            network: Network::default(),
-            facts: Arc::default(),
-            compiled: Arc::default(),
-            now: now.parse().expect("an instant"),
-        };
+        let first = world(now);
         let (cache, computed) = (Arc::new(ViewCache::default()), Arc::new(AtomicUsize::new(0)));
-        let read = async |picture: Picture| {
+        let read = async |world: World| {
             let computed = computed.clone();
-            let compute = move |_: &Picture| computed.fetch_add(1, Ordering::Relaxed);
-            cache.get("view", || picture, compute, |_| Some(7)).await.expect("a view").body
+            let compute = move |_: &World| computed.fetch_add(1, Ordering::Relaxed);
+            cache.get("view", || world, compute, |_| Some(7)).await.expect("a view").body
         };
-        let body = read(picture(&first, now)).await;
+        let body = read(at(&first, now)).await;
         assert_eq!((&body.bytes[..], body.total), (&b"{\"data\":0}"[..], Some(7)));
-        let again = read(picture(&first, "2026-11-22T10:05:00Z")).await;
+        let again = read(at(&first, "2026-11-22T10:05:00Z")).await;
         assert_eq!(again.bytes.as_ptr(), body.bytes.as_ptr(), "the same bytes");
-        let early = read(picture(&first, "2026-11-22T09:00:00Z")).await;
+        let early = read(at(&first, "2026-11-22T09:00:00Z")).await;
         assert_eq!(&early.bytes[..], b"{\"data\":1}", "the clock went back");
         let mut facts = Facts::default();
         facts.links.entry("eth0".to_owned()).or_default();
-        read(Picture { facts: Arc::new(facts), ..picture(&first, now) }).await;
-        read(Picture { state: Arc::default(), ..picture(&first, now) }).await;
-        read(Picture { compiled: Arc::default(), ..picture(&first, now) }).await;
+        read(with(&first, |world| world.facts = Arc::new(facts))).await;
+        read(with(&first, |world| world.state = Arc::default())).await;
+        read(world(now)).await;
         assert_eq!(computed.load(Ordering::Relaxed), 5);
     }
 
@@ -173,16 +170,9 @@ mod tests {
     async fn a_view_ends_with_the_validity_of_its_plan() {
         let mut compiled = Compiled::default();
         compiled.plan.valid_until = Some("2026-11-22T10:05:00Z".parse().expect("an instant"));
-        let at = |now: &str| Picture {
-            state: Arc::default(),
-            network: Network::default(),
-            facts: Arc::default(),
-            compiled: Arc::new(compiled.clone()),
-            now: now.parse().expect("an instant"),
-        };
-        let first = at("2026-11-22T10:00:00Z");
+        let first = World::of(compiled, "2026-11-22T10:00:00Z".parse().expect("an instant"));
         let inputs = Inputs::of(&first);
-        assert!(inputs.cover(&picture(&first, "2026-11-22T10:04:59Z")));
-        assert!(!inputs.cover(&picture(&first, "2026-11-22T10:05:00Z")));
+        assert!(inputs.cover(&at(&first, "2026-11-22T10:04:59Z")));
+        assert!(!inputs.cover(&at(&first, "2026-11-22T10:05:00Z")));
     }
 }

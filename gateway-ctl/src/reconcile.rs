@@ -16,6 +16,7 @@ mod wake;
 mod wireguard;
 
 use std::future::Future;
+use std::sync::Arc;
 
 use gateway_core::facts::Facts;
 use gateway_core::plan::Plan;
@@ -63,6 +64,9 @@ pub struct Compiled {
 /// The compiler over the state it knows.
 pub trait Compile: Send + Sync + 'static {
     fn compile(&self, facts: &Facts, now: Timestamp) -> Compiled;
+
+    /// Hears of each run before those who wait for it.
+    fn finished(&self, _status: &Arc<Status>) {}
 }
 
 impl<F: Fn(&Facts, Timestamp) -> Compiled + Send + Sync + 'static> Compile for F {

@@ -4,6 +4,8 @@
 //! daemon ends with an error, the service manager starts it again, and the plan in the kernel holds meanwhile.
 //! A panic of a short-lived task ends that task alone; [`crate::panics`] logs and counts it.
 
+mod faults;
+
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -139,7 +141,13 @@ impl Supervisor {
             self.started(&name, number);
             let began = Instant::now();
             // In this very task: what it holds is free when an abort is complete.
-            let task = async { AssertUnwindSafe(start()).catch_unwind().await };
+            let task = async {
+                tokio::select! {
+                    () = start() => {}
+                    () = faults::injected(&name) => {}
+                }
+            };
+            let task = AssertUnwindSafe(task).catch_unwind();
             let died = tokio::select! {
                 died = task => died,
                 () = self.recover(&name) => unreachable!("it waits for ever"),
@@ -166,6 +174,14 @@ impl Supervisor {
         name: impl Into<TaskName>,
         task: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
+        let name = name.into();
+        let faulty = name.clone();
+        let task = async move {
+            tokio::select! {
+                () = task => {}
+                () = faults::injected(&faulty) => {}
+            }
+        };
         self.watch(name, tokio::spawn(task))
     }
 
@@ -244,6 +260,14 @@ impl Supervisor {
 
     fn tasks(&self) -> MutexGuard<'_, BTreeMap<TaskName, Entry>> {
         self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for a task that runs already, and cancels it when the wait is dropped. A panic of the task is one of the wait.
+pub async fn joined(task: JoinHandle<()>) {
+    let mut task = Cancelled(task);
+    if let Err(Ok(panic)) = (&mut task.0).await.map_err(JoinError::try_into_panic) {
+        std::panic::resume_unwind(panic);
     }
 }
 

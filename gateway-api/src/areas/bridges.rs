@@ -7,6 +7,7 @@ use gateway_common::wire::Mark;
 use gateway_core::plan::{TransportKind, TransportTarget};
 use gateway_ctl::reconcile::Reason;
 use gateway_ctl::services::bridges::{Step, test as probe};
+use gateway_ctl::world::{Live as AtWork, World};
 use gateway_model::kinds::Bridge;
 use gateway_model::kinds::bridge::{
     BridgeKind, BridgeLive, BridgeStatus, BridgeTest, Transport, TransportType,
@@ -19,7 +20,7 @@ use serde_json::Value;
 
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::gateway::{Observed, Open, Picture};
+use crate::gateway::Open;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::collection::{Live, Object, expected, shown};
@@ -57,7 +58,7 @@ pub fn rows(t: &mut Table) {
 
 /// What is observed of the bridges.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
-    let observed = open.observed();
+    let observed = open.live();
     super::add_observed(shown, &state.bridges, |bridge| live(open, &observed, state, bridge));
 }
 
@@ -69,7 +70,7 @@ fn users<'a>(state: &'a State, bridge: &'a Bridge) -> impl Iterator<Item = &'a T
     state.tunnels.iter().filter(|tunnel| tunnel.wanted_up()).filter(names)
 }
 
-fn live(open: &Open, observed: &Observed<'_>, state: &State, bridge: &Bridge) -> BridgeLive {
+fn live(open: &Open, observed: &AtWork<'_>, state: &State, bridge: &Bridge) -> BridgeLive {
     let status = match bridge.kind {
         _ if !bridge.enabled => BridgeStatus::Disabled,
         BridgeKind::Transport => transport_status(observed, state, bridge),
@@ -84,7 +85,7 @@ fn live(open: &Open, observed: &Observed<'_>, state: &State, bridge: &Bridge) ->
     BridgeLive { status, healthy: status == BridgeStatus::Up, last_test }
 }
 
-fn transport_status(observed: &Observed<'_>, state: &State, bridge: &Bridge) -> BridgeStatus {
+fn transport_status(observed: &AtWork<'_>, state: &State, bridge: &Bridge) -> BridgeStatus {
     let (mut connected, mut broken, mut missing) = (0, 0, 0);
     for tunnel in users(state, bridge) {
         match observed.transport(tunnel.meta.id) {
@@ -129,7 +130,7 @@ pub struct Carried {
 
 async fn status(cx: Cx, _: Req<()>) -> Result<With<Vec<BridgeHealth>>, ApiError> {
     let open = cx.open()?;
-    let (state, observed) = (open.store.current(), open.observed());
+    let (state, observed) = (open.store.current(), open.live());
     let carried = |tunnel: &Tunnel| {
         let connection = observed.transport(tunnel.meta.id).cloned().unwrap_or_default();
         Carried {
@@ -172,19 +173,19 @@ pub struct TestStep {
 async fn test(cx: Cx, request: Req<()>) -> Result<With<TestOutcome>, ApiError> {
     let id = &super::id_of(KIND, &cx, request.params.get("id"))?;
     let open = cx.open()?;
-    let picture = open.picture();
-    let found = id.parse().ok().and_then(|id| picture.state.bridges.get(id));
+    let world = open.world();
+    let found = id.parse().ok().and_then(|id| world.state.bridges.get(id));
     let bridge = found.cloned().ok_or_else(|| super::not_found::<Bridge>(id))?;
     let steps = match &bridge.transport {
-        Some(transport) => probe(&target(&picture, &bridge, transport).await).await,
-        None => segment_steps(&picture, bridge.meta.id),
+        Some(transport) => probe(&target(&world, &bridge, transport).await).await,
+        None => segment_steps(&world, bridge.meta.id),
     };
     let failed = steps.iter().find_map(|step| step.error.clone());
     let took: Duration = steps.iter().filter_map(|step| step.took).sum();
     let latency = (failed.is_none() && bridge.transport.is_some()).then(|| milliseconds(took));
     let kept =
         BridgeTest { at: open.now(), ok: failed.is_none(), latency_ms: latency, error: failed.clone() };
-    open.bridge_tests.keep(bridge.meta.id, kept, |id| picture.state.bridges.contains(id));
+    open.bridge_tests.keep(bridge.meta.id, kept, |id| world.state.bridges.contains(id));
     let steps = steps.into_iter().map(|step| TestStep {
         name: step.name.to_owned(),
         ok: step.error.is_none(),
@@ -199,9 +200,9 @@ fn milliseconds(took: Duration) -> f64 {
 }
 
 /// The way by which a tunnel uses the bridge, else the default one.
-async fn target(picture: &Picture, bridge: &Bridge, transport: &Transport) -> TransportTarget {
+async fn target(world: &World, bridge: &Bridge, transport: &Transport) -> TransportTarget {
     let id = bridge.meta.id.to_string();
-    let used = picture.compiled.plan.transports.values().find(|target| target.bridge_id == id);
+    let used = world.compiled().plan.transports.values().find(|target| target.bridge_id == id);
     if let Some(used) = used {
         return used.clone();
     }
@@ -229,8 +230,8 @@ async fn target(picture: &Picture, bridge: &Bridge, transport: &Transport) -> Tr
 const RESOLVED: Duration = Duration::from_secs(5);
 
 /// Whether a segment's two sides are there, as the compiler sees them.
-fn segment_steps(picture: &Picture, id: Id) -> Vec<Step> {
-    let compiled = &picture.compiled;
+fn segment_steps(world: &World, id: Id) -> Vec<Step> {
+    let compiled = world.compiled();
     let missing = compiled.findings.iter().find(|finding| finding.policy == Some(id));
     let source = missing.map(|finding| finding.message.clone());
     let target = match compiled.policies.iter().find(|policy| policy.id == id) {

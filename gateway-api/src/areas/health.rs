@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use gateway_core::compile::Finding;
+use gateway_ctl::effects::bpf::AttachMode;
 use gateway_ctl::panics;
 use gateway_ctl::reconcile::{DriftItem, Severity, Status};
+use gateway_ctl::service::{self, HealthState};
+use gateway_ctl::services::storage;
 use gateway_ctl::supervise::{TaskHealth, TaskName};
 use gateway_ctl::tls::CertificateStatus;
+use gateway_ctl::world::World;
 use gateway_model::settings::keys;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -55,10 +59,12 @@ pub struct Health {
 async fn health(cx: Cx, _: Req<()>) -> Result<Health, ApiError> {
     Ok(match &cx.api.gateway {
         Gateway::Open(open) => {
-            let degradation = degraded(&open.enforcement.status().borrow());
-            let blocked_lan = open.enforcement.compiled().findings.iter().find_map(lan_without_ethernet);
-            match (storage(open), degradation, blocked_lan.or_else(|| task_failure(open))) {
-                (Some(Observation { state: "failed", message, .. }), ..) => {
+            let world = open.world();
+            let degradation = degraded(&world.status);
+            let blocked_lan = world.live().findings.iter().find_map(lan_without_ethernet);
+            let room = storage::health(&open.store);
+            match (room, degradation, blocked_lan.or_else(|| task_failure(open))) {
+                (Some(service::Health { state: HealthState::Failed, message, .. }), ..) => {
                     Health { status: "degraded", reason: Some(message), cause: Some("storage_full") }
                 }
                 (_, Some(reason), _) => {
@@ -83,7 +89,7 @@ fn lan_without_ethernet(finding: &Finding) -> Option<(&'static str, String)> {
 }
 
 fn task_failure(open: &Open) -> Option<(&'static str, String)> {
-    Some(("task_failed", open.supervisor.failure()?))
+    Some(("task_failed", open.services.supervisor().failure()?))
 }
 
 /// The first failure of what keeps packets from leaving by a wrong interface.
@@ -124,8 +130,8 @@ pub struct ServiceStatus {
 
 async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
     let open = cx.open()?;
-    let state = open.store.current();
-    let last = open.enforcement.status().borrow().clone();
+    let world = open.world();
+    let World { state, status: last, .. } = &world;
     let stored = [
         state.routing_policies.revision(),
         state.profiles.revision(),
@@ -140,7 +146,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         snapshot_age_sec: open.store.newest_snapshot().map(|taken| age(taken, open.now())),
         pending_confirm_until: open.store.pending().map(|pending| pending.until),
         mode: cx.api.settings.mode.clone(),
-        dataplane: dataplane(open, &last),
+        dataplane: dataplane(&world),
         node_id: state.settings.get(keys::NODE_ID).and_then(|id| id.as_str()).map(str::to_owned),
         revision: state.revision.0,
         stored_revision: stored.0,
@@ -158,9 +164,9 @@ fn age(taken: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(now.duration_since(taken).as_secs()).unwrap_or(0)
 }
 
-fn dataplane(open: &Open, last: &Status) -> &'static str {
-    let stands = last.subsystems.get("dataplane").is_some_and(|subsystem| subsystem.outcome.is_ok());
-    match (open.enforcement.attached(), stands) {
+fn dataplane(world: &World) -> &'static str {
+    let stands = world.status.subsystems.get("dataplane").is_some_and(|subsystem| subsystem.outcome.is_ok());
+    match (world.attached, stands) {
         (None, _) => "detached",
         (Some(_), true) => "ebpf",
         (Some(_), false) => "degraded",
@@ -192,9 +198,21 @@ impl From<CertificateStatus> for Observation {
     }
 }
 
+impl From<service::Health> for Observation {
+    fn from(health: service::Health) -> Self {
+        let service::Health { subsystem, state, message, since, checks } = health;
+        let state = match state {
+            HealthState::Ok => "ok",
+            HealthState::Degraded => "degraded",
+            HealthState::Failed => "failed",
+        };
+        Self { subsystem: subsystem.to_owned(), state, message, since, checks }
+    }
+}
+
 async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError> {
     let open = cx.open()?;
-    let last = open.enforcement.status().borrow().clone();
+    let World { status: last, attached, .. } = open.world();
     let mut list: Vec<Observation> = last
         .subsystems
         .iter()
@@ -223,11 +241,10 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
         .collect();
     list.extend(open.tls.certificate().map(Observation::from));
     list.push(secrets(open));
-    list.extend(storage(open));
-    list.extend(open.supervisor.report().into_iter().map(task));
+    list.extend(open.services.health().await.into_iter().map(Observation::from));
+    list.extend(open.services.supervisor().report().into_iter().map(task));
     list.push(panicked());
-    list.extend(backups(open).await?);
-    if open.enforcement.attached().is_none() {
+    if attached.is_none() {
         list.push(Observation {
             subsystem: "dataplane".to_owned(),
             state: "disabled",
@@ -279,37 +296,6 @@ fn panicked() -> Observation {
     }
 }
 
-/// Room on the disk of the store; nothing where the file system does not say.
-fn storage(open: &Open) -> Option<Observation> {
-    let room = open.store.disk_room()?;
-    let state = match (room.is_full(), room.shortage()) {
-        (true, _) => "failed",
-        (false, Some(_)) => "degraded",
-        (false, None) => "ok",
-    };
-    let message = room.shortage().unwrap_or_default();
-    Some(Observation { subsystem: "storage".to_owned(), state, message, since: None, checks: 0 })
-}
-
-/// Whether the last backup went well; nothing while backups are off.
-async fn backups(open: &Open) -> Result<Option<Observation>, ApiError> {
-    let service = open.backup.clone();
-    let report = blocking(move || service.report()).await??;
-    if !report.config.enabled {
-        return Ok(None);
-    }
-    let failure = report.runs.first().and_then(|run| run.error.clone());
-    let unreachable = report.health.as_ref().and_then(|health| health.backups.as_ref().err().cloned());
-    let (state, message) = match (failure, unreachable) {
-        (Some(failure), _) => ("failed", format!("the last backup failed: {failure}")),
-        (None, Some(unreachable)) => ("degraded", unreachable),
-        (None, None) => ("ok", String::new()),
-    };
-    let since = report.runs.first().map(|run| run.at);
-    let checks = report.runs.len() as u64;
-    Ok(Some(Observation { subsystem: "backup".to_owned(), state, message, since, checks }))
-}
-
 /// A field of an object in the kernel that somebody else had changed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Drift {
@@ -348,15 +334,15 @@ impl From<&DriftItem> for Drift {
 async fn drift(cx: Cx, request: Req<()>) -> Result<With<Vec<Drift>>, ApiError> {
     let open = cx.open()?;
     let limit = request.query.limit(1000, 1000)?;
-    let last = open.enforcement.status().borrow().clone();
+    let last = open.world().status;
     let mut answer = With::new(last.drift.iter().rev().take(limit).map(Drift::from).collect::<Vec<_>>());
     answer.total = Some(last.drift.len());
     Ok(answer)
 }
 
 async fn platform(cx: Cx, _: Req<()>) -> Result<Platform, ApiError> {
-    let enforcement = cx.open().ok().map(|open| open.enforcement.clone());
-    let attached = enforcement.as_ref().and_then(|enforcement| enforcement.attached()).unwrap_or("none");
-    let facts = enforcement.map(|enforcement| enforcement.facts()).unwrap_or_default();
+    let world = cx.open().ok().map(|open| open.world());
+    let attached = world.as_ref().and_then(|world| world.attached).map_or("none", AttachMode::as_str);
+    let facts = world.map(|world| world.facts).unwrap_or_default();
     blocking(move || platform::read(attached, &facts)).await
 }

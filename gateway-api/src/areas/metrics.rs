@@ -34,7 +34,7 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     let open = cx.open()?;
     let mut registry = Registry::with_prefix(PREFIX);
     service(&mut registry, open, cx.api.started.elapsed().as_secs());
-    let status = open.enforcement.status().borrow().clone();
+    let status = open.world().status;
     enforcement(&mut registry, &status);
     dataplane(&mut registry, open)?;
     policies(&mut registry, open);
@@ -107,13 +107,14 @@ fn dataplane(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
 }
 
 fn policies(registry: &mut Registry, open: &Open) {
-    let (state, observed) = (open.store.current(), open.observed());
+    let observed = open.live();
+    let state = &observed.world.state;
     let live: Vec<_> = state
         .routing_policies
         .iter()
         .map(|policy| {
             let labels = vec![("id", policy.meta.id.to_string()), ("name", policy.name.to_string())];
-            (labels, observed.policy(&state, policy))
+            (labels, observed.policy(policy))
         })
         .collect();
     let each =
@@ -129,7 +130,8 @@ fn policies(registry: &mut Registry, open: &Open) {
 }
 
 fn tunnels(registry: &mut Registry, open: &Open) {
-    let (state, observed) = (open.store.current(), open.observed());
+    let observed = open.live();
+    let state = &observed.world.state;
     let live: Vec<_> = state
         .tunnels
         .iter()

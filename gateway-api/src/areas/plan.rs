@@ -10,6 +10,7 @@ use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 use gateway_ctl::reconcile::{Reason, Status};
 use gateway_ctl::store::{AuditTicket, Confirm, Reverted, Safety, Secured, SnapshotReason};
+use gateway_ctl::world::World;
 use gateway_model::change::undo::Overlap;
 use gateway_model::change::{self, ItemChange, Mode, Op, Order, Outcome};
 use gateway_model::problem::code;
@@ -219,12 +220,12 @@ pub(super) async fn dry_run(
     if_match: Option<String>,
     edit: impl FnOnce(&mut State) -> Result<Outcome, EditError> + Send + 'static,
 ) -> Result<PlanResult, ApiError> {
-    let picture = cx.open()?.picture();
+    let world = cx.open()?.world();
     blocking(move || {
-        check_revision(&picture.state, if_match.as_deref())?;
-        let mut draft = picture.state.begin(picture.now);
-        let edited = edit(&mut draft)
-            .and_then(|outcome| gate(&draft, &picture.network, &picture.facts).map(|()| outcome));
+        check_revision(&world.state, if_match.as_deref())?;
+        let mut draft = world.state.begin(world.now);
+        let edited =
+            edit(&mut draft).and_then(|outcome| gate(&draft, &world.network, &world.facts).map(|()| outcome));
         let outcome = match edited {
             Ok(outcome) => Ok(outcome),
             Err(EditError::Invalid(problems)) => Err(problems),
@@ -235,7 +236,7 @@ pub(super) async fn dry_run(
             }
         };
         let plan = outcome.is_ok().then(|| {
-            let input = picture.input();
+            let input = world.input();
             plan_diff(&compile(&input), &compile(&Input { state: &draft, ..input }))
         });
         let (changes, warnings, errors) = match outcome {
@@ -249,7 +250,7 @@ pub(super) async fn dry_run(
             valid: errors.is_empty(),
             dry_run: true,
             applied: false,
-            revision: picture.state.revision.0,
+            revision: world.state.revision.0,
             counts: Counts::of(&changes),
             changes,
             warnings,
@@ -273,7 +274,7 @@ pub(super) async fn carry_out(
 ) -> Result<With<PlanResult>, ApiError> {
     let open = cx.open()?;
     let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
-    let (network, facts) = (open.enforcement.network().clone(), open.enforcement.facts());
+    let World { network, facts, .. } = open.world();
     // A way back is not to be barred by what was tested since.
     let gated = safety.reason != SnapshotReason::PreRollback;
     let (outcome, before, secured) = blocking(move || {
@@ -294,9 +295,9 @@ pub(super) async fn carry_out(
     if let Some(refusal) = refusal(status.as_deref()) {
         return Err(take_back(open, secured, refusal).await?);
     }
-    let picture = open.picture();
+    let world = open.world();
     let plan = blocking(move || {
-        let input = picture.input();
+        let input = world.input();
         plan_diff(&compile(&Input { state: &before, ..input }), &compile(&input))
     })
     .await?;

@@ -67,7 +67,7 @@ fn advise(row: &mut Row) {
         Box::pin(async move {
             let mut reply = answer.await?;
             if let (Content::Data(policy), Ok(open)) = (&reply.content, cx.open()) {
-                let advice = absent_interfaces(&open.enforcement.facts(), policy);
+                let advice = absent_interfaces(&open.worlds.last().facts, policy);
                 reply.warnings.extend(advice);
             }
             Ok(reply)
@@ -88,8 +88,8 @@ fn absent_interfaces(facts: &Facts, policy: &Value) -> Option<Warning> {
 
 /// Whether the policies steer traffic, and by which hop.
 fn observe_policies(open: &Open, state: &State, shown: &mut [Value]) {
-    let observed = open.observed();
-    super::add_observed(shown, &state.routing_policies, |policy| observed.policy(state, policy));
+    let live = open.live();
+    super::add_observed(shown, &state.routing_policies, |policy| live.policy(policy));
 }
 
 async fn toggle(cx: Cx, request: Req<()>) -> Result<Object<RoutingPolicy>, ApiError> {

@@ -3,14 +3,17 @@
 use gateway_core::compile::compile;
 use gateway_core::expectation;
 use gateway_core::render;
+use gateway_ctl::effects::bpf::AttachMode;
 use gateway_ctl::effects::programs::{self, Unit};
+use gateway_ctl::reconcile::Status;
+use gateway_ctl::world::World;
 use gateway_model::kinds::tunnel::TunnelType;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::gateway::{Open, blocking};
+use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::Table;
@@ -37,13 +40,12 @@ pub struct Service {
 
 async fn services(cx: Cx, _: Req<()>) -> Result<With<Vec<Service>>, ApiError> {
     let open = cx.open()?;
-    let attached = open.enforcement.attached();
-    let state = open.store.current();
+    let World { attached, state, reports, .. } = open.world();
     let wireguard = state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard);
     let tunnels: Vec<String> = wireguard.map(|tunnel| format!("tunnel {}", tunnel.name)).collect();
     let of_openvpn = || state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn);
     let over_openvpn: Vec<String> = of_openvpn().map(|tunnel| format!("tunnel {}", tunnel.name)).collect();
-    let seen = open.enforcement.tunnels();
+    let seen = reports.tunnels;
     let running = of_openvpn()
         .any(|tunnel| seen.tunnels.get(&tunnel.meta.id).is_some_and(|live| live.interface.is_some()));
     let list = blocking(move || {
@@ -51,7 +53,11 @@ async fn services(cx: Cx, _: Req<()>) -> Result<With<Vec<Service>>, ApiError> {
             daemon("gatewayd", true, "the API, tunnels, changes of the plan"),
             daemon("gatewayd-guard", false, "blocking before the daemon has started"),
             program("nft", "--version", attached.map(|_| "second net, NAT")),
-            program("tc", "-V", attached.filter(|mode| *mode == "clsact").map(|_| "attaching the programs")),
+            program(
+                "tc",
+                "-V",
+                attached.filter(|mode| *mode == AttachMode::Clsact).map(|_| "attaching the programs"),
+            ),
             kernel_wireguard(tunnels),
             openvpn(over_openvpn, running),
         ]
@@ -141,17 +147,15 @@ pub fn verify_rows(t: &mut Table) {
 
 async fn verify(cx: Cx, _: Req<()>) -> Result<Verification, ApiError> {
     let open = cx.open()?;
-    let enforced = open.enforcement.attached().is_some();
-    let enforcement = open.enforcement.clone();
-    let picture = open.picture();
-    let runs = subsystems(open);
+    let (enforcement, world) = (open.enforcement.clone(), open.world());
+    let (enforced, runs) = (world.attached.is_some(), subsystems(&world.status));
     blocking(move || {
         let generation = enforcement.generation().map_err(|error| ApiError::internal(&error))?;
-        let fresh = compile(&picture.input());
+        let fresh = compile(&world.input());
         let expected_hash = render::render(&fresh, generation).hash;
-        let hash = enforced.then(|| render::render(&picture.compiled, generation).hash);
+        let hash = enforced.then(|| render::render(world.compiled(), generation).hash);
         let mut checks = vec![live(enforced, generation), same(hash.as_deref(), &expected_hash), runs];
-        checks.push(gates(&picture));
+        checks.push(gates(&world));
         let ok = enforced && checks.iter().all(|check| check.ok != Some(false));
         Ok(Verification { ok, hash, expected_hash, generation, checks })
     })
@@ -179,8 +183,7 @@ fn same(installed: Option<&str>, expected: &str) -> Check {
 }
 
 /// How the last comparison with the kernel came out.
-fn subsystems(open: &Open) -> Check {
-    let status = open.enforcement.status().borrow().clone();
+fn subsystems(status: &Status) -> Check {
     if status.run == 0 {
         let detail = "The kernel was not compared with the plan yet.".to_owned();
         return Check { name: "kernel", ok: None, detail };
@@ -195,8 +198,8 @@ fn subsystems(open: &Open) -> Check {
 }
 
 /// The gating tests against the policies at work.
-fn gates(picture: &crate::gateway::Picture) -> Check {
-    let failed = expectation::failing_gates(&picture.input());
+fn gates(world: &World) -> Check {
+    let failed = expectation::failing_gates(&world.input());
     let names: Vec<String> = failed.iter().map(|result| format!("{:?}", result.name)).collect();
     let detail = match names.as_slice() {
         [] => "No gating test fails on the applied policies.".to_owned(),

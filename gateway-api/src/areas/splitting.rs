@@ -163,7 +163,8 @@ struct SplittingTransport {
 
 async fn transport(cx: Cx, _: Req<()>) -> Result<SplittingTransport, ApiError> {
     let pools = pools(&cx).await?;
-    let compiled = cx.open()?.enforcement.compiled();
+    let world = cx.open()?.world();
+    let compiled = world.live();
     let legs = pools.tunnels();
     let legs = legs.iter().filter_map(|name| compiled.legs.tunnel(name));
     Ok(SplittingTransport {

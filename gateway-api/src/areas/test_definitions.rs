@@ -60,18 +60,17 @@ struct Report {
 
 async fn run(cx: Cx, request: Req<Run>) -> Result<With<Report>, ApiError> {
     let open = cx.open()?;
-    let state = open.store.current();
-    let tests = chosen(&state, request.input.ids.as_deref())?;
-    let mut picture = open.picture();
+    let mut world = open.world();
+    let tests = chosen(&world.state, request.input.ids.as_deref())?;
     let policies = request.input.policies;
     let report = blocking(move || {
         if policies == Policies::Stored {
-            let mut draft = state.begin(picture.now);
+            let mut draft = world.state.begin(world.now);
             draft.freeze_applied();
-            picture.state = std::sync::Arc::new(draft);
+            world.state = std::sync::Arc::new(draft);
         }
         let tests: Vec<&TestDefinition> = tests.iter().map(AsRef::as_ref).collect();
-        let results = expectation::run(&picture.input(), &tests);
+        let results = expectation::run(&world.input(), &tests);
         Report { pass: results.iter().all(|result| result.pass != Some(false)), policies, results }
     })
     .await?;

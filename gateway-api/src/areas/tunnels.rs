@@ -81,7 +81,7 @@ pub fn rows(t: &mut Table) {
 
 /// What is observed of the tunnels and of their peers.
 fn observe_tunnels(open: &Open, state: &State, shown: &mut [Value]) {
-    let observed = open.observed();
+    let observed = open.live();
     super::add_observed(shown, &state.tunnels, |tunnel| observed.tunnel(tunnel));
     for value in shown {
         let id = value["id"].as_str().and_then(|id| id.parse().ok());
@@ -335,7 +335,7 @@ pub struct Egress {
 async fn egress(cx: Cx, _: Req<()>) -> Result<With<Vec<Egress>>, ApiError> {
     let open = cx.open()?;
     let state = open.store.current();
-    let observed = open.observed();
+    let observed = open.live();
     let now = open.now();
     let mut list = Vec::new();
     for policy in state.applied.policies.iter().filter(|policy| policy.in_force(now)) {
@@ -347,7 +347,7 @@ async fn egress(cx: Cx, _: Req<()>) -> Result<With<Vec<Egress>>, ApiError> {
                 policy: policy.name.clone(),
                 tunnel_id: tunnel.map(|tunnel| tunnel.meta.id.to_string()),
                 tunnel: hop.target.clone(),
-                active: observed.is_active(&state, policy, hop),
+                active: observed.is_active(policy, hop),
                 state: status.unwrap_or_else(|| "missing".to_owned()),
                 flows: None,
             });

@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
-use crate::reconcile::{Handle, KernelDataplane, Reason};
+use crate::reconcile::{KernelDataplane, Reason};
+use crate::service::Context;
 
 const PERIOD: Duration = Duration::from_millis(400);
 /// Checks come less often while a run cannot repair what is wrong.
 const LONGEST_PERIOD: Duration = Duration::from_secs(15);
 
 /// Wakes the loop when attachments differ from what the last run left.
-pub(super) async fn watch(dataplane: KernelDataplane, handle: Handle) {
+pub(super) async fn watch(Context { wake: handle, dataplane, .. }: Context) {
     let mut period = PERIOD;
     loop {
         tokio::time::sleep(period).await;

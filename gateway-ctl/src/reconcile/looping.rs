@@ -102,7 +102,7 @@ impl Handle {
 pub fn start<H: Host, D: Dataplane, O: Observe, C: Compile>(
     subsystems: Subsystems<H, D>,
     observe: O,
-    compile: C,
+    compile: Arc<C>,
     clock: impl Fn() -> Timestamp + Send + Sync + 'static,
     settings: Settings,
 ) -> (Handle, JoinHandle<()>) {
@@ -117,7 +117,7 @@ pub fn start<H: Host, D: Dataplane, O: Observe, C: Compile>(
     let looping = Loop {
         subsystems,
         observe,
-        compile: Arc::new(compile),
+        compile,
         clock: Box::new(clock),
         interval: settings.interval,
         commands,
@@ -316,7 +316,9 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
             ok = status.is_ok(),
             "reconciled"
         );
-        self.status.send_replace(Arc::new(status));
+        let status = Arc::new(status);
+        self.compile.finished(&status);
+        self.status.send_replace(status);
     }
 }
 

@@ -346,7 +346,8 @@ fn start_loop(interval: Option<Duration>) -> Running {
     };
     let begun = tokio::time::Instant::now();
     let clock = move || Timestamp::UNIX_EPOCH + begun.elapsed();
-    let (handle, _) = start(subsystems(&host), world.clone(), compile, clock, Settings { interval });
+    let (handle, _) =
+        start(subsystems(&host), world.clone(), Arc::new(compile), clock, Settings { interval });
     Running { handle, host, world, compiles, validity }
 }
 
@@ -463,7 +464,7 @@ async fn a_tunnel_that_comes_up_during_a_run_is_planned_for_in_the_same_run() {
         Compiled { revision: facts.links.len() as u64, plan: plan("gw-a", 1) }
     };
     let clock = move || Timestamp::UNIX_EPOCH + begun.elapsed();
-    let (handle, _) = start(subsystems(&host), world, compile, clock, Settings { interval: None });
+    let (handle, _) = start(subsystems(&host), world, Arc::new(compile), clock, Settings { interval: None });
     let mut status = handle.status();
     status.changed().await.unwrap();
     let first = status.borrow().clone();
@@ -474,8 +475,13 @@ async fn a_tunnel_that_comes_up_during_a_run_is_planned_for_in_the_same_run() {
 async fn the_loop_ends_with_its_last_handle() {
     let (host, world) = (FakeHost::new(), FakeWorld::new());
     let compile = |_: &Facts, _: Timestamp| Compiled::default();
-    let (handle, task) =
-        start(subsystems(&host), world, compile, || Timestamp::UNIX_EPOCH, Settings { interval: None });
+    let (handle, task) = start(
+        subsystems(&host),
+        world,
+        Arc::new(compile),
+        || Timestamp::UNIX_EPOCH,
+        Settings { interval: None },
+    );
     drop(handle);
     tokio::time::timeout(Duration::from_secs(5), task).await.expect("it ends").unwrap();
 }

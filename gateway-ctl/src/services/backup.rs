@@ -8,6 +8,7 @@ pub mod folder;
 mod http;
 mod names;
 mod objects;
+mod observed;
 mod schedule;
 mod sftp;
 mod target;

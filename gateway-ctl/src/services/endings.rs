@@ -1,8 +1,8 @@
 //! Records what has ended, keeps the time, and looks after the room on the disk of the store.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use crate::service::Context;
 use crate::store::{Error, Store};
 use crate::supervise::blocking;
 
@@ -10,7 +10,7 @@ use crate::supervise::blocking;
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs until it is aborted.
-pub async fn run(store: Arc<Store>) {
+pub async fn run(Context { store, .. }: Context) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         let looked = store.clone();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::effects::bpf::Event;
-use crate::reconcile::KernelDataplane;
+use crate::service::Context;
 use crate::supervise::blocking;
 
 const KEPT: usize = 512;
@@ -33,7 +33,7 @@ impl Recent {
 }
 
 /// Runs until it is aborted.
-pub async fn run(dataplane: KernelDataplane, recent: Recent) {
+pub async fn run(Context { dataplane, .. }: Context, recent: Recent) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

@@ -15,17 +15,18 @@ use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 
 use crate::effects::conntrack;
-use crate::reconcile::{Compiled, Handle};
+use crate::reconcile::Compiled;
+use crate::service::Context;
 use crate::supervise::blocking;
 
 /// Follows the runs of the loop until it ends.
-pub async fn run(handle: Handle, network: Network) {
-    let (mut status, compiled, facts) = (handle.status(), handle.compiled(), handle.facts());
-    // The loop ends with the last handle.
-    drop(handle);
+pub async fn run(context: Context) {
+    let wake = &context.wake;
+    let (mut status, compiled, facts) = (wake.status(), wake.compiled(), wake.facts());
     let mut before: Arc<Compiled> = Arc::default();
     while status.changed().await.is_ok() {
-        let (after, facts, network) = (compiled.borrow().clone(), facts.borrow().clone(), network.clone());
+        let (after, facts) = (compiled.borrow().clone(), facts.borrow().clone());
+        let network = context.worlds.last().network.clone();
         let previous = std::mem::replace(&mut before, after.clone());
         let removed = blocking(move || {
             let is_same = previous.plan.dataplane == after.plan.dataplane;

@@ -17,7 +17,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -43,6 +43,7 @@ use crate::engine::Engine;
 use crate::services::notices::Notices;
 use crate::store::Store;
 use crate::tls::{Factory, Server};
+use crate::world::Worlds;
 
 use book::Pages;
 use clients::Table;
@@ -91,7 +92,7 @@ pub struct Names {
     renewed: Mutex<Arc<Picture>>,
     followed: Mutex<Option<Followed>>,
     store: Arc<Store>,
-    engine: Weak<Engine>,
+    worlds: Arc<Worlds>,
     key: Key,
     following: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -131,9 +132,10 @@ impl Names {
         engine: Arc<Engine>,
         tls: Arc<Factory>,
     ) -> io::Result<Arc<Names>> {
-        let supervisor = Arc::new(engine.supervisor().clone());
+        let supervisor = Arc::new(engine.services().supervisor().clone());
         let key = Key::new(getrandom::u64().map_err(io::Error::other)?);
-        let picture = Arc::new(Picture::of(&config, &store, &engine));
+        let worlds = engine.worlds().clone();
+        let picture = Arc::new(Picture::of(&config, worlds.now()));
         let ways = Arc::new(Ways::default());
         let client = tls.client("dns");
         let notices = config.notices.clone();
@@ -157,8 +159,8 @@ impl Names {
         std::fs::create_dir_all(&folder)?;
         let secondaries = Secondaries::new(folder, key, context, copies.clone(), supervisor.clone());
         // Their copies are there before the first question.
-        let wanted = lists::wanted(&picture.state, &picture.dns);
-        let zones_wanted = secondaries::wanted(&picture.state, &picture.dns);
+        let wanted = lists::wanted(&picture.world.state, &picture.dns);
+        let zones_wanted = secondaries::wanted(&picture.world.state, &picture.dns);
         let loading = tokio::task::spawn_blocking(move || {
             subscriptions.load(&wanted);
             secondaries.load(&zones_wanted);
@@ -166,16 +168,16 @@ impl Names {
         });
         let (subscriptions, secondaries) = loading.await.map_err(io::Error::other)?;
         subscriptions.set_own_networks(picture.own_networks());
-        subscriptions.set(&lists::wanted(&picture.state, &picture.dns));
-        secondaries.set(&secondaries::wanted(&picture.state, &picture.dns));
-        let filter = picture.filter(&shelf.current(&picture.state));
+        subscriptions.set(&lists::wanted(&picture.world.state, &picture.dns));
+        secondaries.set(&secondaries::wanted(&picture.world.state, &picture.dns));
+        let filter = picture.filter(&shelf.current(&picture.world.state));
         let signatures = Signatures::default();
         let zones = picture.zones(key, &copies, &signatures);
         let secondaries = Arc::new(secondaries);
         let filtering = picture.dns.filtering_enabled;
         let book = Arc::new(Pages::new(filter, zones, secondaries.clone(), filtering));
         let table = Arc::new(Table::new(picture.clone(), asked, ways.clone(), choice.clone()));
-        let (dataplane, domains, ipv6) = (engine.dataplane(), engine.domains(), asked.is_ipv6());
+        let (dataplane, domains, ipv6) = (engine.dataplane(), worlds.domains().clone(), asked.is_ipv6());
         let learner = Arc::new(Learner::new(dataplane, domains, ways.clone()));
         learner.follow(&picture, choice, ipv6);
         let settings = settings(&config.directory, &picture.dns);
@@ -197,7 +199,7 @@ impl Names {
             renewed: Mutex::new(picture),
             followed: Mutex::default(),
             store: store.clone(),
-            engine: Arc::downgrade(&engine),
+            worlds,
             key,
             following: Mutex::default(),
         });
@@ -262,7 +264,7 @@ impl Names {
         let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         let picture = picture();
         // Each change ends what the dataplane repeats.
-        if picture.is_like(&renewed) {
+        if picture.world.is_like(&renewed.world) {
             return picture;
         }
         let (plan, choice) = (picture.upstreams(&self.ways), picture.choice());
@@ -286,7 +288,7 @@ impl Names {
 
     /// Takes over what is stored.
     fn reread(&self, picture: &Picture) {
-        let filter = picture.filter(&self.shelf.current(&picture.state));
+        let filter = picture.filter(&self.shelf.current(&picture.world.state));
         let zones = picture.zones(self.key, &self.copies, &self.signatures);
         let filtering = picture.dns.filtering_enabled;
         let pages = Pages::new(filter, zones, self.secondaries.clone(), filtering);

@@ -5,25 +5,43 @@ use std::time::Duration;
 
 use gateway_model::kinds::alert_rule::AlertKind;
 
+use crate::service::{Context, Health, HealthState, Service};
 use crate::services::notices::Notices;
 use crate::store::{DiskRoom, Store};
+use crate::supervise::blocking;
 
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const LOW: AlertKind = AlertKind::StorageLow;
 const SUBJECT: &str = "store";
 
+/// Reports the room on the disk.
+pub fn report(store: &Arc<Store>) -> Service {
+    let store = store.clone();
+    Service::idle("storage").reports(move || std::future::ready(health(&store)))
+}
+
 /// Runs until it is aborted.
-pub async fn run(store: Arc<Store>, notices: Notices) {
+pub async fn run(Context { store, notices, .. }: Context) {
     loop {
         let polled = store.clone();
-        match tokio::task::spawn_blocking(move || polled.disk_room()).await {
-            Ok(Some(room)) => publish(&notices, room),
-            // The file system does not say.
-            Ok(None) => {}
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        // The file system does not always say.
+        if let Some(room) = blocking(move || polled.disk_room()).await {
+            publish(&notices, room);
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
+}
+
+/// Health of the disk of a store; none where the file system does not say.
+pub fn health(store: &Store) -> Option<Health> {
+    let room = store.disk_room()?;
+    let state = match (room.is_full(), room.shortage()) {
+        (true, _) => HealthState::Failed,
+        (false, Some(_)) => HealthState::Degraded,
+        (false, None) => HealthState::Ok,
+    };
+    let message = room.shortage().unwrap_or_default();
+    Some(Health { subsystem: "storage", state, message, since: None, checks: 0 })
 }
 
 fn publish(notices: &Notices, room: DiskRoom) {

@@ -14,7 +14,8 @@ use gateway_core::plan::Dataplane;
 
 use crate::effects::bpf::{self, Programs};
 use crate::effects::nudge::nudge;
-use crate::reconcile::{Handle, KernelDataplane};
+use crate::reconcile::KernelDataplane;
+use crate::service::Context;
 
 /// A host that was just reminded does not answer at once again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -26,10 +27,8 @@ const MOST: usize = 16_384;
 type Ways = BTreeMap<u32, [Choice; 2]>;
 
 /// Watches the runs of the loop.
-pub async fn run(dataplane: KernelDataplane, handle: Handle) {
-    let (mut status, compiled) = (handle.status(), handle.compiled());
-    // The loop ends with the last handle.
-    drop(handle);
+pub async fn run(Context { wake, dataplane, .. }: Context) {
+    let (mut status, compiled) = (wake.status(), wake.compiled());
     let mut before = Ways::new();
     while status.changed().await.is_ok() {
         let after = ways(&compiled.borrow().plan.dataplane);

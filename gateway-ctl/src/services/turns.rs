@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::reconcile::{Compiled, KernelDataplane};
+use crate::service::Context;
 use crate::supervise::blocking;
 
 const PAUSE: Duration = Duration::from_secs(5);
@@ -50,7 +49,8 @@ impl Turns {
 }
 
 /// Reads the round robins of the policies that share out flows.
-pub async fn run(dataplane: KernelDataplane, compiled: watch::Receiver<Arc<Compiled>>, turns: Turns) {
+pub async fn run(Context { wake, dataplane, .. }: Context, turns: Turns) {
+    let compiled = wake.compiled();
     let mut ticks = tokio::time::interval(PAUSE);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

@@ -280,66 +280,18 @@ async fn a_change_that_nobody_confirms_goes_by_itself() {
 mod refusing {
     //! A gateway whose kernel takes no plan.
 
-    use gateway_api::gateway::{Counted, Detached, Enforcement, Pending};
-    use gateway_core::compile::Compiled;
-    use gateway_core::facts::Facts;
     use gateway_core::network::Network;
-    use gateway_ctl::effects::{Failure, Outcome, bpf};
+    use gateway_ctl::effects::bpf::AttachMode;
+    use gateway_ctl::effects::{Failure, Outcome};
+    use gateway_ctl::engine::{Enforcement, Pending};
     use gateway_ctl::reconcile::{Reason, Status, Stopped, Subsystem};
-    use gateway_ctl::services::tunnels::Seen;
-    use gateway_model::kinds::routing_policy::Hits;
-    use tokio::sync::watch;
+    use gateway_ctl::world::Worlds;
 
     use super::*;
 
-    struct Refusing(Detached);
+    struct Refusing;
 
     impl Enforcement for Refusing {
-        fn attached(&self) -> Option<&'static str> {
-            Some("tcx")
-        }
-        fn status(&self) -> watch::Receiver<Arc<Status>> {
-            self.0.status()
-        }
-        fn facts(&self) -> Arc<Facts> {
-            self.0.facts()
-        }
-        fn network(&self) -> &Network {
-            self.0.network()
-        }
-        fn compiled(&self) -> Arc<Compiled> {
-            self.0.compiled()
-        }
-        fn view(&self) -> Arc<gateway_ctl::engine::StateView> {
-            self.0.view()
-        }
-        fn tunnels(&self) -> Arc<Seen> {
-            self.0.tunnels()
-        }
-        fn proxies(&self) -> Arc<gateway_ctl::services::proxies::Seen> {
-            self.0.proxies()
-        }
-        fn relayed(&self) -> gateway_ctl::effects::proxy::RelayStatus {
-            self.0.relayed()
-        }
-        fn transports(&self) -> Arc<gateway_ctl::effects::transport::Seen> {
-            self.0.transports()
-        }
-        fn hits(&self, policy: u32) -> Hits {
-            self.0.hits(policy)
-        }
-        fn generation(&self) -> Result<u32, bpf::Error> {
-            self.0.generation()
-        }
-        fn counters(&self) -> Result<Counted, bpf::Error> {
-            self.0.counters()
-        }
-        fn set_interval(&self, interval: Option<Duration>) {
-            self.0.set_interval(interval);
-        }
-        fn block(&self) -> Pending<'_, Result<(), gateway_ctl::engine::Error>> {
-            self.0.block()
-        }
         fn reconcile(&self, _: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
             let failure = Failure { resource: "gw_sources4".into(), error: "no room".into() };
             let outcome = Outcome { failed: vec![failure], ..Outcome::default() };
@@ -357,7 +309,8 @@ mod refusing {
         let Gateway::Open(mut open) = gateway else { panic!("open") };
         let network =
             Network { lan: vec!["eth1".into()], uplinks: Vec::new(), sample_every: 0, ..Network::default() };
-        open.enforcement = Arc::new(Refusing(Detached::new(open.store.clone(), network)));
+        open.worlds = Arc::new(Worlds::new(open.store.clone(), network, Some(AttachMode::Tcx)));
+        open.enforcement = Arc::new(Refusing);
         let client = Client::over(Gateway::Open(open), Settings::default(), folder);
         let details = client
             .post("/apply", with(plan(), "confirm_timeout_sec", json!(60)))

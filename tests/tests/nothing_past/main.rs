@@ -21,6 +21,7 @@ mod host_output;
 mod life;
 mod low_disk;
 mod moved_flows;
+mod services;
 mod sources;
 mod traces;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gateway_core::chain;
+use gateway_ctl::world::World;
 use gateway_model::State;
 use gateway_model::kinds::{Chain, PrivacyClass, Profile, Segment};
 use schemars::JsonSchema;
@@ -50,8 +51,8 @@ pub fn rows(t: &mut Table) {
 
 /// How the chains fare by the ways out as they are.
 fn observe_chains(open: &Open, state: &State, shown: &mut [Value]) {
-    let compiled = open.enforcement.compiled();
-    crate::areas::add_observed(shown, &state.chains, |row| chain::live(&compiled, row));
+    let world = open.world();
+    crate::areas::add_observed(shown, &state.chains, |row| chain::live(world.live(), row));
 }
 
 /// A VLAN: an interface of this host, a segment, or both.
@@ -72,8 +73,8 @@ pub struct Vlan {
 
 async fn vlans(cx: Cx, _: Req<()>) -> Result<With<Vec<Vlan>>, ApiError> {
     let open = cx.open()?;
-    let (facts, state) = (open.enforcement.facts(), open.store.current());
-    let lan = &open.enforcement.network().lan;
+    let World { facts, state, network, .. } = open.world();
+    let lan = &network.lan;
     let mut vlans: BTreeMap<(u16, String), Vlan> = BTreeMap::new();
     for (name, link) in &facts.links {
         let Some((parent, id)) = &link.vlan else { continue };

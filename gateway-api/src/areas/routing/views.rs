@@ -9,7 +9,9 @@ use gateway_core::evaluate::{self, Evaluation};
 use gateway_core::expectation::{self, TestResult};
 use gateway_core::matrix::{self, FailRow, LeakMatrix};
 use gateway_core::render::{self, Enforcement, Render};
+use gateway_ctl::engine::Counted;
 use gateway_ctl::reconcile::{Reason, Status};
+use gateway_ctl::world::World;
 use gateway_model::{EditError, State, Warning};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +19,7 @@ use serde::Serialize;
 use crate::access::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::gateway::{Counted, Picture, blocking};
+use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
@@ -154,7 +156,7 @@ pub async fn freeze(
     change: impl FnOnce(&mut State) -> Result<(), EditError> + Send + 'static,
 ) -> Result<(), ApiError> {
     let open = cx.open()?;
-    let (network, facts) = (open.enforcement.network().clone(), open.enforcement.facts());
+    let World { network, facts, .. } = open.world();
     let failed: Arc<OnceLock<Vec<TestResult>>> = Arc::default();
     let told = failed.clone();
     let frozen = cx.commit(move |draft| {
@@ -191,22 +193,22 @@ async fn reconcile(cx: Cx, _: Req<()>) -> Result<With<Run>, ApiError> {
 /// Explanations of many policies take their time, so they are made where that hurts nobody.
 async fn explain<T: Send + 'static>(
     cx: &Cx,
-    make: impl FnOnce(&Picture) -> T + Send + 'static,
+    make: impl FnOnce(&World) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    let picture = cx.open()?.picture();
-    blocking(move || make(&picture)).await
+    let world = cx.open()?.world();
+    blocking(move || make(&world)).await
 }
 
 async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation, ApiError> {
     let mut question = request.input;
     let open = cx.open()?;
-    let now = open.picture();
-    if let Some(key) = evaluate::learned(&now.input(), &now.compiled, &question) {
+    let now = open.world();
+    if let Some(key) = evaluate::learned(&now.input(), now.compiled(), &question) {
         question.known_as = open.enforcement.known_as(&key);
     }
     let names = open.names.clone();
     let answer = explain(&cx, move |now| {
-        let mut answer = evaluate::evaluate(&now.input(), &now.compiled, &question)?;
+        let mut answer = evaluate::evaluate(&now.input(), now.compiled(), &question)?;
         let verdict = answer.families.ipv4.as_ref().or(answer.families.ipv6.as_ref());
         let from = verdict.and_then(|verdict| verdict.source.parse::<IpAddr>().ok());
         answer.effective.dns =
@@ -227,7 +229,7 @@ pub struct NamedConflict {
 
 async fn conflicts(cx: Cx, _: Req<()>) -> Result<With<Vec<NamedConflict>>, ApiError> {
     let list = explain(&cx, |now| {
-        let found = gateway_core::conflicts::conflicts(&now.input(), &now.compiled);
+        let found = gateway_core::conflicts::conflicts(&now.input(), now.compiled());
         let name =
             |id| now.state.routing_policies.get(id).map(|policy| policy.name.clone()).unwrap_or_default();
         let named = found.into_iter().map(|conflict| NamedConflict {
@@ -242,14 +244,14 @@ async fn conflicts(cx: Cx, _: Req<()>) -> Result<With<Vec<NamedConflict>>, ApiEr
 
 async fn leak_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<LeakMatrix>, ApiError> {
     let open = cx.open()?;
-    let compute = |now: &Picture| matrix::leak_matrix(&now.input());
-    cx.api.view_cache.get("leak_matrix", || open.picture(), compute, |_| None).await
+    let compute = |now: &World| matrix::leak_matrix(&now.input());
+    cx.api.view_cache.get("leak_matrix", || open.world(), compute, |_| None).await
 }
 
 async fn fail_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<Vec<FailRow>>, ApiError> {
     let open = cx.open()?;
-    let compute = |now: &Picture| matrix::fail_matrix(&now.input(), &now.compiled);
-    cx.api.view_cache.get("fail_matrix", || open.picture(), compute, |rows| Some(rows.len())).await
+    let compute = |now: &World| matrix::fail_matrix(&now.input(), now.compiled());
+    cx.api.view_cache.get("fail_matrix", || open.world(), compute, |rows| Some(rows.len())).await
 }
 
 /// The plan, and what the programs have counted under it.
@@ -265,12 +267,12 @@ async fn rendered(cx: Cx, _: Req<()>) -> Result<Rendered, ApiError> {
     let counted = blocking(move || Ok((enforcement.generation()?, enforcement.counters()?))).await?;
     let (generation, counters) =
         counted.map_err(|error: gateway_ctl::effects::bpf::Error| ApiError::internal(&error))?;
-    let plan = explain(&cx, move |now| render::render(&now.compiled, generation)).await?;
+    let plan = explain(&cx, move |now| render::render(now.compiled(), generation)).await?;
     Ok(Rendered { plan, counters })
 }
 
 async fn enforcement(cx: Cx, _: Req<()>) -> Result<SharedView<Enforcement>, ApiError> {
     let open = cx.open()?;
-    let compute = |now: &Picture| render::enforce(&now.input(), &now.compiled);
-    cx.api.view_cache.get("enforcement", || open.picture(), compute, |_| None).await
+    let compute = |now: &World| render::enforce(&now.input(), now.compiled());
+    cx.api.view_cache.get("enforcement", || open.world(), compute, |_| None).await
 }

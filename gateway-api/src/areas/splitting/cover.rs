@@ -72,7 +72,8 @@ enum CoverState {
 
 pub async fn stats(cx: Cx, _: Req<()>) -> Result<Stats, ApiError> {
     let open = cx.open()?;
-    let (state, seen) = (open.store.current(), open.enforcement.tunnels());
+    let world = open.world();
+    let (state, seen) = (world.state, world.reports.tunnels);
     let CoverSettings { enabled, budget_pct, machines } = state.group();
     let of = |tunnel: &Tunnel| OfTunnel::new(tunnel, enabled, seen.cover.get(&tunnel.meta.id));
     let per_tunnel: Vec<OfTunnel> = state.tunnels.iter().map(of).collect();

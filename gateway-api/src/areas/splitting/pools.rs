@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_common::wire::Choice;
 use gateway_core::compile::{CompiledPolicy, HopState};
+use gateway_ctl::world::World;
 use gateway_model::kinds::EndpointState;
 use gateway_model::kinds::routing_policy::{HopType, Sticky};
 use gateway_model::kinds::tunnel_health::TunnelLive;
@@ -64,8 +65,9 @@ pub struct Pools {
 
 impl Pools {
     pub fn of(open: &Open) -> Pools {
-        let (state, observed) = (open.store.current(), open.observed());
-        let (compiled, now) = (open.enforcement.compiled(), open.now());
+        let observed = open.live();
+        let World { state, now, .. } = &observed.world;
+        let (compiled, now) = (observed.world.live(), *now);
         let tunnels = state.tunnels.iter().map(|tunnel| (tunnel.name.clone(), observed.tunnel(tunnel)));
         let tunnels: BTreeMap<String, TunnelLive> = tunnels.collect();
         let mut splitting =
@@ -88,11 +90,11 @@ impl Pools {
                 .collect();
             let all = endpoints.iter().map(|member| member.flows).sum();
             endpoints.iter_mut().for_each(|member| member.share_pct = percent(member.flows, all));
-            let drawn = observed.policy(&state, policy).routing && sticky == Sticky::Flow;
+            let drawn = observed.policy(policy).routing && sticky == Sticky::Flow;
             Some(Pool {
                 policy_id: policy.meta.id.to_string(),
                 policy: policy.name.clone(),
-                active: observed.policy(&state, policy).routing
+                active: observed.policy(policy).routing
                     && endpoints.iter().any(|member| member.state == EndpointState::Active),
                 sticky,
                 endpoints,

@@ -63,6 +63,14 @@ impl AttachMode {
         let tcx = KernelVersion::current().is_ok_and(|version| version >= KernelVersion::new(6, 6, 0));
         if tcx { AttachMode::Tcx } else { AttachMode::Clsact }
     }
+
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AttachMode::Tcx => "tcx",
+            AttachMode::Clsact => "clsact",
+        }
+    }
 }
 
 /// All programs of an attachment and their directions, in the order of attachment.

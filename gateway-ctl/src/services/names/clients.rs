@@ -59,7 +59,7 @@ impl Table {
         let links = picture.lan_links();
         let mut table = Table { picture, resolver, ways, choice, by_address, late, links, own, version };
         let mut by_address = HashMap::new();
-        for (mac, addresses) in &table.picture.facts.neighbours {
+        for (mac, addresses) in &table.picture.world.facts.neighbours {
             // A link-local address does not say by which network it asks.
             for address in addresses.iter().filter(|address| !is_link_local(**address)) {
                 by_address.insert(*address, table.describe(Some(*mac), *address, None));
@@ -85,7 +85,7 @@ impl Table {
     }
 
     fn describe(&self, mac: Option<[u8; 6]>, address: IpAddr, interface: Option<u32>) -> Arc<Client> {
-        let (state, plan) = (&self.picture.state, &self.picture.compiled.plan.dataplane);
+        let (state, plan) = (&self.picture.world.state, &self.picture.world.compiled().plan.dataplane);
         // As the dataplane finds the device.
         let by_mac = mac.and_then(|mac| plan.devices_by_mac.get(&mac));
         let number = by_mac.or_else(|| plan.devices_by_address.get(&address)).map_or(0, |value| value.number);
@@ -93,9 +93,10 @@ impl Table {
         let of_card = mac.and_then(|mac| state.device_by_mac(MacAddr(mac))).map(AsRef::as_ref);
         let device = of_card.or_else(of_number);
         let asks = outgoing::Client { mac: mac.map(MacAddr), address, interface };
-        let input = self.picture.input();
-        let (outgoing, rank) = outgoing::of_client(&input, &self.picture.compiled, &asks, self.resolver);
-        let compiled = &self.picture.compiled;
+        let input = self.picture.world.input();
+        let (outgoing, rank) =
+            outgoing::of_client(&input, self.picture.world.compiled(), &asks, self.resolver);
+        let compiled = self.picture.world.compiled();
         let asking = Asking { input, compiled, rank, from: Some(address) };
         let (outgoing, resolvers) = self.choice.of(&asking, outgoing);
         let key = ClientKey::new(number, Mac::new(mac.unwrap_or_default()), &address.into());

@@ -13,6 +13,7 @@ use super::{Names, lists, secondaries};
 use crate::engine::Engine;
 use crate::store::Store;
 use crate::supervise::blocking;
+use crate::world::Worlds;
 
 /// Changes that come in a row are taken together.
 const PAUSE: Duration = Duration::from_millis(30);
@@ -23,13 +24,14 @@ const RESIGN: Duration = Duration::from_secs(60);
 
 /// Follows everything. Each of the tasks ends with the resolver.
 pub fn all(names: &Arc<Names>, store: Arc<Store>, engine: Arc<Engine>) -> Vec<JoinHandle<()>> {
-    plans(names, &engine);
-    let supervisor = engine.supervisor().clone();
+    let worlds = engine.worlds().clone();
+    plans(names, &worlds);
+    let supervisor = engine.services().supervisor().clone();
     // A task that died may have lost a list or a zone that had come: everything is built again.
     let mut again = false;
     let updates = {
-        let (names, store, engine) = (Arc::downgrade(names), store.clone(), engine.clone());
-        move || changes(names.clone(), store.clone(), engine.clone(), std::mem::replace(&mut again, true))
+        let (names, store) = (Arc::downgrade(names), store.clone());
+        move || changes(names.clone(), store.clone(), worlds.clone(), std::mem::replace(&mut again, true))
     };
     let (signing, sweeping) = (Arc::downgrade(names), Arc::downgrade(names));
     vec![
@@ -40,31 +42,31 @@ pub fn all(names: &Arc<Names>, store: Arc<Store>, engine: Arc<Engine>) -> Vec<Jo
 }
 
 /// A plan is taken over before it is live: no question leaves by a way that its packets no longer take.
-fn plans(names: &Arc<Names>, engine: &Engine) {
-    let (names, network) = (Arc::downgrade(names), engine.network().clone());
-    engine.before_live(move |lowered| {
+fn plans(names: &Arc<Names>, worlds: &Worlds) {
+    let names = Arc::downgrade(names);
+    worlds.set_herald(move |world| {
         if let Some(names) = names.upgrade() {
-            names.renew(|| Arc::new(Picture::of_lowered(&names.config, lowered, &network)));
+            names.renew(|| Arc::new(Picture::of(&names.config, world.clone())));
         }
     });
 }
 
 /// Follows the store and the plan until the resolver is gone.
-async fn changes(names: Weak<Names>, store: Arc<Store>, engine: Arc<Engine>, mut again: bool) {
-    let (mut revisions, mut runs) = (store.watch(), engine.status());
+async fn changes(names: Weak<Names>, store: Arc<Store>, worlds: Arc<Worlds>, mut again: bool) {
+    let (mut revisions, mut published) = (store.watch(), worlds.watch());
+    let mut run;
     let Some(shelved) = names.upgrade().map(|names| names.shelf.changed.clone()) else { return };
     loop {
         // First without a reason: something may have changed between the start and here.
         revisions.mark_unchanged();
-        runs.mark_unchanged();
+        run = published.borrow_and_update().status.run;
         let Some(names) = names.upgrade() else { return };
-        let engine = engine.clone();
-        let work = move || names.take_over(&engine, again);
+        let work = move || names.take_over(again);
         again = false;
         blocking(work).await;
         tokio::select! {
             changed = revisions.changed() => if changed.is_err() { return },
-            changed = runs.changed() => if changed.is_err() { return },
+            changed = published.wait_for(|world| world.status.run != run) => if changed.is_err() { return },
             () = shelved.notified() => again = true,
         }
         tokio::time::sleep(PAUSE).await;
@@ -83,21 +85,20 @@ impl Names {
     /// Takes over the stored filters, lists, rewrites and zones unless it has them, and returns when queries are
     /// answered by them. Blocks while filters are built.
     pub fn catch_up(&self) {
-        let Some(engine) = self.engine.upgrade() else { return };
         let wanted = dns_revision(&self.store.current());
         let current = lock(&self.followed).as_ref().is_some_and(|followed| followed.dns >= wanted);
         if !current {
-            self.take_over(&engine, false);
+            self.take_over(false);
         }
     }
 
     /// Takes over the store and the plan. With `again`, filters and zones are built even if neither has changed.
-    fn take_over(&self, engine: &Engine, again: bool) {
+    fn take_over(&self, again: bool) {
         // Held to the end: no older state comes after a newer one.
         let mut followed = lock(&self.followed);
-        let picture = self.renew(|| Arc::new(Picture::of(&self.config, &self.store, engine)));
+        let picture = self.renew(|| Arc::new(Picture::of(&self.config, self.worlds.now())));
         self.subscriptions.set_own_networks(picture.own_networks());
-        let (state, facts) = (&picture.state, &picture.facts);
+        let (state, facts) = (&picture.world.state, &picture.world.facts);
         // Lists are large and names of machines many; most runs change neither.
         let known = followed.as_ref().is_some_and(|followed| {
             followed.revision == state.revision && followed.facts.neighbours == facts.neighbours

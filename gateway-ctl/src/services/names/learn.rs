@@ -42,11 +42,11 @@ impl Learner {
 
     /// Upstreams are asked by IPv6, or by IPv4.
     pub fn follow(&self, picture: &Picture, choice: Arc<Choice>, ipv6: bool) {
-        let compiled = &*picture.compiled;
+        let compiled = picture.world.compiled();
         let rules = compiled.plan.dataplane.domains.iter();
         let ways = |rank: u32| {
             let outgoing = outgoing::of_policy(compiled, rank, ipv6);
-            let asking = Asking { input: picture.input(), compiled, rank, from: Some(NOBODY) };
+            let asking = Asking { input: picture.world.input(), compiled, rank, from: Some(NOBODY) };
             let (chosen, resolvers) = choice.of(&asking, outgoing.clone());
             (rank, [self.ways.of(chosen, resolvers), self.ways.of(outgoing, Resolvers::Usual)])
         };

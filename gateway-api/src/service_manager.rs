@@ -1,0 +1,29 @@
+//! What the service manager is told: readiness, status, and that the daemon goes on.
+
+use std::sync::Arc;
+
+use sd_notify::NotifyState;
+
+use crate::context::Api;
+use crate::gateway::Gateway;
+
+pub fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "the service manager could not be told");
+    }
+}
+
+/// Tells the service manager that the daemon goes on, as long as the reconcile loop does.
+pub async fn feed_watchdog(api: Arc<Api>) {
+    let Gateway::Open(open) = &api.gateway else { return std::future::pending().await };
+    let Some(limit) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(limit / 4).await;
+        let idle = open.enforcement.loop_idle_time();
+        if idle < limit / 2 {
+            notify(&[NotifyState::Watchdog]);
+        } else {
+            tracing::error!(?idle, "the reconcile loop hangs: the watchdog is not fed");
+        }
+    }
+}

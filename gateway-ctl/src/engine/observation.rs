@@ -1,0 +1,34 @@
+//! Facts of a run: from the kernel, and from the services that know some.
+
+use std::sync::Arc;
+
+use gateway_core::facts::Facts;
+use tokio::sync::watch;
+
+use super::boot_time::BootTime;
+use crate::effects::netlink;
+use crate::effects::observe::{Observer, Seen};
+use crate::reconcile::Observe;
+use crate::service::Services;
+use crate::world::Worlds;
+
+pub(super) struct Observation {
+    pub boot_time: BootTime,
+    pub observer: Observer,
+    pub worlds: Arc<Worlds>,
+    pub services: Services,
+}
+
+impl Observe for Observation {
+    async fn facts(&self) -> Result<Facts, netlink::Error> {
+        let network = self.worlds.last().network.clone();
+        let mut facts = self.observer.facts(|name| network.lan.iter().any(|lan| lan == name)).await?;
+        facts.booted_at = self.boot_time.nanoseconds();
+        self.services.contribute(&mut facts);
+        Ok(facts)
+    }
+
+    fn changes(&self) -> watch::Receiver<Seen> {
+        self.observer.changes()
+    }
+}

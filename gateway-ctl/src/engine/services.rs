@@ -1,0 +1,62 @@
+//! The list of the engine's services: each is named once, here.
+//!
+//! Services end in the opposite order: first those that only look, then the loop, last what carries packets.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::{attachments, waking};
+use crate::effects::openvpn::OpenVpn;
+use crate::effects::transport::Transports;
+use crate::panics;
+use crate::service::{Context, Service};
+use crate::services::events::{self, Recent};
+use crate::services::proxies::{Proxies, Seen as ProxiesSeen};
+use crate::services::tunnels::{Seen as TunnelsSeen, Tunnels};
+use crate::services::turns::{self, Turns};
+use crate::services::{confirm, endings, moved_flows, storage, stranded};
+use crate::supervise::joined;
+
+/// Parts of the engine that services drive.
+pub(super) struct Parts {
+    pub looping: JoinHandle<()>,
+    pub openvpn: Arc<OpenVpn>,
+    pub transports: Arc<Transports>,
+    pub tunnels: (Tunnels, watch::Receiver<Arc<TunnelsSeen>>),
+    pub proxies: (Proxies, watch::Receiver<Arc<ProxiesSeen>>),
+    pub recent: Recent,
+    pub turns: Turns,
+}
+
+pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
+    let Parts { looping, openvpn, transports, tunnels, proxies, recent, turns } = parts;
+    let (watcher, tunnels) = tunnels;
+    let (proxy_watcher, proxies) = proxies;
+    let seen = (tunnels.clone(), proxies.clone(), transports.seen());
+    let connections = transports.seen();
+    vec![
+        Service::idle("openvpn").releases(move || async move { openvpn.stop().await }),
+        Service::idle("bridges").contributes(move |facts| transports.enrich(facts)),
+        Service::vital("tunnel_watcher", watcher.run(context.wake.clone()))
+            .contributes(move |facts| tunnels.borrow().enrich(facts)),
+        Service::vital("proxy_watcher", proxy_watcher.run(context.wake.clone()))
+            .contributes(move |facts| proxies.borrow().enrich(facts)),
+        Service::vital("reconcile_loop", joined(looping)),
+        Service::new("store_changes", context, waking::on_change),
+        Service::new("bridge_changes", context, move |context| {
+            waking::on_connections(context, connections.clone())
+        }),
+        Service::new("panic_wake", context, |context| waking::on_panic(context, panics::watch())),
+        Service::new("attachments", context, attachments::watch),
+        Service::new("world_reports", context, move |context| waking::publish_reports(context, seen.clone())),
+        Service::new("dataplane_events", context, move |context| events::run(context, recent.clone())),
+        Service::new("commit_confirm", &context.store, confirm::run),
+        Service::new("exception_ends", context, endings::run),
+        Service::new("flow_rates", context, move |context| turns::run(context, turns.clone())),
+        Service::new("orphaned_flows", context, stranded::run),
+        Service::new("moved_flows", context, moved_flows::run),
+        Service::new("storage_alert", context, storage::run),
+    ]
+}

@@ -1,0 +1,63 @@
+//! Who wakes the reconcile loop, and who publishes what services see.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::effects::transport::Seen as TransportsSeen;
+use crate::panics::Panics;
+use crate::reconcile::Reason;
+use crate::service::Context;
+use crate::services::proxies::Seen as ProxiesSeen;
+use crate::services::tunnels::Seen as TunnelsSeen;
+use crate::world::Reports;
+
+/// Shortest time between two runs that panics cause.
+const PANIC_WAKE_INTERVAL: Duration = Duration::from_secs(1);
+
+pub(super) async fn on_change(context: Context) {
+    let mut revisions = context.store.watch();
+    while revisions.changed().await.is_ok() {
+        context.wake.wake(Reason::Revision);
+    }
+}
+
+pub(super) type Seen = (
+    watch::Receiver<Arc<TunnelsSeen>>,
+    watch::Receiver<Arc<ProxiesSeen>>,
+    watch::Receiver<Arc<TransportsSeen>>,
+);
+
+/// Publishes what services see as soon as one of them sees something else.
+pub(super) async fn publish_reports(context: Context, (mut tunnels, mut proxies, mut transports): Seen) {
+    loop {
+        context.worlds.report(Reports {
+            tunnels: tunnels.borrow_and_update().clone(),
+            proxies: proxies.borrow_and_update().clone(),
+            transports: transports.borrow_and_update().clone(),
+        });
+        let changed = tokio::select! {
+            changed = tunnels.changed() => changed,
+            changed = proxies.changed() => changed,
+            changed = transports.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
+pub(super) async fn on_connections(context: Context, mut seen: watch::Receiver<Arc<TransportsSeen>>) {
+    while seen.changed().await.is_ok() {
+        context.wake.wake(Reason::Facts);
+    }
+}
+
+/// Has the loop read at once what a panic took away. A panic of the loop's own work must not make it spin.
+pub(super) async fn on_panic(context: Context, mut panics: watch::Receiver<Panics>) {
+    while panics.changed().await.is_ok() {
+        context.wake.wake(Reason::Facts);
+        tokio::time::sleep(PANIC_WAKE_INTERVAL).await;
+    }
+}

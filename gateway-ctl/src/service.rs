@@ -1,0 +1,280 @@
+//! The contract of services: how each long-lived part of the daemon is started, watched, asked and ended.
+//!
+//! A service is one value in a list. It runs under supervision; it may contribute facts to each run of the reconcile loop,
+//! report the health of what it drives, and release what it holds at the end.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use gateway_core::facts::Facts;
+use jiff::Timestamp;
+use tokio::task::JoinHandle;
+
+use crate::reconcile::{Handle, KernelDataplane};
+use crate::services::notices::Notices;
+use crate::store::Store;
+use crate::supervise::{Supervisor, TaskName};
+use crate::world::Worlds;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Contribution = Box<dyn Fn(&mut Facts) + Send + Sync>;
+type HealthCheck = Arc<dyn Fn() -> BoxFuture<'static, Option<Health>> + Send + Sync>;
+type Release = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
+
+/// What services share: the store with its clock, the world, the reconcile loop, the programs and the alerts.
+#[derive(Clone)]
+pub struct Context {
+    pub store: Arc<Store>,
+    pub worlds: Arc<Worlds>,
+    /// Asks the reconcile loop for a run, and tells of its runs.
+    pub wake: Handle,
+    pub dataplane: KernelDataplane,
+    pub notices: Notices,
+}
+
+/// One long-lived part of the daemon.
+pub struct Service {
+    name: TaskName,
+    start: Start,
+    contribution: Option<Contribution>,
+    health: Option<HealthCheck>,
+    release: Option<Release>,
+}
+
+enum Start {
+    /// Begins anew after its death.
+    Again(Box<dyn FnMut() -> Work + Send>),
+    /// The daemon ends when it dies; the plan in the kernel holds meanwhile.
+    Vital(Work),
+    /// Has no task of its own.
+    Idle,
+}
+
+/// Health of what a service drives, beyond that of its task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    pub subsystem: &'static str,
+    pub state: HealthState,
+    pub message: String,
+    pub since: Option<Timestamp>,
+    pub checks: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthState {
+    Ok,
+    /// Some of it works.
+    Degraded,
+    Failed,
+}
+
+impl Service {
+    /// A service that is started again whenever it dies. `run` gets the context anew each time.
+    pub fn new<C, F>(name: &'static str, context: &C, mut run: impl FnMut(C) -> F + Send + 'static) -> Service
+    where
+        C: Clone + Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let context = context.clone();
+        Service::with(name, Start::Again(Box::new(move || Box::pin(run(context.clone())))))
+    }
+
+    /// A service without which the daemon cannot go on.
+    pub fn vital(name: &'static str, work: impl Future<Output = ()> + Send + 'static) -> Service {
+        Service::with(name, Start::Vital(Box::pin(work)))
+    }
+
+    /// A service that does something only when it is asked.
+    pub fn idle(name: &'static str) -> Service {
+        Service::with(name, Start::Idle)
+    }
+
+    fn with(name: &'static str, start: Start) -> Service {
+        Service { name: name.into(), start, contribution: None, health: None, release: None }
+    }
+
+    /// Adds what the service knows to the facts of each run.
+    pub fn contributes(mut self, contribution: impl Fn(&mut Facts) + Send + Sync + 'static) -> Service {
+        self.contribution = Some(Box::new(contribution));
+        self
+    }
+
+    /// Reports the health of what the service drives; none while there is nothing to report.
+    pub fn reports<F>(mut self, health: impl Fn() -> F + Send + Sync + 'static) -> Service
+    where
+        F: Future<Output = Option<Health>> + Send + 'static,
+    {
+        self.health = Some(Arc::new(move || Box::pin(health())));
+        self
+    }
+
+    /// Gives back what the service holds, once its task has ended.
+    pub fn releases<F>(mut self, release: impl FnOnce() -> F + Send + 'static) -> Service
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.release = Some(Box::new(move || Box::pin(release())));
+        self
+    }
+}
+
+/// The services that run, in the order of their start.
+#[derive(Clone)]
+pub struct Services(Arc<Inner>);
+
+struct Inner {
+    supervisor: Supervisor,
+    running: Mutex<Vec<Running>>,
+}
+
+struct Running {
+    name: TaskName,
+    task: Option<JoinHandle<()>>,
+    contribution: Option<Contribution>,
+    health: Option<HealthCheck>,
+    release: Option<Release>,
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl Services {
+    pub fn new(supervisor: Supervisor) -> Services {
+        Services(Arc::new(Inner { supervisor, running: Mutex::default() }))
+    }
+
+    /// The tasks of the services and of what they started, and how they are.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.0.supervisor
+    }
+
+    pub fn start(&self, service: Service) {
+        let Service { name, start, contribution, health, release } = service;
+        let task = match start {
+            Start::Again(run) => Some(self.0.supervisor.restart(name.clone(), run)),
+            Start::Vital(work) => Some(self.0.supervisor.vital(name.clone(), work)),
+            Start::Idle => None,
+        };
+        self.running().push(Running { name, task, contribution, health, release });
+    }
+
+    pub fn start_all(&self, services: impl IntoIterator<Item = Service>) {
+        services.into_iter().for_each(|service| self.start(service));
+    }
+
+    pub fn names(&self) -> Vec<TaskName> {
+        self.running().iter().map(|service| service.name.clone()).collect()
+    }
+
+    /// Adds what services know to the facts.
+    pub fn contribute(&self, facts: &mut Facts) {
+        for contribution in self.running().iter().filter_map(|service| service.contribution.as_ref()) {
+            contribution(facts);
+        }
+    }
+
+    /// Health of what services drive.
+    pub async fn health(&self) -> Vec<Health> {
+        let checks: Vec<HealthCheck> =
+            self.running().iter().filter_map(|service| service.health.clone()).collect();
+        let mut all = Vec::new();
+        for check in checks {
+            all.extend(check().await);
+        }
+        all
+    }
+
+    /// Ends the tasks at once and keeps what the services hold.
+    pub fn abort(&self) {
+        self.running().iter().filter_map(|service| service.task.as_ref()).for_each(JoinHandle::abort);
+    }
+
+    /// Ends all services, the newest first, and returns when each has released what it held.
+    pub async fn end(&self) {
+        self.abort();
+        let running = std::mem::take(&mut *self.running());
+        for Running { task, release, .. } in running.into_iter().rev() {
+            if let Some(task) = task {
+                // Aborted or done: both are the end.
+                let _ = task.await;
+            }
+            if let Some(release) = release {
+                release().await;
+            }
+        }
+    }
+
+    /// The list is whole between any two statements.
+    fn running(&self) -> MutexGuard<'_, Vec<Running>> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn noted(notes: &Arc<Mutex<Vec<&'static str>>>, name: &'static str) -> Service {
+        let notes = notes.clone();
+        Service::new(name, &(), |()| std::future::pending()).releases(move || async move {
+            notes.lock().unwrap().push(name);
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn services_end_in_the_opposite_order_of_their_start() {
+        let (services, notes) = (Services::new(Supervisor::default()), Arc::default());
+        services.start_all(["first", "second", "third"].map(|name| noted(&notes, name)));
+        assert_eq!(services.names(), ["first", "second", "third"]);
+        services.end().await;
+        assert_eq!(*notes.lock().unwrap(), ["third", "second", "first"]);
+        assert_eq!((services.names().len(), services.supervisor().report().len()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_panics_is_reported_within_five_seconds_and_gets_its_context_again() {
+        let services = Services::new(Supervisor::default());
+        let runs = Arc::new(Mutex::new(0));
+        services.start(Service::new("watcher", &runs, |runs| async move {
+            let run = {
+                let mut runs = runs.lock().unwrap();
+                *runs += 1;
+                *runs
+            };
+            assert!(run > 1, "broken");
+            std::future::pending().await
+        }));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let health = &services.supervisor().report()["watcher"];
+        assert_eq!((health.failure.as_deref(), health.starts), (Some("it has panicked: broken"), 2));
+        assert_eq!(*runs.lock().unwrap(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn facts_and_health_come_from_the_services_that_have_some() {
+        let services = Services::new(Supervisor::default());
+        let health = Health {
+            subsystem: "backup",
+            state: HealthState::Failed,
+            message: "no room".into(),
+            since: None,
+            checks: 3,
+        };
+        let reported = health.clone();
+        services.start(Service::vital("loop", std::future::pending()));
+        services.start(Service::idle("backups").reports(move || std::future::ready(Some(reported.clone()))));
+        services.start(Service::idle("quiet").reports(|| std::future::ready(None)));
+        services.start(Service::idle("tunnels").contributes(|facts| facts.booted_at = 7));
+        let mut facts = Facts::default();
+        services.contribute(&mut facts);
+        assert_eq!((facts.booted_at, services.health().await), (7, vec![health]));
+    }
+}

@@ -1,0 +1,20 @@
+//! Injected panics, for tests of supervision: a build with debug assertions has a task panic when a file of its name
+//! appears in the folder that the environment variable `GATEWAY_FAULTS` names. Other builds have none of this.
+
+#[cfg(debug_assertions)]
+pub async fn injected(task: &str) {
+    use std::time::Duration;
+
+    const POLL_INTERVAL: Duration = Duration::from_millis(100);
+    let Some(folder) = std::env::var_os("GATEWAY_FAULTS") else { return std::future::pending().await };
+    let file = std::path::Path::new(&folder).join(task);
+    loop {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        assert!(std::fs::remove_file(&file).is_err(), "injected by a test");
+    }
+}
+
+#[cfg(not(debug_assertions))]
+pub async fn injected(_: &str) {
+    std::future::pending().await
+}

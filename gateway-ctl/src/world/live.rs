@@ -1,0 +1,119 @@
+//! Objects as they are at work, judged from one world.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use gateway_core::compile::CompiledPolicy;
+use gateway_model::kinds::device::DeviceLive;
+use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
+use gateway_model::kinds::routing_policy::{Hits, Hop, PolicyLive, PolicyStatus};
+use gateway_model::kinds::tunnel::TunnelType;
+use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
+use gateway_model::text::PublicKey;
+use gateway_model::{Device, Id, RoutingPolicy, Tunnel};
+
+use super::World;
+use crate::effects::transport::Connection;
+
+/// Objects of a world as the API shows them. Counters of policies are read when a policy is shown.
+pub struct Live<'a> {
+    pub world: World,
+    hits: Box<dyn Fn(u32) -> Hits + Send + Sync + 'a>,
+    places: OnceCell<HashMap<Id, usize>>,
+}
+
+impl<'a> Live<'a> {
+    /// `hits` reads the packets and bytes of a policy, by its number.
+    pub fn new(world: World, hits: impl Fn(u32) -> Hits + Send + Sync + 'a) -> Live<'a> {
+        Live { world, hits: Box::new(hits), places: OnceCell::new() }
+    }
+
+    pub fn device(&self, device: &Device) -> DeviceLive {
+        let neighbours = &self.world.facts.neighbours;
+        let macs = device.all_macs();
+        let seen = macs.iter().filter_map(|mac| neighbours.get(&mac.octets()));
+        let mut ips: Vec<IpAddr> = seen.flatten().copied().collect();
+        ips.sort_unstable();
+        ips.dedup();
+        DeviceLive { ips, ..DeviceLive::default() }
+    }
+
+    pub fn tunnel(&self, tunnel: &Tunnel) -> TunnelLive {
+        let seen = &self.world.reports.tunnels.tunnels;
+        let mut live = seen.get(&tunnel.meta.id).cloned().unwrap_or_default();
+        // What the server gave out may have been refused, which only the compiler can judge.
+        let leg = self.world.live().legs.of_tunnel(tunnel.meta.id);
+        let refused = leg.filter(|leg| !leg.usable && live.healthy);
+        if let Some(leg) = refused.filter(|_| tunnel.r#type == TunnelType::Openvpn) {
+            (live.status, live.health, live.healthy) = (TunnelStatus::Degraded, Health::Unhealthy, false);
+            live.last_error = Some(leg.reason.clone());
+            live.uptime_sec = None;
+        }
+        live
+    }
+
+    pub fn proxy(&self, proxy: &Proxy) -> ProxyLive {
+        let status = if proxy.enabled { ProxyStatus::Unknown } else { ProxyStatus::Disabled };
+        let unseen = ProxyLive { status, ..ProxyLive::default() };
+        self.world.reports.proxies.proxies.get(&proxy.meta.id).cloned().unwrap_or(unseen)
+    }
+
+    /// The bridge that carries a tunnel; none where no bridge is at work.
+    pub fn transport(&self, tunnel: Id) -> Option<&Connection> {
+        self.world.reports.transports.get(&tunnel.to_string())
+    }
+
+    /// How a segment is at work; none where nothing is enforced.
+    pub fn segment(&self, bridge: Id) -> Option<PolicyStatus> {
+        let plan = self.world.live();
+        let compiled = plan.policies.iter().find(|policy| policy.id == bridge);
+        let live = self.at_work(compiled.filter(|_| self.is_enforced())?);
+        let finding = plan.findings.iter().any(|finding| finding.policy == Some(bridge));
+        Some(if finding { PolicyStatus::Error } else { live.status })
+    }
+
+    /// Whether anything of the plan is in a kernel.
+    pub fn is_enforced(&self) -> bool {
+        self.world.attached.is_some()
+    }
+
+    pub fn peer(&self, tunnel: &Tunnel, key: &PublicKey) -> PeerLive {
+        self.world.reports.tunnels.peers.get(&(tunnel.meta.id, *key.bytes())).cloned().unwrap_or_default()
+    }
+
+    /// A policy that is not in force is `disabled`, or `pending` if it is enabled and was not applied yet.
+    pub fn policy(&self, policy: &RoutingPolicy) -> PolicyLive {
+        let all = &self.world.live().policies;
+        let places =
+            self.places.get_or_init(|| all.iter().enumerate().map(|(n, policy)| (policy.id, n)).collect());
+        let compiled = places.get(&policy.meta.id).and_then(|place| all.get(*place));
+        let unapplied = || {
+            let applied = self.world.state.applied.policies.get(policy.meta.id);
+            let waits = applied.is_none_or(|applied| !applied.enabled);
+            let status = if policy.enabled && waits { PolicyStatus::Pending } else { PolicyStatus::Disabled };
+            PolicyLive { status, ..PolicyLive::default() }
+        };
+        compiled.map_or_else(unapplied, |policy| self.at_work(policy))
+    }
+
+    /// Whether new flows of the policy take this hop.
+    pub fn is_active(&self, policy: &RoutingPolicy, hop: &Hop) -> bool {
+        let live = self.policy(policy);
+        live.routing && (policy.is_pool() || live.active_hop.as_ref() == Some(hop))
+    }
+
+    fn at_work(&self, policy: &CompiledPolicy) -> PolicyLive {
+        let status = &self.world.status;
+        let dataplane = status.subsystems.get("dataplane");
+        // A plan that is not in the kernel steers nothing.
+        let installed = self.is_enforced() && dataplane.is_some_and(|dataplane| dataplane.outcome.is_ok());
+        PolicyLive {
+            routing: installed,
+            status: if installed { policy.status } else { PolicyStatus::Error },
+            compiled_at: (status.run > 0).then_some(status.started),
+            hits: (self.hits)(policy.number),
+            active_hop: policy.active_hop.clone().filter(|_| installed),
+        }
+    }
+}

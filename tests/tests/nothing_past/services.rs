@@ -1,0 +1,112 @@
+//! Every service of the daemon panics once, by an injected fault: it is seen, started again, and nothing leaks meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gateway_tests::scene::{Scene, policy};
+use gateway_tests::traffic::Load;
+use gateway_tests::wait::{wait_for, wait_ok};
+use serde_json::{Value, json};
+
+use crate::FAMILIES;
+use crate::doors::{assert_nothing_leaked, bind_laptop, wait_until_through};
+
+const SOON: Duration = Duration::from_secs(30);
+/// Longest time between the death of a service and its being shown and started again.
+const NOTICED: Duration = Duration::from_secs(5);
+/// Without these the daemon ends, and the service manager starts it again.
+const VITAL: [&str; 4] = ["reconcile_loop", "tunnel_watcher", "proxy_watcher", "certificate_files"];
+/// Fewer services than there are.
+const LEAST: usize = 25;
+
+fn tasks(scene: &Scene) -> anyhow::Result<BTreeMap<String, Value>> {
+    let observer = scene.api().get("/observer")?;
+    let rows = observer.as_array().into_iter().flatten();
+    Ok(rows.map(|row| (row["subsystem"].as_str().unwrap_or_default().to_owned(), row.clone())).collect())
+}
+
+/// A daemon that faults can be injected into, with a laptop that is bound to a tunnel.
+fn faulty() -> (Scene, PathBuf) {
+    let mut scene = Scene::prepare().expect("scene");
+    let faults = scene.daemon.state_directory().with_file_name("faults");
+    fs::create_dir_all(&faults).expect("a folder");
+    scene.daemon.set_environment("GATEWAY_FAULTS", faults.clone());
+    scene.daemon.start().expect("started");
+    bind_laptop(&scene);
+    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    (scene, faults)
+}
+
+#[test]
+fn service_that_panics_is_seen_and_started_again_while_nothing_leaks() {
+    let (scene, faults) = faulty();
+    let before = tasks(&scene).expect("tasks");
+    let load = Load::start(&scene.network.laptop).expect("load");
+    for ipv6 in FAMILIES {
+        load.wait_for_answer_to(scene.network.exit_a.address(ipv6), SOON).expect("load through exit A");
+    }
+    let names: Vec<&String> = before.keys().filter(|name| !VITAL.contains(&name.as_str())).collect();
+    for name in &names {
+        fs::write(faults.join(name), "").expect("a fault");
+    }
+    // Rows of the reconcile loop and of the store have no task, and nobody takes their faults.
+    let hit = |name: &&&String| !faults.join(name).exists();
+    wait_ok(NOTICED, "all services to be seen as failed and started again", || {
+        let now = tasks(&scene)?;
+        let hit: Vec<_> = names.iter().filter(hit).collect();
+        let missed: Vec<_> = hit
+            .iter()
+            .filter(|name| !was_restarted(&before[name.as_str()], now.get(name.as_str())))
+            .collect();
+        anyhow::ensure!(hit.len() >= LEAST && missed.is_empty(), "{missed:?} of {hit:?}");
+        Ok(())
+    })
+    .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()));
+    for expected in ["backups", "commit_confirm", "dead_man_switch", "dns_updates", "world_reports"] {
+        assert!(!faults.join(expected).exists(), "{expected} was not hit");
+    }
+    let health = scene.api().get("/health").expect("health");
+    assert_eq!(
+        (&health["status"], &health["cause"]),
+        (&json!("degraded"), &json!("task_failed")),
+        "{health}"
+    );
+    load.run_for(200).expect("load");
+    load.stop();
+    assert_nothing_leaked(&scene);
+    // A change of after the panics reaches the kernel.
+    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    let tv = scene.device(&scene.network.tv).expect("device");
+    scene.policy(&policy("tv", 20, ("device", &tv), &["wg-a"])).expect("policy");
+    wait_until_through(&scene.network.tv, &scene.network.exit_a);
+    assert_nothing_leaked(&scene);
+}
+
+#[test]
+fn daemon_ends_when_a_service_dies_that_it_cannot_do_without_and_leaks_nothing() {
+    let (mut scene, faults) = faulty();
+    let load = Load::start(&scene.network.laptop).expect("load");
+    for ipv6 in FAMILIES {
+        load.wait_for_answer_to(scene.network.exit_a.address(ipv6), SOON).expect("load through exit A");
+    }
+    for name in VITAL {
+        fs::write(faults.join(name), "").expect("a fault");
+        wait_for(NOTICED, "the daemon to end", || scene.daemon.ended().is_some()).expect(name);
+        assert!(scene.daemon.last_words().contains(name), "{}", scene.daemon.last_words());
+        load.run_for(100).expect("load");
+        scene.daemon.start_again().expect("started again");
+        wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    }
+    load.stop();
+    assert_nothing_leaked(&scene);
+}
+
+/// Whether a task is shown as failed by the fault and has begun once more.
+fn was_restarted(before: &Value, now: Option<&Value>) -> bool {
+    let Some(now) = now else { return false };
+    let failed =
+        now["state"] == "failed" && now["message"].as_str().is_some_and(|text| text.contains("injected"));
+    failed && now["checks"].as_u64() > before["checks"].as_u64()
+}
