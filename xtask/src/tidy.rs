@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+use crate::ebpf;
 use source::Source;
 
 /// A rule that has been checked.
@@ -32,6 +33,7 @@ const RULES: &[Rule] = &[
     ("packages depend on each other in one direction only", |_| crates::directions()),
     ("gateway-core reaches nothing that does input or output", |_| crates::purity()),
     ("lock files are up to date", |_| crates::lock_files()),
+    ("the kernel programs are built from these sources", |_| ebpf::differences()),
     ("every package takes the workspace's lints", |s| Ok(text::lints(s))),
     ("no source file is longer than 600 lines", |s| Ok(text::length(s))),
     ("every module says what it is", |s| Ok(text::module_docs(s))),
