@@ -1,4 +1,4 @@
-//! Finds the kernel programs that the daemon embeds. It builds nothing: `cargo xtask ebpf` does.
+//! Finds the kernel programs that the daemon embeds. They are committed; `cargo xtask ebpf` builds them.
 
 use std::{
     env,
@@ -13,18 +13,15 @@ fn main() {
     let object = env::var_os(VARIABLE).map_or_else(default_object, PathBuf::from);
     println!("cargo:rerun-if-changed={}", object.display());
     if !object.is_file() {
-        eprintln!(
-            "The kernel programs are not built ({} is missing): run `cargo xtask setup`.",
-            object.display()
-        );
+        eprintln!("There are no kernel programs at {}: run `cargo xtask ebpf`.", object.display());
         std::process::exit(1);
     }
     println!("cargo:rustc-env={VARIABLE}={}", object.display());
 }
 
-/// Where `cargo xtask ebpf` puts them, whatever target directory this build uses.
+/// Where `cargo xtask ebpf` puts them.
 fn default_object() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it for build scripts");
     let workspace = Path::new(&package).parent().expect("the package lies in a folder of the workspace");
-    workspace.join("target/bpf/gateway.bpf.o")
+    workspace.join("gateway-ebpf/object/gateway.bpf.o")
 }

@@ -11,6 +11,7 @@ use crate::error::Code;
 use crate::table::{API_ROOT, Effect, Method, Placeholder, Row, SchemaFn, Table};
 
 mod defaults;
+mod layout;
 mod responses;
 
 pub use responses::statuses;
@@ -64,9 +65,7 @@ pub fn document(table: &Table) -> Value {
 
 /// The document as it is committed.
 pub fn text(table: &Table) -> String {
-    let mut text = serde_json::to_string_pretty(&document(table)).expect("a JSON value is always printable");
-    text.push('\n');
-    text
+    layout::text(&document(table))
 }
 
 fn areas(table: &Table) -> Vec<&'static str> {

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds the release daemon and hands over to the measurements.
+//! `cargo xtask bench`: builds the daemon as it is installed (profile `ship`) and hands over to the measurements.
 
 use anyhow::Result;
 
@@ -27,5 +27,5 @@ pub fn run(options: &Options) -> Result<()> {
         arguments.extend(["--json".to_owned(), file.clone()]);
     }
     arguments.extend(options.rest.iter().cloned());
-    demo::hand_over("bench", demo::Build::Release, &arguments)
+    demo::hand_over("bench", demo::Build::Ship, &arguments)
 }

@@ -8,7 +8,6 @@ use crate::{prepare, process, setup, tidy};
 
 /// Runs every step, also after one has failed: one run shows everything.
 pub fn run() -> Result<ExitCode> {
-    // The daemon embeds the kernel programs, so that even clippy needs them.
     prepare(setup::Need::Build)?;
     let mut failed = Vec::new();
     for (name, mut command) in steps() {

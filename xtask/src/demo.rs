@@ -31,29 +31,29 @@ pub fn run(options: &Options) -> Result<()> {
 pub enum Build {
     /// The one the tests use: there is but one to wait for.
     Dev,
-    /// For measurements.
-    Release,
+    /// The one that is installed, for measurements.
+    Ship,
 }
 
 impl Build {
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Build::Dev => &[],
-            Build::Release => &["--release"],
+            Build::Ship => &["--profile", "ship"],
         }
     }
 
     fn need(self) -> setup::Need {
         match self {
             Build::Dev => setup::Need::Run,
-            Build::Release => setup::Need::Bench,
+            Build::Ship => setup::Need::Bench,
         }
     }
 
     fn folder(self) -> &'static str {
         match self {
             Build::Dev => "debug",
-            Build::Release => "release",
+            Build::Ship => "ship",
         }
     }
 }
@@ -64,7 +64,7 @@ pub fn hand_over(program: &str, build: Build, arguments: &[String]) -> Result<()
     prepare(build.need())?;
     // In one command, which builds what both depend on once.
     let both = ["build", "--workspace", "--bin", "gatewayd", "--bin", program];
-    process::run(process::cargo().args(both).args(build.arguments()))?;
+    process::build(&format!("gatewayd and {program}"), process::cargo().args(both).args(build.arguments()))?;
     let built = Metadata::of_workspace()?.target_directory()?.join(build.folder());
     // Not through `process::cargo`: a relative path among the arguments means the caller's folder.
     let mut command = process::without_package_variables(std::process::Command::new(built.join(program)));

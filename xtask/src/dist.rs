@@ -36,7 +36,7 @@ const PRINTED: &[(&str, &[&str])] = &[
 
 pub fn run() -> Result<()> {
     let _lock = process::lock("dist")?;
-    let compiler = setup::ensure(setup::Need::Build)?;
+    let compiler = setup::nightly_compiler()?;
     let toolchain = toolchain::ensure()?;
     let built = compile(&compiler, &toolchain)?;
     is_static(&built)?;

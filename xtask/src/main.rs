@@ -11,6 +11,7 @@ mod ebpf;
 mod metadata;
 mod paths;
 mod process;
+mod progress;
 mod setup;
 mod test;
 mod tidy;
@@ -29,10 +30,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install what is missing (packages, BPF linker, BPF compiler, schemathesis) and build the kernel programs
-    Setup,
-    /// Build the kernel programs into target/bpf
-    Ebpf,
+    /// Install what builds and tests need and is missing: Debian packages, schemathesis
+    Setup(SetupOptions),
+    /// Build the kernel programs, which are committed in gateway-ebpf/object; installs the BPF toolchain
+    Ebpf(ebpf::Options),
     /// Run the test suites (as root)
     Test(test::Options),
     /// Formatting, clippy, tidy and documentation, warnings denied
@@ -47,6 +48,13 @@ enum Command {
     Bench(bench::Options),
 }
 
+#[derive(clap::Args)]
+struct SetupOptions {
+    /// The BPF toolchain as well, for changes of the kernel programs
+    #[arg(long)]
+    ebpf: bool,
+}
+
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(code) => code,
@@ -59,8 +67,13 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Setup => prepare(setup::Need::Test)?,
-        Command::Ebpf => prepare(setup::Need::Build)?,
+        Command::Setup(options) => {
+            setup::ensure(setup::Need::Test)?;
+            if options.ebpf {
+                setup::bpf_toolchain()?;
+            }
+        }
+        Command::Ebpf(options) => ebpf::run(&options)?,
         Command::Test(options) => return test::run(&options),
         Command::Check => return check::run(),
         Command::Tidy => return tidy::run(),
@@ -71,7 +84,8 @@ fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Set-up and kernel programs: after this, plain cargo commands work.
+/// Makes sure of what `need` takes, and that the kernel programs are those of the sources.
 fn prepare(need: setup::Need) -> Result<()> {
-    ebpf::build(&setup::ensure(need)?)
+    ebpf::ensure_current()?;
+    setup::ensure(need)
 }

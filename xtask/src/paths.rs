@@ -39,13 +39,14 @@ pub fn bpf_build() -> PathBuf {
     target().join("bpf-build")
 }
 
+/// The committed kernel programs.
 pub fn bpf_object() -> PathBuf {
-    target().join("bpf").join("gateway.bpf.o")
+    ebpf_package().join("object/gateway.bpf.o")
 }
 
-/// What the object was built from, to skip a build that would change nothing.
-pub fn bpf_stamp() -> PathBuf {
-    target().join("bpf").join("gateway.inputs")
+/// The inputs of the committed kernel programs, with their checksums.
+pub fn bpf_record() -> PathBuf {
+    ebpf_package().join("object/inputs.sha256")
 }
 
 /// The environment of Python that has schemathesis.
@@ -55,6 +56,16 @@ pub fn schemathesis() -> PathBuf {
 
 pub fn schemathesis_requirements() -> PathBuf {
     root().join("tests/contract/schemathesis.txt")
+}
+
+/// Roots and suites of the test targets of gateway-tests.
+pub fn tests() -> PathBuf {
+    root().join("tests/tests")
+}
+
+/// Durations of the suites, one a line.
+pub fn durations() -> PathBuf {
+    target().join("suite-durations.txt")
 }
 
 /// What is handed out.

@@ -7,11 +7,12 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Instant,
 };
 
 use anyhow::{Context, Result, bail};
 
-use crate::paths;
+use crate::{paths, progress};
 
 /// The cargo that started us, with an environment as if a person had started it.
 pub fn cargo() -> Command {
@@ -43,6 +44,15 @@ pub fn run(command: &mut Command) -> Result<()> {
     if !status.success() {
         bail!("`{}` failed ({status})", shown(command));
     }
+    Ok(())
+}
+
+/// Runs a build, which shows by itself how far it is, and reports how long it took.
+pub fn build(what: &str, command: &mut Command) -> Result<()> {
+    eprintln!("=> build of {what} (with nothing built yet: 10 to 15 minutes on two processors)");
+    let start = Instant::now();
+    run(command)?;
+    eprintln!("   build of {what}: done after {}", progress::elapsed(start.elapsed()));
     Ok(())
 }
 

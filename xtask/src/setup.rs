@@ -14,13 +14,30 @@ use crate::process;
 use compiler::Compiler;
 pub use packages::Need;
 
-/// Makes sure of everything for `need`, and returns the compiler for the BPF target.
-pub fn ensure(need: Need) -> Result<Compiler> {
+/// The tools whose version decides on the kernel programs.
+pub const BPF_TOOLS: &[(&str, &str)] = &[("LLVM", compiler::LLVM), ("bpf-linker", linker::VERSION)];
+
+/// Makes sure of everything for `need`.
+pub fn ensure(need: Need) -> Result<()> {
     let _lock = process::lock("setup")?;
     packages::ensure(need)?;
     if need == Need::Test {
         schemathesis::ensure()?;
     }
+    Ok(())
+}
+
+/// Makes sure of what the kernel programs are built with, and returns the compiler.
+pub fn bpf_toolchain() -> Result<Compiler> {
+    ensure(Need::Build)?;
+    let _lock = process::lock("setup")?;
     linker::ensure()?;
+    compiler::ensure()
+}
+
+/// Makes sure of a compiler that may build the standard library, and returns it.
+pub fn nightly_compiler() -> Result<Compiler> {
+    ensure(Need::Build)?;
+    let _lock = process::lock("setup")?;
     compiler::ensure()
 }

@@ -1,19 +1,24 @@
 //! `cargo xtask test`: every suite in order, one table at the end, one line that sums it up.
 
+mod durations;
+mod modules;
 mod report;
 mod suites;
 mod supervise;
 
 use std::{
-    path::{Path, PathBuf},
+    collections::BTreeSet,
+    path::PathBuf,
     process::{Command, ExitCode},
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 
-use crate::{metadata::Metadata, prepare, process, setup::Need, tidy};
+use crate::{metadata::Metadata, prepare, process, progress::elapsed, setup::Need, tidy};
+use durations::Durations;
 use report::{Counts, Report, Row};
 use suites::{Place, Quick, SUITES, Suite, Targets, Work};
 
@@ -54,7 +59,18 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let mut report = Report::default();
     match before(&mut report, &chosen) {
         Some((daemon, targets)) => {
-            run_suites(&chosen, &mut report, &|suite| run_suite(suite, options, &daemon, &targets));
+            let run = Run {
+                options,
+                daemon,
+                targets,
+                count: chosen.len(),
+                started: AtomicUsize::new(0),
+                durations: Durations::read(),
+            };
+            run_suites(&chosen, &mut report, &|suite| run.suite(suite));
+            if !options.quick && !options.long {
+                keep_durations(run.durations, &report);
+            }
         }
         None => eprintln!("no suite was run"),
     }
@@ -120,59 +136,77 @@ fn build(chosen: &[&Suite], targets: &Targets) -> Result<PathBuf> {
     let mut command = process::cargo();
     command.args(["build", "--workspace", "--lib", "--bins"]);
     let suites = chosen.iter().filter_map(|suite| match suite.work {
-        Work::Target(target) => Some(target),
+        Work::Module(target) => Some(target),
         Work::Tidy | Work::Units => None,
     });
-    for target in targets.others.iter().map(String::as_str).chain(suites) {
+    let targets: BTreeSet<&str> = targets.others.iter().map(String::as_str).chain(suites).collect();
+    for target in targets {
         command.args(["--test", target]);
     }
-    process::run(&mut command)?;
+    process::build("the daemon and the tests", &mut command)?;
     Ok(Metadata::of_workspace()?.target_directory()?.join("debug/gatewayd"))
 }
 
-/// A test target that no suite runs would look like tests that pass.
+/// The test targets, once each of their modules has its suite.
 fn known_targets() -> Result<Targets> {
     let targets = suites::targets()?;
-    let is_run = |target: &str| SUITES.iter().any(|suite| suite.work == Work::Target(target));
-    let unknown: Vec<&str> =
-        targets.ours.iter().map(String::as_str).filter(|target| !is_run(target)).collect();
-    if !unknown.is_empty() {
-        bail!(
-            "no suite of xtask/src/test/suites.rs runs these targets of gateway-tests: {}",
-            unknown.join(", ")
-        );
+    let problems = modules::problems(&targets.ours)?;
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
     }
     Ok(targets)
 }
 
-fn run_suite(suite: &Suite, options: &Options, daemon: &Path, targets: &Targets) -> Row {
-    println!("\n== {}: {}", suite.name, suite.what);
-    let start = Instant::now();
-    // Lines of two suites come in any order.
-    let mark = if suite.place == Place::Beside { format!("{}: ", suite.name) } else { String::new() };
-    let outcome = match suite.work {
-        Work::Tidy => run_tidy().map(|counts| (counts, None)),
-        Work::Target(target) if !targets.ours.iter().any(|known| known == target) => {
-            Err(anyhow!("gateway-tests has no test target `{target}`"))
+/// A run of the suites that were chosen.
+struct Run<'a> {
+    options: &'a Options,
+    daemon: PathBuf,
+    targets: Targets,
+    count: usize,
+    started: AtomicUsize,
+    durations: Durations,
+}
+
+impl Run<'_> {
+    fn suite(&self, suite: &Suite) -> Row {
+        let usual = self.durations.of(suite.name).filter(|_| !self.options.quick && !self.options.long);
+        let usual = usual.map(|time| format!(", last time {}", elapsed(time))).unwrap_or_default();
+        let number = self.started.fetch_add(1, Ordering::Relaxed) + 1;
+        println!("\n== {} ({number} of {}{usual}): {}", suite.name, self.count, suite.what);
+        let start = Instant::now();
+        // Lines of two suites come in any order.
+        let mark = if suite.place == Place::Beside { format!("{}: ", suite.name) } else { String::new() };
+        let outcome = match suite.work {
+            Work::Tidy => run_tidy().map(|counts| (counts, None)),
+            Work::Units | Work::Module(_) => {
+                let mut command = command(suite, self.options.quick, &self.targets);
+                command.env("GATEWAYD_BIN", &self.daemon);
+                let limit = if self.options.long { lengthen(&mut command, suite.limit) } else { suite.limit };
+                supervise::run(&mut command, limit, &mark)
+            }
+        };
+        let (mut counts, mut problem) = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => (Counts::default(), Some(format!("{error:#}"))),
+        };
+        if problem.is_none() && counts.passed + counts.failed == 0 {
+            problem = Some("no test was run".to_owned());
         }
-        Work::Units | Work::Target(_) => {
-            let mut command = command(suite, options.quick, targets);
-            command.env("GATEWAYD_BIN", daemon);
-            let limit = if options.long { lengthen(&mut command, suite.limit) } else { suite.limit };
-            supervise::run(&mut command, limit, &mark)
+        if problem.is_some() && counts.failed == 0 {
+            counts.failed = 1;
         }
-    };
-    let (mut counts, mut problem) = match outcome {
-        Ok(outcome) => outcome,
-        Err(error) => (Counts::default(), Some(format!("{error:#}"))),
-    };
-    if problem.is_none() && counts.passed + counts.failed == 0 {
-        problem = Some("no test was run".to_owned());
+        Row { name: suite.name, counts, time: start.elapsed(), problem }
     }
-    if problem.is_some() && counts.failed == 0 {
-        counts.failed = 1;
+}
+
+/// Keeps what the next run says of its suites. Without it the run is as good.
+fn keep_durations(mut durations: Durations, report: &Report) {
+    for row in report.rows().iter().filter(|row| row.passed()) {
+        durations.record(row.name, row.time);
     }
-    Row { name: suite.name, counts, time: start.elapsed(), problem }
+    if let Err(error) = durations.write() {
+        eprintln!("{error:#}");
+    }
 }
 
 /// Sets the lengths of [`LONG`], and returns the limit that leaves room for the longest.
@@ -186,16 +220,18 @@ fn command(suite: &Suite, quick: bool, targets: &Targets) -> Command {
     let mut command = process::cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]);
     match suite.work {
-        Work::Target(target) => command.args(["--test", target]),
+        Work::Module(target) => command.args(["--test", target]),
         Work::Units | Work::Tidy => {
             let beside = targets.others.iter().flat_map(|target| ["--test", target.as_str()]);
             command.args(["--lib", "--bins"]).args(beside)
         }
     };
     command.arg("--").args(suite.arguments);
-    if let (true, Quick::Matching(part)) = (quick, suite.quick) {
-        command.arg(part);
-    }
+    match (suite.work, suite.quick) {
+        (_, Quick::Matching(part)) if quick => command.arg(part),
+        (Work::Module(_), _) => command.arg(modules::filter(suite.name)),
+        (Work::Units | Work::Tidy, _) => &mut command,
+    };
     command
 }
 

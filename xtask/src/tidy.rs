@@ -4,6 +4,7 @@
 //! round them.
 
 mod crates;
+mod features;
 mod source;
 mod text;
 
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+use crate::ebpf;
 use source::Source;
 
 /// A rule that has been checked.
@@ -31,7 +33,9 @@ type Rule = (&'static str, fn(&[Source]) -> Result<Vec<String>>);
 const RULES: &[Rule] = &[
     ("packages depend on each other in one direction only", |_| crates::directions()),
     ("gateway-core reaches nothing that does input or output", |_| crates::purity()),
+    ("the demo and the tests build dependencies with the same features", |_| features::differences()),
     ("lock files are up to date", |_| crates::lock_files()),
+    ("the kernel programs are built from these sources", |_| ebpf::differences()),
     ("every package takes the workspace's lints", |s| Ok(text::lints(s))),
     ("no source file is longer than 600 lines", |s| Ok(text::length(s))),
     ("every module says what it is", |s| Ok(text::module_docs(s))),

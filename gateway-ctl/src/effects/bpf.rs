@@ -32,7 +32,7 @@ pub use maps::Entries;
 pub use swap::Swap;
 pub use versions::is_plan_live;
 
-/// The kernel programs, built by `cargo xtask ebpf`.
+/// The kernel programs, committed in `gateway-ebpf/object` and built by `cargo xtask ebpf`.
 pub const OBJECT: &[u8] = aya::include_bytes_aligned!(env!("GATEWAY_BPF_OBJECT"));
 
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::site::{Caller, LOCAL, OUTSIDE, PASSWORD, Site};
+use crate::authz::site::{Caller, LOCAL, OUTSIDE, PASSWORD, Site};
 
 async fn set_up(site: &Site) -> Caller {
     let body = json!({"username": "anna", "password": PASSWORD});

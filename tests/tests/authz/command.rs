@@ -13,7 +13,7 @@ use gateway_ctl::store::Store;
 use gateway_model::settings::bootstrap::{Bootstrap, parse};
 use gateway_model::{Role, Secret};
 
-use crate::site::PASSWORD;
+use crate::authz::site::PASSWORD;
 
 fn configuration(folder: &Path) -> Bootstrap {
     let at = folder.display();

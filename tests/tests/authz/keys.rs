@@ -4,7 +4,7 @@ use gateway_ctl::store::AuditAuth;
 use gateway_model::Role;
 use serde_json::json;
 
-use crate::site::{Caller, OUTSIDE, Site};
+use crate::authz::site::{Caller, OUTSIDE, Site};
 
 #[tokio::test]
 async fn a_key_is_shown_once_works_and_is_revoked_at_once() {

@@ -3,7 +3,7 @@
 use gateway_model::Role;
 use serde_json::json;
 
-use crate::site::{Caller, LOCAL, OUTSIDE, PASSWORD, Site};
+use crate::authz::site::{Caller, LOCAL, OUTSIDE, PASSWORD, Site};
 
 async fn answered(site: &Site, caller: &Caller, count: usize) -> usize {
     let mut answered = 0;

@@ -7,8 +7,8 @@ use gateway_api::table::Row;
 use gateway_ctl::store::AuditResult;
 use gateway_model::Role;
 
-use crate::expectation::{Who, line, named, refusal};
-use crate::site::{Caller, LOCAL, OUTSIDE, Site};
+use crate::authz::expectation::{Who, line, named, refusal};
+use crate::authz::site::{Caller, LOCAL, OUTSIDE, Site};
 
 const MISSING: &str = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
 

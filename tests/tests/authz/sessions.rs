@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::site::{Caller, LOCAL, OUTSIDE, PASSWORD, Site};
+use crate::authz::site::{Caller, LOCAL, OUTSIDE, PASSWORD, Site};
 use gateway_model::Role;
 
 async fn with_anna() -> Site {

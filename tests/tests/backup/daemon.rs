@@ -7,9 +7,9 @@ use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use crate::SOON;
-use crate::every::backups;
-use crate::site::PASSPHRASE;
+use crate::backup::SOON;
+use crate::backup::every::backups;
+use crate::backup::site::PASSPHRASE;
 
 /// The schedule knows no shorter interval than a minute.
 const A_MINUTE: Duration = Duration::from_secs(90);

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::log::Log;
-use crate::relay::{Relay, Silent};
-use crate::site::{PASSPHRASE, Site, empty};
+use crate::backup::log::Log;
+use crate::backup::relay::{Relay, Silent};
+use crate::backup::site::{PASSPHRASE, Site, empty};
 
 /// Names in a folder of the server, drafts and all.
 pub fn names(folder: &Path) -> Vec<String> {

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::every::{self, backups};
-use crate::site::Site;
+use crate::backup::every::{self, backups};
+use crate::backup::site::Site;
 
 fn target(path: &Path) -> Value {
     json!({"type": "local", "path": path})

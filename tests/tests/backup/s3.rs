@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::every::{self, backups};
-use crate::folder::Small;
-use crate::relay::Relay;
-use crate::site::Site;
+use crate::backup::every::{self, backups};
+use crate::backup::folder::Small;
+use crate::backup::relay::Relay;
+use crate::backup::site::Site;
 
 const KEY: &str = "GWBACKUPKEY";
 const SECRET: &str = "s3cret-of-the-object-store";

@@ -10,10 +10,10 @@ use gateway_tests::process::Process;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::SOON;
-use crate::every::{self, backups};
-use crate::folder::Small;
-use crate::site::Site;
+use crate::backup::SOON;
+use crate::backup::every::{self, backups};
+use crate::backup::folder::Small;
+use crate::backup::site::Site;
 
 const USER: &str = "gwbackup";
 const UID: u32 = 61234;

@@ -11,10 +11,10 @@ use gateway_tests::wait::wait_ok;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
 
-use crate::SOON;
-use crate::every::{self, backups};
-use crate::folder::Small;
-use crate::site::Site;
+use crate::backup::SOON;
+use crate::backup::every::{self, backups};
+use crate::backup::folder::Small;
+use crate::backup::site::Site;
 
 const USER: &str = "gwbackup";
 const PASSWORD: &str = "s3cret-of-the-dav-server";

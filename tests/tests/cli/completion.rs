@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::client::{Ran, command, inside, program};
-use crate::quiet_scene;
+use crate::cli::client::{Ran, command, inside, program};
+use crate::cli::quiet_scene;
 
 /// What bash would offer after these words; the last one is being typed.
 fn offered(words: &[&str]) -> Vec<String> {

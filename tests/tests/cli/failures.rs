@@ -10,8 +10,8 @@ use gateway_tests::wait::wait_until;
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::Pid;
 
-use crate::client::{Ran, command, feed, run};
-use crate::quiet_scene;
+use crate::cli::client::{Ran, command, feed, run};
+use crate::cli::quiet_scene;
 
 /// Runs the client against an address of this host.
 fn at(address: &str, arguments: &[&str]) -> Ran {

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use gateway_tests::scene::{Scene, policy};
 use serde_json::Value;
 
-use crate::cases::{CASES, Case, Look};
-use crate::client::{Ran, feed, run};
+use crate::cli::cases::{CASES, Case, Look};
+use crate::cli::client::{Ran, feed, run};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden")

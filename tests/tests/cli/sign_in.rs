@@ -9,7 +9,7 @@ use gateway_tests::scene::Scene;
 use gateway_tests::topology::{LAN_V4, WAN_V4};
 use serde_json::{Value, json};
 
-use crate::client::{Ran, feed, run};
+use crate::cli::client::{Ran, feed, run};
 
 const PASSWORD: &str = "correct horse battery";
 const ROOT: &str = "http://127.0.0.1:8080/api/v1";

@@ -8,8 +8,8 @@ use std::time::Duration;
 use gateway_tests::wait::wait_until;
 use nix::pty::openpty;
 
-use crate::client::{Ran, command, inside};
-use crate::quiet_scene;
+use crate::cli::client::{Ran, command, inside};
+use crate::cli::quiet_scene;
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
@@ -23,7 +23,7 @@ fn a_reader_that_goes_away_is_no_error() {
 
 #[test]
 fn tables_are_bare_in_a_pipe() {
-    let ran = crate::client::run(quiet_scene(), &["trust-classes"]);
+    let ran = crate::cli::client::run(quiet_scene(), &["trust-classes"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stdout.contains('\u{1b}') && !ran.stdout.contains(" \t"), "{:?}", ran.stdout);
     let columns = |line: &str| line.split('\t').count();

@@ -6,7 +6,7 @@ use gateway_api::areas;
 use gateway_cli::commands::{Kind, Prints, table};
 use serde_json::Value;
 
-use crate::cases::CASES;
+use crate::cli::cases::CASES;
 
 /// Placeholders may have another name in the API than in the client.
 fn shape(path: &str) -> String {

@@ -8,8 +8,8 @@ use gateway_api::gateway::Gateway;
 use gateway_ctl::services::confirm;
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::examples;
+use crate::contract::client::Client;
+use crate::contract::examples;
 
 fn plan() -> Value {
     json!({"resources": {

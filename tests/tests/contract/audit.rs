@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use gateway_api::table::Row;
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Client};
-use crate::examples::{self, COLLECTIONS};
+use crate::contract::client::{Answer, Client};
+use crate::contract::examples::{self, COLLECTIONS};
 
 fn name(row: &Row) -> String {
     format!("{} {}", row.method.as_str(), row.path)

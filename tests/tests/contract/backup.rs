@@ -6,8 +6,8 @@ use gateway_api::gateway::Gateway;
 use http::Request;
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::examples;
+use crate::contract::client::Client;
+use crate::contract::examples;
 
 const PASSPHRASE: &str = "correct horse battery";
 
@@ -45,7 +45,7 @@ async fn what_cannot_be_backed_up_or_written_to_is_refused() {
     std::fs::create_dir(&inside).expect("a folder");
     let gateway = Gateway::detached(state.path()).expect("a store");
     let client = Client::over(gateway, Settings::default(), state);
-    let refused = |answer: crate::client::Answer| {
+    let refused = |answer: crate::contract::client::Answer| {
         let details = answer.error(422, "validation_failed");
         let field = details["fields"][0].clone();
         (

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::examples;
+use crate::contract::client::Client;
+use crate::contract::examples;
 
 fn id(object: &Value) -> &str {
     object["id"].as_str().expect("an id")
 }
 
-fn warnings(answer: &crate::client::Answer) -> Vec<String> {
+fn warnings(answer: &crate::contract::client::Answer) -> Vec<String> {
     let body = answer.json();
     let list = body["warnings"].as_array().cloned().unwrap_or_default();
     list.iter().map(|warning| warning["path"].as_str().expect("a path").to_owned()).collect()

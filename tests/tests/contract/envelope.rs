@@ -9,8 +9,8 @@ use gateway_api::table::{Method, Row};
 use http::Request;
 use serde_json::json;
 
-use crate::client::Client;
-use crate::examples;
+use crate::contract::client::Client;
+use crate::contract::examples;
 
 /// The path of a row with something in its placeholders that does not exist.
 fn concrete(row: &Row) -> String {

@@ -7,8 +7,8 @@ use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Client};
-use crate::examples;
+use crate::contract::client::{Answer, Client};
+use crate::contract::examples;
 
 const PASSPHRASE: &str = "correct horse battery";
 

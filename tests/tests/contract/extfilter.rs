@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use gateway_tests::pihole::{PASSWORD, PiHole};
 use serde_json::json;
 
-use crate::client::Client;
+use crate::contract::client::Client;
 
 fn filter(seats: usize) -> PiHole {
     PiHole::start(TcpListener::bind("127.0.0.1:0").expect("a port"), seats).expect("a filter")

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::examples;
+use crate::contract::client::Client;
+use crate::contract::examples;
 
 #[tokio::test]
 async fn the_inventory_names_secrets_and_never_shows_them() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::contract::client::Client;
 
 #[tokio::test]
 async fn a_value_is_shown_with_its_source_set_and_taken_back() {

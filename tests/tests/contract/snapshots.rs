@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::client::Client;
-use crate::examples;
+use crate::contract::client::Client;
+use crate::contract::examples;
 
 async fn apply(client: &Client, name: &str) -> String {
     let body = json!({"resources": {"devices": [{"name": name}]}});

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::examples;
+use crate::contract::client::Client;
+use crate::contract::examples;
 
 #[tokio::test]
 async fn cover_is_off_one_sided_and_tells_of_each_tunnel() {

@@ -9,8 +9,8 @@ use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::examples;
+use crate::contract::client::Client;
+use crate::contract::examples;
 
 /// A device whose traffic is bound to a tunnel, applied.
 async fn scene() -> (Client, Value, Value) {

@@ -14,7 +14,7 @@ use gateway_tests::udp_over_tcp::FarEnd;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::e2e::{
     FAMILIES, SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_the_tap_sees,
     assert_through, wait_until_through,
 };

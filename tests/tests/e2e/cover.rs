@@ -11,7 +11,7 @@ use gateway_tests::wait::wait_ok;
 use gateway_tests::wireguard::kernel_has_wireguard;
 use serde_json::{Value, json};
 
-use crate::{FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees, assert_through};
+use crate::e2e::{FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees, assert_through};
 
 /// So many questions, a second apart: each ends with a gap that cover can fill.
 const QUESTIONS: usize = 10;

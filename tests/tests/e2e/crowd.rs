@@ -8,7 +8,7 @@ use gateway_tests::topology::server;
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use crate::SOON;
+use crate::e2e::SOON;
 
 const CONNECTIONS: usize = 10_000;
 /// More than there are pipes for.

@@ -6,7 +6,7 @@ use gateway_tests::scene::{Scene, policy};
 use gateway_tests::traffic::Load;
 use serde_json::Value;
 
-use crate::{assert_nothing_leaked, assert_the_tap_sees, assert_through, wait_until_through};
+use crate::e2e::{assert_nothing_leaked, assert_the_tap_sees, assert_through, wait_until_through};
 
 fn bound_scene() -> Scene {
     let scene = Scene::start().expect("scene");

@@ -9,7 +9,7 @@ use gateway_tests::traffic::{PATIENCE, UdpFlow, ask};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::e2e::{
     BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_seen_as,
     assert_the_tap_sees, assert_through,
 };

@@ -10,8 +10,8 @@ use gateway_tests::topology::{LAN_V4, server, wan};
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use crate::SOON;
-use crate::names::{client, resolving, told};
+use crate::e2e::SOON;
+use crate::e2e::names::{client, resolving, told};
 
 const SERVFAIL: u8 = 2;
 

@@ -11,11 +11,13 @@ use gateway_tests::traffic::ask;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
-use crate::fail_policies::{self, PATIENCE, Site, assert_leaks, let_it_end, store_policies, wait_until_gone};
-use crate::health::{forwards, probed};
-use crate::openvpn::processes;
-use crate::{FAMILIES, SOON, assert_the_tap_sees};
+use crate::e2e::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
+use crate::e2e::fail_policies::{
+    self, PATIENCE, Site, assert_leaks, let_it_end, store_policies, wait_until_gone,
+};
+use crate::e2e::health::{forwards, probed};
+use crate::e2e::openvpn::processes;
+use crate::e2e::{FAMILIES, SOON, assert_the_tap_sees};
 
 type Row = fail_policies::Row<Tunnels>;
 

@@ -9,12 +9,12 @@ use gateway_tests::wait::wait_ok;
 use gateway_tests::wireguard::Exit;
 use serde_json::{Value, json};
 
-use crate::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
-use crate::fail_policies::{
+use crate::e2e::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
+use crate::e2e::fail_policies::{
     self, PATIENCE, Site, assert_leaks, carry_out, let_it_end, store_policies, wait_until_gone,
 };
-use crate::paths::path;
-use crate::{FAMILIES, SOON, assert_the_tap_sees};
+use crate::e2e::paths::path;
+use crate::e2e::{FAMILIES, SOON, assert_the_tap_sees};
 
 type Row = fail_policies::Row<Struck>;
 

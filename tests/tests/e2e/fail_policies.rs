@@ -15,8 +15,8 @@ use gateway_tests::traffic::Load;
 use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::json;
 
-use crate::paths::path;
-use crate::{FAMILIES, SOON};
+use crate::e2e::paths::path;
+use crate::e2e::{FAMILIES, SOON};
 
 /// How long a blocked question waits: far longer than a way that works would need.
 pub const PATIENCE: Duration = Duration::from_millis(500);

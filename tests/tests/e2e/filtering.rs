@@ -9,8 +9,8 @@ use gateway_tests::topology::server;
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use crate::SOON;
-use crate::names::{client, resolving, told};
+use crate::e2e::SOON;
+use crate::e2e::names::{client, resolving, told};
 
 #[test]
 fn a_blocked_name_is_blocked_with_its_reason() {

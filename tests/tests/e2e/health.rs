@@ -12,8 +12,8 @@ use gateway_tests::wait::wait_ok;
 use gateway_tests::wireguard::Exit;
 use serde_json::{Value, json};
 
-use crate::paths::path;
-use crate::{
+use crate::e2e::paths::path;
+use crate::e2e::{
     BLOCKED, FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees, assert_through,
     wait_until_through,
 };

@@ -13,7 +13,7 @@ use gateway_tests::traffic::ask_server;
 use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::json;
 
-use crate::{BLOCKED, FAMILIES, SOON, assert_nothing_leaked};
+use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_nothing_leaked};
 
 const REFUSED: u8 = 5;
 const SERVFAIL: u8 = 2;

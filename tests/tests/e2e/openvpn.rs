@@ -13,7 +13,7 @@ use gateway_tests::traffic::{TcpFlow, transfer};
 use gateway_tests::wait::wait_for;
 use serde_json::{Value, json};
 
-use crate::{FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees, assert_through};
+use crate::e2e::{FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees, assert_through};
 
 /// A laptop that may leave through an OpenVPN server at exit A only.
 struct Bound {
@@ -163,7 +163,7 @@ fn a_tunnel_in_a_tunnel_shows_the_uplink_the_outer_one_only() {
     let inner = create(scene.api(), "/tunnels", &server.tunnel("nl").expect("tunnel")).expect("inner tunnel");
     scene.policy(&policy("path", 10, ("device", &laptop), &["wg-b", "nl"])).expect("policy");
     scene.bring_up(&inner).expect("up");
-    crate::wait_until_through(&network.laptop, &network.exit_a);
+    crate::e2e::wait_until_through(&network.laptop, &network.exit_a);
     network.settle().expect("silence");
     network.tap.reset();
     assert_through(&network.laptop, &network.exit_a);

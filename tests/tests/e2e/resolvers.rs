@@ -9,8 +9,8 @@ use gateway_tests::topology::wan;
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use crate::SOON;
-use crate::names::{client, resolving};
+use crate::e2e::SOON;
+use crate::e2e::names::{client, resolving};
 
 #[test]
 fn a_profile_says_who_is_asked_and_its_way_how() {

@@ -10,7 +10,7 @@ use gateway_tests::topology::{server, wan};
 use gateway_tests::traffic::{Load, PATIENCE, UdpFlow};
 use gateway_tests::wait::wait_for;
 
-use crate::{
+use crate::e2e::{
     FAMILIES, SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_the_tap_sees,
     assert_through, wait_until_through,
 };
@@ -226,7 +226,7 @@ fn ask_server_quickly(scene: &Scene, ipv6: bool) -> Option<IpAddr> {
     gateway_tests::traffic::ask(
         &scene.network.laptop,
         (server(ipv6), gateway_tests::services::HTTP).into(),
-        crate::BLOCKED,
+        crate::e2e::BLOCKED,
     )
     .seen()
 }

@@ -7,7 +7,7 @@ use gateway_tests::traffic::{PATIENCE, TcpFlow, UdpFlow};
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use crate::{
+use crate::e2e::{
     BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_the_tap_sees,
     assert_through,
 };

@@ -6,7 +6,7 @@ use gateway_tests::topology::{other_server, server, wan};
 use gateway_tests::traffic::{PATIENCE, ask, ask_udp};
 use serde_json::json;
 
-use crate::{FAMILIES, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through};
+use crate::e2e::{FAMILIES, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through};
 
 /// A daemon with a tunnel to exit A.
 fn scene_with_exit_a() -> Scene {
@@ -138,7 +138,7 @@ fn a_blocked_port_is_blocked_for_everyone_and_dns_with_it() {
     assert_the_tap_sees(&scene, &network.laptop);
     for ipv6 in FAMILIES {
         for host in [&network.laptop, &network.tv] {
-            let answer = ask_udp(host, (server(ipv6), DNS).into(), crate::BLOCKED);
+            let answer = ask_udp(host, (server(ipv6), DNS).into(), crate::e2e::BLOCKED);
             assert_eq!(answer.seen(), None, "{answer}");
             assert_eq!(network.services.seen(DNS, wan(ipv6)), 0);
         }

@@ -16,9 +16,11 @@ use gateway_tests::traffic::{Answer, PATIENCE, TcpFlow, ask, connections};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::health::{forwards, probed};
-use crate::names::{client, resolving};
-use crate::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees, wait_until_through};
+use crate::e2e::health::{forwards, probed};
+use crate::e2e::names::{client, resolving};
+use crate::e2e::{
+    FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees, wait_until_through,
+};
 
 fn split_scene() -> (Scene, [String; 2]) {
     let scene = Scene::start().expect("scene");

@@ -4,7 +4,7 @@ use gateway_tests::scene::{Scene, policy};
 use gateway_tests::traffic::Load;
 use serde_json::json;
 
-use crate::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees};
+use crate::e2e::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees};
 
 const APPLIES: usize = 1000;
 

@@ -7,7 +7,7 @@ use gateway_tests::traffic::ask;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::{BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct};
+use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct};
 
 /// A plan that takes the host's way from it, and that would have to be confirmed.
 fn cut_off(host: &Host, seconds: u32) -> Value {

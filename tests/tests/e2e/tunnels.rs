@@ -4,7 +4,7 @@ use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use crate::{SOON, assert_blocked, assert_nothing_leaked, assert_through, wait_until_through};
+use crate::e2e::{SOON, assert_blocked, assert_nothing_leaked, assert_through, wait_until_through};
 
 #[test]
 fn an_imported_file_is_a_tunnel_that_works() {

@@ -16,7 +16,7 @@ use gateway_tests::traffic::Load;
 use gateway_tests::wait::wait_for;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::e2e::{
     FAMILIES, SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through,
 };
 
@@ -207,7 +207,7 @@ fn a_dead_man_switch_that_nobody_checks_in_with_wipes_once_the_clock_is_right() 
     wait_for(SOON, "the way to be blocked", || {
         FAMILIES.iter().all(|ipv6| {
             let to = (server(*ipv6), gateway_tests::services::HTTP).into();
-            gateway_tests::traffic::ask(&scene.network.tv, to, crate::BLOCKED).seen() != Some(wan(*ipv6))
+            gateway_tests::traffic::ask(&scene.network.tv, to, crate::e2e::BLOCKED).seen() != Some(wan(*ipv6))
         })
     })
     .expect("blocked");

@@ -15,7 +15,7 @@ use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::SOON;
+use crate::e2e::SOON;
 
 const SERVFAIL: u8 = 2;
 

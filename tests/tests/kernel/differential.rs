@@ -26,7 +26,7 @@ use gateway_tests::netns::{self, Prefix};
 use proptest::strategy::{Strategy, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use crate::flow_budget::{self, INTERFACE, set_budget};
+use crate::kernel::flow_budget::{self, INTERFACE, set_budget};
 
 /// Plans times packets: more than 100 000 cases.
 const PLANS: usize = 700;

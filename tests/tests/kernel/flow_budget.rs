@@ -7,7 +7,7 @@ use gateway_tests::bpf_run::{Arrival, run};
 use gateway_tests::netns::{self, Prefix};
 use proptest::prelude::*;
 
-use crate::differential::{Pins, packets, plans};
+use crate::kernel::differential::{Pins, packets, plans};
 
 /// A window that the clock does not reach, so that none begins during a test.
 pub const WINDOW: u32 = u32::MAX;

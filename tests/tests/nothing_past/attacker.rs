@@ -15,8 +15,8 @@ use gateway_tests::wait::wait_for;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::sources::{GATEWAY, spoofed};
-use crate::{BLOCKED, FAMILIES, SOON, assert_the_tap_sees};
+use crate::nothing_past::sources::{GATEWAY, spoofed};
+use crate::nothing_past::{BLOCKED, FAMILIES, SOON, assert_the_tap_sees};
 
 /// Most milliseconds between two changes of the state.
 const STATE: u64 = 1500;

@@ -13,7 +13,7 @@ use gateway_tests::wait::wait_ok;
 use redb::ReadableTable;
 use serde_json::{Value, json};
 
-use crate::first_start::{assert_nothing_leaked, bind, reboot, wait_until_through};
+use crate::nothing_past::first_start::{assert_nothing_leaked, bind, reboot, wait_until_through};
 
 const PATIENCE: Duration = Duration::from_millis(700);
 const SOON: Duration = Duration::from_secs(20);

@@ -11,7 +11,7 @@ use gateway_tests::traffic::{Load, ask};
 use gateway_tests::wait::wait_for;
 use serde_json::json;
 
-use crate::{BLOCKED, FAMILIES, SOON, assert_the_tap_sees};
+use crate::nothing_past::{BLOCKED, FAMILIES, SOON, assert_the_tap_sees};
 
 /// Waits until the load is not answered to the uplink's address any more.
 fn wait_until_not_direct(scene: &Scene, deadline: Duration) {

@@ -18,7 +18,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
-pub(crate) use crate::{assert_nothing_left as assert_nothing_leaked, assert_the_tap_sees};
+pub(super) use crate::nothing_past::{assert_nothing_left as assert_nothing_leaked, assert_the_tap_sees};
 
 pub const FAMILIES: [bool; 2] = [false, true];
 /// How long a connection is given that has to fail.

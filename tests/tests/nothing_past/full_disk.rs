@@ -10,7 +10,7 @@ use gateway_tests::scene::{Scene, policy};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::first_start::{assert_nothing_leaked, bind, wait_until_through};
+use crate::nothing_past::first_start::{assert_nothing_leaked, bind, wait_until_through};
 
 const SOON: Duration = Duration::from_secs(20);
 

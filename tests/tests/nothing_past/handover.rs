@@ -10,7 +10,7 @@ use gateway_tests::scene::{Scene, policy};
 use gateway_tests::traffic::Load;
 use gateway_tests::wait::wait_until;
 
-use crate::doors::{
+use crate::nothing_past::doors::{
     FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees, bind_laptop, programs, wait_until_through,
 };
 

@@ -15,7 +15,7 @@ use gateway_tests::wait::wait_for;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::{FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
+use crate::nothing_past::{FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
 
 /// Port of a server that sends without being asked.
 const STREAM: u16 = 7999;

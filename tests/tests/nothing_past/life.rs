@@ -14,9 +14,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::FAMILIES;
-use crate::doors::{assert_nothing_leaked, bind_laptop, wait_until_through};
-use crate::first_start::assert_direct;
+use crate::nothing_past::FAMILIES;
+use crate::nothing_past::doors::{assert_nothing_leaked, bind_laptop, wait_until_through};
+use crate::nothing_past::first_start::assert_direct;
 
 const SOON: Duration = Duration::from_secs(30);
 

@@ -15,8 +15,8 @@ use gateway_tests::topology::LAN_V4;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::full_disk::SmallDisk;
-use crate::traces::is_in;
+use crate::nothing_past::full_disk::SmallDisk;
+use crate::nothing_past::traces::is_in;
 
 /// The log is written every 30 s, and a list that failed is fetched again after 60 s.
 const SOON: Duration = Duration::from_secs(120);

@@ -8,7 +8,7 @@ use gateway_tests::topology::server;
 use gateway_tests::traffic::{PATIENCE, TcpFlow, UdpFlow, ask_server};
 use gateway_tests::wait::wait_for;
 
-use crate::{BLOCKED, FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
+use crate::nothing_past::{BLOCKED, FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
 
 /// Global IPv6 address of the laptop: nothing translates it on the uplink.
 const GLOBAL: &str = "2001:db8:77::10";

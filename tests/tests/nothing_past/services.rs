@@ -10,8 +10,8 @@ use gateway_tests::traffic::Load;
 use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::{Value, json};
 
-use crate::FAMILIES;
-use crate::doors::{assert_nothing_leaked, bind_laptop, wait_until_through};
+use crate::nothing_past::FAMILIES;
+use crate::nothing_past::doors::{assert_nothing_leaked, bind_laptop, wait_until_through};
 
 const SOON: Duration = Duration::from_secs(30);
 /// Longest time between the death of a service and its being shown and started again.

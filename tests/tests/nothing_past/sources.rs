@@ -12,7 +12,7 @@ use gateway_tests::traffic::{PATIENCE, ask};
 use gateway_tests::wait::wait_for;
 use serde_json::json;
 
-use crate::{FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
+use crate::nothing_past::{FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
 
 /// MAC address of the gateway on the LAN.
 pub const GATEWAY: [u8; 6] = [2, 0, 0, 0x10, 0, 1];
@@ -138,7 +138,7 @@ fn addresses_of_the_lan_and_of_networks_behind_it_go_on_working() {
              route replace default via fd00:10::1 src fd00:99::10")
         .expect("a network behind the laptop");
     for ipv6 in FAMILIES {
-        let answer = ask(&network.laptop, (server(ipv6), HTTP).into(), crate::BLOCKED);
+        let answer = ask(&network.laptop, (server(ipv6), HTTP).into(), crate::nothing_past::BLOCKED);
         assert_eq!(answer.seen(), None, "{answer}");
     }
     let (v4, v6) = (network.laptop.v4, network.laptop.v6);
@@ -148,7 +148,7 @@ fn addresses_of_the_lan_and_of_networks_behind_it_go_on_working() {
         .expect("routes");
     for ipv6 in FAMILIES {
         wait_for(SOON, "the routed network to be served", || {
-            ask(&network.laptop, (server(ipv6), HTTP).into(), crate::BLOCKED).seen().is_some()
+            ask(&network.laptop, (server(ipv6), HTTP).into(), crate::nothing_past::BLOCKED).seen().is_some()
         })
         .expect("served");
     }

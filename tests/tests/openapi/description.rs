@@ -6,8 +6,8 @@ use gateway_api::table::{API_ROOT, Row, Table};
 use gateway_api::{areas, openapi};
 use serde_json::{Map, Value, json};
 
-use crate::seeds;
-use crate::server::Server;
+use crate::openapi::seeds;
+use crate::openapi::server::Server;
 
 /// The document of the API, without the rows that are tried elsewhere.
 pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {

@@ -7,7 +7,7 @@ use gateway_api::table::{Method, Row};
 use gateway_tests::examples::{self, COLLECTIONS};
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::openapi::server::Server;
 
 /// What to send.
 #[derive(Default)]

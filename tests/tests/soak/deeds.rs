@@ -3,7 +3,7 @@
 use gateway_tests::scene::create;
 use serde_json::{Value, json};
 
-use crate::Site;
+use crate::soak::Site;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {

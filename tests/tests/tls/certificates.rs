@@ -10,9 +10,9 @@ use gateway_tests::wait::wait_ok;
 use rcgen::{CertificateParams, KeyPair};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::SOON;
-use crate::peers::{hybrid, session, shown};
-use crate::site::Site;
+use crate::tls::SOON;
+use crate::tls::peers::{hybrid, session, shown};
+use crate::tls::site::Site;
 
 fn paths(folder: &Path) -> (PathBuf, PathBuf) {
     (folder.join("own.pem"), folder.join("own.key"))
@@ -76,7 +76,7 @@ fn a_new_certificate_is_shown_without_a_restart_and_a_broken_one_is_not() {
         &[],
         None,
     );
-    let observed = crate::site::json_of(&observed.expect("an answer"));
+    let observed = crate::tls::site::json_of(&observed.expect("an answer"));
     let tls =
         observed["data"].as_array().expect("a list").iter().find(|item| item["subsystem"] == "tls").cloned();
     let tls = tls.expect("TLS is observed");

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::SOON;
+use crate::tls::SOON;
 
 struct Box {
     // Fields drop in this order: the daemon before its network.

@@ -4,8 +4,8 @@ use gateway_ctl::tls::PqMode;
 use rustls::NamedGroup;
 use serde_json::{Value, json};
 
-use crate::peers::{classic, group, https, hybrid, keep_asking, openssl_client, session, stderr};
-use crate::site::{Site, json_of};
+use crate::tls::peers::{classic, group, https, hybrid, keep_asking, openssl_client, session, stderr};
+use crate::tls::site::{Site, json_of};
 
 const MODES: [PqMode; 3] = [PqMode::Default, PqMode::Preferred, PqMode::Required];
 
@@ -101,8 +101,10 @@ fn a_mode_that_the_store_learns_by_another_way_is_obeyed() {
         Ok::<(), std::convert::Infallible>(())
     };
     open.store.commit(ticket, edit).expect("stored");
-    gateway_tests::wait::wait_for(crate::SOON, "the mode", || open.tls.factory.mode() == PqMode::Required)
-        .expect("obeyed");
+    gateway_tests::wait::wait_for(crate::tls::SOON, "the mode", || {
+        open.tls.factory.mode() == PqMode::Required
+    })
+    .expect("obeyed");
     assert!(https(site.address, &classic(&site.authority()), "GET", "/version", None).is_err());
     task.abort();
 }

@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::peers::OpensslServer;
-use crate::site::Site;
+use crate::tls::peers::OpensslServer;
+use crate::tls::site::Site;
 
 #[test]
 fn a_classic_server_is_spoken_to_unless_post_quantum_is_required() {

@@ -17,7 +17,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
 
-use crate::SOON;
+use crate::tls::SOON;
 
 pub type Stream = StreamOwned<ClientConnection, TcpStream>;
 

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::peers::{self, hybrid};
+use crate::tls::peers::{self, hybrid};
 
 pub struct Site {
     pub api: Arc<Api>,

@@ -9,9 +9,9 @@ use gateway_ctl::tls::Origin;
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use crate::SOON;
-use crate::peers::{classic, https, session};
-use crate::site::{Site, json_of};
+use crate::tls::SOON;
+use crate::tls::peers::{classic, https, session};
+use crate::tls::site::{Site, json_of};
 
 /// Short enough to wait for, long enough for a busy machine to answer in.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -171,7 +171,7 @@ fn the_end_waits_for_nobody_who_is_idle_and_lets_nobody_in() {
     let mut site = secure(Limits::default());
     let config = classic(&site.authority());
     let mut idle = session(site.address, &config).expect("a session");
-    crate::peers::keep_asking(&mut idle, "/version").expect("an answer");
+    crate::tls::peers::keep_asking(&mut idle, "/version").expect("an answer");
     site.stop.send(true).expect("the server listens");
     let serving = site.serving.take().expect("serving");
     site.runtime

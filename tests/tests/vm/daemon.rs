@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use gateway_tests::vm::{Opts, quoted};
 
-use crate::checks::{Checks, this_program};
+use crate::vm::checks::{Checks, this_program};
 
 /// Not what the daemon and `ip` load by themselves. `tun` is for the exits that run in user space.
 const MODULES: &[&str] = &["veth", "tun", "bridge"];

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use gateway_tests::vm::{Opts, quoted};
 
-use crate::checks::{Checks, this_program};
+use crate::vm::checks::{Checks, this_program};
 
 /// Not the modules of clsact: the kernel is to load those by itself when the daemon asks for them.
 const MODULES: &[&str] = &["veth", "8021q", "nf_tables"];

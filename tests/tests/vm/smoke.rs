@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use gateway_tests::vm::{Opts, quoted};
 
-use crate::checks::{Checks, this_program};
-use crate::inside;
+use crate::vm::checks::{Checks, this_program};
+use crate::vm::inside;
 
 const MODULES: &[&str] =
     &["wireguard", "8021q", "dummy", "veth", "nf_tables", "nft_chain_nat", "nft_masq", "tun"];

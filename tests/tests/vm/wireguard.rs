@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use gateway_tests::vm::{Opts, quoted};
 
-use crate::checks::{Checks, this_program};
+use crate::vm::checks::{Checks, this_program};
 
 /// Not `wireguard`: the kernel is to load that by itself when the daemon asks for it.
 const MODULES: &[&str] = &["veth", "tun"];
@@ -27,7 +27,7 @@ const NAMES: [&str; 7] = [
 static GUEST: LazyLock<Checks> = LazyLock::new(|| {
     let program = quoted(&this_program());
     let checks = NAMES.map(|name| {
-        format!("check {name} {program} --ignored --exact --test-threads=1 wireguard::in_guest::{name}\n")
+        format!("check {name} {program} --ignored --exact --test-threads=1 vm::wireguard::in_guest::{name}\n")
     });
     Checks::of(&checks.concat(), Opts { modules: MODULES, ..Opts::default() })
 });

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{paths, process};
+use crate::{paths, process, progress};
 
 /// For the machine that builds.
 const HOST: &[&str] = &[
@@ -41,7 +41,7 @@ pub fn ensure() -> Result<Toolchain> {
         if partial.exists() {
             fs::remove_dir_all(&partial).with_context(|| format!("cannot remove {}", partial.display()))?;
         }
-        unpack(&partial)?;
+        progress::during("Debian's compiler and library for arm64 (97 MB to load)", || unpack(&partial))?;
         make(&partial, &folder)?;
         fs::rename(&partial, &folder).with_context(|| format!("cannot rename {}", partial.display()))?;
     }
@@ -60,7 +60,6 @@ fn unpack(folder: &Path) -> Result<()> {
         std::env::consts::ARCH == "x86_64",
         "building for arm64 is set up for x86_64 machines with Debian 12: it needs {wanted}"
     );
-    eprintln!("dist: unpacking Debian's compiler and library for arm64 (97 MB to load)");
     let archives = folder.join("archives");
     for part in ["archives", "lists/partial", "cache/archives/partial"] {
         fs::create_dir_all(folder.join(part)).context("cannot make the folder of the toolchain")?;

@@ -13,10 +13,10 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use super::packages;
-use crate::{paths, process};
+use crate::{paths, process, progress};
 
 /// bpf-linker reads the compiler's bitcode, so both must be of one LLVM.
-const LLVM: &str = "22";
+pub const LLVM: &str = "22";
 
 pub struct Compiler {
     pub cargo: PathBuf,
@@ -41,6 +41,13 @@ impl Compiler {
         command
     }
 
+    /// The folder that holds its library sources, at any depth
+    pub fn sysroot(&self) -> Result<PathBuf> {
+        let folder =
+            self.rustc.parent().and_then(Path::parent).context("rustc lies in no folder of programs")?;
+        fs::canonicalize(folder).with_context(|| format!("cannot read {}", folder.display()))
+    }
+
     fn llvm(&self) -> Option<&str> {
         let line = self.identity.lines().find_map(|line| line.strip_prefix("LLVM version: "))?;
         line.split('.').next()
@@ -57,7 +64,7 @@ pub fn ensure() -> Result<Compiler> {
     }
     open(&folder).with_context(|| {
         format!(
-            "the compiler in {0} does not run; remove that folder and run `cargo xtask setup` again",
+            "the compiler in {0} does not run; remove that folder and run the command again",
             folder.display()
         )
     })
@@ -121,7 +128,13 @@ fn unpack(folder: &Path) -> Result<()> {
              (on Debian, its own compiler is unpacked instead)"
         );
     };
-    eprintln!("setup: unpacking Debian's Rust compiler and its sources (131 MB to load, 850 MB on disk)");
+    progress::during(
+        "Debian's Rust compiler for the kernel programs (131 MB to load, 850 MB on disk)",
+        || unpack_into(folder),
+    )
+}
+
+fn unpack_into(folder: &Path) -> Result<()> {
     let partial = folder.with_extension("partial");
     if partial.exists() {
         fs::remove_dir_all(&partial).with_context(|| format!("cannot remove {}", partial.display()))?;

@@ -4,16 +4,19 @@ use std::{fs, process::Command};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{paths, process};
+use crate::{paths, process, progress};
 
 /// The last one whose default features load the LLVM of a Rust toolchain; later ones want a system's.
-const VERSION: &str = "0.10.1";
+pub const VERSION: &str = "0.10.1";
 
 pub fn ensure() -> Result<()> {
     if installed().is_some_and(|version| version == VERSION) {
         return Ok(());
     }
-    eprintln!("setup: building bpf-linker {VERSION} (about a minute)");
+    progress::during(&format!("bpf-linker {VERSION}, built from source (about a minute)"), build)
+}
+
+fn build() -> Result<()> {
     let build = paths::tools().join("build");
     let mut install = process::cargo();
     install.args(["install", "bpf-linker", "--version", VERSION, "--locked", "--force", "--quiet", "--root"]);

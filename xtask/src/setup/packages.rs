@@ -6,7 +6,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail};
 
-use crate::process;
+use crate::{process, progress};
 
 /// How much of the table a command needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,7 +97,7 @@ pub fn ensure(need: Need) -> Result<()> {
     for p in &missing {
         eprintln!("setup: {} is missing: {}", p.name, p.why);
     }
-    install(&names)?;
+    progress::during(&format!("{} packages of Debian", names.len()), || install(&names))?;
     match missing.iter().find(|p| process::find(p.program).is_none()) {
         Some(p) => bail!("package {} is installed, but `{}` is still not found", p.name, p.program),
         None => Ok(()),

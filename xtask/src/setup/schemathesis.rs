@@ -1,24 +1,26 @@
 //! schemathesis, which tries the API against its own OpenAPI document, and openapi-spec-validator, which checks the
 //! document itself, in an environment of their own.
 
-use std::{fs, process::Command};
+use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 
 use super::packages;
-use crate::{paths, process};
+use crate::{paths, process, progress};
 
 /// Makes sure of the versions that `requirements` pins. A folder that was left half made has no stamp.
 pub fn ensure() -> Result<()> {
     let requirements = paths::schemathesis_requirements();
     let wanted = fs::read_to_string(&requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
-    let folder = paths::schemathesis();
-    let stamp = folder.join("installed.txt");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    if fs::read_to_string(stamp()).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    eprintln!("setup: installing schemathesis and openapi-spec-validator (30 MB to load)");
+    progress::during("schemathesis and openapi-spec-validator (30 MB to load)", || install(&wanted))
+}
+
+fn install(wanted: &str) -> Result<()> {
+    let (folder, requirements) = (paths::schemathesis(), paths::schemathesis_requirements());
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
@@ -29,7 +31,13 @@ pub fn ensure() -> Result<()> {
     install.args(["--only-binary", ":all:", "--requirement"]).arg(&requirements);
     process::output(&mut install)
         .context("schemathesis cannot be installed. It needs Python's package registry")?;
+    let stamp = stamp();
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// A copy of the requirements that are installed.
+fn stamp() -> PathBuf {
+    paths::schemathesis().join("installed.txt")
 }
 
 /// Debian's Python comes without the part that makes environments, and the package that has it has no program.

@@ -47,6 +47,12 @@ pub struct Row {
     pub problem: Option<String>,
 }
 
+impl Row {
+    pub fn passed(&self) -> bool {
+        self.counts.failed == 0 && self.problem.is_none()
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Report(Vec<Row>);
 
@@ -56,6 +62,10 @@ impl Report {
             eprintln!("{}: {problem}", row.name);
         }
         self.0.push(row);
+    }
+
+    pub fn rows(&self) -> &[Row] {
+        &self.0
     }
 
     fn total(&self, count: impl Fn(&Counts) -> usize) -> usize {

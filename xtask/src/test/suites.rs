@@ -1,5 +1,5 @@
-//! The table of suites. What is not here is not run, and `cargo xtask test` fails if gateway-tests has
-//! a test target that is not here.
+//! The table of suites. `cargo xtask test` runs each in a process of its own, and fails if gateway-tests has a suite that
+//! is not in the table.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ pub enum Work<'a> {
     Tidy,
     /// Tests beside the code, and the test targets of every package but gateway-tests
     Units,
-    /// A test target of gateway-tests
-    Target(&'a str),
+    /// The module of the suite's name in this test target of gateway-tests
+    Module(&'a str),
 }
 
 /// When a suite runs.
@@ -46,7 +46,7 @@ pub enum Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quick {
     All,
-    /// Tests whose name contains this
+    /// Tests whose whole name contains this
     Matching(&'static str),
     No,
 }
@@ -80,7 +80,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "contract",
         what: "the interface against its specification",
-        work: Work::Target("contract"),
+        work: Work::Module("api"),
         quick: Quick::All,
         place: Place::InTurn,
         root: false,
@@ -90,7 +90,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "openapi",
         what: "every row by its own description, tried by schemathesis",
-        work: Work::Target("openapi"),
+        work: Work::Module("api"),
         quick: Quick::No,
         place: Place::InTurn,
         root: false,
@@ -100,7 +100,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "authz",
         what: "accounts, keys, sessions, and every row by every kind of caller",
-        work: Work::Target("authz"),
+        work: Work::Module("api"),
         quick: Quick::All,
         place: Place::InTurn,
         root: false,
@@ -110,7 +110,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "cli",
         what: "the command-line client against a real daemon",
-        work: Work::Target("cli"),
+        work: Work::Module("api"),
         quick: Quick::No,
         place: Place::InTurn,
         root: true,
@@ -120,7 +120,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "tls",
         what: "TLS against OpenSSL, curl, slow clients and in every post-quantum mode",
-        work: Work::Target("tls"),
+        work: Work::Module("api"),
         quick: Quick::No,
         place: Place::InTurn,
         root: true,
@@ -130,7 +130,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "backup",
         what: "backups to a folder, SSH, WebDAV and an object store, and what goes wrong there",
-        work: Work::Target("backup"),
+        work: Work::Module("network"),
         quick: Quick::No,
         place: Place::InTurn,
         root: true,
@@ -140,7 +140,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "store",
         what: "crashes under load, and secrets at rest against another implementation",
-        work: Work::Target("store"),
+        work: Work::Module("parts"),
         quick: Quick::No,
         place: Place::InTurn,
         root: false,
@@ -150,7 +150,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "kernel",
         what: "the programs in the kernel against the same decision in user space",
-        work: Work::Target("kernel"),
+        work: Work::Module("parts"),
         quick: Quick::No,
         place: Place::InTurn,
         root: true,
@@ -160,7 +160,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "harness",
         what: "the networks and taps of the tests prove themselves",
-        work: Work::Target("harness"),
+        work: Work::Module("network"),
         quick: Quick::No,
         place: Place::Alone,
         root: true,
@@ -170,8 +170,8 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "e2e",
         what: "real packets through namespaces",
-        work: Work::Target("e2e"),
-        quick: Quick::Matching("quick"),
+        work: Work::Module("network"),
+        quick: Quick::Matching("e2e::routing::quick_"),
         place: Place::Alone,
         root: true,
         // One network at a time: they share the processors, and deadlines are deadlines.
@@ -181,7 +181,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "nothing_past",
         what: "every way that was found to leak, to outlive an end or to bring the daemon down",
-        work: Work::Target("nothing_past"),
+        work: Work::Module("network"),
         quick: Quick::No,
         place: Place::Alone,
         root: true,
@@ -191,7 +191,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "soak",
         what: "hops that come and go at random under load (GATEWAY_SOAK_SECONDS: 60)",
-        work: Work::Target("soak"),
+        work: Work::Module("network"),
         quick: Quick::No,
         place: Place::Beside,
         root: true,
@@ -201,7 +201,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "barrage",
         what: "random messages at the resolver's sockets (GATEWAY_BARRAGE_SECONDS: 60)",
-        work: Work::Target("barrage"),
+        work: Work::Module("network"),
         quick: Quick::No,
         place: Place::Beside,
         root: true,
@@ -211,7 +211,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "vm",
         what: "Debian's own kernel, emulated",
-        work: Work::Target("vm"),
+        work: Work::Module("parts"),
         quick: Quick::No,
         place: Place::InTurn,
         root: true,
@@ -221,7 +221,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "fuzz",
         what: "replay of the fuzz corpora",
-        work: Work::Target("fuzz"),
+        work: Work::Module("parts"),
         quick: Quick::No,
         place: Place::InTurn,
         root: false,
@@ -237,7 +237,7 @@ pub fn names() -> Vec<&'static str> {
 /// The test targets there really are.
 #[derive(Debug, Default)]
 pub struct Targets {
-    /// Those of gateway-tests, a suite each
+    /// Those of gateway-tests, whose modules are suites
     pub ours: Vec<String>,
     pub others: Vec<String>,
 }
@@ -261,11 +261,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_targets_are_unique() {
+    fn names_are_unique() {
         for (n, suite) in SUITES.iter().enumerate() {
             for other in &SUITES[n + 1..] {
                 assert_ne!(suite.name, other.name);
-                assert_ne!(suite.work, other.work);
             }
         }
     }
@@ -273,7 +272,7 @@ mod tests {
     #[test]
     fn the_test_targets_of_the_workspace_are_found() {
         let targets = targets().unwrap();
-        assert!(targets.ours.iter().any(|target| target == "vm"));
+        assert!(targets.ours.iter().any(|target| target == "network"));
         assert!(targets.others.iter().any(|target| target == "core"));
     }
 }

@@ -10,7 +10,7 @@ use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
 use super::{Bound, processes};
-use crate::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_through, wait_until_through};
+use crate::e2e::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_through, wait_until_through};
 
 const PASSWORD: &str = "wrong-and-secret-5f2a";
 

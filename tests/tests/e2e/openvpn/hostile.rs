@@ -9,7 +9,7 @@ use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
 use super::Bound;
-use crate::{SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_through};
+use crate::e2e::{SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_through};
 
 /// Everything that a host can be asked for its ways and addresses, but for those of the tunnels.
 fn ways(scene: &Scene) -> String {

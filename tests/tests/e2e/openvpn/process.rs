@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use super::{Bound, only_process, processes};
-use crate::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_through, wait_until_through};
+use crate::e2e::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_through, wait_until_through};
 
 impl Bound {
     fn under_load(options: &str) -> (Self, Load) {

@@ -12,8 +12,8 @@ use gateway_tests::traffic::{PATIENCE, TcpFlow};
 use gateway_tests::wait::wait_for;
 use serde_json::json;
 
-use crate::sources::GATEWAY;
-use crate::{SOON, assert_nothing_left, assert_the_tap_sees};
+use crate::nothing_past::sources::GATEWAY;
+use crate::nothing_past::{SOON, assert_nothing_left, assert_the_tap_sees};
 
 /// The table of IPv6 flows is the smaller one.
 const FLOWS: u32 = 4 * Flows6::CAPACITY;

@@ -1,7 +1,7 @@
 //! Every way that was found to get past the gateway, to outlive an end or to bring the daemon down: one test each, on
 //! real packets and with taps on the uplinks.
 //!
-//! With the daemon from before the repairs 46 of the 49 tests fail, 40 of them by what they are about. Six fail because
+//! With the daemon from before the repairs 46 of the first 49 tests fail, 40 of them by what they are about. Six fail because
 //! that daemon lacks what they need (`handover`, `low_disk`, one of `clocks`). Three pass: an idle tunnel that stays
 //! healthy, a reader with an `ETag`, and a hung thread.
 //!

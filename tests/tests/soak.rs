@@ -15,8 +15,8 @@ use gateway_tests::traffic::{Load, ask_server};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::deeds::{Deed, Random};
-use crate::inventory::Inventory;
+use crate::soak::deeds::{Deed, Random};
+use crate::soak::inventory::Inventory;
 
 const SOON: Duration = Duration::from_secs(60);
 

@@ -20,9 +20,9 @@ use gateway_tests::topology::{Host, LAN_V4, LAN_V6, server};
 use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::json;
 
-use crate::attack::Attack;
-use crate::clear::Clear;
-use crate::process::Size;
+use crate::barrage::attack::Attack;
+use crate::barrage::clear::Clear;
+use crate::barrage::process::Size;
 
 const SOON: Duration = Duration::from_secs(60);
 /// What the cache (32 MiB), the newest records of the log and the books of an allocator may come to.

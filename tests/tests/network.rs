@@ -1,0 +1,10 @@
+//! Suites about a running gateway among hosts and servers: real packets, real peers. All need root.
+//!
+//! Each module is a suite of `cargo xtask test`, in a process of its own.
+
+mod backup;
+mod barrage;
+mod e2e;
+mod harness;
+mod nothing_past;
+mod soak;

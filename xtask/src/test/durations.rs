@@ -1,0 +1,52 @@
+//! Durations of the suites in their last run that passed, to show how far a run is.
+
+use std::{collections::BTreeMap, fs, time::Duration};
+
+use anyhow::{Context, Result};
+
+use crate::paths;
+
+#[derive(Debug, Default)]
+pub struct Durations(BTreeMap<String, Duration>);
+
+impl Durations {
+    /// Those of earlier runs. Without a file, or without a line that can be read, they are unknown.
+    pub fn read() -> Self {
+        Self::parse(&fs::read_to_string(paths::durations()).unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Self {
+        let line = |line: &str| {
+            let (name, seconds) = line.split_once(' ')?;
+            Some((name.to_owned(), Duration::from_secs(seconds.parse().ok()?)))
+        };
+        Self(text.lines().filter_map(line).collect())
+    }
+
+    pub fn of(&self, suite: &str) -> Option<Duration> {
+        self.0.get(suite).copied()
+    }
+
+    /// Keeps the duration of a suite that passed.
+    pub fn record(&mut self, suite: &str, duration: Duration) {
+        self.0.insert(suite.to_owned(), duration);
+    }
+
+    pub fn write(&self) -> Result<()> {
+        let path = paths::durations();
+        let lines: String = self.0.iter().map(|(name, d)| format!("{name} {}\n", d.as_secs())).collect();
+        fs::write(&path, lines).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_cannot_be_read_are_unknown_durations() {
+        let durations = Durations::parse("e2e 1200\nunit soon\n\nnoise");
+        assert_eq!(durations.of("e2e"), Some(Duration::from_secs(1200)));
+        assert_eq!(durations.of("unit"), None);
+    }
+}
