@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -41,6 +41,11 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
 
     /// Takes the time of the source over although it is behind.
     fn set_back(&self) {}
+}
+
+/// Returns the wall time by which the kernel dates handshakes of WireGuard. It may run backwards.
+pub fn handshake_time() -> SystemTime {
+    SystemTime::now()
 }
 
 pub type SharedClock = Arc<dyn Clock>;

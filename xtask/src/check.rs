@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-use crate::{prepare, process, setup, tidy};
+use crate::{dependencies, prepare, process, setup, tidy};
 
 /// Runs every step, also after one has failed: one run shows everything.
 pub fn run() -> Result<ExitCode> {
@@ -16,6 +16,11 @@ pub fn run() -> Result<ExitCode> {
             eprintln!("{error:#}");
             failed.push(name);
         }
+    }
+    println!("== dependencies");
+    if let Err(error) = dependencies::check() {
+        eprintln!("{error:#}");
+        failed.push("dependencies");
     }
     println!("== tidy");
     if !tidy::check()?.iter().all(tidy::Outcome::passed) {

@@ -2,6 +2,7 @@
 //!
 //! They are committed with a record of their inputs, so that only a change of the programs needs the BPF toolchain.
 
+mod object;
 mod record;
 
 use std::{env, fs, path::Path, process::Command};
@@ -29,13 +30,18 @@ pub fn run(options: &Options) -> Result<()> {
     let built = paths::bpf_build().join(TARGET).join("release/gateway");
     let content = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
     let object = paths::bpf_object();
-    let is_same = fs::read(&object).is_ok_and(|committed| committed == content);
+    let is_same = fs::read(&object).is_ok_and(|committed| object::is_same(&committed, &content));
     if options.check {
-        ensure!(is_same, "{} differs from {}", built.display(), object.display());
+        ensure!(
+            is_same,
+            "{} differs from {}: another compiler, or other sources",
+            built.display(),
+            object.display()
+        );
         println!("ebpf: the committed kernel programs are what this machine builds");
         return ensure_current();
     }
-    // Untouched if it is the same, so that nothing that embeds it is built again.
+    // Untouched if it loads as the same programs, so that nothing that embeds it is built again.
     if !is_same {
         replace(&object, &content)?;
     }

@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod demo;
+mod dependencies;
 mod dist;
 mod ebpf;
 mod metadata;
@@ -36,7 +37,7 @@ enum Command {
     Ebpf(ebpf::Options),
     /// Run the test suites (as root)
     Test(test::Options),
-    /// Formatting, clippy, tidy and documentation, warnings denied
+    /// Formatting, clippy, tidy, documentation, and the rules of deny.toml, warnings denied
     Check,
     /// The project's own rules: directions between crates, purity, length of files and the like
     Tidy,

@@ -24,6 +24,19 @@ impl Metadata {
         Self::read(&paths::root().join("Cargo.toml"), &[])
     }
 
+    /// With the graph of what is built for Linux.
+    pub fn for_linux() -> Result<Self> {
+        Self::read(&paths::root().join("Cargo.toml"), &["--filter-platform", "x86_64-unknown-linux-gnu"])
+    }
+
+    /// With the graph of all dependencies of the kernel programs.
+    pub fn of_ebpf_dependencies() -> Result<Self> {
+        Self::read(
+            &paths::ebpf_package().join("Cargo.toml"),
+            &["--filter-platform", "x86_64-unknown-linux-gnu"],
+        )
+    }
+
     fn read(manifest: &Path, arguments: &[&str]) -> Result<Self> {
         let mut command = process::cargo();
         command.args(["metadata", "--format-version", "1", "--manifest-path"]).arg(manifest).args(arguments);

@@ -7,6 +7,7 @@ mod crates;
 mod features;
 mod source;
 mod text;
+mod wall_clock;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,7 @@ const RULES: &[Rule] = &[
     ("no path of one machine", |s| Ok(text::machine_paths(s))),
     ("exactly one type is declared plain old data by hand", |s| Ok(text::plain_old_data(s))),
     ("pure packages use no unsafe code", |s| Ok(text::unsafe_code(s))),
+    ("only the clock reads the wall clock", |s| Ok(wall_clock::readers(s))),
     ("core and model touch no file, network, process or clock", |s| Ok(text::effects(s))),
 ];
 

@@ -126,7 +126,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::new(Nothing),
         Omniscient,
         None,
-        Arc::new(gateway_dns::seam::Unsupervised),
+        gateway_dns::seam::Daemon {
+            supervisor: Arc::new(gateway_dns::seam::Unsupervised),
+            wall: gateway_dns::WallClock::new(jiff::Timestamp::now),
+        },
     )
     .await?;
     println!("{:?}", resolver.status().listening);

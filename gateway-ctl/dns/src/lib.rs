@@ -17,10 +17,12 @@ pub mod signing;
 mod threads;
 pub mod transfer;
 pub mod upstream;
+pub mod wall_clock;
 pub mod wire;
 
 pub use resolver::Resolver;
 pub use serve::Settings;
+pub use wall_clock::WallClock;
 
 /// The thread that calls this gives way to those that answer.
 fn give_way() {

@@ -31,6 +31,7 @@ use journal::Journal;
 pub use lane::{Draft, Lane, Told};
 pub use record::Row;
 
+use crate::WallClock;
 use crate::serve::Status;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,18 +94,25 @@ pub struct Log {
     journal: Mutex<Journal>,
     stop: AtomicBool,
     wake: (Mutex<()>, Condvar),
+    wall: WallClock,
 }
 
 impl Log {
     /// Creates a log with a number of lanes. The files of `settings` are opened; where that fails, memory is used and
     /// [`Log::error`] says why. [`Log::run`] writes it.
-    pub fn new(settings: Settings, lanes: usize) -> Arc<Log> {
+    pub fn new(settings: Settings, lanes: usize, wall: WallClock) -> Arc<Log> {
         Arc::new(Log {
             lanes: (0..lanes.max(1)).map(|_| Lane::default()).collect(),
-            journal: Mutex::new(Journal::new(settings, Timestamp::now())),
+            journal: Mutex::new(Journal::new(settings, wall.now())),
             stop: AtomicBool::new(false),
             wake: Default::default(),
+            wall,
         })
+    }
+
+    /// The clock of the times in it.
+    pub fn wall(&self) -> &WallClock {
+        &self.wall
     }
 
     /// Empties the lanes until the log is ended, and writes what is left then. For a thread of its own.
@@ -113,9 +121,9 @@ impl Log {
         while !self.stop.load(Ordering::Acquire) {
             let guard = lock(&self.wake.0);
             drop(self.wake.1.wait_timeout(guard, TICK).unwrap_or_else(PoisonError::into_inner));
-            self.collect(Timestamp::now());
+            self.collect(self.wall.now());
         }
-        let now = Timestamp::now();
+        let now = self.wall.now();
         self.collect(now);
         lock(&self.journal).flush(now);
     }
@@ -135,7 +143,7 @@ impl Log {
     }
 
     pub fn set(&self, settings: Settings) {
-        lock(&self.journal).set(settings, Timestamp::now());
+        lock(&self.journal).set(settings, self.wall.now());
     }
 
     /// Why nothing is written to files.
@@ -147,7 +155,7 @@ impl Log {
     /// not to be called where nothing may wait. Blocks without any of the client, the outcome or the domain that is looked
     /// for are left out; a text within names may be anywhere.
     pub fn read(&self, filter: &Filter, before: Option<Before>, limit: usize) -> Vec<Row> {
-        self.collect(Timestamp::now());
+        self.collect(self.wall.now());
         let view = lock(&self.journal).view();
         let page = view.read(filter, before, limit);
         tracing::debug!(rows = page.rows.len(), bytes = page.read, "the DNS log was read");
@@ -156,32 +164,32 @@ impl Log {
 
     /// How often filter rules have decided since the start, and when last; those that never did are left out.
     pub fn hits(&self) -> RuleHits {
-        self.collect(Timestamp::now());
+        self.collect(self.wall.now());
         lock(&self.journal).hits()
     }
 
     /// Forgets all records, in memory and files. Figures stay.
     pub fn clear(&self) {
-        self.collect(Timestamp::now());
+        self.collect(self.wall.now());
         lock(&self.journal).clear();
     }
 
     /// Forgets all records and all counts, in memory and in files, whose bytes are overwritten.
     pub fn erase(&self) -> std::io::Result<()> {
-        let now = Timestamp::now();
+        let now = self.wall.now();
         self.collect(now);
         lock(&self.journal).erase()
     }
 
     /// Since midnight (of the system's time zone).
     pub fn today(&self) -> Totals {
-        self.collect(Timestamp::now());
+        self.collect(self.wall.now());
         lock(&self.journal).today()
     }
 
     /// Since the start, those who asked most first. Clients that are not logged by name are not among them.
     pub fn clients(&self) -> Vec<ClientFigures> {
-        self.collect(Timestamp::now());
+        self.collect(self.wall.now());
         lock(&self.journal).clients()
     }
 

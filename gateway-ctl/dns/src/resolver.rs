@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::cache::{Entry, Figures, Glob};
 use crate::log::{Log, Totals};
-use crate::seam::{Ask, Book, Clients, Learn, StartTask, Supervise};
+use crate::seam::{Ask, Book, Clients, Daemon, Learn, StartTask};
 use crate::serve::general::QUEUE;
 use crate::serve::listen::{Listeners, Listening};
 use crate::serve::repeat::{Dataplane, Repeater};
@@ -73,14 +73,15 @@ impl Resolver {
         learn: Arc<dyn Learn>,
         ask: impl Ask,
         dataplane: Option<Box<dyn Dataplane>>,
-        supervisor: Arc<dyn Supervise>,
+        daemon: Daemon,
     ) -> io::Result<Resolver> {
+        let Daemon { supervisor, wall } = daemon;
         let count = match settings.workers {
             0 => std::thread::available_parallelism().map_or(1, usize::from).min(4),
             count => count,
         };
         // One lane for each worker, one for what the dataplane answers, one for the tasks.
-        let log = Log::new(settings.log.clone(), count + 2);
+        let log = Log::new(settings.log.clone(), count + 2, wall);
         let repeater = Repeater::new(dataplane, log.clone(), count);
         let state = State { settings: Arc::new(settings), clients, book, learn };
         let shared = Shared::new(state, ask, log.clone(), repeater, supervisor.clone());

@@ -11,6 +11,7 @@ use gateway_core::dns::{Asker, Decision, Local, Name, NameRef, Question};
 use gateway_model::Id;
 use tokio::task::JoinHandle;
 
+use crate::WallClock;
 use crate::upstream::Server;
 
 /// Start of a task: makes its future, once for each time that it begins.
@@ -20,6 +21,13 @@ pub type StartTask = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>>
 pub trait Supervise: Send + Sync + 'static {
     /// Runs a task until it ends, and starts it again whenever it panics. Aborting the handle ends it.
     fn restart_until_done(&self, name: String, start: StartTask) -> JoinHandle<()>;
+}
+
+/// Parts of the daemon that the resolver depends on.
+#[derive(Clone)]
+pub struct Daemon {
+    pub supervisor: Arc<dyn Supervise>,
+    pub wall: WallClock,
 }
 
 /// Runs tasks without starting them again.

@@ -98,7 +98,7 @@ impl Shared {
             supervisor,
             cache: Cache::new(state.settings.cache.bytes),
             state: ArcSwap::from_pointee(state),
-            clock: Clock::new(),
+            clock: Clock::new(log.wall().clone()),
             log,
             counts: counts::Counts::default(),
             limit: limit::Limit::default(),

@@ -23,8 +23,10 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use gateway_core::dns::filter::Lists;
 use gateway_core::dns::table::Key;
+use gateway_dns::WallClock;
 use gateway_dns::lists::{Status as ListStatus, Subscriptions};
 use gateway_dns::resolver::Resolver;
+use gateway_dns::seam::Daemon;
 use gateway_dns::serve::Settings;
 use gateway_dns::serve::repeat::Dataplane;
 use gateway_dns::serve::settings::{Blocking, Listen, Rate};
@@ -182,8 +184,10 @@ impl Names {
         learner.follow(&picture, choice, ipv6);
         let settings = settings(&config.directory, &picture.dns);
         let (asks, shortcut) = (upstreams.clone(), shortcut(&engine));
+        let clock = store.clock().clone();
+        let daemon = Daemon { supervisor, wall: WallClock::new(move || clock.now()) };
         let resolver =
-            Resolver::start(settings, table, book, learner.clone(), asks, shortcut, supervisor).await?;
+            Resolver::start(settings, table, book, learner.clone(), asks, shortcut, daemon).await?;
         let names = Arc::new(Names {
             resolver,
             upstreams,

@@ -11,7 +11,7 @@ mod resolve;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use gateway_common::wire::Mark;
 use gateway_core::compile::{bridge_refusal, tunnel_interface};
@@ -23,6 +23,7 @@ use gateway_model::{Id, State, Tunnel};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use crate::clock::handshake_time;
 use crate::effects::endpoint_names::EndpointNames;
 use crate::effects::openvpn::OpenVpn;
 use crate::effects::transport::Transports;
@@ -175,7 +176,7 @@ impl Tunnels {
             self.transports
                 .set_device_port(&id.to_string(), status.as_ref().map_or(0, |status| status.listen_port));
             seen.cover.insert(id, Cover::of(&self.engine, &tunnel_interface(tunnel)).await);
-            let itself = health::judge(tunnel, status.as_ref(), SystemTime::now());
+            let itself = health::judge(tunnel, status.as_ref(), handshake_time());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
             let links = liveness::links_of_wireguard(tunnel, status.as_ref());
             let itself = self.liveness.check(tunnel, links, addresses, itself, boot);

@@ -55,7 +55,10 @@ impl Source {
         let lines: Vec<&str> = self.text.lines().collect();
         let tests = lines
             .windows(2)
-            .position(|pair| pair[0].trim() == "#[cfg(test)]" && pair[1].trim_start().starts_with("mod "))
+            .position(|pair| {
+                let is_module = pair[1].trim_start().starts_with("mod ") && pair[1].trim_end().ends_with('{');
+                pair[0].trim() == "#[cfg(test)]" && is_module
+            })
             .unwrap_or(lines.len());
         lines.into_iter().take(tests).map(without_comment).enumerate().map(|(n, line)| (n + 1, line))
     }
@@ -90,6 +93,13 @@ mod tests {
         let text = "fn a() {} // why\n#[cfg(test)]\nmod tests {\n    fs::read();\n}\n".to_owned();
         let source = Source { path: "a.rs".to_owned(), text };
         assert_eq!(source.code().collect::<Vec<_>>(), [(1, "fn a() {} ")]);
+    }
+
+    #[test]
+    fn code_goes_on_behind_a_test_module_in_a_file_of_its_own() {
+        let text = "#[cfg(test)]\nmod tests;\nfn a() {}\n".to_owned();
+        let source = Source { path: "a.rs".to_owned(), text };
+        assert_eq!(source.code().count(), 3);
     }
 
     #[test]

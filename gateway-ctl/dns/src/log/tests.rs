@@ -60,7 +60,7 @@ impl Deref for RunningLog {
 }
 
 fn start(settings: Settings) -> RunningLog {
-    let log = Log::new(settings, 1);
+    let log = Log::new(settings, 1, WallClock::new(Timestamp::now));
     let own = log.clone();
     RunningLog { log, thread: std::thread::spawn(move || own.run()) }
 }

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::WallClock;
+
 /// One instant on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
@@ -19,22 +21,17 @@ pub struct Clock {
     start: Instant,
     /// Milliseconds that were skipped.
     ahead: AtomicU64,
-}
-
-impl Default for Clock {
-    fn default() -> Clock {
-        Clock::new()
-    }
+    wall: WallClock,
 }
 
 impl Clock {
-    pub fn new() -> Clock {
-        Clock { start: Instant::now(), ahead: AtomicU64::new(0) }
+    pub fn new(wall: WallClock) -> Clock {
+        Clock { start: Instant::now(), ahead: AtomicU64::new(0), wall }
     }
 
     pub fn now(&self) -> Moment {
         let instant = Instant::now();
-        Moment { wall: jiff::Timestamp::now(), ms: self.at(instant), instant }
+        Moment { wall: self.wall.now(), ms: self.at(instant), instant }
     }
 
     pub fn ms(&self) -> u64 {

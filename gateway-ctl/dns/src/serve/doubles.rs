@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use super::{Repeater, Settings, Shared, State};
+use crate::WallClock;
 use crate::seam::{
     Ask, Book, Client, Clients, Failure, Learn, Logged, Query, Reply, Resolvers, Route, Unlearned, Way,
 };
@@ -277,7 +278,7 @@ impl World {
             book: Arc::new(rules),
             learn: lessons.clone(),
         };
-        let log = crate::log::Log::new(settings_of_log, 1);
+        let log = crate::log::Log::new(settings_of_log, 1, WallClock::new(Timestamp::now));
         let repeater = Repeater::new(None, log.clone(), 0);
         let shared =
             Shared::new(state, Asks(upstream.clone()), log, repeater, Arc::new(crate::seam::Unsupervised));

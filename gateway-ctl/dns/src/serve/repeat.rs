@@ -125,7 +125,7 @@ impl Repeater {
         let Some(dataplane) = &self.dataplane else { return };
         let (kept, mut pen) = (self.lock(), self.log.lane(self.lane).open());
         let since_boot = i128::from(monotonic());
-        let boot = i64::try_from(Timestamp::now().as_nanosecond() - since_boot).unwrap_or(0);
+        let boot = i64::try_from(self.log.wall().now().as_nanosecond() - since_boot).unwrap_or(0);
         let mut told = 0;
         dataplane.given(&mut |given| {
             told += 1;

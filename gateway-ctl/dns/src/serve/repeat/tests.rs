@@ -9,6 +9,7 @@ use gateway_core::dns::{Action, Cause};
 
 use super::standing::{Holds, Span, key, value};
 use super::{Dataplane, LONGEST, Offer, Repeater, Seen, monotonic, span};
+use crate::WallClock;
 use crate::log::{Filter, Log};
 use crate::serve::asking::{Asking, Transport};
 use crate::serve::doubles::*;
@@ -88,7 +89,7 @@ struct Stage {
 impl Stage {
     fn new(rules: Rules, lessons: Lessons) -> Stage {
         let (world, play) = (World::with(rules, lessons, Default::default()), Play::default());
-        let log = Log::new(crate::log::Settings::default(), 1);
+        let log = Log::new(crate::log::Settings::default(), 1, wall());
         let repeater = Repeater::new(Some(Box::new(play.clone())), log.clone(), 0);
         Stage { world, play, repeater, log }
     }
@@ -228,8 +229,12 @@ async fn there_is_room_again_for_what_has_ended() {
     assert_eq!((stage.repeater.lock().len(), gone.len()), (0, 2));
 }
 
+fn wall() -> WallClock {
+    WallClock::new(jiff::Timestamp::now)
+}
+
 fn at(text: &str) -> Moment {
-    Moment { wall: text.parse().expect("a time"), ..Clock::new().now() }
+    Moment { wall: text.parse().expect("a time"), ..Clock::new(wall()).now() }
 }
 
 #[test]
@@ -269,7 +274,7 @@ fn what_does_not_fit_is_not_kept() {
 
 #[test]
 fn what_is_asked_once_is_not_worth_an_entry() {
-    let (mut seen, now) = (Seen::default(), Clock::new().now());
+    let (mut seen, now) = (Seen::default(), Clock::new(wall()).now());
     let (first, second) = (question("www.example", rtype::A), question("ftp.example", rtype::A));
     let mut before = |message: &[u8], now| seen.before(client_address(), message, now);
     assert_eq!([before(&first, now), before(&second, now)], [false; 2]);
@@ -282,7 +287,7 @@ fn what_is_asked_once_is_not_worth_an_entry() {
 
 #[test]
 fn many_questions_that_are_asked_in_turn_are_all_seen_again() {
-    let (mut seen, now) = (Seen::default(), Clock::new().now());
+    let (mut seen, now) = (Seen::default(), Clock::new(wall()).now());
     let names: Vec<_> = (0..10_000).map(|n| question(&format!("n{n}.example"), rtype::A)).collect();
     let mut again = || names.iter().filter(|name| seen.before(client_address(), name, now)).count();
     assert!(again() < 10);

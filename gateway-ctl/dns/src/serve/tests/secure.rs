@@ -82,7 +82,10 @@ impl Site {
             learn,
             Asks(upstream.clone()),
             None,
-            Arc::new(crate::seam::Unsupervised),
+            crate::seam::Daemon {
+                supervisor: Arc::new(crate::seam::Unsupervised),
+                wall: crate::WallClock::new(jiff::Timestamp::now),
+            },
         );
         let resolver = resolver.await.unwrap();
         assert!(resolver.status().secure[0].1.is_err(), "nobody is answered without a certificate");

@@ -34,7 +34,10 @@ async fn start(settings: Settings) -> (Resolver, Arc<Upstream>, SocketAddr) {
         learn,
         Asks(upstream.clone()),
         None,
-        Arc::new(crate::seam::Unsupervised),
+        crate::seam::Daemon {
+            supervisor: Arc::new(crate::seam::Unsupervised),
+            wall: crate::WallClock::new(jiff::Timestamp::now),
+        },
     );
     let resolver = resolver.await.expect("threads");
     let address = resolver.status().listening[0].udp.clone().expect("bound");

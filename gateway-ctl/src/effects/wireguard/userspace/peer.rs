@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::super::{PeerConfig, PeerStatus};
 use super::cover::Meter;
 use super::table::Identity;
+use crate::clock::handshake_time;
 
 /// Cover goes to a peer that was heard so recently; see the module `cover`.
 const HEARD: Duration = Duration::from_secs(4);
@@ -196,7 +197,7 @@ impl Peer {
         state.last_heard = Some(now);
         state.rx_bytes += datagram.len() as u64;
         if state.completes_handshake(kind) {
-            state.last_handshake = Some(SystemTime::now());
+            state.last_handshake = Some(handshake_time());
             state.unconfirmed = None;
             // A packet behind `out` must survive, hence a buffer of its own; this happens every two minutes.
             state.flush(now, from, reply);

@@ -1,0 +1,109 @@
+//! Rules for dependencies by `deny.toml`: licences, versions side by side, advisories of RustSec.
+
+mod advisories;
+mod duplicates;
+mod licenses;
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use semver::Version;
+use toml::Value as Toml;
+
+use crate::{
+    metadata::{Metadata, text},
+    paths,
+};
+
+/// A crate of a registry that is built for Linux.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dependency {
+    pub name: String,
+    pub version: Version,
+    pub license: Option<String>,
+}
+
+/// Fails with a line for each dependency that breaks a rule.
+pub fn check() -> Result<()> {
+    let rules = rules()?;
+    let own = dependencies(&Metadata::for_linux()?)?;
+    let mut problems = problems(&own, &rules)?;
+    match advisories::database() {
+        Some(folder) => problems.extend(advisories::problems(&own, &folder, &rules["advisories"])?),
+        None => println!(
+            "advisories were not read: there is no database of RustSec in CARGO_HOME/advisory-db\n    \
+             (git clone https://github.com/RustSec/advisory-db ~/.cargo/advisory-db)"
+        ),
+    }
+    ensure!(problems.is_empty(), "dependencies break rules of deny.toml:\n    {}", problems.join("\n    "));
+    Ok(())
+}
+
+fn rules() -> Result<Toml> {
+    let path = paths::root().join("deny.toml");
+    let rules = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    rules.parse().with_context(|| format!("{} is not TOML", path.display()))
+}
+
+/// Violations that the crates themselves show: licences, those of the kernel programs among them, and versions.
+fn problems(own: &[Dependency], rules: &Toml) -> Result<Vec<String>> {
+    let ebpf = dependencies(&Metadata::of_ebpf_dependencies()?)?;
+    ensure!(!own.is_empty() && !ebpf.is_empty(), "cargo names no dependencies");
+    let mut problems = licenses::problems(own, &rules["licenses"])?;
+    problems.extend(licenses::problems(&ebpf, &rules["licenses"])?);
+    problems.extend(duplicates::problems(own, &rules["bans"])?);
+    problems.sort();
+    problems.dedup();
+    Ok(problems)
+}
+
+fn dependencies(metadata: &Metadata) -> Result<Vec<Dependency>> {
+    let is_used = |id: &str| metadata.nodes().iter().any(|node| text(&node["id"]) == id);
+    let packages = metadata.packages().iter().filter(|p| p["source"].is_string() && is_used(text(&p["id"])));
+    let dependency = |package: &serde_json::Value| {
+        let (name, version) = (text(&package["name"]), text(&package["version"]));
+        Ok(Dependency {
+            name: name.to_owned(),
+            version: version.parse().with_context(|| format!("{name} {version} is no version"))?,
+            license: package["license"].as_str().map(str::to_owned),
+        })
+    };
+    packages.map(dependency).collect()
+}
+
+/// The tables of a list, with the text of a field of each. The reason is not optional.
+fn reasoned<'a>(list: &'a Toml, field: &str) -> Result<Vec<&'a str>> {
+    let rows = list.as_array().context("a list of tables is expected in deny.toml")?;
+    let row = |row: &'a Toml| {
+        let text = |name: &str| row.get(name).and_then(Toml::as_str).filter(|text| !text.is_empty());
+        text("reason").with_context(|| format!("no reason in deny.toml: {row}"))?;
+        text(field).with_context(|| format!("no `{field}` in deny.toml: {row}"))
+    };
+    rows.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub fn dependency(name: &str, version: &str, license: &str) -> Dependency {
+        Dependency {
+            name: name.to_owned(),
+            version: version.parse().unwrap(),
+            license: Some(license.to_owned()),
+        }
+    }
+
+    #[test]
+    fn the_dependencies_keep_the_rules() {
+        let own = dependencies(&Metadata::for_linux().unwrap()).unwrap();
+        assert_eq!(problems(&own, &rules().unwrap()).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_row_without_a_reason_is_an_error() {
+        let rules: Toml = "a = [{ crate = \"x\", reason = \"y\" }]\nb = [{ crate = \"x\" }]".parse().unwrap();
+        assert_eq!(reasoned(&rules["a"], "crate").unwrap(), ["x"]);
+        assert!(reasoned(&rules["b"], "crate").is_err());
+    }
+}
