@@ -17,9 +17,20 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("gateway-model", &[]),
     ("gateway-ebpf", &["gateway-common"]),
     ("gateway-core", &["gateway-common", "gateway-model"]),
-    ("gateway-dns", &["gateway-common", "gateway-core", "gateway-model"]),
-    ("gateway-ctl", &["gateway-common", "gateway-core", "gateway-dns", "gateway-model"]),
-    ("gateway-api", &["gateway-common", "gateway-core", "gateway-ctl", "gateway-dns", "gateway-model"]),
+    ("gateway-outbound", &["gateway-common"]),
+    ("gateway-dns", &["gateway-common", "gateway-core", "gateway-model", "gateway-outbound"]),
+    ("gateway-ctl", &["gateway-common", "gateway-core", "gateway-dns", "gateway-model", "gateway-outbound"]),
+    (
+        "gateway-api",
+        &[
+            "gateway-common",
+            "gateway-core",
+            "gateway-ctl",
+            "gateway-dns",
+            "gateway-model",
+            "gateway-outbound",
+        ],
+    ),
     ("gateway-cli", &["gateway-model"]),
     (
         "gateway-tests",
