@@ -31,6 +31,8 @@ type Rule = (&'static str, fn(&[Source]) -> Result<Vec<String>>);
 const RULES: &[Rule] = &[
     ("packages depend on each other in one direction only", |_| crates::directions()),
     ("gateway-core reaches nothing that does input or output", |_| crates::purity()),
+    ("the daemon has one client for outgoing connections", |_| crates::outgoing_clients()),
+    ("only gateway-outbound looks hosts up and connects to them", |s| Ok(text::outgoing(s))),
     ("lock files are up to date", |_| crates::lock_files()),
     ("every package takes the workspace's lints", |s| Ok(text::lints(s))),
     ("no source file is longer than 600 lines", |s| Ok(text::length(s))),
