@@ -7,7 +7,6 @@ pub mod address;
 pub mod backend;
 pub mod bpf;
 pub mod conntrack;
-pub mod endpoint_names;
 pub mod limits;
 pub mod link;
 pub mod mem;

@@ -18,7 +18,6 @@ use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 
 use crate::effects::bpf::{AttachMode, Programs};
-use crate::effects::endpoint_names::EndpointNames;
 use crate::effects::observe::Observer;
 use crate::effects::openvpn::OpenVpn;
 use crate::effects::proxy::Relay;
@@ -102,7 +101,7 @@ impl Engine {
         let programs = Programs::load(&config.pin_dir)?;
         let dataplane = KernelDataplane::new(programs);
         let wireguard = Arc::new(WireGuard::new().await);
-        let endpoint_names = EndpointNames::new(&config.bootstrap_servers);
+        let endpoint_names = gateway_outbound::Resolver::new(&config.bootstrap_servers);
         let openvpn = OpenVpn::new(config.runtime_dir.join("openvpn"));
         let openvpn =
             Arc::new(openvpn.with_endpoint_names(endpoint_names.clone()).with_supervisor(supervisor.clone()));

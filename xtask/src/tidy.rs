@@ -35,6 +35,8 @@ const RULES: &[Rule] = &[
     ("packages depend on each other in one direction only", |_| crates::directions()),
     ("gateway-core reaches nothing that does input or output", |_| crates::purity()),
     ("the demo and the tests build dependencies with the same features", |_| features::differences()),
+    ("the daemon has one client for outgoing connections", |_| crates::outgoing_clients()),
+    ("only gateway-outbound looks hosts up and connects to them", |s| Ok(text::outgoing(s))),
     ("lock files are up to date", |_| crates::lock_files()),
     ("the kernel programs are built from these sources", |_| ebpf::differences()),
     ("every package takes the workspace's lints", |s| Ok(text::lints(s))),

@@ -14,6 +14,7 @@ use gateway_model::kinds::bridge::{
 };
 use gateway_model::kinds::routing_policy::PolicyStatus;
 use gateway_model::{Id, Kind, Resource, State, Tunnel};
+use gateway_outbound::Resolver;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -209,8 +210,8 @@ async fn target(world: &World, bridge: &Bridge, transport: &Transport) -> Transp
     let address = match transport.endpoint_name() {
         None => transport.address.parse().ok().map(|ip| SocketAddr::new(ip, transport.port)),
         Some(name) => {
-            let found = tokio::time::timeout(RESOLVED, tokio::net::lookup_host(name)).await;
-            found.ok().and_then(Result::ok).and_then(|mut found| found.next())
+            let found = Resolver::default().resolve(&name, Mark::OWN.0).await;
+            found.ok().and_then(|found| found.first().copied())
         }
     };
     let kind = match transport.r#type {
@@ -226,8 +227,6 @@ async fn target(world: &World, bridge: &Bridge, transport: &Transport) -> Transp
         mark: Mark::OWN.0,
     }
 }
-
-const RESOLVED: Duration = Duration::from_secs(5);
 
 /// Whether a segment's two sides are there, as the compiler sees them.
 fn segment_steps(world: &World, id: Id) -> Vec<Step> {

@@ -22,6 +22,5 @@ pub mod network;
 pub mod outgoing;
 pub mod plan;
 pub mod render;
-pub mod reserved;
 
 pub use compile::{Compiled, Finding, Input, compile};

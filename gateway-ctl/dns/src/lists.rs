@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use gateway_core::dns::lists::{Format, List, Report};
 use gateway_core::dns::table::Key;
 use gateway_model::Id;
+use gateway_outbound::backoff::{Backoff, up_to_a_tenth_less};
 use ipnet::IpNet;
 use jiff::Timestamp;
 use tokio::sync::Notify;
@@ -31,9 +32,8 @@ mod total;
 pub use fetch::Error;
 use total::TotalEntries;
 
-/// Waits after failures: the first, doubled from one to the next, and the longest.
-const FIRST_RETRY: Duration = Duration::from_secs(60);
-const LAST_RETRY: Duration = Duration::from_secs(6 * 3600);
+/// Waits after failures.
+const RETRY: Backoff = Backoff::new(Duration::from_secs(60), Duration::from_secs(6 * 3600));
 
 /// A list to be kept up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -281,12 +281,9 @@ impl Shared {
             (0, None) => Duration::ZERO,
             (0, Some(checked)) => {
                 let age = now.duration_since(checked).unsigned_abs();
-                spread(subscription.every).saturating_sub(age)
+                up_to_a_tenth_less(subscription.every).saturating_sub(age)
             }
-            (failures, _) => {
-                let retry = FIRST_RETRY.saturating_mul(1 << (failures - 1).min(12)).min(LAST_RETRY);
-                spread(retry.min(subscription.every))
-            }
+            (failures, _) => up_to_a_tenth_less(RETRY.after(failures).min(subscription.every)),
         };
         known.next = now.checked_add(jiff::SignedDuration::try_from(wait).unwrap_or_default()).ok();
         wait
@@ -323,14 +320,6 @@ impl Shared {
             }
         }
     }
-}
-
-/// Up to a tenth less.
-pub(crate) fn spread(wait: Duration) -> Duration {
-    let mut byte = [0u8; 1];
-    // Without chance it is not spread.
-    let _ = getrandom::fill(&mut byte);
-    wait - wait / 10 * u32::from(byte[0]) / 255
 }
 
 /// What is behind the lock is whole between any two statements.

@@ -1,6 +1,5 @@
 //! What the resolver is told by the rest of the gateway, and what it tells.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,10 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use gateway_core::dns::{Asker, Decision, Local, Name, NameRef, Question};
 use gateway_model::Id;
+use gateway_model::upstream::DnsProtocol;
+pub use gateway_outbound::Login;
 use tokio::task::JoinHandle;
 
 use crate::WallClock;
-use crate::upstream::Server;
 
 /// Start of a task: makes its future, once for each time that it begins.
 pub type StartTask = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
@@ -99,17 +99,34 @@ pub enum Route {
     Blocked(Arc<str>),
 }
 
-/// User and password of a proxy.
-#[derive(PartialEq, Eq)]
-pub struct Login {
-    pub user: String,
-    pub password: zeroize::Zeroizing<String>,
+/// One upstream, with all that is needed to ask it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Server {
+    /// As it was given.
+    pub shown: Arc<str>,
+    pub protocol: DnsProtocol,
+    pub place: Place,
+    /// Name on the certificate.
+    pub certificate: Option<String>,
+    /// For https: what is asked for, with the query of the address.
+    pub path: String,
+    /// Find the address of a server that is given by name.
+    pub bootstrap: Vec<IpAddr>,
 }
 
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Login")
-    }
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    Address(SocketAddr),
+    Name(Name, u16),
+}
+
+/// A zone to have a copy of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secondary {
+    pub id: Id,
+    pub zone: Name,
+    /// Asked in turn until one answers.
+    pub servers: Vec<Server>,
 }
 
 /// Who is behind an address.

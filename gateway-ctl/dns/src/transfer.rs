@@ -12,15 +12,15 @@ use gateway_core::dns::table::Key;
 use gateway_core::dns::zones::{Copy, Times};
 use gateway_core::dns::{Name, NameRef};
 use gateway_model::Id;
+use gateway_outbound::backoff::{Backoff, up_to_a_tenth_less};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::erase::erase_files_of;
-use crate::lists::spread;
-use crate::seam::Supervise;
-use crate::upstream::{Context, Place, Server};
+use crate::seam::{Place, Server, Supervise};
+use crate::upstream::Context;
 
 mod disk;
 mod fetch;
@@ -28,6 +28,7 @@ pub mod reader;
 #[cfg(test)]
 mod tests;
 
+pub use crate::seam::Secondary;
 pub use fetch::Error;
 
 use fetch::Looked;
@@ -35,20 +36,10 @@ use fetch::Looked;
 /// Bounds for what a zone says of itself: shorter is a burden, longer is never.
 const SHORTEST: u32 = 30;
 const LONGEST: u32 = 28 * 24 * 3600;
-/// While there is no copy: the first wait after a failure, doubled from one to the next, and the longest.
-const FIRST_RETRY: Duration = Duration::from_secs(5);
-const LAST_RETRY: Duration = Duration::from_secs(600);
+/// Waits after failures while there is no copy.
+const RETRY: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(600));
 /// From one look to the next that somebody asks for.
 const APART: Duration = Duration::from_secs(5);
-
-/// A zone to have a copy of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Secondary {
-    pub id: Id,
-    pub zone: Name,
-    /// Asked in turn until one answers.
-    pub servers: Vec<Server>,
-}
 
 /// How a copy stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -261,13 +252,11 @@ impl Known {
     fn wait(&self) -> Duration {
         match (&self.held, self.failures) {
             (None, 0) => Duration::ZERO,
-            (None, failures) => {
-                spread(FIRST_RETRY.saturating_mul(1 << (failures - 1).min(12)).min(LAST_RETRY))
-            }
-            (Some(held), 0) => spread(held.times.refresh).saturating_sub(held.age()),
+            (None, failures) => up_to_a_tenth_less(RETRY.after(failures)),
+            (Some(held), 0) => up_to_a_tenth_less(held.times.refresh).saturating_sub(held.age()),
             (Some(held), _) => {
                 // It is given up in time, not when somebody happens to look.
-                spread(held.times.retry).min(held.times.expire.saturating_sub(held.age()))
+                up_to_a_tenth_less(held.times.retry).min(held.times.expire.saturating_sub(held.age()))
             }
         }
     }

@@ -21,10 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gateway_core::plan::OpenVpnProcess;
+use gateway_outbound::Resolver;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::endpoint_names::EndpointNames;
 use crate::supervise::Supervisor;
 use session::Session;
 
@@ -32,7 +32,7 @@ use session::Session;
 #[derive(Debug)]
 pub struct OpenVpn {
     folder: PathBuf,
-    endpoint_names: EndpointNames,
+    endpoint_names: Resolver,
     sessions: Mutex<BTreeMap<String, Entry>>,
     /// Counts what happened to any of them, traffic apart.
     changes: watch::Sender<u64>,
@@ -108,7 +108,7 @@ impl OpenVpn {
         orphans::end(&folder);
         OpenVpn {
             folder,
-            endpoint_names: EndpointNames::default(),
+            endpoint_names: Resolver::default(),
             sessions: Mutex::default(),
             changes: watch::Sender::default(),
             stopped: AtomicBool::new(false),
@@ -122,7 +122,7 @@ impl OpenVpn {
     }
 
     /// Has the names of servers resolved by this resolver.
-    pub fn with_endpoint_names(self, endpoint_names: EndpointNames) -> OpenVpn {
+    pub fn with_endpoint_names(self, endpoint_names: Resolver) -> OpenVpn {
         OpenVpn { endpoint_names, ..self }
     }
 

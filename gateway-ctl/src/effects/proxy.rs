@@ -6,7 +6,6 @@
 mod places;
 mod pump;
 mod sockets;
-mod socks;
 mod target;
 mod tcp;
 mod udp;
@@ -18,16 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use gateway_core::plan::ProxyTarget;
+use gateway_outbound::{EgressError, socks5};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-pub use sockets::{addresses, connect, connect_marked};
-pub use socks::{
-    Command, Destination, Error as SocksError, Login, ask, datagram_header, greet, read_datagram,
-};
-pub(super) use udp::{open_association, over, send};
+pub use sockets::addresses;
+pub(super) use udp::{over, send};
 
 use crate::supervise::Supervisor;
 use places::Places;
@@ -72,11 +69,9 @@ pub enum Unreached {
     #[error("it cannot be reached: {0}")]
     Connect(io::Error),
     #[error(transparent)]
-    Socks(#[from] SocksError),
+    Socks(socks5::Error),
     #[error("it does not answer in time")]
     Silent,
-    #[error("it tells no address for datagrams")]
-    Datagrams,
     #[error("SOCKS5 proxy named the UDP relay {0}, which is neither its own address nor one of the internet")]
     ForeignRelay(std::net::SocketAddr),
     /// What came about has ended.
@@ -87,7 +82,17 @@ pub enum Unreached {
 impl Unreached {
     /// Whether it speaks against the proxy, and not against the destination only.
     fn is_the_proxys(&self) -> bool {
-        !matches!(self, Unreached::Socks(SocksError::Refused(_)))
+        !matches!(self, Unreached::Socks(socks5::Error::Refused(_)))
+    }
+}
+
+impl From<EgressError> for Unreached {
+    fn from(error: EgressError) -> Unreached {
+        match error {
+            EgressError::Connect(error) | EgressError::ProxyConnect(error) => Unreached::Connect(error),
+            EgressError::Proxy(error) => Unreached::Socks(error),
+            EgressError::ForeignRelay(at) => Unreached::ForeignRelay(at),
+        }
     }
 }
 

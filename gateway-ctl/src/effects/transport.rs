@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use gateway_core::facts::{Facts, TransportFact};
 use gateway_core::plan::{TransportKind, TransportTarget};
+use gateway_outbound::backoff::{Backoff, spread};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 use tokio::sync::{Notify, watch};
@@ -27,8 +28,7 @@ use crate::supervise::Supervisor;
 
 /// A connection must have come about after so long.
 const PATIENCE: Duration = Duration::from_secs(10);
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LAST_PAUSE: Duration = Duration::from_secs(15);
+const RETRY: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(15));
 /// After a connection that lasted so long the pauses begin anew.
 const STEADY: Duration = Duration::from_secs(5);
 /// Bytes of datagrams that wait to be taken.
@@ -269,27 +269,28 @@ impl Near {
 }
 
 async fn run(target: TransportTarget, near: Arc<Near>, again: Arc<Notify>, teller: Teller) {
-    let mut pause = FIRST_PAUSE;
+    let mut failures = 0u32;
     loop {
         let began = Instant::now();
         let reason = tokio::select! {
             ended = once(&target, &near, &teller) => ended.to_string(),
             () = again.notified() => {
                 teller.broken("the way to it has changed".to_owned());
-                pause = FIRST_PAUSE;
+                failures = 0;
                 continue;
             }
         };
         tracing::debug!(tunnel = teller.tunnel, reason, "the bridge is not connected");
         teller.broken(reason);
         if began.elapsed() > STEADY + PATIENCE {
-            pause = FIRST_PAUSE;
+            failures = 0;
         }
+        failures = failures.saturating_add(1);
+        // Many tunnels do not connect at the same time.
         tokio::select! {
-            () = tokio::time::sleep(jittered(pause)) => {}
+            () = tokio::time::sleep(spread(RETRY.after(failures), 0.5, 1.0)) => {}
             () = again.notified() => {}
         }
-        pause = (pause * 2).min(LAST_PAUSE);
     }
 }
 
@@ -319,14 +320,6 @@ async fn once(target: &TransportTarget, near: &Near, teller: &Teller) -> Unreach
 
 async fn within<T>(opening: impl Future<Output = Result<T, Unreached>>) -> Result<T, Unreached> {
     tokio::time::timeout(PATIENCE, opening).await.unwrap_or(Err(Unreached::Silent))
-}
-
-/// Between half of it and all of it, so that many tunnels do not knock at the same time.
-fn jittered(pause: Duration) -> Duration {
-    let mut byte = [0u8; 1];
-    // Without randomness there is no jitter, which is no harm.
-    let _ = getrandom::fill(&mut byte);
-    pause.mul_f64(0.5 + f64::from(byte[0]) / 512.0)
 }
 
 /// Whether the far end of a transport answers, with what it takes to find out; for each step how long it took.

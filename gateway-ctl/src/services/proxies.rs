@@ -15,10 +15,10 @@ use gateway_core::facts::{Facts, ProxyFact};
 use gateway_core::plan::Plan;
 use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
 use gateway_model::{Id, State};
+use gateway_outbound::Resolver;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::effects::endpoint_names::EndpointNames;
 use crate::effects::proxy::{Doubts, Relay};
 use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
@@ -74,7 +74,7 @@ struct Watched {
 pub struct Proxies {
     store: Arc<Store>,
     relay: Arc<Relay>,
-    endpoint_names: EndpointNames,
+    endpoint_names: Resolver,
     seen: watch::Sender<Arc<Seen>>,
     ways: BTreeMap<Way, Watched>,
     names: BTreeMap<String, Name>,
@@ -96,7 +96,7 @@ impl Proxies {
     pub fn new(
         store: Arc<Store>,
         relay: Arc<Relay>,
-        endpoint_names: EndpointNames,
+        endpoint_names: Resolver,
     ) -> (Proxies, watch::Receiver<Arc<Seen>>) {
         let (seen, receiver) = watch::channel(Arc::default());
         let (sender, news) = mpsc::unbounded_channel();

@@ -20,11 +20,11 @@ use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
 use gateway_model::settings::groups::CoverSettings;
 use gateway_model::{Id, State, Tunnel};
+use gateway_outbound::Resolver;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::clock::handshake_time;
-use crate::effects::endpoint_names::EndpointNames;
 use crate::effects::openvpn::OpenVpn;
 use crate::effects::transport::Transports;
 use crate::effects::wireguard::{DeviceStatus, WireGuard};
@@ -105,7 +105,7 @@ impl Tunnels {
     }
 
     /// Has endpoint names resolved by this resolver.
-    pub fn with_endpoint_names(self, endpoint_names: EndpointNames) -> Tunnels {
+    pub fn with_endpoint_names(self, endpoint_names: Resolver) -> Tunnels {
         Tunnels { resolver: resolve::Resolver::new(endpoint_names), ..self }
     }
 

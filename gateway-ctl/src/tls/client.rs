@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gateway_outbound::http::with_causes;
 use rustls::client::Resumption;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName};
@@ -95,6 +96,17 @@ impl Client {
     /// Why a library that connects by itself failed, if the post-quantum mode is the reason.
     pub fn explain(&self, error: &(dyn std::error::Error + 'static)) -> Option<String> {
         super::explain(self.factory.mode(), error)
+    }
+}
+
+impl gateway_outbound::Tls for Client {
+    fn config(&self) -> Result<Arc<ClientConfig>, String> {
+        Client::config(self).map_err(|error| error.to_string())
+    }
+
+    fn explain(&self, error: std::io::Error) -> String {
+        // The mode may have changed meanwhile, and the stricter one is then the reason.
+        with_causes(&Error::handshake(self.factory.mode(), Side::Client, error))
     }
 }
 

@@ -17,9 +17,20 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("gateway-model", &[]),
     ("gateway-ebpf", &["gateway-common"]),
     ("gateway-core", &["gateway-common", "gateway-model"]),
-    ("gateway-dns", &["gateway-common", "gateway-core", "gateway-model"]),
-    ("gateway-ctl", &["gateway-common", "gateway-core", "gateway-dns", "gateway-model"]),
-    ("gateway-api", &["gateway-common", "gateway-core", "gateway-ctl", "gateway-dns", "gateway-model"]),
+    ("gateway-outbound", &["gateway-common"]),
+    ("gateway-dns", &["gateway-common", "gateway-core", "gateway-model", "gateway-outbound"]),
+    ("gateway-ctl", &["gateway-common", "gateway-core", "gateway-dns", "gateway-model", "gateway-outbound"]),
+    (
+        "gateway-api",
+        &[
+            "gateway-common",
+            "gateway-core",
+            "gateway-ctl",
+            "gateway-dns",
+            "gateway-model",
+            "gateway-outbound",
+        ],
+    ),
     ("gateway-cli", &["gateway-model"]),
     (
         "gateway-tests",
@@ -56,6 +67,26 @@ const IMPURE: &[&str] = &[
     "ureq",
 ];
 
+/// Clients of HTTP and SOCKS, and resolvers.
+const CLIENTS: &[&str] = &[
+    "async-socks5",
+    "attohttpc",
+    "awc",
+    "curl",
+    "fast-socks5",
+    "hickory-resolver",
+    "hyper-rustls",
+    "hyper-tls",
+    "isahc",
+    "minreq",
+    "reqwest",
+    "socks",
+    "surf",
+    "tokio-socks",
+    "trust-dns-resolver",
+    "ureq",
+];
+
 pub fn directions() -> Result<Vec<String>> {
     let (workspace, ebpf) = (Metadata::of_workspace()?, Metadata::of_ebpf_package()?);
     Ok(wrong_directions(&[workspace.packages(), ebpf.packages()].concat()))
@@ -83,16 +114,27 @@ pub fn purity() -> Result<Vec<String>> {
     impure(metadata.packages(), metadata.nodes()).context("gateway-core is not in cargo's graph")
 }
 
-/// Every impure package below gateway-core, with the way that leads there. Build and test dependencies
-/// do not count: they are not in the program.
 fn impure(packages: &[Value], nodes: &[Value]) -> Option<Vec<String>> {
+    below("gateway-core", IMPURE, packages, nodes)
+}
+
+/// Finds clients beside `gateway-outbound` in the daemon.
+pub fn outgoing_clients() -> Result<Vec<String>> {
+    let metadata = Metadata::with_dependencies()?;
+    let found = below("gateway-api", CLIENTS, metadata.packages(), metadata.nodes());
+    found.context("gateway-api is not in cargo's graph")
+}
+
+/// Returns every forbidden package below a root, with the path that leads there. Build and test
+/// dependencies do not count: they are not in the program.
+fn below(root: &str, forbidden: &[&str], packages: &[Value], nodes: &[Value]) -> Option<Vec<String>> {
     let names: BTreeMap<&str, &str> = packages.iter().map(|p| (text(&p["id"]), text(&p["name"]))).collect();
     let graph: BTreeMap<&str, &Value> = nodes.iter().map(|node| (text(&node["id"]), node)).collect();
-    let root = names.iter().find(|(_, name)| **name == "gateway-core").map(|(id, _)| *id)?;
+    let start = names.iter().find(|(_, name)| **name == root).map(|(id, _)| *id)?;
 
     let mut found = Vec::new();
-    let mut ways = BTreeMap::from([(root, "gateway-core".to_owned())]);
-    let mut open = vec![root];
+    let mut ways = BTreeMap::from([(start, root.to_owned())]);
+    let mut open = vec![start];
     while let Some(id) = open.pop() {
         let dependencies = graph.get(id).map_or(&[][..], |node| list(&node["deps"]));
         for dependency in dependencies.iter().filter(|dependency| is_normal(dependency)) {
@@ -102,7 +144,7 @@ fn impure(packages: &[Value], nodes: &[Value]) -> Option<Vec<String>> {
             }
             let name = names.get(below).copied().unwrap_or(below);
             let way = format!("{} -> {name}", ways.get(id).map_or("", String::as_str));
-            if IMPURE.contains(&name) {
+            if forbidden.contains(&name) {
                 found.push(way.clone());
             }
             ways.insert(below, way);
@@ -167,6 +209,14 @@ mod tests {
         let packages = ["gateway-core", "jiff", "tokio"].map(|name| package(name, &[]));
         let nodes = [node("gateway-core", "jiff", Value::Null), node("jiff", "tokio", Value::Null)];
         assert_eq!(impure(&packages, &nodes).unwrap(), ["gateway-core -> jiff -> tokio"]);
+    }
+
+    #[test]
+    fn a_second_client_is_found_behind_another_package() {
+        let packages = ["gateway-api", "opendal", "reqwest"].map(|name| package(name, &[]));
+        let nodes = [node("gateway-api", "opendal", Value::Null), node("opendal", "reqwest", Value::Null)];
+        let found = below("gateway-api", CLIENTS, &packages, &nodes);
+        assert_eq!(found.unwrap(), ["gateway-api -> opendal -> reqwest"]);
     }
 
     #[test]

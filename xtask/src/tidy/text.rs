@@ -12,6 +12,23 @@ const SAFE: &[&str] = &["gateway-common", "gateway-ctl/core", "gateway-ctl/model
 /// Packages whose functions depend on their arguments only.
 const PURE: &[&str] = &["gateway-ctl/core", "gateway-ctl/model"];
 
+/// Packages of the daemon that connect by `gateway-outbound` only.
+const DAEMON: &[&str] =
+    &["gateway-api", "gateway-ctl", "gateway-ctl/core", "gateway-ctl/dns", "gateway-ctl/model"];
+
+/// Look-ups of hosts and clients that `gateway-outbound` replaces.
+const OUTGOING: &[&str] = &[
+    "lookup_host",
+    "to_socket_addrs",
+    "ToSocketAddrs",
+    "getaddrinfo",
+    "TcpStream::connect",
+    "client::conn",
+    "client::legacy",
+    "russh::client::connect",
+    "client::connect",
+];
+
 /// What a pure package must not reach for in the standard library.
 const EFFECTS: &[&str] = &[
     "std::fs",
@@ -122,6 +139,26 @@ pub fn plain_old_data(sources: &[Source]) -> Vec<String> {
 
 pub fn unsafe_code(sources: &[Source]) -> Vec<String> {
     in_code_of(SAFE, sources, |line| has_word(line, "unsafe").then_some("unsafe code"))
+}
+
+/// Allowed are the command line's client of the local socket and the HTTP/2 of DNS upstreams, which has a
+/// connection of `gateway-outbound` below it.
+pub fn outgoing(sources: &[Source]) -> Vec<String> {
+    let allowed = |source: &str| {
+        matches!(source, "gateway-api/src/user_command.rs" | "gateway-ctl/dns/src/upstream/https.rs")
+    };
+    let daemon = sources.iter().filter(|s| DAEMON.iter().any(|package| is_source_of(s, package)));
+    let mut found = Vec::new();
+    for source in daemon.filter(|s| s.is_rust() && !s.is_test()) {
+        for (number, line) in source.code() {
+            let is_used =
+                |name: &&&str| has_word(line, name) && !(allowed(&source.path) && name.contains("client"));
+            if let Some(name) = OUTGOING.iter().find(is_used) {
+                found.push(source.at(number, &format!("uses `{name}`: connect by gateway-outbound")));
+            }
+        }
+    }
+    found
 }
 
 pub fn effects(sources: &[Source]) -> Vec<String> {

@@ -1,27 +1,22 @@
 //! One HTTP request to the backend at a time, each over a connection of its own: there are few.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::http::header::{ACCEPT, CONTENT_TYPE};
+use ::http::{HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST};
-use http::{HeaderValue, Method, Request, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use rustls_pki_types::ServerName;
+use gateway_outbound::http::{self, Limits};
+use gateway_outbound::{Dialer, Egress, Targets};
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use url::{Host, Url};
+use url::{Position, Url};
 
 use super::error::Error;
 use crate::upstream::Context;
 
-const PATIENCE: Duration = Duration::from_secs(5);
-const LONGEST: usize = 1 << 20;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_REPLY_BYTES: u64 = 1 << 20;
 const SESSION: &str = "x-ftl-sid";
 
 pub struct Client {
@@ -49,8 +44,8 @@ impl Client {
         session: Option<&str>,
         body: Option<&Value>,
     ) -> Result<Answer, Error> {
-        let path = format!("{}/api/{path}", self.base.path().trim_end_matches('/'));
-        let mut request = Request::builder().method(method).uri(path).header(HOST, self.host());
+        let (origin, root) = (&self.base[..Position::AfterPort], self.base.path().trim_end_matches('/'));
+        let mut request = Request::builder().method(method).uri(format!("{origin}{root}/api/{path}"));
         request = request.header(ACCEPT, "application/json");
         if body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
@@ -61,61 +56,39 @@ impl Client {
             request = request.header(SESSION, value);
         }
         let body = body.map(Value::to_string).unwrap_or_default();
-        let request = request.body(Full::new(Bytes::from(body))).map_err(|_| Error::Url)?;
-        timeout(PATIENCE, self.exchange(request)).await.unwrap_or(Err(Error::Timeout))
+        let request = request.body(Bytes::from(body)).map_err(|_| Error::Url)?;
+        timeout(REQUEST_TIMEOUT, self.exchange(request)).await.unwrap_or(Err(Error::Timeout))
     }
 
-    fn host(&self) -> String {
-        let host = self.base.host_str().unwrap_or_default();
-        self.base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-    }
-
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, Error> {
-        let unreachable = |error: &dyn std::fmt::Display| Error::Unreachable(error.to_string());
-        let to = self.address().await?;
-        let stream = self.context.sockets.connect(to, 0).await.map_err(|error| unreachable(&error))?;
-        if self.base.scheme() == "http" {
-            return send(stream, request).await;
-        }
-        let config = self.context.tls.config().map_err(|error| unreachable(&error))?;
-        let mut config = rustls::ClientConfig::clone(&config);
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let name = self.base.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let name = ServerName::try_from(name).map_err(|_| Error::Url)?;
-        let connector = TlsConnector::from(Arc::new(config));
-        let stream = connector.connect(name, stream).await.map_err(|error| unreachable(&error))?;
-        send(stream, request).await
-    }
-
-    async fn address(&self) -> Result<SocketAddr, Error> {
-        let port = self.base.port_or_known_default().ok_or(Error::Url)?;
-        let name = match self.base.host().ok_or(Error::Url)? {
-            Host::Ipv4(address) => return Ok((address, port).into()),
-            Host::Ipv6(address) => return Ok((address, port).into()),
-            Host::Domain(name) => name,
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Answer, Error> {
+        let dialer = Dialer {
+            sockets: self.context.sockets.as_ref(),
+            names: &self.context.names,
+            egress: &Egress::DEFAULT,
+            targets: Targets::Any,
+            timeout: REQUEST_TIMEOUT,
         };
-        let mut found = tokio::net::lookup_host((name, port))
-            .await
-            .map_err(|error| Error::Unreachable(error.to_string()))?;
-        found.next().ok_or_else(|| Error::Unreachable(format!("{name} has no address")))
+        let limits = Limits {
+            tls_timeout: REQUEST_TIMEOUT,
+            head_timeout: REQUEST_TIMEOUT,
+            piece_timeout: REQUEST_TIMEOUT,
+            body_bytes: MAX_REPLY_BYTES,
+            redirects: 0,
+        };
+        let client = http::Client { dialer, tls: self.context.tls.as_ref(), limits };
+        let response = client.send(request).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?;
+        Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
     }
 }
 
-async fn send<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let broken = |error: hyper::Error| Error::Unreachable(error.to_string());
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let connection = tokio::spawn(connection);
-    let answer = async {
-        let response = sender.send_request(request).await.map_err(broken)?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), LONGEST).collect().await;
-        let body = body.map_err(|error| Error::Unreachable(error.to_string()))?.to_bytes();
-        Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
-    };
-    let answer = answer.await;
-    connection.abort();
-    answer
+impl From<http::Error> for Error {
+    fn from(error: http::Error) -> Error {
+        match error {
+            http::Error::Url => Error::Url,
+            http::Error::Timeout(_) => Error::Timeout,
+            error => Error::Unreachable(error.to_string()),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::*;
 use crate::seam::Unsupervised;
-use crate::upstream::Sockets;
+use gateway_outbound::Sockets;
 
 const KEY: Key = Key::new(11);
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use gateway_core::dns::table::Key;
 use gateway_core::dns::zones::{Copy, numbers};
 use gateway_core::dns::{Name, Record};
+use gateway_outbound::Egress;
 use jiff::Timestamp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -14,8 +15,9 @@ use tokio::time::timeout;
 use super::disk::{self, Whole};
 use super::reader::{self, Bad, Reader};
 use super::{Secondary, is_newer};
+use crate::seam::Server;
 use crate::upstream::message::{Asked, Form};
-use crate::upstream::{Addresses, Context, Path, Server, random};
+use crate::upstream::{Addresses, Context, random};
 use crate::wire::{flag, rtype, u16_at};
 
 /// For a connection, and from one message to the next.
@@ -115,7 +117,7 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     async fn to(context: &'a Context, server: &'a Server) -> Result<Line<'a>, Error> {
-        let path = Path::DEFAULT;
+        let path = Egress::DEFAULT;
         let unreachable = |error: String| Error::Unreachable(server.shown.clone(), error);
         let finding = Addresses::of(server);
         let found = finding.find(context, &path).await.map_err(|error| unreachable(error.to_string()))?;

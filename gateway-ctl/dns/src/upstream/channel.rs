@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_model::upstream::DnsProtocol;
+use gateway_outbound::Egress;
 use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls_pki_types::ServerName;
@@ -17,10 +18,9 @@ use super::context::Context;
 use super::error::Error;
 use super::https::Requests;
 use super::message::Head;
-use super::path::Path;
 use super::pipe::Pipe;
-use super::plan::Server;
 use super::quic::{self, Streams};
+use crate::seam::Server;
 
 /// For one address: the TCP connection, and what is agreed on above it.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -103,7 +103,7 @@ impl Tickets {
 pub async fn open(
     context: &Context,
     server: &Server,
-    path: &Path,
+    path: &Egress,
     tickets: &Tickets,
     address: SocketAddr,
 ) -> Result<Channel, Error> {
@@ -124,8 +124,8 @@ pub async fn open(
             }
             DnsProtocol::Quic => {
                 let config = configuration(context, tickets, &[quic::PROTOCOL])?;
-                let passage = path.datagrams(context.sockets.as_ref(), address).await?;
-                Ok(Channel::Streams(Streams::open(passage, config, name(server)?, address).await?))
+                let datagrams = path.datagrams(context.sockets.as_ref(), address).await?;
+                Ok(Channel::Streams(Streams::open(datagrams, config, name(server)?, address).await?))
             }
         }
     };

@@ -3,25 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_outbound::{KernelSockets, Resolver, Sockets, Tls};
 use hickory_proto::dnssec::TrustAnchors;
-use rustls::ClientConfig;
 use tokio::sync::Semaphore;
-
-use super::path::{Sockets, System};
-
-/// Gives the configuration in force for TLS sessions that begin. The protocols above TLS are set here.
-pub trait Tls: Send + Sync + 'static {
-    fn config(&self) -> Result<Arc<ClientConfig>, String>;
-}
-
-impl<F> Tls for F
-where
-    F: Fn() -> Result<Arc<ClientConfig>, String> + Send + Sync + 'static,
-{
-    fn config(&self) -> Result<Arc<ClientConfig>, String> {
-        self()
-    }
-}
 
 /// What is worth an alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +19,8 @@ pub enum Event {
 pub struct Context {
     pub sockets: Box<dyn Sockets>,
     pub tls: Box<dyn Tls>,
+    /// Resolves the hosts of lists and of the external filter.
+    pub names: Resolver,
     /// Called from within the asking: it must not wait.
     pub tell: Box<dyn Fn(Event) + Send + Sync>,
     /// Where proofs begin.
@@ -51,8 +37,9 @@ impl Context {
     /// With the sockets of the system and the keys of the root.
     pub fn new(tls: impl Tls, tell: impl Fn(Event) + Send + Sync + 'static) -> Context {
         Context {
-            sockets: Box::new(System),
+            sockets: Box::new(KernelSockets::QUICK),
             tls: Box::new(tls),
+            names: Resolver::default(),
             tell: Box::new(tell),
             anchors: Arc::new(TrustAnchors::default()),
             pace: 1,

@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use gateway_outbound::EgressError;
+
 /// Clones are handed to all who waited for the same connection.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
@@ -16,7 +18,7 @@ pub enum Error {
     Broken,
     #[error("TLS: {0}")]
     Tls(Arc<str>),
-    #[error("the proxy: {0}")]
+    #[error("{0}")]
     Proxy(Arc<str>),
     #[error("HTTP: {0}")]
     Http(Arc<str>),
@@ -36,6 +38,16 @@ impl Error {
     /// It says nothing about the upstream.
     pub fn is_ours(&self) -> bool {
         matches!(self, Error::Random | Error::Exhausted)
+    }
+}
+
+impl From<EgressError> for Error {
+    fn from(error: EgressError) -> Error {
+        match error {
+            EgressError::Connect(error) => error.into(),
+            EgressError::ProxyConnect(error) => Error::Proxy(format!("the proxy: {error}").into()),
+            error => Error::Proxy(error.to_string().into()),
+        }
     }
 }
 

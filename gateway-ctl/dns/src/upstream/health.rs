@@ -3,13 +3,14 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gateway_outbound::backoff::Backoff;
+
 use super::error::Error;
 
 /// So many failures in a row, and it is left out.
 const DEAD_AFTER: u32 = 3;
-/// The first wait before it is tried again; each is twice the one before.
-const FIRST_PROBE: Duration = Duration::from_secs(1);
-const LAST_PROBE: Duration = Duration::from_secs(60);
+/// Waits before it is tried again.
+const PROBES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// Waits for answers of servers that were never measured.
 const UNKNOWN: Duration = Duration::from_millis(400);
 
@@ -114,7 +115,7 @@ fn micros(value: f64) -> Duration {
 
 /// The wait before the `attempt`th probe, up to a quarter shorter or longer by `jitter`.
 pub fn probe_after(attempt: u32, jitter: u8) -> Duration {
-    let plain = FIRST_PROBE.saturating_mul(1 << attempt.min(6)).min(LAST_PROBE);
+    let plain = PROBES.after(attempt.saturating_add(1));
     plain * 3 / 4 + plain * u32::from(jitter) / (2 * 255)
 }
 

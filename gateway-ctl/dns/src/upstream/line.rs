@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use gateway_model::upstream::DnsProtocol;
+use gateway_outbound::Egress;
 use tokio::time::{Instant, timeout};
 
 use super::channel::{self, Channel};
@@ -17,8 +18,7 @@ use super::error::{Error, random};
 use super::health::{Change, Health, probe_after};
 use super::lookup::Addresses;
 use super::message::{Asked, FORMERR, Form, Head, root_question, unmix};
-use super::path::Path;
-use super::plan::Server;
+use crate::seam::Server;
 
 /// A connection that is being made may take this much longer than an answer.
 const CONNECTING: Duration = Duration::from_millis(1500);
@@ -35,7 +35,7 @@ type Opening = Shared<BoxFuture<'static, Result<Channel, Error>>>;
 
 pub struct Line {
     pub server: Arc<Server>,
-    pub path: Path,
+    pub path: Egress,
     /// As it is shown.
     pub egress: Arc<str>,
     pub health: Health,
@@ -55,7 +55,7 @@ pub struct Line {
 pub type Answer = (Vec<u8>, Head, Duration);
 
 impl Line {
-    pub fn new(server: Arc<Server>, path: Path, egress: Arc<str>, context: Arc<Context>) -> Arc<Line> {
+    pub fn new(server: Arc<Server>, path: Egress, egress: Arc<str>, context: Arc<Context>) -> Arc<Line> {
         let addresses = Arc::new(Addresses::of(&server));
         Arc::new(Line {
             server,

@@ -5,15 +5,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_core::dns::Name;
+use gateway_outbound::Egress;
 use tokio::time::{Instant, timeout};
 
 use super::context::Context;
 use super::datagram::{self, Outcome};
 use super::error::Error;
 use super::message::{self, Asked, Form};
-use super::path::Path;
 use super::pipe::Pipe;
-use super::plan::{Place, Server};
+use crate::seam::{Place, Server};
 use crate::wire::rtype;
 
 const SHORTEST: Duration = Duration::from_secs(60);
@@ -50,7 +50,7 @@ impl Addresses {
     }
 
     /// At least one, the one to be tried first at the front.
-    pub async fn find(&self, context: &Context, path: &Path) -> Result<Vec<SocketAddr>, Error> {
+    pub async fn find(&self, context: &Context, path: &Egress) -> Result<Vec<SocketAddr>, Error> {
         if let Some(address) = self.given {
             return Ok(vec![address]);
         }
@@ -90,7 +90,7 @@ impl Addresses {
         Some(known.addresses.clone()).filter(|addresses| !addresses.is_empty())
     }
 
-    async fn look(&self, context: &Context, path: &Path) -> Result<(Vec<SocketAddr>, Duration), Error> {
+    async fn look(&self, context: &Context, path: &Egress) -> Result<(Vec<SocketAddr>, Duration), Error> {
         let Some((name, port)) = &self.name else {
             return Err(Error::Address("it has no name".into()));
         };
@@ -122,7 +122,7 @@ impl Addresses {
 /// Twice at most: a datagram may be lost.
 async fn ask(
     context: &Context,
-    path: &Path,
+    path: &Egress,
     resolver: SocketAddr,
     name: &Name,
     qtype: u16,
@@ -143,7 +143,7 @@ async fn ask(
 /// In plain: whoever has no address yet has nothing to encrypt to. Proxies are not relied on for datagrams.
 async fn exchange(
     context: &Context,
-    path: &Path,
+    path: &Egress,
     resolver: SocketAddr,
     asked: &Asked,
 ) -> Result<Vec<u8>, Error> {

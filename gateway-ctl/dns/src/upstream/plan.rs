@@ -15,10 +15,9 @@ use gateway_model::{Id, State};
 use hashbrown::HashMap;
 use url::Url;
 
+use super::egress::Called;
 use super::known;
-use super::path::Called;
-use crate::seam::Route;
-use crate::transfer::Secondary;
+use crate::seam::{Place, Route, Secondary, Server};
 
 /// The path of a server that is given by its address alone.
 const DNS_QUERY: &str = "/dns-query";
@@ -49,27 +48,6 @@ pub struct Group {
     pub dnssec: bool,
     /// None: nothing below the domain is asked for anywhere.
     pub servers: Vec<Server>,
-}
-
-/// One upstream, with all that is needed to ask it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Server {
-    /// As it was given.
-    pub shown: Arc<str>,
-    pub protocol: DnsProtocol,
-    pub place: Place,
-    /// Name on the certificate.
-    pub certificate: Option<String>,
-    /// For https: what is asked for, with the query of the address.
-    pub path: String,
-    /// Find the address of a server that is given by name.
-    pub bootstrap: Vec<IpAddr>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    Address(SocketAddr),
-    Name(Name, u16),
 }
 
 /// What the plan is computed from, besides the state.

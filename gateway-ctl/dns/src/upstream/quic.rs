@@ -19,8 +19,8 @@ use tokio::net::TcpStream;
 use self::datagrams::Datagrams;
 use super::error::Error;
 use super::message::{Head, Verdict, has_keepalive, judge};
-use super::path::Passage;
 use super::pulse::Pulse;
+use gateway_outbound::UdpPath;
 
 /// As it is agreed on in TLS.
 pub const PROTOCOL: &[u8] = b"doq";
@@ -56,7 +56,7 @@ impl Drop for Inner {
 impl Streams {
     /// Agrees with the server that has this name.
     pub async fn open(
-        passage: Passage,
+        path: UdpPath,
         config: Arc<ClientConfig>,
         name: &str,
         to: SocketAddr,
@@ -64,8 +64,8 @@ impl Streams {
         let crypto = QuicClientConfig::try_from(config).map_err(told)?;
         let mut config = quinn::ClientConfig::new(Arc::new(crypto));
         config.transport_config(Arc::new(transport()?));
-        let (header, control) = passage.wrapped.map(|wrapped| (wrapped.header, wrapped.control)).unzip();
-        let datagrams = Arc::new(Datagrams::new(passage.socket, to, header.unwrap_or_default()));
+        let (header, control) = path.wrapper.map(|wrapper| (wrapper.header, wrapper.control)).unzip();
+        let datagrams = Arc::new(Datagrams::new(path.socket, to, header.unwrap_or_default()));
         // A port of its own for each connection: nothing outside tells two of them to belong together.
         let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),

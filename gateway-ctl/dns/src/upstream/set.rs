@@ -9,19 +9,21 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use gateway_core::dns::{Name, NameRef};
 use gateway_model::settings::groups::{DnsRotation, RotationMode};
+use gateway_outbound::Egress;
 use tokio::time::Instant;
 
 use super::choice::{Candidate, Turn, order, scramble};
 use super::context::Context;
+use super::egress::{Called, egress_of, shown};
 use super::error::random;
 use super::health::Figures;
 use super::line::{Answer, Line};
 use super::message::Asked;
-use super::path::{Called, Path};
-use super::plan::{Group, Plan, Server};
+use super::plan::{Group, Plan};
 use super::race::{self, DEADLINE};
 use super::status::UpstreamStatus;
 use super::validate::Validator;
+use crate::seam::Server;
 use crate::seam::{Ask, Failure, Query, Reply, Resolvers, Route, Way};
 
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
@@ -63,7 +65,7 @@ pub(super) struct Standing {
 struct Stand {
     server: Arc<Server>,
     key: u64,
-    lines: Mutex<HashMap<Path, Arc<Line>>>,
+    lines: Mutex<HashMap<Egress, Arc<Line>>>,
 }
 
 /// Who is asked.
@@ -124,7 +126,7 @@ impl Upstreams {
         let group = set.find(name, &way.resolvers).ok_or("no upstream is set")?;
         let route = group.route(&way.route);
         let turns = if let Route::Marked(marks) = route { marks.len() } else { 1 };
-        let called = |turn| Ok(Path::of(route, turn)?.shown(&set.common.called));
+        let called = |turn| Ok(shown(&egress_of(route, turn)?, &set.common.called));
         let ways = (0..turns.max(1)).map(called).collect::<Result<_, Arc<str>>>()?;
         let servers: Vec<Arc<str>> = group.servers.iter().map(|stand| stand.server.shown.clone()).collect();
         if servers.is_empty() { Err("no upstream is set".into()) } else { Ok(Whom { servers, ways }) }
@@ -195,7 +197,7 @@ impl Set {
         let set = Set { groups, by_domain, apart, common };
         // A way that is called otherwise is another one: nothing that was learned of it holds.
         for stand in set.all().iter().flat_map(|standing| &standing.servers) {
-            stand.lines().retain(|path, line| line.egress == path.shown(&set.common.called));
+            stand.lines().retain(|path, line| line.egress == shown(path, &set.common.called));
         }
         set
     }
@@ -231,7 +233,7 @@ impl Stand {
         Stand { server: Arc::new(server), key, lines: Mutex::default() }
     }
 
-    fn lines(&self) -> MutexGuard<'_, HashMap<Path, Arc<Line>>> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<Egress, Arc<Line>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -306,19 +308,19 @@ impl Standing {
     }
 
     /// The next path of the route, but none by which everybody is dead if another one is left.
-    fn path(&self, route: &Route, turn: usize) -> Result<Path, Arc<str>> {
-        let next = Path::of(route, turn)?;
+    fn path(&self, route: &Route, turn: usize) -> Result<Egress, Arc<str>> {
+        let next = egress_of(route, turn)?;
         let marks = if let Route::Marked(marks) = route { marks.len() } else { 1 };
-        let dead = |path: &Path| {
+        let dead = |path: &Egress| {
             let dead = |stand: &Arc<Stand>| stand.lines().get(path).is_some_and(|line| line.health.is_dead());
             self.servers.iter().all(dead)
         };
-        let mut paths = (0..marks).filter_map(|offset| Path::of(route, turn.wrapping_add(offset)).ok());
+        let mut paths = (0..marks).filter_map(|offset| egress_of(route, turn.wrapping_add(offset)).ok());
         Ok(paths.find(|path| marks == 1 || !dead(path)).unwrap_or(next))
     }
 
     /// The lines by this path, in the order in which they are asked.
-    fn choose(&self, path: &Path, client: u64, turn: u64) -> Result<Vec<Arc<Line>>, Failure> {
+    fn choose(&self, path: &Egress, client: u64, turn: u64) -> Result<Vec<Arc<Line>>, Failure> {
         let lines: Vec<Arc<Line>> = self.servers.iter().map(|stand| self.line(stand, path.clone())).collect();
         if lines.len() < 2 {
             return Ok(lines);
@@ -344,10 +346,10 @@ impl Standing {
         Ok(order.into_iter().map(|index| lines[index].clone()).collect())
     }
 
-    fn line(&self, stand: &Stand, path: Path) -> Arc<Line> {
+    fn line(&self, stand: &Stand, path: Egress) -> Arc<Line> {
         let mut lines = stand.lines();
         let made = || {
-            let egress = path.shown(&self.common.called);
+            let egress = shown(&path, &self.common.called);
             Line::new(stand.server.clone(), path.clone(), egress, self.common.context.clone())
         };
         let line = lines.entry(path.clone()).or_insert_with(made).clone();

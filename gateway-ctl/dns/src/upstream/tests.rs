@@ -18,6 +18,7 @@ use gateway_core::dns::Name;
 use gateway_model::domain::DomainName;
 use gateway_model::settings::groups::{DnsRotation, RotationMode};
 use gateway_model::upstream::DnsProtocol;
+use gateway_outbound::{KernelSockets, Sockets, Tls};
 use hickory_proto::dnssec::TrustAnchors;
 use tokio::net::{TcpStream, UdpSocket};
 
@@ -59,11 +60,11 @@ impl Seen {
 
 impl Sockets for Seen {
     fn datagrams(&self, to: SocketAddr, mark: u32) -> io::Result<UdpSocket> {
-        System.datagrams(self.note(to, mark), 0)
+        KernelSockets::QUICK.datagrams(self.note(to, mark), 0)
     }
 
     fn connect(&self, to: SocketAddr, mark: u32) -> BoxFuture<'static, io::Result<TcpStream>> {
-        System.connect(self.note(to, mark), 0)
+        KernelSockets::QUICK.connect(self.note(to, mark), 0)
     }
 }
 

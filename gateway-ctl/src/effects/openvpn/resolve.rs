@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::management::Remote;
-use crate::effects::endpoint_names::EndpointNames;
+use gateway_outbound::Resolver;
 
 /// Returns an address of the server; a later turn gives another one if it has several. `mark` is that of the outer packets.
 pub async fn resolve(
-    names: &EndpointNames,
+    names: &Resolver,
     mark: u32,
     remote: &Remote,
     turn: usize,

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::plan::OpenVpnProcess;
+use gateway_outbound::Resolver;
+use gateway_outbound::backoff::give_or_take_a_quarter;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::super::endpoint_names::EndpointNames;
 use super::{Stage, Status, Wanted, orphans};
 
 mod backoff;
@@ -22,7 +23,7 @@ use conversation::Conversation;
 /// The task of one tunnel.
 pub struct Session {
     folder: PathBuf,
-    endpoint_names: EndpointNames,
+    endpoint_names: Resolver,
     wanted: watch::Receiver<Wanted>,
     teller: Teller,
 }
@@ -58,7 +59,7 @@ impl Teller {
 
 impl Session {
     pub fn new(
-        (folder, endpoint_names): (PathBuf, EndpointNames),
+        (folder, endpoint_names): (PathBuf, Resolver),
         wanted: watch::Receiver<Wanted>,
         status: watch::Sender<Status>,
         changes: watch::Sender<u64>,
@@ -128,14 +129,6 @@ impl Session {
     }
 }
 
-/// Somewhat more or less, so that many tunnels do not act at the same time.
-fn jittered(pause: Duration) -> Duration {
-    let mut byte = [0u8; 1];
-    // Without randomness there is no jitter, which is no harm.
-    let _ = getrandom::fill(&mut byte);
-    pause.mul_f64(0.75 + f64::from(byte[0]) / 512.0)
-}
-
 fn after(pause: Duration) -> Instant {
-    Instant::now() + jittered(pause)
+    Instant::now() + give_or_take_a_quarter(pause)
 }

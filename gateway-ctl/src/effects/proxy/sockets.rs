@@ -2,26 +2,21 @@
 //! proxies that leave by the leg they shall.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use gateway_common::wire::Mark;
 use gateway_core::plan::names;
+use gateway_outbound::Keepalive;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
-use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 const BACKLOG: i32 = 4096;
 /// Bytes of datagrams that wait to be taken.
 const DATAGRAMS: usize = 4 << 20;
-/// LAN hosts sleep; proxies should not.
+/// LAN hosts sleep.
 const CLIENT_IDLE: Duration = Duration::from_secs(300);
-const PROXY_IDLE: Duration = Duration::from_secs(60);
-const PROBES: u32 = 4;
-const PROBE_INTERVAL: Duration = Duration::from_secs(15);
-/// So long may sent data go without an acknowledgement.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
 
 /// Where the relay listens: never on an address that anything else could reach it by.
 pub fn addresses() -> [SocketAddr; 2] {
@@ -112,11 +107,6 @@ fn address_of(storage: &SockaddrStorage) -> Option<SocketAddr> {
 }
 
 /// The address that stands for any, of one family.
-pub fn any(ipv6: bool) -> SocketAddr {
-    let ip: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-    SocketAddr::new(ip, 0)
-}
-
 /// A socket that may have an address that is not this host's.
 pub fn transparent(address: SocketAddr, kind: Type, protocol: Protocol) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), kind.nonblocking(), Some(protocol))?;
@@ -130,33 +120,9 @@ pub fn transparent(address: SocketAddr, kind: Type, protocol: Protocol) -> io::R
     Ok(socket)
 }
 
-/// A connection to a proxy by a leg; 0 is the default way.
-pub async fn connect(to: SocketAddr, leg: u8) -> io::Result<TcpStream> {
-    connect_marked(to, Mark::carried_by(leg).0).await
-}
-
-/// A connection whose packets bear this mark, if it is not 0.
-pub async fn connect_marked(to: SocketAddr, mark: u32) -> io::Result<TcpStream> {
-    let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    if mark != 0 {
-        SockRef::from(&socket).set_mark(mark)?;
-    }
-    socket.set_nodelay(true)?;
-    let stream = socket.connect(to).await?;
-    watch_over(&stream, PROXY_IDLE)?;
-    Ok(stream)
-}
-
 /// An accepted connection is given up when its client is gone.
 pub fn watch_over_client(stream: &TcpStream) -> io::Result<()> {
-    watch_over(stream, CLIENT_IDLE)
-}
-
-fn watch_over(stream: &TcpStream, idle: Duration) -> io::Result<()> {
-    let keepalive = TcpKeepalive::new().with_time(idle).with_interval(PROBE_INTERVAL).with_retries(PROBES);
-    let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))
+    Keepalive { idle: CLIENT_IDLE, ..Keepalive::PATIENT }.apply(stream)
 }
 
 /// Ends a connection so that the other side sees a reset, and frees its memory at once.

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gateway_core::plan::ProxyTarget;
+use gateway_outbound::socks5::Credentials;
 use tokio::sync::watch;
 
 use super::places;
 use super::pump::Traffic;
-use super::socks::Login;
 
 /// A proxy, and the way in for connections through it.
 #[derive(Debug)]
@@ -130,9 +130,9 @@ impl Drop for Open {
 }
 
 impl Passage {
-    pub fn login(&self) -> Option<Login<'_>> {
+    pub fn login(&self) -> Option<Credentials<'_>> {
         let login = self.to.login.as_ref()?;
-        Some(Login { username: &login.username, password: login.password.expose() })
+        Some(Credentials { username: &login.username, password: login.password.expose() })
     }
 }
 

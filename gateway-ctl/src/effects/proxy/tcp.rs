@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
+use gateway_outbound::KernelSockets;
+use gateway_outbound::socks5::{self, Destination};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::pump::pump;
-use super::sockets::{connect, reset, watch_over_client};
-use super::socks::{self, Command, Destination};
+use super::sockets::{reset, watch_over_client};
 use super::target::Passage;
 use super::{Shared, Unreached};
 
@@ -82,9 +83,10 @@ async fn carry(client: TcpStream, passage: Passage, shared: &Shared) {
 async fn open(passage: &Passage, to: SocketAddr) -> Result<TcpStream, Unreached> {
     let address = passage.to.address.ok_or(Unreached::NoAddress)?;
     let through = async {
-        let mut server = connect(address, passage.leg).await.map_err(Unreached::Connect)?;
-        socks::greet(&mut server, passage.login()).await?;
-        socks::ask(&mut server, Command::Connect, &Destination::Address(to)).await?;
+        let mark = Mark::carried_by(passage.leg).0;
+        let mut server =
+            gateway_outbound::open(&KernelSockets::PATIENT, address, mark, passage.login()).await?;
+        socks5::connect(&mut server, &Destination::Address(to)).await.map_err(Unreached::Socks)?;
         Ok(server)
     };
     tokio::time::timeout(PATIENCE, through).await.unwrap_or(Err(Unreached::Silent))

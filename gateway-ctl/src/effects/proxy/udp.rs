@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
-use gateway_core::reserved::relay_address;
+use gateway_outbound::socks5::{Destination, datagram_header, read_datagram};
+use gateway_outbound::{KernelSockets, associate as associate_with_proxy};
 use socket2::{Protocol, SockRef, Type};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
@@ -21,8 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::sockets::{Arrival, connect_marked, receive, transparent};
-use super::socks::{self, Command, Destination, Login, datagram_header, read_datagram};
+use super::sockets::{Arrival, receive, transparent};
 use super::target::Passage;
 use super::{Shared, Unreached};
 
@@ -143,30 +143,13 @@ async fn associate(
 
 async fn open(passage: &Passage) -> Result<(TcpStream, UdpSocket), Unreached> {
     let address = passage.to.address.ok_or(Unreached::NoAddress)?;
-    let through = open_association(address, Mark::carried_by(passage.leg).0, passage.login());
-    tokio::time::timeout(PATIENCE, through).await.unwrap_or(Err(Unreached::Silent))
-}
-
-/// An association: the connection that keeps it open, and the socket for its datagrams. The packets of both bear the
-/// mark.
-pub async fn open_association(
-    address: SocketAddr,
-    mark: u32,
-    login: Option<Login<'_>>,
-) -> Result<(TcpStream, UdpSocket), Unreached> {
-    let mut control = connect_marked(address, mark).await.map_err(Unreached::Connect)?;
-    socks::greet(&mut control, login).await?;
-    // From where datagrams will come is not known before there is a socket.
-    let anywhere = super::sockets::any(address.is_ipv6());
-    let asked = socks::ask(&mut control, Command::UdpAssociate, &Destination::Address(anywhere)).await?;
-    let Destination::Address(at) = asked else { return Err(Unreached::Datagrams) };
-    let at = relay_address(address, at).ok_or(Unreached::ForeignRelay(at))?;
-    let upstream = UdpSocket::bind(super::sockets::any(at.is_ipv6())).await.map_err(Unreached::Connect)?;
-    if mark != 0 {
-        SockRef::from(&upstream).set_mark(mark).map_err(Unreached::Connect)?;
-    }
-    upstream.connect(at).await.map_err(Unreached::Connect)?;
-    Ok((control, upstream))
+    let through = associate_with_proxy(
+        &KernelSockets::PATIENT,
+        address,
+        Mark::carried_by(passage.leg).0,
+        passage.login(),
+    );
+    Ok(tokio::time::timeout(PATIENCE, through).await.map_err(|_| Unreached::Silent)??)
 }
 
 fn header_to(to: SocketAddr) -> Vec<u8> {
@@ -279,7 +262,7 @@ async fn down(upstream: &UdpSocket, flows: &HashMap<SocketAddr, Arc<UdpSocket>>)
         let moved = BUFFER.with_borrow_mut(|buffer| {
             let length = upstream.try_recv(buffer)?;
             let content = read_datagram(&buffer[..length]);
-            let Some((flow, start)) = content.and_then(|(from, start)| Some((flows.get(&from)?, start)))
+            let Some((flow, start)) = content.and_then(|(from, start)| Some((flows.get(&from?)?, start)))
             else {
                 return Ok(0);
             };

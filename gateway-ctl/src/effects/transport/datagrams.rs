@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 
+use gateway_outbound::socks5::{Destination, datagram_header, read_datagram};
+use gateway_outbound::{KernelSockets, associate};
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::stream::watch_over;
 use super::{MOST_DATAGRAM, Near};
-use crate::effects::proxy::{
-    Destination, Unreached, datagram_header, open_association, over, read_datagram, send,
-};
+use crate::effects::proxy::{Unreached, over, send};
 
 /// An association with the proxy.
 pub struct Association {
@@ -30,8 +30,8 @@ pub async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association,
         }
         (None, None) => return Err(Unreached::NoAddress),
     };
-    let header = datagram_header(&destination).ok_or(Unreached::NoAddress)?;
-    let (control, upstream) = open_association(proxy, mark, None).await?;
+    let header = datagram_header(&destination).map_err(|_| Unreached::NoAddress)?;
+    let (control, upstream) = associate(&KernelSockets::PATIENT, proxy, mark, None).await?;
     watch_over(&control).map_err(Unreached::Connect)?;
     Ok(Association { control, upstream, header, from })
 }
@@ -57,7 +57,7 @@ impl Association {
                     Ok(length) => length,
                     Err(error) => return format!("the proxy's socket is gone: {error}"),
                 };
-                if let Some((from, start)) = read_datagram(&buffer[..length])
+                if let Some((Some(from), start)) = read_datagram(&buffer[..length])
                     && self.from.is_none_or(|wanted| wanted == from)
                 {
                     near.give(&buffer[start..length]);

@@ -4,33 +4,29 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
+use gateway_outbound::{Keepalive, KernelSockets, Sockets};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::frames::{Frames, HEADER, header};
 use super::{MOST_DATAGRAM, Near};
-use crate::effects::proxy::{Unreached, connect_marked};
+use crate::effects::proxy::Unreached;
 
 /// Datagrams that wait go out in one write, up to this many bytes.
 const BATCH: usize = 2 * (HEADER + MOST_DATAGRAM);
 /// A connection whose other end is gone is noticed after so long, whether something is sent or not.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
-const IDLE: Duration = Duration::from_secs(15);
-const PROBE_INTERVAL: Duration = Duration::from_secs(3);
-const PROBES: u32 = 3;
+const KEEPALIVE: Keepalive = Keepalive {
+    idle: Duration::from_secs(15),
+    probes: Some((Duration::from_secs(3), 3)),
+    unacknowledged: Duration::from_secs(20),
+};
 
 pub async fn open(address: SocketAddr, mark: u32) -> Result<TcpStream, Unreached> {
-    let stream = connect_marked(address, mark).await.map_err(Unreached::Connect)?;
-    watch_over(&stream).map_err(Unreached::Connect)?;
-    Ok(stream)
+    KernelSockets { keepalive: KEEPALIVE }.connect(address, mark).await.map_err(Unreached::Connect)
 }
 
 pub fn watch_over(stream: &TcpStream) -> io::Result<()> {
-    let keepalive = TcpKeepalive::new().with_time(IDLE).with_interval(PROBE_INTERVAL).with_retries(PROBES);
-    let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))
+    KEEPALIVE.apply(stream)
 }
 
 /// Carries datagrams both ways; why it ended.

@@ -5,20 +5,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ::http::{Request, Response, StatusCode, header};
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use gateway_outbound::http::{self, Limits, Step, with_causes};
+use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
 use opendal::{Buffer, ErrorKind, HttpBody, HttpTransport};
-use rustls_pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 
 use super::target::{Error, shortened};
 use crate::tls::Client;
 
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Lists and error pages are not longer.
 const LIST_MOST: usize = 8 << 20;
 
@@ -34,7 +30,7 @@ pub(super) struct Transport {
 impl Transport {
     /// `largest` is how long the files are at most.
     pub fn new(tls: Client, largest: usize) -> Transport {
-        Transport { tls: tls.speaking(&[b"http/1.1"]), most: largest.max(LIST_MOST), told: Arc::default() }
+        Transport { tls, most: largest.max(LIST_MOST), told: Arc::default() }
     }
 
     /// What the last request failed of, in words.
@@ -47,80 +43,39 @@ impl Transport {
     }
 
     async fn answer(&self, request: Request<Buffer>) -> Result<Response<Bytes>, Error> {
-        let (mut parts, body) = request.into_parts();
-        let uri = parts.uri.clone();
-        let unreachable = |what: String| Error::Unreachable(shortened(&what));
-        let host = uri.host().ok_or_else(|| unreachable("the address has no host".to_owned()))?;
-        let secure = uri.scheme_str() == Some("https");
-        let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        // Literal addresses of IPv6 stand in brackets.
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let stream = match tokio::time::timeout(CONNECT, TcpStream::connect((bare, port))).await {
-            Ok(stream) => stream.map_err(|error| unreachable(error.to_string()))?,
-            Err(_) => return Err(Error::Timeout { doing: "connecting", within: CONNECT }),
+        let names = Resolver::default();
+        let dialer = Dialer {
+            sockets: &KernelSockets::PATIENT,
+            names: &names,
+            egress: &Egress::DEFAULT,
+            targets: Targets::Any,
+            timeout: CONNECT_TIMEOUT,
         };
-        let given = uri.authority().map(|authority| HeaderValue::from_str(authority.as_str()));
-        if let Some(Ok(given)) = given {
-            parts.headers.entry(header::HOST).or_insert(given);
-        }
-        let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        parts.uri = path.parse::<Uri>().map_err(|error| unreachable(error.to_string()))?;
-        let request = Request::from_parts(parts, Full::new(body.to_bytes()));
-        if !secure {
-            return self.exchange(stream, request).await;
-        }
-        let name = ServerName::try_from(bare.to_owned()).map_err(|error| unreachable(error.to_string()))?;
-        match tokio::time::timeout(CONNECT, self.tls.connect(name, stream)).await {
-            Ok(Ok(session)) => self.exchange(session, request).await,
-            Ok(Err(error)) => Err(unreachable(in_full(&error))),
-            Err(_) => Err(Error::Timeout { doing: "agreeing on TLS", within: CONNECT }),
-        }
-    }
-
-    /// One request and the whole answer. When this is dropped, so is the connection.
-    async fn exchange<IO>(&self, io: IO, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Error>
-    where
-        IO: AsyncRead + AsyncWrite + Unpin + Send,
-    {
-        let broken = |error: hyper::Error| Error::Unreachable(shortened(&in_full(&error)));
-        let (mut sender, connection) = http1::handshake(TokioIo::new(io)).await.map_err(broken)?;
-        let most = self.most;
-        let answer = async move {
-            let (parts, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
-            let body = Limited::new(body, most).collect().await.map_err(|error| {
-                if error.is::<LengthLimitError>() {
-                    Error::failed("reading the answer", "it is longer than it may be")
-                } else {
-                    Error::Unreachable(shortened(&error.to_string()))
-                }
-            })?;
-            Ok(Response::from_parts(parts, body.to_bytes()))
+        let limits = Limits {
+            tls_timeout: CONNECT_TIMEOUT,
+            // Each operation of the target has a deadline of its own.
+            head_timeout: Duration::MAX,
+            piece_timeout: Duration::MAX,
+            body_bytes: self.most as u64,
+            redirects: 0,
         };
-        tokio::pin!(connection, answer);
-        tokio::select! {
-            biased;
-            answer = &mut answer => answer,
-            // The connection is at its end and everything was read from it, or it broke.
-            ended = &mut connection => match ended {
-                Ok(()) => answer.await,
-                Err(error) => Err(broken(error)),
-            },
-        }
+        let client = http::Client { dialer, tls: &self.tls, limits };
+        let (parts, body) = client.send(request.map(|body| body.to_bytes())).await?.into_parts();
+        Ok(Response::from_parts(parts, body.collect().await?))
     }
 }
 
-/// An error with its causes, which often say more than itself; what is said already is not repeated.
-fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let more = inner.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
+impl From<http::Error> for Error {
+    fn from(error: http::Error) -> Error {
+        let late = |doing| Error::Timeout { doing, within: CONNECT_TIMEOUT };
+        match error {
+            http::Error::Timeout(Step::Connect) => late("connecting"),
+            http::Error::Timeout(Step::Tls) => late("agreeing on TLS"),
+            http::Error::Timeout(Step::Reply) => late("waiting for the answer"),
+            http::Error::TooLong(_) => Error::failed("reading the answer", "it is longer than it may be"),
+            error => Error::Unreachable(shortened(&with_causes(&error))),
         }
-        cause = inner.source();
     }
-    text
 }
 
 /// What an answer with this status means; nothing if it is a good one.

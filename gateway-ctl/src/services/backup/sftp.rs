@@ -9,6 +9,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use gateway_model::settings::groups::{BackupTarget, host_key_fingerprint};
+use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
 use russh::client::{self, AuthResult, Handle, KeyboardInteractiveAuthResponse};
 use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate, decode_secret_key};
 use russh::{MethodKind, Preferred, kex};
@@ -64,7 +65,18 @@ impl Sftp {
             host_key_fingerprint(&config.host_key).ok_or_else(|| setup("no host key is set"))?;
         let other = Arc::new(Mutex::new(None));
         let handler = Pinned { fingerprint, other: other.clone() };
-        let connected = client::connect(Arc::new(settings(mode)), server, handler).await;
+        let names = Resolver::default();
+        let dialer = Dialer {
+            sockets: &KernelSockets::PATIENT,
+            names: &names,
+            egress: &Egress::DEFAULT,
+            targets: Targets::Any,
+            // The caller has a deadline for signing in.
+            timeout: Duration::MAX,
+        };
+        let stream = dialer.connect(&server.0, server.1).await;
+        let stream = stream.map_err(|error| Error::Unreachable(shortened(&error.to_string())))?;
+        let connected = client::connect_stream(Arc::new(settings(mode)), stream, handler).await;
         let mut session =
             connected.map_err(|error| match other.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 Some(found) => Error::HostKey(found),
@@ -139,12 +151,7 @@ fn settings(mode: PqMode) -> client::Config {
             ..Preferred::DEFAULT
         },
     };
-    client::Config {
-        preferred,
-        inactivity_timeout: Some(SILENCE),
-        nodelay: true,
-        ..client::Config::default()
-    }
+    client::Config { preferred, inactivity_timeout: Some(SILENCE), ..client::Config::default() }
 }
 
 fn unreachable(error: &russh::Error, mode: PqMode) -> Error {

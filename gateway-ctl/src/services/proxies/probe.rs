@@ -3,12 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use gateway_common::wire::Mark;
 use gateway_core::plan::ProxyLogin;
 use gateway_model::kinds::proxy::{ProxyCheck, ProxyCheckType};
+use gateway_outbound::KernelSockets;
+use gateway_outbound::socks5::{self, Command, Credentials, Destination, ask};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-
-use crate::effects::proxy::{Command, Destination, Login, SocksError, ask, connect, greet};
 
 /// What is looked at, and from where.
 #[derive(Clone, Debug)]
@@ -54,11 +55,12 @@ async fn look(question: &Question) -> Result<Answer, String> {
 }
 
 async fn enter(question: &Question) -> Result<TcpStream, String> {
-    let mut stream = connect(question.address, question.leg).await.map_err(|error| error.to_string())?;
     let login = question.login.as_ref();
-    let login = login.map(|login| Login { username: &login.username, password: login.password.expose() });
-    greet(&mut stream, login).await.map_err(|error| error.to_string())?;
-    Ok(stream)
+    let login =
+        login.map(|login| Credentials { username: &login.username, password: login.password.expose() });
+    let mark = Mark::carried_by(question.leg).0;
+    let entered = gateway_outbound::open(&KernelSockets::PATIENT, question.address, mark, login).await;
+    entered.map_err(|error| error.to_string())
 }
 
 /// Whether the proxy opens an association for datagrams.
@@ -67,9 +69,9 @@ async fn associates(question: &Question) -> Option<bool> {
     let anywhere = Destination::Address((Ipv4Addr::UNSPECIFIED, 0).into());
     match ask(&mut stream, Command::UdpAssociate, &anywhere).await {
         Ok(_) => Some(true),
-        Err(SocksError::Refused(_) | SocksError::NotSocks) => Some(false),
+        Err(socks5::Error::Refused(_) | socks5::Error::NotSocks) => Some(false),
         // Some close instead of refusing; that the proxy is well has just been seen.
-        Err(SocksError::Io(_)) => Some(false),
+        Err(socks5::Error::Io(_)) => Some(false),
         Err(_) => None,
     }
 }

@@ -13,10 +13,11 @@ use ipnet::IpNet;
 
 use super::Judgement;
 use super::health::ERROR;
-use super::probe::{Way, provoke_answer};
+use super::probe::provoke_answer;
 use super::probes::source;
 use crate::effects::openvpn::{Stage, Status};
 use crate::effects::wireguard::DeviceStatus;
+use gateway_outbound::SocketBinding;
 
 /// Size of a keepalive of WireGuard: a data message without content.
 const KEEPALIVE_BYTES: u64 = 32;
@@ -170,7 +171,7 @@ fn probe(tunnel: &Tunnel, link: &Link, addresses: Option<&BTreeSet<IpNet>>) {
     let (interface, mark) = (tunnel_interface(tunnel), Mark::OWN.0 | u32::from(number));
     let reachable = link.probe_targets().into_iter().find_map(|to| Some((to, source(addresses, to)?)));
     let Some((to, from)) = reachable else { return };
-    let way = Way { interface, source: Some(from), mark };
+    let way = SocketBinding { interface, source: Some(from), mark };
     if let Err(error) = provoke_answer(to, &way) {
         tracing::debug!(tunnel = %tunnel.name, %error, "cannot send a liveness probe");
     }

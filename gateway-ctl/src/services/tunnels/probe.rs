@@ -2,27 +2,18 @@
 //! of a tunnel answer.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use gateway_model::kinds::tunnel_health::Probe;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use gateway_outbound::SocketBinding;
+use gateway_outbound::dns_query::DnsQuery;
+use socket2::{Protocol, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, UdpSocket};
 use tokio::time::Instant;
 
-use crate::effects::endpoint_names::question;
-
-/// By which a probe leaves: nothing else may carry it.
-#[derive(Clone, Debug)]
-pub struct Way {
-    pub interface: String,
-    pub source: Option<IpAddr>,
-    pub mark: u32,
-}
-
 /// The time until the answer; none if there is none in time.
-pub async fn send(probe: &Probe, way: &Way, patience: Duration) -> Option<Duration> {
+pub async fn send(probe: &Probe, way: &SocketBinding, patience: Duration) -> Option<Duration> {
     let started = Instant::now();
     let asking = async {
         match probe {
@@ -41,31 +32,14 @@ pub async fn send(probe: &Probe, way: &Way, patience: Duration) -> Option<Durati
     }
 }
 
-impl Way {
-    fn bind(&self, socket: &SockRef<'_>, ipv6: bool) -> io::Result<()> {
-        socket.set_mark(self.mark)?;
-        socket.bind_device(Some(self.interface.as_bytes()))?;
-        let any: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        socket.bind(&SocketAddr::new(self.source.unwrap_or(any), 0).into())
-    }
-
-    fn datagrams(&self, to: SocketAddr, kind: Type, protocol: Protocol) -> io::Result<UdpSocket> {
-        let socket = Socket::new(Domain::for_address(to), kind.nonblocking(), Some(protocol))?;
-        self.bind(&SockRef::from(&socket), to.is_ipv6())?;
-        socket.connect(&to.into())?;
-        UdpSocket::from_std(socket.into())
-    }
-}
-
 /// First port of traceroute: no host serves it.
 const DISCARDED_PORT: u16 = 33434;
 
 /// Sends a datagram through a tunnel that ends at its far end: the hop limit is 1. The far end answers with an ICMP error,
 /// with a keepalive of WireGuard (after 10 s at most), or, where it lost the session, with a handshake.
-pub fn provoke_answer(to: IpAddr, way: &Way) -> io::Result<()> {
+pub fn provoke_answer(to: IpAddr, way: &SocketBinding) -> io::Result<()> {
     let to = SocketAddr::new(to, DISCARDED_PORT);
-    let socket = Socket::new(Domain::for_address(to), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-    way.bind(&SockRef::from(&socket), to.is_ipv6())?;
+    let socket = way.socket(to, Type::DGRAM, Protocol::UDP)?;
     if to.is_ipv6() {
         socket.set_unicast_hops_v6(1)?;
     } else {
@@ -76,10 +50,8 @@ pub fn provoke_answer(to: IpAddr, way: &Way) -> io::Result<()> {
 
 const HTTP_LEAST: &[u8] = b"HTTP/1.";
 
-async fn http(server: SocketAddr, host: &str, path: &str, way: &Way) -> io::Result<()> {
-    let socket = if server.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
-    way.bind(&SockRef::from(&socket), server.is_ipv6())?;
-    let mut connection = socket.connect(server).await?;
+async fn http(server: SocketAddr, host: &str, path: &str, way: &SocketBinding) -> io::Result<()> {
+    let mut connection = way.connect(server).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
     let mut status = [0; HTTP_LEAST.len()];
@@ -87,15 +59,15 @@ async fn http(server: SocketAddr, host: &str, path: &str, way: &Way) -> io::Resu
     if status == HTTP_LEAST { Ok(()) } else { Err(io::Error::other("the answer is not HTTP")) }
 }
 
-async fn dns(server: SocketAddr, way: &Way) -> io::Result<()> {
+async fn dns(server: SocketAddr, way: &SocketBinding) -> io::Result<()> {
     let socket = way.datagrams(server, Type::DGRAM, Protocol::UDP)?;
-    let id = random()?.to_be_bytes();
-    // The name servers of the root: nothing about anybody.
-    socket.send(&question::encode([id[0], id[1]], "", question::NS)).await?;
+    // The name servers of the root say nothing about anybody.
+    let query = DnsQuery::root_name_servers(random()? as u16);
+    socket.send(&query.message().ok_or(io::ErrorKind::InvalidInput)?).await?;
     let mut answer = [0; 512];
     loop {
         let length = socket.recv(&mut answer).await?;
-        if question::answers([id[0], id[1]], &answer[..length]) {
+        if query.is_reply(&answer[..length]) {
             return Ok(());
         }
     }
@@ -105,7 +77,7 @@ const ECHO: [u8; 2] = [8, 128];
 const ECHO_REPLY: [u8; 2] = [0, 129];
 const PAYLOAD: usize = 32;
 
-async fn ping(address: IpAddr, way: &Way) -> io::Result<()> {
+async fn ping(address: IpAddr, way: &SocketBinding) -> io::Result<()> {
     let family = usize::from(address.is_ipv6());
     let protocol = [Protocol::ICMPV4, Protocol::ICMPV6][family];
     let socket = way.datagrams(SocketAddr::new(address, 0), Type::RAW, protocol)?;

@@ -13,7 +13,8 @@ use ipnet::IpNet;
 use tokio::sync::mpsc;
 
 use super::Judgement;
-use super::probe::{self, Way};
+use super::probe;
+use gateway_outbound::SocketBinding;
 
 /// What became of a probe.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ impl Probes {
             *watched = Watched { check: tunnel.health_check.clone(), probe, health: TunnelHealth::default() };
         }
         if let Some(ticket) = watched.health.handle_time(itself.usable, now) {
-            let way = Way {
+            let way = SocketBinding {
                 interface: tunnel_interface(tunnel),
                 source: source(addresses, watched.probe.address()),
                 mark: Mark::OWN.0 | u32::from(number),

@@ -1,5 +1,5 @@
 //! Endpoint names to addresses, outside of the tunnel that they belong to: see
-//! [`EndpointNames`] for who is asked.
+//! [`gateway_outbound::Resolver`] for who is asked.
 //!
 //! A name is asked for when nothing is known of it, and when its tunnel has been silent for so long that the other end may
 //! have moved. It keeps its last address until there is another one.
@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Seen;
-use crate::effects::endpoint_names::EndpointNames;
 
 /// A name that was found is asked for again after so long at the earliest.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -27,14 +26,14 @@ const STALE: Duration = Duration::from_secs(150);
 
 #[derive(Debug, Default)]
 pub struct Resolver {
-    endpoint_names: EndpointNames,
+    endpoint_names: gateway_outbound::Resolver,
     known: BTreeMap<String, SocketAddr>,
     asked: BTreeMap<String, Instant>,
     asking: JoinSet<(String, Vec<SocketAddr>)>,
 }
 
 impl Resolver {
-    pub fn new(endpoint_names: EndpointNames) -> Self {
+    pub fn new(endpoint_names: gateway_outbound::Resolver) -> Self {
         Self { endpoint_names, ..Self::default() }
     }
 
@@ -182,7 +181,8 @@ mod tests {
             let live = gateway_model::kinds::tunnel_health::PeerLive { last_handshake, ..Default::default() };
             Seen { peers: BTreeMap::from([((id, peer), live)]), ..Seen::default() }
         };
-        let mut resolver = Resolver::new(EndpointNames::at(vec![name_server([192, 0, 2, 7]).await]));
+        let mut resolver =
+            Resolver::new(gateway_outbound::Resolver::at(vec![name_server([192, 0, 2, 7]).await]));
         let expected: SocketAddr = "192.0.2.7:51820".parse().expect("an address");
         assert_eq!(resolver.look(&state, &silent_for(0), now, |_| None).len(), 0);
         assert!(resolver.asking.is_empty(), "nobody knows yet by which way to ask");

@@ -38,6 +38,22 @@ fn a_vague_file_name_is_found() {
 }
 
 #[test]
+fn a_connection_past_the_outbound_crate_is_found() {
+    let path = "gateway-ctl/src/services/a.rs";
+    for line in
+        ["tokio::net::lookup_host(name).await", "let s = TcpStream::connect(to);", "client::connect(c, a, h)"]
+    {
+        assert_eq!(outgoing(&source(path, line)).len(), 1, "{line}");
+        assert!(outgoing(&source("gateway-ctl/outbound/src/names.rs", line)).is_empty(), "{line}");
+        assert!(outgoing(&source("gateway-ctl/src/services/tests.rs", line)).is_empty(), "{line}");
+    }
+    let http = "hyper::client::conn::http1::handshake(stream)";
+    assert_eq!(outgoing(&source(path, http)).len(), 1);
+    assert!(outgoing(&source("gateway-api/src/user_command.rs", http)).is_empty());
+    assert!(outgoing(&source(path, "client::connect_stream(c, s, h)")).is_empty());
+}
+
+#[test]
 fn an_ignored_test_is_found() {
     let text = concat!("#[", "ignore = \"slow\"]\n");
     assert_eq!(ignored_tests(&source("a.rs", text)), ["a.rs:1: an ignored test"]);

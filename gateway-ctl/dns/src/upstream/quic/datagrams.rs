@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use gateway_outbound::{any_address, socks5};
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 use tokio::io::ReadBuf;
@@ -16,8 +17,6 @@ use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 
 use super::super::error::Error;
-use super::super::path::any;
-use super::super::socks;
 
 /// The longest that may come.
 const LONGEST: usize = 65_535;
@@ -64,7 +63,7 @@ impl Datagrams {
         let mut buffer = ReadBuf::new(&mut wrapped);
         ready!(self.socket.poll_recv(cx, &mut buffer))?;
         // Nothing inside is nothing: the library passes over what is empty.
-        let inside = socks::payload(buffer.filled()).unwrap_or_default();
+        let inside = socks5::payload(buffer.filled()).unwrap_or_default();
         let length = inside.len().min(into.len());
         into[..length].copy_from_slice(&inside[..length]);
         Poll::Ready(Ok(length))
@@ -119,7 +118,7 @@ impl AsyncUdpSocket for Datagrams {
     fn local_addr(&self) -> io::Result<SocketAddr> {
         match self.header.is_empty() {
             true => self.socket.local_addr(),
-            false => Ok(any(self.to)),
+            false => Ok(any_address(self.to.is_ipv6())),
         }
     }
 }

@@ -450,7 +450,7 @@ async fn a_proxy_without_datagrams_counts_as_failing_and_nothing_goes_past_it() 
     let route = || Route::Proxy { server: proxy, mark: 0x71, user: None };
     for _ in 0..3 {
         let failure = bench.ask_by(route(), "www.example.com").await.unwrap_err();
-        assert_eq!(failure.to_string(), "the proxy: it refused with code 7");
+        assert_eq!(failure.to_string(), "the proxy refused: it does not know this command");
     }
     assert!(bench.seen.peers().iter().all(|to| *to == proxy));
     assert_eq!(server.count(), 0);

@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 
 use super::server::{Act, Came, Server};
 use super::*;
-use crate::seam::Login;
+use gateway_outbound::Login;
 
 async fn fine(last: u8) -> Server {
     Server::new(move |came: &Came| Act::Say(came.address(last))).await

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::jittered;
+use gateway_outbound::backoff::{Backoff as Waits, give_or_take_a_quarter};
 
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +28,10 @@ impl Ending {
 }
 
 const FIRST: Duration = Duration::from_secs(1);
-const LAST: Duration = Duration::from_secs(60);
-const FIRST_DENIED: Duration = Duration::from_secs(60);
-const LAST_DENIED: Duration = Duration::from_secs(3600);
+const ENDED: Waits = Waits::new(FIRST, Duration::from_secs(60));
+const DENIED: Waits = Waits::new(Duration::from_secs(60), Duration::from_secs(3600));
 /// Between two attempts of one process.
-const LAST_ATTEMPT: Duration = Duration::from_secs(15);
+const ATTEMPT: Waits = Waits::new(FIRST, Duration::from_secs(15));
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
@@ -58,28 +57,24 @@ impl Backoff {
             Ending::Denied(_) if was_connected => FIRST,
             Ending::Denied(_) => {
                 self.denied += 1;
-                doubled(FIRST_DENIED, self.denied, LAST_DENIED)
+                DENIED.after(self.denied)
             }
             Ending::Gone(_) | Ending::Broken(_) => {
                 self.ended += 1;
-                doubled(FIRST, self.ended, LAST)
+                ENDED.after(self.ended)
             }
         };
-        Some(jittered(pause))
+        Some(give_or_take_a_quarter(pause))
     }
 
     /// How long a process that lost its connection is to wait before it tries again.
     pub fn attempt(&mut self) -> Duration {
         self.attempts += 1;
         match self.attempts {
-            1 => jittered(Duration::from_millis(100)),
-            attempts => jittered(doubled(FIRST, attempts - 1, LAST_ATTEMPT)),
+            1 => give_or_take_a_quarter(Duration::from_millis(100)),
+            attempts => give_or_take_a_quarter(ATTEMPT.after(attempts - 1)),
         }
     }
-}
-
-fn doubled(first: Duration, times: u32, last: Duration) -> Duration {
-    first.saturating_mul(1u32.checked_shl(times.saturating_sub(1).min(31)).unwrap_or(u32::MAX)).min(last)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use gateway_core::plan::OpenVpnProcess;
+use gateway_outbound::Resolver;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -20,7 +21,6 @@ use super::super::{GRACE, Stage, Wanted, command as start};
 use super::backoff::{Backoff, Ending};
 use super::log::Log;
 use super::{Teller, after};
-use crate::effects::endpoint_names::EndpointNames;
 
 /// How long a process may take to be heard of.
 const STARTED: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ pub struct Conversation {
     management: Lines<BufReader<OwnedReadHalf>>,
     commands: OwnedWriteHalf,
     log: Log,
-    endpoint_names: EndpointNames,
+    endpoint_names: Resolver,
     /// Mark of the outer packets: names of servers are asked for with it.
     mark: u32,
     /// What went wrong, of the greatest weight and of that the latest.
@@ -55,7 +55,7 @@ pub struct Conversation {
 impl Conversation {
     /// Starts the process and waits until it is heard of.
     pub async fn open(
-        (folder, endpoint_names): (&Path, &EndpointNames),
+        (folder, endpoint_names): (&Path, &Resolver),
         process: &OpenVpnProcess,
     ) -> Result<Conversation, Ending> {
         let broken = |what: &str, error: &dyn std::fmt::Display| Ending::Broken(format!("{what}: {error}"));

@@ -1,6 +1,6 @@
-//! The client's side of SOCKS5: RFC 1928, and RFC 1929 for user name and password.
+//! Client of SOCKS5: RFC 1928, and RFC 1929 for user name and password.
 //!
-//! Nothing is read beyond a message's end: what follows is the traffic itself.
+//! It reads nothing beyond the end of a message, because the traffic itself follows.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -18,7 +18,7 @@ const IPV4: u8 = 1;
 const DOMAIN: u8 = 3;
 const IPV6: u8 = 4;
 
-/// What a proxy is asked for.
+/// Request to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Command {
@@ -26,7 +26,7 @@ pub enum Command {
     UdpAssociate = 3,
 }
 
-/// A destination as a proxy is told of it.
+/// Destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     Address(SocketAddr),
@@ -34,9 +34,15 @@ pub enum Destination {
     Name(String, u16),
 }
 
+impl From<SocketAddr> for Destination {
+    fn from(address: SocketAddr) -> Destination {
+        Destination::Address(address)
+    }
+}
+
 /// User name and password, each of 1 to 255 bytes; an empty password is sent as it is.
 #[derive(Clone, Copy)]
-pub struct Login<'a> {
+pub struct Credentials<'a> {
     pub username: &'a str,
     pub password: &'a str,
 }
@@ -57,14 +63,16 @@ pub enum Error {
     Refused(u8),
     #[error("a name for the proxy must have 1 to 255 bytes")]
     Name,
+    #[error("it tells no address for datagrams")]
+    NoAddress,
 }
 
-/// Agrees on a way to sign in, and signs in.
-pub async fn greet<S>(stream: &mut S, login: Option<Login<'_>>) -> Result<(), Error>
+/// Negotiates the authentication method, and signs in.
+pub async fn greet<S>(stream: &mut S, login: Option<Credentials<'_>>) -> Result<(), Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    // With a login it is offered alone: whoever has one means to use it.
+    // A login is offered alone: it must not be left out.
     let method = if login.is_some() { USERNAME_PASSWORD } else { NO_LOGIN };
     stream.write_all(&[VERSION, 1, method]).await?;
     let mut answer = [0; 2];
@@ -78,7 +86,7 @@ where
     }
 }
 
-async fn sign_in<S>(stream: &mut S, login: Login<'_>) -> Result<(), Error>
+async fn sign_in<S>(stream: &mut S, login: Credentials<'_>) -> Result<(), Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -95,7 +103,27 @@ where
     if answer[1] == 0 { Ok(()) } else { Err(Error::LoginRefused) }
 }
 
-/// Asks for something, and returns the address that the proxy answered with.
+/// Requests a connection; the traffic to the destination follows on the stream.
+pub async fn connect<S>(stream: &mut S, to: &Destination) -> Result<(), Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    ask(stream, Command::Connect, to).await.map(drop)
+}
+
+/// Requests an association, and returns the address to which the proxy takes datagrams as long as the stream stays open.
+/// `from` is the source of the datagrams, unspecified if that is not known.
+pub async fn associate<S>(stream: &mut S, from: SocketAddr) -> Result<SocketAddr, Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    match ask(stream, Command::UdpAssociate, &Destination::Address(from)).await? {
+        Destination::Address(at) => Ok(SocketAddr::new(at.ip().to_canonical(), at.port())),
+        Destination::Name(..) => Err(Error::NoAddress),
+    }
+}
+
+/// Sends a request, and returns the address in the reply.
 pub async fn ask<S>(stream: &mut S, command: Command, to: &Destination) -> Result<Destination, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -133,25 +161,30 @@ where
     Ok(bound)
 }
 
-/// Header of a datagram to a destination (RFC 1928, section 7); none if a name does not fit.
-pub fn datagram_header(to: &Destination) -> Option<Vec<u8>> {
+/// Returns the header of a datagram to a destination (RFC 1928, section 7).
+pub fn datagram_header(to: &Destination) -> Result<Vec<u8>, Error> {
     let mut header = vec![0, 0, 0];
-    put(&mut header, to).ok()?;
-    Some(header)
+    put(&mut header, to)?;
+    Ok(header)
 }
 
-/// The sender of a datagram from the proxy and where its content begins. Pieces of datagrams are not put together: no
-/// server is known to send them, and the standard lets us drop them.
-pub fn read_datagram(datagram: &[u8]) -> Option<(SocketAddr, usize)> {
-    let [0, 0, 0, kind, rest @ ..] = datagram else { return None };
-    let (address, length): (IpAddr, usize) = match *kind {
-        IPV4 => (<[u8; 4]>::try_from(rest.get(..4)?).ok()?.into(), 4),
-        IPV6 => (<[u8; 16]>::try_from(rest.get(..16)?).ok()?.into(), 16),
-        // Where it comes from is an address.
+/// Returns the sender of a datagram from the proxy, unless that is a name, and where its content begins. Fragments are
+/// dropped: no server is known to send them, and the standard allows it.
+pub fn read_datagram(datagram: &[u8]) -> Option<(Option<SocketAddr>, usize)> {
+    let [_, _, 0, kind, rest @ ..] = datagram else { return None };
+    let (address, length): (Option<IpAddr>, usize) = match *kind {
+        IPV4 => (Some(<[u8; 4]>::try_from(rest.get(..4)?).ok()?.into()), 4),
+        IPV6 => (Some(<[u8; 16]>::try_from(rest.get(..16)?).ok()?.into()), 16),
+        DOMAIN => (None, 1 + usize::from(*rest.first()?)),
         _ => return None,
     };
     let port = u16::from_be_bytes(rest.get(length..length + 2)?.try_into().ok()?);
-    Some((SocketAddr::new(address.to_canonical(), port), 4 + length + 2))
+    Some((address.map(|address| SocketAddr::new(address.to_canonical(), port)), 4 + length + 2))
+}
+
+/// Returns the content of a datagram from the proxy, whoever sent it.
+pub fn payload(datagram: &[u8]) -> Option<&[u8]> {
+    datagram.get(read_datagram(datagram)?.1..)
 }
 
 fn put(message: &mut Vec<u8>, to: &Destination) -> Result<(), Error> {
@@ -236,7 +269,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_login_is_offered_alone_and_may_be_refused() {
-        let login = Some(Login { username: "anna", password: "secret" });
+        let login = Some(Credentials { username: "anna", password: "secret" });
         let sign_in = b"\x01\x04anna\x06secret".as_slice();
         for (answer, ok) in [([1, 0], true), ([5, 0], true), ([1, 1], false)] {
             let (mut ours, theirs) = tokio::io::duplex(4096);
@@ -249,8 +282,8 @@ mod tests {
 
     #[tokio::test]
     async fn refusals_and_strangers_are_told() {
-        let login = Login { username: "a", password: "" };
-        type Case<'a> = (Option<Login<'a>>, &'a [u8], fn(&Error) -> bool);
+        let login = Credentials { username: "a", password: "" };
+        type Case<'a> = (Option<Credentials<'a>>, &'a [u8], fn(&Error) -> bool);
         let cases: [Case<'_>; 5] = [
             (None, &[5, 0xff], |e| matches!(e, Error::LoginWanted)),
             (Some(login), &[5, 0xff], |e| matches!(e, Error::NoMethod)),
@@ -280,13 +313,39 @@ mod tests {
             let mut datagram = datagram_header(&Destination::Address(to)).unwrap();
             let header = datagram.len();
             datagram.extend_from_slice(b"content");
-            assert_eq!(read_datagram(&datagram), Some((to, header)));
+            assert_eq!(read_datagram(&datagram), Some((Some(to), header)));
+            assert_eq!(payload(&datagram), Some(&b"content"[..]));
             for length in 0..header {
                 assert_eq!(read_datagram(&datagram[..length]), None);
             }
             datagram[2] = 1;
             assert_eq!(read_datagram(&datagram), None, "a piece");
         }
-        assert_eq!(read_datagram(b"\0\0\0\x03\x01x\0\x35"), None);
+        assert_eq!(read_datagram(b"\0\0\0\x03\x01x\0\x35"), Some((None, 8)));
+        assert_eq!(payload(b"\0\0\0\x03\x03a.bXYinside"), Some(&b"inside"[..]));
+    }
+
+    #[tokio::test]
+    async fn association_is_at_the_address_that_the_proxy_names() {
+        let none: SocketAddr = "0.0.0.0:0".parse().unwrap();
+        let named: (&[u8], &[u8]) = (&[5, 3, 0, 1, 0, 0, 0, 0, 0, 0], &[5, 0, 0, 1, 192, 0, 2, 7, 4, 56]);
+        let (mut ours, theirs) = tokio::io::duplex(4096);
+        let talk = [named];
+        let (_, at) = tokio::join!(server(theirs, &talk), associate(&mut ours, none));
+        assert_eq!(at.unwrap(), "192.0.2.7:1080".parse().unwrap());
+        let (mut ours, theirs) = tokio::io::duplex(4096);
+        let unnamed = (named.0, b"\x05\0\0\x03\x01x\0\x07".as_slice());
+        let talk = [unnamed];
+        let (_, at) = tokio::join!(server(theirs, &talk), associate(&mut ours, none));
+        assert!(matches!(at, Err(Error::NoAddress)), "{at:?}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_datagram_is_unwrapped_or_dropped(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..64)) {
+            if let Some(inside) = payload(&bytes) {
+                proptest::prop_assert!(bytes.ends_with(inside) && bytes.len() >= inside.len() + 7);
+            }
+        }
     }
 }

@@ -1,0 +1,51 @@
+//! Egress of a query, as it is shown and as a route gives it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gateway_model::kinds::DnsForwarder;
+use gateway_outbound::{Egress, Proxy};
+
+use crate::seam::Route;
+
+/// Names of tunnels and uplinks by their mark.
+pub type Called = BTreeMap<u32, Arc<str>>;
+
+/// Returns an egress as it is shown.
+pub fn shown(egress: &Egress, called: &Called) -> Arc<str> {
+    match (&egress.proxy, egress.mark) {
+        (Some(proxy), _) => format!("proxy {}", proxy.server).into(),
+        (None, 0) => DnsForwarder::AUTO.into(),
+        (None, mark) => called.get(&mark).cloned().unwrap_or_else(|| format!("mark {mark:#x}").into()),
+    }
+}
+
+/// Returns the egress of the `turn`th query by this route, or why there is none.
+pub fn egress_of(route: &Route, turn: usize) -> Result<Egress, Arc<str>> {
+    match route {
+        Route::Default => Ok(Egress::DEFAULT),
+        Route::Marked(marks) => match marks.get(turn % marks.len().max(1)) {
+            Some(mark) => Ok(Egress { mark: *mark, proxy: None }),
+            None => Err("no way is left".into()),
+        },
+        Route::Proxy { server, mark, user } => {
+            Ok(Egress { mark: *mark, proxy: Some(Proxy { server: *server, login: user.clone() }) })
+        }
+        Route::Blocked(why) => Err(why.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_alternate_and_a_blocked_route_has_no_egress() {
+        let route = Route::Marked(vec![5, 6]);
+        let marks: Vec<u32> = (0..3).map(|turn| egress_of(&route, turn).unwrap().mark).collect();
+        assert_eq!(marks, [5, 6, 5]);
+        assert_eq!(egress_of(&Route::Default, 9).unwrap(), Egress::DEFAULT);
+        assert!(egress_of(&Route::Blocked("down".into()), 0).is_err());
+        assert!(egress_of(&Route::Marked(Vec::new()), 0).is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! Egress of a connection: the mark of its packets, and the proxy that it goes through.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::{TcpStream, UdpSocket};
+use zeroize::Zeroizing;
+
+use crate::reserved::relay_address;
+use crate::sockets::{Sockets, any_address};
+use crate::socks5::{self, Credentials, Destination};
+
+/// Mark and proxy of outgoing packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Egress {
+    /// 0: no mark, as other traffic of this host.
+    pub mark: u32,
+    pub proxy: Option<Proxy>,
+}
+
+/// SOCKS5 proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxy {
+    pub server: SocketAddr,
+    pub login: Option<Arc<Login>>,
+}
+
+/// User name and password of a proxy.
+#[derive(PartialEq, Eq)]
+pub struct Login {
+    pub user: String,
+    pub password: Zeroizing<String>,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Login")
+    }
+}
+
+/// Reason why an egress carries no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum EgressError {
+    #[error("{0}")]
+    Connect(io::Error),
+    #[error("{0}")]
+    ProxyConnect(io::Error),
+    #[error(transparent)]
+    Proxy(#[from] socks5::Error),
+    #[error("SOCKS5 proxy named the UDP relay {0}, which is neither its own address nor one of the internet")]
+    ForeignRelay(SocketAddr),
+}
+
+impl EgressError {
+    /// Returns whether the proxy is the reason, and not the destination.
+    pub fn is_of_proxy(&self) -> bool {
+        !matches!(self, EgressError::Connect(_))
+    }
+}
+
+/// Path of datagrams to one server.
+#[derive(Debug)]
+pub struct UdpPath {
+    pub socket: UdpSocket,
+    pub wrapper: Option<UdpWrapper>,
+}
+
+/// SOCKS5 association of a [`UdpPath`].
+#[derive(Debug)]
+pub struct UdpWrapper {
+    /// Precedes each datagram.
+    pub header: Vec<u8>,
+    /// The association ends with this connection.
+    pub control: TcpStream,
+}
+
+impl Hash for Egress {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.mark.hash(state);
+        self.proxy.as_ref().map(|proxy| proxy.server).hash(state);
+    }
+}
+
+impl Login {
+    pub fn credentials(&self) -> Credentials<'_> {
+        Credentials { username: &self.user, password: &self.password }
+    }
+}
+
+impl Egress {
+    pub const DEFAULT: Egress = Egress { mark: 0, proxy: None };
+
+    /// Connects to an address, or to a name that the proxy resolves. Without a proxy a name is an error: a
+    /// [`crate::Dialer`] resolves it first.
+    pub async fn connect(
+        &self,
+        sockets: &dyn Sockets,
+        to: impl Into<Destination>,
+    ) -> Result<TcpStream, EgressError> {
+        match (&self.proxy, to.into()) {
+            (Some(proxy), to) => {
+                let mut stream = proxy.open(sockets, self.mark).await?;
+                socks5::connect(&mut stream, &to).await?;
+                Ok(stream)
+            }
+            (None, Destination::Address(to)) => {
+                sockets.connect(to, self.mark).await.map_err(EgressError::Connect)
+            }
+            (None, Destination::Name(..)) => {
+                Err(EgressError::Connect(io::Error::new(io::ErrorKind::InvalidInput, "name is not resolved")))
+            }
+        }
+    }
+
+    /// Returns a path for datagrams to one server and from it.
+    pub async fn datagrams(&self, sockets: &dyn Sockets, to: SocketAddr) -> Result<UdpPath, EgressError> {
+        let Some(proxy) = &self.proxy else {
+            let socket = sockets.datagrams(to, self.mark).map_err(EgressError::Connect)?;
+            return Ok(UdpPath { socket, wrapper: None });
+        };
+        let (control, socket) = proxy.associate(sockets, self.mark).await?;
+        // An address always fits.
+        let header = socks5::datagram_header(&Destination::Address(to))?;
+        Ok(UdpPath { socket, wrapper: Some(UdpWrapper { header, control }) })
+    }
+}
+
+impl Proxy {
+    /// Connects to the proxy and signs in.
+    pub async fn open(&self, sockets: &dyn Sockets, mark: u32) -> Result<TcpStream, EgressError> {
+        open(sockets, self.server, mark, self.login.as_deref().map(Login::credentials)).await
+    }
+
+    /// Opens an association (RFC 1928, section 7).
+    pub async fn associate(
+        &self,
+        sockets: &dyn Sockets,
+        mark: u32,
+    ) -> Result<(TcpStream, UdpSocket), EgressError> {
+        associate(sockets, self.server, mark, self.login.as_deref().map(Login::credentials)).await
+    }
+}
+
+/// Connects to a proxy and signs in.
+pub async fn open(
+    sockets: &dyn Sockets,
+    proxy: SocketAddr,
+    mark: u32,
+    login: Option<Credentials<'_>>,
+) -> Result<TcpStream, EgressError> {
+    let mut stream = sockets.connect(proxy, mark).await.map_err(EgressError::ProxyConnect)?;
+    socks5::greet(&mut stream, login).await?;
+    Ok(stream)
+}
+
+/// Opens an association: the connection that keeps it open, and the socket for its datagrams. The packets of both carry
+/// the mark.
+pub async fn associate(
+    sockets: &dyn Sockets,
+    proxy: SocketAddr,
+    mark: u32,
+    login: Option<Credentials<'_>>,
+) -> Result<(TcpStream, UdpSocket), EgressError> {
+    let mut control = open(sockets, proxy, mark, login).await?;
+    // The source of the datagrams is not known before there is a socket.
+    let named = socks5::associate(&mut control, any_address(proxy.is_ipv6())).await?;
+    let at = relay_address(proxy, named).ok_or(EgressError::ForeignRelay(named))?;
+    let socket = sockets.datagrams(at, mark).map_err(EgressError::ProxyConnect)?;
+    Ok((control, socket))
+}

@@ -1,0 +1,123 @@
+//! Names of hosts to addresses, through the egress that carries the connection.
+//!
+//! A name is asked for through the egress that carries the connection to it, never in clear beside it: by the name servers
+//! of the configuration, from a socket with the connection's mark. Without name servers the host's own resolver is asked,
+//! and only for what leaves by the default route; for anything else there is no address.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_common::wire::Mark;
+use hickory_proto::rr::RecordType;
+
+use crate::dns_query::DnsQuery;
+use crate::sockets::{KernelSockets, Sockets};
+
+/// Longest time for one name server, or for the host's resolver.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
+const DNS: u16 = 53;
+
+/// Resolver of host names. Clones share their name servers.
+#[derive(Clone, Debug, Default)]
+pub struct Resolver {
+    servers: Arc<[SocketAddr]>,
+}
+
+impl Resolver {
+    /// Uses these name servers; without any, the host's own resolver.
+    pub fn new(servers: &[IpAddr]) -> Resolver {
+        Resolver { servers: servers.iter().map(|server| SocketAddr::new(*server, DNS)).collect() }
+    }
+
+    /// Uses name servers at other ports than 53.
+    pub fn at(servers: Vec<SocketAddr>) -> Resolver {
+        Resolver { servers: servers.into() }
+    }
+
+    /// Returns the addresses of an endpoint (`name:port`), asked for with the mark of the connection that will go there.
+    pub async fn resolve(&self, endpoint: &str, mark: u32) -> io::Result<Vec<SocketAddr>> {
+        let (name, port) = endpoint.rsplit_once(':').ok_or(io::ErrorKind::InvalidInput)?;
+        let port: u16 = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
+        self.find(name, port, mark, LOOKUP_TIMEOUT).await
+    }
+
+    /// Returns the addresses of a host. `host_timeout` is the deadline of the host's own resolver.
+    pub async fn find(
+        &self,
+        name: &str,
+        port: u16,
+        mark: u32,
+        host_timeout: Duration,
+    ) -> io::Result<Vec<SocketAddr>> {
+        let is_default_route = mark == Mark::OWN.0 || mark == 0;
+        match (self.servers.is_empty(), is_default_route) {
+            (false, _) => self.by_servers(name, port, mark).await,
+            (true, true) => {
+                let lookup = tokio::net::lookup_host((name, port));
+                Ok(tokio::time::timeout(host_timeout, lookup).await??.collect())
+            }
+            // The host's resolver takes its own route, and would show there to whom a hop inside another one leads.
+            (true, false) => {
+                Err(io::Error::other("dns.bootstrap_servers is needed for what another hop carries"))
+            }
+        }
+    }
+
+    /// Asks the servers in turn until one answers.
+    async fn by_servers(&self, name: &str, port: u16, mark: u32) -> io::Result<Vec<SocketAddr>> {
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for server in self.servers.iter() {
+            let both = async {
+                tokio::join!(
+                    query(*server, name, RecordType::A, mark),
+                    query(*server, name, RecordType::AAAA, mark)
+                )
+            };
+            match tokio::time::timeout(LOOKUP_TIMEOUT, both).await {
+                Ok((Ok(four), six)) => {
+                    let found = four.into_iter().chain(six.unwrap_or_default());
+                    return Ok(found.map(|address| SocketAddr::new(address, port)).collect());
+                }
+                Ok((Err(error), _)) => last = error,
+                Err(late) => last = late.into(),
+            }
+        }
+        Err(last)
+    }
+}
+
+async fn query(server: SocketAddr, name: &str, rtype: RecordType, mark: u32) -> io::Result<Vec<IpAddr>> {
+    let id = getrandom::u32().map_err(io::Error::other)? as u16;
+    let invalid = || io::Error::new(io::ErrorKind::InvalidInput, format!("{name} is no domain name"));
+    let query = DnsQuery::new(id, name, rtype).ok_or_else(invalid)?;
+    let message = query.message().ok_or_else(invalid)?;
+    let socket = KernelSockets::QUICK.datagrams(server, mark)?;
+    socket.send(&message).await?;
+    let mut reply = [0; 1500];
+    loop {
+        let length = socket.recv(&mut reply).await?;
+        let reply = &reply[..length];
+        if query.is_reply(reply) {
+            let refused = || io::Error::other(format!("{server} has no address of {name}"));
+            return query.addresses(reply).ok_or_else(refused);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn without_name_servers_only_names_of_the_default_route_are_resolved() {
+        let names = Resolver::default();
+        let found = names.resolve("localhost:1194", Mark::OWN.0).await.expect("the host's resolver");
+        assert!(found.iter().all(|address| address.ip().is_loopback() && address.port() == 1194));
+        for mark in [Mark::carried_by(1), Mark::carried_by(16), Mark(0x4701_8002)] {
+            let refused = names.resolve("localhost:1194", mark.0).await.expect_err("no name server");
+            assert!(refused.to_string().contains("dns.bootstrap_servers"), "{mark:?}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! TLS configurations of outgoing connections, from the one factory of the daemon.
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+
+/// Source of the configuration in force for TLS sessions that begin. The protocols above TLS are set here.
+pub trait Tls: Send + Sync + 'static {
+    fn config(&self) -> Result<Arc<ClientConfig>, String>;
+
+    /// Returns the reason of a failed handshake.
+    fn explain(&self, error: io::Error) -> String {
+        error.to_string()
+    }
+}
+
+impl<F> Tls for F
+where
+    F: Fn() -> Result<Arc<ClientConfig>, String> + Send + Sync + 'static,
+{
+    fn config(&self) -> Result<Arc<ClientConfig>, String> {
+        self()
+    }
+}
