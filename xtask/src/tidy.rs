@@ -3,6 +3,7 @@
 //! Text rules look at text: they are made to catch slips, not to withstand somebody who wants to get
 //! round them.
 
+mod circles;
 mod crates;
 mod source;
 mod text;
@@ -31,6 +32,7 @@ type Rule = (&'static str, fn(&[Source]) -> Result<Vec<String>>);
 const RULES: &[Rule] = &[
     ("packages depend on each other in one direction only", |_| crates::directions()),
     ("gateway-core reaches nothing that does input or output", |_| crates::purity()),
+    ("no new import circle between the files of a crate", |s| Ok(circles::circles(s))),
     ("lock files are up to date", |_| crates::lock_files()),
     ("every package takes the workspace's lints", |s| Ok(text::lints(s))),
     ("no source file is longer than 600 lines", |s| Ok(text::length(s))),
