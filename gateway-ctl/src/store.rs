@@ -11,6 +11,8 @@ mod error;
 mod file;
 mod load;
 mod migrate;
+mod open;
+mod paths;
 mod reserve;
 mod retention;
 mod rewrite;
@@ -19,6 +21,7 @@ mod schema;
 mod sessions;
 mod snapshots;
 mod time;
+mod values;
 mod vault;
 mod wipe;
 
@@ -27,7 +30,6 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use gateway_model::State;
-use redb::ReadableDatabase;
 use tokio::sync::watch;
 
 use crate::clock::SharedClock;
@@ -73,40 +75,6 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the file, or makes a new one with the built-in objects. The folder is made if it is missing.
-    pub fn open(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
-        Self::open_with(path.as_ref(), clock, load::Missing::Create)
-    }
-
-    /// Opens the file. Where there is none it fails and leaves nothing behind.
-    pub fn open_existing(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
-        Self::open_with(path.as_ref(), clock, load::Missing::Refuse)
-    }
-
-    fn open_with(path: &Path, clock: SharedClock, missing: load::Missing) -> Result<Store, Error> {
-        let path = path.to_owned();
-        let (db, state, head, sessions, sealing) = load::open(&path, clock.as_ref(), missing)?;
-        let guarded = snapshots::Guarded::load(&db)?;
-        let kept = {
-            let txn = db.begin_read().map_err(Error::at("begin to read"))?;
-            time::resume(&txn, &head, clock.as_ref())?
-        };
-        let (revisions, _) = watch::channel(state.revision.0);
-        let folder = load::folder_of(&path).to_owned();
-        Ok(Store {
-            path,
-            clock,
-            db: Db::new(db, &folder)?,
-            current: ArcSwap::from_pointee(state),
-            revisions,
-            writer: Mutex::new(head),
-            sessions,
-            sealing: ArcSwap::from_pointee(sealing),
-            guarded: Mutex::new(guarded),
-            kept: Mutex::new(kept),
-        })
-    }
-
     /// The state as last committed. Costs no lock.
     pub fn current(&self) -> Arc<State> {
         self.current.load_full()

@@ -3,6 +3,7 @@
 //! Text rules look at text: they are made to catch slips, not to withstand somebody who wants to get
 //! round them.
 
+mod circles;
 mod crates;
 mod features;
 mod source;
@@ -37,6 +38,7 @@ const RULES: &[Rule] = &[
     ("the demo and the tests build dependencies with the same features", |_| features::differences()),
     ("the daemon has one client for outgoing connections", |_| crates::outgoing_clients()),
     ("only gateway-outbound looks hosts up and connects to them", |s| Ok(text::outgoing(s))),
+    ("no new import circle between the files of a crate", |s| Ok(circles::circles(s))),
     ("lock files are up to date", |_| crates::lock_files()),
     ("the kernel programs are built from these sources", |_| ebpf::differences()),
     ("every package takes the workspace's lints", |s| Ok(text::lints(s))),

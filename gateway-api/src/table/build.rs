@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
-use super::{Audit, Effect, Handler, Method, Row, Table, Work};
+use super::{Effect, Handler, Method, Row, Table, Work};
 use crate::access::Access;
 use crate::context::Cx;
 use crate::error::ApiError;
@@ -121,31 +121,6 @@ impl Table {
         row.output = Some(O::schema);
         row.work = Work::Handler(without_input(run));
         row
-    }
-
-    /// A GET and a PUT of one object, the same shape both ways.
-    pub fn singleton<T, G, GFut, P, PFut>(
-        &mut self,
-        path: &'static str,
-        noun: &'static str,
-        audit: Audit,
-        get: G,
-        put: P,
-    ) where
-        T: DeserializeOwned + serde::Serialize + JsonSchema + Send + 'static,
-        G: Fn(Cx, Req<()>) -> GFut + Send + Sync + 'static,
-        GFut: Future<Output = Result<crate::reply::With<T>, ApiError>> + Send + 'static,
-        P: Fn(Cx, Req<T>) -> PFut + Send + Sync + 'static,
-        PFut: Future<Output = Result<crate::reply::With<T>, ApiError>> + Send + 'static,
-    {
-        self.view(path, &format!("get_{noun}"), get).tagged();
-        let row =
-            self.row(Method::Put, path, &format!("replace_{noun}"), Effect::Stores(audit), Access::Operate);
-        row.input = Some(schema_of::<T>);
-        row.input_required = true;
-        row.output = Some(schema_of::<T>);
-        row.tagged = true;
-        row.work = Work::Handler(with_input(put));
     }
 
     /// A GET that goes on.

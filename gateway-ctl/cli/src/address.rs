@@ -2,13 +2,23 @@
 
 use std::fmt;
 
-use crate::failure::Failure;
-
 pub const VARIABLE: &str = "GATEWAY_ADDR";
 pub const DEFAULT: &str = "http://localhost:8080";
 /// Of the API, where an address names no port and no scheme.
 const PORT: u16 = 8080;
 const ROOT: &str = "/api/v1";
+
+/// Text that is no address.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Invalid {
+    pub message: String,
+}
+
+impl Invalid {
+    /// Form of an address that is taken.
+    pub const ADVICE: &str =
+        "It takes host:port, http://host:port or https://host:port, such as 192.168.1.1:8080.";
+}
 
 /// Scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,16 +29,12 @@ pub struct Address {
 
 impl Address {
     /// `host`, `host:port`, `http://host[:port]` or `https://host[:port]`, with or without a slash at the end.
-    pub fn parse(text: &str) -> Result<Self, Failure> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         if text.is_empty() {
             return Self::parse(DEFAULT);
         }
-        let wrong = |what: &str| {
-            Failure::usage(format!("{VARIABLE}={text}: {what}")).advise(
-                "It takes host:port, http://host:port or https://host:port, such as 192.168.1.1:8080.",
-            )
-        };
+        let wrong = |what: &str| Invalid { message: format!("{VARIABLE}={text}: {what}") };
         let lower = text.to_ascii_lowercase();
         let (scheme, rest) = match lower.find("://") {
             None => (None, text),
@@ -94,9 +100,10 @@ fn is_host(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Failure;
 
     fn base(text: &str) -> String {
-        Address::parse(text).map(|address| address.to_string()).unwrap_or_else(|failure| failure.text())
+        Address::parse(text).map(|address| address.to_string()).unwrap_or_else(|invalid| invalid.message)
     }
 
     #[test]
@@ -124,7 +131,7 @@ mod tests {
             "a b",
             "fd00::1",
         ] {
-            let failure = Address::parse(wrong).expect_err(wrong);
+            let failure = Failure::from(Address::parse(wrong).expect_err(wrong));
             assert_eq!(failure.exit_code(), 2);
             assert!(failure.text().contains("host:port"), "{}", failure.text());
         }

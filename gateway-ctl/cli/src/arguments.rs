@@ -1,7 +1,8 @@
 //! From the words of a command line to a command of the table.
 
-use crate::commands::{Arity, Command, Flag, Kind, What, unavailable};
+use crate::commands::unavailable;
 use crate::failure::Failure;
+use crate::grammar::{Arity, Command, Flag, Kind, What};
 use crate::{manual, suggest};
 
 /// What the user wants.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::commands::{Command, Kind};
+use crate::grammar::{Command, Kind};
 use crate::{escape, request};
 
 const LIMIT: Duration = Duration::from_millis(500);

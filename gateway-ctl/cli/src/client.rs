@@ -13,8 +13,8 @@ use ureq::http;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 
 use crate::address::{Address, VARIABLE};
-use crate::commands::Method;
 use crate::failure::{Failure, Refusal};
+use crate::grammar::Method;
 
 /// A file with the certificates that are trusted instead of the system's.
 pub const CA_VARIABLE: &str = "GATEWAY_CA";

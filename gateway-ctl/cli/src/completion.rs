@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::commands::{Arity, Command, Kind, What};
+use crate::grammar::{Arity, Command, Kind, What};
 
 pub const SHELLS: &[&str] = &["bash", "zsh", "fish"];
 

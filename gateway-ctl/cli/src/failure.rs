@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use crate::address::Address;
-use crate::commands::Method;
+use crate::address::{self, Address};
 use crate::escape;
+use crate::grammar::Method;
 
 /// Exit codes, for the help and the manual page.
 pub const EXIT_CODES: &[(u8, &str)] = &[
@@ -59,6 +59,12 @@ pub struct Refusal {
     pub details: Map<String, Value>,
     /// Seconds, of `Retry-After`
     pub retry_after: Option<u64>,
+}
+
+impl From<address::Invalid> for Failure {
+    fn from(invalid: address::Invalid) -> Self {
+        Failure::usage(invalid.message).advise(address::Invalid::ADVICE)
+    }
 }
 
 impl Failure {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::commands::{Arity, Command, Flag, Group, Kind, Operand, Prints, What};
 use crate::failure::EXIT_CODES;
+use crate::grammar::{Arity, Command, Flag, Group, Kind, Operand, Prints, What};
 use crate::{address, client};
 
 pub const ABOUT: &str = "Command-line client of the network gateway";

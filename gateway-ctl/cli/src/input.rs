@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::commands::{Operand, What};
 use crate::failure::Failure;
+use crate::grammar::{Operand, What};
 
 /// Larger bodies are refused by the daemon; this keeps a wrong file from filling the memory.
 const LIMIT: u64 = 64 * 1024 * 1024;
@@ -82,7 +82,7 @@ fn check(source: &str, text: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::Arity;
+    use crate::grammar::Arity;
 
     const JSON: Operand = Operand { name: "json", what: What::Json, arity: Arity::Optional };
     const FILE: Operand = Operand { name: "file", what: What::File, arity: Arity::One };

@@ -12,6 +12,7 @@ pub mod commands;
 pub mod completion;
 pub mod escape;
 pub mod failure;
+pub mod grammar;
 pub mod help;
 pub mod input;
 pub mod manual;

@@ -3,8 +3,9 @@
 mod roff;
 mod settings;
 
-use crate::commands::{Command, Group, Kind, table};
+use crate::commands::table;
 use crate::failure::EXIT_CODES;
+use crate::grammar::{Command, Group, Kind};
 use crate::help;
 use roff::Roff;
 

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
 
-use crate::commands::{Command, Kind, Prints};
 use crate::failure::Failure;
+use crate::grammar::{Command, Kind, Prints};
 use crate::tabular::{self, Style};
 use crate::{client::Answer, escape};
 

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use crate::arguments::{Arguments, Asked, parse};
 use crate::client::{Answer, Client};
-use crate::commands::{Bad, Command, Kind, Verdict, Work, table};
+use crate::commands::table;
 use crate::failure::Failure;
+use crate::grammar::{Bad, Command, Kind, Verdict, Work};
 use crate::{candidates, help, manual, output, request, special};
 
 pub fn main() -> ExitCode {

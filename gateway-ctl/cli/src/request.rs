@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::arguments::Arguments;
 use crate::client::Client;
-use crate::commands::{Call, Command, Flag, Operand, What};
 use crate::failure::{Failure, Usage};
+use crate::grammar::{Call, Command, Flag, Operand, What};
 use crate::input;
 
 /// The path of a call and, for methods that have one, the body.

@@ -5,23 +5,10 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::Arguments;
 use crate::client::{Answer, Client};
-use crate::commands::{Kind, Method};
 use crate::completion;
 use crate::failure::{Failure, Refusal};
+use crate::grammar::{Kind, Method, Special};
 use crate::request::find;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Special {
-    /// The client's version and, if it can be reached, the server's
-    Version,
-    /// The views that tell whether all is well, as checks
-    Verify,
-    /// By address of the card, id or name
-    Evaluate,
-    Block,
-    Unblock,
-    Completion,
-}
 
 /// Does it. The client is made when it is wanted: some need none.
 pub fn run(special: Special, table: &[Kind], arguments: &Arguments) -> Result<Answer, Failure> {

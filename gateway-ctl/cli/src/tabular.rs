@@ -3,8 +3,8 @@
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use crate::commands::Column;
 use crate::escape;
+use crate::grammar::Column;
 
 /// What stands for null, for nothing and for an empty text.
 const EMPTY: &str = "-";

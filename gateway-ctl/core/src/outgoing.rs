@@ -7,7 +7,7 @@ use gateway_common::wire::{ChoiceKind, RANK_NONE};
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::Proxy;
 
-use crate::compile::{Compiled, Input, Leg, LegKind, by_leg, proxy_address, proxy_login};
+use crate::compile::{Compiled, Input, by_leg, named_leg, proxy_address, proxy_login};
 use crate::evaluate::{Entry, Protocol, judge, packet, public_address};
 use crate::plan::ProxyLogin;
 
@@ -130,7 +130,7 @@ pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> Outgoing {
 
 /// The way by a tunnel or an uplink that is named.
 pub fn by_name(input: &Input<'_>, compiled: &Compiled, name: &str) -> Outgoing {
-    match leg_of(input, compiled.legs.by_number.values(), name) {
+    match named_leg(input.state, compiled.legs.by_number.values(), name) {
         None => Outgoing::Blocked(format!("there is no tunnel and no uplink {name}")),
         Some(leg) if !leg.usable => Outgoing::Blocked(format!("{name} is not usable: {}", leg.reason)),
         Some(leg) => Outgoing::Legs(vec![leg.number]),
@@ -143,21 +143,4 @@ pub fn to_proxy(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<Outgoing, S
     let address = proxy_address(input, proxy)
         .ok_or_else(|| format!("the address of the proxy {} is not known", proxy.name))?;
     Ok(Outgoing::Proxy { address, leg, login: proxy_login(proxy) })
-}
-
-/// The legs that forwarders name: they are to have a way out though no policy names them.
-pub fn named_legs<'a>(input: &Input<'_>, legs: impl Iterator<Item = &'a Leg> + Clone) -> Vec<u8> {
-    let forwarders = input.state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled);
-    forwarders
-        .filter_map(|forwarder| leg_of(input, legs.clone(), &forwarder.egress))
-        .map(|leg| leg.number)
-        .collect()
-}
-
-fn leg_of<'a>(input: &Input<'_>, mut legs: impl Iterator<Item = &'a Leg>, name: &str) -> Option<&'a Leg> {
-    let kind = match input.state.tunnel_by_name(name) {
-        Some(tunnel) => LegKind::Tunnel(tunnel.meta.id),
-        None => LegKind::Uplink,
-    };
-    legs.find(|leg| leg.kind == kind && (kind != LegKind::Uplink || leg.interface == name))
 }

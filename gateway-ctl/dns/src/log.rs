@@ -4,11 +4,13 @@
 //! every few moments, counts, keeps the newest records in memory and appends all of them to files.
 
 pub mod counts;
+mod filter;
 mod journal;
 pub mod lane;
 mod recent;
 pub mod record;
 mod segment;
+mod settings;
 mod summary;
 
 #[cfg(test)]
@@ -16,74 +18,20 @@ mod millions;
 #[cfg(test)]
 mod tests;
 
-use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gateway_core::dns::Name;
-use gateway_model::Id;
 use jiff::Timestamp;
 
 pub use counts::{ClientFigures, Hits, RuleHits, Totals};
+pub use filter::{Before, Domain, Filter, Whose};
 use journal::Journal;
-pub use lane::{Draft, Lane, Told};
-pub use record::Row;
+pub use lane::{Draft, Lane};
+pub use record::{Row, Told};
+pub use settings::Settings;
 
 use crate::WallClock;
-use crate::serve::Status;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Where the files are; without one, only memory is used.
-    pub directory: Option<PathBuf>,
-    /// How long files are kept.
-    pub keep: Duration,
-    /// Bytes that all files may have.
-    pub bytes: u64,
-    /// So many of the newest records stay in memory.
-    pub recent: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        let day = Duration::from_secs(86_400);
-        Settings { directory: None, keep: 30 * day, bytes: 1 << 30, recent: 100_000 }
-    }
-}
-
-/// Which records are wanted. All that is given must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    pub client: Option<Whose>,
-    pub domain: Option<Domain>,
-    pub status: Option<Status>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whose {
-    Address(IpAddr),
-    Device(Id),
-    /// [`crate::seam::Client::number`].
-    Number(u64),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Domain {
-    /// The name contains this text; lower case.
-    Contains(String),
-    /// The name or one below it.
-    Within(Name),
-}
-
-/// Where a page begins: what is older than this, newest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
-    /// The id of the last row of the page before.
-    Id(u64),
-    Time(Timestamp),
-}
 
 /// Lanes are emptied this often.
 const TICK: Duration = Duration::from_millis(50);

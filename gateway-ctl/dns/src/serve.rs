@@ -20,6 +20,7 @@ pub mod secure;
 pub mod settings;
 pub mod stream;
 pub mod trace;
+pub mod transport;
 pub mod udp;
 
 #[cfg(test)]
@@ -36,7 +37,7 @@ use crate::cache::Cache;
 use crate::log::Log;
 use crate::seam::{Ask, Book, Clients, Failure, Learn, Query, Reply, Supervise};
 
-pub use asking::{Asking, Transport};
+pub use asking::Asking;
 pub use clock::{Clock, Moment};
 pub use fate::Fate;
 pub use fetch::Flights;
@@ -44,6 +45,7 @@ pub use repeat::Repeater;
 pub use secure::Tls;
 pub use settings::Settings;
 pub use trace::{Status, Trace};
+pub use transport::Transport;
 
 /// What answers are made by; replaced as a whole.
 #[derive(Clone)]

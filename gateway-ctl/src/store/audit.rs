@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 
 use super::Store;
 use super::error::Error;
-use super::load;
 use super::schema::{AUDIT, META, META_TEXT, meta};
+use super::values;
 
 type Hash = [u8; 32];
 
@@ -272,10 +272,10 @@ pub(super) fn read_head(txn: &ReadTransaction) -> Result<Head, Error> {
     let last = table.last().map_err(Error::at("read the audit trail"))?;
     let Some((id, value)) = last else {
         // An emptied trail goes on behind the number it had, so that the gap stays visible.
-        let id = load::number(txn, meta::AUDIT_LAST)?;
+        let id = values::number(txn, meta::AUDIT_LAST)?;
         return Ok(Head { id, hash: [0; 32], at: Timestamp::UNIX_EPOCH });
     };
-    let number = id.value().max(load::number(txn, meta::AUDIT_LAST)?);
+    let number = id.value().max(values::number(txn, meta::AUDIT_LAST)?);
     // A last entry that cannot be read is for `verify_audit` to tell; it must not keep the gateway from starting.
     Ok(match show(value.value()) {
         Ok((entry, hash)) => Head { id: number, hash, at: entry.timestamp },
@@ -285,7 +285,7 @@ pub(super) fn read_head(txn: &ReadTransaction) -> Result<Head, Error> {
 
 /// The hash that the chain begins with: zeros, unless the beginning was trimmed.
 fn base(txn: &ReadTransaction) -> Result<Hash, Error> {
-    let Some(text) = load::text(txn, meta::AUDIT_BASE)? else { return Ok([0; 32]) };
+    let Some(text) = values::text(txn, meta::AUDIT_BASE)? else { return Ok([0; 32]) };
     let byte =
         |at: usize| text.get(2 * at..2 * at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
     let mut hash = [0; 32];
@@ -384,7 +384,7 @@ impl Store {
             intact: false,
             fault: Some(AuditFault { id, what: what.into() }),
         };
-        let first = load::number(&txn, meta::AUDIT_FIRST)?.max(1);
+        let first = values::number(&txn, meta::AUDIT_FIRST)?.max(1);
         let (mut last, mut hash) = (first - 1, base(&txn)?);
         for row in table.iter().map_err(Error::at("read the audit trail"))? {
             let (id, value) = row.map_err(Error::at("read the audit trail"))?;
@@ -404,10 +404,10 @@ impl Store {
             }
             (last, hash) = (id, stored);
         }
-        if load::number(&txn, meta::AUDIT_LAST)? != last {
+        if values::number(&txn, meta::AUDIT_LAST)? != last {
             return Ok(broken(last + 1, "entries at the end are missing"));
         }
-        if last >= first && load::text(&txn, meta::AUDIT_HASH)? != Some(hex(&hash)) {
+        if last >= first && values::text(&txn, meta::AUDIT_HASH)? != Some(hex(&hash)) {
             return Ok(broken(last, "the last entry was exchanged"));
         }
         Ok(AuditReport { entries, intact: true, fault: None })

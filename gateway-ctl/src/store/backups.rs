@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::Store;
 use super::audit::{self, AuditResult, AuditTicket};
 use super::error::Error;
-use super::load;
 use super::schema::META_TEXT;
+use super::values;
 
 /// Number of the run to its JSON.
 const RUNS: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new(super::wipe::BACKUP_RUNS);
@@ -108,7 +108,7 @@ impl Store {
     pub fn backup_series(&self) -> Result<String, Error> {
         let known = {
             let txn = self.db.begin_read().map_err(Error::at("begin to read"))?;
-            load::text(&txn, SERIES)?
+            values::text(&txn, SERIES)?
         };
         if let Some(series) = known {
             return Ok(series);

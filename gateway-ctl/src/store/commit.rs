@@ -106,19 +106,6 @@ impl Store {
         begun.map_err(Error::at("begin to write"))
     }
 
-    /// Makes the present policies those that steer traffic.
-    pub fn apply_policies(&self, ticket: AuditTicket) -> Result<(), Error> {
-        let frozen = self.commit(ticket, |draft| {
-            draft.freeze_applied();
-            Ok::<(), std::convert::Infallible>(())
-        });
-        match frozen {
-            Ok(()) => Ok(()),
-            Err(CommitError::Store(error)) => Err(error),
-            Err(CommitError::Refused { error, .. }) => match error {},
-        }
-    }
-
     /// Records an attempt that changed nothing in the store: refused, failed, or an action outside of it.
     pub fn record(&self, ticket: AuditTicket, result: AuditResult) -> Result<(), Error> {
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);

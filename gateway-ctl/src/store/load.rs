@@ -1,10 +1,9 @@
 //! Opening the file: lock, migrate, read everything back.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gateway_model::kinds::RoutingPolicy;
 use gateway_model::registry::{KINDS, read_stored};
@@ -16,8 +15,10 @@ use super::audit::Head;
 use super::commit::write_state;
 use super::error::Error;
 use super::file::OpenFile;
-use super::schema::{APPLIED, META, META_TEXT, SETTINGS, meta, rows};
+use super::paths::{draft_path, folder_of, open_file, sync_folder};
+use super::schema::{APPLIED, SETTINGS, meta, rows};
 use super::sessions::Sessions;
+use super::values::{number, text};
 use super::vault::{self, Sealing, Started};
 use super::wipe::WIPED;
 use super::{audit, migrate, rewrite, rotate};
@@ -139,48 +140,6 @@ fn create(path: &Path, clock: &dyn Clock) -> Result<(), Error> {
     sync_folder(path)
 }
 
-/// The folder of a store.
-pub(super) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Makes what a rename did to this path last.
-pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
-    let folder = folder_of(path);
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|source| Error::Folder { path: folder.to_owned(), source })
-}
-
-/// Where a file is made before it takes the place of this one.
-pub(super) fn draft_path(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    path.with_file_name(name)
-}
-
-pub(super) fn open_file(path: &Path, fresh: bool) -> Result<File, Error> {
-    let failed = |source| Error::Open { path: path.to_owned(), source };
-    if fresh {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-    }
-    let file =
-        OpenOptions::new().read(true).write(true).create_new(fresh).mode(0o600).open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(Error::Damaged { what: "it is not a regular file".into() });
-    }
-    if metadata.permissions().mode() & 0o077 != 0 {
-        file.set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
-    }
-    if !fresh && metadata.len() == 0 {
-        return Err(Error::Damaged { what: "the file is empty".into() });
-    }
-    Ok(file)
-}
-
 fn read(db: &Database) -> Result<(State, Head), Error> {
     let txn = db.begin_read().map_err(Error::at("begin to read"))?;
     let mut state = State::empty();
@@ -234,17 +193,6 @@ fn read_applied(txn: &ReadTransaction, state: &mut State) -> Result<(), Error> {
         state.applied.load(policy)?;
     }
     Ok(())
-}
-
-/// A number of the table `meta`, 0 when it is missing.
-pub(super) fn number(txn: &ReadTransaction, key: &str) -> Result<u64, Error> {
-    let table = txn.open_table(META).map_err(Error::at("read"))?;
-    Ok(table.get(key).map_err(Error::at("read"))?.map_or(0, |value| value.value()))
-}
-
-pub(super) fn text(txn: &ReadTransaction, key: &str) -> Result<Option<String>, Error> {
-    let table = txn.open_table(META_TEXT).map_err(Error::at("read"))?;
-    Ok(table.get(key).map_err(Error::at("read"))?.map(|value| value.value().to_owned()))
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

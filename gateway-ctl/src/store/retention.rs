@@ -10,7 +10,7 @@ use serde_json::json;
 use super::audit::{self, AuditResult, AuditTicket};
 use super::error::Error;
 use super::schema::{AUDIT, META, META_TEXT, meta};
-use super::{Store, load};
+use super::{Store, values};
 
 /// Entries that one transaction removes: writers wait for it.
 const BATCH: usize = 5_000;
@@ -57,7 +57,7 @@ impl Store {
     fn end_of_surplus(&self, keep: u64, oldest: Timestamp) -> Result<Option<u64>, Error> {
         let txn = self.db.begin_read().map_err(Error::at("read the audit trail"))?;
         let table = txn.open_table(AUDIT).map_err(Error::at("read the audit trail"))?;
-        let last = load::number(&txn, meta::AUDIT_LAST)?;
+        let last = values::number(&txn, meta::AUDIT_LAST)?;
         let entries = table.len().map_err(Error::at("read the audit trail"))?;
         // The entry of the removal itself is one more.
         let first = if entries > keep { (last + 2).saturating_sub(keep) } else { 0 };

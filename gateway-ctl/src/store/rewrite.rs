@@ -12,7 +12,7 @@ use redb::{
 
 use super::error::Error;
 use super::file::OpenFile;
-use super::load::{draft_path, open_file, sync_folder};
+use super::paths::{draft_path, open_file, sync_folder};
 
 /// Copies all tables into a new file, which takes the place of the one at the path.
 pub(super) fn copy(from: &Database, path: &Path) -> Result<OpenFile, Error> {

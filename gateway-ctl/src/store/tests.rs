@@ -55,6 +55,15 @@ fn ticket(action: &str, noun: &str) -> AuditTicket {
     AuditTicket::system(action, noun)
 }
 
+/// Makes the present policies those that steer traffic.
+fn apply(store: &Store) {
+    let freeze = |draft: &mut State| {
+        draft.freeze_applied();
+        Ok::<_, Infallible>(())
+    };
+    store.commit(ticket("apply_routing_policies", "routing_policy"), freeze).unwrap();
+}
+
 fn create(store: &Store, noun: &str, input: Value) -> Id {
     let created = store
         .commit(ticket(&format!("create_{noun}"), noun), |draft| kind(noun).unwrap().create(draft, input));
@@ -108,7 +117,7 @@ fn what_was_committed_is_there_after_a_restart() {
         "routing_policy",
         json!({"source_type": "device", "source_value": laptop.to_string()}),
     );
-    store.apply_policies(ticket("apply_routing_policies", "routing_policy")).unwrap();
+    apply(&store);
     let hops = |policy: &mut RoutingPolicy| policy.priority = 7;
     store.commit(ticket("t", "routing_policy"), |draft| draft.update(policy, None, hops).map(drop)).unwrap();
     let gone = device(&store, "gone");
@@ -411,7 +420,7 @@ fn ten_thousand_policies_are_one_commit_and_one_apply() {
     };
     store.commit(ticket("load", "plan"), load).unwrap();
     let loaded = started.elapsed();
-    store.apply_policies(ticket("apply_routing_policies", "routing_policy")).unwrap();
+    apply(&store);
     let applied = started.elapsed() - loaded;
     println!("load {loaded:?}, apply {applied:?}");
     assert_eq!(store.current().applied.policies.len(), 10_000);
@@ -445,7 +454,7 @@ proptest! {
                 (3, Some(id)) => {
                     let _ = store.commit(ticket("t", "routing_policy"), |draft| draft.remove::<RoutingPolicy>(id, None, false).map(drop));
                 }
-                (_, Some(_)) => store.apply_policies(ticket("apply", "routing_policy")).unwrap(),
+                (_, Some(_)) => apply(&store),
             }
         }
         let before = image(&store.current());

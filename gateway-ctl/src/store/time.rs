@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::audit::Head;
 use super::error::Error;
-use super::load;
 use super::schema::META_TEXT;
+use super::values;
 use super::{AuditTicket, CommitError, Store};
 use crate::clock::{Clock, HighTime};
 
@@ -32,7 +32,7 @@ pub(super) struct Kept {
 
 /// Raises the clock to what the file knows: the kept time, and that of the last audit entry.
 pub(super) fn resume(txn: &redb::ReadTransaction, head: &Head, clock: &dyn Clock) -> Result<Kept, Error> {
-    let kept: Option<HighTime> = load::text(txn, HIGH_TIME)?.and_then(|text| text.parse().ok());
+    let kept: Option<HighTime> = values::text(txn, HIGH_TIME)?.and_then(|text| text.parse().ok());
     let boot_id = clock.boot_id();
     let other_boot = kept.as_ref().is_none_or(|kept| kept.boot_id != boot_id);
     // Of its boot nothing is known: as if the entry was written just now.

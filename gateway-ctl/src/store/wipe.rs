@@ -15,9 +15,9 @@ use super::Store;
 use super::audit::{self, AuditResult, AuditTicket};
 use super::commit::write_state;
 use super::error::Error;
-use super::load;
 use super::schema::{META, META_TEXT, meta};
 use super::snapshots::store_pending;
+use super::values;
 
 /// In the folder of a store that was destroyed: nothing starts there until it is removed.
 pub const WIPED: &str = "wiped";
@@ -105,7 +105,7 @@ impl Store {
     /// The last check-in of the dead-man switch.
     pub fn check_in(&self) -> Result<Option<CheckIn>, Error> {
         let txn = self.db.begin_read().map_err(Error::at("begin to read"))?;
-        let text = load::text(&txn, CHECK_IN)?;
+        let text = values::text(&txn, CHECK_IN)?;
         Ok(text.and_then(|text| {
             let (at, certain) = text.split_once(' ')?;
             Some(CheckIn { at: at.parse().ok()?, certain: certain == "certain" })

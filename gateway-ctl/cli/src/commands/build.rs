@@ -1,6 +1,6 @@
 //! Words with which the rows of the table are written.
 
-use super::{Arity, Call, Column, Command, Method, Operand, Prints, Verdict, What, Work};
+use crate::grammar::{Arity, Call, Column, Command, Flag, Method, Operand, Prints, Verdict, What, Work};
 
 pub const fn column(heading: &'static str, field: &'static str) -> Column {
     Column { heading, field }
@@ -55,7 +55,7 @@ impl Command {
         self
     }
 
-    pub fn flags(mut self, flags: &'static [super::Flag]) -> Self {
+    pub fn flags(mut self, flags: &'static [Flag]) -> Self {
         self.flags = flags;
         self
     }

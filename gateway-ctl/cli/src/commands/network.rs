@@ -1,8 +1,7 @@
 //! Names, addresses, peers: the services of the network.
 
 use super::build::{column, command, delete, get, list, operand, post};
-use super::{Arity, Column, Flag, Group, Kind, Prints, What, Work};
-use crate::special::Special;
+use crate::grammar::{Arity, Column, Flag, Group, Kind, Prints, Special, What, Work};
 
 const PRESETS: &[Column] = &[
     column("ID", "id"),

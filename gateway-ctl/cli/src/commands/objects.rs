@@ -1,7 +1,7 @@
 //! The stored objects, with the verbs that every kind of them has.
 
 use super::build::{BODY, column, command, delete, get, list, operand, post, put};
-use super::{Arity, Bad, Column, Command, Group, Kind, Operand, Verdict, What, Work};
+use crate::grammar::{Arity, Bad, Column, Command, Group, Kind, Operand, Verdict, What, Work};
 
 /// A collection of the API.
 struct Collection {

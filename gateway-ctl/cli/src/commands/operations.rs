@@ -1,9 +1,8 @@
 //! Logs, backups, captures, secrets, the assistant.
 
 use super::build::{column, command, delete, get, list, operand, post};
-use super::{Arity, Column, Command, Flag, Group, Kind, Prints, What, Work};
 use crate::completion::SHELLS;
-use crate::special::Special;
+use crate::grammar::{Arity, Column, Command, Flag, Group, Kind, Prints, Special, What, Work};
 
 const AUDIT: &[Column] = &[
     column("TIMESTAMP", "timestamp"),

@@ -1,7 +1,7 @@
 //! What the gateway makes of the policies, and how they are changed.
 
 use super::build::{column, command, get, operand, post};
-use super::{Arity, Bad, Column, Group, Kind, Operand, Prints, Verdict, What};
+use crate::grammar::{Arity, Bad, Column, Group, Kind, Operand, Prints, Verdict, What};
 
 const CONFLICTS: &[Column] = &[
     column("POLICY_A", "names.0"),

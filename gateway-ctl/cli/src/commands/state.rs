@@ -1,8 +1,7 @@
 //! What the gateway is, what it does, what it sees.
 
 use super::build::{column, command, get, operand, post};
-use super::{Arity, Bad, Column, Group, Kind, Prints, Verdict, What, Work};
-use crate::special::Special;
+use crate::grammar::{Arity, Bad, Column, Group, Kind, Prints, Special, Verdict, What, Work};
 
 const DRIFT: &[Column] = &[
     column("TYPE", "type"),

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
-use super::legs::is_link_local;
+use super::well_known::is_link_local;
 use crate::facts::{Facts, Link, LinkLayer};
 use crate::network::Network;
 use crate::plan::Attachment;

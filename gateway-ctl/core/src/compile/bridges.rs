@@ -1,4 +1,4 @@
-//! Bridges, lowered: what carries the outer packets of tunnels that name a transport, and the policies that segments are.
+//! Bridges, lowered: what carries the outer packets of tunnels that name a transport.
 //!
 //! The WireGuard device of such a tunnel knows a loopback address only, and what it sent elsewhere would be rejected by
 //! its mark: whatever becomes of the bridge, the tunnel never goes out beside it. The outer packets are the bridge's, and
@@ -6,21 +6,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use gateway_model::id::Id;
-use gateway_model::kinds::bridge::{Bridge, BridgeKind, BridgeSourceType, Transport, TransportType};
-use gateway_model::kinds::policy_source::SourceType;
-use gateway_model::kinds::routing_policy::FailPolicy;
+use gateway_model::kinds::bridge::{Bridge, BridgeKind, Transport, TransportType};
 use gateway_model::kinds::tunnel::TunnelType;
-use gateway_model::resource::Meta;
-use gateway_model::{RoutingPolicy, State, Tunnel};
+use gateway_model::{State, Tunnel};
 
-use super::system::is_to_stand;
-use super::{Input, Leg, LegKind, leg_number};
+use super::Input;
+use super::leg::{Leg, LegKind, is_to_stand, leg_number};
 use crate::facts::Facts;
 use crate::plan::{Plan, TransportKind, TransportTarget, names};
-
-/// Behind the profiles of devices.
-const PRIORITY: i64 = super::profiles::PRIORITY + 1;
 
 /// The transport that a tunnel names, or why there is none; nothing if the tunnel names no bridge.
 pub fn transport<'a>(
@@ -105,36 +98,4 @@ pub fn overhead(transport: &Transport, tunnel: &Tunnel) -> u16 {
             8 + 6 + name.max(16)
         }
     }
-}
-
-impl Input<'_> {
-    /// The segments that are enabled, as policies behind all others.
-    pub(super) fn segments(&self) -> Vec<RoutingPolicy> {
-        self.state.bridges.iter().filter(|bridge| bridge.enabled).filter_map(segment).collect()
-    }
-
-    pub(super) fn segment_of(&self, id: Id) -> Option<RoutingPolicy> {
-        segment(self.state.bridges.get(id).filter(|bridge| bridge.enabled)?)
-    }
-}
-
-fn segment(bridge: &Bridge) -> Option<RoutingPolicy> {
-    let (source, target) = (bridge.source.as_ref()?, bridge.target.as_ref()?);
-    let source_type = match source.r#type {
-        BridgeSourceType::Interface => SourceType::Interface,
-        BridgeSourceType::Vlan => SourceType::Vlan,
-        BridgeSourceType::Subnet => SourceType::Subnet,
-        BridgeSourceType::Tunnel => return None,
-    };
-    Some(RoutingPolicy {
-        // Counters belong to policies; 0 is none of them.
-        meta: Meta { slot: 0, ..bridge.meta.clone() },
-        name: format!("bridge {}", bridge.name),
-        priority: PRIORITY,
-        source_type,
-        source_value: source.value.clone(),
-        hops: vec![target.clone()],
-        fail_policy: Some(FailPolicy::Closed),
-        ..RoutingPolicy::default()
-    })
 }

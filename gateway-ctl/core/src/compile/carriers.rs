@@ -14,7 +14,8 @@ use gateway_model::{State, Tunnel};
 
 use crate::facts::Facts;
 
-use super::{Carrier, Input, Leg, LegKind, Legs, bridges};
+use super::leg::{Carrier, Leg, LegKind, Legs};
+use super::{Input, bridges};
 
 /// What a policy demands to carry a tunnel.
 #[derive(Debug)]

@@ -4,10 +4,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gateway_common::wire::SourceKind;
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::IpNet;
 
 use super::Input;
-use super::legs::is_link_local;
+use super::well_known::{is_link_local, net4, net6};
 use crate::plan::Dataplane;
 
 /// Index of an interface's set of prefixes: its position in the list of LANs.
@@ -55,12 +55,4 @@ pub fn lower(input: &Input<'_>, dataplane: &mut Dataplane) {
             note(IpNet::from(address), SourceKind::Denied);
         }
     }
-}
-
-fn net4(address: Ipv4Addr, length: u8) -> IpNet {
-    IpNet::V4(Ipv4Net::new(address, length).expect("a length of at most 32"))
-}
-
-fn net6(address: Ipv6Addr, length: u8) -> IpNet {
-    IpNet::V6(Ipv6Net::new(address, length).expect("a length of at most 128"))
 }

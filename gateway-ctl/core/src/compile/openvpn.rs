@@ -10,9 +10,9 @@ use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::ovpn::{Run, run_text};
 use ipnet::IpNet;
 
-use super::legs::is_link_local;
-use super::system::is_to_stand;
-use super::{Input, Leg, LegKind};
+use super::Input;
+use super::leg::{Leg, LegKind, is_to_stand};
+use super::well_known::is_link_local;
 use crate::facts::TunnelFact;
 use crate::plan::{AddressKey, LinkSettings, OpenVpnProcess, Plan};
 

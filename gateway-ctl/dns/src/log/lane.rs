@@ -1,30 +1,15 @@
 //! Where those who answer leave their records.
 
-use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use gateway_core::dns::Cause;
 use gateway_model::Id;
 use jiff::Timestamp;
 
 use super::counts::{Hits, RuleHits};
-use super::record;
-use crate::seam::{Client, Logged};
-use crate::serve::{Status, Trace, Transport};
-
-/// What was told to whom.
-#[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
-    pub time: Timestamp,
-    pub elapsed: Duration,
-    pub from: IpAddr,
-    pub client: &'a Client,
-    pub transport: Transport,
-    pub trace: &'a Trace,
-    /// The answer as it was sent.
-    pub message: &'a [u8],
-}
+use super::record::{self, Told};
+use crate::seam::Logged;
+use crate::serve::{Status, Trace};
 
 /// Bytes that a lane holds between two visits.
 const ROOM: usize = 4 << 20;

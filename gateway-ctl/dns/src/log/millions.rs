@@ -1,10 +1,15 @@
 //! Two million records in real files: a page costs what is on it, wherever it is.
 
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use gateway_model::Id;
+
 use super::journal::{Journal, Page};
 use super::*;
 use crate::seam::Client;
 use crate::serve::doubles::{a, client, message, name};
-use crate::serve::{Trace, Transport};
+use crate::serve::{Status, Trace, Transport};
 use crate::wire::{Answer, rtype};
 
 const ROWS: usize = 2_000_000;

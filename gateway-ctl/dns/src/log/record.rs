@@ -10,12 +10,31 @@ use gateway_core::dns::{Cause, Name};
 use gateway_model::Id;
 use jiff::Timestamp;
 
-use super::lane::Told;
-use super::summary::Mark;
 use super::{Domain, Filter, Whose};
-use crate::seam::Logged;
-use crate::serve::{Status, Transport};
+use crate::seam::{Client, Logged};
+use crate::serve::{Status, Trace, Transport};
 use crate::wire::{NameBuf, Records, Section, rtype, u16_at};
+
+/// An answer as it is logged.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    pub time: Timestamp,
+    pub elapsed: Duration,
+    pub from: IpAddr,
+    pub client: &'a Client,
+    pub transport: Transport,
+    pub trace: &'a Trace,
+    /// The answer as it was sent.
+    pub message: &'a [u8],
+}
+
+/// A property by which the records of a client are found.
+#[derive(Clone, Copy, Debug)]
+pub enum Mark {
+    Number(u64),
+    Address(IpAddr),
+    Device(Id),
+}
 
 /// A record for people.
 #[derive(Clone, Debug, PartialEq, Eq)]

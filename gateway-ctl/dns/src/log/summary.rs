@@ -7,9 +7,8 @@
 use std::net::IpAddr;
 
 use gateway_core::dns::NameRef;
-use gateway_model::Id;
 
-use super::record::View;
+use super::record::{Mark, View};
 use super::{Domain, Filter, Whose};
 
 /// Words of each part.
@@ -25,14 +24,6 @@ pub struct Summary {
     outcomes: u64,
     clients: [u64; CLIENTS],
     domains: [u64; DOMAINS],
-}
-
-/// What a client is looked for by.
-#[derive(Clone, Copy, Debug)]
-pub enum Mark {
-    Number(u64),
-    Address(IpAddr),
-    Device(Id),
 }
 
 impl Mark {

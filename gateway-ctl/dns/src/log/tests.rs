@@ -5,12 +5,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use gateway_core::dns::{Because, Cause};
+use gateway_model::Id;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::seam::{Client, Logged};
 use crate::serve::doubles::{a, client, message, name};
-use crate::serve::{Trace, Transport};
+use crate::serve::{Status, Trace, Transport};
 use crate::wire::{Answer, rtype};
 
 fn answer(text: &str) -> Vec<u8> {

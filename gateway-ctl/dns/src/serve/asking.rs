@@ -7,22 +7,12 @@ use gateway_core::dns::{Action, Because, Cause, Decision, Local, Question, Recor
 use jiff::Timestamp;
 
 use super::settings::Mode;
-use super::{Moment, State, Status, Trace};
+use super::{Moment, State, Status, Trace, Transport};
 use crate::cache::{Entry, Key};
 use crate::seam::{Client, Unlearned};
 use crate::wire::code::ede;
 use crate::wire::stored::Age;
 use crate::wire::{Ede, Envelope, Facts, Request, rcode, rtype};
-
-/// How a question came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Transport {
-    Udp = 0,
-    Tcp = 1,
-    Tls = 2,
-    Https = 3,
-}
 
 /// Block length of padded answers (RFC 8467, section 4.1).
 const BLOCK: usize = 468;

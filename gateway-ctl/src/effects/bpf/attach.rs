@@ -20,6 +20,7 @@ use super::clsact;
 use super::load::{GUARD, INGRESS, WAN_INGRESS};
 use super::syscall::PinnedTcx;
 use super::{Error, Programs};
+use crate::effects::backend::with_causes;
 
 /// How programs are attached on this kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,15 +266,4 @@ impl Programs {
     fn pin(&self, index: u32, program: &str) -> PathBuf {
         self.links.join(format!("{program}-{index}"))
     }
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

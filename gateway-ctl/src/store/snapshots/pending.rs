@@ -17,7 +17,7 @@ use crate::store::audit::AuditTicket;
 use crate::store::commit::CommitError;
 use crate::store::error::Error;
 use crate::store::schema::META_TEXT;
-use crate::store::{Store, load};
+use crate::store::{Store, values};
 
 /// Keys of the table `meta_text`: the change that waits, and what it wrote.
 const KEY: &str = "apply_pending";
@@ -177,12 +177,12 @@ pub(in crate::store) fn store(
 }
 
 pub(super) fn load(txn: &ReadTransaction) -> Result<Option<Pending>, Error> {
-    let Some(text) = load::text(txn, KEY)? else { return Ok(None) };
+    let Some(text) = values::text(txn, KEY)? else { return Ok(None) };
     let pending = serde_json::from_str(&text);
     pending.map(Some).map_err(|_| Error::Damaged { what: "the change that waits cannot be read".into() })
 }
 
 fn load_changes(txn: &ReadTransaction) -> Result<ChangeSet, Error> {
-    let changes = load::text(txn, CHANGES)?.and_then(|text| serde_json::from_str(&text).ok());
+    let changes = values::text(txn, CHANGES)?.and_then(|text| serde_json::from_str(&text).ok());
     changes.ok_or_else(|| Error::Damaged { what: "what the change that waits wrote cannot be read".into() })
 }

@@ -15,8 +15,8 @@ use zeroize::Zeroizing;
 
 use super::{Sealing, SecretsMode, Vault};
 use crate::store::error::Error;
-use crate::store::load;
 use crate::store::schema::{META, META_TEXT};
+use crate::store::values;
 
 /// Name of the file in the folder of the store.
 pub const FALLBACK: &str = "secrets.passphrase";
@@ -40,12 +40,12 @@ pub struct Started {
 pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
     let txn = db.begin_read().map_err(Error::at("read the passphrase"))?;
     let damaged = || Error::Damaged { what: "it does not say how its secrets are kept".into() };
-    let mode = match load::text(&txn, MODE)? {
+    let mode = match values::text(&txn, MODE)? {
         Some(text) => Some(SecretsMode::parse(&text).ok_or_else(damaged)?),
         None => None,
     };
-    let stored = load::text(&txn, PASSPHRASE)?.filter(|text| !text.is_empty()).map(Zeroizing::new);
-    let lost = load::number(&txn, LOST)? != 0;
+    let stored = values::text(&txn, PASSPHRASE)?.filter(|text| !text.is_empty()).map(Zeroizing::new);
+    let lost = values::number(&txn, LOST)? != 0;
     let path = folder.join(FALLBACK);
     if mode == Some(SecretsMode::Plain) {
         // Left behind by a daemon that was killed when it took the passphrase away.

@@ -1,0 +1,109 @@
+//! Result of the compiler: the plan, and the policies, legs and findings that explain it.
+
+use std::collections::BTreeSet;
+
+use gateway_common::wire::{ActionValue, Choice, RANK_NONE};
+use gateway_model::id::Id;
+use gateway_model::kinds::routing_policy::{FailPolicy, Hop, PolicyStatus};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::leg::Legs;
+use crate::plan::Plan;
+
+/// A plan and what explains it.
+#[derive(Clone, Debug, Default)]
+pub struct Compiled {
+    pub plan: Plan,
+    /// The policies in force, by rank.
+    pub policies: Vec<CompiledPolicy>,
+    pub legs: Legs,
+    pub findings: Vec<Finding>,
+}
+
+/// A policy as it is at work.
+#[derive(Clone, Debug)]
+pub struct CompiledPolicy {
+    pub id: Id,
+    pub name: String,
+    pub priority: i64,
+    pub rank: u32,
+    /// Index of its counters.
+    pub number: u32,
+    pub fail_policy: FailPolicy,
+    pub hops: Vec<HopState>,
+    pub v4: Choice,
+    pub v6: Choice,
+    /// What becomes of traffic that its proxy does not take: [`ActionValue::rest`].
+    pub rest: u8,
+    pub status: PolicyStatus,
+    /// The hop that decides where traffic leaves now.
+    pub active_hop: Option<Hop>,
+    /// It is no policy but an exception of a device, which ends then.
+    pub exception_until: Option<Timestamp>,
+}
+
+/// A hop and whether it can be used.
+#[derive(Clone, Debug, Serialize)]
+pub struct HopState {
+    pub hop: Hop,
+    /// Number of the leg it is, 0 if it is none.
+    pub leg: u8,
+    /// Number of the proxy it is, 0 if it is none.
+    pub proxy: u8,
+    /// The legs by which the proxy is reached, 0 for the default way; whether it can be used there is another matter.
+    pub by: Vec<u8>,
+    pub usable: bool,
+    /// Why it is not usable, in words for people; empty when it is.
+    pub reason: String,
+    /// Its share of new flows in a pool.
+    pub weight: u32,
+    /// It takes no new flows, and keeps until then those it has.
+    pub draining: Option<Timestamp>,
+}
+
+/// Something about the input that a person should know. Never an error: the plan holds without.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub code: &'static str,
+    pub policy: Option<Id>,
+    pub message: String,
+}
+
+impl CompiledPolicy {
+    /// What the dataplane does for it.
+    pub fn action(&self) -> ActionValue {
+        ActionValue {
+            v4: self.v4,
+            v6: self.v6,
+            policy: self.number,
+            rest: self.rest,
+            ..ActionValue::default()
+        }
+    }
+}
+
+impl Compiled {
+    /// Name of the proxy that marks give this number.
+    pub fn proxy_name(&self, number: u8) -> &str {
+        self.plan.proxies.get(&number).map_or("?", |target| target.name.as_str())
+    }
+
+    /// The policy that has a rank.
+    pub fn policy(&self, rank: u32) -> Option<&CompiledPolicy> {
+        if rank == RANK_NONE {
+            return None;
+        }
+        self.policies.get(usize::try_from(rank).ok()?)
+    }
+
+    /// The legs that the plan may send traffic to.
+    pub fn legs_in_use(&self) -> BTreeSet<u8> {
+        let choices = self.policies.iter().flat_map(|policy| [&policy.v4, &policy.v6]);
+        let legs = choices.flat_map(|choice| choice.all()).copied();
+        let to_proxies =
+            self.policies.iter().flat_map(|policy| policy.hops.iter().flat_map(|hop| hop.by.iter().copied()));
+        // The default way to a proxy is no leg.
+        legs.chain(to_proxies).filter(|leg| *leg != 0).collect()
+    }
+}

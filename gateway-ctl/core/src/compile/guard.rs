@@ -1,0 +1,38 @@
+//! Marks that may leave by each interface, as the guard there checks them.
+
+use std::net::IpAddr;
+
+use gateway_common::wire::{Address, AuthorisedKey, AuthorisedValue, Mark};
+use ipnet::IpNet;
+
+use super::Input;
+use super::leg::{Leg, LegKind};
+use super::well_known::is_link_local;
+use crate::plan::Plan;
+
+/// Lists the marks that may leave by the interface of each leg: forwarded traffic, traffic of this host that the leg carries, and
+/// answers of this host to what came in by it.
+pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    for leg in legs {
+        let Some(link) = input.facts.links.get(&leg.interface) else { continue };
+        let index = link.index;
+        plan.dataplane.egress_legs.insert(index, u32::from(leg.number));
+        let addresses = input.facts.addresses.get(&leg.interface).into_iter().flatten().map(IpNet::addr);
+        let mut value = AuthorisedValue::default();
+        for address in addresses.filter(|address| !is_link_local(*address)) {
+            match address {
+                IpAddr::V4(four) if value.v4 == 0 => value.v4 = u32::from_ne_bytes(four.octets()),
+                IpAddr::V6(six) if value.v6 == Address::default() => value.v6 = Address::v6(six.octets()),
+                _ => {}
+            }
+        }
+        let mut marks =
+            vec![Mark::leg(leg.number), Mark::carried_by(leg.number), Mark::arrived_by(leg.number)];
+        if leg.kind == LegKind::Uplink {
+            marks.extend([Mark::DIRECT, Mark::OWN]);
+        }
+        for mark in marks {
+            plan.dataplane.authorised.insert(AuthorisedKey { mark: mark.0, index }, value);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Legs: uplinks and tunnels by number, with what carries each.
+
+use std::collections::BTreeMap;
+
+use gateway_common::wire::Mark;
+use gateway_model::id::Id;
+use gateway_model::kinds::routing_policy::{Hop, HopType};
+use gateway_model::kinds::tunnel::TunnelType;
+use gateway_model::{State, Tunnel};
+use jiff::Timestamp;
+use serde::Serialize;
+
+const FIRST_TUNNEL: u32 = gateway_common::hop::FIRST_TUNNEL as u32;
+
+/// Number of legs that are uplinks.
+pub(super) const MAX_UPLINKS: usize = FIRST_TUNNEL as usize - 1;
+
+/// All legs by number.
+#[derive(Clone, Debug, Default)]
+pub struct Legs {
+    pub by_number: BTreeMap<u8, Leg>,
+    /// Number of a tunnel's leg by the tunnel's name.
+    tunnels: BTreeMap<String, u8>,
+    uplinks: BTreeMap<String, u8>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Leg {
+    pub number: u8,
+    pub kind: LegKind,
+    pub interface: String,
+    pub ipv4: bool,
+    pub ipv6: bool,
+    pub usable: bool,
+    /// Why it is not usable; empty when it is.
+    pub reason: String,
+    /// It takes no new flows, and keeps until then those it has.
+    pub draining: Option<Timestamp>,
+    pub carrier: Carrier,
+    /// Share in a pool.
+    pub weight: u32,
+    /// Bytes of an inner packet.
+    pub mtu: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LegKind {
+    Uplink,
+    Tunnel(Id),
+}
+
+/// What takes a leg's outer packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Carrier {
+    /// The default way.
+    Default,
+    Leg(u8),
+    /// What should carry them is missing: they do not leave.
+    Nowhere,
+}
+
+impl Carrier {
+    /// Mark of the outer packets.
+    pub fn mark(self) -> u32 {
+        match self {
+            Carrier::Default => Mark::OWN.0,
+            Carrier::Leg(number) => Mark::OWN.0 | u32::from(number),
+            Carrier::Nowhere => Mark::OWN_NOWHERE.0,
+        }
+    }
+
+    pub fn leg(self) -> Option<u8> {
+        match self {
+            Carrier::Leg(number) => Some(number),
+            Carrier::Default | Carrier::Nowhere => None,
+        }
+    }
+}
+
+impl Legs {
+    pub(super) fn add_uplink(&mut self, leg: Leg) {
+        self.uplinks.insert(leg.interface.clone(), leg.number);
+        self.by_number.insert(leg.number, leg);
+    }
+
+    pub(super) fn add_tunnel(&mut self, name: &str, leg: Leg) {
+        self.tunnels.insert(name.to_owned(), leg.number);
+        self.by_number.insert(leg.number, leg);
+    }
+
+    pub fn get(&self, number: u8) -> Option<&Leg> {
+        self.by_number.get(&number)
+    }
+
+    pub fn tunnel(&self, name: &str) -> Option<&Leg> {
+        self.by_number.get(self.tunnels.get(name)?)
+    }
+
+    pub fn uplink(&self, interface: &str) -> Option<&Leg> {
+        self.by_number.get(self.uplinks.get(interface)?)
+    }
+
+    pub fn of_tunnel(&self, id: Id) -> Option<&Leg> {
+        self.by_number.values().find(|leg| leg.kind == LegKind::Tunnel(id))
+    }
+
+    pub fn uplinks(&self) -> impl Iterator<Item = &Leg> {
+        self.by_number.values().filter(|leg| leg.kind == LegKind::Uplink)
+    }
+
+    /// The leg that a hop is. Proxies and mesh peers are none.
+    pub fn of_hop(&self, hop: &Hop) -> Option<&Leg> {
+        match hop.r#type {
+            HopType::Vpn => self.tunnel(&hop.target),
+            HopType::Interface => self.uplink(&hop.target),
+            HopType::Proxy | HopType::MeshPeer => None,
+        }
+    }
+}
+
+/// Number of a tunnel's leg. Numbers end at 255; the model does not give out more slots than there are.
+pub fn leg_number(tunnel: &Tunnel) -> Option<u8> {
+    u8::try_from(FIRST_TUNNEL - 1 + tunnel.meta.slot).ok()
+}
+
+/// Name of a tunnel's interface: `wg-` or, for OpenVPN, `ov-` and the tunnel's name. A long name is cut and numbered,
+/// with dots, which no tunnel's name has.
+pub fn tunnel_interface(tunnel: &Tunnel) -> String {
+    const LONGEST: usize = 15;
+    let kind = match tunnel.r#type {
+        TunnelType::Wireguard => "wg",
+        TunnelType::Openvpn => "ov",
+    };
+    let plain = format!("{kind}-{}", tunnel.name);
+    if plain.len() <= LONGEST {
+        return plain;
+    }
+    let tail = format!(".{}", tunnel.meta.slot);
+    let head: String = tunnel.name.chars().take(LONGEST - 3 - tail.len()).collect();
+    format!("{kind}.{head}{tail}")
+}
+
+/// Returns whether a tunnel is there: it is wanted up, or flows may still end in it.
+pub(super) fn is_to_stand(tunnel: &Tunnel, legs: &[Leg]) -> bool {
+    let drains = |leg: &Leg| leg.kind == LegKind::Tunnel(tunnel.meta.id) && leg.draining.is_some();
+    tunnel.wanted_up() || legs.iter().any(drains)
+}
+
+/// The leg of a tunnel or an uplink that is named.
+pub fn named_leg<'a>(state: &State, mut legs: impl Iterator<Item = &'a Leg>, name: &str) -> Option<&'a Leg> {
+    let kind = match state.tunnel_by_name(name) {
+        Some(tunnel) => LegKind::Tunnel(tunnel.meta.id),
+        None => LegKind::Uplink,
+    };
+    legs.find(|leg| leg.kind == kind && (kind != LegKind::Uplink || leg.interface == name))
+}
+
+/// The legs that forwarders name: they need a route though no policy names them.
+pub(super) fn of_forwarders<'a>(
+    state: &State,
+    legs: impl Iterator<Item = &'a Leg> + Clone,
+) -> impl Iterator<Item = u8> {
+    let forwarders = state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled);
+    forwarders
+        .filter_map(move |forwarder| named_leg(state, legs.clone(), &forwarder.egress))
+        .map(|leg| leg.number)
+}

@@ -1,0 +1,56 @@
+//! The nftables ruleset.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use gateway_common::wire::Mark;
+use ipnet::IpNet;
+
+use super::leg::{Leg, LegKind};
+use super::well_known::is_link_local;
+use super::{Input, wireguard};
+use crate::plan::{NftRuleset, Plan};
+
+pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    plan.nft = NftRuleset {
+        lan: input.network.lan.clone(),
+        tunnels: names_of(legs, |kind| matches!(kind, LegKind::Tunnel(_))),
+        uplinks: names_of(legs, |kind| *kind == LegKind::Uplink),
+        open_udp: open_ports(input, legs),
+        proxied: false,
+        dns_port: input.network.dns_port,
+        egress: egress(legs),
+        sources: tunnel_sources(input, legs, plan),
+    };
+}
+
+/// Marks of forwarded traffic with the interfaces that they lead to: the guard's list once more, for nftables.
+fn egress(legs: &[Leg]) -> BTreeSet<(u32, String)> {
+    let own = legs.iter().map(|leg| (Mark::leg(leg.number).0, leg.interface.clone()));
+    let uplinks = legs.iter().filter(|leg| leg.kind == LegKind::Uplink);
+    own.chain(uplinks.map(|leg| (Mark::DIRECT.0, leg.interface.clone()))).collect()
+}
+
+/// Addresses that a tunnel's interface has by this plan. Those of an OpenVPN tunnel are known once it has them.
+fn tunnel_sources(input: &Input<'_>, legs: &[Leg], plan: &Plan) -> BTreeSet<(String, IpAddr)> {
+    let mut sources = BTreeSet::new();
+    for leg in legs.iter().filter(|leg| leg.kind != LegKind::Uplink) {
+        let planned = plan.addresses.keys().filter(|key| key.interface == leg.interface);
+        let mut addresses: Vec<IpAddr> = planned.map(|key| key.address.addr()).collect();
+        if !plan.wireguard.contains_key(&leg.interface) {
+            let present = input.facts.addresses.get(&leg.interface).into_iter().flatten();
+            addresses.extend(present.map(IpNet::addr).filter(|address| !is_link_local(*address)));
+        }
+        sources.extend(addresses.into_iter().map(|address| (leg.interface.clone(), address)));
+    }
+    sources
+}
+
+fn names_of(legs: &[Leg], wanted: impl Fn(&LegKind) -> bool) -> Vec<String> {
+    legs.iter().filter(|leg| wanted(&leg.kind)).map(|leg| leg.interface.clone()).collect()
+}
+
+fn open_ports(input: &Input<'_>, legs: &[Leg]) -> Vec<u16> {
+    let reachable = wireguard::up(input, legs).filter(|tunnel| tunnel.bridge.is_none());
+    reachable.filter_map(|tunnel| tunnel.listen_port).collect::<BTreeSet<_>>().into_iter().collect()
+}

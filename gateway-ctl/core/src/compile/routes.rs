@@ -1,0 +1,59 @@
+//! Routing tables: one for each leg, one that rejects, one that leads to the relay.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::Input;
+use super::leg::{Leg, LegKind};
+use super::well_known::{default4, default6};
+use crate::plan::{Plan, RouteKey, RouteValue, names};
+
+const METRIC_LEG: u32 = 100;
+
+pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    for leg in legs {
+        leg_routes(input, leg, plan);
+    }
+    for default in [default4(), default6()] {
+        let reject =
+            RouteKey { table: names::TABLE_REJECT, destination: default, metric: names::METRIC_LAST };
+        plan.routes.insert(reject, RouteValue::Unreachable);
+        let here = RouteKey { table: names::TABLE_RELAY, destination: default, metric: 0 };
+        plan.routes.insert(here, RouteValue::Local);
+    }
+}
+
+fn leg_routes(input: &Input<'_>, leg: &Leg, plan: &mut Plan) {
+    let table = names::TABLE_BASE + u32::from(leg.number);
+    for (default, able) in [(default4(), leg.ipv4), (default6(), leg.ipv6)] {
+        // Last, so that a leg whose interface goes away leads nowhere instead of to the main table.
+        let last = RouteKey { table, destination: default, metric: names::METRIC_LAST };
+        plan.routes.insert(last, RouteValue::Unreachable);
+        let ipv6 = matches!(default, IpNet::V6(_));
+        let there = input.facts.links.get(&leg.interface).is_some_and(|link| link.up);
+        // A tunnel's link comes up by this plan; its route can only follow it.
+        if !able || !there {
+            continue;
+        }
+        let gateway = match leg.kind {
+            LegKind::Tunnel(_) => None,
+            LegKind::Uplink => gateway(input, leg, ipv6),
+        };
+        let key = RouteKey { table, destination: default, metric: METRIC_LEG };
+        plan.routes.insert(key, RouteValue::Unicast { interface: leg.interface.clone(), gateway });
+    }
+}
+
+fn gateway(input: &Input<'_>, leg: &Leg, ipv6: bool) -> Option<IpAddr> {
+    let settings = input.network.uplinks.iter().find(|uplink| uplink.interface == leg.interface);
+    let given = settings.and_then(|uplink| uplink.gateway).filter(|gateway| gateway.is_ipv6() == ipv6);
+    let mut routes: Vec<_> = input
+        .facts
+        .default_routes
+        .iter()
+        .filter(|r| r.interface == leg.interface && r.ipv6 == ipv6)
+        .collect();
+    routes.sort_by_key(|route| route.metric);
+    given.or_else(|| routes.first().and_then(|route| route.gateway))
+}

@@ -1,0 +1,113 @@
+//! Routing rules: by mark for traffic with a policy, by source for what this host sends from a tunnel's address.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use gateway_common::wire::Mark;
+use ipnet::IpNet;
+
+use super::Input;
+use super::leg::{Leg, LegKind};
+use super::well_known::is_link_local;
+use crate::plan::{Family, Plan, RuleAction, RuleKey, RuleValue, names};
+
+/// Main routing table (rtnetlink(7)).
+const TABLE_MAIN: u32 = 254;
+const RULE_DIRECT: u32 = names::RULE_FIRST;
+const RULE_LOCAL: u32 = names::RULE_FIRST + 1;
+const RULE_REFLECTED: u32 = names::RULE_FIRST + 2;
+const RULE_RESET: u32 = names::RULE_FIRST + 7;
+const RULE_REJECT: u32 = names::RULE_FIRST + 8;
+const RULE_ARRIVED: u32 = names::RULE_FIRST + 9;
+const RULE_LEGS: u32 = names::RULE_FIRST + 10;
+/// More LAN interfaces than a host has VLANs that people name one by one.
+const MAX_LANS: u32 = 1024;
+/// Above the last leg's rule.
+const RULE_SOURCES: u32 = RULE_LEGS + 256;
+const RULE_PROHIBIT: u32 = names::RULE_LAST - (MAX_LANS - 1);
+const RULE_OWN: u32 = RULE_PROHIBIT - 2;
+const RULE_OWN_END: u32 = RULE_PROHIBIT - 1;
+/// A leg's marks on LAN traffic, on the outer packets that the leg carries and on what came in by it differ in these bits
+/// only; so do the marks of what is rejected.
+const LEG_MASK: u32 = !((Mark::OWN.0 ^ Mark::PREFIX) | (Mark::ARRIVAL.0 ^ Mark::PREFIX));
+
+/// `needed`: the legs that traffic may be sent to.
+pub fn lower(input: &Input<'_>, legs: &[Leg], needed: &BTreeSet<u8>, plan: &mut Plan) {
+    mark_rules(input, needed, plan);
+    source_rules(input, legs, plan);
+}
+
+fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
+    for family in [Family::V4, Family::V6] {
+        let mut rule = |priority, fwmark, action, suppress_prefix_length| {
+            let value = RuleValue {
+                source: None,
+                fwmark: Some(fwmark),
+                // What this host sends itself.
+                input_interface: matches!(priority, RULE_REFLECTED | RULE_OWN_END).then(|| "lo".to_owned()),
+                action,
+                suppress_prefix_length,
+            };
+            plan.rules.insert(RuleKey { family, priority }, value);
+        };
+        rule(RULE_DIRECT, (Mark::DIRECT.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
+        // Local networks are in the main table; its default routes are not for this mark.
+        rule(RULE_LOCAL, (Mark::LOCAL.0, u32::MAX), RuleAction::Table(TABLE_MAIN), Some(0));
+        // The kernel's own answers to LAN traffic have its mark (`fwmark_reflect`): they go to networks that are near, else
+        // by the leg of the traffic, and nowhere else.
+        let all = RuleAction::Table(TABLE_MAIN);
+        rule(RULE_REFLECTED, (Mark::PREFIX, Mark::PREFIX_MASK), all.clone(), Some(0));
+        // What came in by a leg is for networks that are near; answers to it leave by the leg.
+        rule(RULE_ARRIVED, (Mark::ARRIVAL.0, Mark::PREFIX_MASK), all, Some(0));
+        rule(RULE_REJECT, (Mark::REJECT.0, LEG_MASK), RuleAction::Table(names::TABLE_REJECT), None);
+        rule(RULE_RESET, (Mark::RESET.0, u32::MAX), RuleAction::Table(names::TABLE_RELAY), None);
+        for leg in needed {
+            let table = RuleAction::Table(names::TABLE_BASE + u32::from(*leg));
+            rule(RULE_LEGS + u32::from(*leg), (Mark::leg(*leg).0, LEG_MASK), table, None);
+        }
+        // What this host sends with a mark of ours that no rule takes goes nowhere, and never by the main table.
+        rule(RULE_OWN, (Mark::OWN.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
+        rule(RULE_OWN_END, (Mark::OURS, Mark::OURS_MASK), RuleAction::Unreachable, None);
+        for (priority, lan) in (RULE_PROHIBIT..=names::RULE_LAST).zip(&input.network.lan) {
+            let value = RuleValue {
+                source: None,
+                fwmark: None,
+                input_interface: Some(lan.clone()),
+                action: RuleAction::Prohibit,
+                suppress_prefix_length: None,
+            };
+            plan.rules.insert(RuleKey { family, priority }, value);
+        }
+    }
+}
+
+/// What this host itself sends from a tunnel's address, an answer to a probe from its far end say,
+/// takes the tunnel or nothing: by the main table it would show the address to the uplink.
+fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    let mut sources: Vec<(IpNet, u8)> = Vec::new();
+    for leg in legs.iter().filter(|leg| leg.kind != LegKind::Uplink) {
+        let ours = plan.addresses.keys().filter(|key| key.interface == leg.interface).map(|key| key.address);
+        sources.extend(ours.map(|source| (source, leg.number)));
+        // Those of other tunnels are known when they are there.
+        if !plan.wireguard.contains_key(&leg.interface) {
+            let seen = input.facts.addresses.get(&leg.interface).into_iter().flatten().map(IpNet::addr);
+            let set = |address: &IpAddr| sources.contains(&(IpNet::from(*address), leg.number));
+            let seen: Vec<IpAddr> =
+                seen.filter(|address| !is_link_local(*address) && !set(address)).collect();
+            let seen = seen.into_iter();
+            sources.extend(seen.map(|source| (IpNet::from(source), leg.number)));
+        }
+    }
+    for (priority, (source, leg)) in (RULE_SOURCES..RULE_OWN).zip(sources) {
+        let family = if matches!(source, IpNet::V4(_)) { Family::V4 } else { Family::V6 };
+        let value = RuleValue {
+            source: Some(source),
+            fwmark: None,
+            // Packets that entered anywhere are judged by their marks.
+            input_interface: Some("lo".to_owned()),
+            action: RuleAction::Table(names::TABLE_BASE + u32::from(leg)),
+            suppress_prefix_length: None,
+        };
+        plan.rules.insert(RuleKey { family, priority }, value);
+    }
+}

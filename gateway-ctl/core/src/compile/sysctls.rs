@@ -1,0 +1,41 @@
+//! Settings of the kernel for forwarding by marks.
+
+use super::Input;
+use super::leg::{Leg, LegKind};
+use crate::plan::Plan;
+
+pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    let mut set = |key: String, value: &str| plan.sysctls.insert(key, value.to_owned());
+    set("net.ipv4.ip_forward".into(), "1");
+    set("net.ipv6.conf.all.forwarding".into(), "1");
+    // Replies come in by the leg, while the main table would answer by another interface.
+    set("net.ipv4.conf.all.rp_filter".into(), "0");
+    set("net.ipv4.conf.all.send_redirects".into(), "0");
+    // Answers of the kernel, and connections to this host, inherit the mark of what they answer: they are routed by it.
+    set("net.ipv4.fwmark_reflect".into(), "1");
+    set("net.ipv6.fwmark_reflect".into(), "1");
+    set("net.ipv4.tcp_fwmark_accept".into(), "1");
+    for lan in input.network.lan.iter().filter(|lan| input.facts.links.contains_key(*lan)) {
+        set(format!("net.ipv4.conf.{}.send_redirects", path_name(lan)), "0");
+        // Answer for an address only on its own interface: neighbours must not find tunnel addresses.
+        set(format!("net.ipv4.conf.{}.arp_ignore", path_name(lan)), "1");
+        // Where there are rules, the kernel looks up a route back to each packet's source just to see whether the
+        // source is one of ours. The ingress program asks that once per flow, and our nft table on the way in.
+        set(format!("net.ipv4.conf.{}.accept_local", path_name(lan)), "1");
+    }
+    for leg in legs.iter().filter(|leg| input.facts.links.contains_key(&leg.interface)) {
+        let name = path_name(&leg.interface);
+        // Neighbours on one egress must not find addresses of another.
+        set(format!("net.ipv4.conf.{name}.arp_ignore"), "1");
+        match leg.kind {
+            LegKind::Tunnel(_) => set(format!("net.ipv4.conf.{name}.rp_filter"), "0"),
+            // A forwarding host ignores router advertisements otherwise.
+            LegKind::Uplink => set(format!("net.ipv6.conf.{name}.accept_ra"), "2"),
+        };
+    }
+}
+
+/// In a sysctl key a dot of an interface's name is written as a slash (sysctl(8)).
+fn path_name(interface: &str) -> String {
+    interface.replace('.', "/")
+}

@@ -1,0 +1,56 @@
+//! WireGuard tunnels: their devices, links and addresses.
+
+use gateway_model::Tunnel;
+use gateway_model::kinds::tunnel::TunnelType;
+use ipnet::IpNet;
+
+use super::leg::{Carrier, Leg, LegKind, is_to_stand};
+use super::{Input, bridges};
+use crate::plan::{AddressKey, LinkSettings, Plan, SecretKey, WireGuardDevice, WireGuardPeer};
+
+/// The tunnels that are there.
+pub fn up<'a>(input: &Input<'a>, legs: &[Leg]) -> impl Iterator<Item = &'a Tunnel> {
+    input.state.tunnels.iter().filter(|t| t.r#type == TunnelType::Wireguard && is_to_stand(t, legs))
+}
+
+pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    for tunnel in up(input, legs) {
+        let Some(leg) = legs.iter().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)) else { continue };
+        // A tunnel whose secrets cannot be read must not come up without them.
+        let Some(key) = tunnel.private_key.key() else { continue };
+        if !tunnel.peers.iter().all(|peer| peer.preshared_key.is_readable()) {
+            continue;
+        }
+        let peers = tunnel.peers.iter().map(|peer| {
+            let endpoint = peer.endpoint.as_ref().map(ToString::to_string);
+            let address = endpoint
+                .as_deref()
+                .and_then(|text| text.parse().ok().or_else(|| input.facts.endpoints.get(text).copied()));
+            let address = if tunnel.bridge.is_some() { Some(bridges::near(leg.number)) } else { address };
+            let keepalive = peer.persistent_keepalive.unwrap_or(tunnel.keepalive);
+            let value = WireGuardPeer {
+                preshared_key: peer.preshared_key.key().map(|key| SecretKey(*key)),
+                endpoint: address,
+                allowed_ips: peer.allowed_ips.iter().map(|net| net.net().trunc()).collect(),
+                persistent_keepalive: (keepalive > 0).then_some(keepalive),
+            };
+            (peer.public_key.0, value)
+        });
+        let device = WireGuardDevice {
+            tunnel_id: tunnel.meta.id.to_string(),
+            private_key: SecretKey(*key),
+            listen_port: tunnel.listen_port,
+            // Behind a bridge it has nothing to send but to loopback, where marks mean nothing.
+            fwmark: if tunnel.bridge.is_some() { Carrier::Nowhere } else { leg.carrier }.mark(),
+            mtu: leg.mtu,
+            peers: peers.collect(),
+        };
+        plan.wireguard.insert(leg.interface.clone(), device);
+        plan.links.insert(leg.interface.clone(), LinkSettings { up: true, mtu: u32::from(leg.mtu) });
+        for address in &tunnel.addresses {
+            // The host address alone: a wide prefix in a file from elsewhere must not become a route.
+            let address = IpNet::from(address.net().addr());
+            plan.addresses.insert(AddressKey { interface: leg.interface.clone(), address }, ());
+        }
+    }
+}
