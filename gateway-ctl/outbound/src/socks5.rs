@@ -51,7 +51,7 @@ pub struct Credentials<'a> {
 pub enum Error {
     #[error("the connection to the proxy broke: {0}")]
     Io(#[from] io::Error),
-    #[error("what answers there does not speak SOCKS5")]
+    #[error("the proxy does not speak SOCKS5")]
     NotSocks,
     #[error("the proxy wants a user name and password")]
     LoginWanted,
@@ -63,7 +63,7 @@ pub enum Error {
     Refused(u8),
     #[error("a name for the proxy must have 1 to 255 bytes")]
     Name,
-    #[error("it tells no address for datagrams")]
+    #[error("the proxy names no address for datagrams")]
     NoAddress,
 }
 
