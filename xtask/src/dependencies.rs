@@ -1,13 +1,13 @@
 //! Rules for dependencies by `deny.toml`: licences, versions side by side, advisories of RustSec.
 
 mod advisories;
+mod dependency;
 mod duplicates;
 mod licenses;
 
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use semver::Version;
 use toml::Value as Toml;
 
 use crate::{
@@ -15,13 +15,7 @@ use crate::{
     paths,
 };
 
-/// A crate of a registry that is built for Linux.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dependency {
-    pub name: String,
-    pub version: Version,
-    pub license: Option<String>,
-}
+pub use dependency::Dependency;
 
 /// Fails with a line for each dependency that breaks a rule.
 pub fn check() -> Result<()> {
@@ -32,7 +26,7 @@ pub fn check() -> Result<()> {
         Some(folder) => problems.extend(advisories::problems(&own, &folder, &rules["advisories"])?),
         None => println!(
             "advisories were not read: there is no database of RustSec in CARGO_HOME/advisory-db\n    \
-             (git clone https://github.com/RustSec/advisory-db ~/.cargo/advisory-db)"
+             (clone advisory-db of RustSec there)"
         ),
     }
     ensure!(problems.is_empty(), "dependencies break rules of deny.toml:\n    {}", problems.join("\n    "));
@@ -71,19 +65,9 @@ fn dependencies(metadata: &Metadata) -> Result<Vec<Dependency>> {
     packages.map(dependency).collect()
 }
 
-/// The tables of a list, with the text of a field of each. The reason is not optional.
-fn reasoned<'a>(list: &'a Toml, field: &str) -> Result<Vec<&'a str>> {
-    let rows = list.as_array().context("a list of tables is expected in deny.toml")?;
-    let row = |row: &'a Toml| {
-        let text = |name: &str| row.get(name).and_then(Toml::as_str).filter(|text| !text.is_empty());
-        text("reason").with_context(|| format!("no reason in deny.toml: {row}"))?;
-        text(field).with_context(|| format!("no `{field}` in deny.toml: {row}"))
-    };
-    rows.iter().map(row).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::dependency::reasoned;
     use super::*;
 
     pub fn dependency(name: &str, version: &str, license: &str) -> Dependency {

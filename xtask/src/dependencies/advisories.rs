@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use semver::VersionReq;
 use toml::Value as Toml;
 
-use super::{Dependency, reasoned};
+use super::dependency::{Dependency, reasoned};
 
 /// The copy that cargo-audit keeps, or one that was cloned to the same folder.
 pub fn database() -> Option<PathBuf> {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use semver::{Version, VersionReq};
 use toml::Value as Toml;
 
-use super::{Dependency, reasoned};
+use super::dependency::{Dependency, reasoned};
 
 pub fn problems(dependencies: &[Dependency], rules: &Toml) -> Result<Vec<String>> {
     let skipped: Vec<(&str, VersionReq)> =

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use toml::Value as Toml;
 
-use super::Dependency;
+use super::dependency::Dependency;
 
 pub fn problems(dependencies: &[Dependency], rules: &Toml) -> Result<Vec<String>> {
     let allow = rules["allow"].as_array().context("no list `allow` in deny.toml")?;
