@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -22,6 +22,11 @@ use crate::wait::wait_for;
 const BEAT: Duration = Duration::from_millis(4);
 /// How many TCP attempts are kept open at a time.
 const ATTEMPTS: usize = 16;
+/// Source ports of attempts, in turn over all loads: none that the kernel gives to others. A connection from the port of an
+/// attempt that was never answered passes for that attempt, and takes its leg.
+const FIRST_PORT: u16 = 20_000;
+const PORTS: u16 = 12_000;
+static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
 
 /// Numbers of a load so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -168,6 +173,12 @@ impl Sender {
     fn connection_attempt(&mut self) {
         let domain = if self.server.is_ipv6() { Domain::IPV6 } else { Domain::IPV4 };
         let Ok(socket) = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP)) else { return };
+        let port = FIRST_PORT + NEXT_PORT.fetch_add(1, Ordering::Relaxed) % PORTS;
+        let source = SocketAddr::new(any(self.server.is_ipv6()).ip(), port);
+        // A port of an attempt of before may still be taken.
+        if socket.bind(&source.into()).is_err() {
+            return;
+        }
         // "In progress" is the success of a connect that does not block.
         let _ = socket.connect(&SocketAddr::from((self.server, HTTP)).into());
         self.note(true);
