@@ -22,7 +22,7 @@ static GUEST: LazyLock<Checks> = LazyLock::new(|| {
         Some(told) => format!("export GATEWAYD_BIN={}\n", quoted(&PathBuf::from(told))),
         None => String::new(),
     };
-    let checks = NAMES.map(|name| format!("check {name} passes {program} daemon::in_guest::{name}\n"));
+    let checks = NAMES.map(|name| format!("check {name} passes {program} vm::daemon::in_guest::{name}\n"));
     // `wg setconf` is fed through its standard input, which has no name in a guest by itself.
     let links = "ln -s /proc/self/fd /dev/fd\nln -s /proc/self/fd/0 /dev/stdin\n";
     let script = format!("echo \"release $(uname -r)\"\n{links}{daemon}{}", checks.concat());

@@ -27,7 +27,7 @@ const NAMES: [&str; 5] = [
 /// The boot that the tests of this module share.
 static GUEST: LazyLock<Checks> = LazyLock::new(|| {
     let program = quoted(&this_program());
-    let checks = NAMES.map(|name| format!("check {name} passes {program} dataplane::in_guest::{name}\n"));
+    let checks = NAMES.map(|name| format!("check {name} passes {program} vm::dataplane::in_guest::{name}\n"));
     let script = format!("echo \"release $(uname -r)\"\n{}", checks.concat());
     Checks::of(&script, Opts { modules: MODULES, ..Opts::default() })
 });
