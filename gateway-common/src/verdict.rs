@@ -102,6 +102,9 @@ pub enum Action {
 /// RFC 5382, requirement 5: an established TCP connection may idle for two hours and four minutes.
 const IDLE_TCP: u32 = moments(7_440);
 const IDLE_OTHER: u32 = moments(300);
+/// RFC 6298, sections 2.1 and 5.7: the first repeats of an opening segment come after one second, and after three from
+/// hosts that follow its predecessor.
+const REPEATED_OPENING: u32 = moments(3);
 
 /// Seconds by the clock of the flow table, rounded up.
 const fn moments(seconds: u64) -> u32 {
@@ -159,9 +162,9 @@ fn find_flow<E: Environment>(question: &mut Question<'_>, environment: &E, verdi
     let idle = if packet.protocol == TCP { IDLE_TCP } else { IDLE_OTHER };
     // Another processor may have seen it later than this one read the clock.
     let age = now.saturating_sub(flow.seen);
-    // An opening segment repeats the one before it, or, after others, opens another connection
-    // with the ports of an earlier one.
-    let another = packet.opening && flow.established != 0;
+    // An opening segment repeats the one just before it. After others, or later, it opens another connection with the ports
+    // of an earlier one, which may never have been answered.
+    let another = packet.opening && (flow.established != 0 || age > REPEATED_OPENING);
     if age > idle || another {
         return 0;
     }

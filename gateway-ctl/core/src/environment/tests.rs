@@ -1,7 +1,7 @@
 //! Flows, their budget and their legs, by decisions over a plan.
 
 use gateway_common::admission::Admission;
-use gateway_common::classify::{Classified, IpPacket, UDP};
+use gateway_common::classify::{Classified, IpPacket, TCP, UDP};
 use gateway_common::verdict::{Verdict, decide, flow_key};
 
 use super::*;
@@ -84,6 +84,21 @@ fn a_flow_keeps_its_leg_until_it_was_idle_for_too_long() {
     assert_eq!(leg_at(10_250), 16);
     assert_eq!(leg_at(10_500), 16, "each packet counts");
     assert_eq!(leg_at(10_900), 17, "another flow with the same ports");
+}
+
+#[test]
+fn an_attempt_that_nobody_answered_leaves_its_leg_to_no_later_connection() {
+    let plan = pool();
+    let environment = PlanEnvironment::new(Some(&plan));
+    let leg_at = |seconds: u64, opening: bool| {
+        environment.now.set(seconds * SECOND);
+        verdict(&environment, IpPacket { protocol: TCP, opening, ..packet(TABLET, 0) }).leg
+    };
+    let attempt = [100, 101, 102, 105].map(|seconds| leg_at(seconds, true));
+    assert_eq!(attempt, [16; 4], "one attempt, repeated");
+    assert_eq!(leg_at(110, true), 17, "another connection with the same ports");
+    assert_eq!([leg_at(110, false), leg_at(400, false)], [17; 2], "it is answered and goes on");
+    assert_eq!(leg_at(401, true), 16);
 }
 
 #[test]
