@@ -6,6 +6,7 @@ pub mod effects;
 pub mod engine;
 pub mod panics;
 pub mod reconcile;
+mod secrets;
 pub mod service;
 pub mod services;
 pub mod store;

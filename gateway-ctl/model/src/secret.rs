@@ -90,6 +90,11 @@ impl Secret {
         self.0.as_ref().is_none_or(|inner| inner.clear().is_some())
     }
 
+    /// Returns true if opening it was tried, so that [`Secret::expose`] returns at once. A secret that is not set is opened.
+    pub fn is_opened(&self) -> bool {
+        self.0.as_ref().is_none_or(|inner| inner.clear.get().is_some())
+    }
+
     /// Whether opening it was tried and failed.
     pub fn is_known_unreadable(&self) -> bool {
         self.0.as_ref().is_some_and(|inner| matches!(inner.clear.get(), Some(None)))

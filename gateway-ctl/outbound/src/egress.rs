@@ -1,6 +1,7 @@
 //! Egress of a connection: the mark of its packets, and the proxy that it goes through.
 
 use std::fmt;
+use std::future::ready;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
@@ -131,7 +132,7 @@ impl Egress {
 impl Proxy {
     /// Connects to the proxy and signs in.
     pub async fn open(&self, sockets: &dyn Sockets, mark: u32) -> Result<TcpStream, EgressError> {
-        open(sockets, self.server, mark, self.login.as_deref().map(Login::credentials)).await
+        open(sockets, self.server, mark, ready(self.login.as_deref().map(Login::credentials))).await
     }
 
     /// Opens an association (RFC 1928, section 7).
@@ -140,19 +141,20 @@ impl Proxy {
         sockets: &dyn Sockets,
         mark: u32,
     ) -> Result<(TcpStream, UdpSocket), EgressError> {
-        associate(sockets, self.server, mark, self.login.as_deref().map(Login::credentials)).await
+        associate(sockets, self.server, mark, ready(self.login.as_deref().map(Login::credentials))).await
     }
 }
 
-/// Connects to a proxy and signs in.
+/// Connects to a proxy and signs in. The login is asked for when the connection stands: to open a password takes
+/// milliseconds of a processor.
 pub async fn open(
     sockets: &dyn Sockets,
     proxy: SocketAddr,
     mark: u32,
-    login: Option<Credentials<'_>>,
+    login: impl Future<Output = Option<Credentials<'_>>>,
 ) -> Result<TcpStream, EgressError> {
     let mut stream = sockets.connect(proxy, mark).await.map_err(EgressError::ProxyConnect)?;
-    socks5::greet(&mut stream, login).await?;
+    socks5::greet(&mut stream, login.await).await?;
     Ok(stream)
 }
 
@@ -162,7 +164,7 @@ pub async fn associate(
     sockets: &dyn Sockets,
     proxy: SocketAddr,
     mark: u32,
-    login: Option<Credentials<'_>>,
+    login: impl Future<Output = Option<Credentials<'_>>>,
 ) -> Result<(TcpStream, UdpSocket), EgressError> {
     let mut control = open(sockets, proxy, mark, login).await?;
     // The source of the datagrams is not known before there is a socket.
@@ -170,4 +172,27 @@ pub async fn associate(
     let at = relay_address(proxy, named).ok_or(EgressError::ForeignRelay(named))?;
     let socket = sockets.datagrams(at, mark).map_err(EgressError::ProxyConnect)?;
     Ok((control, socket))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::sockets::KernelSockets;
+
+    #[tokio::test]
+    async fn login_is_not_asked_for_before_the_proxy_takes_the_connection() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let nobody = listener.local_addr().unwrap();
+        drop(listener);
+        let asked = AtomicBool::new(false);
+        let login = async {
+            asked.store(true, Ordering::Relaxed);
+            None
+        };
+        let opened = open(&KernelSockets::PATIENT, nobody, 0, login).await;
+        assert!(matches!(opened, Err(EgressError::ProxyConnect(_))), "{opened:?}");
+        assert!(!asked.load(Ordering::Relaxed));
+    }
 }

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::places;
 use super::pump::Traffic;
+use crate::secrets;
 
 /// A proxy, and the way in for connections through it.
 #[derive(Debug)]
@@ -130,9 +131,9 @@ impl Drop for Open {
 }
 
 impl Passage {
-    pub fn login(&self) -> Option<Credentials<'_>> {
+    pub async fn login(&self) -> Option<Credentials<'_>> {
         let login = self.to.login.as_ref()?;
-        Some(Credentials { username: &login.username, password: login.password.expose() })
+        Some(Credentials { username: &login.username, password: secrets::open(&login.password).await })
     }
 }
 

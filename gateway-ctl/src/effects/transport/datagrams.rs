@@ -1,5 +1,6 @@
 //! A tunnel's datagrams by way of a SOCKS5 proxy (RFC 1928, section 7).
 
+use std::future::ready;
 use std::net::SocketAddr;
 
 use gateway_outbound::socks5::{Destination, datagram_header, read_datagram};
@@ -31,7 +32,7 @@ pub async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association,
         (None, None) => return Err(Unreached::NoAddress),
     };
     let header = datagram_header(&destination).map_err(|_| Unreached::NoAddress)?;
-    let (control, upstream) = associate(&KernelSockets::PATIENT, proxy, mark, None).await?;
+    let (control, upstream) = associate(&KernelSockets::PATIENT, proxy, mark, ready(None)).await?;
     watch_over(&control).map_err(Unreached::Connect)?;
     Ok(Association { control, upstream, header, from })
 }

@@ -11,6 +11,8 @@ use gateway_outbound::socks5::{self, Command, Credentials, Destination, ask};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::secrets;
+
 /// What is looked at, and from where.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -55,9 +57,10 @@ async fn look(question: &Question) -> Result<Answer, String> {
 }
 
 async fn enter(question: &Question) -> Result<TcpStream, String> {
-    let login = question.login.as_ref();
-    let login =
-        login.map(|login| Credentials { username: &login.username, password: login.password.expose() });
+    let login = async {
+        let login = question.login.as_ref()?;
+        Some(Credentials { username: &login.username, password: secrets::open(&login.password).await })
+    };
     let mark = Mark::carried_by(question.leg).0;
     let entered = gateway_outbound::open(&KernelSockets::PATIENT, question.address, mark, login).await;
     entered.map_err(|error| error.to_string())
@@ -138,7 +141,33 @@ async fn dns(stream: &mut TcpStream, target: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use gateway_model::Secret;
+    use gateway_model::secret::Open;
+    use zeroize::Zeroizing;
+
     use super::*;
+
+    struct Never;
+
+    impl Open for Never {
+        fn open(&self, _: &str) -> Option<Zeroizing<String>> {
+            panic!("a password was opened that no proxy asked for");
+        }
+    }
+
+    #[tokio::test]
+    async fn password_stays_sealed_while_the_proxy_takes_no_connection() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let password = Secret::sealed("sealed", Arc::new(Never));
+        let login = Some(ProxyLogin { username: "u".into(), password: password.clone() });
+        let question = Question { address, login, leg: 0, udp: false, check: ProxyCheck::default() };
+        assert!(probe(&question).await.is_err());
+        assert!(!password.is_opened());
+    }
 
     #[test]
     fn targets_are_told_apart() {

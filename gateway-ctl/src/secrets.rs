@@ -1,0 +1,51 @@
+//! Opens sealed secrets outside of the threads that many tasks share.
+
+use gateway_model::Secret;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+/// A key derivation takes milliseconds of a processor (PBKDF2): one at a time leaves the other processors to packets,
+/// questions and the API.
+static TURN: Semaphore = Semaphore::const_new(1);
+
+/// Returns the text of a secret, as [`Secret::expose`] does.
+pub async fn open(secret: &Secret) -> &str {
+    if !secret.is_opened()
+        && let Ok(_turn) = TURN.acquire().await
+    {
+        // A copy shares the text that is opened.
+        let secret = secret.clone();
+        let _ = spawn_blocking(move || secret.is_readable()).await;
+    }
+    secret.expose()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::thread::{ThreadId, current};
+
+    use gateway_model::secret::Open;
+    use zeroize::Zeroizing;
+
+    use super::*;
+
+    struct Opener(Mutex<Vec<ThreadId>>);
+
+    impl Open for Opener {
+        fn open(&self, sealed: &str) -> Option<Zeroizing<String>> {
+            self.0.lock().unwrap().push(current().id());
+            Some(Zeroizing::new(sealed.to_uppercase()))
+        }
+    }
+
+    #[tokio::test]
+    async fn secret_is_opened_once_and_on_another_thread() {
+        let opener = Arc::new(Opener(Mutex::default()));
+        let secret = Secret::sealed("text", opener.clone());
+        assert_eq!((open(&secret).await, open(&secret).await), ("TEXT", "TEXT"));
+        let threads = opener.0.lock().unwrap();
+        assert_eq!(threads.len(), 1);
+        assert_ne!(threads[0], current().id());
+    }
+}
