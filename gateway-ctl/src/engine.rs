@@ -4,6 +4,7 @@
 
 mod attachments;
 mod boot_time;
+mod carriers;
 mod enforcement;
 mod observation;
 mod services;
@@ -25,8 +26,7 @@ use crate::effects::transport::Transports;
 use crate::effects::wireguard::WireGuard;
 use crate::effects::{Netlink, bpf, netlink};
 use crate::reconcile::{
-    self, Existing, Handle, Kernel, KernelDataplane, Processes, Proxies as ProxyBackend, Reason, Settings,
-    Stopped, Subsystems, Transports as TransportBackend, Tunnels as TunnelBackend, base_block,
+    self, Existing, Handle, Kernel, KernelDataplane, Reason, Settings, Stopped, Subsystems, base_block,
 };
 use crate::service::{Context, Services};
 use crate::services::events::Recent;
@@ -39,6 +39,7 @@ use crate::supervise::Supervisor;
 use crate::world::Worlds;
 
 use boot_time::BootTime;
+pub use carriers::carriers;
 pub use enforcement::{Counted, Detached, Enforcement, Pending};
 use observation::Observation;
 use services::Parts;
@@ -121,15 +122,10 @@ impl Engine {
             worlds: worlds.clone(),
             services: services.clone(),
         };
-        let backends = (
-            TunnelBackend::new(wireguard.clone()),
-            Processes::new(openvpn.clone()),
-            ProxyBackend::new(relay.clone()),
-            TransportBackend::new(transports.clone()),
-        );
+        let carriers = carriers(wireguard, openvpn.clone(), transports.clone(), relay.clone());
         let clock = store.clock().clone();
         let (handle, looping) = reconcile::start(
-            Subsystems::new(Kernel::new(netlink, backends), dataplane.clone()),
+            Subsystems::new(Kernel::new(netlink, carriers), dataplane.clone()),
             observation,
             worlds.clone(),
             move || clock.now(),

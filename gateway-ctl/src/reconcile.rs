@@ -4,6 +4,7 @@
 //! effects'. The dataplane and the compiler are plugged in.
 
 mod base_block;
+mod carriers;
 mod dataplane;
 mod host;
 mod looping;
@@ -24,6 +25,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 pub use base_block::{Existing, base_block};
+pub use carriers::{Carried, Carrier};
 pub use dataplane::KernelDataplane;
 pub use host::{Host, Kernel};
 pub use looping::{Handle, Settings, Stopped, start};

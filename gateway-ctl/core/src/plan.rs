@@ -268,6 +268,26 @@ pub struct NftRuleset {
     pub sources: BTreeSet<(String, IpAddr)>,
 }
 
+impl NftRuleset {
+    /// Returns the rule set under which the traffic of both is let through and masqueraded.
+    pub fn union(&self, want: &NftRuleset) -> NftRuleset {
+        fn both<T: Ord + Clone>(one: &[T], other: &[T]) -> Vec<T> {
+            let all: BTreeSet<T> = one.iter().chain(other).cloned().collect();
+            all.into_iter().collect()
+        }
+        NftRuleset {
+            lan: both(&self.lan, &want.lan),
+            tunnels: both(&self.tunnels, &want.tunnels),
+            uplinks: both(&self.uplinks, &want.uplinks),
+            open_udp: both(&self.open_udp, &want.open_udp),
+            proxied: self.proxied || want.proxied,
+            dns_port: want.dns_port,
+            egress: self.egress.union(&want.egress).cloned().collect(),
+            sources: self.sources.union(&want.sources).cloned().collect(),
+        }
+    }
+}
+
 /// Numbers that an administrator sees with `ip rule`, `ip route`, `nft`, and what they mean.
 pub mod names {
     /// Route and rule protocol number of all we install ("G").

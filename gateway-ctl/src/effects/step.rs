@@ -3,6 +3,7 @@
 //! One bad entry never blocks the rest. The comparison is with the kernel alone; what is remembered from run to run
 //! serves only to tell drift (somebody else changed it) from our own changes.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::backend::{Backend, DriftEntry, Failure, Outcome};
@@ -48,7 +49,7 @@ pub async fn step<B: Backend>(
 /// A step in parts, for subsystems whose order is interleaved with that of others.
 pub struct Pass<'a, B: Backend> {
     backend: &'a B,
-    want: &'a BTreeMap<B::Key, B::Value>,
+    want: Cow<'a, BTreeMap<B::Key, B::Value>>,
     puts: BTreeMap<B::Key, Option<B::Value>>,
     removals: BTreeMap<B::Key, B::Value>,
     drift: Vec<(B::Key, DriftEntry)>,
@@ -66,6 +67,15 @@ impl<'a, B: Backend> Pass<'a, B> {
         want: &'a BTreeMap<B::Key, B::Value>,
         memory: &Memory<B::Key, B::Value>,
     ) -> Self {
+        Self::over(backend, Cow::Borrowed(want), memory).await
+    }
+
+    /// The same for entries that nobody else keeps.
+    pub async fn over(
+        backend: &'a B,
+        want: Cow<'a, BTreeMap<B::Key, B::Value>>,
+        memory: &Memory<B::Key, B::Value>,
+    ) -> Self {
         let mut pass = Self {
             backend,
             want,
@@ -80,7 +90,7 @@ impl<'a, B: Backend> Pass<'a, B> {
         match backend.read().await {
             Ok(have) => {
                 if let Some(applied) = &memory.applied {
-                    pass.drift = drift::<B>(want, &have, applied, &memory.unsettled);
+                    pass.drift = drift::<B>(&pass.want, &have, applied, &memory.unsettled);
                 }
                 pass.compare(have);
             }
@@ -91,7 +101,7 @@ impl<'a, B: Backend> Pass<'a, B> {
 
     fn compare(&mut self, mut have: BTreeMap<B::Key, B::Value>) {
         self.puts.clear();
-        for (key, want) in self.want {
+        for (key, want) in self.want.iter() {
             let present = have.remove(key);
             if present.as_ref() != Some(want) {
                 self.puts.insert(key.clone(), present);

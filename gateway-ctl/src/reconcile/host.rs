@@ -2,14 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use gateway_core::plan::{
-    AddressKey, LinkSettings, OpenVpnProcess, Plan, ProxyTarget, RouteKey, TransportTarget,
-};
+use gateway_core::plan::{AddressKey, LinkSettings, Plan, RouteKey};
 
-use super::openvpn::Processes;
-use super::proxies::Proxies;
-use super::transports::Transports;
-use super::wireguard::{Tunnels, WireGuardState};
+use super::carriers::Carrier;
 use crate::effects::address::Addresses;
 use crate::effects::link::Links;
 use crate::effects::nft::{self, Nft};
@@ -20,69 +15,49 @@ use crate::effects::{Backend, Netlink};
 
 /// One backend per subsystem; those that see only what a plan names are made for the plan.
 pub trait Host: Send + Sync + 'static {
-    type WireGuard: Backend<Key = String, Value = WireGuardState>;
-    type OpenVpn: Backend<Key = String, Value = OpenVpnProcess>;
     type Links: Backend<Key = String, Value = LinkSettings> + Send;
     type Addresses: Backend<Key = AddressKey, Value = ()> + Send;
     type Sysctls: Backend<Key = String, Value = String> + Send;
     type Routes: Backend<Key = RouteKey, Value = route::Installed>;
     type Rules: Backend<Key = InstalledRule, Value = ()>;
     type Nft: Backend<Key = (), Value = nft::Installed> + Send;
-    type Proxies: Backend<Key = u8, Value = ProxyTarget>;
-    type Transports: Backend<Key = String, Value = TransportTarget>;
 
-    fn wireguard(&self) -> &Self::WireGuard;
-    fn openvpn(&self) -> &Self::OpenVpn;
+    /// Carriers in the order in which they come; they go in the opposite one.
+    fn carriers(&self) -> &[Box<dyn Carrier>];
     fn links(&self, plan: &Plan) -> Self::Links;
     fn addresses(&self, plan: &Plan) -> Self::Addresses;
     fn sysctls(&self, plan: &Plan) -> Self::Sysctls;
     fn routes(&self) -> &Self::Routes;
     fn rules(&self) -> &Self::Rules;
     fn nft(&self, ruleset: &Nft) -> Self::Nft;
-    fn proxies(&self) -> &Self::Proxies;
-    fn transports(&self) -> &Self::Transports;
 }
 
-/// The kernel of this machine, in the network namespace that the connection was opened in.
-#[derive(Debug)]
+/// The kernel of this machine, in the network namespace that the connection was opened in, and what the daemon runs
+/// beside it.
 pub struct Kernel {
     netlink: Netlink,
-    tunnels: Tunnels,
-    processes: Processes,
-    proxies: Proxies,
-    transports: Transports,
+    carriers: Vec<Box<dyn Carrier>>,
     routes: Routes,
     rules: Rules,
 }
 
 impl Kernel {
-    pub fn new(
-        netlink: Netlink,
-        (tunnels, processes, proxies, transports): (Tunnels, Processes, Proxies, Transports),
-    ) -> Self {
+    pub fn new(netlink: Netlink, carriers: Vec<Box<dyn Carrier>>) -> Self {
         let (routes, rules) = (Routes::new(netlink.clone()), Rules::new(netlink.clone()));
-        Self { netlink, tunnels, processes, proxies, transports, routes, rules }
+        Self { netlink, carriers, routes, rules }
     }
 }
 
 impl Host for Kernel {
-    type WireGuard = Tunnels;
-    type OpenVpn = Processes;
     type Links = Links;
     type Addresses = Addresses;
     type Sysctls = Sysctls;
     type Routes = Routes;
     type Rules = Rules;
     type Nft = Nft;
-    type Proxies = Proxies;
-    type Transports = Transports;
 
-    fn wireguard(&self) -> &Tunnels {
-        &self.tunnels
-    }
-
-    fn openvpn(&self) -> &Processes {
-        &self.processes
+    fn carriers(&self) -> &[Box<dyn Carrier>] {
+        &self.carriers
     }
 
     fn links(&self, plan: &Plan) -> Links {
@@ -108,13 +83,5 @@ impl Host for Kernel {
 
     fn nft(&self, ruleset: &Nft) -> Nft {
         ruleset.clone()
-    }
-
-    fn proxies(&self) -> &Proxies {
-        &self.proxies
-    }
-
-    fn transports(&self) -> &Transports {
-        &self.transports
     }
 }

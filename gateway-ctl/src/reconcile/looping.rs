@@ -232,7 +232,7 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
                 }
             };
             let results = self.subsystems.run(&compiled.plan).await;
-            let again = ["wireguard", "links", "addresses"].iter().any(|name| results[name].changed());
+            let again = self.subsystems.makers_of_facts().iter().any(|name| results[name].changed());
             for (name, outcome) in results {
                 merge(outcomes.entry(name).or_default(), outcome);
             }

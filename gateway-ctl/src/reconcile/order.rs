@@ -3,23 +3,20 @@
 //! 1. What blocks goes in: rules that refuse, routes that end, and rules that keep this host's own answers to them.
 //! 2. The nft table is repaired, and comes to hold the old and the new ways out; a table that is not a running gateway's is left for
 //!    later, so that the base block holds until the dataplane stands.
-//! 3. Tunnels, their bridges, proxies, links, addresses, settings; then routes, then the rules that lead to them.
+//! 3. Carriers (tunnels, their bridges, proxies), links, addresses, settings; then routes, then the rules that lead to them.
 //! 4. The dataplane: the one store that makes the new plan live.
 //! 5. The nft table as wanted, and forwarding is turned on.
-//! 6. What is not wanted goes: rules, then their routes, addresses, proxies, bridges and tunnels, and then what blocked. A
+//! 6. What is not wanted goes: rules, then their routes, addresses, carriers in the opposite order, and then what blocked. A
 //!    tunnel that goes takes the masquerading of its flows along: what still comes in is answered by this host.
 //!
 //! A subsystem that fails does not stop the others: without it less is let through, not more.
 
 use std::collections::BTreeMap;
 
-use gateway_core::plan::{
-    AddressKey, LinkSettings, NftRuleset, OpenVpnProcess, Plan, ProxyTarget, RouteKey, TransportTarget,
-};
+use gateway_core::plan::{AddressKey, LinkSettings, NftRuleset, Plan, RouteKey};
 
 use super::Dataplane;
 use super::host::Host;
-use super::wireguard::{Tunnels, WireGuardState};
 use crate::effects::nft::{self, Nft};
 use crate::effects::route::{self, Routes};
 use crate::effects::rule::{InstalledRule, Rules};
@@ -35,16 +32,12 @@ pub struct Subsystems<H, D> {
 
 #[derive(Default)]
 struct Memories {
-    wireguard: Memory<String, WireGuardState>,
-    openvpn: Memory<String, OpenVpnProcess>,
     links: Memory<String, LinkSettings>,
     addresses: Memory<AddressKey, ()>,
     sysctls: Memory<String, String>,
     routes: Memory<RouteKey, route::Installed>,
     rules: Memory<InstalledRule, ()>,
     nft: Memory<(), nft::Installed>,
-    proxies: Memory<u8, ProxyTarget>,
-    transports: Memory<String, TransportTarget>,
     /// The rule set that `nft` speaks of.
     ruleset: Option<NftRuleset>,
 }
@@ -54,10 +47,15 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         Self { host, dataplane, memory: Memories::default() }
     }
 
+    /// Returns the subsystems whose changes are facts of the next plan.
+    pub fn makers_of_facts(&self) -> Vec<&'static str> {
+        let carriers = self.host.carriers().iter().filter(|carrier| carrier.makes_links());
+        carriers.map(|carrier| carrier.name()).chain(["links", "addresses"]).collect()
+    }
+
     /// Brings everything to the plan. What failed is in the outcomes.
     pub async fn run(&mut self, plan: &Plan) -> BTreeMap<&'static str, Outcome> {
         let Self { host, dataplane, memory } = self;
-        let wireguard_want = Tunnels::want(&plan.wireguard);
         let (routes_want, rules_want) = (Routes::want(&plan.routes), Rules::want(&plan.rules));
         let sysctls_want = Sysctls::want(&plan.sysctls);
         let (links, addresses, sysctls) = (host.links(plan), host.addresses(plan), host.sysctls(plan));
@@ -71,14 +69,12 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         let mut nft_outcome = widen_nft(host, memory, &plan.nft).await;
         let is_nft_set = memory.ruleset.as_ref() == Some(&plan.nft) && nft_outcome.is_ok();
 
-        let mut wireguard = Pass::open(host.wireguard(), &wireguard_want, &memory.wireguard).await;
-        wireguard.put().await;
-        let mut openvpn = Pass::open(host.openvpn(), &plan.openvpn, &memory.openvpn).await;
-        openvpn.put().await;
-        let mut proxies = Pass::open(host.proxies(), &plan.proxies, &memory.proxies).await;
-        proxies.put().await;
-        let mut transports = Pass::open(host.transports(), &plan.transports, &memory.transports).await;
-        transports.put().await;
+        let mut carriers = Vec::new();
+        for carrier in host.carriers() {
+            let mut stage = carrier.open(plan).await;
+            stage.put().await;
+            carriers.push(stage);
+        }
         let links_outcome = step(&links, &plan.links, &mut memory.links).await;
         let mut addresses = Pass::open(&addresses, &plan.addresses, &memory.addresses).await;
         addresses.put().await;
@@ -103,19 +99,14 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         rules.remove_where(|rule, ()| !Rules::blocks(rule) && !Rules::answers(rule)).await;
         routes.remove_where(|_, route| !Routes::blocks(route)).await;
         addresses.remove().await;
-        proxies.remove().await;
-        transports.remove().await;
-        wireguard.remove().await;
-        openvpn.remove().await;
+        for carrier in carriers.iter_mut().rev() {
+            carrier.remove().await;
+        }
         rules.remove_where(|rule, ()| !Rules::blocks(rule)).await;
         routes.remove().await;
         rules.remove().await;
 
-        BTreeMap::from([
-            ("wireguard", wireguard.close(&mut memory.wireguard)),
-            ("openvpn", openvpn.close(&mut memory.openvpn)),
-            ("proxies", proxies.close(&mut memory.proxies)),
-            ("bridges", transports.close(&mut memory.transports)),
+        let mut outcomes = BTreeMap::from([
             ("links", links_outcome),
             ("addresses", addresses.close(&mut memory.addresses)),
             ("sysctl", settings.close(&mut memory.sysctls)),
@@ -123,7 +114,9 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
             ("routes", routes.close(&mut memory.routes)),
             ("rules", rules.close(&mut memory.rules)),
             ("nft", nft_outcome),
-        ])
+        ]);
+        outcomes.extend(carriers.into_iter().map(|carrier| carrier.close()));
+        outcomes
     }
 }
 
@@ -135,17 +128,7 @@ async fn widen_nft<H: Host>(host: &H, memory: &mut Memories, want: &NftRuleset) 
     if before == want {
         return set_nft(host, memory, want).await;
     }
-    let both = NftRuleset {
-        lan: union(&before.lan, &want.lan),
-        tunnels: union(&before.tunnels, &want.tunnels),
-        uplinks: union(&before.uplinks, &want.uplinks),
-        open_udp: union(&before.open_udp, &want.open_udp),
-        proxied: before.proxied || want.proxied,
-        dns_port: want.dns_port,
-        egress: before.egress.union(&want.egress).cloned().collect(),
-        sources: before.sources.union(&want.sources).cloned().collect(),
-    };
-    set_nft(host, memory, &both).await
+    set_nft(host, memory, &before.union(want)).await
 }
 
 async fn set_nft<H: Host>(host: &H, memory: &mut Memories, ruleset: &NftRuleset) -> Outcome {
@@ -158,9 +141,4 @@ async fn set_nft<H: Host>(host: &H, memory: &mut Memories, ruleset: &NftRuleset)
         memory.ruleset = Some(ruleset.clone());
     }
     outcome
-}
-
-fn union<T: Ord + Clone>(one: &[T], other: &[T]) -> Vec<T> {
-    let all: std::collections::BTreeSet<T> = one.iter().chain(other).cloned().collect();
-    all.into_iter().collect()
 }

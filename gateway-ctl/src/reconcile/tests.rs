@@ -1,5 +1,6 @@
 //! The order of a run and the behaviour of the loop, over backends in memory.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,8 +8,8 @@ use std::time::Duration;
 
 use gateway_core::facts::Link;
 use gateway_core::plan::{
-    AddressKey, Family, LinkSettings, NftRuleset, OpenVpnProcess, ProxyTarget, RouteKey, RouteValue,
-    RuleAction, RuleKey, RuleValue, SecretKey, TransportTarget, WireGuardDevice, names,
+    AddressKey, Family, LinkSettings, NftRuleset, ProxyTarget, RouteKey, RouteValue, RuleAction, RuleKey,
+    RuleValue, SecretKey, WireGuardDevice, names,
 };
 
 use super::*;
@@ -20,54 +21,47 @@ use crate::effects::rule::InstalledRule;
 #[derive(Clone)]
 struct FakeHost {
     journal: Journal,
+    carriers: Arc<[Box<dyn Carrier>]>,
     wireguard: Mem<String, WireGuardState>,
-    openvpn: Mem<String, OpenVpnProcess>,
     links: Mem<String, LinkSettings>,
     addresses: Mem<AddressKey, ()>,
     sysctls: Mem<String, String>,
     routes: Mem<RouteKey, route::Installed>,
     rules: Mem<InstalledRule, ()>,
     nft: Mem<(), nft::Installed>,
-    proxies: Mem<u8, ProxyTarget>,
-    transports: Mem<String, TransportTarget>,
 }
 
 impl FakeHost {
     fn new() -> Self {
         let journal = Journal::default();
+        let wireguard = Mem::journaling("wireguard", &journal);
+        let tunnels = Carried::new("wireguard", wireguard.clone(), Tunnels::want).making_links();
+        let proxies = Mem::journaling("proxies", &journal);
+        let proxies = Carried::new("proxies", proxies, |plan| Cow::Borrowed(&plan.proxies));
         Self {
-            wireguard: Mem::journaling("wireguard", &journal),
-            openvpn: Mem::journaling("openvpn", &journal),
+            carriers: Arc::new([Box::new(tunnels), Box::new(proxies)]),
+            wireguard,
             links: Mem::journaling("links", &journal),
             addresses: Mem::journaling("addresses", &journal),
             sysctls: Mem::journaling("sysctl", &journal),
             routes: Mem::journaling("routes", &journal),
             rules: Mem::journaling("rules", &journal),
             nft: Mem::journaling("nft", &journal),
-            proxies: Mem::journaling("proxies", &journal),
-            transports: Mem::journaling("bridges", &journal),
             journal,
         }
     }
 }
 
 impl Host for FakeHost {
-    type WireGuard = Mem<String, WireGuardState>;
-    type OpenVpn = Mem<String, OpenVpnProcess>;
     type Links = Mem<String, LinkSettings>;
     type Addresses = Mem<AddressKey, ()>;
     type Sysctls = Mem<String, String>;
     type Routes = Mem<RouteKey, route::Installed>;
     type Rules = Mem<InstalledRule, ()>;
     type Nft = Mem<(), nft::Installed>;
-    type Proxies = Mem<u8, ProxyTarget>;
-    type Transports = Mem<String, TransportTarget>;
 
-    fn wireguard(&self) -> &Self::WireGuard {
-        &self.wireguard
-    }
-    fn openvpn(&self) -> &Self::OpenVpn {
-        &self.openvpn
+    fn carriers(&self) -> &[Box<dyn Carrier>] {
+        &self.carriers
     }
     fn links(&self, _plan: &Plan) -> Self::Links {
         self.links.clone()
@@ -83,12 +77,6 @@ impl Host for FakeHost {
     }
     fn rules(&self) -> &Self::Rules {
         &self.rules
-    }
-    fn proxies(&self) -> &Self::Proxies {
-        &self.proxies
-    }
-    fn transports(&self) -> &Self::Transports {
-        &self.transports
     }
     fn nft(&self, _ruleset: &Nft) -> Self::Nft {
         self.nft.clone()
@@ -239,6 +227,28 @@ async fn a_change_puts_the_new_before_the_flip_and_takes_the_old_away_after_it()
     );
     let last_nft = journal.iter().rposition(|line| line.starts_with("nft put")).unwrap();
     assert!(last_nft > position(&journal, &["dataplane"]), "the old way out is closed after the flip");
+}
+
+#[tokio::test]
+async fn carriers_go_in_the_opposite_order_of_their_coming() {
+    let host = FakeHost::new();
+    let mut subsystems = subsystems(&host);
+    let proxy = ProxyTarget {
+        proxy_id: "p".to_owned(),
+        name: "p".to_owned(),
+        address: None,
+        login: None,
+        udp: false,
+        legs: Default::default(),
+        connections: 1,
+    };
+    let mut plan = plan("gw-a", 1);
+    plan.proxies.insert(1, proxy);
+    let outcomes = subsystems.run(&plan).await;
+    assert_eq!((outcomes["wireguard"].put, outcomes["proxies"].put), (1, 1));
+    assert_in_order(&host.journal.take(), &[&["wireguard put"], &["proxies put"], &["dataplane"]]);
+    subsystems.run(&Plan::default()).await;
+    assert_in_order(&host.journal.take(), &[&["dataplane"], &["proxies remove"], &["wireguard remove"]]);
 }
 
 #[tokio::test]

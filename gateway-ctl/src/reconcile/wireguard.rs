@@ -3,9 +3,10 @@
 //! The engine shows of a device only what is not secret, so the configuration it was given last is kept here and
 //! counts for as long as what the engine shows agrees with it. Applying is idempotent and cuts no session.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_core::plan::{WireGuardDevice, WireGuardPeer};
+use gateway_core::plan::{Plan, WireGuardDevice, WireGuardPeer};
 use tokio::sync::Mutex;
 
 use crate::effects::Backend;
@@ -32,8 +33,10 @@ impl Tunnels {
         Self { engine, applied: Mutex::default() }
     }
 
-    pub fn want(devices: &BTreeMap<String, WireGuardDevice>) -> BTreeMap<String, WireGuardState> {
-        devices.iter().map(|(name, device)| (name.clone(), WireGuardState::As(device.clone()))).collect()
+    pub fn want(plan: &Plan) -> Cow<'_, BTreeMap<String, WireGuardState>> {
+        let entry =
+            |(name, device): (&String, &WireGuardDevice)| (name.clone(), WireGuardState::As(device.clone()));
+        Cow::Owned(plan.wireguard.iter().map(entry).collect())
     }
 }
 

@@ -9,9 +9,8 @@ use gateway_core::plan::{
 use gateway_ctl::effects::Outcome;
 use gateway_ctl::effects::openvpn::OpenVpn;
 use gateway_ctl::effects::wireguard::WireGuard;
-use gateway_ctl::reconcile::{
-    Dataplane, Existing, Kernel, Processes, Proxies, Subsystems, Transports, Tunnels, base_block,
-};
+use gateway_ctl::engine::carriers;
+use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Subsystems, base_block};
 
 use super::{ip, namespace, netlink, within};
 
@@ -74,15 +73,10 @@ fn plan() -> Plan {
 }
 
 async fn subsystems() -> Subsystems<Kernel, NoDataplane> {
-    let engine = Arc::new(WireGuard::new().await);
-    let processes = Processes::new(Arc::new(OpenVpn::new(std::env::temp_dir().join("no-openvpn-here"))));
-    Subsystems::new(
-        Kernel::new(
-            netlink(),
-            (Tunnels::new(engine), processes, Proxies::new(Arc::default()), Transports::new(Arc::default())),
-        ),
-        NoDataplane,
-    )
+    let openvpn = OpenVpn::new(std::env::temp_dir().join("no-openvpn-here"));
+    let carriers =
+        carriers(Arc::new(WireGuard::new().await), Arc::new(openvpn), Arc::default(), Arc::default());
+    Subsystems::new(Kernel::new(netlink(), carriers), NoDataplane)
 }
 
 fn assert_ok(outcomes: &std::collections::BTreeMap<&str, Outcome>) {

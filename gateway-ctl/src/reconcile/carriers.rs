@@ -1,0 +1,94 @@
+//! Carriers: devices, processes and relays that this daemon runs to bring packets out. A run takes each as a stage, so
+//! that it knows their order and nothing of their kinds.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+
+use gateway_core::plan::Plan;
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::effects::{Backend, Memory, Outcome, Pass};
+
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Kind of carrier, with what it was last brought to.
+pub trait Carrier: Send + Sync {
+    /// Name in outcomes.
+    fn name(&self) -> &'static str;
+
+    /// Returns true if its entries are links of the kernel: those that come are facts of the next plan.
+    fn makes_links(&self) -> bool;
+
+    /// Reads and compares with what the plan wants of it.
+    fn open<'a>(&'a self, plan: &'a Plan) -> Pending<'a, Box<dyn Stage + 'a>>;
+}
+
+/// One carrier's part of a run.
+pub trait Stage: Send {
+    fn put(&mut self) -> Pending<'_, ()>;
+
+    fn remove(&mut self) -> Pending<'_, ()>;
+
+    fn close(self: Box<Self>) -> (&'static str, Outcome);
+}
+
+type Wanted<'a, B> = Cow<'a, BTreeMap<<B as Backend>::Key, <B as Backend>::Value>>;
+
+/// Carrier over a backend.
+pub struct Carried<B: Backend> {
+    name: &'static str,
+    makes_links: bool,
+    backend: B,
+    want: fn(&Plan) -> Wanted<'_, B>,
+    memory: Mutex<Memory<B::Key, B::Value>>,
+}
+
+impl<B: Backend> Carried<B> {
+    pub fn new(name: &'static str, backend: B, want: fn(&Plan) -> Wanted<'_, B>) -> Self {
+        Self { name, makes_links: false, backend, want, memory: Mutex::default() }
+    }
+
+    pub fn making_links(self) -> Self {
+        Self { makes_links: true, ..self }
+    }
+}
+
+impl<B: Backend + Send> Carrier for Carried<B> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn makes_links(&self) -> bool {
+        self.makes_links
+    }
+
+    fn open<'a>(&'a self, plan: &'a Plan) -> Pending<'a, Box<dyn Stage + 'a>> {
+        Box::pin(async move {
+            let memory = self.memory.lock().await;
+            let pass = Pass::over(&self.backend, (self.want)(plan), &memory).await;
+            Box::new(Open { name: self.name, pass, memory }) as Box<dyn Stage + 'a>
+        })
+    }
+}
+
+struct Open<'a, B: Backend> {
+    name: &'static str,
+    pass: Pass<'a, B>,
+    memory: MutexGuard<'a, Memory<B::Key, B::Value>>,
+}
+
+impl<B: Backend> Stage for Open<'_, B> {
+    fn put(&mut self) -> Pending<'_, ()> {
+        Box::pin(self.pass.put())
+    }
+
+    fn remove(&mut self) -> Pending<'_, ()> {
+        Box::pin(self.pass.remove())
+    }
+
+    fn close(self: Box<Self>) -> (&'static str, Outcome) {
+        let Self { name, pass, mut memory } = *self;
+        (name, pass.close(&mut memory))
+    }
+}
