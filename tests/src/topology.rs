@@ -9,7 +9,9 @@
 //! Everything has IPv6 too. The gateway routes nothing by itself: that is the daemon's business, or
 //! [`Topology::forward_plainly`] for tests of the harness and for controls.
 
+use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -229,26 +231,40 @@ fn build_exit(prefix: &Prefix, internet: &Namespace, place: Place, next: Ipv4Add
     Exit::new(namespace, prefix, place).with_context(|| format!("start {label}"))
 }
 
-/// Room for a network on a small machine.
+/// Room for the networks of one test. They wait more than they compute, so there is room for one test more than there are
+/// processors.
 #[derive(Debug)]
-struct Room;
+struct Room {
+    /// A test that has room takes none for its second network: tests that wait for each other's would never end.
+    taken: bool,
+}
 
 static TAKEN: Mutex<usize> = Mutex::new(0);
 static FREED: Condvar = Condvar::new();
-const ROOM: usize = 2;
+
+thread_local! {
+    static HAS_ROOM: Cell<bool> = const { Cell::new(false) };
+}
 
 impl Room {
     fn take() -> Self {
+        if HAS_ROOM.replace(true) {
+            return Self { taken: false };
+        }
+        let most = std::thread::available_parallelism().map_or(1, NonZeroUsize::get) + 1;
         let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut taken = FREED.wait_while(taken, |n| *n >= ROOM).unwrap_or_else(PoisonError::into_inner);
+        let mut taken = FREED.wait_while(taken, |n| *n >= most).unwrap_or_else(PoisonError::into_inner);
         *taken += 1;
-        Self
+        Self { taken: true }
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        FREED.notify_one();
+        if self.taken {
+            HAS_ROOM.set(false);
+            *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+            FREED.notify_one();
+        }
     }
 }

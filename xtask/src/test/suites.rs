@@ -55,6 +55,10 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
+/// Networks at a time. Their tests wait three quarters of their time, so that two processors carry three of them and keep
+/// the deadlines.
+const NETWORKS: &[&str] = &["--test-threads=3"];
+
 pub const SUITES: &[Suite] = &[
     Suite {
         name: "tidy",
@@ -174,8 +178,7 @@ pub const SUITES: &[Suite] = &[
         quick: Quick::Matching("e2e::routing::quick_"),
         place: Place::Alone,
         root: true,
-        // One network at a time: they share the processors, and deadlines are deadlines.
-        arguments: &["--test-threads=1"],
+        arguments: NETWORKS,
         limit: minutes(30),
     },
     Suite {
@@ -185,7 +188,7 @@ pub const SUITES: &[Suite] = &[
         quick: Quick::No,
         place: Place::Alone,
         root: true,
-        arguments: &["--test-threads=1"],
+        arguments: NETWORKS,
         limit: minutes(30),
     },
     Suite {
