@@ -4,7 +4,7 @@
 
 mod attachments;
 mod boot_time;
-mod carriers;
+mod egress_backends;
 mod enforcement;
 mod observation;
 mod services;
@@ -39,7 +39,7 @@ use crate::supervise::Supervisor;
 use crate::world::Worlds;
 
 use boot_time::BootTime;
-pub use carriers::carriers;
+pub use egress_backends::egress_backends;
 pub use enforcement::{Counted, Detached, Enforcement, Pending};
 use observation::Observation;
 use services::Parts;
@@ -122,10 +122,10 @@ impl Engine {
             worlds: worlds.clone(),
             services: services.clone(),
         };
-        let carriers = carriers(wireguard, openvpn.clone(), transports.clone(), relay.clone());
+        let egress_backends = egress_backends(wireguard, openvpn.clone(), transports.clone(), relay.clone());
         let clock = store.clock().clone();
         let (handle, looping) = reconcile::start(
-            Subsystems::new(Kernel::new(netlink, carriers), dataplane.clone()),
+            Subsystems::new(Kernel::new(netlink, egress_backends), dataplane.clone()),
             observation,
             worlds.clone(),
             move || clock.now(),

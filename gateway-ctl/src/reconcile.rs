@@ -4,8 +4,8 @@
 //! effects'. The dataplane and the compiler are plugged in.
 
 mod base_block;
-mod carriers;
 mod dataplane;
+mod egress_backends;
 mod host;
 mod looping;
 mod openvpn;
@@ -25,8 +25,8 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 pub use base_block::{Existing, base_block};
-pub use carriers::{Carried, Carrier};
 pub use dataplane::KernelDataplane;
+pub use egress_backends::{EgressBackend, SyncedBackend};
 pub use host::{Host, Kernel};
 pub use looping::{Handle, Settings, Stopped, start};
 pub use openvpn::Processes;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gateway_core::plan::{AddressKey, LinkSettings, Plan, RouteKey};
 
-use super::carriers::Carrier;
+use super::egress_backends::EgressBackend;
 use crate::effects::address::Addresses;
 use crate::effects::link::Links;
 use crate::effects::nft::{self, Nft};
@@ -22,8 +22,8 @@ pub trait Host: Send + Sync + 'static {
     type Rules: Backend<Key = InstalledRule, Value = ()>;
     type Nft: Backend<Key = (), Value = nft::Installed> + Send;
 
-    /// Carriers in the order in which they come; they go in the opposite one.
-    fn carriers(&self) -> &[Box<dyn Carrier>];
+    /// Backends in the order in which a run puts them; it removes in the opposite order.
+    fn egress_backends(&self) -> &[Box<dyn EgressBackend>];
     fn links(&self, plan: &Plan) -> Self::Links;
     fn addresses(&self, plan: &Plan) -> Self::Addresses;
     fn sysctls(&self, plan: &Plan) -> Self::Sysctls;
@@ -36,15 +36,15 @@ pub trait Host: Send + Sync + 'static {
 /// beside it.
 pub struct Kernel {
     netlink: Netlink,
-    carriers: Vec<Box<dyn Carrier>>,
+    egress_backends: Vec<Box<dyn EgressBackend>>,
     routes: Routes,
     rules: Rules,
 }
 
 impl Kernel {
-    pub fn new(netlink: Netlink, carriers: Vec<Box<dyn Carrier>>) -> Self {
+    pub fn new(netlink: Netlink, egress_backends: Vec<Box<dyn EgressBackend>>) -> Self {
         let (routes, rules) = (Routes::new(netlink.clone()), Rules::new(netlink.clone()));
-        Self { netlink, carriers, routes, rules }
+        Self { netlink, egress_backends, routes, rules }
     }
 }
 
@@ -56,8 +56,8 @@ impl Host for Kernel {
     type Rules = Rules;
     type Nft = Nft;
 
-    fn carriers(&self) -> &[Box<dyn Carrier>] {
-        &self.carriers
+    fn egress_backends(&self) -> &[Box<dyn EgressBackend>] {
+        &self.egress_backends
     }
 
     fn links(&self, plan: &Plan) -> Links {

@@ -3,10 +3,10 @@
 //! 1. What blocks goes in: rules that refuse, routes that end, and rules that keep this host's own answers to them.
 //! 2. The nft table is repaired, and comes to hold the old and the new ways out; a table that is not a running gateway's is left for
 //!    later, so that the base block holds until the dataplane stands.
-//! 3. Carriers (tunnels, their bridges, proxies), links, addresses, settings; then routes, then the rules that lead to them.
+//! 3. Egress backends (tunnels, their bridges, proxies), links, addresses, settings; then routes, then the rules that lead to them.
 //! 4. The dataplane: the one store that makes the new plan live.
 //! 5. The nft table as wanted, and forwarding is turned on.
-//! 6. What is not wanted goes: rules, then their routes, addresses, carriers in the opposite order, and then what blocked. A
+//! 6. What is not wanted goes: rules, then their routes, addresses, egress backends in the opposite order, and then what blocked. A
 //!    tunnel that goes takes the masquerading of its flows along: what still comes in is answered by this host.
 //!
 //! A subsystem that fails does not stop the others: without it less is let through, not more.
@@ -49,8 +49,8 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
 
     /// Returns the subsystems whose changes are facts of the next plan.
     pub fn makers_of_facts(&self) -> Vec<&'static str> {
-        let carriers = self.host.carriers().iter().filter(|carrier| carrier.makes_links());
-        carriers.map(|carrier| carrier.name()).chain(["links", "addresses"]).collect()
+        let makers = self.host.egress_backends().iter().filter(|backend| backend.makes_links());
+        makers.map(|backend| backend.name()).chain(["links", "addresses"]).collect()
     }
 
     /// Brings everything to the plan. What failed is in the outcomes.
@@ -69,11 +69,11 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         let mut nft_outcome = widen_nft(host, memory, &plan.nft).await;
         let is_nft_set = memory.ruleset.as_ref() == Some(&plan.nft) && nft_outcome.is_ok();
 
-        let mut carriers = Vec::new();
-        for carrier in host.carriers() {
-            let mut stage = carrier.open(plan).await;
+        let mut stages = Vec::new();
+        for backend in host.egress_backends() {
+            let mut stage = backend.open(plan).await;
             stage.put().await;
-            carriers.push(stage);
+            stages.push(stage);
         }
         let links_outcome = step(&links, &plan.links, &mut memory.links).await;
         let mut addresses = Pass::open(&addresses, &plan.addresses, &memory.addresses).await;
@@ -99,8 +99,8 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         rules.remove_where(|rule, ()| !Rules::blocks(rule) && !Rules::answers(rule)).await;
         routes.remove_where(|_, route| !Routes::blocks(route)).await;
         addresses.remove().await;
-        for carrier in carriers.iter_mut().rev() {
-            carrier.remove().await;
+        for stage in stages.iter_mut().rev() {
+            stage.remove().await;
         }
         rules.remove_where(|rule, ()| !Rules::blocks(rule)).await;
         routes.remove().await;
@@ -115,7 +115,7 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
             ("rules", rules.close(&mut memory.rules)),
             ("nft", nft_outcome),
         ]);
-        outcomes.extend(carriers.into_iter().map(|carrier| carrier.close()));
+        outcomes.extend(stages.into_iter().map(|stage| stage.close()));
         outcomes
     }
 }

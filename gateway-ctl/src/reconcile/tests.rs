@@ -21,7 +21,7 @@ use crate::effects::rule::InstalledRule;
 #[derive(Clone)]
 struct FakeHost {
     journal: Journal,
-    carriers: Arc<[Box<dyn Carrier>]>,
+    egress_backends: Arc<[Box<dyn EgressBackend>]>,
     wireguard: Mem<String, WireGuardState>,
     links: Mem<String, LinkSettings>,
     addresses: Mem<AddressKey, ()>,
@@ -35,11 +35,11 @@ impl FakeHost {
     fn new() -> Self {
         let journal = Journal::default();
         let wireguard = Mem::journaling("wireguard", &journal);
-        let tunnels = Carried::new("wireguard", wireguard.clone(), Tunnels::want).making_links();
+        let tunnels = SyncedBackend::new("wireguard", wireguard.clone(), Tunnels::want).making_links();
         let proxies = Mem::journaling("proxies", &journal);
-        let proxies = Carried::new("proxies", proxies, |plan| Cow::Borrowed(&plan.proxies));
+        let proxies = SyncedBackend::new("proxies", proxies, |plan| Cow::Borrowed(&plan.proxies));
         Self {
-            carriers: Arc::new([Box::new(tunnels), Box::new(proxies)]),
+            egress_backends: Arc::new([Box::new(tunnels), Box::new(proxies)]),
             wireguard,
             links: Mem::journaling("links", &journal),
             addresses: Mem::journaling("addresses", &journal),
@@ -60,8 +60,8 @@ impl Host for FakeHost {
     type Rules = Mem<InstalledRule, ()>;
     type Nft = Mem<(), nft::Installed>;
 
-    fn carriers(&self) -> &[Box<dyn Carrier>] {
-        &self.carriers
+    fn egress_backends(&self) -> &[Box<dyn EgressBackend>] {
+        &self.egress_backends
     }
     fn links(&self, _plan: &Plan) -> Self::Links {
         self.links.clone()
@@ -230,7 +230,7 @@ async fn a_change_puts_the_new_before_the_flip_and_takes_the_old_away_after_it()
 }
 
 #[tokio::test]
-async fn carriers_go_in_the_opposite_order_of_their_coming() {
+async fn egress_backends_are_removed_in_reverse_order() {
     let host = FakeHost::new();
     let mut subsystems = subsystems(&host);
     let proxy = ProxyTarget {

@@ -9,7 +9,7 @@ use gateway_core::plan::{
 use gateway_ctl::effects::Outcome;
 use gateway_ctl::effects::openvpn::OpenVpn;
 use gateway_ctl::effects::wireguard::WireGuard;
-use gateway_ctl::engine::carriers;
+use gateway_ctl::engine::egress_backends;
 use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Subsystems, base_block};
 
 use super::{ip, namespace, netlink, within};
@@ -74,9 +74,9 @@ fn plan() -> Plan {
 
 async fn subsystems() -> Subsystems<Kernel, NoDataplane> {
     let openvpn = OpenVpn::new(std::env::temp_dir().join("no-openvpn-here"));
-    let carriers =
-        carriers(Arc::new(WireGuard::new().await), Arc::new(openvpn), Arc::default(), Arc::default());
-    Subsystems::new(Kernel::new(netlink(), carriers), NoDataplane)
+    let egress_backends =
+        egress_backends(Arc::new(WireGuard::new().await), Arc::new(openvpn), Arc::default(), Arc::default());
+    Subsystems::new(Kernel::new(netlink(), egress_backends), NoDataplane)
 }
 
 fn assert_ok(outcomes: &std::collections::BTreeMap<&str, Outcome>) {

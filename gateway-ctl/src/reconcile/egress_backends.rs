@@ -1,5 +1,5 @@
-//! Carriers: devices, processes and relays that this daemon runs to bring packets out. A run takes each as a stage, so
-//! that it knows their order and nothing of their kinds.
+//! Backends of the egresses that this daemon runs itself: tunnels, their bridges, and the relay to proxies. A run takes
+//! each as a stage and knows their order, not their kinds.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use crate::effects::{Backend, Memory, Outcome, Pass};
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Kind of carrier, with what it was last brought to.
-pub trait Carrier: Send + Sync {
+/// Kind of backend, with what it was last brought to.
+pub trait EgressBackend: Send + Sync {
     /// Name in outcomes.
     fn name(&self) -> &'static str;
 
@@ -24,7 +24,7 @@ pub trait Carrier: Send + Sync {
     fn open<'a>(&'a self, plan: &'a Plan) -> Pending<'a, Box<dyn Stage + 'a>>;
 }
 
-/// One carrier's part of a run.
+/// One backend's part of a run.
 pub trait Stage: Send {
     fn put(&mut self) -> Pending<'_, ()>;
 
@@ -35,8 +35,8 @@ pub trait Stage: Send {
 
 type Wanted<'a, B> = Cow<'a, BTreeMap<<B as Backend>::Key, <B as Backend>::Value>>;
 
-/// Carrier over a backend.
-pub struct Carried<B: Backend> {
+/// EgressBackend over a backend.
+pub struct SyncedBackend<B: Backend> {
     name: &'static str,
     makes_links: bool,
     backend: B,
@@ -44,7 +44,7 @@ pub struct Carried<B: Backend> {
     memory: Mutex<Memory<B::Key, B::Value>>,
 }
 
-impl<B: Backend> Carried<B> {
+impl<B: Backend> SyncedBackend<B> {
     pub fn new(name: &'static str, backend: B, want: fn(&Plan) -> Wanted<'_, B>) -> Self {
         Self { name, makes_links: false, backend, want, memory: Mutex::default() }
     }
@@ -54,7 +54,7 @@ impl<B: Backend> Carried<B> {
     }
 }
 
-impl<B: Backend + Send> Carrier for Carried<B> {
+impl<B: Backend + Send> EgressBackend for SyncedBackend<B> {
     fn name(&self) -> &'static str {
         self.name
     }
