@@ -135,13 +135,18 @@ fn step<T>(report: &mut Report, name: &'static str, work: impl FnOnce() -> Resul
 fn build(chosen: &[&Suite], targets: &Targets) -> Result<PathBuf> {
     let mut command = process::cargo();
     command.args(["build", "--workspace", "--lib", "--bins"]);
-    let suites = chosen.iter().filter_map(|suite| match suite.work {
-        Work::Module(target) => Some(target),
-        Work::Tidy | Work::Units => None,
-    });
-    let targets: BTreeSet<&str> = targets.others.iter().map(String::as_str).chain(suites).collect();
-    for target in targets {
-        command.args(["--test", target]);
+    if chosen.iter().any(|suite| suite.work == Work::Units) {
+        // In one call: the ends of large crates, which keep one processor busy, lie beside other work.
+        command.arg("--tests");
+    } else {
+        let suites = chosen.iter().filter_map(|suite| match suite.work {
+            Work::Module(target) => Some(target),
+            Work::Tidy | Work::Units => None,
+        });
+        let targets: BTreeSet<&str> = targets.others.iter().map(String::as_str).chain(suites).collect();
+        for target in targets {
+            command.args(["--test", target]);
+        }
     }
     process::build("the daemon and the tests", &mut command)?;
     Ok(Metadata::of_workspace()?.target_directory()?.join("debug/gatewayd"))
