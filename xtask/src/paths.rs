@@ -54,6 +54,10 @@ pub fn schemathesis() -> PathBuf {
     target().join("schemathesis")
 }
 
+pub fn promtool() -> PathBuf {
+    target().join("tools/promtool")
+}
+
 pub fn schemathesis_requirements() -> PathBuf {
     root().join("tests/contract/schemathesis.txt")
 }

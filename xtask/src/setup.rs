@@ -6,6 +6,7 @@
 pub mod compiler;
 mod linker;
 mod packages;
+mod promtool;
 mod schemathesis;
 
 use anyhow::Result;
@@ -23,6 +24,7 @@ pub fn ensure(need: Need) -> Result<()> {
     packages::ensure(need)?;
     if need == Need::Test {
         schemathesis::ensure()?;
+        promtool::ensure()?;
     }
     Ok(())
 }

@@ -23,6 +23,9 @@ pub struct Status {
     pub subsystems: BTreeMap<&'static str, Subsystem>,
     /// Newest last.
     pub drift: VecDeque<DriftItem>,
+    /// Drift items since the start, those that are no longer kept among them.
+    #[serde(skip)]
+    pub drift_found: u64,
     /// When the plan has to be compiled again at the latest.
     pub valid_until: Option<Timestamp>,
 }
@@ -68,6 +71,7 @@ impl Default for Status {
             duration_ms: 0,
             subsystems: BTreeMap::new(),
             drift: VecDeque::new(),
+            drift_found: 0,
             valid_until: None,
         }
     }
@@ -94,6 +98,7 @@ impl Status {
         for entry in &outcome.drift {
             let guards = matches!(name, "nft" | "rules" | "routes" | "dataplane");
             let severity = if guards || !entry.repaired { Severity::Critical } else { Severity::Warning };
+            self.drift_found += 1;
             if self.drift.len() == DRIFT_KEPT {
                 self.drift.pop_front();
             }

@@ -160,17 +160,7 @@ fn download(into: &Path) -> Result<()> {
         packages::update()?;
         names = package_names();
     }
-    let names = names?;
-    let fetch = || process::output(packages::apt().current_dir(into).arg("download").args(&names));
-    match fetch() {
-        Err(_) if process::is_root() => {
-            // Lists older than the archive name versions that are gone.
-            packages::update()?;
-            fetch().map(drop)
-        }
-        Err(error) => Err(error.context("perhaps apt's lists are old: `sudo apt-get update`")),
-        Ok(_) => Ok(()),
-    }
+    packages::download(&names?, into)
 }
 
 /// The compiler, its libraries and sources in the versions the archive has, and those of LLVM's own

@@ -156,6 +156,20 @@ pub fn update() -> Result<()> {
 }
 
 /// Another apt at work is waited for rather than failed on.
+/// Downloads the archives of packages into a folder, and installs nothing.
+pub fn download(names: &[String], into: &Path) -> Result<()> {
+    let fetch = || process::output(apt().current_dir(into).arg("download").args(names));
+    match fetch() {
+        Err(_) if process::is_root() => {
+            // Lists older than the archive name versions that are gone.
+            update()?;
+            fetch().map(drop)
+        }
+        Err(error) => Err(error.context("perhaps apt's lists are old: `sudo apt-get update`")),
+        Ok(_) => Ok(()),
+    }
+}
+
 pub fn apt() -> Command {
     let mut command = Command::new("apt-get");
     command.env("DEBIAN_FRONTEND", "noninteractive").args(["-qq", "-o", "DPkg::Lock::Timeout=300"]);

@@ -1,0 +1,83 @@
+//! `/metrics` of a gateway at work.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use gateway_tests::scene::{Scene, policy};
+use serde_json::json;
+
+use crate::e2e::wait_until_through;
+
+#[test]
+fn metrics_cover_dataplane_and_resolver_and_pass_promtool() {
+    let scene = Scene::start().expect("scene");
+    let laptop = scene.device(&scene.network.laptop).expect("device");
+    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
+    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    let upstream = json!({"value": ["192.0.2.53"]});
+    scene.api().put("/settings/dns.upstream_servers", &upstream).expect("an upstream");
+    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    let metrics =
+        scene.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
+    for name in [
+        "gateway_start_time_seconds ",
+        "gateway_reconcile_duration_seconds ",
+        "gateway_reconcile_drift_total ",
+        "gateway_verdict_packets_total{reason=\"policy_",
+        "gateway_tunnel_transmit_bytes_total{",
+        "gateway_dns_queries_total ",
+        "gateway_dns_cache_hits_total ",
+        "gateway_dns_dropped_queries_total{reason=\"rate_limit\"",
+        "gateway_dns_upstream_up{",
+    ] {
+        assert!(metrics.lines().any(|line| line.starts_with(name)), "{name} is not in\n{metrics}");
+    }
+    let value = |name: &str| {
+        let line = metrics.lines().find(|line| line.starts_with(name)).expect(name);
+        line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok()).expect(name)
+    };
+    assert!(value("gateway_start_time_seconds ") > 1.7e9);
+    assert!(value("gateway_tunnel_transmit_bytes_total{") > 0.0);
+    let problems = promtool(&prometheus_text(&metrics));
+    assert!(problems.is_empty(), "{problems}\n{metrics}");
+}
+
+/// Returns the metrics in Prometheus' own text format, which promtool reads: there the family of a counter has the
+/// suffix of its samples, too.
+fn prometheus_text(openmetrics: &str) -> String {
+    let mut counters = Vec::new();
+    for line in openmetrics.lines() {
+        if let Some(name) = line.strip_prefix("# TYPE ").and_then(|rest| rest.strip_suffix(" counter")) {
+            counters.push(name);
+        }
+    }
+    let line = |line: &str| {
+        let renamed = counters.iter().find_map(|name| {
+            ["# TYPE ", "# HELP "].into_iter().find_map(|start| {
+                let rest = line.strip_prefix(start)?.strip_prefix(name)?;
+                rest.starts_with(' ').then(|| format!("{start}{name}_total{rest}\n"))
+            })
+        });
+        renamed.unwrap_or_else(|| format!("{line}\n"))
+    };
+    openmetrics.lines().map(line).collect()
+}
+
+fn promtool(metrics: &str) -> String {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/promtool");
+    assert!(program.is_file(), "no promtool: run `cargo xtask setup`");
+    let mut checking = Command::new(program)
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool starts");
+    checking.stdin.take().expect("stdin").write_all(metrics.as_bytes()).expect("metrics are written");
+    let output = checking.wait_with_output().expect("promtool ends");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(output.status.success() || !said.is_empty(), "promtool: {}", output.status);
+    said
+}
