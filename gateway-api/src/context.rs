@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -58,7 +58,8 @@ pub struct Api {
     pub settings: Settings,
     pub gateway: Gateway,
     pub auth: Auth,
-    pub openapi: Bytes,
+    /// Made when somebody asks for it: that takes longer than the rest of the start.
+    openapi: OnceLock<Bytes>,
     pub heavy: Heavy,
     pub view_cache: ViewCache,
     pub started: Instant,
@@ -68,7 +69,6 @@ impl Api {
     /// Fails only if the table declares one method and path twice.
     pub fn new(table: Table, gateway: Gateway, settings: Settings) -> Result<Arc<Self>, String> {
         let routes = Routes::new(table.rows())?;
-        let openapi = Bytes::from(openapi::text(&table));
         let filter_names = openapi::filters(&table);
         let auth = Auth::new(&settings.auth, &gateway);
         Ok(Arc::new(Self {
@@ -78,11 +78,16 @@ impl Api {
             settings,
             gateway,
             auth,
-            openapi,
+            openapi: OnceLock::new(),
             heavy: Heavy::default(),
             view_cache: ViewCache::default(),
             started: Instant::now(),
         }))
+    }
+
+    /// Returns the OpenAPI document.
+    pub fn openapi(&self) -> Bytes {
+        self.openapi.get_or_init(|| Bytes::from(openapi::text(&self.table))).clone()
     }
 
     /// The store and the engine; refuses while the store cannot be used.

@@ -22,7 +22,7 @@ pub struct Version {
 pub fn rows(t: &mut Table) {
     t.view("/version", "get_version", version).summary("Version of the daemon and of the API").always();
     t.document("/openapi.json", "get_openapi", "application/json", |cx: &Cx| {
-        Reply::content(Content::Bytes { content_type: "application/json", bytes: cx.api.openapi.clone() })
+        Reply::content(Content::Bytes { content_type: "application/json", bytes: cx.api.openapi() })
     })
     .summary("This API as an OpenAPI 3.1 document")
     .access(Access::Open);
