@@ -2,11 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
+use gateway_core::dns::lists::Format;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::task::JoinHandle;
 
 use super::*;
 use crate::seam::Unsupervised;
