@@ -7,6 +7,7 @@ use gateway_core::dns::Record;
 use gateway_core::dns::zones::Zones;
 use gateway_model::domain::DomainName;
 use gateway_model::upstream::DnsProtocol;
+use gateway_outbound::Resolver;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -148,7 +149,7 @@ struct World {
 impl World {
     fn new(folder: &std::path::Path) -> World {
         let (seen, listening) = mpsc::unbounded_channel();
-        let context = Arc::new(Context::new(|| Err("no TLS here".to_owned()), |_| {}));
+        let context = Arc::new(Context::new(Resolver::default(), || Err("no TLS here".to_owned()), |_| {}));
         let secondaries =
             Secondaries::new(folder.to_owned(), KEY, context, Seen(seen), Arc::new(Unsupervised));
         World { secondaries, seen: listening }
