@@ -246,6 +246,7 @@ async fn open_over(
         enforcement: enforcement.clone(),
         services: Services::new(enforcement.services().supervisor().clone()),
         notices: notices.clone(),
+        endpoint_names: enforcement.endpoint_names().clone(),
     };
     let open = Open::over(store.clone(), enforced, tls.clone(), &given, is_synchronised);
     let mut open = open.map_err(Error::Store)?;

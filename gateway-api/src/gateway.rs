@@ -19,6 +19,7 @@ use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
 use gateway_ctl::supervise::Supervisor;
 use gateway_ctl::world::{Live, World, Worlds};
 use gateway_model::settings::bootstrap::Bootstrap;
+use gateway_outbound::Resolver;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
@@ -58,6 +59,8 @@ pub struct Open {
     pub ending: Arc<Notify>,
     /// The long-lived parts of the daemon.
     pub services: Services,
+    /// Resolver of the hosts that the daemon itself connects to.
+    pub endpoint_names: Resolver,
 }
 
 /// An attempt that the store's write path does not record by itself.
@@ -79,6 +82,7 @@ pub struct Enforced {
     pub enforcement: Arc<dyn Enforcement>,
     pub services: Services,
     pub notices: Notices,
+    pub endpoint_names: Resolver,
 }
 
 impl Open {
@@ -90,8 +94,8 @@ impl Open {
         file: &Arc<Bootstrap>,
         is_synchronised: fn() -> bool,
     ) -> Result<Open, store::Error> {
-        let Enforced { worlds, enforcement, services, notices } = enforced;
-        let backup = backup::Service::new(store.clone(), tls.factory.clone());
+        let Enforced { worlds, enforcement, services, notices, endpoint_names } = enforced;
+        let backup = backup::Service::new(store.clone(), tls.factory.clone(), endpoint_names.clone());
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
             worlds,
@@ -100,12 +104,18 @@ impl Open {
             deadman: Switch::new(store.clone(), is_synchronised)?,
             backup,
             bridge_tests: Arc::default(),
-            extfilter: extfilter::Service::new(store.clone(), file.clone(), &tls.factory),
+            extfilter: extfilter::Service::new(
+                store.clone(),
+                file.clone(),
+                &tls.factory,
+                endpoint_names.clone(),
+            ),
             notices,
             ending: Arc::new(Notify::new()),
             store,
             tls,
             services,
+            endpoint_names,
         })
     }
 
@@ -149,8 +159,10 @@ impl Gateway {
         tls.adopt(&store);
         let services = Services::new(Supervisor::new(store.clock().clone()));
         let notices = Notices::new(store.clock().clone());
-        let file = Arc::default();
-        let enforced = Enforced { worlds, enforcement: Arc::new(Detached), services, notices };
+        let file = Arc::<Bootstrap>::default();
+        let endpoint_names = Resolver::new(&file.dns.bootstrap_servers);
+        let enforced =
+            Enforced { worlds, enforcement: Arc::new(Detached), services, notices, endpoint_names };
         Ok(Gateway::Open(Open::over(store, enforced, tls, &file, || true)?))
     }
 

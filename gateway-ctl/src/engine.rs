@@ -73,6 +73,7 @@ pub struct Engine {
     dataplane: KernelDataplane,
     worlds: Arc<Worlds>,
     openvpn: Arc<OpenVpn>,
+    endpoint_names: gateway_outbound::Resolver,
     handle: Handle,
     relay: Arc<Relay>,
     recent: Recent,
@@ -103,15 +104,13 @@ impl Engine {
         let dataplane = KernelDataplane::new(programs);
         let wireguard = Arc::new(WireGuard::new().await);
         let endpoint_names = gateway_outbound::Resolver::new(&config.bootstrap_servers);
-        let openvpn = OpenVpn::new(config.runtime_dir.join("openvpn"));
-        let openvpn =
-            Arc::new(openvpn.with_endpoint_names(endpoint_names.clone()).with_supervisor(supervisor.clone()));
+        let openvpn = OpenVpn::new(config.runtime_dir.join("openvpn"), endpoint_names.clone());
+        let openvpn = Arc::new(openvpn.with_supervisor(supervisor.clone()));
         let transports = Arc::new(Transports::new(supervisor.clone()));
         let devices = (wireguard.clone(), openvpn.clone(), transports.clone());
-        let (watcher, tunnels) = Tunnels::new(store.clone(), devices);
-        let watcher = watcher.with_endpoint_names(endpoint_names.clone());
+        let (watcher, tunnels) = Tunnels::new(store.clone(), devices, endpoint_names.clone());
         let relay = Arc::new(Relay::new(supervisor.clone()));
-        let (proxy_watcher, proxies) = Proxies::new(store.clone(), relay.clone(), endpoint_names);
+        let (proxy_watcher, proxies) = Proxies::new(store.clone(), relay.clone(), endpoint_names.clone());
         let observer = Observer::supervised(netlink.clone(), &supervisor)?;
         let services = Services::new(supervisor);
         let attached = Some(AttachMode::of_this_kernel());
@@ -150,12 +149,28 @@ impl Engine {
         };
         services.start_all(services::list(&context, parts));
         handle.run_now(Reason::Start).await?;
-        Ok(Engine { config, dataplane, worlds, openvpn, handle, relay, recent, turns, services })
+        Ok(Engine {
+            config,
+            dataplane,
+            worlds,
+            openvpn,
+            endpoint_names,
+            handle,
+            relay,
+            recent,
+            turns,
+            services,
+        })
     }
 
     /// The services that enforce.
     pub fn services(&self) -> &Services {
         &self.services
+    }
+
+    /// Resolver of the hosts that the daemon itself connects to.
+    pub fn endpoint_names(&self) -> &gateway_outbound::Resolver {
+        &self.endpoint_names
     }
 
     /// What is known of the gateway.

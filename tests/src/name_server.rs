@@ -1,5 +1,6 @@
 //! A name server of the tests' internet, which can be silenced and can change its mind.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +27,8 @@ pub struct NameServer {
 struct Shared {
     answer: Mutex<Option<Ipv4Addr>>,
     asked: AtomicU64,
+    /// Question sections, in wire format.
+    questions: Mutex<BTreeSet<Vec<u8>>>,
     ending: AtomicBool,
 }
 
@@ -37,6 +40,7 @@ impl NameServer {
         let shared = Arc::new(Shared {
             answer: Mutex::new(Some(answer)),
             asked: AtomicU64::new(0),
+            questions: Mutex::default(),
             ending: AtomicBool::new(false),
         });
         let server = shared.clone();
@@ -52,6 +56,15 @@ impl NameServer {
     /// How many questions have come.
     pub fn asked(&self) -> u64 {
         self.shared.asked.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if there was a query for this name.
+    pub fn was_asked_for(&self, name: &str) -> bool {
+        let labels =
+            name.split('.').flat_map(|label| std::iter::once(label.len() as u8).chain(label.bytes()));
+        let wire: Vec<u8> = labels.chain([0]).collect();
+        let questions = self.shared.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        questions.iter().any(|question| question.to_ascii_lowercase().starts_with(&wire))
     }
 }
 
@@ -71,6 +84,8 @@ impl Shared {
         while !self.ending.load(Ordering::Relaxed) {
             let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
             self.asked.fetch_add(1, Ordering::Relaxed);
+            let question = buffer.get(12..length).unwrap_or_default().to_vec();
+            self.questions.lock().unwrap_or_else(PoisonError::into_inner).insert(question);
             let answer = *self.answer.lock().unwrap_or_else(PoisonError::into_inner);
             if let (Some(address), Some(reply)) = (answer, buffer.get(..length)) {
                 // An answer that cannot be sent is missed by the one who waits for it.

@@ -178,7 +178,7 @@ async fn test(cx: Cx, request: Req<()>) -> Result<With<TestOutcome>, ApiError> {
     let found = id.parse().ok().and_then(|id| world.state.bridges.get(id));
     let bridge = found.cloned().ok_or_else(|| super::not_found::<Bridge>(id))?;
     let steps = match &bridge.transport {
-        Some(transport) => probe(&target(&world, &bridge, transport).await).await,
+        Some(transport) => probe(&target(&world, &bridge, transport, &open.endpoint_names).await).await,
         None => segment_steps(&world, bridge.meta.id),
     };
     let failed = steps.iter().find_map(|step| step.error.clone());
@@ -201,7 +201,12 @@ fn milliseconds(took: Duration) -> f64 {
 }
 
 /// The way by which a tunnel uses the bridge, else the default one.
-async fn target(world: &World, bridge: &Bridge, transport: &Transport) -> TransportTarget {
+async fn target(
+    world: &World,
+    bridge: &Bridge,
+    transport: &Transport,
+    endpoint_names: &Resolver,
+) -> TransportTarget {
     let id = bridge.meta.id.to_string();
     let used = world.compiled().plan.transports.values().find(|target| target.bridge_id == id);
     if let Some(used) = used {
@@ -210,7 +215,7 @@ async fn target(world: &World, bridge: &Bridge, transport: &Transport) -> Transp
     let address = match transport.endpoint_name() {
         None => transport.address.parse().ok().map(|ip| SocketAddr::new(ip, transport.port)),
         Some(name) => {
-            let found = Resolver::default().resolve(&name, Mark::OWN.0).await;
+            let found = endpoint_names.resolve(&name, Mark::OWN.0).await;
             found.ok().and_then(|found| found.first().copied())
         }
     };

@@ -4,7 +4,7 @@
 //! of learned addresses is told by the engine through the traits of [`seam`].
 
 pub mod cache;
-mod copies;
+mod downloads;
 pub mod erase;
 pub mod extfilter;
 pub mod lists;

@@ -1,11 +1,10 @@
-//! Copies of zones that others have: fetched over TCP (RFC 5936), looked after by the times that the zone itself gives
-//! (RFC 1034, section 4.3.5), kept on disk for the next start, and given up when nobody vouches for them any more.
+//! Copies of zones that others have: fetched over TCP (RFC 5936), checked by the times that the zone itself gives
+//! (RFC 1034, section 4.3.5), and given up when no server confirms them any more.
 
-use std::collections::BTreeMap;
+use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::dns::table::Key;
@@ -14,11 +13,8 @@ use gateway_core::dns::{Name, NameRef};
 use gateway_model::Id;
 use gateway_outbound::backoff::{Backoff, up_to_a_tenth_less};
 use jiff::Timestamp;
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
-use crate::erase::erase_files_of;
+use crate::downloads::{DiskCache, Download, DownloadState, Downloads, HeldCopy, Stored};
 use crate::seam::{Place, Server, Supervise};
 use crate::upstream::Context;
 
@@ -29,7 +25,7 @@ pub mod reader;
 mod tests;
 
 pub use crate::seam::Secondary;
-pub use fetch::Error;
+pub use fetch::{Error, is_newer};
 
 use fetch::Looked;
 
@@ -38,9 +34,6 @@ const SHORTEST: u32 = 30;
 const LONGEST: u32 = 28 * 24 * 3600;
 /// Waits after failures while there is no copy.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(600));
-/// From one look to the next that somebody asks for.
-const APART: Duration = Duration::from_secs(5);
-
 /// How a copy stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
@@ -65,66 +58,27 @@ pub trait Deliver: Send + Sync + 'static {
 }
 
 /// All zones that there are copies of.
-pub struct Secondaries {
-    shared: Arc<Shared>,
-    supervisor: Arc<dyn Supervise>,
-    running: Mutex<BTreeMap<Id, Running>>,
-}
+pub struct Secondaries(Downloads<ZoneTransfer>);
 
-struct Shared {
-    folder: PathBuf,
+struct ZoneTransfer {
     key: Key,
     context: Arc<Context>,
     deliver: Box<dyn Deliver>,
-    known: Mutex<BTreeMap<Id, Known>>,
 }
 
-struct Running {
-    zone: Secondary,
-    now: Arc<Notify>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// What is known of one zone.
-#[derive(Clone, Debug, Default)]
-struct Known {
-    held: Option<Held>,
-    error: Option<String>,
-    failures: u32,
-}
-
-/// A copy that holds.
+/// Description of a zone in use.
 #[derive(Clone, Debug)]
-struct Held {
+struct ZoneCopy {
     head: disk::Head,
     serial: u32,
     records: usize,
     times: Pace,
-    checked: Timestamp,
-    /// How long that was ago, then and now: clocks may be set, this is not.
-    age: Duration,
-    since: Instant,
 }
 
-impl Held {
-    fn of(fetched: &disk::Whole, checked: Timestamp, age: Duration) -> Held {
-        let (serial, records) = (fetched.copy.serial, fetched.copy.records);
-        let times = Pace::of(fetched.times);
-        Held { head: fetched.head.clone(), serial, records, times, checked, age, since: Instant::now() }
-    }
-
-    fn age(&self) -> Duration {
-        self.age + self.since.elapsed()
-    }
-
-    fn is_expired(&self) -> bool {
-        self.age() >= self.times.expire
+impl ZoneCopy {
+    fn of(whole: &disk::Whole) -> ZoneCopy {
+        let (serial, records) = (whole.copy.serial, whole.copy.records);
+        ZoneCopy { head: whole.head.clone(), serial, records, times: Pace::of(whole.times) }
     }
 }
 
@@ -144,11 +98,6 @@ impl Pace {
     }
 }
 
-/// Whether a serial number is past another (RFC 1982, section 3.2).
-pub fn is_newer(serial: u32, than: u32) -> bool {
-    serial != than && serial.wrapping_sub(than) < 1 << 31
-}
-
 impl Secondaries {
     /// Copies are kept in the folder, which has to be there.
     pub fn new(
@@ -158,195 +107,142 @@ impl Secondaries {
         deliver: impl Deliver,
         supervisor: Arc<dyn Supervise>,
     ) -> Secondaries {
-        let known = Mutex::default();
-        let shared = Arc::new(Shared { folder, key, context, deliver: Box::new(deliver), known });
-        Secondaries { shared, supervisor, running: Mutex::default() }
+        let kind = ZoneTransfer { key, context, deliver: Box::new(deliver) };
+        Secondaries(Downloads::new(kind, folder, supervisor))
     }
 
     /// Reads the copies of these zones and delivers those that still hold. It takes its time: not for a thread that serves.
     pub fn load(&self, zones: &[Secondary]) {
-        for zone in zones {
-            self.shared.load(zone, Timestamp::now());
-        }
+        self.0.load(zones);
     }
 
     /// From now on there are copies of these zones, and of no others.
     pub fn set(&self, zones: &[Secondary]) {
-        let mut running = lock(&self.running);
-        running.retain(|_, one| zones.contains(&one.zone));
-        let gone = |id: &Id| !zones.iter().any(|zone| zone.id == *id);
-        let dropped: Vec<Id> =
-            lock(&self.shared.known).extract_if(.., |id, _| gone(id)).map(|(id, _)| id).collect();
-        // Nobody would see to it that it still holds.
-        dropped.into_iter().for_each(|id| self.shared.deliver.deliver(id, None));
-        for zone in zones {
-            running.entry(zone.id).or_insert_with(|| {
-                // A copy by a server that is not asked any more may be another zone's.
-                let by_others =
-                    |known: &mut Known| known.held.as_ref().is_some_and(|held| !held.head.is_of(zone));
-                let mut known = lock(&self.shared.known);
-                let dropped = known.get_mut(&zone.id).is_some_and(by_others);
-                if dropped {
-                    known.remove(&zone.id);
-                }
-                drop(known);
-                if dropped {
-                    self.shared.deliver.deliver(zone.id, None);
-                }
-                let now = Arc::new(Notify::new());
-                let (shared, one, wake) = (self.shared.clone(), zone.clone(), now.clone());
-                let start = move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
-                    let (shared, one, wake) = (shared.clone(), one.clone(), wake.clone());
-                    Box::pin(async move { shared.keep(&one, &wake).await })
-                };
-                let name = format!("dns_zone {}", zone.zone);
-                let task = self.supervisor.restart_until_done(name, Box::new(start));
-                Running { zone: zone.clone(), now, task }
-            });
-        }
-        let ids: Vec<Id> = running.keys().copied().collect();
-        drop(running);
-        disk::COPIES.forget_others(&self.shared.folder, &ids);
+        self.0.set(zones);
     }
 
     /// Erases the copies on disk. The zones that were read stay in use; the next start transfers them.
-    pub fn erase_copies(&self) -> std::io::Result<()> {
-        erase_files_of(&self.shared.folder)
+    pub fn erase_copies(&self) -> io::Result<()> {
+        self.0.erase_copies()
     }
 
     /// One of the servers says that the zone has changed (RFC 1996). False if it is none of them.
     pub fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool {
-        let running = lock(&self.running);
-        let Some(running) = running.values().find(|running| running.zone.zone.as_ref() == zone) else {
-            return false;
-        };
         let is_it = |server: &Server| matches!(server.place, Place::Address(address) if address.ip() == from);
-        let known = running.zone.servers.iter().any(is_it);
-        if known {
-            running.now.notify_one();
-        }
-        known
+        self.0.check_now(|one| one.zone.as_ref() == zone && one.servers.iter().any(is_it))
     }
 
     pub fn status(&self, id: Id) -> Status {
-        lock(&self.shared.known).get(&id).map(Known::status).unwrap_or_default()
+        self.0.state(id).map(status).unwrap_or_default()
     }
 }
 
-impl Known {
-    fn status(&self) -> Status {
-        let error = self.error.clone();
-        let Some(held) = &self.held else { return Status { error, ..Status::default() } };
-        let expire = jiff::SignedDuration::try_from(held.times.expire).unwrap_or_default();
-        Status {
-            serial: Some(held.serial),
-            records: held.records,
-            last_updated: Some(held.head.fetched),
-            checked: Some(held.checked),
-            expires: held.checked.checked_add(expire).ok(),
-            error,
-        }
+fn status(zone: DownloadState<ZoneCopy>) -> Status {
+    let error = zone.error;
+    let Some(HeldCopy { copy, checked, .. }) = zone.held else {
+        return Status { error, ..Status::default() };
+    };
+    let expire = jiff::SignedDuration::try_from(copy.times.expire).unwrap_or_default();
+    Status {
+        serial: Some(copy.serial),
+        records: copy.records,
+        last_updated: Some(copy.head.fetched),
+        checked: Some(checked),
+        expires: checked.checked_add(expire).ok(),
+        error,
     }
+}
 
-    /// Until the next look.
-    fn wait(&self) -> Duration {
-        match (&self.held, self.failures) {
-            (None, 0) => Duration::ZERO,
-            (None, failures) => up_to_a_tenth_less(RETRY.after(failures)),
-            (Some(held), 0) => up_to_a_tenth_less(held.times.refresh).saturating_sub(held.age()),
-            (Some(held), _) => {
-                // It is given up in time, not when somebody happens to look.
-                up_to_a_tenth_less(held.times.retry).min(held.times.expire.saturating_sub(held.age()))
-            }
+/// Returns the wait until the next check.
+fn wait(zone: &DownloadState<ZoneCopy>) -> Duration {
+    match (&zone.held, zone.failures) {
+        (None, 0) => Duration::ZERO,
+        (None, failures) => up_to_a_tenth_less(RETRY.after(failures)),
+        (Some(held), 0) => up_to_a_tenth_less(held.copy.times.refresh).saturating_sub(held.age()),
+        (Some(held), _) => {
+            // A copy is given up when it expires, not at the check after that.
+            let left = held.copy.times.expire.saturating_sub(held.age());
+            up_to_a_tenth_less(held.copy.times.retry).min(left)
         }
     }
 }
 
-impl Shared {
-    fn load(&self, zone: &Secondary, now: Timestamp) {
-        match disk::read(&self.folder, zone, self.key) {
-            Ok(Some((whole, checked))) => {
-                // A clock that is behind says nothing of the age.
-                let age = now.duration_since(checked).try_into().unwrap_or_default();
-                let held = Held::of(&whole, checked, age);
-                if held.is_expired() {
-                    return;
-                }
-                let known = Known { held: Some(held), ..Known::default() };
-                lock(&self.known).insert(zone.id, known);
-                self.deliver.deliver(zone.id, Some(whole.copy));
-            }
-            Ok(None) => {}
-            Err(error) => tracing::warn!(zone = %zone.zone, %error, "the copy of a zone cannot be read"),
-        }
+impl Download for ZoneTransfer {
+    type Item = Secondary;
+    type Copy = ZoneCopy;
+    type Content = Copy;
+    type Error = Error;
+
+    const DISK: DiskCache = disk::COPIES;
+    // The zone may have changed while the daemon was down.
+    const CHECKS_AT_START: bool = true;
+    const MIN_INTERVAL: Duration = Duration::from_secs(5);
+
+    fn id(zone: &Secondary) -> Id {
+        zone.id
     }
 
-    /// Looks at a zone whenever it is due; first at once, as nothing is known of the time before the start.
-    async fn keep(&self, zone: &Secondary, wake: &Notify) {
-        loop {
-            let began = Instant::now();
-            self.look(zone).await;
-            let wait = lock(&self.known).entry(zone.id).or_default().wait();
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = async {
-                    wake.notified().await;
-                    tokio::time::sleep_until(began + APART).await;
-                } => {}
-            }
-        }
+    fn task_name(zone: &Secondary) -> String {
+        format!("dns_zone {}", zone.zone)
     }
 
-    async fn look(&self, zone: &Secondary) {
-        let have = lock(&self.known).get(&zone.id).and_then(|known| Some(known.held.as_ref()?.serial));
-        let looked = fetch::look(&self.context, zone, have, self.key).await;
-        let now = Timestamp::now();
-        match looked {
-            Ok(Looked::Same) => {
-                if let Err(error) = disk::COPIES.checked(&self.folder, zone.id) {
+    fn is_copy_of(copy: &ZoneCopy, zone: &Secondary) -> bool {
+        copy.head.is_of(zone)
+    }
+
+    fn is_expired(held: &HeldCopy<ZoneCopy>) -> bool {
+        held.age() >= held.copy.times.expire
+    }
+
+    fn wait(_: &Secondary, zone: &DownloadState<ZoneCopy>, _: Timestamp) -> Duration {
+        wait(zone)
+    }
+
+    fn read(&self, folder: &Path, zone: &Secondary) -> io::Result<Option<Stored<ZoneTransfer>>> {
+        let stored = disk::read(folder, zone, self.key)?;
+        Ok(stored.map(|(whole, checked)| Stored { copy: ZoneCopy::of(&whole), content: whole.copy, checked }))
+    }
+
+    async fn fetch(
+        &self,
+        folder: &Path,
+        zone: &Secondary,
+        have: Option<&ZoneCopy>,
+    ) -> Result<Option<(ZoneCopy, Copy)>, Error> {
+        let have = have.map(|copy| copy.serial);
+        match fetch::look(&self.context, zone, have, self.key).await? {
+            Looked::Same => {
+                if let Err(error) = disk::COPIES.checked(folder, zone.id) {
                     tracing::warn!(zone = %zone.zone, %error, "that the copy of a zone holds cannot be kept");
                 }
-                let mut all = lock(&self.known);
-                let known = all.entry(zone.id).or_default();
-                (known.error, known.failures) = (None, 0);
-                if let Some(held) = &mut known.held {
-                    (held.checked, held.age, held.since) = (now, Duration::ZERO, Instant::now());
-                }
+                Ok(None)
             }
-            Ok(Looked::New(fetched)) => {
+            Looked::New(fetched) => {
                 // It serves as well without a copy on disk.
-                if let Err(error) = self.write(zone.id, &fetched).await {
+                if let Err(error) = write(folder, zone.id, &fetched).await {
                     tracing::warn!(zone = %zone.zone, %error, "the copy of a zone cannot be kept");
                 }
-                let held = Some(Held::of(&fetched.whole, now, Duration::ZERO));
-                lock(&self.known).insert(zone.id, Known { held, ..Known::default() });
-                self.deliver.deliver(zone.id, Some(fetched.whole.copy.clone()));
-            }
-            Err(error) => {
-                let mut all = lock(&self.known);
-                let known = all.entry(zone.id).or_default();
-                known.error = Some(error.to_string());
-                known.failures = known.failures.saturating_add(1);
-                let expired = known.held.take_if(|held| held.is_expired()).is_some();
-                drop(all);
-                if expired {
-                    self.deliver.deliver(zone.id, None);
-                    disk::COPIES.forget(&self.folder, zone.id);
-                }
-                self.deliver.failed(&zone.zone, &error);
+                Ok(Some((ZoneCopy::of(&fetched.whole), fetched.whole.copy.clone())))
             }
         }
     }
 
-    async fn write(&self, id: Id, fetched: &Arc<fetch::Fetched>) -> std::io::Result<()> {
-        let (folder, fetched) = (self.folder.clone(), fetched.clone());
-        let written =
-            tokio::task::spawn_blocking(move || disk::write(&folder, id, &fetched.whole.head, &fetched.body));
-        written.await.map_err(std::io::Error::other)?
+    fn deliver(&self, id: Id, copy: Copy) {
+        self.deliver.deliver(id, Some(copy));
+    }
+
+    fn withdraw(&self, id: Id) {
+        self.deliver.deliver(id, None);
+    }
+
+    fn failed(&self, zone: &Secondary, error: &Error) {
+        self.deliver.failed(&zone.zone, error);
     }
 }
 
-/// What is behind the lock is whole between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+async fn write(folder: &Path, id: Id, fetched: &Arc<fetch::Fetched>) -> io::Result<()> {
+    let (folder, fetched) = (folder.to_owned(), fetched.clone());
+    let written =
+        tokio::task::spawn_blocking(move || disk::write(&folder, id, &fetched.whole.head, &fetched.body));
+    written.await.map_err(io::Error::other)?
 }

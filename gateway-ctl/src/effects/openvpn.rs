@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gateway_core::plan::OpenVpnProcess;
-use gateway_outbound::Resolver;
+pub use gateway_outbound::Resolver;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -103,12 +103,13 @@ pub struct Status {
 const GRACE: Duration = Duration::from_secs(3);
 
 impl OpenVpn {
-    /// Ends what an earlier daemon with this folder has left behind. The folder is for sockets.
-    pub fn new(folder: PathBuf) -> OpenVpn {
+    /// Ends what an earlier daemon with this folder has left behind. The folder is for sockets. The resolver finds
+    /// the servers.
+    pub fn new(folder: PathBuf, endpoint_names: Resolver) -> OpenVpn {
         orphans::end(&folder);
         OpenVpn {
             folder,
-            endpoint_names: Resolver::default(),
+            endpoint_names,
             sessions: Mutex::default(),
             changes: watch::Sender::default(),
             stopped: AtomicBool::new(false),
@@ -119,11 +120,6 @@ impl OpenVpn {
     /// Has its sessions restarted and reported by this supervisor.
     pub fn with_supervisor(self, supervisor: Supervisor) -> OpenVpn {
         OpenVpn { supervisor, ..self }
-    }
-
-    /// Has the names of servers resolved by this resolver.
-    pub fn with_endpoint_names(self, endpoint_names: Resolver) -> OpenVpn {
-        OpenVpn { endpoint_names, ..self }
     }
 
     /// Starts the tunnel's process, or ends the one it has and starts another. Returns at once; one tunnel never has two.

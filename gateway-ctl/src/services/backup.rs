@@ -23,6 +23,7 @@ use gateway_model::settings::group::Group;
 use gateway_model::settings::groups::BackupConfig;
 use gateway_model::settings::keys;
 use gateway_model::{Revision, State};
+use gateway_outbound::Resolver;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -47,6 +48,8 @@ const NOTHING: usize = 0;
 pub struct Service {
     store: Arc<Store>,
     tls: Arc<Factory>,
+    /// Resolves the hosts of targets.
+    endpoint_names: Resolver,
     patience: Patience,
     /// Held by whoever speaks with the target.
     turn: tokio::sync::Mutex<()>,
@@ -123,13 +126,18 @@ struct Made {
 }
 
 impl Service {
-    pub fn new(store: Arc<Store>, tls: Arc<Factory>) -> Arc<Service> {
-        Self::with_patience(store, tls, Patience::default())
+    pub fn new(store: Arc<Store>, tls: Arc<Factory>, endpoint_names: Resolver) -> Arc<Service> {
+        Self::with_patience(store, tls, endpoint_names, Patience::default())
     }
 
-    pub fn with_patience(store: Arc<Store>, tls: Arc<Factory>, patience: Patience) -> Arc<Service> {
+    pub fn with_patience(
+        store: Arc<Store>,
+        tls: Arc<Factory>,
+        endpoint_names: Resolver,
+        patience: Patience,
+    ) -> Arc<Service> {
         let (turn, seen) = (tokio::sync::Mutex::new(()), Mutex::default());
-        Arc::new(Service { store, tls, patience, turn, seen })
+        Arc::new(Service { store, tls, endpoint_names, patience, turn, seen })
     }
 
     /// Makes backups at their times until it is aborted.
@@ -313,7 +321,8 @@ impl Service {
     }
 
     async fn open(&self, config: &BackupConfig, largest: usize) -> Result<Target, TargetError> {
-        Target::open(&config.target, &self.own_folder(), &self.tls, largest, self.patience).await
+        let outbound = (&self.tls, &self.endpoint_names);
+        Target::open(&config.target, &self.own_folder(), outbound, largest, self.patience).await
     }
 
     async fn due(&self) -> Result<Option<Due>, store::Error> {

@@ -10,6 +10,7 @@ use gateway_model::State;
 use gateway_model::settings::Bootstrap;
 use gateway_model::settings::bootstrap::DnsBackend;
 use gateway_model::settings::groups::ExtFilterConfig;
+use gateway_outbound::Resolver;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -36,9 +37,15 @@ struct Held {
 }
 
 impl Service {
-    pub fn new(store: Arc<Store>, file: Arc<Bootstrap>, tls: &Arc<Factory>) -> Arc<Service> {
+    pub fn new(
+        store: Arc<Store>,
+        file: Arc<Bootstrap>,
+        tls: &Arc<Factory>,
+        endpoint_names: Resolver,
+    ) -> Arc<Service> {
         let client = tls.client("dns extfilter");
-        let context = Context::new(move || client.config().map_err(|error| error.to_string()), |_| {});
+        let config = move || client.config().map_err(|error| error.to_string());
+        let context = Context::new(endpoint_names, config, |_| {});
         Arc::new(Service { store, file, context: Arc::new(context), held: Mutex::default() })
     }
 

@@ -142,7 +142,9 @@ impl Names {
         let client = tls.client("dns");
         let notices = config.notices.clone();
         let told = move |event| tell(&notices, event);
-        let context = Context::new(move || client.config().map_err(|error| error.to_string()), told);
+        let hosts = engine.endpoint_names();
+        let context =
+            Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), told);
         let (plan, choice) = (picture.upstreams(&ways), picture.choice());
         let told = ArcSwap::from(Told::of(&plan, &picture.dns));
         let asked = first_upstream(&plan);
@@ -150,7 +152,8 @@ impl Names {
         let lists = Arc::new(Mutex::new(Lists::new(key)));
         let shelf = Shelf { lists, changed: Arc::default(), notices: config.notices.clone() };
         let client = tls.client("dns lists");
-        let context = Context::new(move || client.config().map_err(|error| error.to_string()), |_| {});
+        let context =
+            Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), |_| {});
         let folder = config.directory.join("lists");
         std::fs::create_dir_all(&folder)?;
         let context = Arc::new(context);

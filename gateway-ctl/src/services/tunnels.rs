@@ -84,9 +84,10 @@ impl Tunnels {
     pub fn new(
         store: Arc<Store>,
         (engine, openvpn, transports): (Arc<WireGuard>, Arc<OpenVpn>, Arc<Transports>),
+        endpoint_names: Resolver,
     ) -> (Tunnels, watch::Receiver<Arc<Seen>>) {
         let (seen, receiver) = watch::channel(Arc::default());
-        let resolver = resolve::Resolver::default();
+        let resolver = resolve::Resolver::new(endpoint_names);
         let probes = probes::Probes::default();
         let tunnels = Tunnels {
             store,
@@ -102,11 +103,6 @@ impl Tunnels {
             reconnected: BTreeMap::new(),
         };
         (tunnels, receiver)
-    }
-
-    /// Has endpoint names resolved by this resolver.
-    pub fn with_endpoint_names(self, endpoint_names: Resolver) -> Tunnels {
-        Tunnels { resolver: resolve::Resolver::new(endpoint_names), ..self }
     }
 
     /// Looks once a second, and wakes the loop when something it acts on has changed.

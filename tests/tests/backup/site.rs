@@ -63,7 +63,12 @@ impl Site {
         if let Gateway::Open(open) = &mut gateway {
             // Tests do not wait for as long as people would.
             let patience = Patience { step: Duration::from_secs(8), ..Patience::default() };
-            open.backup = Service::with_patience(open.store.clone(), open.tls.factory.clone(), patience);
+            open.backup = Service::with_patience(
+                open.store.clone(),
+                open.tls.factory.clone(),
+                open.endpoint_names.clone(),
+                patience,
+            );
         }
         let api = Api::new(areas::table(), gateway, Settings::default()).expect("a table");
         Site { api, clock, folder }

@@ -1,11 +1,12 @@
-//! Names of proxies and of OpenVPN servers are asked for through the egress that carries them, and not in clear beside it.
+//! Names that the daemon connects to are asked of the bootstrap servers, through the egress that carries the connection, and
+//! not in clear beside it.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use gateway_tests::name_server::{self, NameServer};
 use gateway_tests::openvpn;
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::services::HTTP;
 use gateway_tests::socks::{self, Proxy};
 use gateway_tests::topology::{Host, server};
@@ -95,4 +96,59 @@ fn the_name_of_an_openvpn_server_behind_a_tunnel_is_asked_for_through_the_tunnel
     wait_until_seen_as(&network.laptop, network.exit_b.address(false));
     assert!(names.asked() > 0, "the name was asked for");
     assert_eq!(queries_in_clear(&scene).expect("count"), 0);
+}
+
+fn wait_until_asked_for(names: &NameServer, name: &str) {
+    wait_ok(SOON, &format!("{name} to be asked of the bootstrap servers"), || {
+        ensure!(names.was_asked_for(name), "{} other queries", names.asked());
+        Ok(())
+    })
+    .expect("asked");
+}
+
+#[test]
+fn the_name_of_a_bridge_under_test_is_asked_of_the_bootstrap_servers() {
+    let (scene, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
+    let transport = json!({"type": "udp2tcp", "address": "bridge.example", "port": 443});
+    let bridge = json!({"name": "carrier", "kind": "transport", "transport": transport});
+    let bridge = create(scene.api(), "/bridges", &bridge).expect("stored");
+    assert!(!names.was_asked_for("bridge.example"), "no tunnel uses it");
+    // Nothing listens there: the outcome does not matter.
+    scene.api().send("POST", &format!("/bridges/{bridge}/test"), None).expect("an answer");
+    wait_until_asked_for(&names, "bridge.example");
+}
+
+#[test]
+fn the_name_of_a_list_is_asked_of_the_bootstrap_servers() {
+    let (scene, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
+    let feed = json!({"name": "feed", "url": "http://feed.example/list", "format": "domains"});
+    create(scene.api(), "/dns/threat-feeds", &feed).expect("stored");
+    wait_until_asked_for(&names, "feed.example");
+}
+
+#[test]
+fn the_name_of_the_external_filter_is_asked_of_the_bootstrap_servers() {
+    let (scene, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
+    let filter = json!({"url": "http://filter.example", "resolver": "198.51.100.8:53", "password": "unused"});
+    scene.api().put("/dns/extfilter/config", &filter).expect("stored");
+    scene.api().get("/dns/extfilter/status").expect("a status");
+    wait_until_asked_for(&names, "filter.example");
+}
+
+#[test]
+fn names_of_backup_targets_are_asked_of_the_bootstrap_servers() {
+    let (scene, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
+    let host_key = format!("SHA256:{}", "A".repeat(43));
+    for (name, target) in [
+        ("dav.example", json!({"type": "webdav", "url": "http://dav.example/"})),
+        ("s3.example", json!({"type": "s3", "url": "http://s3.example", "path": "bucket/home"})),
+        ("sftp.example", json!({"type": "sftp", "url": "sftp://sftp.example", "host_key": host_key})),
+    ] {
+        let mut config = json!({"enabled": true, "passphrase": "a long passphrase", "target": target});
+        config["target"]["username"] = json!("somebody");
+        config["target"]["secret"] = json!("unused");
+        scene.api().put("/backup/config", &config).expect("stored");
+        scene.api().send("POST", "/backup/run", None).expect("an answer");
+        wait_until_asked_for(&names, name);
+    }
 }

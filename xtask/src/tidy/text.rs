@@ -19,6 +19,7 @@ const DAEMON: &[&str] =
 /// Look-ups of hosts and clients that `gateway-outbound` replaces.
 const OUTGOING: &[&str] = &[
     "lookup_host",
+    "Resolver::default",
     "to_socket_addrs",
     "ToSocketAddrs",
     "getaddrinfo",

@@ -7,10 +7,12 @@ const CLOCKS: &[&str] = &["SystemTime::now", "Timestamp::now", "Zoned::now"];
 /// Files that may read it, and why.
 const READERS: &[(&str, &str)] = &[
     ("gateway-ctl/src/clock.rs", "the clock, over which the one that does not run backwards is made"),
-    ("gateway-ctl/dns/src/copies.rs", "marks files with the time that the file system gives others"),
-    ("gateway-ctl/dns/src/lists.rs", "ages of copies on disk"),
+    (
+        "gateway-ctl/dns/src/downloads/disk_cache.rs",
+        "marks files with the time that the file system gives others",
+    ),
+    ("gateway-ctl/dns/src/downloads.rs", "ages of copies on disk"),
     ("gateway-ctl/dns/src/lists/fetch.rs", "ages of copies on disk"),
-    ("gateway-ctl/dns/src/transfer.rs", "ages of copies on disk"),
     ("gateway-ctl/dns/src/transfer/fetch.rs", "ages of copies on disk"),
     ("gateway-ctl/dns/src/upstream/validate.rs", "explains what the validator decided by this clock"),
     ("gateway-ctl/dns/src/serve/doubles.rs", "a stand-in for the daemon, in tests only"),

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use gateway_outbound::Resolver;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -80,7 +81,7 @@ impl Fake {
 }
 
 fn backend(url: &str, password: &str) -> Backend {
-    let context = Context::new(|| Err("no TLS here".to_owned()), |_: Event| {});
+    let context = Context::new(Resolver::default(), || Err("no TLS here".to_owned()), |_: Event| {});
     Backend::new(url, Secret::new(password), Arc::new(context)).unwrap()
 }
 
@@ -306,7 +307,8 @@ async fn whoever_is_no_pi_hole_is_not_taken_for_one() {
 
 #[test]
 fn addresses_are_those_of_web_servers_without_credentials() {
-    let context = || Arc::new(Context::new(|| Err("no TLS here".to_owned()), |_: Event| {}));
+    let context =
+        || Arc::new(Context::new(Resolver::default(), || Err("no TLS here".to_owned()), |_: Event| {}));
     for url in ["http://192.168.1.2", "https://pi.hole:8443/", "http://[2001:db8::1]/pihole/"] {
         assert!(Backend::new(url, Secret::default(), context()).is_ok(), "{url}");
     }

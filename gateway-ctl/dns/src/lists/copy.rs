@@ -9,10 +9,11 @@ use gateway_core::dns::table::Key;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Subscription;
-use crate::copies::Copies;
+use super::error::Error;
+use super::subscription::Subscription;
+use crate::downloads::DiskCache;
 
-pub const COPIES: Copies = Copies("list");
+pub const COPIES: DiskCache = DiskCache("list");
 /// Longest first line.
 const HEAD: u64 = 16 * 1024;
 const PIECE: usize = 64 * 1024;
@@ -49,7 +50,7 @@ pub fn read(folder: &Path, subscription: &Subscription, key: Key) -> io::Result<
     }
     // The bound may have been lowered since the list was fetched.
     let max_entries = subscription.limits.max_entries;
-    let too_many = || io::Error::other(super::Error::TooManyEntries(max_entries).to_string());
+    let too_many = || io::Error::other(Error::TooManyEntries(max_entries).to_string());
     let mut reader = Reader::new(subscription.format, key);
     loop {
         let piece = file.fill_buf()?;

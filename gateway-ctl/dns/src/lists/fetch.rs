@@ -1,6 +1,5 @@
 //! One look at a list on the web: asked for only if it changed, read and written to disk as it comes.
 
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use bytes::Bytes;
 use gateway_core::dns::lists::{List, Reader};
 use gateway_core::dns::table::Key;
 use gateway_model::Id;
-use gateway_outbound::http::{self, Body, Client, Limits as HttpLimits};
+use gateway_outbound::http::{Body, Client, Limits as HttpLimits};
 use gateway_outbound::{Dialer, Egress, Targets};
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -23,9 +22,10 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::copy::{COPIES, Head};
+use super::error::Error;
+use super::subscription::{Limits, Subscription};
 use super::total::TotalEntries;
-use super::{Limits, Subscription};
-use crate::copies::Draft;
+use crate::downloads::Draft;
 use crate::upstream::Context;
 
 /// Longest list.
@@ -37,41 +37,6 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 const WHOLE: Duration = Duration::from_secs(1800);
 /// Pieces on their way to whoever reads them.
 const PIECES: usize = 16;
-
-/// Why a look at a list failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    #[error("the address is no http or https address")]
-    Url,
-    #[error("the server cannot be reached: {0}")]
-    Unreachable(String),
-    #[error("the server did not answer in time")]
-    Timeout,
-    #[error("the server answered {0}")]
-    Status(u16),
-    #[error("the server leads from https to http, where others could change the list")]
-    Downgrade,
-    #[error("the server leads on and on")]
-    Redirects,
-    #[error("the server sends the list as {0}, which was not asked for")]
-    Encoding(String),
-    #[error("the list has more than 512 MiB")]
-    TooLong,
-    #[error("the list has more than {0} entries (dns.list_max_entries)")]
-    TooManyEntries(u64),
-    #[error("with it all lists together have more than {0} entries (dns.list_max_total_entries)")]
-    TooManyInTotal(u64),
-    #[error(
-        "{0} is this host or a private address, from which no list is fetched (dns.list_private_targets)"
-    )]
-    PrivateTarget(IpAddr),
-    #[error("nothing in the list is understood; line {0}: {1}")]
-    Nothing(u64, String),
-    #[error("the list is empty")]
-    Empty,
-    #[error("the list cannot be kept: {0}")]
-    Disk(String),
-}
 
 /// Networks of this host, from which no list is fetched, and what all lists together may have.
 type Bounds<'a> = (&'a [IpNet], &'a Arc<TotalEntries>);
@@ -144,22 +109,6 @@ fn request(url: &str, before: Option<&Head>) -> Result<Request<Bytes>, Error> {
         request = request.header(IF_MODIFIED_SINCE, time);
     }
     request.body(Bytes::new()).map_err(|_| Error::Url)
-}
-
-impl From<http::Error> for Error {
-    fn from(error: http::Error) -> Error {
-        match error {
-            http::Error::Url => Error::Url,
-            http::Error::PrivateTarget(address) => Error::PrivateTarget(address),
-            http::Error::Timeout(_) => Error::Timeout,
-            http::Error::Downgrade => Error::Downgrade,
-            http::Error::Redirects => Error::Redirects,
-            http::Error::TooLong(_) => Error::TooLong,
-            error @ (http::Error::Dial(_) | http::Error::Tls(_) | http::Error::Http(_)) => {
-                Error::Unreachable(error.to_string())
-            }
-        }
-    }
 }
 
 fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {

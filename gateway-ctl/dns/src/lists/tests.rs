@@ -2,15 +2,18 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
+use gateway_core::dns::lists::Format;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::task::JoinHandle;
 
 use super::*;
 use crate::seam::Unsupervised;
-use gateway_outbound::Sockets;
+use gateway_outbound::{Resolver, Sockets};
 
 const KEY: Key = Key::new(11);
 
@@ -63,7 +66,7 @@ fn whole(headers: &str, body: &str) -> String {
 }
 
 fn context() -> Arc<Context> {
-    Arc::new(Context::new(|| Err("no TLS here".to_owned()), |_| {}))
+    Arc::new(Context::new(Resolver::default(), || Err("no TLS here".to_owned()), |_| {}))
 }
 
 /// What was delivered and what failed.
@@ -373,7 +376,7 @@ async fn a_redirect_to_a_private_address_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut one = outer.subscription("/");
     one.limits = Limits::default();
-    let mut context = Context::new(|| Err("no TLS here".to_owned()), |_| {});
+    let mut context = Context::new(Resolver::default(), || Err("no TLS here".to_owned()), |_| {});
     context.sockets = Box::new(Redirected(outer.at));
     one.url = "http://198.51.100.7/list".to_owned();
     let error =

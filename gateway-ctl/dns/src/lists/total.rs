@@ -5,7 +5,8 @@ use std::sync::Mutex;
 
 use gateway_model::Id;
 
-use super::{Error, lock};
+use super::error::Error;
+use crate::downloads::lock;
 
 /// Entries of the lists in use, by list.
 #[derive(Debug, Default)]

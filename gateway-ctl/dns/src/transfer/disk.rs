@@ -12,12 +12,12 @@ use gateway_model::Id;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Secondary;
 use super::reader::{BYTES, RECORDS};
-use crate::copies::Copies;
+use crate::downloads::DiskCache;
+use crate::seam::Secondary;
 use crate::wire::{u16_at, u32_at};
 
-pub const COPIES: Copies = Copies("zone");
+pub const COPIES: DiskCache = DiskCache("zone");
 /// Longest file: each record has its name and ten bytes.
 const LONGEST: u64 = BYTES as u64 + RECORDS as u64 * (255 + 10) + 4096;
 

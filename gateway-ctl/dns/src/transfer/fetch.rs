@@ -14,8 +14,7 @@ use tokio::time::timeout;
 
 use super::disk::{self, Whole};
 use super::reader::{self, Bad, Reader};
-use super::{Secondary, is_newer};
-use crate::seam::Server;
+use crate::seam::{Secondary, Server};
 use crate::upstream::message::{Asked, Form};
 use crate::upstream::{Addresses, Context, random};
 use crate::wire::{flag, rtype, u16_at};
@@ -52,6 +51,11 @@ pub(super) struct Fetched {
     pub whole: Whole,
     /// As it is written to disk.
     pub body: Vec<u8>,
+}
+
+/// Returns true if a serial number is past another (RFC 1982, section 3.2).
+pub fn is_newer(serial: u32, than: u32) -> bool {
+    serial != than && serial.wrapping_sub(than) < 1 << 31
 }
 
 /// Asks the servers in turn until one answers. The questions leave as those of the gateway itself do.

@@ -35,11 +35,11 @@ const PLACES: usize = 2048;
 
 impl Context {
     /// With the sockets of the system and the keys of the root.
-    pub fn new(tls: impl Tls, tell: impl Fn(Event) + Send + Sync + 'static) -> Context {
+    pub fn new(names: Resolver, tls: impl Tls, tell: impl Fn(Event) + Send + Sync + 'static) -> Context {
         Context {
             sockets: Box::new(KernelSockets::QUICK),
             tls: Box::new(tls),
-            names: Resolver::default(),
+            names,
             tell: Box::new(tell),
             anchors: Arc::new(TrustAnchors::default()),
             pace: 1,

@@ -101,7 +101,12 @@ impl Bench {
         let (seen, events) = (Seen::default(), Arc::<Mutex<Vec<Event>>>::default());
         let told = events.clone();
         let tell = move |event| told.lock().unwrap().push(event);
-        let context = Context { sockets: Box::new(seen.clone()), anchors, pace, ..Context::new(tls, tell) };
+        let context = Context {
+            sockets: Box::new(seen.clone()),
+            anchors,
+            pace,
+            ..Context::new(gateway_outbound::Resolver::default(), tls, tell)
+        };
         Bench { upstreams: Arc::new(Upstreams::new(plan, context)), seen, events }
     }
 

@@ -22,6 +22,7 @@ const LIST_MOST: usize = 8 << 20;
 #[derive(Clone)]
 pub(super) struct Transport {
     tls: Client,
+    endpoint_names: Resolver,
     /// No answer may be longer.
     most: usize,
     told: Arc<Mutex<Option<Error>>>,
@@ -29,8 +30,8 @@ pub(super) struct Transport {
 
 impl Transport {
     /// `largest` is how long the files are at most.
-    pub fn new(tls: Client, largest: usize) -> Transport {
-        Transport { tls, most: largest.max(LIST_MOST), told: Arc::default() }
+    pub fn new(tls: Client, endpoint_names: Resolver, largest: usize) -> Transport {
+        Transport { tls, endpoint_names, most: largest.max(LIST_MOST), told: Arc::default() }
     }
 
     /// What the last request failed of, in words.
@@ -43,10 +44,9 @@ impl Transport {
     }
 
     async fn answer(&self, request: Request<Buffer>) -> Result<Response<Bytes>, Error> {
-        let names = Resolver::default();
         let dialer = Dialer {
             sockets: &KernelSockets::PATIENT,
-            names: &names,
+            names: &self.endpoint_names,
             egress: &Egress::DEFAULT,
             targets: Targets::Any,
             timeout: CONNECT_TIMEOUT,

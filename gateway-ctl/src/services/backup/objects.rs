@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gateway_model::settings::groups::{BackupTarget, TargetType};
+use gateway_outbound::Resolver;
 use opendal::services::{S3, Webdav};
 use opendal::{ErrorKind, HttpTransporter, OperationContext, Operator};
 use rustls_pki_types::CertificateDer;
@@ -24,7 +25,11 @@ pub(super) struct Objects {
 
 impl Objects {
     /// Nothing is sent yet.
-    pub fn new(config: &BackupTarget, tls: &Arc<Factory>, largest: usize) -> Result<Objects, Error> {
+    pub fn new(
+        config: &BackupTarget,
+        (tls, endpoint_names): (&Arc<Factory>, &Resolver),
+        largest: usize,
+    ) -> Result<Objects, Error> {
         let mut client = tls.client("backup");
         if !config.ca_certificate.is_empty() {
             let authorities: Result<Vec<_>, _> =
@@ -36,7 +41,7 @@ impl Objects {
                 }
             }
         }
-        let transport = Transport::new(client, largest);
+        let transport = Transport::new(client, endpoint_names.clone(), largest);
         let operator = match config.r#type {
             TargetType::S3 => Operator::new(s3(config)),
             _ => Operator::new(webdav(config)),

@@ -58,17 +58,16 @@ impl client::Handler for Pinned {
 }
 
 impl Sftp {
-    pub async fn open(config: &BackupTarget, mode: PqMode) -> Result<Sftp, Error> {
+    pub async fn open(config: &BackupTarget, mode: PqMode, endpoint_names: &Resolver) -> Result<Sftp, Error> {
         let setup = |what: &str| Error::Setup(what.to_owned());
         let server = config.ssh_server().ok_or_else(|| setup("the address is not sftp://host:port"))?;
         let fingerprint =
             host_key_fingerprint(&config.host_key).ok_or_else(|| setup("no host key is set"))?;
         let other = Arc::new(Mutex::new(None));
         let handler = Pinned { fingerprint, other: other.clone() };
-        let names = Resolver::default();
         let dialer = Dialer {
             sockets: &KernelSockets::PATIENT,
-            names: &names,
+            names: endpoint_names,
             egress: &Egress::DEFAULT,
             targets: Targets::Any,
             // The caller has a deadline for signing in.

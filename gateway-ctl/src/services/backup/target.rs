@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gateway_model::settings::groups::{BackupTarget, TargetType};
+use gateway_outbound::Resolver;
 
 use super::folder::Folder;
 use super::objects::Objects;
@@ -89,7 +90,7 @@ impl Target {
     pub async fn open(
         config: &BackupTarget,
         own: &Path,
-        tls: &Arc<Factory>,
+        (tls, endpoint_names): (&Arc<Factory>, &Resolver),
         largest: usize,
         patience: Patience,
     ) -> Result<Target, Error> {
@@ -98,9 +99,12 @@ impl Target {
                 let folder = Folder::new(&config.path, own);
                 Kind::Folder(within(patience.step, "looking at the folder", folder).await?)
             }
-            TargetType::Webdav | TargetType::S3 => Kind::Objects(Objects::new(config, tls, largest)?),
+            TargetType::Webdav | TargetType::S3 => {
+                Kind::Objects(Objects::new(config, (tls, endpoint_names), largest)?)
+            }
             TargetType::Sftp => {
-                Kind::Sftp(within(patience.step, "signing in", Sftp::open(config, tls.mode())).await?)
+                let opening = Sftp::open(config, tls.mode(), endpoint_names);
+                Kind::Sftp(within(patience.step, "signing in", opening).await?)
             }
         };
         Ok(Target { kind, patience })

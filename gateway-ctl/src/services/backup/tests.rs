@@ -69,7 +69,7 @@ impl Scene {
 
 fn open(state: &TempDir, clock: &Arc<ManualClock>) -> Arc<Service> {
     let store = Store::open(state.path().join("store.redb"), clock.clone()).unwrap();
-    Service::new(Arc::new(store), Factory::new(PqMode::Default))
+    Service::new(Arc::new(store), Factory::new(PqMode::Default), gateway_outbound::Resolver::default())
 }
 
 #[tokio::test]

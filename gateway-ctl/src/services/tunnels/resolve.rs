@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_secs(5);
 /// The address may have moved when the other end has been silent so long; a handshake is renewed after 120 s.
 const STALE: Duration = Duration::from_secs(150);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Resolver {
     endpoint_names: gateway_outbound::Resolver,
     known: BTreeMap<String, SocketAddr>,
@@ -34,7 +34,8 @@ pub struct Resolver {
 
 impl Resolver {
     pub fn new(endpoint_names: gateway_outbound::Resolver) -> Self {
-        Self { endpoint_names, ..Self::default() }
+        let (known, asked, asking) = Default::default();
+        Self { endpoint_names, known, asked, asking }
     }
 
     /// The addresses of all endpoint names so far. What has to be asked for is asked meanwhile. `outer` is the mark of a
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     fn resolver(known: &str) -> Resolver {
-        let mut resolver = Resolver::default();
+        let mut resolver = Resolver::new(gateway_outbound::Resolver::new(&[]));
         resolver.known.insert("vpn.example:1".into(), known.parse().expect("an address"));
         resolver
     }

@@ -7,7 +7,7 @@ use gateway_core::plan::{
     SecretKey, WireGuardDevice, names,
 };
 use gateway_ctl::effects::Outcome;
-use gateway_ctl::effects::openvpn::OpenVpn;
+use gateway_ctl::effects::openvpn::{OpenVpn, Resolver};
 use gateway_ctl::effects::wireguard::WireGuard;
 use gateway_ctl::engine::egress_backends;
 use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Subsystems, base_block};
@@ -73,7 +73,7 @@ fn plan() -> Plan {
 }
 
 async fn subsystems() -> Subsystems<Kernel, NoDataplane> {
-    let openvpn = OpenVpn::new(std::env::temp_dir().join("no-openvpn-here"));
+    let openvpn = OpenVpn::new(std::env::temp_dir().join("no-openvpn-here"), Resolver::new(&[]));
     let egress_backends =
         egress_backends(Arc::new(WireGuard::new().await), Arc::new(openvpn), Arc::default(), Arc::default());
     Subsystems::new(Kernel::new(netlink(), egress_backends), NoDataplane)

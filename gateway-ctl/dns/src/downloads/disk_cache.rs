@@ -11,14 +11,14 @@ use serde::Serialize;
 
 use crate::room;
 
-/// Copies of one kind, by the ending of their names.
+/// DiskCache of one kind, by the ending of their names.
 #[derive(Clone, Copy, Debug)]
-pub struct Copies(pub &'static str);
+pub struct DiskCache(pub &'static str);
 
 /// The ending of what is not whole.
 const PART: &str = "part";
 
-impl Copies {
+impl DiskCache {
     pub fn path(self, folder: &Path, id: Id) -> PathBuf {
         folder.join(format!("{id}.{}", self.0))
     }
