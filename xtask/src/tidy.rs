@@ -3,6 +3,7 @@
 //! Text rules look at text: they are made to catch slips, not to withstand somebody who wants to get
 //! round them.
 
+mod capabilities;
 mod circles;
 mod crates;
 mod features;
@@ -51,6 +52,7 @@ const RULES: &[Rule] = &[
     ("exactly one type is declared plain old data by hand", |s| Ok(text::plain_old_data(s))),
     ("pure packages use no unsafe code", |s| Ok(text::unsafe_code(s))),
     ("only the clock reads the wall clock", |s| Ok(wall_clock::readers(s))),
+    ("what this version lacks is told by one list", |s| Ok(capabilities::apart(s))),
     ("core and model touch no file, network, process or clock", |s| Ok(text::effects(s))),
 ];
 

@@ -1,5 +1,6 @@
 //! The local language-model assistant.
 
+use gateway_model::capability::Capability;
 use gateway_model::settings::groups::AssistantConfig;
 
 use crate::access::Access;
@@ -9,7 +10,7 @@ use crate::table::Table;
 pub fn rows(t: &mut Table) {
     t.group::<AssistantConfig>("/ai/config", "replace_ai_config", Access::Administer);
     t.unsupported(
-        "the assistant, which this version does not have",
+        Capability::Assistant,
         &[
             (Get, "/ai/status"),
             (Post, "/ai/validate"),

@@ -1,6 +1,7 @@
 //! The audit log, the rules of alerts, and the alerts and anomalies that this version does not have.
 
 use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, Before};
+use gateway_model::capability::Capability;
 use gateway_model::kinds::AlertRule;
 use gateway_model::settings::groups::AlertWebhook;
 
@@ -33,7 +34,7 @@ pub fn rows(t: &mut Table) {
         live: None,
     });
     t.unsupported(
-        "alerts and anomaly detection, which this version does not have",
+        Capability::Alerts,
         &[
             (Get, "/alerts"),
             (Get, "/alerts/active"),

@@ -1,5 +1,6 @@
 //! Bluetooth adapter, personal area network, its watch.
 
+use gateway_model::capability::Capability;
 use gateway_model::settings::groups::{BluetoothFailover, BluetoothSettings};
 
 use crate::access::Access;
@@ -10,7 +11,7 @@ pub fn rows(t: &mut Table) {
     t.group::<BluetoothSettings>("/bluetooth/settings", "replace_bluetooth_settings", Access::Operate);
     t.group::<BluetoothFailover>("/bluetooth/failover", "replace_bluetooth_failover", Access::Operate);
     t.unsupported(
-        "the Bluetooth service, which this version does not have",
+        Capability::Bluetooth,
         &[
             (Get, "/bluetooth/status"),
             (Get, "/bluetooth/devices"),

@@ -1,5 +1,6 @@
 //! The DHCP server and the settings of interfaces.
 
+use gateway_model::capability::Capability;
 use gateway_model::kinds::DhcpReservation;
 use gateway_model::settings::groups::DhcpConfig;
 
@@ -17,7 +18,7 @@ pub fn rows(t: &mut Table) {
         live: None,
     });
     t.unsupported(
-        "the DHCP server and interface settings, which this version does not have",
+        Capability::Dhcp,
         &[
             (Get, "/dhcp/leases"),
             (Get, "/interfaces/{name}/config"),

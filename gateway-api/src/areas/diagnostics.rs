@@ -1,12 +1,14 @@
 //! Packet capture, captive portal detection, network tests.
 
+use gateway_model::capability::Capability;
+
 use crate::table::Method::{Delete, Get, Post};
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
     super::test_definitions::rows(t);
     t.unsupported(
-        "packet capture and portal detection, which this version does not have",
+        Capability::Captures,
         &[
             (Get, "/diagnostics/captures"),
             (Get, "/diagnostics/capture/presets"),

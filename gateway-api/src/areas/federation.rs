@@ -1,5 +1,6 @@
 //! Peers that sync with this gateway, and their roles. The sync itself is not part of this version.
 
+use gateway_model::capability::Capability;
 use gateway_model::kinds::{FederationRole, Node};
 
 use crate::table::Method::{Delete, Get, Post, Put};
@@ -26,7 +27,7 @@ pub fn rows(t: &mut Table) {
     t.alias(Put, "/gateway-nodes/{id}", "/nodes/{id}", "replace_gateway_node");
     t.alias(Delete, "/gateway-nodes/{id}", "/nodes/{id}", "delete_gateway_node");
     t.unsupported(
-        "federation, which this version does not have",
+        Capability::Federation,
         &[
             (Get, "/federation/status"),
             (Get, "/federation/peers"),

@@ -1,11 +1,13 @@
 //! The mesh layer.
 
+use gateway_model::capability::Capability;
+
 use crate::table::Method::{Delete, Get, Post};
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
     t.unsupported(
-        "the mesh layer, which this version does not have",
+        Capability::Mesh,
         &[
             (Get, "/mesh/status"),
             (Get, "/mesh/config"),

@@ -1,5 +1,6 @@
 //! DNS enforcement, DoH, IPv6 and WebRTC blocking, leak checks.
 
+use gateway_model::capability::Capability;
 use gateway_model::settings::groups::PrivacyMode;
 
 use crate::access::Access;
@@ -9,7 +10,7 @@ use crate::table::Table;
 pub fn rows(t: &mut Table) {
     t.group::<PrivacyMode>("/privacy/dns-mode", "replace_privacy_dns_mode", Access::Operate);
     t.unsupported(
-        "the privacy services, which this version does not have",
+        Capability::PrivacyServices,
         &[
             (Get, "/privacy/status"),
             (Get, "/privacy/leak-monitor"),

@@ -1,5 +1,7 @@
 //! Dead-man switch, wiping, the vault, secrets at rest, post-quantum posture.
 
+use gateway_model::capability::Capability;
+
 use crate::table::Method::{Get, Post};
 use crate::table::Table;
 
@@ -12,7 +14,7 @@ pub fn rows(t: &mut Table) {
     secrets::rows(t);
     super::proxies::status_rows(t);
     t.unsupported(
-        "the vault, which this version does not have",
+        Capability::Vault,
         &[
             (Get, "/storage/encrypted"),
             (Post, "/storage/encrypted/setup"),

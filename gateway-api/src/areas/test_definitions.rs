@@ -1,6 +1,7 @@
 //! Network tests: their definitions, and running them against the policies.
 
 use gateway_core::expectation::{self, TestResult};
+use gateway_model::capability::Capability;
 use gateway_model::kinds::TestDefinition;
 use gateway_model::kinds::test_definition::TestMode;
 use gateway_model::{Id, State};
@@ -88,7 +89,7 @@ fn chosen(state: &State, ids: Option<&[Id]>) -> Result<Vec<std::sync::Arc<TestDe
         let test = state.test_definitions.get(*id);
         let test = test.ok_or_else(|| super::not_found::<TestDefinition>(&id.to_string()))?;
         if test.mode == TestMode::Live {
-            let needs = format!("live tests, which this version does not run ({:?} is one)", test.name);
+            let needs = format!("{} ({:?} is one)", Capability::LiveTests.needs(), test.name);
             return Err(ApiError::not_supported(&needs));
         }
         tests.push(test.clone());

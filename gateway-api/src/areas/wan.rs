@@ -1,11 +1,13 @@
 //! Uplinks, their health and the failover manager.
 
+use gateway_model::capability::Capability;
+
 use crate::table::Method::{Get, Put};
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
     t.unsupported(
-        "the WAN manager, which this version does not have",
+        Capability::Uplinks,
         &[
             (Get, "/system/wan-uplinks"),
             (Put, "/system/wan-uplinks"),

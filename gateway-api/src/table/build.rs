@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use gateway_model::capability::{Capability, NOT_SUPPORTED};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
@@ -194,15 +195,15 @@ impl Table {
     }
 
     /// Rows of the contract that are not built: `GET /path` per line.
-    pub fn unsupported(&mut self, needs: &'static str, rows: &[(Method, &'static str)]) {
+    pub fn unsupported(&mut self, capability: Capability, rows: &[(Method, &'static str)]) {
         for (method, path) in rows {
             let operation = operation_name(*method, path);
             let row = self.row(*method, path, &operation, Effect::Reads, Access::Read);
             if *method != Method::Get {
                 row.access = Access::Operate;
             }
-            row.summary = "Not supported by this version";
-            row.work = Work::Unsupported { needs };
+            row.summary = NOT_SUPPORTED;
+            row.work = Work::Unsupported { needs: capability.needs() };
         }
     }
 

@@ -110,12 +110,14 @@ fn descend<'a>(node: &'a Node, segments: &[String], values: &mut Vec<String>) ->
 
 #[cfg(test)]
 mod tests {
+    use gateway_model::capability::Capability;
+
     use super::super::Table;
     use super::*;
 
     fn table(rows: &[(Method, &'static str)]) -> Table {
         let mut table = Table::default();
-        table.unsupported("nothing", rows);
+        table.unsupported(Capability::Mesh, rows);
         table
     }
 

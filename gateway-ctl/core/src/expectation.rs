@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use gateway_model::capability::Capability;
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::device_group::DeviceGroup;
 use gateway_model::kinds::test_definition::{TestDefinition, TestMode, TestProtocol};
@@ -63,7 +64,7 @@ fn result(input: &Input<'_>, worlds: &[World; 2], definition: &TestDefinition) -
         note: None,
     };
     if definition.mode == TestMode::Live {
-        result.note = Some("This version does not run live tests.".to_owned());
+        result.note = Some(Capability::LiveTests.sentence());
         return result;
     }
     if definition.dns.is_some() {

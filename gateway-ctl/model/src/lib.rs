@@ -4,6 +4,7 @@
 //! the compiler lowers them to a plan, the API shows them.
 #![forbid(unsafe_code)]
 
+pub mod capability;
 pub mod change;
 pub mod cow;
 pub mod decode;

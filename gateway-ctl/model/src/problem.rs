@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::capability::{Capability, refusal};
+
 /// Codes of [`Problem::code`].
 pub mod code {
     /// The field must be given.
@@ -128,7 +130,14 @@ impl Problems {
     }
 
     pub fn not_supported(&mut self, path: impl Into<String>, what: impl fmt::Display) {
-        self.add(code::NOT_SUPPORTED, path, format!("{what} is not supported by this version."));
+        self.add(code::NOT_SUPPORTED, path, refusal(what));
+    }
+
+    /// Warns that what is stored here needs a capability that is not in force.
+    pub fn lacks(&mut self, path: &str, capability: Capability) {
+        if let Some(warning) = capability.warning(path) {
+            self.warn(path, warning);
+        }
     }
 
     pub fn warn(&mut self, path: impl Into<String>, message: impl Into<String>) {

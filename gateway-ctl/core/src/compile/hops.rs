@@ -1,6 +1,7 @@
 //! The hops of a policy as they are, and the way that its traffic takes by them.
 
 use gateway_model::RoutingPolicy;
+use gateway_model::capability::Capability;
 use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop, HopMode, HopType, Sticky};
 
@@ -112,7 +113,7 @@ fn state(hop: &Hop, legs: &Legs) -> HopState {
         HopType::Proxy => "there is no proxy of this name",
         HopType::Vpn => "there is no tunnel of this name",
         HopType::Interface => "it is no configured uplink",
-        HopType::MeshPeer => "this version has no mesh",
+        HopType::MeshPeer => Capability::Mesh.clause(),
     };
     let leg = legs.of_hop(hop);
     HopState {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gateway_model::capability::Capability;
 use gateway_model::kinds::policy_source::Source;
 use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{Hop, HopType, RoutingPolicy};
@@ -58,7 +59,9 @@ fn wrong_hop(input: &Input<'_>, compiled: &Compiled, hop: &Hop) -> Option<String
             Some(proxy) if !proxy.enabled => Some(format!("the proxy {target} is disabled")),
             Some(_) => None,
         },
-        HopType::MeshPeer => Some(format!("the mesh peer {target} is unreachable: this version has no mesh")),
+        HopType::MeshPeer => {
+            Some(format!("the mesh peer {target} is unreachable: {}", Capability::Mesh.clause()))
+        }
     }
 }
 

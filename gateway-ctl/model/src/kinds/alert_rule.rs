@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::dns::{check_ids, id_refs, resolve_scope};
 use super::{Device, DeviceGroup};
+use crate::capability::Capability;
 use crate::change::Names;
 use crate::edit::EditError;
 use crate::id::Id;
@@ -146,7 +147,7 @@ impl Resource for AlertRule {
                 problems.warn("webhook_url", "Nobody is told as long as notify is none.");
             }
         }
-        problems.warn("", "Stored, but without effect: this version raises no alerts.");
+        problems.lacks("", Capability::Alerts);
     }
 
     fn admit_delete(&self, _state: &State) -> Result<(), EditError> {

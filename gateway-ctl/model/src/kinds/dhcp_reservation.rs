@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::device::Device;
+use crate::capability::Capability;
 use crate::change::Names;
 use crate::id::{Id, MacAddr};
 use crate::problem::{Problems, code};
@@ -83,7 +84,7 @@ impl Resource for DhcpReservation {
             }
             _ => {}
         }
-        problems.warn("", "Stored, but without effect: this version has no DHCP server.");
+        problems.lacks("", Capability::Dhcp);
     }
 
     fn refs(&self) -> Vec<Ref> {

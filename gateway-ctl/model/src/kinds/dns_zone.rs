@@ -235,7 +235,7 @@ impl Resource for DnsZone {
             );
         }
         if self.dnssec && self.r#type == ZoneType::Secondary {
-            problems.warn("dnssec", "Without effect: a copy is served as its servers have signed it.");
+            problems.warn("dnssec", "Not used: a copy is served as its servers have signed it.");
         }
     }
 

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::named::{keep_builtin, keep_name};
 use crate::problem::{Problems, code};
@@ -101,7 +102,7 @@ impl Resource for FederationRole {
                 );
             }
         }
-        problems.warn("", WITHOUT_EFFECT);
+        problems.lacks("", Capability::Federation);
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
@@ -128,10 +129,6 @@ impl Resource for FederationRole {
         input.insert("builtin".into(), before.builtin.into());
     }
 }
-
-/// Of roles and nodes.
-pub(super) const WITHOUT_EFFECT: &str =
-    "Stored, but without effect: this version does not sync with other gateways.";
 
 fn builtin(now: Timestamp) -> Vec<FederationRole> {
     let role = |slot, name: &str, description: &str, push, pull, approve| {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::federation_role::{FederationRole, SyncKind, WITHOUT_EFFECT};
+use super::federation_role::{FederationRole, SyncKind};
+use crate::capability::Capability;
 use crate::named::check_reference;
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
@@ -138,7 +139,7 @@ impl Resource for Node {
         if self.sync_policy != SyncPolicy::None && self.sync_resources.is_empty() {
             problems.warn("sync_resources", "No kind is named, so nothing is synced.");
         }
-        problems.warn("", WITHOUT_EFFECT);
+        problems.lacks("", Capability::Federation);
     }
 
     fn refs(&self) -> Vec<Ref> {

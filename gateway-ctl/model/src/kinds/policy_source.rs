@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capability::refusal;
 use crate::id::{Id, IfName};
 use crate::text::{Cidr, is_host_name, parse_port, text_enum};
 
@@ -186,9 +187,17 @@ fn destination(text: &str) -> Option<Source> {
     Some(Source::Destination { net: net.trunc(), port: Some(port) })
 }
 
+/// A form of the contract that is refused.
+const DOMAIN_LIST: &str = "A domain list";
+
+/// Whether a message of [`parse`] refuses what the contract knows.
+pub fn is_refusal(message: &str) -> bool {
+    message == refusal(DOMAIN_LIST)
+}
+
 fn domain(text: &str) -> Result<Option<DomainPattern>, String> {
     if text.starts_with("list:") {
-        return Err("Domain lists are not supported by this version.".to_owned());
+        return Err(refusal(DOMAIN_LIST));
     }
     if let Some(regex) = text.strip_prefix('~') {
         if regex.is_empty() || regex.len() > 512 || regex.chars().any(char::is_control) {
@@ -294,7 +303,7 @@ mod tests {
             one(SourceType::Domain, "Example.com, =a.b, *.c.d, ~^x{1,2}$").as_deref(),
             Some("example.com,=a.b,*.c.d,~^x{1,2}$")
         );
-        assert!(parse(SourceType::Domain, "list:ads").unwrap_err()[0].contains("not supported"));
+        assert!(is_refusal(&parse(SourceType::Domain, "list:ads").unwrap_err()[0]));
         for text in ["~", "=", "*.", "a b", "10.0.0.1", "*", "~[", "~a{2,1}", "~(?=a)"] {
             assert!(parse(SourceType::Domain, text).is_err(), "{text}");
         }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::routing_policy::FailPolicy;
+use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::named::{keep_builtin, keep_name};
 use crate::problem::{Problems, code};
@@ -115,7 +116,7 @@ impl Default for PrivacyClass {
 
 impl PrivacyClass {
     /// The fields that this version keeps and does not act on, so far as they ask for anything.
-    fn without_effect(&self) -> impl Iterator<Item = &'static str> {
+    fn not_enforced(&self) -> impl Iterator<Item = &'static str> {
         [
             ("dns_mode", self.dns_mode != ClassDnsMode::Off),
             ("block_doh", self.block_doh),
@@ -158,11 +159,8 @@ impl Resource for PrivacyClass {
         for (index, list) in self.telemetry_lists.iter().enumerate() {
             check_name(&format!("telemetry_lists[{index}]"), list, problems);
         }
-        for field in self.without_effect() {
-            problems.warn(
-                field,
-                "Stored without effect: this version has no privacy services that would enforce it.",
-            );
+        for field in self.not_enforced() {
+            problems.lacks(field, Capability::PrivacyServices);
         }
     }
 

@@ -8,6 +8,7 @@ use super::dns_preset::DnsPreset;
 use super::privacy_class::PrivacyClass;
 use super::routing_policy::{FailPolicy, Sticky, admit_indirect};
 use super::way::{Hop, HopMode, check_hops, hop_refs};
+use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::named::{check_reference, keep_name, reference};
 use crate::problem::{Problems, code};
@@ -119,7 +120,7 @@ impl Resource for Profile {
             problems.add(code::RANGE, "mtu", "Must be from 576 to 9000; IPv6 needs at least 1280.");
         }
         if self.mtu.is_some() {
-            problems.warn("mtu", "Stored without effect: the size of packets follows from the tunnel.");
+            problems.lacks("mtu", Capability::ProfileMtu);
         }
         self.dns.validate(state, problems);
     }
@@ -170,10 +171,7 @@ impl ProfileDns {
             problems.add(code::REQUIRED, "dns.upstreams", message);
         }
         if !custom && (!self.upstreams.is_empty() || self.preset.is_some()) {
-            problems.warn(
-                "dns",
-                "Stored without effect: resolvers named here are asked in the mode custom only.",
-            );
+            problems.warn("dns", "Not used: resolvers named here are asked in the mode custom only.");
         }
     }
 }

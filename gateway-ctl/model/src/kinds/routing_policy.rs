@@ -223,8 +223,8 @@ impl RoutingPolicy {
             Ok(sources) => sources,
             Err(messages) => {
                 for message in messages {
-                    let code =
-                        if message.contains("not supported") { code::NOT_SUPPORTED } else { code::FORMAT };
+                    let refused = policy_source::is_refusal(&message);
+                    let code = if refused { code::NOT_SUPPORTED } else { code::FORMAT };
                     problems.add(code, "source_value", message);
                 }
                 return;

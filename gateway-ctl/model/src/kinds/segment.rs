@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::trust_class::TrustClass;
+use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::id::IfName;
 use crate::named::{check_reference, keep_name, reference};
@@ -75,10 +76,7 @@ impl Resource for Segment {
             problems.warn("cidr", format!("Host bits were cleared: stored as {cleared}."));
         }
         check_reference::<TrustClass>("trust_class", &self.trust_class, state, problems);
-        problems.warn(
-            "",
-            "Stored without effect: this version takes the interfaces as the host has configured them.",
-        );
+        problems.lacks("", Capability::Segments);
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::device::Device;
 use super::device_group::DeviceGroup;
+use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::id::Id;
 use crate::named::{check_reference, keep_name, reference};
@@ -114,8 +115,7 @@ impl TestDefinition {
         for (index, endpoint) in endpoints.iter().enumerate() {
             let path = format!("{path}[{index}]");
             if self.mode == TestMode::Plan && matches!(endpoint.host, Host::Name(_)) {
-                let message = "In the mode plan destinations are addresses: names need the resolver, which this version does not have.";
-                problems.add(code::NOT_SUPPORTED, &path, message);
+                problems.not_supported(&path, "A name as a destination in the mode plan");
             }
             if endpoints[..index].contains(endpoint) {
                 problems.add(code::DUPLICATE, path, format!("{endpoint} is given twice."));
@@ -170,13 +170,13 @@ impl Resource for TestDefinition {
             if !is_host_name(&dns.name) {
                 problems.add(code::FORMAT, "dns.name", "Expected a domain.");
             }
-            problems.warn("dns", "Stored without effect: names are asked for in live tests only, which this version does not run.");
+            problems.lacks("dns", Capability::LiveTests);
         }
         if self.accept.is_empty() && self.deny.is_empty() && self.expect_egress.is_none() {
             problems.warn("", "It expects nothing that this version can test, so it never fails.");
         }
         if self.mode == TestMode::Live {
-            problems.warn("mode", "Stored without effect: this version does not run live tests.");
+            problems.lacks("mode", Capability::LiveTests);
         }
     }
 

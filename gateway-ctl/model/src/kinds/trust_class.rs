@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
+use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::named::{check_reference, keep_builtin, keep_name, reference};
 use crate::problem::{Problems, code};
@@ -143,10 +144,7 @@ impl Resource for TrustClass {
 pub(crate) fn check_privacy_class(name: &Option<String>, state: &State, problems: &mut Problems) {
     check_reference::<PrivacyClass>("privacy_class", name, state, problems);
     if name.is_some() {
-        problems.warn(
-            "privacy_class",
-            "Of a device's class this version knows whether exceptions are allowed; it enforces nothing else of it.",
-        );
+        problems.lacks("privacy_class", Capability::ClassOfDevices);
     }
 }
 

@@ -10,6 +10,7 @@ use super::groups::{
     AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings, CoverSettings,
     DeadmanSettings, DhcpConfig, DnsRotation, ExtFilterConfig, PrivacyMode,
 };
+use crate::capability::Capability;
 use crate::decode;
 use crate::edit::EditError;
 use crate::id::Revision;
@@ -30,8 +31,8 @@ pub trait Group:
     const NOUN: &'static str;
     /// Fields that are secrets, as dotted paths: `passphrase`, `target.secret`.
     const SECRETS: &'static [&'static str] = &[];
-    /// What would obey it, where this version does not have that.
-    const WITHOUT: Option<&'static str> = None;
+    /// The capability that obeys it, where that is one of the list.
+    const NEEDS: Option<Capability> = None;
 
     /// Reports every wrong field.
     fn validate(&self, state: &State, problems: &mut Problems);
@@ -182,8 +183,8 @@ fn put<G: Group>(draft: &mut State, input: Value) -> Result<Vec<Warning>, EditEr
     if !problems.is_empty() {
         return Err(EditError::Invalid(problems));
     }
-    let without = |engine| format!("Stored, but without effect: this version has no {engine}.");
-    warnings.extend(G::WITHOUT.map(|engine| Warning::new("", without(engine))));
+    let lacking = G::NEEDS.and_then(|capability| capability.warning(""));
+    warnings.extend(lacking.map(|message| Warning::new("", message)));
     draft.set_group(&decoded.value);
     Ok(warnings)
 }

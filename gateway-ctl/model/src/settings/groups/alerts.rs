@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{check_range, check_url};
+use crate::capability::Capability;
 use crate::problem::Problems;
 use crate::secret::Secret;
 use crate::settings::group::Group;
@@ -64,7 +65,7 @@ impl Group for AlertWebhook {
     const KEY: &'static str = "alerts.webhook";
     const NOUN: &'static str = "alert_webhook";
     const SECRETS: &'static [&'static str] = &["secret"];
-    const WITHOUT: Option<&'static str> = Some("alerts");
+    const NEEDS: Option<Capability> = Some(Capability::Alerts);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         if !self.url.is_empty() {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{check_range, check_url};
+use crate::capability::Capability;
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
 use crate::state::State;
@@ -36,7 +37,7 @@ impl Default for AssistantConfig {
 impl Group for AssistantConfig {
     const KEY: &'static str = "ai";
     const NOUN: &'static str = "ai_config";
-    const WITHOUT: Option<&'static str> = Some("assistant");
+    const NEEDS: Option<Capability> = Some(Capability::Assistant);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         if let Some(url) = check_url("endpoint", &self.endpoint, problems) {

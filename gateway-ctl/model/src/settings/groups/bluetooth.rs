@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check_range;
+use crate::capability::Capability;
 use crate::id::MacAddr;
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
@@ -32,7 +33,7 @@ impl Default for BluetoothSettings {
 impl Group for BluetoothSettings {
     const KEY: &'static str = "bluetooth";
     const NOUN: &'static str = "bluetooth_settings";
-    const WITHOUT: Option<&'static str> = Some("Bluetooth");
+    const NEEDS: Option<Capability> = Some(Capability::Bluetooth);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         check_range("discoverable_timeout", self.discoverable_timeout, 0..=86_400, problems);
@@ -73,7 +74,7 @@ impl Default for BluetoothFailover {
 impl Group for BluetoothFailover {
     const KEY: &'static str = "bluetooth_failover";
     const NOUN: &'static str = "bluetooth_failover";
-    const WITHOUT: Option<&'static str> = Some("Bluetooth");
+    const NEEDS: Option<Capability> = Some(Capability::Bluetooth);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         if self.enabled && self.device_mac.is_none() {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check_range;
+use crate::capability::Capability;
 use crate::id::IfName;
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
@@ -73,7 +74,7 @@ impl DhcpConfig {
 impl Group for DhcpConfig {
     const KEY: &'static str = "dhcp";
     const NOUN: &'static str = "dhcp_config";
-    const WITHOUT: Option<&'static str> = Some("DHCP server");
+    const NEEDS: Option<Capability> = Some(Capability::Dhcp);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         if self.enabled {

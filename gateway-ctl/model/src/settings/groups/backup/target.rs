@@ -210,7 +210,7 @@ impl BackupTarget {
             ("ca_certificate", !self.ca_certificate.is_empty(), http),
         ];
         for (name, _, _) in given.iter().filter(|(_, given, used)| *given && !used) {
-            problems.warn(format!("target.{name}"), format!("Without effect for a target of type {of}."));
+            problems.warn(format!("target.{name}"), format!("Not used by a target of type {of}."));
         }
     }
 }

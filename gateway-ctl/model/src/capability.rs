@@ -1,0 +1,122 @@
+//! Capabilities of the contract that this version does not have, or has in part, and the sentences that say so.
+//!
+//! Each row has a capability's standing, the clause that completes "this version …", and its name in "it needs …".
+//! What takes a setting for it warns by `Problems::lacks`; rows of the API that need it answer 501. A capability that
+//! lands gets the standing `InForce`: its warnings end.
+
+/// How much of a capability this version has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Missing,
+    /// Some of what is stored for it is obeyed.
+    Partial,
+    InForce,
+}
+
+macro_rules! capabilities {
+    ($($name:ident: $standing:ident, $clause:literal, $needs:literal;)+) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Capability {
+            $($name,)+
+        }
+
+        impl Capability {
+            pub const ALL: &[Capability] = &[$(Capability::$name,)+];
+
+            pub const fn standing(self) -> Standing {
+                match self {
+                    $(Capability::$name => Standing::$standing,)+
+                }
+            }
+
+            /// A clause that says what is missing: `this version has no mesh`.
+            pub const fn clause(self) -> &'static str {
+                match self {
+                    $(Capability::$name => concat!("this version ", $clause),)+
+                }
+            }
+
+            /// What an operation that is not built needs: `the mesh layer, which this version does not have`.
+            pub const fn needs(self) -> &'static str {
+                match self {
+                    $(Capability::$name => concat!($needs, ", which this version does not have"),)+
+                }
+            }
+        }
+    };
+}
+
+capabilities! {
+    Alerts: Missing, "raises no alerts", "alerts and anomaly detection";
+    Assistant: Missing, "has no assistant", "the assistant";
+    Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
+    Captures: Missing, "captures no packets and detects no portals", "packet capture and portal detection";
+    ClassOfDevices: Partial, "knows of a device's class whether exceptions are allowed and enforces nothing else of it", "classes of devices";
+    Dhcp: Missing, "has no DHCP server", "the DHCP server and interface settings";
+    Federation: Missing, "does not sync with other gateways", "federation";
+    LiveTests: Missing, "does not run live tests", "live tests";
+    Mesh: Missing, "has no mesh", "the mesh layer";
+    PrivacyServices: Missing, "has no privacy services that would enforce it", "the privacy services";
+    ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";
+    Segments: Missing, "takes the interfaces as the host has configured them", "interfaces of segments";
+    Uplinks: Missing, "does not manage uplinks", "the WAN manager";
+    Vault: Missing, "has no vault", "the vault";
+}
+
+impl Capability {
+    /// Warning of a field, or of a whole object (`path` is empty), that is stored for it. None once it is in force.
+    pub fn warning(self, path: &str) -> Option<String> {
+        let clause = self.clause();
+        match (self.standing(), path) {
+            (Standing::InForce, _) => None,
+            (Standing::Partial, _) => Some(format!("Stored, with effect in part: {clause}.")),
+            (Standing::Missing, "") => Some(format!("Stored, but without effect: {clause}.")),
+            (Standing::Missing, _) => Some(format!("Stored without effect: {clause}.")),
+        }
+    }
+
+    /// The clause as a sentence.
+    pub fn sentence(self) -> String {
+        let (first, rest) = self.clause().split_at(1);
+        format!("{}{rest}.", first.to_uppercase())
+    }
+}
+
+/// Summary of an operation that is not built.
+pub const NOT_SUPPORTED: &str = "Not supported by this version";
+
+/// Message of a value that the contract knows and this version refuses.
+pub fn refusal(what: impl std::fmt::Display) -> String {
+    format!("{what} is not supported by this version.")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_capabilities_are_told_by_the_same_words() {
+        let all = Capability::ALL;
+        let clauses: BTreeSet<_> = all.iter().map(|it| it.clause()).collect();
+        let needs: BTreeSet<_> = all.iter().map(|it| it.needs()).collect();
+        assert_eq!((clauses.len(), needs.len()), (all.len(), all.len()));
+    }
+
+    #[test]
+    fn warnings_tell_objects_from_fields_and_end_with_what_is_in_force() {
+        for capability in Capability::ALL {
+            let ends = capability.standing() == Standing::InForce;
+            assert_eq!(capability.warning("").is_none(), ends, "{capability:?}");
+            assert_eq!(capability.warning("field").is_none(), ends, "{capability:?}");
+        }
+        let warning = |path| Capability::Federation.warning(path).unwrap();
+        assert_eq!(
+            warning(""),
+            "Stored, but without effect: this version does not sync with other gateways."
+        );
+        assert_eq!(warning("role"), "Stored without effect: this version does not sync with other gateways.");
+        assert_eq!(Capability::LiveTests.sentence(), "This version does not run live tests.");
+    }
+}
