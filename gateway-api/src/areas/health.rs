@@ -31,7 +31,8 @@ pub fn rows(t: &mut Table) {
         .doc("blocked: the store cannot be used, so nothing is forwarded; reason says why.")
         .access(Access::Open)
         .always();
-    t.view("/status", "get_status", status).summary("Version, readiness, age of the snapshot, revisions");
+    t.view("/status", "get_status", status)
+        .summary("Version, readiness, age of the snapshot, revisions, failed services");
     t.view("/observer", "list_observer", observer).summary("How each subsystem came out of the last run");
     t.view("/drift", "list_drift", drift)
         .summary("What somebody else changed in the kernel lately, newest first")
@@ -126,6 +127,25 @@ pub struct ServiceStatus {
     pub applied_at: Option<Timestamp>,
     /// Stored policies differ from those that steer traffic.
     pub pending_changes: bool,
+    /// Services that have died and not proved themselves since. Left out while there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_services: Option<Vec<FailedService>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FailedService {
+    /// Its name in `/observer`.
+    pub name: String,
+    pub failure: String,
+    pub since: Timestamp,
+}
+
+fn failed_services(open: &Open) -> Option<Vec<FailedService>> {
+    let tasks = open.services.supervisor().report();
+    let failed = tasks.into_iter().filter_map(|(name, TaskHealth { failure, since, .. })| {
+        Some(FailedService { name: name.into_owned(), failure: failure?, since })
+    });
+    Some(failed.collect()).filter(|failed: &Vec<_>| !failed.is_empty())
 }
 
 async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
@@ -153,6 +173,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         applied_revision: state.applied.revision.0,
         applied_at: state.applied.at,
         pending_changes: state.pending_policies() > 0,
+        failed_services: failed_services(open),
     })
 }
 

@@ -43,6 +43,8 @@ fn faulty() -> (Scene, PathBuf) {
 fn service_that_panics_is_seen_and_started_again_while_nothing_leaks() {
     let (scene, faults) = faulty();
     let before = tasks(&scene).expect("tasks");
+    let status = scene.api().get("/status").expect("status");
+    assert_eq!(status.get("failed_services"), None, "{status}");
     let load = Load::start(&scene.network.laptop).expect("load");
     for ipv6 in FAMILIES {
         load.wait_for_answer_to(scene.network.exit_a.address(ipv6), SOON).expect("load through exit A");
@@ -73,6 +75,11 @@ fn service_that_panics_is_seen_and_started_again_while_nothing_leaks() {
         (&json!("degraded"), &json!("task_failed")),
         "{health}"
     );
+    let status = scene.api().get("/status").expect("status");
+    let failed = status["failed_services"].as_array().expect("failed services");
+    let backups = failed.iter().find(|service| service["name"] == "backups").expect("the failed backups");
+    assert!(backups["failure"].as_str().is_some_and(|text| text.contains("injected")), "{backups}");
+    assert!(backups["since"].is_string(), "{backups}");
     load.run_for(200).expect("load");
     load.stop();
     assert_nothing_leaked(&scene);
