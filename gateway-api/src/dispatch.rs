@@ -101,7 +101,7 @@ async fn process(
         host?;
         return Ok(options_response(&found.allow()));
     }
-    let position = Method::from_http(&parts.method).and_then(|method| found.rows.get(&method));
+    let position = Method::find(parts.method.as_str()).and_then(|method| found.rows.get(&method));
     let Some(row) = position.map(|position| &api.table.rows()[*position]) else {
         host?;
         let message = format!("{} is not possible at {path}.", parts.method);

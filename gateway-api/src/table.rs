@@ -21,38 +21,10 @@ mod group;
 mod route;
 
 pub use collection::{Collection, Live, Ops, output_schema};
+/// HEAD is answered as GET, OPTIONS from the set of rows.
+pub use gateway_model::method::Method;
 pub use group::expect;
 pub use route::{Found, Routes, placeholders};
-
-/// Methods of the contract. HEAD is answered as GET, OPTIONS from the set of rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Method {
-    Get,
-    Post,
-    Put,
-    Delete,
-}
-
-impl Method {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Method::Get => "GET",
-            Method::Post => "POST",
-            Method::Put => "PUT",
-            Method::Delete => "DELETE",
-        }
-    }
-
-    pub fn from_http(method: &http::Method) -> Option<Self> {
-        match method.as_str() {
-            "GET" | "HEAD" => Some(Method::Get),
-            "POST" => Some(Method::Post),
-            "PUT" => Some(Method::Put),
-            "DELETE" => Some(Method::Delete),
-            _ => None,
-        }
-    }
-}
 
 pub type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 pub type Pending = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send>>;

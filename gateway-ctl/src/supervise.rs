@@ -114,26 +114,37 @@ impl Supervisor {
     pub fn restart<F>(
         &self,
         name: impl Into<TaskName>,
-        mut start: impl FnMut() -> F + Send + 'static,
+        start: impl FnMut() -> F + Send + 'static,
     ) -> JoinHandle<()>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let start = move || -> StartedTask { Box::pin(start()) };
-        tokio::spawn(self.clone().keep(name.into(), OnEnd::Restart, start))
+        self.spawn(name.into(), OnEnd::Restart, start)
     }
 
     /// Runs a task until it ends, and starts it again whenever it panics. Aborting the handle ends both.
     pub fn restart_until_done<F>(
         &self,
         name: impl Into<TaskName>,
+        start: impl FnMut() -> F + Send + 'static,
+    ) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.spawn(name.into(), OnEnd::Return, start)
+    }
+
+    fn spawn<F>(
+        &self,
+        name: TaskName,
+        on_end: OnEnd,
         mut start: impl FnMut() -> F + Send + 'static,
     ) -> JoinHandle<()>
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let start = move || -> StartedTask { Box::pin(start()) };
-        tokio::spawn(self.clone().keep(name.into(), OnEnd::Return, start))
+        tokio::spawn(self.clone().keep(name, on_end, start))
     }
 
     async fn keep(self, name: TaskName, on_end: OnEnd, mut start: impl FnMut() -> StartedTask) {

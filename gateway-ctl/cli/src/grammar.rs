@@ -1,5 +1,7 @@
 //! Grammar of commands: kinds, verbs, operands and flags, the rows of the API they call, what they print.
 
+pub use gateway_model::method::Method;
+
 /// The first word: `devices`, `status`.
 #[derive(Clone, Debug)]
 pub struct Kind {
@@ -63,25 +65,6 @@ pub struct Call {
     pub method: Method,
     /// Below the API root.
     pub path: &'static str,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    Get,
-    Post,
-    Put,
-    Delete,
-}
-
-impl Method {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Method::Get => "GET",
-            Method::Post => "POST",
-            Method::Put => "PUT",
-            Method::Delete => "DELETE",
-        }
-    }
 }
 
 /// A word after the verb. It goes into the path where the path has a placeholder of its name, else into the body.

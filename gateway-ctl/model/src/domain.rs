@@ -56,11 +56,6 @@ impl DomainName {
         self.0 == "."
     }
 
-    /// Whether it is the default, which stands for "not given".
-    pub fn is_unset(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// A host or zone name: the root is none.
     pub fn parse(text: &str) -> Result<DomainName, DomainError> {
         let text = text.trim();

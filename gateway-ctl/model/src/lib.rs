@@ -15,6 +15,7 @@ pub mod export;
 pub mod filter;
 pub mod id;
 pub mod kinds;
+pub mod method;
 pub mod named;
 pub mod ovpn;
 pub mod pattern;

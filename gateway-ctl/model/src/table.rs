@@ -85,10 +85,6 @@ impl<R: Resource> Table<R> {
             .filter_map(|((_, id), ())| self.get(*id))
     }
 
-    pub fn by_slot(&self, slot: u32) -> Option<&Arc<R>> {
-        self.get(*self.slots.get(&slot)?)
-    }
-
     /// The row that has this slot, lifted or not.
     pub(crate) fn slot_owner(&self, slot: u32) -> Option<Id> {
         self.slots.get(&slot).copied()

@@ -369,10 +369,10 @@ fn slots_are_stable_and_freed_ones_are_used_last() {
     state.remove::<Device>(b, None, false).unwrap();
     let c = device(&mut state, "c", "02:42:ac:11:00:04");
     assert_eq!(slot(&state, c), 3);
-    assert!(state.devices.by_slot(2).is_none());
+    assert!(state.devices.slot_owner(2).is_none());
     state.devices.resume(crate::table::SLOTS, Revision(0));
     let d = device(&mut state, "d", "02:42:ac:11:00:05");
-    assert_eq!((slot(&state, d), state.devices.by_slot(2).unwrap().meta.id), (2, d));
+    assert_eq!((slot(&state, d), state.devices.slot_owner(2).unwrap()), (2, d));
 }
 
 #[test]
@@ -411,7 +411,7 @@ proptest! {
                 for mac in device.all_macs() {
                     prop_assert_eq!(owned.insert(mac, device.meta.id), None, "two devices with one address");
                 }
-                prop_assert_eq!(state.devices.by_slot(device.meta.slot).unwrap().meta.id, device.meta.id);
+                prop_assert_eq!(state.devices.slot_owner(device.meta.slot), Some(device.meta.id));
             }
             for octet in 0..8 {
                 let mac = MacAddr([2, 0, 0, 0, 0, octet]);
