@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::dns::{Action, Asker, Because, Cause, Decision, Local, Name, NameRef, Question};
-use gateway_dns::seam::{
+use gateway_dns::hooks::{
     Ask, Book, Client, Clients, Failure, Learn, Logged, Query, Reply, Resolvers, Route, Unlearned, Way,
 };
 use gateway_dns::serve::settings::Listen;
@@ -126,8 +126,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::new(Nothing),
         Omniscient,
         None,
-        gateway_dns::seam::Daemon {
-            supervisor: Arc::new(gateway_dns::seam::Unsupervised),
+        gateway_dns::hooks::Daemon {
+            supervisor: Arc::new(gateway_dns::hooks::Unsupervised),
             wall: gateway_dns::WallClock::new(jiff::Timestamp::now),
         },
     )

@@ -10,11 +10,11 @@ use gateway_core::dns::NameRef;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::cache::{Entry, Figures, Glob};
-use crate::log::{Log, Totals};
-use crate::seam::{Ask, Book, Clients, Daemon, Learn, StartTask};
-use crate::serve::general::QUEUE;
+use crate::hooks::{Ask, Book, Clients, Daemon, Learn, StartTask};
+use crate::query_log::{Log, Totals};
+use crate::serve::kernel_cache::{Dataplane, Repeater};
 use crate::serve::listen::{Listeners, Listening};
-use crate::serve::repeat::{Dataplane, Repeater};
+use crate::serve::slow_path::tasks::QUEUE;
 use crate::serve::udp::Worker;
 use crate::serve::udp::worker::Reins;
 use crate::serve::{Fate, Settings, Shared, State, Tls};

@@ -1,30 +1,29 @@
 //! From a question to its answer.
 //!
 //! Two paths lead there. What can be answered at once (filtered names, what is stored here, what is cached) is answered by
-//! the threads that read the sockets ([`immediate`]); everything else goes to tasks that may wait ([`resolve`]). Both write
-//! their answers with the same functions ([`asking`]), so nobody can tell which one answered.
+//! the threads that read the sockets ([`fast_path`]); everything else goes to tasks that may wait ([`slow_path`]). Both write
+//! their answers with the same functions ([`query`]), so nobody can tell which one answered.
 
-pub mod asking;
 pub mod clock;
-pub mod counts;
-pub mod fate;
+pub mod drop_counters;
+pub mod dry_run;
+pub mod encrypted;
+pub mod fast_path;
 pub mod fetch;
-pub mod general;
-pub mod immediate;
-pub mod limit;
+pub mod kernel_cache;
 pub mod listen;
-mod notified;
-pub mod repeat;
-pub mod resolve;
-pub mod secure;
+mod notify;
+pub mod query;
+pub mod query_trace;
+pub mod rate_limit;
 pub mod settings;
-pub mod stream;
-pub mod trace;
+pub mod slow_path;
+pub mod tcp;
 pub mod transport;
 pub mod udp;
 
 #[cfg(test)]
-pub(crate) mod doubles;
+pub(crate) mod test_doubles;
 #[cfg(test)]
 mod tests;
 
@@ -34,17 +33,17 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 
 use crate::cache::Cache;
-use crate::log::Log;
-use crate::seam::{Ask, Book, Clients, Failure, Learn, Query, Reply, Supervise};
+use crate::hooks::{Ask, Book, Clients, Failure, Learn, Query, Reply, Supervise};
+use crate::query_log::Log;
 
-pub use asking::Asking;
 pub use clock::{Clock, Moment};
-pub use fate::Fate;
+pub use dry_run::Fate;
+pub use encrypted::Tls;
 pub use fetch::Flights;
-pub use repeat::Repeater;
-pub use secure::Tls;
+pub use kernel_cache::Repeater;
+pub use query::Asking;
+pub use query_trace::{Status, Trace};
 pub use settings::Settings;
-pub use trace::{Status, Trace};
 pub use transport::Transport;
 
 /// What answers are made by; replaced as a whole.
@@ -63,9 +62,9 @@ pub struct Shared {
     pub clock: Clock,
     /// Workers write to the lanes of their numbers, tasks to those that follow.
     pub log: Arc<Log>,
-    pub counts: counts::Counts,
-    pub limit: limit::Limit,
-    pub crowd: stream::Crowd,
+    pub counts: drop_counters::Counts,
+    pub limit: rate_limit::Limit,
+    pub crowd: tcp::Crowd,
     pub repeater: Repeater,
     /// Without it nobody is answered over TLS.
     pub(crate) tls: OnceLock<Arc<dyn Tls>>,
@@ -102,9 +101,9 @@ impl Shared {
             state: ArcSwap::from_pointee(state),
             clock: Clock::new(log.wall().clone()),
             log,
-            counts: counts::Counts::default(),
-            limit: limit::Limit::default(),
-            crowd: stream::Crowd::default(),
+            counts: drop_counters::Counts::default(),
+            limit: rate_limit::Limit::default(),
+            crowd: tcp::Crowd::default(),
             repeater,
             tls: OnceLock::new(),
             flights: Flights::default(),

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::{Settings, Shared};
 use crate::cache::{Entry, Freshness, Key, Limits};
-use crate::seam::{Failure, Query, Reply, Way};
+use crate::hooks::{Failure, Query, Reply, Way};
 use crate::wire::Answer;
 use crate::wire::code::ede;
 use crate::wire::stored::Age;

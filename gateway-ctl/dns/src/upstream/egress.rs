@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gateway_model::kinds::DnsForwarder;
 use gateway_outbound::{Egress, Proxy};
 
-use crate::seam::Route;
+use crate::hooks::Route;
 
 /// Names of tunnels and uplinks by their mark.
 pub type Called = BTreeMap<u32, Arc<str>>;

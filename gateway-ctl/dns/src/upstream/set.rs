@@ -12,19 +12,19 @@ use gateway_model::settings::groups::{DnsRotation, RotationMode};
 use gateway_outbound::Egress;
 use tokio::time::Instant;
 
-use super::choice::{Candidate, Turn, order, scramble};
+use super::client::{Answer, Line};
+use super::config::{Group, Plan};
 use super::context::Context;
 use super::egress::{Called, egress_of, shown};
 use super::error::random;
+use super::fallback::{self, DEADLINE};
 use super::health::Figures;
-use super::line::{Answer, Line};
 use super::message::Asked;
-use super::plan::{Group, Plan};
-use super::race::{self, DEADLINE};
+use super::selection::{Candidate, Turn, order, scramble};
 use super::status::UpstreamStatus;
 use super::validate::Validator;
-use crate::seam::Server;
-use crate::seam::{Ask, Failure, Query, Reply, Resolvers, Route, Way};
+use crate::hooks::Server;
+use crate::hooks::{Ask, Failure, Query, Reply, Resolvers, Route, Way};
 
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
@@ -292,7 +292,7 @@ impl Standing {
         let path = self.path(route, turn).map_err(Failure::Blocked)?;
         let lines = self.choose(&path, client, turn as u64)?;
         let wide = self.common.rotation.mode == RotationMode::Parallel;
-        let (answer, line) = race::ask(lines, Arc::new(asked), wide, until).await?;
+        let (answer, line) = fallback::ask(lines, Arc::new(asked), wide, until).await?;
         Ok(Told { answer, upstream: line.server.shown.clone() })
     }
 

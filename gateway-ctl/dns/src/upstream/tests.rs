@@ -1,11 +1,11 @@
 //! Against real servers on loopback.
 
+mod dnssec;
+mod doq;
+mod egress;
 mod encrypted;
 mod plain;
-mod proved;
-mod quic;
 mod server;
-mod ways;
 
 use std::collections::HashMap;
 use std::io;
@@ -23,7 +23,7 @@ use hickory_proto::dnssec::TrustAnchors;
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::*;
-use crate::seam::{Ask, Failure, Query, Reply, Resolvers, Route, Way};
+use crate::hooks::{Ask, Failure, Query, Reply, Resolvers, Route, Way};
 
 /// Far beyond what anything takes here.
 const LONG: Duration = Duration::from_secs(20);

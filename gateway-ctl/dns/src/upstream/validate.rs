@@ -19,10 +19,10 @@ use hickory_proto::op::{DnsRequest, DnsRequestOptions, DnsResponse, Message, Que
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use tokio::time::{Instant, timeout_at};
 
+use super::fallback::DEADLINE;
 use super::message::{self, Asked};
-use super::race::DEADLINE;
 use super::set::{Set, Standing, Told};
-use crate::seam::{Failure, Way};
+use crate::hooks::{Failure, Way};
 use crate::wire::rtype;
 
 /// Keys and delegations are remembered for so long at most, and so many.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gateway_core::dns::filter::Filter;
 use gateway_core::dns::zones::Zones;
 use gateway_core::dns::{Asker, Decision, Local, NameRef, Question};
-use gateway_dns::seam::Book;
+use gateway_dns::hooks::Book;
 use gateway_dns::transfer::Secondaries;
 use jiff::Timestamp;
 

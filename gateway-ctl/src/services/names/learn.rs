@@ -10,7 +10,7 @@ use gateway_common::wire::{ClientKey, RANK_NONE};
 use gateway_core::dns::NameRef;
 use gateway_core::domains::Domains;
 use gateway_core::outgoing;
-use gateway_dns::seam::{Client, Learn, Resolvers, Unlearned, Way};
+use gateway_dns::hooks::{Client, Learn, Resolvers, Unlearned, Way};
 
 use super::choice::{Asking, Choice};
 use super::picture::Picture;

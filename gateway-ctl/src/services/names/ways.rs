@@ -8,7 +8,7 @@ use gateway_common::wire::Mark;
 use gateway_core::compile::{Compiled, Input, Leg, LegKind};
 use gateway_core::outgoing::{self, Outgoing};
 use gateway_core::plan::ProxyLogin;
-use gateway_dns::seam::{Login, Resolvers, Route, Way};
+use gateway_dns::hooks::{Login, Resolvers, Route, Way};
 use gateway_dns::upstream::Called;
 use gateway_model::State;
 use gateway_model::kinds::{DnsForwarder, Proxy};

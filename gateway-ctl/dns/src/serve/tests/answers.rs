@@ -10,9 +10,9 @@ use gateway_core::dns::{Action, Cause, Local};
 use hickory_proto::op::ResponseCode;
 
 use super::{code, extended, lines};
-use crate::seam::Client;
-use crate::serve::doubles::*;
+use crate::hooks::Client;
 use crate::serve::settings::{Blocking, Mode};
+use crate::serve::test_doubles::*;
 use crate::serve::{Settings, State, Transport};
 use crate::wire::rtype;
 

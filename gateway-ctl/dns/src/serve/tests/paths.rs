@@ -6,7 +6,7 @@ use gateway_core::dns::{Action, Cause, Local};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::serve::doubles::*;
+use crate::serve::test_doubles::*;
 use crate::serve::{Asking, Settings, Transport};
 use crate::wire::{Request, rtype};
 

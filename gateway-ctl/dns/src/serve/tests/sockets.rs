@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 use crate::resolver::Resolver;
 use crate::serve::Settings;
-use crate::serve::doubles::*;
 use crate::serve::settings::{Listen, Streams};
+use crate::serve::test_doubles::*;
 use crate::wire::rtype;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -34,8 +34,8 @@ async fn start(settings: Settings) -> (Resolver, Arc<Upstream>, SocketAddr) {
         learn,
         Asks(upstream.clone()),
         None,
-        crate::seam::Daemon {
-            supervisor: Arc::new(crate::seam::Unsupervised),
+        crate::hooks::Daemon {
+            supervisor: Arc::new(crate::hooks::Unsupervised),
             wall: crate::WallClock::new(jiff::Timestamp::now),
         },
     );

@@ -6,8 +6,8 @@ use std::time::Duration;
 use hickory_proto::op::ResponseCode;
 
 use super::{code, extended, lines};
-use crate::seam::Failure;
-use crate::serve::doubles::*;
+use crate::hooks::Failure;
+use crate::serve::test_doubles::*;
 use crate::wire::rtype;
 
 /// A world whose upstream has answered once, a day ago.

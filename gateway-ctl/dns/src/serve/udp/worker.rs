@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 
 use super::batch::Batch;
 use super::peer::Peer;
-use crate::log::Told;
-use crate::log::lane::Pen;
-use crate::seam::{Client, Clients};
-use crate::serve::limit::Allowance;
-use crate::serve::repeat::{Holds, Offer, Seen};
+use crate::hooks::{Client, Clients};
+use crate::query_log::Told;
+use crate::query_log::worker_buffer::Pen;
+use crate::serve::kernel_cache::{Holds, Offer, Seen};
+use crate::serve::rate_limit::Allowance;
 use crate::serve::{Asking, Moment, Shared, State, Trace, Transport};
 use crate::wire::{Request, Unreadable, compose};
 
@@ -306,8 +306,8 @@ impl Known {
 mod tests {
     use super::*;
     use crate::serve::Settings;
-    use crate::serve::doubles::*;
     use crate::serve::settings::Rate;
+    use crate::serve::test_doubles::*;
     use crate::wire::rtype;
 
     /// The number of queries that get an answer, of one from each address.

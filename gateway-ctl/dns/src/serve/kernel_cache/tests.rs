@@ -7,14 +7,14 @@ use std::time::Duration;
 use gateway_common::wire::{AnswerGiven, AnswerKey, AnswerValue};
 use gateway_core::dns::{Action, Cause};
 
-use super::standing::{Holds, Span, key, value};
+use super::entry::{Holds, Span, key, value};
 use super::{Dataplane, LONGEST, Offer, Repeater, Seen, monotonic, span};
 use crate::WallClock;
-use crate::log::{Filter, Log};
+use crate::query_log::{Filter, Log};
 use crate::serve::Transport;
-use crate::serve::asking::Asking;
-use crate::serve::doubles::*;
+use crate::serve::query::Asking;
 use crate::serve::settings::Blocking;
+use crate::serve::test_doubles::*;
 use crate::serve::{Clock, Moment, Shared};
 use crate::wire::{Request, rtype};
 
@@ -90,7 +90,7 @@ struct Stage {
 impl Stage {
     fn new(rules: Rules, lessons: Lessons) -> Stage {
         let (world, play) = (World::with(rules, lessons, Default::default()), Play::default());
-        let log = Log::new(crate::log::Settings::default(), 1, wall());
+        let log = Log::new(crate::query_log::Settings::default(), 1, wall());
         let repeater = Repeater::new(Some(Box::new(play.clone())), log.clone(), 0);
         Stage { world, play, repeater, log }
     }

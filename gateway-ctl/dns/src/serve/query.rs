@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::settings::Mode;
 use super::{Moment, State, Status, Trace, Transport};
 use crate::cache::{Entry, Key};
-use crate::seam::{Client, Unlearned};
+use crate::hooks::{Client, Unlearned};
 use crate::wire::code::ede;
 use crate::wire::stored::Age;
 use crate::wire::{Ede, Envelope, Facts, Request, rcode, rtype};

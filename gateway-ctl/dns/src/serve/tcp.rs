@@ -92,7 +92,7 @@ pub async fn listen(shared: Arc<Shared>, listener: &TcpListener, secure: bool) {
         tokio::spawn(async move {
             // How a connection ends concerns nobody else.
             let _ = match secure {
-                true => super::secure::serve(shared, stream, from, limits).await,
+                true => super::encrypted::serve(shared, stream, from, limits).await,
                 false => serve(shared, stream, from, Transport::Tcp, limits).await,
             };
             drop(guest);

@@ -1,5 +1,7 @@
 //! Records through memory and files, page by page.
 
+mod large;
+
 use std::ops::Deref;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -9,8 +11,8 @@ use gateway_model::Id;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::seam::{Client, Logged};
-use crate::serve::doubles::{a, client, message, name};
+use crate::hooks::{Client, Logged};
+use crate::serve::test_doubles::{a, client, message, name};
 use crate::serve::{Status, Trace, Transport};
 use crate::wire::{Answer, rtype};
 
@@ -266,7 +268,7 @@ fn files_of_the_first_version_are_read_and_gone_on_with() {
         std::fs::read_dir(folder.path()).expect("a folder").next().expect("a file").expect("a file").path();
     let mut file = std::fs::read(&path).expect("a file");
     file[3] = 1;
-    file.drain(56..56 + summary::LENGTH);
+    file.drain(56..56 + bloom::LENGTH);
     std::fs::write(&path, file).expect("written");
     let log = start(settings);
     write(log.lane(0), 10, &client(1, 0), Status::Cached, "www.example");

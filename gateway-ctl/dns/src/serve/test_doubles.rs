@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::{Repeater, Settings, Shared, State};
 use crate::WallClock;
-use crate::seam::{
+use crate::hooks::{
     Ask, Book, Client, Clients, Failure, Learn, Logged, Query, Reply, Resolvers, Route, Unlearned, Way,
 };
 use crate::wire::{Answer, Stored, rtype};
@@ -278,10 +278,10 @@ impl World {
             book: Arc::new(rules),
             learn: lessons.clone(),
         };
-        let log = crate::log::Log::new(settings_of_log, 1, WallClock::new(Timestamp::now));
+        let log = crate::query_log::Log::new(settings_of_log, 1, WallClock::new(Timestamp::now));
         let repeater = Repeater::new(None, log.clone(), 0);
         let shared =
-            Shared::new(state, Asks(upstream.clone()), log, repeater, Arc::new(crate::seam::Unsupervised));
+            Shared::new(state, Asks(upstream.clone()), log, repeater, Arc::new(crate::hooks::Unsupervised));
         World { clients, lessons, upstream, shared }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gateway_core::dns::{Action, Decision, NameRef, Question};
 
 use super::Shared;
-use crate::seam::Way;
+use crate::hooks::Way;
 use crate::wire::rtype;
 
 /// Of a question for addresses.

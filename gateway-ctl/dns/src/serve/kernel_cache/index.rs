@@ -4,7 +4,7 @@ use gateway_common::maps::{Answers, MapSpec as _};
 use gateway_common::wire::{AnswerKey, AnswerValue};
 use hashbrown::HashMap;
 
-use crate::log::Draft;
+use crate::query_log::Draft;
 
 pub struct Entry {
     pub id: u64,

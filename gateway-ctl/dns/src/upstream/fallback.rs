@@ -9,10 +9,10 @@ use futures_util::stream::FuturesUnordered;
 use gateway_core::dns::Question;
 use tokio::time::{Instant, sleep_until};
 
+use super::client::{Answer, Line};
 use super::error::Error;
-use super::line::{Answer, Line};
 use super::message::{Asked, NOERROR, NXDOMAIN, SERVFAIL};
-use crate::seam::Failure;
+use crate::hooks::Failure;
 use crate::wire;
 
 /// A question is answered within this, or not at all.

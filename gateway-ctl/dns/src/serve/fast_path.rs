@@ -1,7 +1,7 @@
 //! Answers that need nobody else, on the threads that read the sockets. Nothing here waits.
 
-use super::asking::{Asking, Found, Told};
-use super::repeat::Holds;
+use super::kernel_cache::Holds;
+use super::query::{Asking, Found, Told};
 use super::{Shared, Status, Trace};
 use crate::cache::Freshness;
 use crate::wire::rtype;

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::{Mutex, Semaphore, mpsc};
 
-use super::udp::Handed;
-use super::{Asking, Moment, Shared, Transport};
-use crate::log::Told;
+use crate::query_log::Told;
+use crate::serve::udp::Handed;
+use crate::serve::{Asking, Moment, Shared, Transport};
 use crate::wire::{Request, Unreadable, compose};
 
 /// So many questions wait at once; more stay in the queue, and what that does not hold is dropped.

@@ -15,12 +15,12 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::context::Context;
+use super::doh::Requests;
+use super::doq::{self, Streams};
 use super::error::Error;
-use super::https::Requests;
 use super::message::Head;
-use super::pipe::Pipe;
-use super::quic::{self, Streams};
-use crate::seam::Server;
+use super::pipelined::Pipe;
+use crate::hooks::Server;
 
 /// For one address: the TCP connection, and what is agreed on above it.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -123,7 +123,7 @@ pub async fn open(
                 Ok(Channel::Requests(Requests::over(stream, server).await?))
             }
             DnsProtocol::Quic => {
-                let config = configuration(context, tickets, &[quic::PROTOCOL])?;
+                let config = configuration(context, tickets, &[doq::PROTOCOL])?;
                 let datagrams = path.datagrams(context.sockets.as_ref(), address).await?;
                 Ok(Channel::Streams(Streams::open(datagrams, config, name(server)?, address).await?))
             }

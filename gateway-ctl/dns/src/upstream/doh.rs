@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::error::Error;
 use super::message::{Head, Verdict, judge};
-use super::pulse::Pulse;
-use crate::seam::{Place, Server};
+use super::stall::Pulse;
+use crate::hooks::{Place, Server};
 
 const MEDIA_TYPE: &str = "application/dns-message";
 const LONGEST: usize = 65_535;

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use self::datagrams::Datagrams;
 use super::error::Error;
 use super::message::{Head, Verdict, has_keepalive, judge};
-use super::pulse::Pulse;
+use super::stall::Pulse;
 use gateway_outbound::UdpPath;
 
 /// As it is agreed on in TLS.

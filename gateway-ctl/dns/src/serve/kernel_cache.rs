@@ -3,8 +3,8 @@
 //! Only what has been answered here is repeated, to the same client for the very same question, for a few seconds at most
 //! and never beyond a change of anything that answers are made from. What is given there is logged and counted here.
 
-mod kept;
-pub mod standing;
+pub mod entry;
+mod index;
 
 #[cfg(test)]
 mod tests;
@@ -18,12 +18,12 @@ use std::time::Duration;
 use gateway_common::wire::{AnswerGiven, AnswerKey, AnswerValue};
 use jiff::Timestamp;
 
-use kept::Kept;
-pub use standing::Holds;
-use standing::{Span, key, value};
+pub use entry::Holds;
+use entry::{Span, key, value};
+use index::Kept;
 
-use crate::log::{Draft, Log, Told};
-use crate::seam::Client;
+use crate::hooks::Client;
+use crate::query_log::{Draft, Log, Told};
 use crate::serve::settings::Blocking;
 use crate::serve::{Moment, Shared, Trace, Transport};
 

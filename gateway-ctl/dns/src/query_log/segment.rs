@@ -10,15 +10,15 @@ use std::sync::Arc;
 use gateway_core::dns::NameRef;
 
 use super::Filter;
+use super::bloom::{self, Summary};
 use super::record::View;
-use super::summary::{self, Summary};
 use crate::serve::Status;
 
 /// The first bytes of a block; the last is the version of its head. The first one had no summary.
 const MAGIC: [u8; 4] = *b"gdl\x02";
 const PLAIN: [u8; 4] = *b"gdl\x01";
 const PLAIN_HEAD: usize = 56;
-const HEAD: usize = PLAIN_HEAD + summary::LENGTH;
+const HEAD: usize = PLAIN_HEAD + bloom::LENGTH;
 
 /// Where a block is, and what is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

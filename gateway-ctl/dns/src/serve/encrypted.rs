@@ -1,6 +1,6 @@
 //! Questions over TLS (RFC 7858) and over HTTPS (RFC 8484), at the same port: what is spoken is agreed on in TLS.
 
-mod requests;
+mod doh;
 
 use std::io;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
 use super::settings::Streams;
-use super::{Shared, Transport, stream};
+use super::{Shared, Transport, tcp};
 
 /// For what is agreed on before the first question.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -33,8 +33,8 @@ pub async fn serve(shared: Arc<Shared>, stream: TcpStream, from: IpAddr, limits:
     let accepted = timeout(HANDSHAKE, tls.accept(stream)).await;
     let stream = accepted.map_err(|_| io::ErrorKind::TimedOut)??;
     if stream.get_ref().1.alpn_protocol() == Some(HTTP) {
-        requests::serve(shared, stream, from, limits).await
+        doh::serve(shared, stream, from, limits).await
     } else {
-        stream::serve(shared, stream, from, Transport::Tls, limits).await
+        tcp::serve(shared, stream, from, Transport::Tls, limits).await
     }
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::counts::{ClientFigures, Counts, RuleHits, Totals};
-use super::lane::Taken;
 use super::recent::{Chunk, Recent};
 use super::record::{Row, View, views};
 use super::segment::{Block, Growing, Segment};
+use super::stats::{ClientFigures, Counts, RuleHits, Totals};
+use super::worker_buffer::Taken;
 use super::{Before, Filter, Settings};
 use crate::erase::erase_files_of;
 use crate::room;

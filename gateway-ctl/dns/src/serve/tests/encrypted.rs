@@ -25,9 +25,9 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::lines;
 use crate::resolver::Resolver;
-use crate::serve::doubles::*;
-use crate::serve::secure::{PROTOCOLS, Tls};
+use crate::serve::encrypted::{PROTOCOLS, Tls};
 use crate::serve::settings::{Settings, Streams};
+use crate::serve::test_doubles::*;
 use crate::wire::rtype;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -82,8 +82,8 @@ impl Site {
             learn,
             Asks(upstream.clone()),
             None,
-            crate::seam::Daemon {
-                supervisor: Arc::new(crate::seam::Unsupervised),
+            crate::hooks::Daemon {
+                supervisor: Arc::new(crate::hooks::Unsupervised),
                 wall: crate::WallClock::new(jiff::Timestamp::now),
             },
         );
@@ -119,8 +119,8 @@ impl Site {
         let log = self.resolver.log();
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
-            let domain = Some(crate::log::Domain::Contains(name.to_owned()));
-            let filter = crate::log::Filter { domain, ..Default::default() };
+            let domain = Some(crate::query_log::Domain::Contains(name.to_owned()));
+            let filter = crate::query_log::Filter { domain, ..Default::default() };
             if let Some(record) = log.read(&filter, None, 10).first() {
                 return match record.transport {
                     crate::serve::Transport::Tls => "dot",

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use gateway_model::Id;
 
-use super::journal::{Journal, Page};
-use super::*;
-use crate::seam::Client;
-use crate::serve::doubles::{a, client, message, name};
+use super::super::journal::{Journal, Page};
+use super::super::*;
+use crate::hooks::Client;
+use crate::serve::test_doubles::{a, client, message, name};
 use crate::serve::{Status, Trace, Transport};
 use crate::wire::{Answer, rtype};
 

@@ -9,11 +9,11 @@ use gateway_outbound::Egress;
 use tokio::time::{Instant, timeout};
 
 use super::context::Context;
-use super::datagram::{self, Outcome};
 use super::error::Error;
 use super::message::{self, Asked, Form};
-use super::pipe::Pipe;
-use crate::seam::{Place, Server};
+use super::pipelined::Pipe;
+use super::udp::{self, Outcome};
+use crate::hooks::{Place, Server};
 use crate::wire::rtype;
 
 const SHORTEST: Duration = Duration::from_secs(60);
@@ -148,7 +148,7 @@ async fn exchange(
     asked: &Asked,
 ) -> Result<Vec<u8>, Error> {
     if path.proxy.is_none() {
-        match datagram::exchange(context, path.mark, resolver, asked, true, true).await? {
+        match udp::exchange(context, path.mark, resolver, asked, true, true).await? {
             Outcome::Answer(message, head) if !head.truncated => return Ok(message),
             Outcome::Answer(..) | Outcome::OtherCase => {}
         }

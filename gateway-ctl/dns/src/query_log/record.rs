@@ -11,7 +11,7 @@ use gateway_model::Id;
 use jiff::Timestamp;
 
 use super::{Domain, Filter, Whose};
-use crate::seam::{Client, Logged};
+use crate::hooks::{Client, Logged};
 use crate::serve::{Status, Trace, Transport};
 use crate::wire::{NameBuf, Records, Section, rtype, u16_at};
 

@@ -20,7 +20,7 @@ pub struct Filter {
 pub enum Whose {
     Address(IpAddr),
     Device(Id),
-    /// [`crate::seam::Client::number`].
+    /// [`crate::hooks::Client::number`].
     Number(u64),
 }
 

@@ -6,9 +6,9 @@ use gateway_core::dns::Cause;
 use gateway_model::Id;
 use jiff::Timestamp;
 
-use super::counts::{Hits, RuleHits};
 use super::record::{self, Told};
-use crate::seam::Logged;
+use super::stats::{Hits, RuleHits};
+use crate::hooks::Logged;
 use crate::serve::{Status, Trace};
 
 /// Bytes that a lane holds between two visits.

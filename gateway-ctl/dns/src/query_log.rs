@@ -3,18 +3,16 @@
 //! Those who answer write into [`Lane`]s and never wait: a lane that is full counts what it loses. One thread empties them
 //! every few moments, counts, keeps the newest records in memory and appends all of them to files.
 
-pub mod counts;
+mod bloom;
 mod filter;
 mod journal;
-pub mod lane;
 mod recent;
 pub mod record;
 mod segment;
 mod settings;
-mod summary;
+pub mod stats;
+pub mod worker_buffer;
 
-#[cfg(test)]
-mod millions;
 #[cfg(test)]
 mod tests;
 
@@ -24,12 +22,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use counts::{ClientFigures, Hits, RuleHits, Totals};
 pub use filter::{Before, Domain, Filter, Whose};
 use journal::Journal;
-pub use lane::{Draft, Lane};
 pub use record::{Row, Told};
 pub use settings::Settings;
+pub use stats::{ClientFigures, Hits, RuleHits, Totals};
+pub use worker_buffer::{Draft, Lane};
 
 use crate::WallClock;
 

@@ -1,12 +1,14 @@
 //! The general path: every question from the beginning, with waiting where it is needed.
 
+pub mod tasks;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use gateway_core::dns::{Action, Because, Decision, Local, Name, Question, Record};
 
-use super::asking::{Asking, Found, Told};
 use super::fetch::{Fetched, Sender};
+use super::query::{Asking, Found, Told};
 use super::{Shared, State, Status, Trace};
 use crate::wire::code::ede;
 use crate::wire::{Ede, Envelope, rcode, rtype};
@@ -88,7 +90,7 @@ impl Shared {
 }
 
 impl State {
-    pub fn client(&self, address: IpAddr) -> Arc<crate::seam::Client> {
+    pub fn client(&self, address: IpAddr) -> Arc<crate::hooks::Client> {
         self.clients.client(address)
     }
 }

@@ -16,8 +16,8 @@ use hashbrown::HashMap;
 use url::Url;
 
 use super::egress::Called;
-use super::known;
-use crate::seam::{Place, Route, Secondary, Server};
+use super::well_known;
+use crate::hooks::{Place, Route, Secondary, Server};
 
 /// The path of a server that is given by its address alone.
 const DNS_QUERY: &str = "/dns-query";
@@ -204,7 +204,7 @@ fn of_bootstrap(given: &Given<'_>, problems: &mut Vec<String>) -> Group {
     };
     let named = given.dns.upstream_servers.iter().map(|address| {
         let name = given.dns.upstream_tls_names.get(address).map(String::as_str);
-        (*address, name.or_else(|| known::name_of(*address)))
+        (*address, name.or_else(|| well_known::name_of(*address)))
     });
     let servers = named.filter_map(|(address, name)| {
         let upstream = Upstream::Address { address, port: None };
@@ -239,7 +239,7 @@ fn servers(
         let read = text.parse().map_err(|()| format!("{text} is no address of a resolver"));
         let made = read.and_then(|upstream| {
             let known = match &upstream {
-                Upstream::Address { address, .. } => known::name_of(*address),
+                Upstream::Address { address, .. } => well_known::name_of(*address),
                 _ => None,
             };
             server(text, upstream, protocol, tls_name.map(DomainName::as_str).or(known), bootstrap)

@@ -11,14 +11,14 @@ use gateway_model::upstream::DnsProtocol;
 use gateway_outbound::Egress;
 use tokio::time::{Instant, timeout};
 
-use super::channel::{self, Channel};
+use super::bootstrap::Addresses;
+use super::connection::{self, Channel};
 use super::context::{Context, Event};
-use super::datagram::{self, Outcome};
 use super::error::{Error, random};
 use super::health::{Change, Health, probe_after};
-use super::lookup::Addresses;
 use super::message::{Asked, FORMERR, Form, Head, root_question, unmix};
-use crate::seam::Server;
+use super::udp::{self, Outcome};
+use crate::hooks::Server;
 
 /// A connection that is being made may take this much longer than an answer.
 const CONNECTING: Duration = Duration::from_millis(1500);
@@ -46,7 +46,7 @@ pub struct Line {
     plain: AtomicBool,
     folded: AtomicU8,
     /// TLS sessions are resumed by the path they were made by only: a ticket would tie paths together.
-    tls: Arc<channel::Tickets>,
+    tls: Arc<connection::Tickets>,
     /// When a question last thought of it.
     wanted: Mutex<Instant>,
 }
@@ -165,7 +165,7 @@ impl Line {
         let to = self.first_address().await?;
         let mixed = self.folded.load(Ordering::Relaxed) < FOLDS_AFTER;
         let since = Instant::now();
-        let asking = datagram::exchange(&self.context, self.path.mark, to, asked, edns, mixed);
+        let asking = udp::exchange(&self.context, self.path.mark, to, asked, edns, mixed);
         let outcome = match asking.await {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -244,7 +244,7 @@ impl Line {
             let found = addresses.find(&context, &path).await?;
             let mut outcome = Err(Error::Timeout);
             for address in found {
-                outcome = channel::open(&context, &server, &path, &tickets, address).await;
+                outcome = connection::open(&context, &server, &path, &tickets, address).await;
                 match &outcome {
                     Ok(_) => break,
                     Err(_) => addresses.failed(address),
