@@ -1,4 +1,4 @@
-//! What the resolver is told by the rest of the gateway, and what it tells.
+//! Traits between the resolver and the daemon, with the types that they exchange.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -48,7 +48,7 @@ pub struct Client {
     pub asker: Asker,
     pub name: Option<Arc<str>>,
     /// How its questions leave; answers are remembered for those of the same way only.
-    pub way: Arc<Way>,
+    pub way: Arc<QueryRoute>,
     /// Place of the policy that has this way: a policy for a name counts only before it. `u32::MAX` without one.
     pub rank: u32,
     pub logged: Logged,
@@ -68,34 +68,34 @@ pub enum Logged {
     Off,
 }
 
-/// How questions leave.
+/// Cache partition, egress and upstreams of a client's queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// Names the part of the cache; equal ways have equal numbers.
+pub struct QueryRoute {
+    /// Cache partition; equal routes have equal numbers.
     pub partition: u16,
-    pub route: Route,
+    pub route: QueryEgress,
     pub resolvers: Resolvers,
 }
 
-/// Who is asked for names that no forwarder is set for.
+/// Upstreams for names without a forwarder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Resolvers {
-    /// Those that are set for all names.
+    /// The upstreams for all names.
     #[default]
     Usual,
-    /// These and nobody else.
+    /// Only these.
     Only(Arc<[Server]>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// As the gateway itself does.
+pub enum QueryEgress {
+    /// The egress of the gateway itself.
     Default,
-    /// Sockets bear one of these marks, in turn.
+    /// One of these fwmarks for each query, in round-robin order.
     Marked(Vec<u32>),
-    /// Over a SOCKS5 proxy; the connection to it bears the mark.
+    /// Over a SOCKS5 proxy; the connection to it carries the mark.
     Proxy { server: SocketAddr, mark: u32, user: Option<Arc<Login>> },
-    /// Nothing leaves; why, in words for people.
+    /// No query leaves. Human-readable reason.
     Blocked(Arc<str>),
 }
 
@@ -129,18 +129,18 @@ pub struct Secondary {
     pub servers: Vec<Server>,
 }
 
-/// Who is behind an address.
-pub trait Clients: Send + Sync + 'static {
+/// Lookup of the client behind an address.
+pub trait ClientLookup: Send + Sync + 'static {
     fn client(&self, address: IpAddr) -> Arc<Client>;
-    /// The client, if that takes no more than a look-up in memory. None: [`Clients::client`] has to find out, which costs.
+    /// The client, if that takes no more than a look-up in memory. None: [`ClientLookup::client`] has to find out, which costs.
     fn known(&self, address: IpAddr) -> Option<Arc<Client>>;
-    /// Another number as soon as [`Clients::client`] answers otherwise for any address: its answers are remembered until
+    /// Another number as soon as [`ClientLookup::client`] answers otherwise for any address: its answers are remembered until
     /// then. Asked very often, so it must be quick.
     fn version(&self) -> u64;
 }
 
-/// What is answered.
-pub trait Book: Send + Sync + 'static {
+/// Local decisions and answers: filter, local records and zones.
+pub trait LocalAnswers: Send + Sync + 'static {
     fn decide(&self, asker: &Asker, question: Question<'_>, now: jiff::Timestamp) -> Decision;
     /// A name of the CNAME chain of an answer.
     fn inspect_name(
@@ -164,29 +164,29 @@ pub trait Book: Send + Sync + 'static {
     fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool;
 }
 
-/// Domain policies: addresses that a client is told go to the dataplane first.
-pub trait Learn: Send + Sync + 'static {
+/// FQDN policies: the addresses in an answer go to the dataplane before the client gets the answer.
+pub trait FqdnPolicy: Send + Sync + 'static {
     /// By which way a question leaves whose name policies know; its answers are to be learned, cached ones too. None for
     /// nearly all names: asked for every question, so it must be quick.
-    fn wanted(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<Way>>;
-    /// When it returns, the dataplane knows. After an error the client must not be told the addresses.
-    fn learn(
+    fn wanted(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>>;
+    /// Installs the addresses in the dataplane before it returns. After an error the client must not get them.
+    fn install(
         &self,
         client: &Client,
         asked: NameRef<'_>,
         addresses: &[(IpAddr, Duration)],
-    ) -> Result<(), Unlearned>;
+    ) -> Result<(), FqdnInstallError>;
 }
 
-/// The dataplane did not take an address; why, in words for people.
+/// Human-readable reason why the dataplane did not install an address.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the dataplane has not learned the answer: {0}")]
-pub struct Unlearned(pub Arc<str>);
+pub struct FqdnInstallError(pub Arc<str>);
 
-/// A question for an upstream.
+/// A query for an upstream.
 #[derive(Clone, Debug)]
 pub struct Query {
-    pub way: Arc<Way>,
+    pub way: Arc<QueryRoute>,
     /// Stays with its server where devices are to.
     pub client: u64,
     pub name: Name,
@@ -196,7 +196,7 @@ pub struct Query {
     pub checking_disabled: bool,
 }
 
-/// What an upstream answered.
+/// Reply of an upstream.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// A whole message with any id; it was held against the question. It may bear signatures nobody asked for.
@@ -209,7 +209,7 @@ pub struct Reply {
     pub secure: Option<bool>,
 }
 
-/// Why there is no answer.
+/// Reason why an upstream gave no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Failure {
     #[error("no upstream answered in time")]
@@ -225,12 +225,12 @@ pub enum Failure {
     Failed(String),
 }
 
-/// Asks upstream.
-pub trait Ask: Send + Sync + 'static {
+/// Sends queries to an upstream.
+pub trait Upstream: Send + Sync + 'static {
     fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send;
 }
 
-impl<A: Ask> Ask for Arc<A> {
+impl<A: Upstream> Upstream for Arc<A> {
     fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
         A::ask(self, query)
     }

@@ -1,7 +1,7 @@
 //! The resolver: it listens, looks up what was decided, remembers answers, and asks upstream.
 //!
 //! What is answered and why is decided by `gateway_core::dns`; who asks, by which way a question leaves and what becomes
-//! of learned addresses is told by the engine through the traits of [`hooks`].
+//! of learned addresses comes from the daemon through the traits of [`hooks`].
 
 pub mod cache;
 mod downloads;

@@ -10,7 +10,7 @@ use gateway_core::dns::NameRef;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::cache::{Entry, Figures, Glob};
-use crate::hooks::{Ask, Book, Clients, Daemon, Learn, StartTask};
+use crate::hooks::{ClientLookup, Daemon, FqdnPolicy, LocalAnswers, StartTask, Upstream};
 use crate::query_log::{Log, Totals};
 use crate::serve::kernel_cache::{Dataplane, Repeater};
 use crate::serve::listen::{Listeners, Listening};
@@ -68,10 +68,10 @@ impl Resolver {
     /// [`Resolver::status`]; an error is that no thread can be started.
     pub async fn start(
         settings: Settings,
-        clients: Arc<dyn Clients>,
-        book: Arc<dyn Book>,
-        learn: Arc<dyn Learn>,
-        ask: impl Ask,
+        clients: Arc<dyn ClientLookup>,
+        local_answers: Arc<dyn LocalAnswers>,
+        fqdn_policy: Arc<dyn FqdnPolicy>,
+        ask: impl Upstream,
         dataplane: Option<Box<dyn Dataplane>>,
         daemon: Daemon,
     ) -> io::Result<Resolver> {
@@ -83,7 +83,7 @@ impl Resolver {
         // One lane for each worker, one for what the dataplane answers, one for the tasks.
         let log = Log::new(settings.log.clone(), count + 2, wall);
         let repeater = Repeater::new(dataplane, log.clone(), count);
-        let state = State { settings: Arc::new(settings), clients, book, learn };
+        let state = State { settings: Arc::new(settings), clients, local_answers, fqdn_policy };
         let shared = Shared::new(state, ask, log.clone(), repeater, supervisor.clone());
         let (hand, handed) = tokio::sync::mpsc::channel(QUEUE);
         let (mut threads, mut reins) = (Vec::with_capacity(count + 1), Vec::with_capacity(count));
@@ -178,16 +178,16 @@ impl Resolver {
         });
     }
 
-    pub fn set_book(&self, book: Arc<dyn Book>) {
-        self.change(|state| state.book = book.clone());
+    pub fn set_local_answers(&self, local_answers: Arc<dyn LocalAnswers>) {
+        self.change(|state| state.local_answers = local_answers.clone());
     }
 
-    pub fn set_clients(&self, clients: Arc<dyn Clients>) {
+    pub fn set_clients(&self, clients: Arc<dyn ClientLookup>) {
         self.change(|state| state.clients = clients.clone());
     }
 
-    pub fn set_learn(&self, learn: Arc<dyn Learn>) {
-        self.change(|state| state.learn = learn.clone());
+    pub fn set_fqdn_policy(&self, fqdn_policy: Arc<dyn FqdnPolicy>) {
+        self.change(|state| state.fqdn_policy = fqdn_policy.clone());
     }
 
     pub fn settings(&self) -> Arc<Settings> {

@@ -33,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 
 use crate::cache::Cache;
-use crate::hooks::{Ask, Book, Clients, Failure, Learn, Query, Reply, Supervise};
+use crate::hooks::{ClientLookup, Failure, FqdnPolicy, LocalAnswers, Query, Reply, Supervise, Upstream};
 use crate::query_log::Log;
 
 pub use clock::{Clock, Moment};
@@ -46,16 +46,16 @@ pub use query_trace::{Status, Trace};
 pub use settings::Settings;
 pub use transport::Transport;
 
-/// What answers are made by; replaced as a whole.
+/// Inputs of all answers; replaced as a whole.
 #[derive(Clone)]
 pub struct State {
     pub settings: Arc<Settings>,
-    pub clients: Arc<dyn Clients>,
-    pub book: Arc<dyn Book>,
-    pub learn: Arc<dyn Learn>,
+    pub clients: Arc<dyn ClientLookup>,
+    pub local_answers: Arc<dyn LocalAnswers>,
+    pub fqdn_policy: Arc<dyn FqdnPolicy>,
 }
 
-/// What all paths share.
+/// State that all paths share.
 pub struct Shared {
     pub state: ArcSwap<State>,
     pub cache: Cache,
@@ -69,20 +69,20 @@ pub struct Shared {
     /// Without it nobody is answered over TLS.
     pub(crate) tls: OnceLock<Arc<dyn Tls>>,
     pub(crate) flights: Flights,
-    pub(crate) ask: Box<dyn AskAny>,
+    pub(crate) ask: Box<dyn DynUpstream>,
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) supervisor: Arc<dyn Supervise>,
     this: std::sync::Weak<Shared>,
 }
 
-/// `Ask` behind a pointer.
-pub(crate) trait AskAny: Send + Sync {
+/// Object-safe form of [`Upstream`].
+pub(crate) trait DynUpstream: Send + Sync {
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + '_>>;
 }
 
-impl<A: Ask> AskAny for A {
+impl<A: Upstream> DynUpstream for A {
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + '_>> {
-        Box::pin(Ask::ask(self, query))
+        Box::pin(Upstream::ask(self, query))
     }
 }
 
@@ -90,7 +90,7 @@ impl Shared {
     /// Tasks run on the runtime that this is called in.
     pub fn new(
         state: State,
-        ask: impl Ask,
+        ask: impl Upstream,
         log: Arc<Log>,
         repeater: Repeater,
         supervisor: Arc<dyn Supervise>,

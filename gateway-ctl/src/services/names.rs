@@ -299,7 +299,7 @@ impl Names {
         let zones = picture.zones(self.key, &self.copies, &self.signatures);
         let filtering = picture.dns.filtering_enabled;
         let pages = Pages::new(filter, zones, self.secondaries.clone(), filtering);
-        self.resolver.set_book(Arc::new(pages));
+        self.resolver.set_local_answers(Arc::new(pages));
     }
 }
 

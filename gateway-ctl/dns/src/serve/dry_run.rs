@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gateway_core::dns::{Action, Decision, NameRef, Question};
 
 use super::Shared;
-use crate::hooks::Way;
+use crate::hooks::QueryRoute;
 use crate::wire::rtype;
 
 /// Of a question for addresses.
@@ -17,7 +17,7 @@ pub enum Fate {
     /// Answered from what is stored here.
     Here,
     /// Asked elsewhere, by this way.
-    Elsewhere(Arc<Way>),
+    Elsewhere(Arc<QueryRoute>),
 }
 
 impl Shared {
@@ -27,13 +27,13 @@ impl Shared {
         let client = state.clients.client(from);
         let Some(name) = name else { return Fate::Elsewhere(client.way.clone()) };
         let question = Question { name, qtype: rtype::A };
-        let decision = state.in_force(&client, state.book.decide(&client.asker, question, now), now);
+        let decision = state.in_force(&client, state.local_answers.decide(&client.asker, question, now), now);
         if decision.action != Action::Pass {
             return Fate::Decided(decision);
         }
-        if state.book.local(question, false).is_some_and(|local| local.goes_on.is_none()) {
+        if state.local_answers.local(question, false).is_some_and(|local| local.goes_on.is_none()) {
             return Fate::Here;
         }
-        Fate::Elsewhere(state.learn.wanted(&client, name).unwrap_or_else(|| client.way.clone()))
+        Fate::Elsewhere(state.fqdn_policy.wanted(&client, name).unwrap_or_else(|| client.way.clone()))
     }
 }

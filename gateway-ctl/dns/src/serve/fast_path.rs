@@ -14,14 +14,14 @@ impl Shared {
             return Some((trace, Holds::Once));
         }
         let question = asking.request.asked();
-        let way = asking.state.learn.wanted(asking.client, question.name);
+        let way = asking.state.fqdn_policy.wanted(asking.client, question.name);
         // What policies know is learned each time.
         let holds = if way.is_none() { Holds::Fixed } else { Holds::Once };
         let decision = asking.decide(question);
         if decision.action != gateway_core::dns::Action::Pass {
             return Some((asking.decided(out, &decision)?, holds));
         }
-        if let Some(local) = asking.state.book.local(question, asking.request.dnssec_ok()) {
+        if let Some(local) = asking.state.local_answers.local(question, asking.request.dnssec_ok()) {
             return local.goes_on.is_none().then(|| (asking.local(out, &local, decision.because), holds));
         }
         if question.qtype == rtype::ANY {

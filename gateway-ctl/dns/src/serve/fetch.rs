@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::{Settings, Shared};
 use crate::cache::{Entry, Freshness, Key, Limits};
-use crate::hooks::{Failure, Query, Reply, Way};
+use crate::hooks::{Failure, Query, QueryRoute, Reply};
 use crate::wire::Answer;
 use crate::wire::code::ede;
 use crate::wire::stored::Age;
@@ -79,7 +79,7 @@ pub struct Fetched {
 /// Who asks, by which way.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    pub way: Arc<Way>,
+    pub way: Arc<QueryRoute>,
     pub client: u64,
 }
 
@@ -118,7 +118,7 @@ impl Shared {
     }
 
     /// Asks again for what is still fresh, and waits for nothing.
-    pub fn renew(&self, entry: &Entry, way: Arc<Way>, client: u64, settings: &Settings) {
+    pub fn renew(&self, entry: &Entry, way: Arc<QueryRoute>, client: u64, settings: &Settings) {
         if let Some(shared) = self.this.upgrade() {
             shared.depart(&entry.key(), Sender { way, client }, settings.cache);
         }

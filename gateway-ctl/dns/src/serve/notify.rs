@@ -12,7 +12,7 @@ impl State {
         let Some((zone, question)) = zone(message) else {
             return compose::header_only(out, id, flags, rcode::FORMERR);
         };
-        let known = zone.as_ref().is_some_and(|zone| self.book.notified(zone, from));
+        let known = zone.as_ref().is_some_and(|zone| self.local_answers.notified(zone, from));
         if !known {
             return compose::header_only(out, id, flags, rcode::NOTAUTH);
         }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::settings::Mode;
 use super::{Moment, State, Status, Trace, Transport};
 use crate::cache::{Entry, Key};
-use crate::hooks::{Client, Unlearned};
+use crate::hooks::{Client, FqdnInstallError};
 use crate::wire::code::ede;
 use crate::wire::stored::Age;
 use crate::wire::{Ede, Envelope, Facts, Request, rcode, rtype};
@@ -104,7 +104,7 @@ impl<'a> Asking<'a> {
 
     /// What was decided, as far as it is in force.
     pub fn decide(&self, question: Question<'_>) -> Decision {
-        self.in_force(self.state.book.decide(&self.client.asker, question, self.now.wall))
+        self.in_force(self.state.local_answers.decide(&self.client.asker, question, self.now.wall))
     }
 
     fn in_force(&self, decision: Decision) -> Decision {
@@ -117,9 +117,12 @@ impl<'a> Asking<'a> {
         names: &[gateway_core::dns::Name],
         addresses: &[(IpAddr, u32)],
     ) -> Option<Decision> {
-        let (book, asker, asked) = (&self.state.book, &self.client.asker, self.request.asked());
-        let names = names.iter().map(|name| book.inspect_name(asker, asked, name.as_ref(), self.now.wall));
-        let addresses = addresses.iter().map(|(a, _)| book.inspect_address(asker, asked, *a, self.now.wall));
+        let (local_answers, asker, asked) =
+            (&self.state.local_answers, &self.client.asker, self.request.asked());
+        let names =
+            names.iter().map(|name| local_answers.inspect_name(asker, asked, name.as_ref(), self.now.wall));
+        let addresses =
+            addresses.iter().map(|(a, _)| local_answers.inspect_address(asker, asked, *a, self.now.wall));
         names.chain(addresses).map(|decision| self.in_force(decision)).find(|d| d.action != Action::Pass)
     }
 
@@ -138,8 +141,10 @@ impl<'a> Asking<'a> {
             (Action::Addresses(addresses), _) => {
                 status = Status::Rewritten;
                 let ttl = self.state.settings.rewrite_ttl;
-                if let Err(unlearned) = self.learn_some(|| addresses.iter().map(|a| (*a, ttl)).collect()) {
-                    return Some(self.unlearned(out, &unlearned));
+                if let Err(install_failed) =
+                    self.install_some(|| addresses.iter().map(|a| (*a, ttl)).collect())
+                {
+                    return Some(self.install_failed(out, &install_failed));
                 }
                 self.envelope.with(rcode::NOERROR, None).addresses(out, request, addresses, ttl);
             }
@@ -162,8 +167,8 @@ impl<'a> Asking<'a> {
 
     /// Answers from what is stored here.
     pub fn local(&self, out: &mut Vec<u8>, local: &Local, because: Option<Because>) -> Trace {
-        if let Err(unlearned) = self.learn_records(&local.answers) {
-            return self.unlearned(out, &unlearned);
+        if let Err(install_failed) = self.install_records(&local.answers) {
+            return self.install_failed(out, &install_failed);
         }
         let rcode = u16::from(local.rcode);
         let ede = local.ede.map(|(code, text)| Ede { code, text });
@@ -185,8 +190,8 @@ impl<'a> Asking<'a> {
         let wanted = found.wanted && !stored.addresses.is_empty();
         if wanted {
             let addresses: Vec<_> = stored.addresses.iter().map(|(a, ttl)| (*a, age.left(*ttl))).collect();
-            if let Err(unlearned) = self.learn(&addresses) {
-                return Told::Answered(self.unlearned(out, &unlearned));
+            if let Err(install_failed) = self.install(&addresses) {
+                return Told::Answered(self.install_failed(out, &install_failed));
             }
         }
         let (ede, mut trace) = self.envelope_of(entry, age, found.cached);
@@ -219,29 +224,29 @@ impl<'a> Asking<'a> {
     }
 
     /// Tells the dataplane what is about to be told to a client whose policies know the name.
-    pub fn learn_records(&self, records: &[Record]) -> Result<(), Unlearned> {
-        self.learn_some(|| Facts::of(records).addresses)
+    pub fn install_records(&self, records: &[Record]) -> Result<(), FqdnInstallError> {
+        self.install_some(|| Facts::of(records).addresses)
     }
 
-    fn learn_some(&self, addresses: impl FnOnce() -> Vec<(IpAddr, u32)>) -> Result<(), Unlearned> {
-        match self.state.learn.wanted(self.client, self.request.name()) {
-            Some(_) => self.learn(&addresses()),
+    fn install_some(&self, addresses: impl FnOnce() -> Vec<(IpAddr, u32)>) -> Result<(), FqdnInstallError> {
+        match self.state.fqdn_policy.wanted(self.client, self.request.name()) {
+            Some(_) => self.install(&addresses()),
             None => Ok(()),
         }
     }
 
-    fn learn(&self, addresses: &[(IpAddr, u32)]) -> Result<(), Unlearned> {
+    fn install(&self, addresses: &[(IpAddr, u32)]) -> Result<(), FqdnInstallError> {
         if addresses.is_empty() {
             return Ok(());
         }
         let addresses: Vec<(IpAddr, Duration)> =
             addresses.iter().map(|(address, ttl)| (*address, Duration::from_secs(u64::from(*ttl)))).collect();
-        self.state.learn.learn(self.client, self.request.name(), &addresses)
+        self.state.fqdn_policy.install(self.client, self.request.name(), &addresses)
     }
 
     /// The dataplane does not know the addresses, so the client is not told them: its packets would go another way.
-    pub fn unlearned(&self, out: &mut Vec<u8>, unlearned: &Unlearned) -> Trace {
-        self.failed(out, Ede { code: ede::NOT_READY, text: &unlearned.0 })
+    pub fn install_failed(&self, out: &mut Vec<u8>, install_failed: &FqdnInstallError) -> Trace {
+        self.failed(out, Ede { code: ede::NOT_READY, text: &install_failed.0 })
     }
 
     /// All types of a name (RFC 8482): upstreams are not asked for them.

@@ -58,7 +58,7 @@ impl Shared {
                 name = target;
                 continue;
             }
-            if let Some(mut local) = state.book.local(question, asking.request.dnssec_ok()) {
+            if let Some(mut local) = state.local_answers.local(question, asking.request.dnssec_ok()) {
                 let Some(target) = local.goes_on.take() else { return asking.local_at(out, path, local) };
                 path.records.append(&mut local.answers);
                 path.proofs.append(&mut local.authorities);
@@ -68,7 +68,7 @@ impl Shared {
             if qtype == rtype::ANY && path.records.is_empty() {
                 return asking.any(out, path.because);
             }
-            let way = state.learn.wanted(asking.client, asking.request.name());
+            let way = state.fqdn_policy.wanted(asking.client, asking.request.name());
             let wanted = way.is_some();
             let way = way.unwrap_or_else(|| asking.client.way.clone());
             let key = asking.key(way.partition, question);
@@ -112,8 +112,8 @@ impl Asking<'_> {
                     records.push(Record { name: name.clone(), rtype, ttl, rdata });
                 }
             }
-            if let Err(unlearned) = self.learn_records(&records) {
-                return Some(self.unlearned(out, &unlearned));
+            if let Err(install_failed) = self.install_records(&records) {
+                return Some(self.install_failed(out, &install_failed));
             }
             self.envelope.with(rcode::NOERROR, None).records(out, self.request, [&records, &[], &[]]);
             let because = path.because.clone().or(decision.because.clone());
@@ -161,8 +161,8 @@ impl Asking<'_> {
         }
         records.append(&mut answers);
         authorities.append(&mut path.proofs);
-        if wanted && let Err(unlearned) = self.learn_records(&records) {
-            return Told::Answered(self.unlearned(out, &unlearned));
+        if wanted && let Err(install_failed) = self.install_records(&records) {
+            return Told::Answered(self.install_failed(out, &install_failed));
         }
         let (ede, mut trace) = self.envelope_of(&entry, age, cached);
         let envelope: Envelope<'_> = self.envelope.with(entry.rcode, ede);

@@ -1,4 +1,4 @@
-//! Stand-ins for the rest of the gateway, and questions as clients send them.
+//! Test doubles of the hooks, and queries in wire format.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,7 +15,8 @@ use tokio::sync::Semaphore;
 use super::{Repeater, Settings, Shared, State};
 use crate::WallClock;
 use crate::hooks::{
-    Ask, Book, Client, Clients, Failure, Learn, Logged, Query, Reply, Resolvers, Route, Unlearned, Way,
+    Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, LocalAnswers, Logged, Query, QueryEgress,
+    QueryRoute, Reply, Resolvers, Upstream,
 };
 use crate::wire::{Answer, Stored, rtype};
 
@@ -23,8 +24,8 @@ pub fn name(text: &str) -> Name {
     Name::from(&DomainName::parse(text).expect("a name"))
 }
 
-pub fn way(partition: u16) -> Arc<Way> {
-    Arc::new(Way { partition, route: Route::Default, resolvers: Resolvers::Usual })
+pub fn way(partition: u16) -> Arc<QueryRoute> {
+    Arc::new(QueryRoute { partition, route: QueryEgress::Default, resolvers: Resolvers::Usual })
 }
 
 pub fn client(number: u64, partition: u16) -> Client {
@@ -41,7 +42,7 @@ pub fn client(number: u64, partition: u16) -> Client {
 }
 
 /// One client for all addresses that are not known.
-pub struct Everyone {
+pub struct FakeClients {
     pub known: Mutex<HashMap<IpAddr, Arc<Client>>>,
     pub other: Arc<Client>,
     pub version: AtomicU64,
@@ -49,14 +50,14 @@ pub struct Everyone {
     pub found: AtomicU64,
 }
 
-impl Everyone {
-    pub fn new(other: Client) -> Arc<Everyone> {
+impl FakeClients {
+    pub fn new(other: Client) -> Arc<FakeClients> {
         let (known, version, found) = Default::default();
-        Arc::new(Everyone { known, other: Arc::new(other), version, found })
+        Arc::new(FakeClients { known, other: Arc::new(other), version, found })
     }
 }
 
-impl Clients for Everyone {
+impl ClientLookup for FakeClients {
     fn client(&self, address: IpAddr) -> Arc<Client> {
         self.found.fetch_add(1, Ordering::AcqRel);
         self.known.lock().expect("a lock").get(&address).unwrap_or(&self.other).clone()
@@ -105,7 +106,7 @@ fn decision(rule: &str, found: Option<&(Action, Cause)>, through: Option<String>
     })
 }
 
-impl Book for Rules {
+impl LocalAnswers for Rules {
     fn decide(&self, _: &Asker, question: Question<'_>, _: Timestamp) -> Decision {
         assert!(question.name.wire() != b"\x05panic\x04test\0", "a defect that is put in");
         let found = question.name.suffixes().find_map(|name| self.names.get(&name.to_owned()));
@@ -130,29 +131,29 @@ impl Book for Rules {
     }
 }
 
-pub type Lesson = (u64, Name, Vec<(IpAddr, Duration)>);
+pub type FqdnInstall = (u64, Name, Vec<(IpAddr, Duration)>);
 
-/// Learns answers to the names that it knows, by the way it has for them.
+/// Records the installed addresses of the names that it knows, with a route for each.
 #[derive(Default)]
-pub struct Lessons {
-    pub wanted: HashMap<Name, Arc<Way>>,
-    pub learned: Mutex<Vec<Lesson>>,
+pub struct FakeFqdnPolicy {
+    pub wanted: HashMap<Name, Arc<QueryRoute>>,
+    pub learned: Mutex<Vec<FqdnInstall>>,
     pub broken: std::sync::atomic::AtomicBool,
 }
 
-impl Learn for Lessons {
-    fn wanted(&self, _: &Client, asked: NameRef<'_>) -> Option<Arc<Way>> {
+impl FqdnPolicy for FakeFqdnPolicy {
+    fn wanted(&self, _: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
         self.wanted.get(&asked.to_owned()).cloned()
     }
 
-    fn learn(
+    fn install(
         &self,
         client: &Client,
         asked: NameRef<'_>,
         addresses: &[(IpAddr, Duration)],
-    ) -> Result<(), Unlearned> {
+    ) -> Result<(), FqdnInstallError> {
         if self.broken.load(Ordering::Relaxed) {
-            return Err(Unlearned("the map is full".into()));
+            return Err(FqdnInstallError("the map is full".into()));
         }
         let lesson = (client.number, asked.to_owned(), addresses.to_vec());
         self.learned.lock().expect("a lock").push(lesson);
@@ -161,7 +162,7 @@ impl Learn for Lessons {
 }
 
 /// An upstream that knows some names; the others are not there.
-pub struct Upstream {
+pub struct FakeUpstream {
     pub records: Mutex<HashMap<(Name, u16), Result<Answer, Failure>>>,
     pub asked: AtomicUsize,
     pub partitions: Mutex<Vec<u16>>,
@@ -169,9 +170,9 @@ pub struct Upstream {
     pub gate: Semaphore,
 }
 
-impl Upstream {
-    pub fn new() -> Arc<Upstream> {
-        Arc::new(Upstream {
+impl FakeUpstream {
+    pub fn new() -> Arc<FakeUpstream> {
+        Arc::new(FakeUpstream {
             records: Mutex::default(),
             asked: AtomicUsize::new(0),
             partitions: Mutex::default(),
@@ -214,9 +215,9 @@ pub fn message(asked: Question<'_>, answer: &Answer) -> Vec<u8> {
     message
 }
 
-pub struct Asks(pub Arc<Upstream>);
+pub struct FakeUpstreamHandle(pub Arc<FakeUpstream>);
 
-impl Ask for Asks {
+impl Upstream for FakeUpstreamHandle {
     async fn ask(&self, query: Query) -> Result<Reply, Failure> {
         self.0.asked.fetch_add(1, Ordering::SeqCst);
         self.0.partitions.lock().expect("a lock").push(query.way.partition);
@@ -256,33 +257,39 @@ pub fn question(text: &str, qtype: u16) -> Vec<u8> {
     message
 }
 
-/// Everything that answers need.
-pub struct World {
-    pub clients: Arc<Everyone>,
-    pub lessons: Arc<Lessons>,
-    pub upstream: Arc<Upstream>,
+/// Resolver with test doubles of its hooks.
+pub struct Fixture {
+    pub clients: Arc<FakeClients>,
+    pub lessons: Arc<FakeFqdnPolicy>,
+    pub upstream: Arc<FakeUpstream>,
     pub shared: Arc<Shared>,
 }
 
-impl World {
-    pub fn new(rules: Rules) -> World {
-        World::with(rules, Lessons::default(), Settings::default())
+impl Fixture {
+    pub fn new(rules: Rules) -> Fixture {
+        Fixture::with(rules, FakeFqdnPolicy::default(), Settings::default())
     }
 
-    pub fn with(rules: Rules, lessons: Lessons, settings: Settings) -> World {
-        let (clients, lessons, upstream) = (Everyone::new(client(1, 0)), Arc::new(lessons), Upstream::new());
+    pub fn with(rules: Rules, lessons: FakeFqdnPolicy, settings: Settings) -> Fixture {
+        let (clients, lessons, upstream) =
+            (FakeClients::new(client(1, 0)), Arc::new(lessons), FakeUpstream::new());
         let settings_of_log = settings.log.clone();
         let state = State {
             settings: Arc::new(settings),
             clients: clients.clone(),
-            book: Arc::new(rules),
-            learn: lessons.clone(),
+            local_answers: Arc::new(rules),
+            fqdn_policy: lessons.clone(),
         };
         let log = crate::query_log::Log::new(settings_of_log, 1, WallClock::new(Timestamp::now));
         let repeater = Repeater::new(None, log.clone(), 0);
-        let shared =
-            Shared::new(state, Asks(upstream.clone()), log, repeater, Arc::new(crate::hooks::Unsupervised));
-        World { clients, lessons, upstream, shared }
+        let shared = Shared::new(
+            state,
+            FakeUpstreamHandle(upstream.clone()),
+            log,
+            repeater,
+            Arc::new(crate::hooks::Unsupervised),
+        );
+        Fixture { clients, lessons, upstream, shared }
     }
 
     /// By the general path.
@@ -298,7 +305,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for Fixture {
     fn drop(&mut self) {
         self.shared.log.end();
     }

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::egress::Called;
 use super::well_known;
-use crate::hooks::{Place, Route, Secondary, Server};
+use crate::hooks::{Place, QueryEgress, Secondary, Server};
 
 /// The path of a server that is given by its address alone.
 const DNS_QUERY: &str = "/dns-query";
@@ -41,7 +41,7 @@ pub struct Group {
     /// As it is stored: `auto`, a tunnel or an uplink.
     pub egress: Arc<str>,
     /// For those whose own way is the default one.
-    pub route: Route,
+    pub route: QueryEgress,
     /// Others are asked on our behalf; not so the servers of a zone itself.
     pub recursion: bool,
     /// Answers are validated.
@@ -58,7 +58,7 @@ pub struct Given<'a> {
     /// Answers of the upstreams of the bootstrap file are validated.
     pub dnssec: bool,
     /// The route by this egress (`auto`, a tunnel, an uplink) and through this proxy, as they stand.
-    pub route: &'a dyn Fn(&str, Option<&str>) -> Route,
+    pub route: &'a dyn Fn(&str, Option<&str>) -> QueryEgress,
 }
 
 impl Plan {
@@ -128,7 +128,7 @@ impl Group {
             domain: NameRef::ROOT.to_owned(),
             forwarder: None,
             egress: DnsForwarder::AUTO.into(),
-            route: Route::Default,
+            route: QueryEgress::Default,
             recursion: true,
             dnssec: false,
             servers: Vec::new(),

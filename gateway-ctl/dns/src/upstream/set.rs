@@ -24,7 +24,7 @@ use super::selection::{Candidate, Turn, order, scramble};
 use super::status::UpstreamStatus;
 use super::validate::Validator;
 use crate::hooks::Server;
-use crate::hooks::{Ask, Failure, Query, Reply, Resolvers, Route, Way};
+use crate::hooks::{Failure, Query, QueryEgress, QueryRoute, Reply, Resolvers, Upstream};
 
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
@@ -121,11 +121,11 @@ impl Upstreams {
     }
 
     /// Who is asked for a name by a way; why nobody is, if so.
-    pub fn whom(&self, name: NameRef<'_>, way: &Way) -> Result<Whom, Arc<str>> {
+    pub fn whom(&self, name: NameRef<'_>, way: &QueryRoute) -> Result<Whom, Arc<str>> {
         let set = self.set.load();
         let group = set.find(name, &way.resolvers).ok_or("no upstream is set")?;
         let route = group.route(&way.route);
-        let turns = if let Route::Marked(marks) = route { marks.len() } else { 1 };
+        let turns = if let QueryEgress::Marked(marks) = route { marks.len() } else { 1 };
         let called = |turn| Ok(shown(&egress_of(route, turn)?, &set.common.called));
         let ways = (0..turns.max(1)).map(called).collect::<Result<_, Arc<str>>>()?;
         let servers: Vec<Arc<str>> = group.servers.iter().map(|stand| stand.server.shown.clone()).collect();
@@ -163,7 +163,7 @@ impl Upstreams {
     }
 }
 
-impl Ask for Upstreams {
+impl Upstream for Upstreams {
     fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
         self.answer(query)
     }
@@ -275,14 +275,14 @@ impl Standing {
     }
 
     /// The route of the one who asks, or the group's own where that is the default one.
-    fn route<'a>(&'a self, route: &'a Route) -> &'a Route {
-        if *route == Route::Default { &self.group.route } else { route }
+    fn route<'a>(&'a self, route: &'a QueryEgress) -> &'a QueryEgress {
+        if *route == QueryEgress::Default { &self.group.route } else { route }
     }
 
     /// One question, by the route of the one who asks.
     pub(super) async fn ask(
         &self,
-        route: &Route,
+        route: &QueryEgress,
         client: u64,
         asked: Asked,
         until: Instant,
@@ -297,7 +297,7 @@ impl Standing {
     }
 
     /// The validator of a way. One whose route has changed begins anew.
-    fn validator(&self, set: &Arc<Set>, way: &Arc<Way>) -> Arc<Validator> {
+    fn validator(&self, set: &Arc<Set>, way: &Arc<QueryRoute>) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(validator) = validators.get(&way.partition).filter(|validator| validator.way == *way) {
             return validator.clone();
@@ -308,9 +308,9 @@ impl Standing {
     }
 
     /// The next path of the route, but none by which everybody is dead if another one is left.
-    fn path(&self, route: &Route, turn: usize) -> Result<Egress, Arc<str>> {
+    fn path(&self, route: &QueryEgress, turn: usize) -> Result<Egress, Arc<str>> {
         let next = egress_of(route, turn)?;
-        let marks = if let Route::Marked(marks) = route { marks.len() } else { 1 };
+        let marks = if let QueryEgress::Marked(marks) = route { marks.len() } else { 1 };
         let dead = |path: &Egress| {
             let dead = |stand: &Arc<Stand>| stand.lines().get(path).is_some_and(|line| line.health.is_dead());
             self.servers.iter().all(dead)

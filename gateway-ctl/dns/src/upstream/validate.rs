@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use super::fallback::DEADLINE;
 use super::message::{self, Asked};
 use super::set::{Set, Standing, Told};
-use crate::hooks::{Failure, Way};
+use crate::hooks::{Failure, QueryRoute};
 use crate::wire::rtype;
 
 /// Keys and delegations are remembered for so long at most, and so many.
@@ -40,7 +40,7 @@ const EDE_NSEC_MISSING: u16 = 12;
 
 /// Validates the answers to one group's questions by one route.
 pub struct Validator {
-    pub way: Arc<Way>,
+    pub way: Arc<QueryRoute>,
     carrier: Carrier,
     handle: DnssecDnsHandle<Carrier>,
 }
@@ -55,7 +55,7 @@ type Known = HashMap<(gateway_core::dns::Name, u16), (Vec<u8>, Instant)>;
 struct Carried {
     /// Keys and delegations of zones that other upstreams are set for are asked for there.
     set: Weak<Set>,
-    way: Arc<Way>,
+    way: Arc<QueryRoute>,
     known: Mutex<Known>,
     /// The answers that are to be validated, under the ids of the questions they are given to.
     given: Mutex<HashMap<u16, Vec<u8>>>,
@@ -64,7 +64,7 @@ struct Carried {
 }
 
 impl Validator {
-    pub fn new(set: &Arc<Set>, way: Arc<Way>, anchors: Arc<TrustAnchors>) -> Validator {
+    pub fn new(set: &Arc<Set>, way: Arc<QueryRoute>, anchors: Arc<TrustAnchors>) -> Validator {
         let carrier = Carrier(Arc::new(Carried {
             set: Arc::downgrade(set),
             way: way.clone(),

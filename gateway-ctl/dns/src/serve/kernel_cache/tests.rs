@@ -81,15 +81,15 @@ fn server() -> std::net::IpAddr {
 }
 
 struct Stage {
-    world: World,
+    world: Fixture,
     play: Play,
     repeater: Repeater,
     log: Arc<Log>,
 }
 
 impl Stage {
-    fn new(rules: Rules, lessons: Lessons) -> Stage {
-        let (world, play) = (World::with(rules, lessons, Default::default()), Play::default());
+    fn new(rules: Rules, lessons: FakeFqdnPolicy) -> Stage {
+        let (world, play) = (Fixture::with(rules, lessons, Default::default()), Play::default());
         let log = Log::new(crate::query_log::Settings::default(), 1, wall());
         let repeater = Repeater::new(Some(Box::new(play.clone())), log.clone(), 0);
         Stage { world, play, repeater, log }
@@ -124,8 +124,8 @@ impl Drop for Stage {
     }
 }
 
-fn lessons(text: &str) -> Lessons {
-    Lessons { wanted: HashMap::from([(name(text), client(1, 0).way)]), ..Lessons::default() }
+fn lessons(text: &str) -> FakeFqdnPolicy {
+    FakeFqdnPolicy { wanted: HashMap::from([(name(text), client(1, 0).way)]), ..FakeFqdnPolicy::default() }
 }
 
 fn rules() -> Rules {
@@ -134,7 +134,7 @@ fn rules() -> Rules {
 
 #[tokio::test]
 async fn what_is_repeated_is_what_the_resolver_says_at_that_time() {
-    let stage = Stage::new(rules(), Lessons::default());
+    let stage = Stage::new(rules(), FakeFqdnPolicy::default());
     stage.world.upstream.knows(
         "www.example",
         rtype::A,
@@ -164,7 +164,7 @@ async fn what_is_repeated_is_what_the_resolver_says_at_that_time() {
 
 #[tokio::test]
 async fn nothing_is_repeated_beyond_a_change() {
-    let stage = Stage::new(rules(), Lessons::default());
+    let stage = Stage::new(rules(), FakeFqdnPolicy::default());
     let message = question("ads.example", rtype::A);
     stage.resolve(&message).expect("at once");
     assert!(stage.play.answer(&message, monotonic()).is_some());
@@ -191,7 +191,7 @@ async fn what_policies_know_is_never_repeated() {
 
 #[tokio::test]
 async fn what_was_given_stands_in_the_log() {
-    let stage = Stage::new(rules(), Lessons::default());
+    let stage = Stage::new(rules(), FakeFqdnPolicy::default());
     let message = question("ads.example", rtype::A);
     stage.resolve(&message).expect("at once");
     for _ in 0..5 {
@@ -211,7 +211,7 @@ async fn what_was_given_stands_in_the_log() {
 
 #[tokio::test]
 async fn there_is_room_again_for_what_has_ended() {
-    let stage = Stage::new(rules(), Lessons::default());
+    let stage = Stage::new(rules(), FakeFqdnPolicy::default());
     let message = question("ads.example", rtype::A);
     stage.resolve(&message).expect("at once");
     stage.resolve(&message).expect("at once");

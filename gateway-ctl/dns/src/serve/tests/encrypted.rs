@@ -45,7 +45,7 @@ impl Tls for Fixed {
 
 struct Site {
     resolver: Resolver,
-    upstream: Arc<Upstream>,
+    upstream: Arc<FakeUpstream>,
     at: SocketAddr,
     roots: Arc<RootCertStore>,
 }
@@ -66,7 +66,7 @@ impl Site {
         let mut roots = RootCertStore::empty();
         roots.add(certificate).unwrap();
         let rules = Rules::default().rule("ads.example", Action::Block, Cause::Blocklist);
-        let upstream = Upstream::new();
+        let upstream = FakeUpstream::new();
         upstream.knows("www.example", rtype::A, vec![a("www.example", 60, [192, 0, 2, 1])]);
         let settings = Settings {
             secure: vec!["127.0.0.1:0".parse().unwrap()],
@@ -74,13 +74,13 @@ impl Site {
             workers: 1,
             ..Settings::default()
         };
-        let (clients, learn) = (Everyone::new(client(1, 0)), Arc::new(Lessons::default()));
+        let (clients, learn) = (FakeClients::new(client(1, 0)), Arc::new(FakeFqdnPolicy::default()));
         let resolver = Resolver::start(
             settings,
             clients,
             Arc::new(rules),
             learn,
-            Asks(upstream.clone()),
+            FakeUpstreamHandle(upstream.clone()),
             None,
             crate::hooks::Daemon {
                 supervisor: Arc::new(crate::hooks::Unsupervised),

@@ -26,7 +26,7 @@ const NAMES: [&str; 10] = [
 const TYPES: [u16; 8] =
     [rtype::A, rtype::AAAA, rtype::HTTPS, rtype::TXT, rtype::ANY, rtype::AXFR, rtype::SOA, rtype::MX];
 
-fn world() -> World {
+fn world() -> Fixture {
     let host =
         Local { authoritative: true, answers: vec![a("nas.lan", 300, [10, 0, 0, 2])], ..Local::default() };
     let addresses = vec!["192.0.2.7".parse().expect("v4"), "2001:db8::7".parse().expect("v6")];
@@ -36,9 +36,11 @@ fn world() -> World {
         .rule("nodata.example", Action::NoData, Cause::Canary)
         .rule("static.example", Action::Addresses(addresses), Cause::Rewrite)
         .stored("nas.lan", rtype::A, host);
-    let lessons =
-        Lessons { wanted: HashMap::from([(name("learned.example"), way(3))]), ..Lessons::default() };
-    let world = World::with(rules, lessons, Settings::default());
+    let lessons = FakeFqdnPolicy {
+        wanted: HashMap::from([(name("learned.example"), way(3))]),
+        ..FakeFqdnPolicy::default()
+    };
+    let world = Fixture::with(rules, lessons, Settings::default());
     let upstream = &world.upstream;
     upstream.knows("www.example", rtype::A, vec![a("www.example", 3600, [192, 0, 2, 1])]);
     upstream.knows("learned.example", rtype::A, vec![a("learned.example", 3600, [192, 0, 2, 3])]);

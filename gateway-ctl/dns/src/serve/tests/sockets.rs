@@ -21,18 +21,18 @@ fn at(address: &str) -> Listen {
     Listen { address: address.parse().expect("an address"), interface: None }
 }
 
-async fn start(settings: Settings) -> (Resolver, Arc<Upstream>, SocketAddr) {
+async fn start(settings: Settings) -> (Resolver, Arc<FakeUpstream>, SocketAddr) {
     let rules = Rules::default().rule("ads.example", Action::Block, Cause::Blocklist);
-    let upstream = Upstream::new();
+    let upstream = FakeUpstream::new();
     upstream.knows("www.example", rtype::A, vec![a("www.example", 60, [192, 0, 2, 1])]);
-    let clients = Everyone::new(client(1, 0));
-    let learn = Arc::new(Lessons::default());
+    let clients = FakeClients::new(client(1, 0));
+    let learn = Arc::new(FakeFqdnPolicy::default());
     let resolver = Resolver::start(
         settings,
         clients,
         Arc::new(rules),
         learn,
-        Asks(upstream.clone()),
+        FakeUpstreamHandle(upstream.clone()),
         None,
         crate::hooks::Daemon {
             supervisor: Arc::new(crate::hooks::Unsupervised),

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::batch::Batch;
 use super::peer::Peer;
-use crate::hooks::{Client, Clients};
+use crate::hooks::{Client, ClientLookup};
 use crate::query_log::Told;
 use crate::query_log::worker_buffer::Pen;
 use crate::serve::kernel_cache::{Holds, Offer, Seen};
@@ -264,7 +264,7 @@ enum Answered {
 #[derive(Default)]
 struct Known {
     clients: HashMap<IpAddr, Arc<Client>, rapidhash::fast::RandomState>,
-    source: Option<Arc<dyn Clients>>,
+    source: Option<Arc<dyn ClientLookup>>,
     version: u64,
 }
 
@@ -284,7 +284,7 @@ impl Known {
     }
 
     /// Returns whether the client is known without finding out about it.
-    fn has(&mut self, clients: &Arc<dyn Clients>, from: IpAddr) -> bool {
+    fn has(&mut self, clients: &Arc<dyn ClientLookup>, from: IpAddr) -> bool {
         match self.clients.entry(from) {
             Entry::Occupied(_) => true,
             Entry::Vacant(entry) => match clients.known(from) {
@@ -297,7 +297,7 @@ impl Known {
         }
     }
 
-    fn client(&mut self, clients: &Arc<dyn Clients>, from: IpAddr) -> &Arc<Client> {
+    fn client(&mut self, clients: &Arc<dyn ClientLookup>, from: IpAddr) -> &Arc<Client> {
         self.clients.entry(from).or_insert_with(|| clients.client(from))
     }
 }
@@ -311,7 +311,7 @@ mod tests {
     use crate::wire::rtype;
 
     /// The number of queries that get an answer, of one from each address.
-    fn answered(world: &World, from: impl Iterator<Item = IpAddr>) -> usize {
+    fn answered(world: &Fixture, from: impl Iterator<Item = IpAddr>) -> usize {
         let (hand, _handed) = mpsc::channel(1);
         let (mut worker, _reins) = Worker::new(world.shared.clone(), hand, 0).expect("a worker");
         let (state, now) = (world.shared.state.load(), world.shared.clock.now());
@@ -328,11 +328,11 @@ mod tests {
         count
     }
 
-    fn world(settings: Settings) -> World {
+    fn world(settings: Settings) -> Fixture {
         use gateway_core::dns::{Action, Cause};
-        World::with(
+        Fixture::with(
             Rules::default().rule("ads.example", Action::Block, Cause::Blocklist),
-            Lessons::default(),
+            FakeFqdnPolicy::default(),
             settings,
         )
     }

@@ -5,10 +5,10 @@ use gateway_model::settings::Bootstrap;
 use super::*;
 
 fn given<'a>(dns: &'a bootstrap::Dns, rotation: &'a DnsRotation) -> Given<'a> {
-    let route: &dyn Fn(&str, Option<&str>) -> Route = &|egress, proxy| match (egress, proxy) {
-        ("auto", None) => Route::Default,
-        ("wg0", None) => Route::Marked(vec![7]),
-        (other, _) => Route::Blocked(other.into()),
+    let route: &dyn Fn(&str, Option<&str>) -> QueryEgress = &|egress, proxy| match (egress, proxy) {
+        ("auto", None) => QueryEgress::Default,
+        ("wg0", None) => QueryEgress::Marked(vec![7]),
+        (other, _) => QueryEgress::Blocked(other.into()),
     };
     Given { dns, rotation, dnssec: true, route }
 }
@@ -101,7 +101,7 @@ fn forwarders_say_all_that_is_needed() {
     };
     let plan = Plan::of(&state(vec![encrypted]), &given(&dns, &rotation));
     let group = &plan.groups[0];
-    assert_eq!((group.egress.as_ref(), &group.route), ("wg0", &Route::Marked(vec![7])));
+    assert_eq!((group.egress.as_ref(), &group.route), ("wg0", &QueryEgress::Marked(vec![7])));
     let name = |text: &str| Name::from(&DomainName::parse(text).unwrap());
     let servers = &group.servers;
     assert_eq!(servers[0].place, Place::Name(name("dns.example.net"), 8443));

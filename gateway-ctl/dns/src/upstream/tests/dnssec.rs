@@ -193,7 +193,7 @@ async fn proving() -> Proving {
 
 impl Proving {
     async fn ask(&self, name: &str, change: impl Fn(&mut Query)) -> Result<Reply, Failure> {
-        let mut query = query(Route::Default, name);
+        let mut query = query(QueryEgress::Default, name);
         change(&mut query);
         self.bench.upstreams.ask(query).await
     }
@@ -277,7 +277,7 @@ async fn keys_are_asked_for_by_the_way_of_the_question() {
     let proving = proving().await;
     proving.bench.ask("www.secure").await.unwrap();
     let before = proving.bench.seen.marks().len();
-    proving.bench.ask_by(Route::Marked(vec![9]), "www.secure").await.unwrap();
+    proving.bench.ask_by(QueryEgress::Marked(vec![9]), "www.secure").await.unwrap();
     let marks = proving.bench.seen.marks();
     assert!(marks[..before].iter().all(|mark| *mark == 0));
     assert!(marks.len() > before + 2 && marks[before..].iter().all(|mark| *mark == 9), "{marks:?}");

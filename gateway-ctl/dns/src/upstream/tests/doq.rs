@@ -329,8 +329,8 @@ async fn ways_share_neither_socket_nor_session() {
     let server = Doq::new("dns.test", fine);
     let bench = server.bench();
     for _ in 0..2 {
-        bench.ask_by(Route::Marked(vec![0x61, 0x62]), "www.example.com").await.unwrap();
-        bench.ask_by(Route::Marked(vec![0x61, 0x62]), "www.example.com").await.unwrap();
+        bench.ask_by(QueryEgress::Marked(vec![0x61, 0x62]), "www.example.com").await.unwrap();
+        bench.ask_by(QueryEgress::Marked(vec![0x61, 0x62]), "www.example.com").await.unwrap();
         bench.ask("www.example.com").await.unwrap();
     }
     assert_eq!(bench.seen.marks(), [0x61, 0x62, 0]);
@@ -341,7 +341,7 @@ async fn ways_share_neither_socket_nor_session() {
 async fn a_way_that_is_blocked_or_a_tls_that_is_missing_opens_no_socket() {
     let server = Doq::new("dns.test", fine);
     let bench = server.bench();
-    let blocked = bench.ask_by(Route::Blocked("the tunnel is down".into()), "www.example.com").await;
+    let blocked = bench.ask_by(QueryEgress::Blocked("the tunnel is down".into()), "www.example.com").await;
     assert!(matches!(blocked, Err(Failure::Blocked(_))));
     assert_eq!(bench.seen.peers(), []);
     let failure = Bench::new(sequential(vec![upstream(DnsProtocol::Quic, server.at)]))
@@ -428,7 +428,7 @@ async fn through_a_proxy_everything_goes_to_the_proxy_and_ends_with_it() {
     let far: SocketAddr = "192.0.2.53:853".parse().unwrap();
     let config = server.client();
     let bench = Bench::with(sequential(vec![upstream(DnsProtocol::Quic, far)]), move || Ok(config.clone()));
-    let route = || Route::Proxy { server: proxy, mark: 0x70, user: None };
+    let route = || QueryEgress::Proxy { server: proxy, mark: 0x70, user: None };
     for _ in 0..5 {
         assert_eq!(address(&bench.ask_by(route(), "www.example.com").await.unwrap()), "192.0.2.9");
     }
@@ -447,7 +447,7 @@ async fn a_proxy_without_datagrams_counts_as_failing_and_nothing_goes_past_it() 
     let server = Doq::new("dns.test", fine);
     let (proxy, _task) = proxy(server.at, true, Arc::default()).await;
     let bench = server.bench();
-    let route = || Route::Proxy { server: proxy, mark: 0x71, user: None };
+    let route = || QueryEgress::Proxy { server: proxy, mark: 0x71, user: None };
     for _ in 0..3 {
         let failure = bench.ask_by(route(), "www.example.com").await.unwrap_err();
         assert_eq!(failure.to_string(), "the proxy refused: it does not know this command");

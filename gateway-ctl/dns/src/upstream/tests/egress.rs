@@ -16,11 +16,11 @@ async fn fine(last: u8) -> Server {
 async fn a_blocked_way_opens_no_socket() {
     let server = fine(1).await;
     let bench = Bench::new(sequential(vec![udp(server.at), upstream(DnsProtocol::Tcp, server.at)]));
-    for route in [Route::Blocked("the tunnel is down".into()), Route::Marked(Vec::new())] {
+    for route in [QueryEgress::Blocked("the tunnel is down".into()), QueryEgress::Marked(Vec::new())] {
         assert!(matches!(bench.ask_by(route, "www.example.com").await, Err(Failure::Blocked(_))));
     }
     let mut plan = sequential(vec![udp(server.at)]);
-    plan.groups[0].route = Route::Blocked("no such uplink".into());
+    plan.groups[0].route = QueryEgress::Blocked("no such uplink".into());
     bench.upstreams.replace(plan);
     let blocked = bench.ask("www.example.com").await;
     assert!(
@@ -39,7 +39,7 @@ async fn sockets_bear_the_marks_of_the_way_in_turn() {
     .await;
     let bench = Bench::new(sequential(vec![udp(server.at)]));
     for _ in 0..4 {
-        bench.ask_by(Route::Marked(vec![0x11, 0x12]), "www.example.com").await.unwrap();
+        bench.ask_by(QueryEgress::Marked(vec![0x11, 0x12]), "www.example.com").await.unwrap();
     }
     // A connection each, kept for the second question of its mark.
     assert_eq!(bench.seen.marks(), [0x11, 0x11, 0x12, 0x12, 0x11, 0x12]);
@@ -55,8 +55,9 @@ async fn turns_go_on_when_a_plan_is_replaced() {
     let servers: std::sync::Arc<[_]> = vec![udp(server.at)].into();
     for resolvers in [Resolvers::Usual, Resolvers::Only(servers)] {
         for _ in 0..4 {
-            let mut query = query(Route::Marked(vec![0x11, 0x12]), "www.example.com");
-            query.way = Arc::new(Way { resolvers: resolvers.clone(), ..Way::clone(&query.way) });
+            let mut query = query(QueryEgress::Marked(vec![0x11, 0x12]), "www.example.com");
+            query.way =
+                Arc::new(QueryRoute { resolvers: resolvers.clone(), ..QueryRoute::clone(&query.way) });
             bench.upstreams.ask(query).await.unwrap();
             bench.upstreams.replace(plan.clone());
         }
@@ -69,7 +70,7 @@ async fn a_mark_by_which_nobody_answers_is_left_out() {
     let server = fine(6).await;
     let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
     let nowhere: SocketAddr = ([127, 0, 0, 1], 1).into();
-    let route = || Route::Marked(vec![0x51, 0x52]);
+    let route = || QueryEgress::Marked(vec![0x51, 0x52]);
     bench.seen.only.lock().unwrap().insert(0x51, nowhere);
     let mut failed = 0;
     for _ in 0..20 {
@@ -82,12 +83,12 @@ async fn a_mark_by_which_nobody_answers_is_left_out() {
 async fn the_way_of_the_one_who_asks_comes_before_that_of_the_forwarder() {
     let server = fine(3).await;
     let mut plan = sequential(vec![udp(server.at)]);
-    plan.groups[0].route = Route::Marked(vec![0x20]);
+    plan.groups[0].route = QueryEgress::Marked(vec![0x20]);
     plan.groups[0].egress = "wg0".into();
     plan.called.insert(0x20, "wg0".into());
     let bench = Bench::new(plan.clone());
     bench.ask("www.example.com").await.unwrap();
-    bench.ask_by(Route::Marked(vec![0x21]), "www.example.com").await.unwrap();
+    bench.ask_by(QueryEgress::Marked(vec![0x21]), "www.example.com").await.unwrap();
     assert_eq!(bench.seen.marks(), [0x20, 0x21]);
     let egress: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.egress).collect();
     assert_eq!(egress, ["wg0", "mark 0x21"]);
@@ -139,7 +140,7 @@ async fn questions_through_a_proxy_go_to_the_proxy_only() {
     let far: SocketAddr = "192.0.2.53:53".parse().unwrap();
     let by = |password: &str| {
         let login = Login { user: "me".into(), password: password.to_owned().into() };
-        Route::Proxy { server: proxy, mark: 0x30, user: Some(Arc::new(login)) }
+        QueryEgress::Proxy { server: proxy, mark: 0x30, user: Some(Arc::new(login)) }
     };
     let bench = Bench::new(sequential(vec![udp(far)]));
     for _ in 0..3 {
@@ -176,7 +177,7 @@ async fn upstreams_given_by_name_are_found_by_the_same_way_and_the_old_address_i
         .unwrap()
         .extend([(to("192.0.2.9:53"), bootstrap.at), (to("192.0.2.77:53"), server.at)]);
     for _ in 0..2 {
-        let reply = bench.ask_by(Route::Marked(vec![0x40]), "www.example.com").await.unwrap();
+        let reply = bench.ask_by(QueryEgress::Marked(vec![0x40]), "www.example.com").await.unwrap();
         assert_eq!(address(&reply), "192.0.2.5");
     }
     let mut sockets = bench.seen.sockets.lock().unwrap().clone();
@@ -214,8 +215,8 @@ async fn a_way_with_resolvers_of_its_own_asks_nobody_else_but_the_forwarders_of_
     let bench = Bench::new(plan.clone());
     let only = |at| Resolvers::Only([udp(at)].into());
     let asked = async |name: &str, resolvers: Resolvers| {
-        let mut query = query(Route::Default, name);
-        query.way = Arc::new(Way { partition: 1, route: Route::Default, resolvers });
+        let mut query = query(QueryEgress::Default, name);
+        query.way = Arc::new(QueryRoute { partition: 1, route: QueryEgress::Default, resolvers });
         bench.upstreams.ask(query).await
     };
     assert_eq!(address(&asked("www.example.com", Resolvers::Usual).await.unwrap()), "192.0.2.1");
