@@ -1,8 +1,7 @@
-//! From a question to its answer.
+//! Path of a query to its answer.
 //!
-//! Two paths lead there. What can be answered at once (filtered names, what is stored here, what is cached) is answered by
-//! the threads that read the sockets ([`fast_path`]); everything else goes to tasks that may wait ([`slow_path`]). Both write
-//! their answers with the same functions ([`query`]), so nobody can tell which one answered.
+//! The threads that read the sockets answer at once from local data and the cache ([`fast_path`]). Tasks answer all other
+//! queries and may wait ([`slow_path`]). Both write answers with the same functions ([`query`]).
 
 pub mod clock;
 pub mod drop_counters;
@@ -36,12 +35,12 @@ use crate::cache::Cache;
 use crate::hooks::{ClientLookup, Failure, FqdnPolicy, LocalAnswers, Query, Reply, Supervise, Upstream};
 use crate::query_log::Log;
 
-pub use clock::{Clock, Moment};
-pub use dry_run::Fate;
+pub use clock::{Clock, Now};
+pub use dry_run::QueryOutcome;
 pub use encrypted::Tls;
-pub use fetch::Flights;
-pub use kernel_cache::Repeater;
-pub use query::Asking;
+pub use fetch::PendingQueries;
+pub use kernel_cache::KernelCache;
+pub use query::QueryContext;
 pub use query_trace::{Status, Trace};
 pub use settings::Settings;
 pub use transport::Transport;
@@ -64,11 +63,11 @@ pub struct Shared {
     pub log: Arc<Log>,
     pub counts: drop_counters::Counts,
     pub limit: rate_limit::Limit,
-    pub crowd: tcp::Crowd,
-    pub repeater: Repeater,
+    pub connection_limiter: tcp::ConnectionLimiter,
+    pub kernel_cache: KernelCache,
     /// Without it nobody is answered over TLS.
     pub(crate) tls: OnceLock<Arc<dyn Tls>>,
-    pub(crate) flights: Flights,
+    pub(crate) pending_queries: PendingQueries,
     pub(crate) ask: Box<dyn DynUpstream>,
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) supervisor: Arc<dyn Supervise>,
@@ -92,7 +91,7 @@ impl Shared {
         state: State,
         ask: impl Upstream,
         log: Arc<Log>,
-        repeater: Repeater,
+        kernel_cache: KernelCache,
         supervisor: Arc<dyn Supervise>,
     ) -> Arc<Shared> {
         Arc::new_cyclic(|this| Shared {
@@ -103,10 +102,10 @@ impl Shared {
             log,
             counts: drop_counters::Counts::default(),
             limit: rate_limit::Limit::default(),
-            crowd: tcp::Crowd::default(),
-            repeater,
+            connection_limiter: tcp::ConnectionLimiter::default(),
+            kernel_cache,
             tls: OnceLock::new(),
-            flights: Flights::default(),
+            pending_queries: PendingQueries::default(),
             ask: Box::new(ask),
             runtime: tokio::runtime::Handle::current(),
             this: this.clone(),

@@ -1,4 +1,4 @@
-//! What would become of a question, by the decisions that answer it. Nobody is asked and nothing is learned.
+//! Dry run of a query: its outcome without asking an upstream or installing an address.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use super::Shared;
 use crate::hooks::QueryRoute;
 use crate::wire::rtype;
 
-/// Of a question for addresses.
+/// Outcome of a query for addresses.
 #[derive(Debug)]
-pub enum Fate {
-    /// It is shut, or asked as another name.
+pub enum QueryOutcome {
+    /// Blocked, or rewritten to another name.
     Decided(Decision),
-    /// Answered from what is stored here.
+    /// Answered from local data.
     Here,
-    /// Asked elsewhere, by this way.
+    /// Forwarded by this route.
     Elsewhere(Arc<QueryRoute>),
 }
 
 impl Shared {
-    /// Without a name, one that nothing is said of.
-    pub fn fate(&self, from: IpAddr, name: Option<NameRef<'_>>) -> Fate {
+    /// Evaluates a query without sending it. Without a name it stands for one that no rule mentions.
+    pub fn dry_run(&self, from: IpAddr, name: Option<NameRef<'_>>) -> QueryOutcome {
         let (state, now) = (self.state.load(), self.clock.now().wall);
         let client = state.clients.client(from);
-        let Some(name) = name else { return Fate::Elsewhere(client.way.clone()) };
+        let Some(name) = name else { return QueryOutcome::Elsewhere(client.way.clone()) };
         let question = Question { name, qtype: rtype::A };
         let decision = state.in_force(&client, state.local_answers.decide(&client.asker, question, now), now);
         if decision.action != Action::Pass {
-            return Fate::Decided(decision);
+            return QueryOutcome::Decided(decision);
         }
         if state.local_answers.local(question, false).is_some_and(|local| local.goes_on.is_none()) {
-            return Fate::Here;
+            return QueryOutcome::Here;
         }
-        Fate::Elsewhere(state.fqdn_policy.wanted(&client, name).unwrap_or_else(|| client.way.clone()))
+        QueryOutcome::Elsewhere(state.fqdn_policy.wanted(&client, name).unwrap_or_else(|| client.way.clone()))
     }
 }

@@ -1,7 +1,7 @@
 //! Answers that need nobody else, on the threads that read the sockets. Nothing here waits.
 
-use super::kernel_cache::Holds;
-use super::query::{Asking, Found, Told};
+use super::kernel_cache::CachePolicy;
+use super::query::{CachedReply, Found, QueryContext};
 use super::{Shared, Status, Trace};
 use crate::cache::Freshness;
 use crate::wire::rtype;
@@ -9,43 +9,43 @@ use crate::wire::stored::Age;
 
 impl Shared {
     /// Writes the answer if it can be given at once, and says how long it can be given again without a look at it.
-    pub fn immediate(&self, asking: &Asking<'_>, out: &mut Vec<u8>) -> Option<(Trace, Holds)> {
-        if let Some(trace) = asking.unserved(out) {
-            return Some((trace, Holds::Once));
+    pub fn answer_fast(&self, query: &QueryContext<'_>, out: &mut Vec<u8>) -> Option<(Trace, CachePolicy)> {
+        if let Some(trace) = query.unserved(out) {
+            return Some((trace, CachePolicy::Never));
         }
-        let question = asking.request.asked();
-        let way = asking.state.fqdn_policy.wanted(asking.client, question.name);
+        let question = query.request.asked();
+        let way = query.state.fqdn_policy.wanted(query.client, question.name);
         // What policies know is learned each time.
-        let holds = if way.is_none() { Holds::Fixed } else { Holds::Once };
-        let decision = asking.decide(question);
+        let policy = if way.is_none() { CachePolicy::UntilInvalidated } else { CachePolicy::Never };
+        let decision = query.decide(question);
         if decision.action != gateway_core::dns::Action::Pass {
-            return Some((asking.decided(out, &decision)?, holds));
+            return Some((query.decided(out, &decision)?, policy));
         }
-        if let Some(local) = asking.state.local_answers.local(question, asking.request.dnssec_ok()) {
-            return local.goes_on.is_none().then(|| (asking.local(out, &local, decision.because), holds));
+        if let Some(local) = query.state.local_answers.local(question, query.request.dnssec_ok()) {
+            return local.goes_on.is_none().then(|| (query.local(out, &local, decision.because), policy));
         }
         if question.qtype == rtype::ANY {
-            return Some((asking.any(out, decision.because), holds));
+            return Some((query.any(out, decision.because), policy));
         }
-        let partition = way.as_ref().unwrap_or(&asking.client.way).partition;
-        let entry = self.cache.get(&asking.key(partition, question), asking.now.ms)?;
-        let age = match entry.freshness(asking.now.ms) {
-            Freshness::Fresh(age) | Freshness::Stale(age) => age,
-            Freshness::Old(_) | Freshness::Gone => return None,
+        let partition = way.as_ref().unwrap_or(&query.client.way).partition;
+        let entry = self.cache.get(&query.key(partition, question), query.now.ms)?;
+        let age = match entry.freshness(query.now.ms) {
+            Freshness::Fresh(age) | Freshness::StaleRecheckPending(age) => age,
+            Freshness::Stale(_) | Freshness::Expired => return None,
         };
         let found = Found { cached: true, wanted: way.is_some(), because: decision.because };
-        let Told::Answered(trace) = asking.entry(out, &entry, age, found) else { return None };
-        if entry.used(asking.now.ms) {
-            let way = way.as_ref().unwrap_or(&asking.client.way);
-            self.renew(&entry, way.clone(), asking.client.number, &asking.state.settings);
+        let CachedReply::Answered(trace) = query.entry(out, &entry, age, found) else { return None };
+        if entry.used(query.now.ms) {
+            let way = way.as_ref().unwrap_or(&query.client.way);
+            self.renew(&entry, way.clone(), query.client.number, &query.state.settings);
         }
-        let holds = match (age, trace.status) {
-            (_, Status::Blocked | Status::Refused) => holds,
-            (Age::Fresh(_), Status::Cached) if holds == Holds::Fixed => {
-                Holds::Ageing { since: entry.stored_at, until: entry.renewable_at() }
+        let policy = match (age, trace.status) {
+            (_, Status::Blocked | Status::Refused) => policy,
+            (Age::Fresh(_), Status::Cached) if policy == CachePolicy::UntilInvalidated => {
+                CachePolicy::Ttl { since: entry.stored_at, until: entry.renewable_at() }
             }
-            _ => Holds::Once,
+            _ => CachePolicy::Never,
         };
-        Some((trace, holds))
+        Some((trace, policy))
     }
 }

@@ -1,4 +1,4 @@
-//! One question while it is answered: decisions, and the answers that need nobody else.
+//! One query while it is answered: decisions, and the answers that need no upstream.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use gateway_core::dns::{Action, Because, Cause, Decision, Local, Question, Recor
 use jiff::Timestamp;
 
 use super::settings::Mode;
-use super::{Moment, State, Status, Trace, Transport};
+use super::{Now, State, Status, Trace, Transport};
 use crate::cache::{Entry, Key};
 use crate::hooks::{Client, FqdnInstallError};
 use crate::wire::code::ede;
@@ -34,18 +34,19 @@ impl Transport {
     }
 }
 
-pub struct Asking<'a> {
+/// A query in progress.
+pub struct QueryContext<'a> {
     pub state: &'a State,
     pub request: &'a Request<'a>,
     pub client: &'a Client,
     pub envelope: Envelope<'static>,
-    pub now: Moment,
+    pub now: Now,
 }
 
-/// What a kept answer comes to.
-pub enum Told {
+/// Outcome of a cached answer.
+pub enum CachedReply {
     Answered(Trace),
-    /// A name or an address in it is to be answered as another name.
+    /// A name or an address in it leads to another name.
     Elsewhere(Decision),
 }
 
@@ -66,16 +67,16 @@ impl State {
     }
 }
 
-impl<'a> Asking<'a> {
+impl<'a> QueryContext<'a> {
     pub fn new(
         state: &'a State,
         request: &'a Request<'a>,
         client: &'a Client,
         transport: Transport,
-        now: Moment,
-    ) -> Asking<'a> {
+        now: Now,
+    ) -> QueryContext<'a> {
         let envelope = transport.envelope(request, state);
-        Asking { state, request, client, envelope, now }
+        QueryContext { state, request, client, envelope, now }
     }
 
     pub fn key<'k>(&self, partition: u16, question: Question<'k>) -> Key<'k> {
@@ -179,19 +180,19 @@ impl<'a> Asking<'a> {
     }
 
     /// Answers from an entry, after a look into it.
-    pub fn entry(&self, out: &mut Vec<u8>, entry: &Entry, age: Age, found: Found) -> Told {
+    pub fn entry(&self, out: &mut Vec<u8>, entry: &Entry, age: Age, found: Found) -> CachedReply {
         let stored = &entry.stored;
         if let Some(decision) = self.inspect(&stored.names, &stored.addresses) {
             return match self.decided(out, &decision) {
-                Some(trace) => Told::Answered(trace),
-                None => Told::Elsewhere(decision),
+                Some(trace) => CachedReply::Answered(trace),
+                None => CachedReply::Elsewhere(decision),
             };
         }
         let wanted = found.wanted && !stored.addresses.is_empty();
         if wanted {
             let addresses: Vec<_> = stored.addresses.iter().map(|(a, ttl)| (*a, age.left(*ttl))).collect();
             if let Err(install_failed) = self.install(&addresses) {
-                return Told::Answered(self.install_failed(out, &install_failed));
+                return CachedReply::Answered(self.install_failed(out, &install_failed));
             }
         }
         let (ede, mut trace) = self.envelope_of(entry, age, found.cached);
@@ -199,7 +200,7 @@ impl<'a> Asking<'a> {
         let envelope = Envelope { authentic, ..self.envelope.with(entry.rcode, ede) };
         envelope.stored(out, self.request, stored, age);
         trace.because = found.because;
-        Told::Answered(trace)
+        CachedReply::Answered(trace)
     }
 
     /// The extended error and the trace of an answer from an entry.
@@ -261,7 +262,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// How an entry was come by.
+/// Origin of an entry.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     pub cached: bool,

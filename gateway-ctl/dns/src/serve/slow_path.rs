@@ -1,4 +1,4 @@
-//! The general path: every question from the beginning, with waiting where it is needed.
+//! The slow path: answers any query from the beginning, and waits where it must.
 
 pub mod tasks;
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use gateway_core::dns::{Action, Because, Decision, Local, Name, Question, Record};
 
 use super::fetch::{Fetched, Sender};
-use super::query::{Asking, Found, Told};
+use super::query::{CachedReply, Found, QueryContext};
 use super::{Shared, State, Status, Trace};
 use crate::wire::code::ede;
 use crate::wire::{Ede, Envelope, rcode, rtype};
@@ -37,18 +37,18 @@ impl Path {
 
 impl Shared {
     /// Writes the answer to a question that can be read.
-    pub async fn resolve(self: &Arc<Self>, asking: &Asking<'_>, out: &mut Vec<u8>) -> Trace {
-        if let Some(trace) = asking.unserved(out) {
+    pub async fn resolve(self: &Arc<Self>, query: &QueryContext<'_>, out: &mut Vec<u8>) -> Trace {
+        if let Some(trace) = query.unserved(out) {
             return trace;
         }
-        let state = asking.state;
-        let qtype = asking.request.qtype;
-        let mut name = asking.request.name().to_owned();
+        let state = query.state;
+        let qtype = query.request.qtype;
+        let mut name = query.request.name().to_owned();
         let mut path = Path::default();
         for _ in 0..LEAPS {
             let question = Question { name: name.as_ref(), qtype };
-            let decision = asking.decide(question);
-            if let Some(trace) = asking.decided_at(out, &path, &name, &decision) {
+            let decision = query.decide(question);
+            if let Some(trace) = query.decided_at(out, &path, &name, &decision) {
                 return trace;
             }
             path.because = path.because.take().or(decision.because);
@@ -58,25 +58,25 @@ impl Shared {
                 name = target;
                 continue;
             }
-            if let Some(mut local) = state.local_answers.local(question, asking.request.dnssec_ok()) {
-                let Some(target) = local.goes_on.take() else { return asking.local_at(out, path, local) };
+            if let Some(mut local) = state.local_answers.local(question, query.request.dnssec_ok()) {
+                let Some(target) = local.goes_on.take() else { return query.local_at(out, path, local) };
                 path.records.append(&mut local.answers);
                 path.proofs.append(&mut local.authorities);
                 name = target;
                 continue;
             }
             if qtype == rtype::ANY && path.records.is_empty() {
-                return asking.any(out, path.because);
+                return query.any(out, path.because);
             }
-            let way = state.fqdn_policy.wanted(asking.client, asking.request.name());
+            let way = state.fqdn_policy.wanted(query.client, query.request.name());
             let wanted = way.is_some();
-            let way = way.unwrap_or_else(|| asking.client.way.clone());
-            let key = asking.key(way.partition, question);
-            let sender = Sender { way, client: asking.client.number };
-            let fetched = self.fetch(&key, sender, &state.settings, asking.now.ms).await;
-            match asking.fetched_at(out, &mut path, fetched, wanted) {
-                Told::Answered(trace) => return trace,
-                Told::Elsewhere(Decision { action, because }) => {
+            let way = way.unwrap_or_else(|| query.client.way.clone());
+            let key = query.key(way.partition, question);
+            let sender = Sender { way, client: query.client.number };
+            let fetched = self.fetch(&key, sender, &state.settings, query.now.ms).await;
+            match query.fetched_at(out, &mut path, fetched, wanted) {
+                CachedReply::Answered(trace) => return trace,
+                CachedReply::Elsewhere(Decision { action, because }) => {
                     let Action::Name(target) = action else { break };
                     path.leap(&name, &target, state.settings.rewrite_ttl);
                     path.because = because;
@@ -85,7 +85,7 @@ impl Shared {
                 }
             }
         }
-        asking.failed(out, Ede { code: ede::OTHER, text: "the aliases stored here lead in a circle" })
+        query.failed(out, Ede { code: ede::OTHER, text: "the aliases stored here lead in a circle" })
     }
 }
 
@@ -95,7 +95,7 @@ impl State {
     }
 }
 
-impl Asking<'_> {
+impl QueryContext<'_> {
     fn decided_at(&self, out: &mut Vec<u8>, path: &Path, name: &Name, decision: &Decision) -> Option<Trace> {
         if path.records.is_empty() {
             return self.decided(out, decision);
@@ -142,7 +142,7 @@ impl Asking<'_> {
         trace
     }
 
-    fn fetched_at(&self, out: &mut Vec<u8>, path: &mut Path, fetched: Fetched, wanted: bool) -> Told {
+    fn fetched_at(&self, out: &mut Vec<u8>, path: &mut Path, fetched: Fetched, wanted: bool) -> CachedReply {
         let Fetched { entry, age, cached } = fetched;
         let found = Found { cached, wanted, because: path.because.clone() };
         if path.records.is_empty() {
@@ -152,17 +152,17 @@ impl Asking<'_> {
         let mut records = std::mem::take(&mut path.records);
         if let Some(decision) = self.inspect(&entry.stored.names, &entry.stored.addresses) {
             return match self.decided(out, &decision) {
-                Some(trace) => Told::Answered(trace),
+                Some(trace) => CachedReply::Answered(trace),
                 None => {
                     path.records = records;
-                    Told::Elsewhere(decision)
+                    CachedReply::Elsewhere(decision)
                 }
             };
         }
         records.append(&mut answers);
         authorities.append(&mut path.proofs);
         if wanted && let Err(install_failed) = self.install_records(&records) {
-            return Told::Answered(self.install_failed(out, &install_failed));
+            return CachedReply::Answered(self.install_failed(out, &install_failed));
         }
         let (ede, mut trace) = self.envelope_of(&entry, age, cached);
         let envelope: Envelope<'_> = self.envelope.with(entry.rcode, ede);
@@ -171,6 +171,6 @@ impl Asking<'_> {
         if path.rewritten && trace.status != Status::Error {
             trace.status = Status::Rewritten;
         }
-        Told::Answered(trace)
+        CachedReply::Answered(trace)
     }
 }

@@ -18,17 +18,18 @@ use super::{Shared, Transport};
 
 /// How many connections there are, and of whom. A client with IPv6 is its /64: it has as many addresses as it likes there.
 #[derive(Debug, Default)]
-pub struct Crowd(Mutex<HashMap<IpAddr, usize>>);
+pub struct ConnectionLimiter(Mutex<HashMap<IpAddr, usize>>);
 
-impl Crowd {
+impl ConnectionLimiter {
     fn enter(shared: &Arc<Shared>, from: IpAddr, limits: &Streams) -> Option<Guest> {
         let from = client(from);
-        let mut crowd = shared.crowd.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = crowd.values().sum();
-        let own = crowd.entry(from).or_insert(0);
+        let mut connection_limiter =
+            shared.connection_limiter.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = connection_limiter.values().sum();
+        let own = connection_limiter.entry(from).or_insert(0);
         if all >= limits.connections || *own >= limits.per_client {
             if *own == 0 {
-                crowd.remove(&from);
+                connection_limiter.remove(&from);
             }
             shared.counts.crowded.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -62,11 +63,12 @@ struct Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        let mut crowd = self.shared.crowd.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = crowd.get_mut(&self.from) {
+        let mut connection_limiter =
+            self.shared.connection_limiter.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = connection_limiter.get_mut(&self.from) {
             *own -= 1;
             if *own == 0 {
-                crowd.remove(&self.from);
+                connection_limiter.remove(&self.from);
             }
         }
     }
@@ -85,7 +87,7 @@ pub async fn listen(shared: Arc<Shared>, listener: &TcpListener, secure: bool) {
         };
         let from = from.ip().to_canonical();
         let limits = shared.state.load().settings.streams;
-        let Some(guest) = Crowd::enter(&shared, from, &limits) else { continue };
+        let Some(guest) = ConnectionLimiter::enter(&shared, from, &limits) else { continue };
         // Answers are written whole: waiting for more only delays them.
         let _ = stream.set_nodelay(true);
         let shared = shared.clone();

@@ -12,7 +12,7 @@ use gateway_model::domain::DomainName;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
-use super::{Repeater, Settings, Shared, State};
+use super::{KernelCache, Settings, Shared, State};
 use crate::WallClock;
 use crate::hooks::{
     Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, LocalAnswers, Logged, Query, QueryEgress,
@@ -281,18 +281,18 @@ impl Fixture {
             fqdn_policy: lessons.clone(),
         };
         let log = crate::query_log::Log::new(settings_of_log, 1, WallClock::new(Timestamp::now));
-        let repeater = Repeater::new(None, log.clone(), 0);
+        let kernel_cache = KernelCache::new(None, log.clone(), 0);
         let shared = Shared::new(
             state,
             FakeUpstreamHandle(upstream.clone()),
             log,
-            repeater,
+            kernel_cache,
             Arc::new(crate::hooks::Unsupervised),
         );
         Fixture { clients, lessons, upstream, shared }
     }
 
-    /// By the general path.
+    /// By the slow path.
     pub async fn ask(&self, message: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let from = "192.0.2.9".parse().expect("an address");

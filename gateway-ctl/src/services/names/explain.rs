@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use gateway_core::dns::{Action, Cause, Decision, Name, NameRef};
-use gateway_dns::serve::Fate;
+use gateway_dns::serve::QueryOutcome;
 use gateway_dns::upstream::Whom;
 use gateway_model::kinds::DnsForwarder;
 
@@ -12,10 +12,10 @@ use super::Names;
 impl Names {
     /// For a name, or for names that nothing is said of. As it is now; nobody is asked.
     pub fn explain(&self, from: IpAddr, name: Option<&Name>) -> String {
-        let way = match self.resolver.fate(from, name.map(Name::as_ref)) {
-            Fate::Decided(decision) => return decided(&decision),
-            Fate::Here => return "answered here".to_owned(),
-            Fate::Elsewhere(way) => way,
+        let way = match self.resolver.dry_run(from, name.map(Name::as_ref)) {
+            QueryOutcome::Decided(decision) => return decided(&decision),
+            QueryOutcome::Here => return "answered here".to_owned(),
+            QueryOutcome::Elsewhere(way) => way,
         };
         match self.upstreams.whom(name.map_or(NameRef::ROOT, Name::as_ref), &way) {
             Ok(Whom { servers, ways }) => {

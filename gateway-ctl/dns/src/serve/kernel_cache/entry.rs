@@ -1,4 +1,4 @@
-//! A question and its answer as the dataplane keeps them.
+//! Entry of the kernel cache: query bytes as key, answer as value.
 
 use std::net::IpAddr;
 
@@ -7,19 +7,19 @@ use gateway_common::wire::{ANSWER, AnswerKey, AnswerValue, MESSAGE_ID, QUESTION,
 
 use crate::wire::{Records, rtype};
 
-/// How long an answer stays as it is.
+/// Lifetime of an answer in the kernel cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
-    /// It is for this one time.
-    Once,
-    /// While nothing changes that it is made from.
-    Fixed,
-    /// The same, but its TTLs count down from one instant on, and at another it is to be looked at again. Milliseconds of
+pub enum CachePolicy {
+    /// Not cached.
+    Never,
+    /// Valid until the cache is invalidated.
+    UntilInvalidated,
+    /// The same, but TTLs count down from `since`, and the entry ends at `until`. Milliseconds of
     /// the resolver's clock.
-    Ageing { since: u64, until: u64 },
+    Ttl { since: u64, until: u64 },
 }
 
-/// None when the question is too long to be kept.
+/// Key of a query; none when the query is too long.
 pub fn key(client: IpAddr, server: IpAddr, interface: u32, message: &[u8]) -> Option<AnswerKey> {
     let asked = message.get(MESSAGE_ID..)?;
     let mut question = [0; QUESTION];

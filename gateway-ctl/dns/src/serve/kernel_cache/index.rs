@@ -1,4 +1,4 @@
-//! What the dataplane was given to answer by itself, with all that the log says of it.
+//! Index of the entries in the kernel cache, with the log record of each.
 
 use gateway_common::maps::{Answers, MapSpec as _};
 use gateway_common::wire::{AnswerKey, AnswerValue};
@@ -19,36 +19,36 @@ struct End {
 }
 
 #[derive(Default)]
-pub struct Kept {
+pub struct CacheIndex {
     slots: Vec<Option<Entry>>,
     free: Vec<u16>,
     /// The newest of each key.
-    places: HashMap<AnswerKey, u16, rapidhash::fast::RandomState>,
+    newest: HashMap<AnswerKey, u16, rapidhash::fast::RandomState>,
     serial: u64,
 }
 
-/// Bits of an id that say the place.
-const PLACE: u32 = 16;
-/// Nanoseconds that an entry is known after its end: what was given out of it may still be told of.
-const GRACE: u64 = 1_000_000_000;
+/// Bits of an id that hold the slot index.
+const INDEX_BITS: u32 = 16;
+/// Time that an entry stays in the index after its end, for hits reported late.
+const GRACE_NS: u64 = 1_000_000_000;
 
-const _: () = assert!(Answers::CAPACITY <= 1 << PLACE);
+const _: () = assert!(Answers::CAPACITY <= 1 << INDEX_BITS);
 
-impl Kept {
+impl CacheIndex {
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// Numbers an answer; none when there is no room. One that is told again has the same number.
     pub fn add(&mut self, key: &AnswerKey, value: &mut AnswerValue, draft: Draft) -> Option<()> {
-        let known = self.places.get(key).and_then(|place| self.slots[usize::from(*place)].as_mut());
+        let known = self.newest.get(key).and_then(|slot_index| self.slots[usize::from(*slot_index)].as_mut());
         if let Some(known) = known.filter(|known| known.draft.is_same(&draft)) {
             known.end.until = known.end.until.max(value.until);
             (value.id, value.tail) = (known.id, known.id);
             return Some(());
         }
-        let place = match self.free.pop() {
-            Some(place) => place,
+        let slot_index = match self.free.pop() {
+            Some(slot_index) => slot_index,
             None if self.slots.len() < Answers::CAPACITY as usize => {
                 self.slots.push(None);
                 u16::try_from(self.slots.len() - 1).ok()?
@@ -56,30 +56,30 @@ impl Kept {
             None => return None,
         };
         self.serial += 1;
-        let id = self.serial << PLACE | u64::from(place);
+        let id = self.serial << INDEX_BITS | u64::from(slot_index);
         (value.id, value.tail) = (id, id);
         let end = Box::new(End { key: *key, until: value.until });
-        self.slots[usize::from(place)] = Some(Entry { id, draft, end });
-        self.places.insert(*key, place);
+        self.slots[usize::from(slot_index)] = Some(Entry { id, draft, end });
+        self.newest.insert(*key, slot_index);
         Some(())
     }
 
     pub fn find(&self, id: u64) -> Option<&Entry> {
-        let place = usize::try_from(id & ((1 << PLACE) - 1)).ok()?;
-        self.slots.get(place)?.as_ref().filter(|entry| entry.id == id)
+        let slot_index = usize::try_from(id & ((1 << INDEX_BITS) - 1)).ok()?;
+        self.slots.get(slot_index)?.as_ref().filter(|entry| entry.id == id)
     }
 
     /// Forgets what has ended; the keys that no newer entry has.
     pub fn sweep(&mut self, now: u64) -> Vec<AnswerKey> {
         let mut gone = Vec::new();
-        for (place, slot) in (0..).zip(&mut self.slots) {
-            if slot.as_ref().is_none_or(|entry| now < entry.end.until.saturating_add(GRACE)) {
+        for (slot_index, slot) in (0..).zip(&mut self.slots) {
+            if slot.as_ref().is_none_or(|entry| now < entry.end.until.saturating_add(GRACE_NS)) {
                 continue;
             }
             let Some(entry) = slot.take() else { continue };
-            self.free.push(place);
-            if self.places.get(&entry.end.key) == Some(&place) {
-                self.places.remove(&entry.end.key);
+            self.free.push(slot_index);
+            if self.newest.get(&entry.end.key) == Some(&slot_index) {
+                self.newest.remove(&entry.end.key);
                 gone.push(entry.end.key);
             }
         }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use gateway_common::wire::{AnswerGiven, AnswerKey, AnswerValue};
 use gateway_core::dns::{Action, Cause};
 
-use super::entry::{Holds, Span, key, value};
-use super::{Dataplane, LONGEST, Offer, Repeater, Seen, monotonic, span};
+use super::entry::{CachePolicy, Span, key, value};
+use super::{AdmissionFilter, CacheCandidate, Dataplane, KernelCache, MAX_LIFETIME, monotonic, span};
 use crate::WallClock;
 use crate::query_log::{Filter, Log};
 use crate::serve::Transport;
-use crate::serve::query::Asking;
+use crate::serve::query::QueryContext;
 use crate::serve::settings::Blocking;
 use crate::serve::test_doubles::*;
-use crate::serve::{Clock, Moment, Shared};
+use crate::serve::{Clock, Now, Shared};
 use crate::wire::{Request, rtype};
 
 const INTERFACE: u32 = 7;
@@ -83,7 +83,7 @@ fn server() -> std::net::IpAddr {
 struct Stage {
     world: Fixture,
     play: Play,
-    repeater: Repeater,
+    kernel_cache: KernelCache,
     log: Arc<Log>,
 }
 
@@ -91,8 +91,8 @@ impl Stage {
     fn new(rules: Rules, lessons: FakeFqdnPolicy) -> Stage {
         let (world, play) = (Fixture::with(rules, lessons, Default::default()), Play::default());
         let log = Log::new(crate::query_log::Settings::default(), 1, wall());
-        let repeater = Repeater::new(Some(Box::new(play.clone())), log.clone(), 0);
-        Stage { world, play, repeater, log }
+        let kernel_cache = KernelCache::new(Some(Box::new(play.clone())), log.clone(), 0);
+        Stage { world, play, kernel_cache, log }
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -101,19 +101,29 @@ impl Stage {
 
     /// The resolver answers, and offers its answer.
     fn resolve(&self, message: &[u8]) -> Option<Vec<u8>> {
-        let epoch = self.repeater.epoch();
+        let epoch = self.kernel_cache.epoch();
         let state = self.shared().state.load_full();
         let (client, now) = (state.clients.client(client_address()), self.shared().clock.now());
         let request = Request::read(message).expect("a query");
-        let asking = Asking::new(&state, &request, &client, Transport::Udp, now);
+        let asking = QueryContext::new(&state, &request, &client, Transport::Udp, now);
         let mut answer = Vec::new();
-        let (trace, holds) = self.shared().immediate(&asking, &mut answer)?;
+        let (trace, policy) = self.shared().answer_fast(&asking, &mut answer)?;
         let (from, server, interface) = (client_address(), server(), INTERFACE);
         let (question, client, trace) = (message, &client, &trace);
-        let offer = Offer { from, server, interface, question, answer: &answer, client, trace, holds, epoch };
+        let offer = CacheCandidate {
+            from,
+            server,
+            interface,
+            question,
+            answer: &answer,
+            client,
+            trace,
+            policy,
+            epoch,
+        };
         // Far from where a minute ends.
         let wall = "2026-01-01T10:00:30Z".parse().expect("a time");
-        self.repeater.offer(&offer, &state.settings.blocking, Moment { wall, ..now });
+        self.kernel_cache.offer(&offer, &state.settings.blocking, Now { wall, ..now });
         Some(answer)
     }
 }
@@ -168,10 +178,10 @@ async fn nothing_is_repeated_beyond_a_change() {
     let message = question("ads.example", rtype::A);
     stage.resolve(&message).expect("at once");
     assert!(stage.play.answer(&message, monotonic()).is_some());
-    let epoch = stage.repeater.epoch();
-    stage.repeater.turn();
+    let epoch = stage.kernel_cache.epoch();
+    stage.kernel_cache.invalidate();
     assert_eq!(stage.play.answer(&message, monotonic()), None);
-    assert_eq!(stage.repeater.epoch(), epoch + 1);
+    assert_eq!(stage.kernel_cache.epoch(), epoch + 1);
     stage.resolve(&message).expect("at once");
     assert!(stage.play.answer(&message, monotonic()).is_some());
 }
@@ -197,14 +207,14 @@ async fn what_was_given_stands_in_the_log() {
     for _ in 0..5 {
         stage.play.answer(&message, monotonic()).expect("repeated");
     }
-    stage.repeater.collect();
-    assert_eq!((stage.repeater.told(), stage.log.today().blocked, stage.log.lost()), (5, 5, 0));
+    stage.kernel_cache.collect();
+    assert_eq!((stage.kernel_cache.hits(), stage.log.today().blocked, stage.log.lost()), (5, 5, 0));
     let rows = stage.log.read(&Filter::default(), None, 10);
     assert_eq!(rows.len(), 5);
     assert!(rows.iter().all(|row| row.client.as_ref().is_some_and(|who| who.address == client_address())));
     // An entry that nobody knows any more is a record that is lost, and is told of as one.
     stage.play.0.lock().expect("whole").given.push(AnswerGiven { id: 99 << 16, time: 0 });
-    stage.repeater.collect();
+    stage.kernel_cache.collect();
     stage.log.today();
     assert_eq!(stage.log.lost(), 1);
 }
@@ -215,43 +225,49 @@ async fn there_is_room_again_for_what_has_ended() {
     let message = question("ads.example", rtype::A);
     stage.resolve(&message).expect("at once");
     stage.resolve(&message).expect("at once");
-    assert_eq!((stage.repeater.lock().len(), stage.play.len()), (1, 1), "it is the same");
+    assert_eq!((stage.kernel_cache.lock().len(), stage.play.len()), (1, 1), "it is the same");
     stage.world.upstream.knows("www.example", rtype::A, vec![a("www.example", 60, [192, 0, 2, 1])]);
     let other = question("www.example", rtype::A);
     stage.world.ask(&other).await;
     stage.resolve(&other).expect("from the cache");
     stage.shared().clock.skip(Duration::from_secs(2));
     stage.resolve(&other).expect("from the cache, with another TTL");
-    assert_eq!((stage.repeater.lock().len(), stage.play.len()), (3, 2));
-    stage.repeater.sweep();
-    assert_eq!((stage.repeater.lock().len(), stage.play.len()), (3, 2), "they hold still");
+    assert_eq!((stage.kernel_cache.lock().len(), stage.play.len()), (3, 2));
+    stage.kernel_cache.sweep();
+    assert_eq!((stage.kernel_cache.lock().len(), stage.play.len()), (3, 2), "they hold still");
     let later = monotonic() + 60 * 1_000_000_000;
-    let gone = stage.repeater.lock().sweep(later);
-    assert_eq!((stage.repeater.lock().len(), gone.len()), (0, 2));
+    let gone = stage.kernel_cache.lock().sweep(later);
+    assert_eq!((stage.kernel_cache.lock().len(), gone.len()), (0, 2));
 }
 
 fn wall() -> WallClock {
     WallClock::new(jiff::Timestamp::now)
 }
 
-fn at(text: &str) -> Moment {
-    Moment { wall: text.parse().expect("a time"), ..Clock::new(wall()).now() }
+fn at(text: &str) -> Now {
+    Now { wall: text.parse().expect("a time"), ..Clock::new(wall()).now() }
 }
 
 #[test]
 fn answers_end_with_the_minute_the_pause_and_their_time() {
     let blocking = Blocking::default();
-    let left = |holds, now: Moment| span(holds, &blocking, now, 0).map(|span| span.until / 1_000_000);
+    let left = |policy, now: Now| span(policy, &blocking, now, 0).map(|span| span.until / 1_000_000);
     let now = at("2026-01-01T10:00:30Z");
-    assert_eq!(left(Holds::Once, now), None);
-    assert_eq!(left(Holds::Fixed, now), Some(LONGEST.as_millis() as u64));
-    assert_eq!(left(Holds::Ageing { since: now.ms, until: now.ms + 3000 }, now), Some(3000));
-    assert_eq!(left(Holds::Fixed, at("2026-01-01T10:00:58.5Z")), Some(1500));
-    assert_eq!(left(Holds::Fixed, at("2026-01-01T10:00:59.9Z")), None, "not worth it");
+    assert_eq!(left(CachePolicy::Never, now), None);
+    assert_eq!(left(CachePolicy::UntilInvalidated, now), Some(MAX_LIFETIME.as_millis() as u64));
+    assert_eq!(left(CachePolicy::Ttl { since: now.ms, until: now.ms + 3000 }, now), Some(3000));
+    assert_eq!(left(CachePolicy::UntilInvalidated, at("2026-01-01T10:00:58.5Z")), Some(1500));
+    assert_eq!(left(CachePolicy::UntilInvalidated, at("2026-01-01T10:00:59.9Z")), None, "not worth it");
     let paused = Blocking { paused_until: "2026-01-01T10:00:34Z".parse().ok(), ..Blocking::default() };
-    assert_eq!(span(Holds::Fixed, &paused, now, 0).map(|span| span.until), Some(4_000_000_000));
+    assert_eq!(
+        span(CachePolicy::UntilInvalidated, &paused, now, 0).map(|span| span.until),
+        Some(4_000_000_000)
+    );
     let over = Blocking { paused_until: "2026-01-01T10:00:04Z".parse().ok(), ..Blocking::default() };
-    assert_eq!(span(Holds::Fixed, &over, now, 0).map(|span| span.until), Some(10_000_000_000));
+    assert_eq!(
+        span(CachePolicy::UntilInvalidated, &over, now, 0).map(|span| span.until),
+        Some(10_000_000_000)
+    );
 }
 
 #[test]
@@ -275,22 +291,22 @@ fn what_does_not_fit_is_not_kept() {
 
 #[test]
 fn what_is_asked_once_is_not_worth_an_entry() {
-    let (mut seen, now) = (Seen::default(), Clock::new(wall()).now());
+    let (mut seen, now) = (AdmissionFilter::default(), Clock::new(wall()).now());
     let (first, second) = (question("www.example", rtype::A), question("ftp.example", rtype::A));
-    let mut before = |message: &[u8], now| seen.before(client_address(), message, now);
+    let mut before = |message: &[u8], now| seen.is_repeated(client_address(), message, now);
     assert_eq!([before(&first, now), before(&second, now)], [false; 2]);
     let mut other_id = first.clone();
     other_id[0] ^= 0xff;
     assert!(before(&other_id, now));
-    let later = Moment { ms: now.ms + 20_000, ..now };
+    let later = Now { ms: now.ms + 20_000, ..now };
     assert!(!before(&first, later));
 }
 
 #[test]
 fn many_questions_that_are_asked_in_turn_are_all_seen_again() {
-    let (mut seen, now) = (Seen::default(), Clock::new(wall()).now());
+    let (mut seen, now) = (AdmissionFilter::default(), Clock::new(wall()).now());
     let names: Vec<_> = (0..10_000).map(|n| question(&format!("n{n}.example"), rtype::A)).collect();
-    let mut again = || names.iter().filter(|name| seen.before(client_address(), name, now)).count();
+    let mut again = || names.iter().filter(|name| seen.is_repeated(client_address(), name, now)).count();
     assert!(again() < 10);
     let again = again();
     assert!(again > 9_900, "{again} of 10 000");

@@ -1,4 +1,4 @@
-//! Questions that wait: those that were handed on, and those of streams.
+//! Tasks of the slow path: queries that workers handed on, and queries of connections.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, Semaphore, mpsc};
 
 use crate::query_log::Told;
 use crate::serve::udp::Handed;
-use crate::serve::{Asking, Moment, Shared, Transport};
+use crate::serve::{Now, QueryContext, Shared, Transport};
 use crate::wire::{Request, Unreadable, compose};
 
 /// So many questions wait at once; more stay in the queue, and what that does not hold is dropped.
@@ -27,7 +27,7 @@ impl Shared {
         message: &[u8],
         from: IpAddr,
         transport: Transport,
-        now: Moment,
+        now: Now,
         out: &mut Vec<u8>,
     ) {
         out.clear();
@@ -41,8 +41,8 @@ impl Shared {
         };
         let state = self.state.load_full();
         let client = state.clients.client(from);
-        let asking = Asking::new(&state, &request, &client, transport, now);
-        let trace = self.resolve(&asking, out).await;
+        let query = QueryContext::new(&state, &request, &client, transport, now);
+        let trace = self.resolve(&query, out).await;
         let (time, elapsed) = (now.wall, now.instant.elapsed());
         let told = Told { time, elapsed, from, client: &client, transport, trace: &trace, message: out };
         self.log.lane(TASKS).open().write(&told);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::serve::test_doubles::*;
-use crate::serve::{Asking, Settings, Transport};
+use crate::serve::{QueryContext, Settings, Transport};
 use crate::wire::{Request, rtype};
 
 const NAMES: [&str; 10] = [
@@ -102,10 +102,10 @@ fn what_is_answered_at_once_is_what_the_general_path_answers() {
         let request = Request::read(&message).expect("a query");
         let state = world.shared.state.load_full();
         let (client, now) = (state.clients.client(from), world.shared.clock.now());
-        let asking = Asking::new(&state, &request, &client, Transport::Udp, now);
+        let asking = QueryContext::new(&state, &request, &client, Transport::Udp, now);
         let (mut out, mut general) = (Vec::new(), Vec::new());
         runtime.block_on(world.shared.answer(&message, from, Transport::Udp, now, &mut general));
-        if world.shared.immediate(&asking, &mut out).is_some() {
+        if world.shared.answer_fast(&asking, &mut out).is_some() {
             at_once.set(at_once.get() + 1);
             prop_assert_eq!(&out, &general);
         }

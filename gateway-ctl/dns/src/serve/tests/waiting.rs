@@ -36,7 +36,7 @@ async fn equal_questions_are_asked_once() {
     for asked in asked {
         assert_eq!(asked.await.expect("it ends"), ["one.example. 60 IN A 192.0.2.1"]);
     }
-    assert_eq!((world.upstream.times(), world.shared.flights.len()), (1, 0));
+    assert_eq!((world.upstream.times(), world.shared.pending_queries.len()), (1, 0));
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn an_old_answer_stands_in_when_the_upstream_is_slow() {
     assert_eq!(extended(&told), Some((3, String::new())));
     // The answer that comes late is kept.
     world.upstream.gate.add_permits(1);
-    while !world.shared.flights.is_empty() {
+    while !world.shared.pending_queries.is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!(lines(&world.told("old.example", rtype::A).await), ["old.example. 60 IN A 192.0.2.1"]);
@@ -132,7 +132,7 @@ async fn what_is_asked_often_is_asked_again_before_it_runs_out() {
     world.told("hot.example", rtype::A).await;
     world.shared.clock.skip(Duration::from_secs(95));
     assert_eq!(lines(&world.told("hot.example", rtype::A).await), ["hot.example. 5 IN A 192.0.2.1"]);
-    while !world.shared.flights.is_empty() {
+    while !world.shared.pending_queries.is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!(world.upstream.times(), 2);

@@ -20,9 +20,9 @@ use super::peer::Peer;
 use crate::hooks::{Client, ClientLookup};
 use crate::query_log::Told;
 use crate::query_log::worker_buffer::Pen;
-use crate::serve::kernel_cache::{Holds, Offer, Seen};
+use crate::serve::kernel_cache::{AdmissionFilter, CacheCandidate, CachePolicy};
 use crate::serve::rate_limit::Allowance;
-use crate::serve::{Asking, Moment, Shared, State, Trace, Transport};
+use crate::serve::{Now, QueryContext, Shared, State, Trace, Transport};
 use crate::wire::{Request, Unreadable, compose};
 
 /// A question that has to wait.
@@ -31,7 +31,7 @@ pub struct Handed {
     pub peer: Peer,
     pub from: IpAddr,
     pub socket: Arc<UdpSocket>,
-    pub at: Moment,
+    pub at: Now,
 }
 
 /// The sockets of one worker, and the means to tell it that they changed.
@@ -65,7 +65,7 @@ pub struct Worker {
     woken: UnixDatagram,
     hand: mpsc::Sender<Handed>,
     known: Known,
-    seen: Seen,
+    admission: AdmissionFilter,
     /// Of this worker among all.
     number: usize,
 }
@@ -89,8 +89,8 @@ impl Worker {
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let reins = Arc::new(Reins { sockets: ArcSwap::default(), wake, stop: AtomicBool::new(false) });
-        let (reins, (known, seen)) = (reins.clone(), Default::default());
-        Ok((Worker { shared, reins: reins.clone(), woken, hand, known, seen, number }, reins))
+        let (reins, (known, admission)) = (reins.clone(), Default::default());
+        Ok((Worker { shared, reins: reins.clone(), woken, hand, known, admission, number }, reins))
     }
 
     /// Returns when it is stopped. A panic costs the questions of one round, not the socket: the kernel would go on sending
@@ -159,7 +159,7 @@ impl Worker {
     fn round(&mut self, socket: &Arc<UdpSocket>, batch: &mut Batch, count: usize) {
         let shared = self.shared.clone();
         // Before the state: what is made from an older one is never repeated in a newer epoch.
-        let epoch = shared.repeater.epoch();
+        let epoch = shared.kernel_cache.epoch();
         let state = shared.state.load();
         let now = shared.clock.now();
         self.known.renew(&state);
@@ -170,8 +170,8 @@ impl Worker {
             let answered = self.answer(&state, datagram, from, now, out, &mut pen);
             match answered {
                 Answered::Now => {}
-                Answered::Repeatable(client, trace, holds) => {
-                    repeatable.push((index, from, client, trace, holds));
+                Answered::Repeatable(client, trace, policy) => {
+                    repeatable.push((index, from, client, trace, policy));
                 }
                 Answered::Later => {
                     let message = datagram.to_vec();
@@ -186,13 +186,15 @@ impl Worker {
         }
         drop(pen);
         batch.send(socket, count);
-        for (index, from, client, trace, holds) in &repeatable {
-            let (Some((interface, server)), (from, holds)) = (batch.arrival(*index), (*from, *holds)) else {
+        for (index, from, client, trace, policy) in &repeatable {
+            let (Some((interface, server)), (from, policy)) = (batch.arrival(*index), (*from, *policy))
+            else {
                 continue;
             };
             let (question, answer) = (batch.question(*index), batch.answer(*index));
-            let offer = Offer { from, server, interface, question, answer, client, trace, holds, epoch };
-            shared.repeater.offer(&offer, &state.settings.blocking, now);
+            let offer =
+                CacheCandidate { from, server, interface, question, answer, client, trace, policy, epoch };
+            shared.kernel_cache.offer(&offer, &state.settings.blocking, now);
         }
     }
 
@@ -201,7 +203,7 @@ impl Worker {
         state: &State,
         datagram: &[u8],
         from: IpAddr,
-        now: Moment,
+        now: Now,
         out: &mut Vec<u8>,
         pen: &mut Pen<'_>,
     ) -> Answered {
@@ -239,13 +241,13 @@ impl Worker {
             Allowance::Drop => return Answered::Now,
         }
         let client = self.known.client(&state.clients, from);
-        let asking = Asking::new(state, &request, client, Transport::Udp, now);
-        let Some((trace, holds)) = self.shared.immediate(&asking, out) else { return Answered::Later };
+        let asking = QueryContext::new(state, &request, client, Transport::Udp, now);
+        let Some((trace, policy)) = self.shared.answer_fast(&asking, out) else { return Answered::Later };
         let (time, elapsed, transport) = (now.wall, Duration::ZERO, Transport::Udp);
         pen.write(&Told { time, elapsed, from, client, transport, trace: &trace, message: out });
-        let repeatable = client.near && holds != Holds::Once && self.shared.repeater.works();
-        match repeatable && self.seen.before(from, datagram, now) {
-            true => Answered::Repeatable(client.clone(), trace, holds),
+        let repeatable = client.near && policy != CachePolicy::Never && self.shared.kernel_cache.works();
+        match repeatable && self.admission.is_repeated(from, datagram, now) {
+            true => Answered::Repeatable(client.clone(), trace, policy),
             false => Answered::Now,
         }
     }
@@ -257,7 +259,7 @@ enum Answered {
     Later,
     Now,
     /// It was asked before, and may be answered so again.
-    Repeatable(Arc<Client>, Trace, Holds),
+    Repeatable(Arc<Client>, Trace, CachePolicy),
 }
 
 /// Clients that asked before, until one of them is another.
