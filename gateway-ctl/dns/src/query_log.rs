@@ -1,6 +1,6 @@
-//! What was asked and answered.
+//! Query log.
 //!
-//! Those who answer write into [`Lane`]s and never wait: a lane that is full counts what it loses. One thread empties them
+//! Workers write into [`WorkerBuffer`]s and never wait: a full buffer counts the records that it drops. One thread empties them
 //! every few moments, counts, keeps the newest records in memory and appends all of them to files.
 
 mod bloom;
@@ -24,10 +24,10 @@ use jiff::Timestamp;
 
 pub use filter::{Before, Domain, Filter, Whose};
 use journal::Journal;
-pub use record::{Row, Told};
+pub use record::{QueryRecord, Row};
 pub use settings::Settings;
 pub use stats::{ClientFigures, Hits, RuleHits, Totals};
-pub use worker_buffer::{Draft, Lane};
+pub use worker_buffer::{RecordTemplate, WorkerBuffer};
 
 use crate::WallClock;
 
@@ -35,20 +35,20 @@ use crate::WallClock;
 const TICK: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub struct Log {
-    lanes: Box<[Lane]>,
+pub struct QueryLog {
+    buffers: Box<[WorkerBuffer]>,
     journal: Mutex<Journal>,
     stop: AtomicBool,
     wake: (Mutex<()>, Condvar),
     wall: WallClock,
 }
 
-impl Log {
-    /// Creates a log with a number of lanes. The files of `settings` are opened; where that fails, memory is used and
-    /// [`Log::error`] says why. [`Log::run`] writes it.
-    pub fn new(settings: Settings, lanes: usize, wall: WallClock) -> Arc<Log> {
-        Arc::new(Log {
-            lanes: (0..lanes.max(1)).map(|_| Lane::default()).collect(),
+impl QueryLog {
+    /// Creates a log with a number of buffers. The files of `settings` are opened; where that fails, memory is used and
+    /// [`QueryLog::error`] says why. [`QueryLog::run`] writes it.
+    pub fn new(settings: Settings, buffers: usize, wall: WallClock) -> Arc<QueryLog> {
+        Arc::new(QueryLog {
+            buffers: (0..buffers.max(1)).map(|_| WorkerBuffer::default()).collect(),
             journal: Mutex::new(Journal::new(settings, wall.now())),
             stop: AtomicBool::new(false),
             wake: Default::default(),
@@ -76,16 +76,16 @@ impl Log {
 
     /// Takes what the lanes hold.
     fn collect(&self, now: Timestamp) {
-        for lane in &self.lanes {
-            let taken = lane.take();
-            lock(&self.journal).add(taken, now);
+        for buffer in &self.buffers {
+            let batch = buffer.take();
+            lock(&self.journal).add(batch, now);
         }
         lock(&self.journal).tick(now);
     }
 
     /// A lane; numbers that are too high share the last one.
-    pub fn lane(&self, number: usize) -> &Lane {
-        &self.lanes[number.min(self.lanes.len() - 1)]
+    pub fn buffer(&self, number: usize) -> &WorkerBuffer {
+        &self.buffers[number.min(self.buffers.len() - 1)]
     }
 
     pub fn set(&self, settings: Settings) {
@@ -139,7 +139,7 @@ impl Log {
         lock(&self.journal).clients()
     }
 
-    /// Records that were lost since the start because nobody emptied their lane in time.
+    /// Records that were lost since the start because their buffer was not emptied in time.
     pub fn lost(&self) -> u64 {
         lock(&self.journal).lost()
     }

@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::cache::{Entry, Figures, Glob};
 use crate::hooks::{ClientLookup, Daemon, FqdnPolicy, LocalAnswers, StartTask, Upstream};
-use crate::query_log::{Log, Totals};
+use crate::query_log::{QueryLog, Totals};
 use crate::serve::kernel_cache::{Dataplane, KernelCache};
 use crate::serve::listen::{Listeners, Listening};
 use crate::serve::slow_path::tasks::QUEUE;
@@ -80,8 +80,8 @@ impl Resolver {
             0 => std::thread::available_parallelism().map_or(1, usize::from).min(4),
             count => count,
         };
-        // One lane for each worker, one for what the dataplane answers, one for the tasks.
-        let log = Log::new(settings.log.clone(), count + 2, wall);
+        // One buffer for each worker, one for answers of the dataplane, one for the tasks.
+        let log = QueryLog::new(settings.log.clone(), count + 2, wall);
         let kernel_cache = KernelCache::new(dataplane, log.clone(), count);
         let state = State { settings: Arc::new(settings), clients, local_answers, fqdn_policy };
         let shared = Shared::new(state, ask, log.clone(), kernel_cache, supervisor.clone());
@@ -242,7 +242,7 @@ impl Resolver {
     }
 
     /// Records and figures of clients. Reading old records waits for files.
-    pub fn log(&self) -> Arc<Log> {
+    pub fn log(&self) -> Arc<QueryLog> {
         self.shared.kernel_cache.collect();
         self.shared.log.clone()
     }

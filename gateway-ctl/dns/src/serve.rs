@@ -33,7 +33,7 @@ use arc_swap::ArcSwap;
 
 use crate::cache::Cache;
 use crate::hooks::{ClientLookup, Failure, FqdnPolicy, LocalAnswers, Query, Reply, Supervise, Upstream};
-use crate::query_log::Log;
+use crate::query_log::QueryLog;
 
 pub use clock::{Clock, Now};
 pub use dry_run::QueryOutcome;
@@ -59,8 +59,8 @@ pub struct Shared {
     pub state: ArcSwap<State>,
     pub cache: Cache,
     pub clock: Clock,
-    /// Workers write to the lanes of their numbers, tasks to those that follow.
-    pub log: Arc<Log>,
+    /// Each worker writes to the buffer of its index, tasks to the last one.
+    pub log: Arc<QueryLog>,
     pub counts: drop_counters::Counts,
     pub limit: rate_limit::Limit,
     pub connection_limiter: tcp::ConnectionLimiter,
@@ -90,7 +90,7 @@ impl Shared {
     pub fn new(
         state: State,
         ask: impl Upstream,
-        log: Arc<Log>,
+        log: Arc<QueryLog>,
         kernel_cache: KernelCache,
         supervisor: Arc<dyn Supervise>,
     ) -> Arc<Shared> {

@@ -19,7 +19,7 @@ const DOMAINS: usize = 64;
 pub const LENGTH: usize = 8 * (1 + CLIENTS + DOMAINS);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct BloomSummary {
     /// A bit for each outcome.
     outcomes: u64,
     clients: [u64; CLIENTS],
@@ -48,11 +48,12 @@ impl Mark {
     }
 }
 
-impl Summary {
-    pub const NOTHING: Summary = Summary { outcomes: 0, clients: [0; CLIENTS], domains: [0; DOMAINS] };
+impl BloomSummary {
+    pub const NOTHING: BloomSummary =
+        BloomSummary { outcomes: 0, clients: [0; CLIENTS], domains: [0; DOMAINS] };
     /// Of a block of which nothing is known.
-    pub const ANYTHING: Summary =
-        Summary { outcomes: u64::MAX, clients: [u64::MAX; CLIENTS], domains: [u64::MAX; DOMAINS] };
+    pub const ANYTHING: BloomSummary =
+        BloomSummary { outcomes: u64::MAX, clients: [u64::MAX; CLIENTS], domains: [u64::MAX; DOMAINS] };
 
     /// A record, and the name it is about.
     pub fn add(&mut self, view: &View<'_>, name: Option<NameRef<'_>>, salt: u64) {
@@ -90,8 +91,8 @@ impl Summary {
         }
     }
 
-    pub fn read(bytes: &[u8; LENGTH]) -> Summary {
-        let mut summary = Summary::NOTHING;
+    pub fn read(bytes: &[u8; LENGTH]) -> BloomSummary {
+        let mut summary = BloomSummary::NOTHING;
         let words = [&mut summary.outcomes].into_iter();
         let words = words.chain(&mut summary.clients).chain(&mut summary.domains);
         for (word, place) in words.zip(bytes.chunks_exact(8)) {
@@ -142,15 +143,16 @@ mod tests {
 
     #[test]
     fn a_summary_is_read_as_it_was_written() {
-        let mut summary = Summary::NOTHING;
+        let mut summary = BloomSummary::NOTHING;
         summary.outcomes = 5;
         put(&mut summary.clients, Mark::Number(7).hash(), 1);
         put(&mut summary.domains, hash(b"\x01a\0"), 1);
         let mut bytes = [0; LENGTH];
         summary.write(&mut bytes);
-        assert_eq!(Summary::read(&bytes), summary);
+        assert_eq!(BloomSummary::read(&bytes), summary);
         assert!(
-            Summary::ANYTHING.may_match(&Filter { client: Some(Whose::Number(1)), ..Filter::default() }, 3)
+            BloomSummary::ANYTHING
+                .may_match(&Filter { client: Some(Whose::Number(1)), ..Filter::default() }, 3)
         );
     }
 }

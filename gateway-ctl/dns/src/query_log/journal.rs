@@ -11,7 +11,7 @@ use super::recent::{Chunk, Recent};
 use super::record::{Row, View, views};
 use super::segment::{Block, Growing, Segment};
 use super::stats::{ClientFigures, Counts, RuleHits, Totals};
-use super::worker_buffer::Taken;
+use super::worker_buffer::Batch;
 use super::{Before, Filter, Settings};
 use crate::erase::erase_files_of;
 use crate::room;
@@ -125,21 +125,21 @@ impl Journal {
         }
     }
 
-    pub fn add(&mut self, taken: Taken, now: Timestamp) {
+    pub fn add(&mut self, batch: Batch, now: Timestamp) {
         if now >= self.tomorrow {
             self.today = Totals::default();
             self.tomorrow = day(now).1;
         }
-        self.today.queries += taken.queries;
-        self.today.blocked += taken.blocked;
-        self.today.cached += taken.cached;
-        self.lost += taken.lost;
-        self.counts.hit(taken.hits);
-        if taken.bytes.is_empty() {
+        self.today.queries += batch.queries;
+        self.today.blocked += batch.blocked;
+        self.today.cached += batch.cached;
+        self.lost += batch.lost;
+        self.counts.hit(batch.hits);
+        if batch.bytes.is_empty() {
             return;
         }
         let (first, mut from, mut at) = (self.next, 0, 0);
-        for view in views(&taken.bytes) {
+        for view in views(&batch.bytes) {
             let name = view.name();
             let name = name.as_ref().and_then(NameBuf::as_ref);
             self.counts.add(&view, name);
@@ -148,17 +148,17 @@ impl Journal {
             self.next += 1;
             at += view.length();
             if self.carried.len() + at - from >= BLOCK {
-                self.write(&taken.bytes[from..at], now);
+                self.write(&batch.bytes[from..at], now);
                 from = at;
             }
         }
         if self.pending.is_some() {
-            self.carried.extend_from_slice(&taken.bytes[from..at]);
+            self.carried.extend_from_slice(&batch.bytes[from..at]);
         }
         let count = (self.next - first) as usize;
         let pending = self.pending.as_ref().filter(|_| self.settings.directory.is_some());
         let unwritten = self.next - pending.map_or(0, |pending| pending.block.count());
-        self.recent.push(Chunk { first, count, bytes: taken.bytes }, self.settings.recent, unwritten);
+        self.recent.push(Chunk { first, count, bytes: batch.bytes }, self.settings.recent, unwritten);
     }
 
     pub fn tick(&mut self, now: Timestamp) {

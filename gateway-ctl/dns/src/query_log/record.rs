@@ -1,4 +1,4 @@
-//! One record: how it stands in lanes, memory and files, and how it is read.
+//! One record: its format in buffers, memory and files, and how it is read.
 //!
 //! The answer is kept as it was sent: question, code and records are read from it when somebody looks.
 
@@ -15,9 +15,9 @@ use crate::hooks::{Client, Logged};
 use crate::serve::{Status, Trace, Transport};
 use crate::wire::{NameBuf, Records, Section, rtype, u16_at};
 
-/// An answer as it is logged.
+/// An answered query, as it is logged.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct QueryRecord<'a> {
     pub time: Timestamp,
     pub elapsed: Duration,
     pub from: IpAddr,
@@ -98,15 +98,15 @@ const CAUSES: [Cause; 6] =
 /// Length of the part that each record has, the two bytes of the length not counted.
 const FIXED: usize = 8 + 4 + 8 + 2 + 1 + 1 + 1 + 2;
 
-/// Appends a record: its length, the fixed part, what its bits tell of, and the answer.
-pub fn encode(out: &mut Vec<u8>, told: &Told<'_>) {
-    let (client, trace) = (told.client, told.trace);
+/// Appends a record: its length, the fixed part, the parts named by its bits, and the answer.
+pub fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
+    let (client, trace) = (query.client, query.trace);
     let named = client.logged == Logged::Full;
     let start = out.len();
     let mut bits = 0;
     let mut bit = |on: bool, bit: u16| bits |= if on { bit } else { 0 };
-    bit(named && told.from.is_ipv4(), has::V4);
-    bit(named && told.from.is_ipv6(), has::V6);
+    bit(named && query.from.is_ipv4(), has::V4);
+    bit(named && query.from.is_ipv6(), has::V6);
     let device = client.asker.device.filter(|_| named);
     bit(device.is_some(), has::DEVICE);
     let name = client.name.as_deref().filter(|_| named);
@@ -122,8 +122,8 @@ pub fn encode(out: &mut Vec<u8>, told: &Told<'_>) {
     bit(trace.secure == Some(true), has::SECURE);
     bit(trace.secure == Some(false), has::BOGUS);
     let cause = because.and_then(|because| CAUSES.iter().position(|cause| *cause == because.cause));
-    let nanoseconds = i64::try_from(told.time.as_nanosecond()).unwrap_or(i64::MAX);
-    let elapsed = u32::try_from(told.elapsed.as_micros()).unwrap_or(u32::MAX);
+    let nanoseconds = i64::try_from(query.time.as_nanosecond()).unwrap_or(i64::MAX);
+    let elapsed = u32::try_from(query.elapsed.as_micros()).unwrap_or(u32::MAX);
 
     let mut fixed = [0; 2 + FIXED];
     fixed[2..10].copy_from_slice(&nanoseconds.to_le_bytes());
@@ -131,11 +131,11 @@ pub fn encode(out: &mut Vec<u8>, told: &Told<'_>) {
     fixed[14..22].copy_from_slice(&if named { client.number } else { 0 }.to_le_bytes());
     fixed[22..24].copy_from_slice(&bits.to_le_bytes());
     fixed[24] = trace.status as u8;
-    fixed[25] = told.transport as u8;
+    fixed[25] = query.transport as u8;
     fixed[26] = cause.unwrap_or(0) as u8;
     fixed[27..29].copy_from_slice(&trace.ede.unwrap_or(0).to_le_bytes());
     out.extend_from_slice(&fixed);
-    match told.from {
+    match query.from {
         IpAddr::V4(address) if named => out.extend_from_slice(&address.octets()),
         IpAddr::V6(address) if named => out.extend_from_slice(&address.octets()),
         _ => {}
@@ -147,7 +147,7 @@ pub fn encode(out: &mut Vec<u8>, told: &Told<'_>) {
         out.push(text.len() as u8);
         out.extend_from_slice(text.as_bytes());
     }
-    out.extend_from_slice(&told.message[..told.message.len().min(ANSWER)]);
+    out.extend_from_slice(&query.message[..query.message.len().min(ANSWER)]);
     let length = (out.len() - start - 2) as u16;
     out[start..start + 2].copy_from_slice(&length.to_le_bytes());
 }
@@ -357,7 +357,7 @@ fn data(message: &[u8], rtype: u16, at: std::ops::Range<usize>) -> Cow<'static, 
         let (name, _) = NameBuf::expand(message, at.start + offset)?;
         Some(crate::wire::name::display(name.wire()))
     };
-    let told = match rtype {
+    let presentation = match rtype {
         rtype::A => <[u8; 4]>::try_from(bytes).ok().map(|octets| IpAddr::from(octets).to_string()),
         rtype::AAAA => <[u8; 16]>::try_from(bytes).ok().map(|octets| IpAddr::from(octets).to_string()),
         rtype::CNAME | rtype::NS | rtype::PTR | rtype::DNAME => name(0),
@@ -379,5 +379,5 @@ fn data(message: &[u8], rtype: u16, at: std::ops::Range<usize>) -> Cow<'static, 
         }
         _ => None,
     };
-    told.map_or_else(|| format!("\\# {}", bytes.len()).into(), Cow::from)
+    presentation.map_or_else(|| format!("\\# {}", bytes.len()).into(), Cow::from)
 }

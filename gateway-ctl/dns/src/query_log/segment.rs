@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gateway_core::dns::NameRef;
 
 use super::Filter;
-use super::bloom::{self, Summary};
+use super::bloom::{self, BloomSummary};
 use super::record::View;
 use crate::serve::Status;
 
@@ -34,7 +34,7 @@ pub struct Block {
     pub oldest: i64,
     pub newest: i64,
     hash: u64,
-    summary: Summary,
+    summary: BloomSummary,
 }
 
 /// A block while records are added to it.
@@ -53,7 +53,7 @@ impl Growing {
             oldest: i64::MAX,
             newest: i64::MIN,
             hash: 0,
-            summary: Summary::NOTHING,
+            summary: BloomSummary::NOTHING,
         })
     }
 
@@ -102,8 +102,8 @@ impl Block {
     /// From a head, or as much of a file as there is where one may be, which begins at `start`.
     fn read(head: &[u8], start: u64) -> Option<Block> {
         let (length, summary) = match *head.first_chunk()? {
-            MAGIC => (HEAD, Summary::read(head.get(PLAIN_HEAD..HEAD)?.first_chunk()?)),
-            PLAIN => (PLAIN_HEAD, Summary::ANYTHING),
+            MAGIC => (HEAD, BloomSummary::read(head.get(PLAIN_HEAD..HEAD)?.first_chunk()?)),
+            PLAIN => (PLAIN_HEAD, BloomSummary::ANYTHING),
             _ => return None,
         };
         let head = head.get(..length)?;

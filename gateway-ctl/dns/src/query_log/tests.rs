@@ -22,14 +22,14 @@ fn answer(text: &str) -> Vec<u8> {
     message(gateway_core::dns::Question { name: name.as_ref(), qtype: rtype::A }, &answer)
 }
 
-fn write(lane: &Lane, number: usize, client: &Client, status: Status, text: &str) {
+fn write(buffer: &WorkerBuffer, number: usize, client: &Client, status: Status, text: &str) {
     let time = Timestamp::from_second(1_800_000_000 + number as i64).expect("an instant");
     let because =
         Because { cause: Cause::Feed, id: Some(Id::from_u128(9)), rule: "||ads^".into(), through: None };
     let mut trace = Trace::new(status);
     trace.because = (status == Status::Blocked).then_some(because);
     trace.upstream = (status == Status::Forwarded).then(|| "192.0.2.53".into());
-    let told = Told {
+    let told = QueryRecord {
         time,
         elapsed: Duration::from_micros(1500),
         from: "192.0.2.9".parse().expect("v4"),
@@ -38,12 +38,12 @@ fn write(lane: &Lane, number: usize, client: &Client, status: Status, text: &str
         trace: &trace,
         message: &answer(text),
     };
-    lane.open().write(&told);
+    buffer.open().write(&told);
 }
 
 /// A log with its thread.
 struct RunningLog {
-    log: Arc<Log>,
+    log: Arc<QueryLog>,
     thread: JoinHandle<()>,
 }
 
@@ -55,15 +55,15 @@ impl RunningLog {
 }
 
 impl Deref for RunningLog {
-    type Target = Log;
+    type Target = QueryLog;
 
-    fn deref(&self) -> &Log {
+    fn deref(&self) -> &QueryLog {
         &self.log
     }
 }
 
 fn start(settings: Settings) -> RunningLog {
-    let log = Log::new(settings, 1, WallClock::new(Timestamp::now));
+    let log = QueryLog::new(settings, 1, WallClock::new(Timestamp::now));
     let own = log.clone();
     RunningLog { log, thread: std::thread::spawn(move || own.run()) }
 }
@@ -71,15 +71,21 @@ fn start(settings: Settings) -> RunningLog {
 #[test]
 fn a_record_is_read_as_it_was_written() {
     let log = start(Settings::default());
-    write(log.lane(0), 0, &client(5, 0), Status::Blocked, "x.ads.example");
+    write(log.buffer(0), 0, &client(5, 0), Status::Blocked, "x.ads.example");
     write(
-        log.lane(0),
+        log.buffer(0),
         1,
         &Client { logged: Logged::Anonymous, ..client(6, 0) },
         Status::Forwarded,
         "www.example",
     );
-    write(log.lane(0), 2, &Client { logged: Logged::Off, ..client(7, 0) }, Status::Cached, "secret.example");
+    write(
+        log.buffer(0),
+        2,
+        &Client { logged: Logged::Off, ..client(7, 0) },
+        Status::Cached,
+        "secret.example",
+    );
     let rows = log.read(&Filter::default(), None, 10);
     assert_eq!(rows.len(), 2);
     let Row { id, client, name, status, upstream, answers, .. } = &rows[0];
@@ -104,7 +110,7 @@ fn rows_are_found_by_client_name_and_status() {
     for number in 0..40 {
         let status = if number % 2 == 0 { Status::Blocked } else { Status::Cached };
         let text = if number % 4 < 2 { "a.example" } else { "b.test" };
-        write(log.lane(0), number, &client(number as u64 % 5, 0), status, text);
+        write(log.buffer(0), number, &client(number as u64 % 5, 0), status, text);
     }
     let count = |filter: Filter| log.read(&filter, None, 100).len();
     assert_eq!(count(Filter { status: Some(Status::Blocked), ..Filter::default() }), 20);
@@ -119,7 +125,7 @@ fn rows_are_found_by_client_name_and_status() {
 }
 
 /// All ids, page by page.
-fn pages(log: &Log, filter: &Filter, size: usize) -> Vec<u64> {
+fn pages(log: &QueryLog, filter: &Filter, size: usize) -> Vec<u64> {
     let (mut ids, mut before) = (Vec::new(), None);
     loop {
         let rows = log.read(filter, before, size);
@@ -136,7 +142,7 @@ fn pages_lead_through_memory_and_files_without_a_gap() {
     let log = start(settings.clone());
     let keep = settings.clone();
     for number in 0..3000 {
-        write(log.lane(0), number, &client(1, 0), Status::Cached, &format!("n{number}.example"));
+        write(log.buffer(0), number, &client(1, 0), Status::Cached, &format!("n{number}.example"));
         if number % 100 == 0 {
             log.today();
         }
@@ -150,7 +156,7 @@ fn pages_lead_through_memory_and_files_without_a_gap() {
     // Another run goes on where this one ended.
     let log = start(keep);
     assert!(pages(&log, &Filter::default(), 1000) == expected);
-    write(log.lane(0), 3000, &client(1, 0), Status::Cached, "new.example");
+    write(log.buffer(0), 3000, &client(1, 0), Status::Cached, "new.example");
     assert_eq!(log.read(&Filter::default(), None, 1)[0].id, 3001);
     log.clear();
     assert!(log.read(&Filter::default(), None, 1).is_empty());
@@ -165,7 +171,7 @@ fn a_file_that_was_cut_off_is_read_as_far_as_it_goes() {
     for run in 0..2 {
         let log = start(settings.clone());
         for number in 0..100 {
-            write(log.lane(0), run * 100 + number, &client(1, 0), Status::Cached, "www.example");
+            write(log.buffer(0), run * 100 + number, &client(1, 0), Status::Cached, "www.example");
         }
         log.stop();
     }
@@ -193,10 +199,10 @@ fn old_files_leave_by_age_and_by_size() {
     let settings = Settings { directory, recent: 1, keep: Duration::from_secs(3600), ..Settings::default() };
     let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).expect("an instant");
     let fill = |second: usize| {
-        let (lane, now) = (Lane::default(), at(second as i64));
-        write(&lane, second, &client(1, 0), Status::Cached, "www.example");
+        let (buffer, now) = (WorkerBuffer::default(), at(second as i64));
+        write(&buffer, second, &client(1, 0), Status::Cached, "www.example");
         let mut journal = Journal::new(settings.clone(), now);
-        journal.add(lane.take(), now);
+        journal.add(buffer.take(), now);
         journal.flush(now);
     };
     let files = || std::fs::read_dir(folder.path()).expect("a folder").count();
@@ -212,15 +218,16 @@ fn old_files_leave_by_age_and_by_size() {
 
 #[test]
 fn a_lane_that_nobody_empties_counts_what_it_loses() {
-    let lane = Lane::default();
+    let buffer = WorkerBuffer::default();
     let (client, trace, message) = (client(1, 0), Trace::new(Status::Cached), answer("www.example"));
     let from = "192.0.2.9".parse().expect("v4");
     let (time, elapsed, transport) = (Timestamp::UNIX_EPOCH, Duration::ZERO, Transport::Udp);
-    let told = Told { time, elapsed, from, client: &client, transport, trace: &trace, message: &message };
+    let told =
+        QueryRecord { time, elapsed, from, client: &client, transport, trace: &trace, message: &message };
     for _ in 0..100_000 {
-        lane.open().write(&told);
+        buffer.open().write(&told);
     }
-    let taken = lane.take();
+    let taken = buffer.take();
     assert_eq!(taken.queries, 100_000);
     assert_eq!(record::views(&taken.bytes).count() as u64 + taken.lost, 100_000);
     assert!(taken.lost > 0 && taken.bytes.len() < 5 << 20);
@@ -233,7 +240,7 @@ fn hits_of_rules_are_counted_whoever_asks() {
     let hit = |number: i64, cause: Cause, client: &Client| {
         let because = Because { cause, id: Some(rule), rule: "ads.example".into(), through: None };
         let trace = Trace { because: Some(because), ..Trace::new(Status::Blocked) };
-        let told = Told {
+        let told = QueryRecord {
             time: Timestamp::from_second(1_800_000_000 + number).expect("an instant"),
             elapsed: Duration::ZERO,
             from: "192.0.2.9".parse().expect("v4"),
@@ -242,7 +249,7 @@ fn hits_of_rules_are_counted_whoever_asks() {
             trace: &trace,
             message: &answer("ads.example"),
         };
-        log.lane(0).open().write(&told);
+        log.buffer(0).open().write(&told);
     };
     assert!(log.hits().is_empty());
     hit(1, Cause::Rule, &client(1, 0));
@@ -261,7 +268,7 @@ fn files_of_the_first_version_are_read_and_gone_on_with() {
     let settings = Settings { directory: Some(folder.path().into()), ..Settings::default() };
     let log = start(settings.clone());
     for number in 0..10 {
-        write(log.lane(0), number, &client(1, 0), Status::Cached, "www.example");
+        write(log.buffer(0), number, &client(1, 0), Status::Cached, "www.example");
     }
     log.stop();
     let path =
@@ -271,7 +278,7 @@ fn files_of_the_first_version_are_read_and_gone_on_with() {
     file.drain(56..56 + bloom::LENGTH);
     std::fs::write(&path, file).expect("written");
     let log = start(settings);
-    write(log.lane(0), 10, &client(1, 0), Status::Cached, "www.example");
+    write(log.buffer(0), 10, &client(1, 0), Status::Cached, "www.example");
     let filter = Filter { client: Some(Whose::Number(1)), ..Filter::default() };
     assert_eq!(pages(&log, &filter, 4), (1..=11).rev().collect::<Vec<_>>());
     log.stop();

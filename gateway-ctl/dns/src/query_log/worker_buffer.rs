@@ -1,4 +1,4 @@
-//! Where those who answer leave their records.
+//! Per-worker buffers of the query log.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,17 +6,17 @@ use gateway_core::dns::Cause;
 use gateway_model::Id;
 use jiff::Timestamp;
 
-use super::record::{self, Told};
+use super::record::{self, QueryRecord};
 use super::stats::{Hits, RuleHits};
 use crate::hooks::Logged;
 use crate::serve::{Status, Trace};
 
-/// Bytes that a lane holds between two visits.
-const ROOM: usize = 4 << 20;
+/// Capacity of a buffer between two collections.
+const CAPACITY_BYTES: usize = 4 << 20;
 
-/// What a lane held.
+/// Content of a buffer.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct Batch {
     pub bytes: Vec<u8>,
     pub queries: u64,
     pub blocked: u64,
@@ -27,62 +27,62 @@ pub struct Taken {
 }
 
 #[derive(Debug, Default)]
-pub struct Lane(Mutex<Taken>);
+pub struct WorkerBuffer(Mutex<Batch>);
 
-impl Lane {
+impl WorkerBuffer {
     /// To write several records.
-    pub fn open(&self) -> Pen<'_> {
-        Pen(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn open(&self) -> BufferWriter<'_> {
+        BufferWriter(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn take(&self) -> Taken {
+    pub(super) fn take(&self) -> Batch {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A lane that is written to.
-pub struct Pen<'a>(MutexGuard<'a, Taken>);
+/// Writer of a locked buffer.
+pub struct BufferWriter<'a>(MutexGuard<'a, Batch>);
 
-impl Pen<'_> {
-    /// A record that nobody can write any more.
+impl BufferWriter<'_> {
+    /// Counts a record that is lost.
     pub fn lose(&mut self) {
         self.0.lost += 1;
     }
 
-    /// Everything is counted; what the client's privacy lets be written is.
-    pub fn write(&mut self, told: &Told<'_>) {
-        self.count(told.trace.status, rule(told.trace).map(|rule| (rule, told.time)));
-        if told.client.logged != Logged::Off && self.has_room() {
-            record::encode(&mut self.0.bytes, told);
+    /// Counts a query, and writes its record unless the client is not logged.
+    pub fn write(&mut self, query: &QueryRecord<'_>) {
+        self.count(query.trace.status, rule(query.trace).map(|rule| (rule, query.time)));
+        if query.client.logged != Logged::Off && self.has_room() {
+            record::encode(&mut self.0.bytes, query);
         }
     }
 
-    /// The same as if it were told once more, at that time: nanoseconds since 1970.
-    pub fn write_again(&mut self, draft: &Draft, nanoseconds: i64) {
+    /// Counts and writes a template as a query at that time, in nanoseconds since 1970.
+    pub fn write_template(&mut self, template: &RecordTemplate, nanoseconds: i64) {
         let time = || Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or_default();
-        self.count(draft.status, draft.rule.map(|rule| (rule, time())));
-        if !draft.record.is_empty() && self.has_room() {
+        self.count(template.status, template.rule.map(|rule| (rule, time())));
+        if !template.record.is_empty() && self.has_room() {
             let start = self.0.bytes.len();
-            self.0.bytes.extend_from_slice(&draft.record);
+            self.0.bytes.extend_from_slice(&template.record);
             record::set_time(&mut self.0.bytes[start..], nanoseconds);
         }
     }
 
     fn count(&mut self, status: Status, hit: Option<(Id, Timestamp)>) {
-        let taken = &mut *self.0;
-        taken.queries += 1;
+        let batch = &mut *self.0;
+        batch.queries += 1;
         match status {
-            Status::Blocked => taken.blocked += 1,
-            Status::Cached => taken.cached += 1,
+            Status::Blocked => batch.blocked += 1,
+            Status::Cached => batch.cached += 1,
             _ => {}
         }
         if let Some((rule, last)) = hit {
-            taken.hits.entry(rule).or_default().add(Hits { count: 1, last });
+            batch.hits.entry(rule).or_default().add(Hits { count: 1, last });
         }
     }
 
     fn has_room(&mut self) -> bool {
-        let room = self.0.bytes.len() <= ROOM;
+        let room = self.0.bytes.len() <= CAPACITY_BYTES;
         self.0.lost += u64::from(!room);
         room
     }
@@ -93,9 +93,9 @@ fn rule(trace: &Trace) -> Option<Id> {
     trace.because.as_ref().filter(|because| because.cause == Cause::Rule)?.id
 }
 
-/// What is told again and again, at other times and under other ids of the message.
+/// Prebuilt record of an answer that is repeated, without time and message id.
 #[derive(Debug)]
-pub struct Draft {
+pub struct RecordTemplate {
     /// Empty where nothing may be written.
     record: Box<[u8]>,
     /// All of the message is in it.
@@ -104,20 +104,20 @@ pub struct Draft {
     rule: Option<Id>,
 }
 
-impl Draft {
-    pub fn of(told: &Told<'_>) -> Draft {
+impl RecordTemplate {
+    pub fn of(query: &QueryRecord<'_>) -> RecordTemplate {
         let mut record = Vec::new();
-        if told.client.logged != Logged::Off {
-            record::encode(&mut record, told);
+        if query.client.logged != Logged::Off {
+            record::encode(&mut record, query);
             record::set_time(&mut record, 0);
-            record::clear_id(&mut record, told.message.len());
+            record::clear_id(&mut record, query.message.len());
         }
-        let whole = !record.is_empty() && told.message.len() <= record::ANSWER;
-        Draft { record: record.into(), whole, status: told.trace.status, rule: rule(told.trace) }
+        let whole = !record.is_empty() && query.message.len() <= record::ANSWER;
+        RecordTemplate { record: record.into(), whole, status: query.trace.status, rule: rule(query.trace) }
     }
 
-    /// Certainly the same was told to the same.
-    pub fn is_same(&self, other: &Draft) -> bool {
+    /// Returns true only if client and answer are certainly the same.
+    pub fn is_same(&self, other: &RecordTemplate) -> bool {
         self.whole && other.whole && self.rule == other.rule && self.record == other.record
     }
 }

@@ -23,7 +23,7 @@ use entry::{Span, key, value};
 use index::CacheIndex;
 
 use crate::hooks::Client;
-use crate::query_log::{Draft, Log, Told};
+use crate::query_log::{QueryLog, QueryRecord, RecordTemplate};
 use crate::serve::settings::Blocking;
 use crate::serve::{Now, Shared, Trace, Transport};
 
@@ -52,8 +52,8 @@ pub struct KernelCache {
     dataplane: Option<Box<dyn Dataplane>>,
     epoch: AtomicU64,
     index: Mutex<CacheIndex>,
-    log: Arc<Log>,
-    lane: usize,
+    log: Arc<QueryLog>,
+    buffer: usize,
     hits: AtomicU64,
     ended: AtomicBool,
 }
@@ -74,10 +74,11 @@ pub struct CacheCandidate<'a> {
 }
 
 impl KernelCache {
-    /// Logs into this lane. Without a dataplane nothing is repeated.
-    pub fn new(dataplane: Option<Box<dyn Dataplane>>, log: Arc<Log>, lane: usize) -> KernelCache {
+    /// Logs into this buffer. Without a dataplane the cache stays empty.
+    pub fn new(dataplane: Option<Box<dyn Dataplane>>, log: Arc<QueryLog>, buffer: usize) -> KernelCache {
         let (index, hits, ended) = Default::default();
-        let kernel_cache = KernelCache { dataplane, epoch: AtomicU64::new(0), index, log, lane, hits, ended };
+        let kernel_cache =
+            KernelCache { dataplane, epoch: AtomicU64::new(0), index, log, buffer, hits, ended };
         kernel_cache.invalidate();
         kernel_cache
     }
@@ -114,8 +115,9 @@ impl KernelCache {
         value.epoch = offer.epoch;
         let (time, elapsed, transport) = (Timestamp::UNIX_EPOCH, Duration::ZERO, Transport::Udp);
         let CacheCandidate { from, client, trace, answer: message, .. } = *offer;
-        let draft = Draft::of(&Told { time, elapsed, from, client, transport, trace, message });
-        if self.lock().add(&key, &mut value, draft).is_some() {
+        let template =
+            RecordTemplate::of(&QueryRecord { time, elapsed, from, client, transport, trace, message });
+        if self.lock().add(&key, &mut value, template).is_some() {
             dataplane.put(&key, &value);
         }
     }
@@ -123,15 +125,17 @@ impl KernelCache {
     /// Logs the hits.
     pub fn collect(&self) {
         let Some(dataplane) = &self.dataplane else { return };
-        let (index, mut pen) = (self.lock(), self.log.lane(self.lane).open());
+        let (index, mut writer) = (self.lock(), self.log.buffer(self.buffer).open());
         let since_boot = i128::from(monotonic());
         let boot = i64::try_from(self.log.wall().now().as_nanosecond() - since_boot).unwrap_or(0);
         let mut hits = 0;
         dataplane.given(&mut |given| {
             hits += 1;
             match index.find(given.id) {
-                Some(entry) => pen.write_again(&entry.draft, boot.saturating_add_unsigned(given.time)),
-                None => pen.lose(),
+                Some(entry) => {
+                    writer.write_template(&entry.template, boot.saturating_add_unsigned(given.time))
+                }
+                None => writer.lose(),
             }
         });
         self.hits.fetch_add(hits, Ordering::Relaxed);

@@ -280,7 +280,7 @@ impl Fixture {
             local_answers: Arc::new(rules),
             fqdn_policy: lessons.clone(),
         };
-        let log = crate::query_log::Log::new(settings_of_log, 1, WallClock::new(Timestamp::now));
+        let log = crate::query_log::QueryLog::new(settings_of_log, 1, WallClock::new(Timestamp::now));
         let kernel_cache = KernelCache::new(None, log.clone(), 0);
         let shared = Shared::new(
             state,

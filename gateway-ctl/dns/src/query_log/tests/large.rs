@@ -41,16 +41,24 @@ fn filled(directory: PathBuf) -> Journal {
     let odd = answer("www.rare.test");
     let traces = [Status::Cached, Status::Forwarded, Status::Blocked].map(Trace::new);
     let refused = Trace::new(Status::Refused);
-    let lane = Lane::default();
+    let buffer = WorkerBuffer::default();
     for row in 0..ROWS {
         let rare = row % RARE == RARE / 2;
         let of = |number: usize| (&clients[number % 20], &traces[number % 3], &answers[number % 500]);
         let (client, trace, message) = if rare { (&stranger, &refused, &odd) } else { of(row) };
         let from = if rare { [192, 0, 2, 99] } else { [192, 0, 2, (row % 20) as u8] };
         let (time, elapsed, transport) = (at(row), Duration::ZERO, Transport::Udp);
-        lane.open().write(&Told { time, elapsed, from: from.into(), client, transport, trace, message });
+        buffer.open().write(&QueryRecord {
+            time,
+            elapsed,
+            from: from.into(),
+            client,
+            transport,
+            trace,
+            message,
+        });
         if row % 5000 == 4999 {
-            journal.add(lane.take(), at(row));
+            journal.add(buffer.take(), at(row));
         }
     }
     journal.flush(at(ROWS));

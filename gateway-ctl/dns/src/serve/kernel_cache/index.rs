@@ -4,11 +4,11 @@ use gateway_common::maps::{Answers, MapSpec as _};
 use gateway_common::wire::{AnswerKey, AnswerValue};
 use hashbrown::HashMap;
 
-use crate::query_log::Draft;
+use crate::query_log::RecordTemplate;
 
 pub struct Entry {
     pub id: u64,
-    pub draft: Draft,
+    pub template: RecordTemplate,
     /// Seldom looked at.
     end: Box<End>,
 }
@@ -40,9 +40,9 @@ impl CacheIndex {
     }
 
     /// Numbers an answer; none when there is no room. One that is told again has the same number.
-    pub fn add(&mut self, key: &AnswerKey, value: &mut AnswerValue, draft: Draft) -> Option<()> {
+    pub fn add(&mut self, key: &AnswerKey, value: &mut AnswerValue, template: RecordTemplate) -> Option<()> {
         let known = self.newest.get(key).and_then(|slot_index| self.slots[usize::from(*slot_index)].as_mut());
-        if let Some(known) = known.filter(|known| known.draft.is_same(&draft)) {
+        if let Some(known) = known.filter(|known| known.template.is_same(&template)) {
             known.end.until = known.end.until.max(value.until);
             (value.id, value.tail) = (known.id, known.id);
             return Some(());
@@ -59,7 +59,7 @@ impl CacheIndex {
         let id = self.serial << INDEX_BITS | u64::from(slot_index);
         (value.id, value.tail) = (id, id);
         let end = Box::new(End { key: *key, until: value.until });
-        self.slots[usize::from(slot_index)] = Some(Entry { id, draft, end });
+        self.slots[usize::from(slot_index)] = Some(Entry { id, template, end });
         self.newest.insert(*key, slot_index);
         Some(())
     }

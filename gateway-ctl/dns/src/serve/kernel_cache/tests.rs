@@ -10,7 +10,7 @@ use gateway_core::dns::{Action, Cause};
 use super::entry::{CachePolicy, Span, key, value};
 use super::{AdmissionFilter, CacheCandidate, Dataplane, KernelCache, MAX_LIFETIME, monotonic, span};
 use crate::WallClock;
-use crate::query_log::{Filter, Log};
+use crate::query_log::{Filter, QueryLog};
 use crate::serve::Transport;
 use crate::serve::query::QueryContext;
 use crate::serve::settings::Blocking;
@@ -84,13 +84,13 @@ struct Stage {
     world: Fixture,
     play: Play,
     kernel_cache: KernelCache,
-    log: Arc<Log>,
+    log: Arc<QueryLog>,
 }
 
 impl Stage {
     fn new(rules: Rules, lessons: FakeFqdnPolicy) -> Stage {
         let (world, play) = (Fixture::with(rules, lessons, Default::default()), Play::default());
-        let log = Log::new(crate::query_log::Settings::default(), 1, wall());
+        let log = QueryLog::new(crate::query_log::Settings::default(), 1, wall());
         let kernel_cache = KernelCache::new(Some(Box::new(play.clone())), log.clone(), 0);
         Stage { world, play, kernel_cache, log }
     }

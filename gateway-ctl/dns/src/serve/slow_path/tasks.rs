@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::{Mutex, Semaphore, mpsc};
 
-use crate::query_log::Told;
+use crate::query_log::QueryRecord;
 use crate::serve::udp::Handed;
 use crate::serve::{Now, QueryContext, Shared, Transport};
 use crate::wire::{Request, Unreadable, compose};
@@ -14,7 +14,7 @@ use crate::wire::{Request, Unreadable, compose};
 /// So many questions wait at once; more stay in the queue, and what that does not hold is dropped.
 const WAITING: usize = 8192;
 
-/// The lane of the tasks: the last one.
+/// The log buffer of the tasks: the last one.
 pub const TASKS: usize = usize::MAX;
 
 /// Room between the workers and the tasks.
@@ -44,8 +44,9 @@ impl Shared {
         let query = QueryContext::new(&state, &request, &client, transport, now);
         let trace = self.resolve(&query, out).await;
         let (time, elapsed) = (now.wall, now.instant.elapsed());
-        let told = Told { time, elapsed, from, client: &client, transport, trace: &trace, message: out };
-        self.log.lane(TASKS).open().write(&told);
+        let told =
+            QueryRecord { time, elapsed, from, client: &client, transport, trace: &trace, message: out };
+        self.log.buffer(TASKS).open().write(&told);
     }
 
     /// Answers what is handed on, until nobody can hand on any more.

@@ -18,8 +18,8 @@ use tokio::sync::mpsc;
 use super::batch::Batch;
 use super::peer::Peer;
 use crate::hooks::{Client, ClientLookup};
-use crate::query_log::Told;
-use crate::query_log::worker_buffer::Pen;
+use crate::query_log::QueryRecord;
+use crate::query_log::worker_buffer::BufferWriter;
 use crate::serve::kernel_cache::{AdmissionFilter, CacheCandidate, CachePolicy};
 use crate::serve::rate_limit::Allowance;
 use crate::serve::{Now, QueryContext, Shared, State, Trace, Transport};
@@ -163,11 +163,11 @@ impl Worker {
         let state = shared.state.load();
         let now = shared.clock.now();
         self.known.renew(&state);
-        let mut pen = shared.log.lane(self.number).open();
+        let mut writer = shared.log.buffer(self.number).open();
         let mut repeatable = Vec::new();
         for index in 0..count {
             let Some((datagram, from, out)) = batch.datagram(index) else { continue };
-            let answered = self.answer(&state, datagram, from, now, out, &mut pen);
+            let answered = self.answer(&state, datagram, from, now, out, &mut writer);
             match answered {
                 Answered::Now => {}
                 Answered::Repeatable(client, trace, policy) => {
@@ -184,7 +184,7 @@ impl Worker {
                 }
             }
         }
-        drop(pen);
+        drop(writer);
         batch.send(socket, count);
         for (index, from, client, trace, policy) in &repeatable {
             let (Some((interface, server)), (from, policy)) = (batch.arrival(*index), (*from, *policy))
@@ -205,7 +205,7 @@ impl Worker {
         from: IpAddr,
         now: Now,
         out: &mut Vec<u8>,
-        pen: &mut Pen<'_>,
+        writer: &mut BufferWriter<'_>,
     ) -> Answered {
         let request = match Request::read(datagram) {
             Ok(request) => request,
@@ -244,7 +244,7 @@ impl Worker {
         let asking = QueryContext::new(state, &request, client, Transport::Udp, now);
         let Some((trace, policy)) = self.shared.answer_fast(&asking, out) else { return Answered::Later };
         let (time, elapsed, transport) = (now.wall, Duration::ZERO, Transport::Udp);
-        pen.write(&Told { time, elapsed, from, client, transport, trace: &trace, message: out });
+        writer.write(&QueryRecord { time, elapsed, from, client, transport, trace: &trace, message: out });
         let repeatable = client.near && policy != CachePolicy::Never && self.shared.kernel_cache.works();
         match repeatable && self.admission.is_repeated(from, datagram, now) {
             true => Answered::Repeatable(client.clone(), trace, policy),
@@ -322,8 +322,8 @@ mod tests {
         let mut count = 0;
         for from in from {
             out.clear();
-            let mut pen = world.shared.log.lane(0).open();
-            worker.answer(&state, &query, from, now, &mut out, &mut pen);
+            let mut writer = world.shared.log.buffer(0).open();
+            worker.answer(&state, &query, from, now, &mut out, &mut writer);
             // Not those that are only asked to come by TCP.
             count += usize::from(!out.is_empty() && out[2] & 2 == 0);
         }
