@@ -1,7 +1,7 @@
-//! The asking half of the resolver: upstreams, the ways to them, and which one is asked.
+//! Upstreams of the resolver, the paths to them, and their selection.
 //!
-//! [`Plan`] says which upstreams there are for which names, [`Upstreams`] asks them. Each upstream by each path is a
-//! line of its own, with its own connections, health and TLS sessions: nothing is shared between ways.
+//! [`Plan`] holds the upstreams by name, [`Upstreams`] sends queries to them. Each pair of upstream and path has its own
+//! client with its own connections, health and TLS sessions: paths share nothing.
 
 mod bootstrap;
 mod client;
@@ -31,7 +31,7 @@ pub use context::{Context, Event};
 pub use egress::Called;
 pub use error::Error;
 pub(crate) use error::random;
-pub use set::{Upstreams, Whom};
+pub use set::{UpstreamSelection, Upstreams};
 pub use status::UpstreamStatus;
 pub use well_known::without_certificate_name;
 

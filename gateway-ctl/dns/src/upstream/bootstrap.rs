@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::context::Context;
 use super::error::Error;
 use super::message::{self, Asked, Form};
-use super::pipelined::Pipe;
+use super::pipelined::PipelinedConnection;
 use super::udp::{self, Outcome};
 use crate::hooks::{Place, Server};
 use crate::wire::rtype;
@@ -28,13 +28,13 @@ pub struct Addresses {
     given: Option<SocketAddr>,
     name: Option<(Name, u16)>,
     resolvers: Vec<SocketAddr>,
-    known: Mutex<Known>,
+    known: Mutex<ResolvedAddrs>,
     /// Held while somebody looks.
     looking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct ResolvedAddrs {
     addresses: Vec<SocketAddr>,
     until: Option<Instant>,
 }
@@ -65,7 +65,7 @@ impl Addresses {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match found {
             Ok((addresses, life)) => {
-                *known = Known { addresses: addresses.clone(), until: Some(Instant::now() + life) };
+                *known = ResolvedAddrs { addresses: addresses.clone(), until: Some(Instant::now() + life) };
                 Ok(addresses)
             }
             Err(error) if known.addresses.is_empty() => Err(error),
@@ -155,6 +155,6 @@ async fn exchange(
     }
     let stream = path.connect(context.sockets.as_ref(), resolver).await?;
     let form = Form { edns: true, ..Form::default() };
-    let (message, _) = Pipe::new(stream).ask(asked.message(&form)).await?;
+    let (message, _) = PipelinedConnection::new(stream).ask(asked.message(&form)).await?;
     Ok(message)
 }

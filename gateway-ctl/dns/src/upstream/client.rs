@@ -12,7 +12,7 @@ use gateway_outbound::Egress;
 use tokio::time::{Instant, timeout};
 
 use super::bootstrap::Addresses;
-use super::connection::{self, Channel};
+use super::connection::{self, Connection};
 use super::context::{Context, Event};
 use super::error::{Error, random};
 use super::health::{Change, Health, probe_after};
@@ -31,9 +31,9 @@ const SILENT_AFTER: Duration = Duration::from_secs(180);
 /// Answers with letters of another case that TCP confirmed, after which a server is believed not to keep it.
 const FOLDS_AFTER: u8 = 3;
 
-type Opening = Shared<BoxFuture<'static, Result<Channel, Error>>>;
+type Opening = Shared<BoxFuture<'static, Result<Connection, Error>>>;
 
-pub struct Line {
+pub struct UpstreamClient {
     pub server: Arc<Server>,
     pub path: Egress,
     /// As it is shown.
@@ -54,10 +54,15 @@ pub struct Line {
 /// What came, and how long after the question left.
 pub type Answer = (Vec<u8>, Head, Duration);
 
-impl Line {
-    pub fn new(server: Arc<Server>, path: Egress, egress: Arc<str>, context: Arc<Context>) -> Arc<Line> {
+impl UpstreamClient {
+    pub fn new(
+        server: Arc<Server>,
+        path: Egress,
+        egress: Arc<str>,
+        context: Arc<Context>,
+    ) -> Arc<UpstreamClient> {
         let addresses = Arc::new(Addresses::of(&server));
-        Arc::new(Line {
+        Arc::new(UpstreamClient {
             server,
             path,
             egress,
@@ -89,7 +94,7 @@ impl Line {
 
     /// Asks once and keeps account of it. `patient`: it may take as long as there is time.
     pub async fn ask(
-        self: Arc<Line>,
+        self: Arc<UpstreamClient>,
         asked: Arc<Asked>,
         until: Instant,
         patient: bool,
@@ -102,7 +107,7 @@ impl Line {
         outcome
     }
 
-    fn account(self: &Arc<Line>, outcome: &Result<Answer, Error>) {
+    fn account(self: &Arc<UpstreamClient>, outcome: &Result<Answer, Error>) {
         match outcome {
             Ok((_, _, elapsed)) => {
                 if self.health.answered(*elapsed) == Change::Revived {
@@ -140,7 +145,7 @@ impl Line {
         slot.as_ref().is_some_and(|opening| matches!(opening.peek(), Some(Ok(channel)) if channel.is_open()))
     }
 
-    async fn exchange(self: &Arc<Line>, asked: &Asked) -> Result<Answer, Error> {
+    async fn exchange(self: &Arc<UpstreamClient>, asked: &Asked) -> Result<Answer, Error> {
         let edns = !self.plain.load(Ordering::Relaxed) || asked.dnssec_ok;
         let answer = self.exchange_as(asked, edns).await?;
         if !edns || answer.1.rcode != FORMERR || answer.1.edns {
@@ -154,14 +159,14 @@ impl Line {
         Ok(again)
     }
 
-    async fn exchange_as(self: &Arc<Line>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
+    async fn exchange_as(self: &Arc<UpstreamClient>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
         match self.server.protocol {
             DnsProtocol::Udp if self.path.proxy.is_none() => self.datagram(asked, edns).await,
             _ => self.connection(asked, edns).await,
         }
     }
 
-    async fn datagram(self: &Arc<Line>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
+    async fn datagram(self: &Arc<UpstreamClient>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
         let to = self.first_address().await?;
         let mixed = self.folded.load(Ordering::Relaxed) < FOLDS_AFTER;
         let since = Instant::now();
@@ -191,7 +196,7 @@ impl Line {
 
     /// Over the connection that stands, or a new one. The other side may close one that was idle just as a question
     /// leaves: then it is asked once more.
-    async fn connection(self: &Arc<Line>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
+    async fn connection(self: &Arc<UpstreamClient>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
         let form = Form { edns, padded: self.server.protocol.is_encrypted(), ..Form::default() };
         for left in (0..CONNECTIONS).rev() {
             let (channel, stood) = self.channel().await?;
@@ -213,7 +218,7 @@ impl Line {
     }
 
     /// And whether it stood already.
-    async fn channel(self: &Arc<Line>) -> Result<(Channel, bool), Error> {
+    async fn channel(self: &Arc<UpstreamClient>) -> Result<(Connection, bool), Error> {
         let (opening, stood) = {
             let mut slot = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
             let usable = slot.clone().filter(|opening| match opening.peek() {
@@ -237,7 +242,7 @@ impl Line {
     }
 
     /// Goes on when the one who asked first gives up: others wait for it, or will.
-    fn open(self: &Arc<Line>) -> Opening {
+    fn open(self: &Arc<UpstreamClient>) -> Opening {
         let (context, server, path) = (self.context.clone(), self.server.clone(), self.path.clone());
         let (addresses, tickets) = (self.addresses.clone(), self.tls.clone());
         let task = tokio::spawn(async move {
@@ -256,7 +261,7 @@ impl Line {
     }
 
     /// Unless there is another one already.
-    fn forget(&self, channel: &Channel) {
+    fn forget(&self, channel: &Connection) {
         let mut slot = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
         slot.take_if(|opening| matches!(opening.peek(), Some(Ok(other)) if other.is(channel)));
     }
@@ -268,7 +273,7 @@ impl Line {
 }
 
 /// Asks a dead upstream now and then until it answers. A path that nobody uses any longer stays silent.
-async fn probe(line: Weak<Line>) {
+async fn probe(line: Weak<UpstreamClient>) {
     for attempt in 0.. {
         let jitter = random::<1>().map_or(0, |[jitter]| jitter);
         tokio::time::sleep(probe_after(attempt, jitter)).await;

@@ -19,7 +19,7 @@ use super::doh::Requests;
 use super::doq::{self, Streams};
 use super::error::Error;
 use super::message::Head;
-use super::pipelined::Pipe;
+use super::pipelined::PipelinedConnection;
 use crate::hooks::Server;
 
 /// For one address: the TCP connection, and what is agreed on above it.
@@ -28,36 +28,36 @@ const CONNECT: Duration = Duration::from_secs(3);
 const TICKETS: usize = 8;
 
 #[derive(Clone)]
-pub enum Channel {
-    Pipe(Pipe),
+pub enum Connection {
+    Pipelined(PipelinedConnection),
     Requests(Requests),
     Streams(Streams),
 }
 
-impl Channel {
+impl Connection {
     pub fn is_open(&self) -> bool {
         match self {
-            Channel::Pipe(pipe) => pipe.is_open(),
-            Channel::Requests(requests) => requests.is_open(),
-            Channel::Streams(streams) => streams.is_open(),
+            Connection::Pipelined(pipe) => pipe.is_open(),
+            Connection::Requests(requests) => requests.is_open(),
+            Connection::Streams(streams) => streams.is_open(),
         }
     }
 
     /// Whether anything was ever answered by it, where the other side may close after each answer.
     pub fn has_answered(&self) -> bool {
         match self {
-            Channel::Pipe(pipe) => pipe.has_answered(),
-            Channel::Requests(_) => false,
-            Channel::Streams(streams) => streams.has_answered(),
+            Connection::Pipelined(pipe) => pipe.has_answered(),
+            Connection::Requests(_) => false,
+            Connection::Streams(streams) => streams.has_answered(),
         }
     }
 
     /// Whether both are the same connection.
-    pub fn is(&self, other: &Channel) -> bool {
+    pub fn is(&self, other: &Connection) -> bool {
         match (self, other) {
-            (Channel::Pipe(one), Channel::Pipe(other)) => one.is(other),
-            (Channel::Requests(one), Channel::Requests(other)) => one.is(other),
-            (Channel::Streams(one), Channel::Streams(other)) => one.is(other),
+            (Connection::Pipelined(one), Connection::Pipelined(other)) => one.is(other),
+            (Connection::Requests(one), Connection::Requests(other)) => one.is(other),
+            (Connection::Streams(one), Connection::Streams(other)) => one.is(other),
             _ => false,
         }
     }
@@ -65,9 +65,9 @@ impl Channel {
     /// The message has any id; the channel gives its own.
     pub async fn ask(&self, message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
         match self {
-            Channel::Pipe(pipe) => pipe.ask(message).await,
-            Channel::Requests(requests) => requests.ask(message).await,
-            Channel::Streams(streams) => streams.ask(message).await,
+            Connection::Pipelined(pipe) => pipe.ask(message).await,
+            Connection::Requests(requests) => requests.ask(message).await,
+            Connection::Streams(streams) => streams.ask(message).await,
         }
     }
 }
@@ -106,26 +106,28 @@ pub async fn open(
     path: &Egress,
     tickets: &Tickets,
     address: SocketAddr,
-) -> Result<Channel, Error> {
+) -> Result<Connection, Error> {
     let opening = async {
         let connecting = || path.connect(context.sockets.as_ref(), address);
         match server.protocol {
-            DnsProtocol::Udp | DnsProtocol::Tcp => Ok(Channel::Pipe(Pipe::new(connecting().await?))),
+            DnsProtocol::Udp | DnsProtocol::Tcp => {
+                Ok(Connection::Pipelined(PipelinedConnection::new(connecting().await?)))
+            }
             DnsProtocol::Tls => {
                 let stream = secure(context, server, tickets, &[], connecting().await?).await?;
-                Ok(Channel::Pipe(Pipe::new(stream)))
+                Ok(Connection::Pipelined(PipelinedConnection::new(stream)))
             }
             DnsProtocol::Https => {
                 let stream = secure(context, server, tickets, &[b"h2"], connecting().await?).await?;
                 if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
                     return Err(Error::Http("the server does not speak HTTP/2".into()));
                 }
-                Ok(Channel::Requests(Requests::over(stream, server).await?))
+                Ok(Connection::Requests(Requests::over(stream, server).await?))
             }
             DnsProtocol::Quic => {
                 let config = configuration(context, tickets, &[doq::PROTOCOL])?;
                 let datagrams = path.datagrams(context.sockets.as_ref(), address).await?;
-                Ok(Channel::Streams(Streams::open(datagrams, config, name(server)?, address).await?))
+                Ok(Connection::Streams(Streams::open(datagrams, config, name(server)?, address).await?))
             }
         }
     };

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::error::Error;
 use super::message::{Head, Verdict, judge};
-use super::stall::Pulse;
+use super::stall::StallDetector;
 use crate::hooks::{Place, Server};
 
 const MEDIA_TYPE: &str = "application/dns-message";
@@ -36,7 +36,7 @@ pub struct Requests {
 
 #[derive(Debug)]
 struct Life {
-    pulse: Pulse,
+    stall: StallDetector,
     /// When it was last asked something.
     last: Mutex<Instant>,
 }
@@ -57,7 +57,7 @@ impl Requests {
             .keep_alive_while_idle(false)
             .max_header_list_size(16 << 10);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(told)?;
-        let life = Arc::new(Life { pulse: Pulse::default(), last: Mutex::new(Instant::now()) });
+        let life = Arc::new(Life { stall: StallDetector::default(), last: Mutex::new(Instant::now()) });
         let of = Arc::downgrade(&life);
         tokio::spawn(async move {
             tokio::select! {
@@ -73,7 +73,7 @@ impl Requests {
     }
 
     pub fn is_open(&self) -> bool {
-        !self.life.pulse.has_stopped() && !self.sender.is_closed()
+        !self.life.stall.has_stopped() && !self.sender.is_closed()
     }
 
     pub fn is(&self, other: &Requests) -> bool {
@@ -84,7 +84,7 @@ impl Requests {
         // RFC 8484, section 4.1: the same question is the same request.
         message[..2].fill(0);
         *self.life.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        let _waiting = self.life.pulse.wait();
+        let _waiting = self.life.stall.wait();
         let request = Request::builder()
             .method(Method::POST)
             .uri(self.to.clone())
@@ -107,7 +107,7 @@ impl Requests {
         let body = body.map_err(|error| Error::Http(error.to_string().into()))?.to_bytes();
         match judge(&body, &message) {
             Verdict::Fits(head) => {
-                self.life.pulse.answered();
+                self.life.stall.answered();
                 Ok((body.to_vec(), head))
             }
             Verdict::Stranger | Verdict::OtherCase | Verdict::Broken => Err(Error::Broken),

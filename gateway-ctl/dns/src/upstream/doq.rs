@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use self::datagrams::Datagrams;
 use super::error::Error;
 use super::message::{Head, Verdict, has_keepalive, judge};
-use super::stall::Pulse;
+use super::stall::StallDetector;
 use gateway_outbound::UdpPath;
 
 /// As it is agreed on in TLS.
@@ -44,7 +44,7 @@ pub struct Streams(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     connection: quinn::Connection,
-    pulse: Pulse,
+    stall: StallDetector,
 }
 
 impl Drop for Inner {
@@ -81,11 +81,11 @@ impl Streams {
         if let Some(control) = control {
             tokio::spawn(hold(control, connection.clone()));
         }
-        Ok(Streams(Arc::new(Inner { connection, pulse: Pulse::default() })))
+        Ok(Streams(Arc::new(Inner { connection, stall: StallDetector::default() })))
     }
 
     pub fn is_open(&self) -> bool {
-        !self.0.pulse.has_stopped() && self.0.connection.close_reason().is_none()
+        !self.0.stall.has_stopped() && self.0.connection.close_reason().is_none()
     }
 
     pub fn is(&self, other: &Streams) -> bool {
@@ -93,13 +93,13 @@ impl Streams {
     }
 
     pub fn has_answered(&self) -> bool {
-        self.0.pulse.has_answered()
+        self.0.stall.has_answered()
     }
 
     pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
         // RFC 9250, section 4.2.1.
         message[..2].fill(0);
-        let _waiting = self.0.pulse.wait();
+        let _waiting = self.0.stall.wait();
         let (send, recv) = self.0.connection.open_bi().await.map_err(lost)?;
         let mut stream = Stream { send, recv, whole: false };
         let answer = stream.exchange(&message).await;
@@ -111,7 +111,7 @@ impl Streams {
             Err(error) => Err(error),
         };
         match &verdict {
-            Ok(_) => self.0.pulse.answered(),
+            Ok(_) => self.0.stall.answered(),
             // Who breaks the protocol once is not to be believed the next time (section 4.3.3).
             Err(Error::Broken) => self.0.connection.close(PROTOCOL_ERROR, b""),
             Err(_) => {}

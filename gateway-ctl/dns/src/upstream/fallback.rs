@@ -9,7 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use gateway_core::dns::Question;
 use tokio::time::{Instant, sleep_until};
 
-use super::client::{Answer, Line};
+use super::client::{Answer, UpstreamClient};
 use super::error::Error;
 use super::message::{Asked, NOERROR, NXDOMAIN, SERVFAIL};
 use crate::hooks::Failure;
@@ -28,7 +28,7 @@ type Try = BoxFuture<'static, (usize, Result<Answer, Error>)>;
 
 struct Race {
     /// In the order in which they are asked.
-    lines: Vec<Arc<Line>>,
+    lines: Vec<Arc<UpstreamClient>>,
     /// By line: how often it was asked, and whether there is sense in asking it again.
     tried: Vec<(usize, bool)>,
     started: usize,
@@ -39,11 +39,11 @@ struct Race {
 
 /// The first answer that says something. `wide`: all that live are asked at once.
 pub async fn ask(
-    lines: Vec<Arc<Line>>,
+    lines: Vec<Arc<UpstreamClient>>,
     asked: Arc<Asked>,
     wide: bool,
     until: Instant,
-) -> Result<(Answer, Arc<Line>), Failure> {
+) -> Result<(Answer, Arc<UpstreamClient>), Failure> {
     if lines.is_empty() {
         return Err(Failure::NoUpstream);
     }
@@ -59,7 +59,7 @@ pub async fn ask(
 }
 
 impl Race {
-    async fn run(&mut self, wide: bool) -> Result<(Answer, Arc<Line>), Failure> {
+    async fn run(&mut self, wide: bool) -> Result<(Answer, Arc<UpstreamClient>), Failure> {
         let living = self.lines.iter().filter(|line| !line.health.is_dead()).count();
         let at_once = if wide { living.clamp(1, WIDEST) } else { 1 };
         let mut next_at = self.until;
@@ -67,7 +67,7 @@ impl Race {
             next_at = self.start().unwrap_or(next_at);
         }
         // An answer that says nothing, if there is no better one.
-        let mut poor: Option<(Answer, Arc<Line>)> = None;
+        let mut poor: Option<(Answer, Arc<UpstreamClient>)> = None;
         let mut error = Error::Timeout;
         while !self.running.is_empty() {
             tokio::select! {

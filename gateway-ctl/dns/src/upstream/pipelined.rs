@@ -24,7 +24,7 @@ const BACKLOG: usize = 64 << 10;
 
 /// The near end. The connection closes when the last clone is gone.
 #[derive(Clone, Debug)]
-pub struct Pipe {
+pub struct PipelinedConnection {
     jobs: mpsc::Sender<Job>,
     answered: Arc<AtomicBool>,
 }
@@ -44,15 +44,15 @@ struct Waiting {
     answer: oneshot::Sender<Result<Answer, Error>>,
 }
 
-impl Pipe {
+impl PipelinedConnection {
     /// Takes over a connection that stands.
-    pub fn new<S>(stream: S) -> Pipe
+    pub fn new<S>(stream: S) -> PipelinedConnection
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let (sender, jobs) = mpsc::channel(256);
         let answered = Arc::<AtomicBool>::default();
-        let pipe = Pipe { jobs: sender, answered: answered.clone() };
+        let pipe = PipelinedConnection { jobs: sender, answered: answered.clone() };
         tokio::spawn(async move {
             let (reader, writer) = tokio::io::split(stream);
             let mut end = End {
@@ -80,7 +80,7 @@ impl Pipe {
         !self.jobs.is_closed()
     }
 
-    pub fn is(&self, other: &Pipe) -> bool {
+    pub fn is(&self, other: &PipelinedConnection) -> bool {
         self.jobs.same_channel(&other.jobs)
     }
 
@@ -261,7 +261,7 @@ mod tests {
     #[tokio::test]
     async fn answers_find_their_questions_in_any_order() {
         let (ours, mut theirs) = tokio::io::duplex(4096);
-        let pipe = Pipe::new(ours);
+        let pipe = PipelinedConnection::new(ours);
         let server = async {
             let first = read(&mut theirs).await;
             let second = read(&mut theirs).await;
@@ -277,7 +277,7 @@ mod tests {
     #[tokio::test]
     async fn answers_to_other_questions_are_passed_over() {
         let (ours, mut theirs) = tokio::io::duplex(4096);
-        let pipe = Pipe::new(ours);
+        let pipe = PipelinedConnection::new(ours);
         let server = async {
             let asked = read(&mut theirs).await;
             let mut other_id = answer(&asked);
@@ -295,7 +295,7 @@ mod tests {
     #[tokio::test]
     async fn a_close_in_the_middle_tells_all_who_wait() {
         let (ours, mut theirs) = tokio::io::duplex(4096);
-        let pipe = Pipe::new(ours);
+        let pipe = PipelinedConnection::new(ours);
         let server = async move {
             let first = read(&mut theirs).await;
             read(&mut theirs).await;
@@ -312,7 +312,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_brings_nothing_is_given_up() {
         let (ours, theirs) = tokio::io::duplex(4096);
-        let pipe = Pipe::new(ours);
+        let pipe = PipelinedConnection::new(ours);
         let given_up = tokio::time::timeout(Duration::from_secs(1), pipe.ask(question(1))).await;
         assert!(given_up.is_err());
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -323,7 +323,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_closed_and_a_used_one_is_not() {
         let (ours, mut theirs) = tokio::io::duplex(4096);
-        let pipe = Pipe::new(ours);
+        let pipe = PipelinedConnection::new(ours);
         for _ in 0..5 {
             tokio::time::sleep(Duration::from_secs(20)).await;
             let server = async {

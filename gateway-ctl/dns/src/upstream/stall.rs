@@ -1,20 +1,20 @@
-//! Whether a connection still brings answers: one that brings none is replaced, before its end is noticed otherwise.
+//! Stall detection: replaces a connection that brings no answers before its end is noticed otherwise.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A connection that brought nothing for so long before a question is given up on is broken.
-const STUCK: Duration = Duration::from_millis(1500);
+/// Time without answers, before a query is given up, after which a connection counts as broken.
+const STALL_TIMEOUT: Duration = Duration::from_millis(1500);
 
 #[derive(Debug, Default)]
-pub struct Pulse {
+pub struct StallDetector {
     answers: AtomicU64,
     stopped: AtomicBool,
 }
 
-impl Pulse {
+impl StallDetector {
     pub fn answered(&self) {
         self.answers.fetch_add(1, Ordering::Relaxed);
     }
@@ -23,29 +23,29 @@ impl Pulse {
         self.answers.load(Ordering::Relaxed) > 0
     }
 
-    /// A question was given up on, and there were no answers to others meanwhile.
+    /// Returns true after a query was given up on while no other was answered.
     pub fn has_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// A question begins to wait. Dropping what is returned ends that.
+    /// Starts the wait of a query; dropping the guard ends it.
     pub fn wait(&self) -> Waiting<'_> {
-        Waiting { pulse: self, answers: self.answers.load(Ordering::Relaxed), since: Instant::now() }
+        Waiting { stall: self, answers: self.answers.load(Ordering::Relaxed), since: Instant::now() }
     }
 }
 
 #[derive(Debug)]
 pub struct Waiting<'a> {
-    pulse: &'a Pulse,
+    stall: &'a StallDetector,
     answers: u64,
     since: Instant,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let quiet = self.pulse.answers.load(Ordering::Relaxed) == self.answers;
-        if quiet && self.since.elapsed() >= STUCK {
-            self.pulse.stopped.store(true, Ordering::Relaxed);
+        let quiet = self.stall.answers.load(Ordering::Relaxed) == self.answers;
+        if quiet && self.since.elapsed() >= STALL_TIMEOUT {
+            self.stall.stopped.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -55,20 +55,20 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_stops_when_a_question_is_given_up_on_and_no_other_was_answered() {
-        let pulse = Pulse::default();
-        let short = pulse.wait();
+    async fn abandoned_query_without_other_answers_marks_a_stall() {
+        let stall = StallDetector::default();
+        let short = stall.wait();
         tokio::time::advance(Duration::from_secs(1)).await;
         drop(short);
-        assert!(!pulse.has_stopped(), "that says nothing yet");
-        let slow = pulse.wait();
+        assert!(!stall.has_stopped(), "that says nothing yet");
+        let slow = stall.wait();
         tokio::time::advance(Duration::from_secs(2)).await;
-        pulse.answered();
+        stall.answered();
         drop(slow);
-        assert!(!pulse.has_stopped() && pulse.has_answered(), "others are answered");
-        let silent = pulse.wait();
+        assert!(!stall.has_stopped() && stall.has_answered(), "others are answered");
+        let silent = stall.wait();
         tokio::time::advance(Duration::from_secs(2)).await;
         drop(silent);
-        assert!(pulse.has_stopped());
+        assert!(stall.has_stopped());
     }
 }

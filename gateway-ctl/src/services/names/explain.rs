@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use gateway_core::dns::{Action, Cause, Decision, Name, NameRef};
 use gateway_dns::serve::QueryOutcome;
-use gateway_dns::upstream::Whom;
+use gateway_dns::upstream::UpstreamSelection;
 use gateway_model::kinds::DnsForwarder;
 
 use super::Names;
@@ -17,8 +17,8 @@ impl Names {
             QueryOutcome::Here => return "answered here".to_owned(),
             QueryOutcome::Elsewhere(way) => way,
         };
-        match self.upstreams.whom(name.map_or(NameRef::ROOT, Name::as_ref), &way) {
-            Ok(Whom { servers, ways }) => {
+        match self.upstreams.select(name.map_or(NameRef::ROOT, Name::as_ref), &way) {
+            Ok(UpstreamSelection { servers, ways }) => {
                 let called = |way| if way == DnsForwarder::AUTO { "the default way" } else { way };
                 let ways: Vec<&str> = ways.iter().map(|way| called(way)).collect();
                 format!("{} by {}", servers.join(", "), ways.join(", "))
