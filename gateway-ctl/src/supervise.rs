@@ -303,8 +303,8 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 }
 
 /// Supervision of the resolver's tasks.
-impl gateway_dns::seam::Supervise for Supervisor {
-    fn restart_until_done(&self, name: String, start: gateway_dns::seam::StartTask) -> JoinHandle<()> {
+impl gateway_dns::hooks::Supervise for Supervisor {
+    fn restart_until_done(&self, name: String, start: gateway_dns::hooks::StartTask) -> JoinHandle<()> {
         Supervisor::restart_until_done(self, name, start)
     }
 }

@@ -8,17 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::dns::{Action, Asker, Because, Cause, Decision, Local, Name, NameRef, Question};
-use gateway_dns::seam::{
-    Ask, Book, Client, Clients, Failure, Learn, Logged, Query, Reply, Resolvers, Route, Unlearned, Way,
+use gateway_dns::hooks::{
+    Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, LocalAnswers, Logged, Query, QueryEgress,
+    QueryRoute, Reply, Resolvers, Upstream,
 };
 use gateway_dns::serve::settings::Listen;
 use gateway_dns::{Resolver, Settings};
 use gateway_model::Id;
 use gateway_model::domain::DomainName;
 
-struct Everyone(Arc<Client>);
+struct SingleClient(Arc<Client>);
 
-impl Clients for Everyone {
+impl ClientLookup for SingleClient {
     fn client(&self, _: IpAddr) -> Arc<Client> {
         self.0.clone()
     }
@@ -43,7 +44,7 @@ impl List {
     }
 }
 
-impl Book for List {
+impl LocalAnswers for List {
     fn decide(&self, _: &Asker, question: Question<'_>, _: jiff::Timestamp) -> Decision {
         self.look(question.name)
     }
@@ -67,19 +68,19 @@ impl Book for List {
 
 struct Nothing;
 
-impl Learn for Nothing {
-    fn wanted(&self, _: &Client, _: NameRef<'_>) -> Option<Arc<Way>> {
+impl FqdnPolicy for Nothing {
+    fn wanted(&self, _: &Client, _: NameRef<'_>) -> Option<Arc<QueryRoute>> {
         None
     }
 
-    fn learn(&self, _: &Client, _: NameRef<'_>, _: &[(IpAddr, Duration)]) -> Result<(), Unlearned> {
+    fn install(&self, _: &Client, _: NameRef<'_>, _: &[(IpAddr, Duration)]) -> Result<(), FqdnInstallError> {
         Ok(())
     }
 }
 
 struct Omniscient;
 
-impl Ask for Omniscient {
+impl Upstream for Omniscient {
     async fn ask(&self, query: Query) -> Result<Reply, Failure> {
         let mut message = b"\0\0\x81\x80\0\x01\0\x01\0\0\0\0".to_vec();
         message.extend_from_slice(query.name.as_ref().wire());
@@ -106,7 +107,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         number: 1,
         asker: Asker { device: Some(Id::NIL), ..Asker::default() },
         name: Some("load".into()),
-        way: Arc::new(Way { partition: 0, route: Route::Default, resolvers: Resolvers::Usual }),
+        way: Arc::new(QueryRoute { partition: 0, route: QueryEgress::Default, resolvers: Resolvers::Usual }),
         logged: if rest.is_empty() { Logged::Off } else { Logged::Full },
         rank: u32::MAX,
         filtered: true,
@@ -118,7 +119,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Settings::default()
     };
     settings.log.directory = rest.first().map(Into::into);
-    let clients = Arc::new(Everyone(Arc::new(client)));
+    let clients = Arc::new(SingleClient(Arc::new(client)));
     let resolver = Resolver::start(
         settings,
         clients,
@@ -126,8 +127,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::new(Nothing),
         Omniscient,
         None,
-        gateway_dns::seam::Daemon {
-            supervisor: Arc::new(gateway_dns::seam::Unsupervised),
+        gateway_dns::hooks::Daemon {
+            supervisor: Arc::new(gateway_dns::hooks::Unsupervised),
             wall: gateway_dns::WallClock::new(jiff::Timestamp::now),
         },
     )

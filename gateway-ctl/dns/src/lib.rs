@@ -1,17 +1,17 @@
 //! The resolver: it listens, looks up what was decided, remembers answers, and asks upstream.
 //!
 //! What is answered and why is decided by `gateway_core::dns`; who asks, by which way a question leaves and what becomes
-//! of learned addresses is told by the engine through the traits of [`seam`].
+//! of learned addresses comes from the daemon through the traits of [`hooks`].
 
 pub mod cache;
 mod downloads;
 pub mod erase;
 pub mod extfilter;
+pub mod hooks;
 pub mod lists;
-pub mod log;
+pub mod query_log;
 pub mod resolver;
 pub mod room;
-pub mod seam;
 pub mod serve;
 pub mod signing;
 mod threads;
@@ -19,6 +19,9 @@ pub mod transfer;
 pub mod upstream;
 pub mod wall_clock;
 pub mod wire;
+
+// Former name of [`hooks`], which `lists` and `transfer` still use.
+use hooks as seam;
 
 pub use resolver::Resolver;
 pub use serve::Settings;

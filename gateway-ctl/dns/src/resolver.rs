@@ -10,14 +10,14 @@ use gateway_core::dns::NameRef;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::cache::{Entry, Figures, Glob};
-use crate::log::{Log, Totals};
-use crate::seam::{Ask, Book, Clients, Daemon, Learn, StartTask};
-use crate::serve::general::QUEUE;
+use crate::hooks::{ClientLookup, Daemon, FqdnPolicy, LocalAnswers, StartTask, Upstream};
+use crate::query_log::{QueryLog, Totals};
+use crate::serve::kernel_cache::{Dataplane, KernelCache};
 use crate::serve::listen::{Listeners, Listening};
-use crate::serve::repeat::{Dataplane, Repeater};
+use crate::serve::slow_path::tasks::QUEUE;
 use crate::serve::udp::Worker;
 use crate::serve::udp::worker::Reins;
-use crate::serve::{Fate, Settings, Shared, State, Tls};
+use crate::serve::{QueryOutcome, Settings, Shared, State, Tls};
 use crate::threads;
 
 /// What could not be bound is tried again after this.
@@ -68,10 +68,10 @@ impl Resolver {
     /// [`Resolver::status`]; an error is that no thread can be started.
     pub async fn start(
         settings: Settings,
-        clients: Arc<dyn Clients>,
-        book: Arc<dyn Book>,
-        learn: Arc<dyn Learn>,
-        ask: impl Ask,
+        clients: Arc<dyn ClientLookup>,
+        local_answers: Arc<dyn LocalAnswers>,
+        fqdn_policy: Arc<dyn FqdnPolicy>,
+        ask: impl Upstream,
         dataplane: Option<Box<dyn Dataplane>>,
         daemon: Daemon,
     ) -> io::Result<Resolver> {
@@ -80,11 +80,11 @@ impl Resolver {
             0 => std::thread::available_parallelism().map_or(1, usize::from).min(4),
             count => count,
         };
-        // One lane for each worker, one for what the dataplane answers, one for the tasks.
-        let log = Log::new(settings.log.clone(), count + 2, wall);
-        let repeater = Repeater::new(dataplane, log.clone(), count);
-        let state = State { settings: Arc::new(settings), clients, book, learn };
-        let shared = Shared::new(state, ask, log.clone(), repeater, supervisor.clone());
+        // One buffer for each worker, one for answers of the dataplane, one for the tasks.
+        let log = QueryLog::new(settings.log.clone(), count + 2, wall);
+        let kernel_cache = KernelCache::new(dataplane, log.clone(), count);
+        let state = State { settings: Arc::new(settings), clients, local_answers, fqdn_policy };
+        let shared = Shared::new(state, ask, log.clone(), kernel_cache, supervisor.clone());
         let (hand, handed) = tokio::sync::mpsc::channel(QUEUE);
         let (mut threads, mut reins) = (Vec::with_capacity(count + 1), Vec::with_capacity(count));
         for index in 0..count {
@@ -94,9 +94,9 @@ impl Resolver {
             let run = move || worker.lock().unwrap_or_else(PoisonError::into_inner).run();
             threads.push(threads::supervise(&*supervisor, format!("dns-{index}"), run));
         }
-        if shared.repeater.works() {
+        if shared.kernel_cache.works() {
             let repeating = shared.clone();
-            let repeat = move || repeating.repeat();
+            let repeat = move || repeating.run_kernel_cache();
             threads.push(threads::supervise(&*supervisor, "dns-repeat".into(), repeat));
         }
         let log_thread = threads::supervise(&*supervisor, "dns-log".into(), move || log.run());
@@ -148,7 +148,7 @@ impl Resolver {
             change(&mut state);
             state
         });
-        self.shared.repeater.turn();
+        self.shared.kernel_cache.invalidate();
     }
 
     /// Other settings from the next question on. Listeners that stay are not touched; the number of workers stays as it
@@ -165,8 +165,8 @@ impl Resolver {
     }
 
     /// What would become of a client's question for a name, or for one that nothing is said of.
-    pub fn fate(&self, from: IpAddr, name: Option<NameRef<'_>>) -> Fate {
-        self.shared.fate(from, name)
+    pub fn dry_run(&self, from: IpAddr, name: Option<NameRef<'_>>) -> QueryOutcome {
+        self.shared.dry_run(from, name)
     }
 
     /// Nothing is blocked until then; none ends a pause.
@@ -178,16 +178,16 @@ impl Resolver {
         });
     }
 
-    pub fn set_book(&self, book: Arc<dyn Book>) {
-        self.change(|state| state.book = book.clone());
+    pub fn set_local_answers(&self, local_answers: Arc<dyn LocalAnswers>) {
+        self.change(|state| state.local_answers = local_answers.clone());
     }
 
-    pub fn set_clients(&self, clients: Arc<dyn Clients>) {
+    pub fn set_clients(&self, clients: Arc<dyn ClientLookup>) {
         self.change(|state| state.clients = clients.clone());
     }
 
-    pub fn set_learn(&self, learn: Arc<dyn Learn>) {
-        self.change(|state| state.learn = learn.clone());
+    pub fn set_fqdn_policy(&self, fqdn_policy: Arc<dyn FqdnPolicy>) {
+        self.change(|state| state.fqdn_policy = fqdn_policy.clone());
     }
 
     pub fn settings(&self) -> Arc<Settings> {
@@ -195,7 +195,7 @@ impl Resolver {
     }
 
     pub fn status(&self) -> Status {
-        self.shared.repeater.collect();
+        self.shared.kernel_cache.collect();
         let counts = &self.shared.counts;
         let of = |count: &std::sync::atomic::AtomicU64| count.load(std::sync::atomic::Ordering::Relaxed);
         let (listening, secure) = {
@@ -207,9 +207,9 @@ impl Resolver {
             secure,
             workers: self.reins.len(),
             cache: self.shared.cache.figures(),
-            repeated: self.shared.repeater.told(),
-            asking: self.shared.flights.len(),
-            connections: self.shared.crowd.len(),
+            repeated: self.shared.kernel_cache.hits(),
+            asking: self.shared.pending_queries.len(),
+            connections: self.shared.connection_limiter.len(),
             overloaded: of(&counts.overloaded),
             limited: self.shared.limit.dropped(),
             crowded: of(&counts.crowded),
@@ -230,20 +230,20 @@ impl Resolver {
     /// Forgets the entries whose names match a glob, and says how many; all of them without one.
     pub fn flush(&self, pattern: Option<&str>) -> usize {
         let flushed = self.shared.cache.flush(&pattern.map_or(Glob::ALL, Glob::new));
-        self.shared.repeater.turn();
+        self.shared.kernel_cache.invalidate();
         flushed
     }
 
     /// Forgets what came by a way.
     pub fn flush_partition(&self, partition: u16) -> usize {
         let flushed = self.shared.cache.flush_partition(partition);
-        self.shared.repeater.turn();
+        self.shared.kernel_cache.invalidate();
         flushed
     }
 
     /// Records and figures of clients. Reading old records waits for files.
-    pub fn log(&self) -> Arc<Log> {
-        self.shared.repeater.collect();
+    pub fn log(&self) -> Arc<QueryLog> {
+        self.shared.kernel_cache.collect();
         self.shared.log.clone()
     }
 
@@ -273,7 +273,7 @@ impl Resolver {
         for reins in self.reins.iter() {
             reins.stop();
         }
-        self.shared.repeater.end();
+        self.shared.kernel_cache.end();
     }
 }
 

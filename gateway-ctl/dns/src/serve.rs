@@ -1,30 +1,28 @@
-//! From a question to its answer.
+//! Path of a query to its answer.
 //!
-//! Two paths lead there. What can be answered at once (filtered names, what is stored here, what is cached) is answered by
-//! the threads that read the sockets ([`immediate`]); everything else goes to tasks that may wait ([`resolve`]). Both write
-//! their answers with the same functions ([`asking`]), so nobody can tell which one answered.
+//! The threads that read the sockets answer at once from local data and the cache ([`fast_path`]). Tasks answer all other
+//! queries and may wait ([`slow_path`]). Both write answers with the same functions ([`query`]).
 
-pub mod asking;
 pub mod clock;
-pub mod counts;
-pub mod fate;
+pub mod drop_counters;
+pub mod dry_run;
+pub mod encrypted;
+pub mod fast_path;
 pub mod fetch;
-pub mod general;
-pub mod immediate;
-pub mod limit;
+pub mod kernel_cache;
 pub mod listen;
-mod notified;
-pub mod repeat;
-pub mod resolve;
-pub mod secure;
+mod notify;
+pub mod query;
+pub mod query_trace;
+pub mod rate_limit;
 pub mod settings;
-pub mod stream;
-pub mod trace;
+pub mod slow_path;
+pub mod tcp;
 pub mod transport;
 pub mod udp;
 
 #[cfg(test)]
-pub(crate) mod doubles;
+pub(crate) mod test_doubles;
 #[cfg(test)]
 mod tests;
 
@@ -34,56 +32,56 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 
 use crate::cache::Cache;
-use crate::log::Log;
-use crate::seam::{Ask, Book, Clients, Failure, Learn, Query, Reply, Supervise};
+use crate::hooks::{ClientLookup, Failure, FqdnPolicy, LocalAnswers, Query, Reply, Supervise, Upstream};
+use crate::query_log::QueryLog;
 
-pub use asking::Asking;
-pub use clock::{Clock, Moment};
-pub use fate::Fate;
-pub use fetch::Flights;
-pub use repeat::Repeater;
-pub use secure::Tls;
+pub use clock::{Clock, Now};
+pub use dry_run::QueryOutcome;
+pub use encrypted::Tls;
+pub use fetch::PendingQueries;
+pub use kernel_cache::KernelCache;
+pub use query::QueryContext;
+pub use query_trace::{Status, Trace};
 pub use settings::Settings;
-pub use trace::{Status, Trace};
 pub use transport::Transport;
 
-/// What answers are made by; replaced as a whole.
+/// Inputs of all answers; replaced as a whole.
 #[derive(Clone)]
 pub struct State {
     pub settings: Arc<Settings>,
-    pub clients: Arc<dyn Clients>,
-    pub book: Arc<dyn Book>,
-    pub learn: Arc<dyn Learn>,
+    pub clients: Arc<dyn ClientLookup>,
+    pub local_answers: Arc<dyn LocalAnswers>,
+    pub fqdn_policy: Arc<dyn FqdnPolicy>,
 }
 
-/// What all paths share.
+/// State that all paths share.
 pub struct Shared {
     pub state: ArcSwap<State>,
     pub cache: Cache,
     pub clock: Clock,
-    /// Workers write to the lanes of their numbers, tasks to those that follow.
-    pub log: Arc<Log>,
-    pub counts: counts::Counts,
-    pub limit: limit::Limit,
-    pub crowd: stream::Crowd,
-    pub repeater: Repeater,
+    /// Each worker writes to the buffer of its index, tasks to the last one.
+    pub log: Arc<QueryLog>,
+    pub counts: drop_counters::Counts,
+    pub limit: rate_limit::Limit,
+    pub connection_limiter: tcp::ConnectionLimiter,
+    pub kernel_cache: KernelCache,
     /// Without it nobody is answered over TLS.
     pub(crate) tls: OnceLock<Arc<dyn Tls>>,
-    pub(crate) flights: Flights,
-    pub(crate) ask: Box<dyn AskAny>,
+    pub(crate) pending_queries: PendingQueries,
+    pub(crate) ask: Box<dyn DynUpstream>,
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) supervisor: Arc<dyn Supervise>,
     this: std::sync::Weak<Shared>,
 }
 
-/// `Ask` behind a pointer.
-pub(crate) trait AskAny: Send + Sync {
+/// Object-safe form of [`Upstream`].
+pub(crate) trait DynUpstream: Send + Sync {
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + '_>>;
 }
 
-impl<A: Ask> AskAny for A {
+impl<A: Upstream> DynUpstream for A {
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + '_>> {
-        Box::pin(Ask::ask(self, query))
+        Box::pin(Upstream::ask(self, query))
     }
 }
 
@@ -91,9 +89,9 @@ impl Shared {
     /// Tasks run on the runtime that this is called in.
     pub fn new(
         state: State,
-        ask: impl Ask,
-        log: Arc<Log>,
-        repeater: Repeater,
+        ask: impl Upstream,
+        log: Arc<QueryLog>,
+        kernel_cache: KernelCache,
         supervisor: Arc<dyn Supervise>,
     ) -> Arc<Shared> {
         Arc::new_cyclic(|this| Shared {
@@ -102,12 +100,12 @@ impl Shared {
             state: ArcSwap::from_pointee(state),
             clock: Clock::new(log.wall().clone()),
             log,
-            counts: counts::Counts::default(),
-            limit: limit::Limit::default(),
-            crowd: stream::Crowd::default(),
-            repeater,
+            counts: drop_counters::Counts::default(),
+            limit: rate_limit::Limit::default(),
+            connection_limiter: tcp::ConnectionLimiter::default(),
+            kernel_cache,
             tls: OnceLock::new(),
-            flights: Flights::default(),
+            pending_queries: PendingQueries::default(),
             ask: Box::new(ask),
             runtime: tokio::runtime::Handle::current(),
             this: this.clone(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::seam::Supervise;
+use crate::hooks::Supervise;
 
 /// Runs work on a thread of its own until it returns, and again whenever it panics. Aborting the handle does not end
 /// the thread: the work has to return by itself.
@@ -43,7 +43,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::seam::StartTask;
+    use crate::hooks::StartTask;
 
     /// Starts again at once, and counts the panics.
     struct Restarting(Arc<AtomicU64>);

@@ -1,39 +1,39 @@
-//! The asking half of the resolver: upstreams, the ways to them, and which one is asked.
+//! Upstreams of the resolver, the paths to them, and their selection.
 //!
-//! [`Plan`] says which upstreams there are for which names, [`Upstreams`] asks them. Each upstream by each path is a
-//! line of its own, with its own connections, health and TLS sessions: nothing is shared between ways.
+//! [`Plan`] holds the upstreams by name, [`Upstreams`] sends queries to them. Each pair of upstream and path has its own
+//! client with its own connections, health and TLS sessions: paths share nothing.
 
-mod channel;
-mod choice;
+mod bootstrap;
+mod client;
+mod config;
+mod connection;
 mod context;
-mod datagram;
+mod doh;
+mod doq;
 mod egress;
 mod error;
+mod fallback;
 mod health;
-mod https;
-mod known;
-mod line;
-mod lookup;
 pub mod message;
-mod pipe;
-mod plan;
-mod pulse;
-mod quic;
-mod race;
+mod pipelined;
+mod selection;
 mod set;
+mod stall;
 mod status;
+mod udp;
 mod validate;
+mod well_known;
 
-pub use crate::seam::{Place, Server};
+pub use crate::hooks::{Place, Server};
+pub(crate) use bootstrap::Addresses;
+pub use config::{Given, Group, Plan, of_profile, secondaries};
 pub use context::{Context, Event};
 pub use egress::Called;
 pub use error::Error;
 pub(crate) use error::random;
-pub use known::without_certificate_name;
-pub(crate) use lookup::Addresses;
-pub use plan::{Given, Group, Plan, of_profile, secondaries};
-pub use set::{Upstreams, Whom};
+pub use set::{UpstreamSelection, Upstreams};
 pub use status::UpstreamStatus;
+pub use well_known::without_certificate_name;
 
 #[cfg(test)]
 mod tests;

@@ -2,9 +2,9 @@
 //! written anew, so that nothing leaves that was not understood.
 
 pub mod answer;
+pub mod answer_targets;
 pub mod code;
 pub mod compose;
-pub mod facts;
 pub mod name;
 pub mod opt;
 pub mod rdata;
@@ -17,9 +17,9 @@ pub mod write;
 mod property;
 
 pub use answer::{Answer, Unsound};
+pub use answer_targets::Facts;
 pub use code::{flag, rcode};
 pub use compose::{Ede, Envelope};
-pub use facts::Facts;
 pub use gateway_core::dns::rtype;
 pub use name::NameBuf;
 pub use opt::Opt;

@@ -24,11 +24,11 @@ use arc_swap::ArcSwap;
 use gateway_core::dns::filter::Lists;
 use gateway_core::dns::table::Key;
 use gateway_dns::WallClock;
+use gateway_dns::hooks::Daemon;
 use gateway_dns::lists::{Status as ListStatus, Subscriptions};
 use gateway_dns::resolver::Resolver;
-use gateway_dns::seam::Daemon;
 use gateway_dns::serve::Settings;
-use gateway_dns::serve::repeat::Dataplane;
+use gateway_dns::serve::kernel_cache::Dataplane;
 use gateway_dns::serve::settings::{Blocking, Listen, Rate};
 use gateway_dns::signing::Signatures;
 use gateway_dns::transfer::{Secondaries, Status as CopyStatus};
@@ -216,7 +216,7 @@ impl Names {
     }
 
     /// Answers over TLS and HTTPS as well, where the configuration says. The server offers
-    /// [`gateway_dns::serve::secure::PROTOCOLS`].
+    /// [`gateway_dns::serve::encrypted::PROTOCOLS`].
     pub fn secure(&self, server: Arc<Server>) {
         self.resolver.secure(server);
     }
@@ -299,7 +299,7 @@ impl Names {
         let zones = picture.zones(self.key, &self.copies, &self.signatures);
         let filtering = picture.dns.filtering_enabled;
         let pages = Pages::new(filter, zones, self.secondaries.clone(), filtering);
-        self.resolver.set_book(Arc::new(pages));
+        self.resolver.set_local_answers(Arc::new(pages));
     }
 }
 
@@ -357,7 +357,8 @@ impl gateway_dns::serve::Tls for Server {
 fn settings(directory: &Path, dns: &Dns) -> Settings {
     let listen = places(dns.listen_addr).map(|address| Listen { address, interface: None }).collect();
     let secure = dns.tls_listen_addrs.iter().copied().flat_map(places).collect();
-    let log = gateway_dns::log::Settings { directory: Some(directory.join("log")), ..Default::default() };
+    let log =
+        gateway_dns::query_log::Settings { directory: Some(directory.join("log")), ..Default::default() };
     let blocking = Blocking { paused_until: dns.blocking_paused_until, ..Blocking::default() };
     let client_rate = Rate { per_second: dns.rate_limit_per_client, ..Settings::default().client_rate };
     Settings { listen, secure, log, blocking, client_rate, ..Settings::default() }

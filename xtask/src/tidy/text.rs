@@ -146,7 +146,7 @@ pub fn unsafe_code(sources: &[Source]) -> Vec<String> {
 /// connection of `gateway-outbound` below it.
 pub fn outgoing(sources: &[Source]) -> Vec<String> {
     let allowed = |source: &str| {
-        matches!(source, "gateway-api/src/user_command.rs" | "gateway-ctl/dns/src/upstream/https.rs")
+        matches!(source, "gateway-api/src/user_command.rs" | "gateway-ctl/dns/src/upstream/doh.rs")
     };
     let daemon = sources.iter().filter(|s| DAEMON.iter().any(|package| is_source_of(s, package)));
     let mut found = Vec::new();

@@ -15,7 +15,7 @@ const READERS: &[(&str, &str)] = &[
     ("gateway-ctl/dns/src/lists/fetch.rs", "ages of copies on disk"),
     ("gateway-ctl/dns/src/transfer/fetch.rs", "ages of copies on disk"),
     ("gateway-ctl/dns/src/upstream/validate.rs", "explains what the validator decided by this clock"),
-    ("gateway-ctl/dns/src/serve/doubles.rs", "a stand-in for the daemon, in tests only"),
+    ("gateway-ctl/dns/src/serve/test_doubles.rs", "a stand-in for the daemon, in tests only"),
 ];
 
 pub fn readers(sources: &[Source]) -> Vec<String> {

@@ -37,15 +37,15 @@ pub struct Entry {
     hits: AtomicU32,
 }
 
-/// What may be done with an entry.
+/// State of an entry (RFC 8767, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
     Fresh(Age),
-    /// Upstreams were asked lately, in vain.
+    /// Stale, and upstreams failed lately: answered without asking them.
+    StaleRecheckPending(Age),
+    /// Answered only if no upstream answers soon.
     Stale(Age),
-    /// Only if no upstream answers soon.
-    Old(Age),
-    Gone,
+    Expired,
 }
 
 /// So often an entry must have been told to be renewed before it runs out.
@@ -150,11 +150,11 @@ impl Entry {
         }
         let stale = Age::Stale(self.stale_ttl);
         if now >= self.gone_at {
-            Freshness::Gone
+            Freshness::Expired
         } else if now < self.stale_until.load(Ordering::Relaxed) {
-            Freshness::Stale(stale)
+            Freshness::StaleRecheckPending(stale)
         } else {
-            Freshness::Old(stale)
+            Freshness::Stale(stale)
         }
     }
 

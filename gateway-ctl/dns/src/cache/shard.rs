@@ -72,13 +72,13 @@ impl Shard {
         };
         let entry = self.nodes[index as usize].entry.as_ref()?;
         match entry.freshness(now) {
-            Freshness::Gone => {
+            Freshness::Expired => {
                 self.remove(index);
                 self.misses += 1;
                 return None;
             }
-            Freshness::Fresh(_) | Freshness::Stale(_) => self.hits += 1,
-            Freshness::Old(_) => self.misses += 1,
+            Freshness::Fresh(_) | Freshness::StaleRecheckPending(_) => self.hits += 1,
+            Freshness::Stale(_) => self.misses += 1,
         }
         // Written only when it changes: others read it.
         if !entry.visited.load(Ordering::Relaxed) {

@@ -41,10 +41,10 @@ fn an_entry_is_fresh_then_old_then_gone() {
     let at = |now| cache.get(&key(&name, 0), now).map(|entry| entry.freshness(now));
     assert_eq!(at(1000), Some(Freshness::Fresh(Age::Fresh(0))));
     assert_eq!(at(60_999), Some(Freshness::Fresh(Age::Fresh(59))));
-    assert_eq!(at(61_000), Some(Freshness::Old(Age::Stale(30))));
+    assert_eq!(at(61_000), Some(Freshness::Stale(Age::Stale(30))));
     cache.peek(&key(&name, 0)).expect("kept").keep_stale(61_000);
-    assert_eq!(at(62_000), Some(Freshness::Stale(Age::Stale(30))));
-    assert_eq!(at(61_000 + entry::RECHECK_MS), Some(Freshness::Old(Age::Stale(30))));
+    assert_eq!(at(62_000), Some(Freshness::StaleRecheckPending(Age::Stale(30))));
+    assert_eq!(at(61_000 + entry::RECHECK_MS), Some(Freshness::Stale(Age::Stale(30))));
     assert_eq!(at(61_000 + 259_200_000), None);
     assert_eq!(cache.figures().entries, 0);
 }

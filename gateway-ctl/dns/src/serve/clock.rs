@@ -7,7 +7,7 @@ use crate::WallClock;
 
 /// One instant on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct Now {
     /// Of the schedules and the log.
     pub wall: jiff::Timestamp,
     /// Milliseconds since the start, of TTLs; only grows.
@@ -29,9 +29,9 @@ impl Clock {
         Clock { start: Instant::now(), ahead: AtomicU64::new(0), wall }
     }
 
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> Now {
         let instant = Instant::now();
-        Moment { wall: self.wall.now(), ms: self.at(instant), instant }
+        Now { wall: self.wall.now(), ms: self.at(instant), instant }
     }
 
     pub fn ms(&self) -> u64 {

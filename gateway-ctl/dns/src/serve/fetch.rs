@@ -1,4 +1,4 @@
-//! From the cache or from an upstream. Equal questions on their way are one; old answers stand in when no upstream answers
+//! Answers from the cache or from an upstream. Identical queries in flight are merged; stale answers stand in when no upstream answers
 //! soon (RFC 8767), and failures are remembered for a while (RFC 9520).
 
 use std::collections::HashMap;
@@ -11,16 +11,16 @@ use tokio::time::timeout;
 
 use super::{Settings, Shared};
 use crate::cache::{Entry, Freshness, Key, Limits};
-use crate::seam::{Failure, Query, Reply, Way};
+use crate::hooks::{Failure, Query, QueryRoute, Reply};
 use crate::wire::Answer;
 use crate::wire::code::ede;
 use crate::wire::stored::Age;
 
-/// Longer than any upstream is tried.
-const LONGEST: Duration = Duration::from_secs(12);
+/// Longest wait for an upstream; longer than any upstream is tried.
+const MAX_WAIT: Duration = Duration::from_secs(12);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Asked {
+struct QueryKey {
     partition: u16,
     dnssec_ok: bool,
     checking_disabled: bool,
@@ -28,22 +28,22 @@ struct Asked {
     name: Name,
 }
 
-/// What came of asking.
+/// Result of an upstream query.
 #[derive(Clone, Debug)]
-struct Landed {
+struct QueryResult {
     entry: Arc<Entry>,
     /// An old answer may stand in for it.
     replaceable: bool,
 }
 
-type Landing = watch::Receiver<Option<Landed>>;
+type ResultReceiver = watch::Receiver<Option<QueryResult>>;
 
-/// Questions on their way.
+/// Identical queries in flight, merged into one.
 #[derive(Debug, Default)]
-pub struct Flights(Mutex<HashMap<Asked, Landing>>);
+pub struct PendingQueries(Mutex<HashMap<QueryKey, ResultReceiver>>);
 
-impl Flights {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Asked, Landing>> {
+impl PendingQueries {
+    fn lock(&self) -> MutexGuard<'_, HashMap<QueryKey, ResultReceiver>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,19 +56,19 @@ impl Flights {
     }
 }
 
-/// Ends a flight however its task ends.
-struct Flight {
+/// Removes a pending query when its task ends, for whatever reason.
+struct PendingQuery {
     shared: Arc<Shared>,
-    asked: Asked,
+    asked: QueryKey,
 }
 
-impl Drop for Flight {
+impl Drop for PendingQuery {
     fn drop(&mut self) {
-        self.shared.flights.lock().remove(&self.asked);
+        self.shared.pending_queries.lock().remove(&self.asked);
     }
 }
 
-/// An entry that can be told.
+/// Entry to answer from.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     pub entry: Arc<Entry>,
@@ -76,10 +76,10 @@ pub struct Fetched {
     pub cached: bool,
 }
 
-/// Who asks, by which way.
+/// Route and client of a query.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    pub way: Arc<Way>,
+    pub way: Arc<QueryRoute>,
     pub client: u64,
 }
 
@@ -95,21 +95,21 @@ impl Shared {
         let mut old = None;
         if let Some(entry) = self.cache.get(key, now) {
             match entry.freshness(now) {
-                Freshness::Fresh(age) | Freshness::Stale(age) => {
+                Freshness::Fresh(age) | Freshness::StaleRecheckPending(age) => {
                     if entry.used(now) {
                         self.renew(&entry, sender.way, sender.client, settings);
                     }
                     return Fetched { entry, age, cached: true };
                 }
-                Freshness::Old(age) => old = Some(Fetched { entry, age, cached: true }),
-                Freshness::Gone => {}
+                Freshness::Stale(age) => old = Some(Fetched { entry, age, cached: true }),
+                Freshness::Expired => {}
             }
         }
-        let landing = self.depart(key, sender, settings.cache);
-        let wait = if old.is_some() { settings.stale_wait } else { LONGEST };
-        match (timeout(wait, land(landing)).await, old) {
-            (Ok(Some(Landed { replaceable: true, .. })) | Ok(None) | Err(_), Some(old)) => old,
-            (Ok(Some(landed)), _) => Fetched { entry: landed.entry, age: Age::Fresh(0), cached: false },
+        let receiver = self.join_or_start(key, sender, settings.cache);
+        let wait = if old.is_some() { settings.stale_wait } else { MAX_WAIT };
+        match (timeout(wait, wait_for_result(receiver)).await, old) {
+            (Ok(Some(QueryResult { replaceable: true, .. })) | Ok(None) | Err(_), Some(old)) => old,
+            (Ok(Some(result)), _) => Fetched { entry: result.entry, age: Age::Fresh(0), cached: false },
             (Ok(None) | Err(_), None) => {
                 let failed = failure(key, &Failure::Timeout, &settings.cache, now);
                 Fetched { entry: Arc::new(failed), age: Age::Fresh(0), cached: false }
@@ -118,38 +118,38 @@ impl Shared {
     }
 
     /// Asks again for what is still fresh, and waits for nothing.
-    pub fn renew(&self, entry: &Entry, way: Arc<Way>, client: u64, settings: &Settings) {
+    pub fn renew(&self, entry: &Entry, way: Arc<QueryRoute>, client: u64, settings: &Settings) {
         if let Some(shared) = self.this.upgrade() {
-            shared.depart(&entry.key(), Sender { way, client }, settings.cache);
+            shared.join_or_start(&entry.key(), Sender { way, client }, settings.cache);
         }
     }
 
-    fn depart(self: &Arc<Self>, key: &Key<'_>, sender: Sender, limits: Limits) -> Landing {
-        let asked = Asked {
+    fn join_or_start(self: &Arc<Self>, key: &Key<'_>, sender: Sender, limits: Limits) -> ResultReceiver {
+        let asked = QueryKey {
             partition: key.partition,
             dnssec_ok: key.dnssec_ok,
             checking_disabled: key.checking_disabled,
             qtype: key.qtype,
             name: key.name.to_owned(),
         };
-        let mut flights = self.flights.lock();
-        if let Some(landing) = flights.get(&asked) {
-            return landing.clone();
+        let mut pending_queries = self.pending_queries.lock();
+        if let Some(receiver) = pending_queries.get(&asked) {
+            return receiver.clone();
         }
-        let (lands, landing) = watch::channel(None);
-        flights.insert(asked.clone(), landing.clone());
-        drop(flights);
-        let flight = Flight { shared: self.clone(), asked };
+        let (publisher, receiver) = watch::channel(None);
+        pending_queries.insert(asked.clone(), receiver.clone());
+        drop(pending_queries);
+        let flight = PendingQuery { shared: self.clone(), asked };
         self.runtime.spawn(async move {
-            let landed = flight.shared.fly(&flight.asked, sender, &limits).await;
+            let result = flight.shared.fly(&flight.asked, sender, &limits).await;
             // Those who come from here on find the cache.
             drop(flight);
-            lands.send_replace(Some(landed));
+            publisher.send_replace(Some(result));
         });
-        landing
+        receiver
     }
 
-    async fn fly(&self, asked: &Asked, sender: Sender, limits: &Limits) -> Landed {
+    async fn fly(&self, asked: &QueryKey, sender: Sender, limits: &Limits) -> QueryResult {
         let query = Query {
             way: sender.way,
             client: sender.client,
@@ -158,7 +158,7 @@ impl Shared {
             dnssec_ok: asked.dnssec_ok,
             checking_disabled: asked.checking_disabled,
         };
-        let reply = timeout(LONGEST, self.ask.ask(query)).await.unwrap_or(Err(Failure::Timeout));
+        let reply = timeout(MAX_WAIT, self.ask.ask(query)).await.unwrap_or(Err(Failure::Timeout));
         let key = Key {
             partition: asked.partition,
             dnssec_ok: asked.dnssec_ok,
@@ -187,12 +187,12 @@ impl Shared {
             _ if kept && entry.expires_at > now => self.cache.insert(entry.clone()),
             _ => {}
         }
-        Landed { entry, replaceable }
+        QueryResult { entry, replaceable }
     }
 }
 
-async fn land(mut landing: Landing) -> Option<Landed> {
-    landing.wait_for(Option::is_some).await.ok().and_then(|landed| landed.clone())
+async fn wait_for_result(mut receiver: ResultReceiver) -> Option<QueryResult> {
+    receiver.wait_for(Option::is_some).await.ok().and_then(|result| result.clone())
 }
 
 fn understood(key: &Key<'_>, reply: &Reply, limits: &Limits, now: u64) -> Entry {

@@ -22,7 +22,7 @@ pub struct Settings {
     /// The same for each host of the LAN.
     pub client_rate: Rate,
     pub streams: Streams,
-    pub log: crate::log::Settings,
+    pub log: crate::query_log::Settings,
 }
 
 impl Default for Settings {
@@ -38,7 +38,7 @@ impl Default for Settings {
             rate: Rate::default(),
             client_rate: Rate { per_second: 0, burst: 4 },
             streams: Streams::default(),
-            log: crate::log::Settings::default(),
+            log: crate::query_log::Settings::default(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Questions through the whole of the serving half, with stand-ins for the rest.
 
 mod answers;
+mod encrypted;
 mod paths;
-mod secure;
 mod sockets;
 mod waiting;
 

@@ -12,7 +12,7 @@ use gateway_model::kinds::DnsRecord;
 use super::*;
 use crate::wire::{rtype, u16_at, u32_at};
 
-struct World {
+struct Fixture {
     state: State,
     made: Signatures,
 }
@@ -23,15 +23,15 @@ fn at(text: &str) -> Timestamp {
 
 const NOON: &str = "2026-11-22T12:00:00Z";
 
-impl World {
-    fn new(records: &[&str]) -> World {
+impl Fixture {
+    fn new(records: &[&str]) -> Fixture {
         let mut state = State::new(at(NOON)).begin(at(NOON));
         for name in ["example", "signed.example", "plain.example"] {
             let name: DomainName = name.parse().expect("a name");
             let dnssec = !name.as_str().starts_with("plain");
             state.create(DnsZone { name, dnssec, ..Default::default() }).expect("a zone");
         }
-        let mut world = World { state, made: Signatures::default() };
+        let mut world = Fixture { state, made: Signatures::default() };
         records.iter().for_each(|text| world.add(text));
         world
     }
@@ -140,7 +140,7 @@ fn shown(zones: &Zones, asked: &str, qtype: u16) -> [String; 2] {
 
 #[test]
 fn rfc_4035_section_3_1_answers_prove_themselves() {
-    let world = World::new(&RECORDS);
+    let world = Fixture::new(&RECORDS);
     let zones = world.zones(NOON);
     let soa = "example SOA";
     let cases = [
@@ -193,7 +193,7 @@ fn rfc_4035_section_3_1_answers_prove_themselves() {
 /// From each NSEC record to the next one, each name of the zone comes once.
 #[test]
 fn rfc_4034_section_4_the_chain_is_closed() {
-    let world = World::new(&RECORDS);
+    let world = Fixture::new(&RECORDS);
     let zones = world.zones(NOON);
     let mut names = Vec::new();
     let mut at = name("example");
@@ -218,7 +218,7 @@ fn rfc_4034_section_4_the_chain_is_closed() {
 
 #[test]
 fn what_has_not_changed_is_not_signed_again_until_its_end_is_near() {
-    let mut world = World::new(&RECORDS);
+    let mut world = Fixture::new(&RECORDS);
     let signature = |zones: &Zones, asked: &str| {
         let local = ask(zones, asked, rtype::A);
         local.answers.iter().find(|record| record.rtype == rtype::RRSIG).expect("a signature").rdata.clone()
@@ -245,7 +245,7 @@ fn what_has_not_changed_is_not_signed_again_until_its_end_is_near() {
 
 #[test]
 fn another_key_signs_anew_and_a_zone_that_is_not_signed_has_none() {
-    let mut world = World::new(&RECORDS);
+    let mut world = Fixture::new(&RECORDS);
     let key =
         |zones: &Zones| ask(zones, "example", rtype::DNSKEY).answers.first().map(|key| key.rdata.clone());
     let first = key(&world.zones(NOON)).expect("a key");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gateway_model::kinds::DnsForwarder;
 use gateway_outbound::{Egress, Proxy};
 
-use crate::seam::Route;
+use crate::hooks::QueryEgress;
 
 /// Names of tunnels and uplinks by their mark.
 pub type Called = BTreeMap<u32, Arc<str>>;
@@ -21,17 +21,17 @@ pub fn shown(egress: &Egress, called: &Called) -> Arc<str> {
 }
 
 /// Returns the egress of the `turn`th query by this route, or why there is none.
-pub fn egress_of(route: &Route, turn: usize) -> Result<Egress, Arc<str>> {
+pub fn egress_of(route: &QueryEgress, turn: usize) -> Result<Egress, Arc<str>> {
     match route {
-        Route::Default => Ok(Egress::DEFAULT),
-        Route::Marked(marks) => match marks.get(turn % marks.len().max(1)) {
+        QueryEgress::Default => Ok(Egress::DEFAULT),
+        QueryEgress::Marked(marks) => match marks.get(turn % marks.len().max(1)) {
             Some(mark) => Ok(Egress { mark: *mark, proxy: None }),
             None => Err("no way is left".into()),
         },
-        Route::Proxy { server, mark, user } => {
+        QueryEgress::Proxy { server, mark, user } => {
             Ok(Egress { mark: *mark, proxy: Some(Proxy { server: *server, login: user.clone() }) })
         }
-        Route::Blocked(why) => Err(why.clone()),
+        QueryEgress::Blocked(why) => Err(why.clone()),
     }
 }
 
@@ -41,11 +41,11 @@ mod tests {
 
     #[test]
     fn marks_alternate_and_a_blocked_route_has_no_egress() {
-        let route = Route::Marked(vec![5, 6]);
+        let route = QueryEgress::Marked(vec![5, 6]);
         let marks: Vec<u32> = (0..3).map(|turn| egress_of(&route, turn).unwrap().mark).collect();
         assert_eq!(marks, [5, 6, 5]);
-        assert_eq!(egress_of(&Route::Default, 9).unwrap(), Egress::DEFAULT);
-        assert!(egress_of(&Route::Blocked("down".into()), 0).is_err());
-        assert!(egress_of(&Route::Marked(Vec::new()), 0).is_err());
+        assert_eq!(egress_of(&QueryEgress::Default, 9).unwrap(), Egress::DEFAULT);
+        assert!(egress_of(&QueryEgress::Blocked("down".into()), 0).is_err());
+        assert!(egress_of(&QueryEgress::Marked(Vec::new()), 0).is_err());
     }
 }

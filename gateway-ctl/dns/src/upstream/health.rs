@@ -15,10 +15,10 @@ const PROBES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs
 const UNKNOWN: Duration = Duration::from_millis(400);
 
 #[derive(Debug, Default)]
-pub struct Health(Mutex<Known>);
+pub struct Health(Mutex<HealthState>);
 
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct HealthState {
     /// Smoothed as RFC 6298 does it, in microseconds.
     rtt: Option<(f64, f64)>,
     queries: u64,
@@ -104,7 +104,7 @@ impl Health {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, HealthState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,19 +12,19 @@ use gateway_model::settings::groups::{DnsRotation, RotationMode};
 use gateway_outbound::Egress;
 use tokio::time::Instant;
 
-use super::choice::{Candidate, Turn, order, scramble};
+use super::client::{Answer, UpstreamClient};
+use super::config::{Group, Plan};
 use super::context::Context;
 use super::egress::{Called, egress_of, shown};
 use super::error::random;
+use super::fallback::{self, DEADLINE};
 use super::health::Figures;
-use super::line::{Answer, Line};
 use super::message::Asked;
-use super::plan::{Group, Plan};
-use super::race::{self, DEADLINE};
+use super::selection::{Candidate, Turn, order, scramble};
 use super::status::UpstreamStatus;
 use super::validate::Validator;
-use crate::seam::Server;
-use crate::seam::{Ask, Failure, Query, Reply, Resolvers, Route, Way};
+use crate::hooks::Server;
+use crate::hooks::{Failure, Query, QueryEgress, QueryRoute, Reply, Resolvers, Upstream};
 
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
@@ -35,10 +35,10 @@ pub struct Upstreams {
 }
 
 pub(super) struct Set {
-    groups: Vec<Arc<Standing>>,
+    groups: Vec<Arc<UpstreamGroup>>,
     by_domain: hashbrown::HashMap<Name, usize>,
     /// Those of ways that have resolvers of their own, as they are asked for.
-    apart: Mutex<HashMap<Arc<[Server]>, Arc<Standing>>>,
+    apart: Mutex<HashMap<Arc<[Server]>, Arc<UpstreamGroup>>>,
     common: Arc<Common>,
 }
 
@@ -49,10 +49,10 @@ pub(super) struct Common {
     pub(super) context: Arc<Context>,
 }
 
-/// A group of the plan and what became of it.
-pub(super) struct Standing {
+/// Group of upstreams, with its members and validators.
+pub(super) struct UpstreamGroup {
     pub(super) group: Group,
-    servers: Vec<Arc<Stand>>,
+    servers: Vec<Arc<GroupMember>>,
     pub(super) common: Arc<Common>,
     since: Instant,
     /// Questions so far; handed on when the set is replaced, so that a new plan does not begin with the first way again.
@@ -61,23 +61,23 @@ pub(super) struct Standing {
     validators: Mutex<HashMap<u16, Arc<Validator>>>,
 }
 
-/// An upstream with its lines.
-struct Stand {
+/// Upstream with its clients, one for each egress.
+struct GroupMember {
     server: Arc<Server>,
     key: u64,
-    lines: Mutex<HashMap<Egress, Arc<Line>>>,
+    lines: Mutex<HashMap<Egress, Arc<UpstreamClient>>>,
 }
 
-/// Who is asked.
+/// Upstreams and egresses that a query would use.
 #[derive(Debug)]
-pub struct Whom {
+pub struct UpstreamSelection {
     pub servers: Vec<Arc<str>>,
-    /// How the ways are called that questions take in turn.
+    /// Names of the egresses, in round-robin order.
     pub ways: Vec<Arc<str>>,
 }
 
-/// An answer and who gave it.
-pub(super) struct Told {
+/// Answer with the upstream that gave it.
+pub(super) struct UpstreamReply {
     pub answer: Answer,
     pub upstream: Arc<str>,
 }
@@ -92,8 +92,8 @@ impl Upstreams {
     /// Asks these from now on, and forgets paths that were not used for long. Questions on their way are not disturbed;
     /// upstreams that stay keep connections and health.
     pub fn replace(&self, plan: Plan) {
-        for stand in self.set.load().all().iter().flat_map(|group| &group.servers) {
-            stand.lines().retain(|_, line| line.unwanted() < FORGOTTEN_AFTER);
+        for member in self.set.load().all().iter().flat_map(|group| &group.servers) {
+            member.lines().retain(|_, line| line.unwanted() < FORGOTTEN_AFTER);
         }
         self.set.rcu(|before| Set::of(plan.clone(), &self.context, Some(before)));
     }
@@ -103,12 +103,12 @@ impl Upstreams {
         let set = self.set.load();
         let mut shown = Vec::new();
         for group in &set.all() {
-            for stand in &group.servers {
-                let mut lines: Vec<Arc<Line>> = stand.lines().values().cloned().collect();
+            for member in &group.servers {
+                let mut lines: Vec<Arc<UpstreamClient>> = member.lines().values().cloned().collect();
                 lines
                     .sort_by_key(|line| (line.path.mark, line.path.proxy.as_ref().map(|proxy| proxy.server)));
                 if lines.is_empty() {
-                    shown.push(UpstreamStatus::of(&stand.server, &group.group.egress, &Figures::default()));
+                    shown.push(UpstreamStatus::of(&member.server, &group.group.egress, &Figures::default()));
                 }
                 shown.extend(
                     lines
@@ -121,15 +121,19 @@ impl Upstreams {
     }
 
     /// Who is asked for a name by a way; why nobody is, if so.
-    pub fn whom(&self, name: NameRef<'_>, way: &Way) -> Result<Whom, Arc<str>> {
+    pub fn select(&self, name: NameRef<'_>, way: &QueryRoute) -> Result<UpstreamSelection, Arc<str>> {
         let set = self.set.load();
         let group = set.find(name, &way.resolvers).ok_or("no upstream is set")?;
         let route = group.route(&way.route);
-        let turns = if let Route::Marked(marks) = route { marks.len() } else { 1 };
+        let turns = if let QueryEgress::Marked(marks) = route { marks.len() } else { 1 };
         let called = |turn| Ok(shown(&egress_of(route, turn)?, &set.common.called));
         let ways = (0..turns.max(1)).map(called).collect::<Result<_, Arc<str>>>()?;
-        let servers: Vec<Arc<str>> = group.servers.iter().map(|stand| stand.server.shown.clone()).collect();
-        if servers.is_empty() { Err("no upstream is set".into()) } else { Ok(Whom { servers, ways }) }
+        let servers: Vec<Arc<str>> = group.servers.iter().map(|member| member.server.shown.clone()).collect();
+        if servers.is_empty() {
+            Err("no upstream is set".into())
+        } else {
+            Ok(UpstreamSelection { servers, ways })
+        }
     }
 
     async fn answer(&self, query: Query) -> Result<Reply, Failure> {
@@ -163,7 +167,7 @@ impl Upstreams {
     }
 }
 
-impl Ask for Upstreams {
+impl Upstream for Upstreams {
     fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
         self.answer(query)
     }
@@ -174,39 +178,40 @@ impl Set {
         let by_domain = plan.domains();
         let common =
             Arc::new(Common { rotation: plan.rotation, called: plan.called, context: context.clone() });
-        let known: Vec<Arc<Stand>> = before
+        let known: Vec<Arc<GroupMember>> = before
             .iter()
             .flat_map(|set| &set.groups)
             .flat_map(|standing| standing.servers.iter().cloned())
             .collect();
         let groups = plan.groups.into_iter().map(|mut group| {
             let servers = std::mem::take(&mut group.servers);
-            let same = |standing: &&Arc<Standing>| standing.group.domain == group.domain;
+            let same = |standing: &&Arc<UpstreamGroup>| standing.group.domain == group.domain;
             let turns = before.iter().flat_map(|set| &set.groups).find(same).map(|same| same.turns.clone());
-            Standing::new(group, servers, &known, common.clone(), turns.unwrap_or_default())
+            UpstreamGroup::new(group, servers, &known, common.clone(), turns.unwrap_or_default())
         });
         let groups = groups.collect();
         let apart = before.map(|set| set.apart().clone()).unwrap_or_default();
         // Nobody has asked them for long, or nobody is to any more.
         let wanted = apart.into_iter().filter(|(_, standing)| standing.is_in_use());
         let apart = wanted.map(|(servers, standing)| {
-            let again = Standing::apart(&servers, &standing.servers, common.clone(), standing.turns.clone());
+            let again =
+                UpstreamGroup::apart(&servers, &standing.servers, common.clone(), standing.turns.clone());
             (servers, again)
         });
         let apart = Mutex::new(apart.collect());
         let set = Set { groups, by_domain, apart, common };
         // A way that is called otherwise is another one: nothing that was learned of it holds.
-        for stand in set.all().iter().flat_map(|standing| &standing.servers) {
-            stand.lines().retain(|path, line| line.egress == shown(path, &set.common.called));
+        for member in set.all().iter().flat_map(|standing| &standing.servers) {
+            member.lines().retain(|path, line| line.egress == shown(path, &set.common.called));
         }
         set
     }
 
-    fn apart(&self) -> MutexGuard<'_, HashMap<Arc<[Server]>, Arc<Standing>>> {
+    fn apart(&self) -> MutexGuard<'_, HashMap<Arc<[Server]>, Arc<UpstreamGroup>>> {
         self.apart.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn all(&self) -> Vec<Arc<Standing>> {
+    fn all(&self) -> Vec<Arc<UpstreamGroup>> {
         let mut all = self.groups.clone();
         all.extend(self.apart().values().cloned());
         all
@@ -214,12 +219,12 @@ impl Set {
 
     /// The group with the longest domain that the name is within. Where that is all names, a way's own resolvers are asked
     /// in its place.
-    pub(super) fn find(&self, name: NameRef<'_>, resolvers: &Resolvers) -> Option<Arc<Standing>> {
+    pub(super) fn find(&self, name: NameRef<'_>, resolvers: &Resolvers) -> Option<Arc<UpstreamGroup>> {
         let index = name.suffixes().find_map(|suffix| self.by_domain.get(&suffix.to_owned()));
         let found = index.and_then(|index| self.groups.get(*index));
         match resolvers {
             Resolvers::Only(servers) if found.is_none_or(|found| found.group.domain.as_ref().is_root()) => {
-                let made = || Standing::apart(servers, &[], self.common.clone(), Arc::default());
+                let made = || UpstreamGroup::apart(servers, &[], self.common.clone(), Arc::default());
                 Some(self.apart().entry(servers.clone()).or_insert_with(made).clone())
             }
             _ => found.cloned(),
@@ -227,31 +232,31 @@ impl Set {
     }
 }
 
-impl Stand {
-    fn new(server: Server) -> Stand {
+impl GroupMember {
+    fn new(server: Server) -> GroupMember {
         let key = random::<8>().map_or(0, u64::from_ne_bytes);
-        Stand { server: Arc::new(server), key, lines: Mutex::default() }
+        GroupMember { server: Arc::new(server), key, lines: Mutex::default() }
     }
 
-    fn lines(&self) -> MutexGuard<'_, HashMap<Egress, Arc<Line>>> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<Egress, Arc<UpstreamClient>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Standing {
+impl UpstreamGroup {
     /// Upstreams that are known already keep connections and health.
     fn new(
         group: Group,
         servers: Vec<Server>,
-        known: &[Arc<Stand>],
+        known: &[Arc<GroupMember>],
         common: Arc<Common>,
         turns: Arc<AtomicUsize>,
-    ) -> Arc<Standing> {
+    ) -> Arc<UpstreamGroup> {
         let servers = servers.into_iter().map(|server| {
-            let same = known.iter().find(|stand| *stand.server == server);
-            same.cloned().unwrap_or_else(|| Arc::new(Stand::new(server)))
+            let same = known.iter().find(|member| *member.server == server);
+            same.cloned().unwrap_or_else(|| Arc::new(GroupMember::new(server)))
         });
-        Arc::new(Standing {
+        Arc::new(UpstreamGroup {
             group,
             servers: servers.collect(),
             common,
@@ -263,41 +268,41 @@ impl Standing {
 
     fn apart(
         servers: &Arc<[Server]>,
-        known: &[Arc<Stand>],
+        known: &[Arc<GroupMember>],
         common: Arc<Common>,
         turns: Arc<AtomicUsize>,
-    ) -> Arc<Standing> {
-        Standing::new(Group::for_all(), servers.to_vec(), known, common, turns)
+    ) -> Arc<UpstreamGroup> {
+        UpstreamGroup::new(Group::for_all(), servers.to_vec(), known, common, turns)
     }
 
     fn is_in_use(&self) -> bool {
-        self.servers.iter().any(|stand| !stand.lines().is_empty())
+        self.servers.iter().any(|member| !member.lines().is_empty())
     }
 
     /// The route of the one who asks, or the group's own where that is the default one.
-    fn route<'a>(&'a self, route: &'a Route) -> &'a Route {
-        if *route == Route::Default { &self.group.route } else { route }
+    fn route<'a>(&'a self, route: &'a QueryEgress) -> &'a QueryEgress {
+        if *route == QueryEgress::Default { &self.group.route } else { route }
     }
 
     /// One question, by the route of the one who asks.
     pub(super) async fn ask(
         &self,
-        route: &Route,
+        route: &QueryEgress,
         client: u64,
         asked: Asked,
         until: Instant,
-    ) -> Result<Told, Failure> {
+    ) -> Result<UpstreamReply, Failure> {
         let route = self.route(route);
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         let path = self.path(route, turn).map_err(Failure::Blocked)?;
         let lines = self.choose(&path, client, turn as u64)?;
         let wide = self.common.rotation.mode == RotationMode::Parallel;
-        let (answer, line) = race::ask(lines, Arc::new(asked), wide, until).await?;
-        Ok(Told { answer, upstream: line.server.shown.clone() })
+        let (answer, line) = fallback::ask(lines, Arc::new(asked), wide, until).await?;
+        Ok(UpstreamReply { answer, upstream: line.server.shown.clone() })
     }
 
     /// The validator of a way. One whose route has changed begins anew.
-    fn validator(&self, set: &Arc<Set>, way: &Arc<Way>) -> Arc<Validator> {
+    fn validator(&self, set: &Arc<Set>, way: &Arc<QueryRoute>) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(validator) = validators.get(&way.partition).filter(|validator| validator.way == *way) {
             return validator.clone();
@@ -308,11 +313,13 @@ impl Standing {
     }
 
     /// The next path of the route, but none by which everybody is dead if another one is left.
-    fn path(&self, route: &Route, turn: usize) -> Result<Egress, Arc<str>> {
+    fn path(&self, route: &QueryEgress, turn: usize) -> Result<Egress, Arc<str>> {
         let next = egress_of(route, turn)?;
-        let marks = if let Route::Marked(marks) = route { marks.len() } else { 1 };
+        let marks = if let QueryEgress::Marked(marks) = route { marks.len() } else { 1 };
         let dead = |path: &Egress| {
-            let dead = |stand: &Arc<Stand>| stand.lines().get(path).is_some_and(|line| line.health.is_dead());
+            let dead = |member: &Arc<GroupMember>| {
+                member.lines().get(path).is_some_and(|line| line.health.is_dead())
+            };
             self.servers.iter().all(dead)
         };
         let mut paths = (0..marks).filter_map(|offset| egress_of(route, turn.wrapping_add(offset)).ok());
@@ -320,16 +327,17 @@ impl Standing {
     }
 
     /// The lines by this path, in the order in which they are asked.
-    fn choose(&self, path: &Egress, client: u64, turn: u64) -> Result<Vec<Arc<Line>>, Failure> {
-        let lines: Vec<Arc<Line>> = self.servers.iter().map(|stand| self.line(stand, path.clone())).collect();
+    fn choose(&self, path: &Egress, client: u64, turn: u64) -> Result<Vec<Arc<UpstreamClient>>, Failure> {
+        let lines: Vec<Arc<UpstreamClient>> =
+            self.servers.iter().map(|member| self.line(member, path.clone())).collect();
         if lines.len() < 2 {
             return Ok(lines);
         }
         let candidates: Vec<Candidate> = lines
             .iter()
             .zip(&self.servers)
-            .map(|(line, stand)| Candidate {
-                key: stand.key,
+            .map(|(line, member)| Candidate {
+                key: member.key,
                 dead: line.health.is_dead(),
                 rtt: line.health.rtt(),
             })
@@ -346,11 +354,11 @@ impl Standing {
         Ok(order.into_iter().map(|index| lines[index].clone()).collect())
     }
 
-    fn line(&self, stand: &Stand, path: Egress) -> Arc<Line> {
-        let mut lines = stand.lines();
+    fn line(&self, member: &GroupMember, path: Egress) -> Arc<UpstreamClient> {
+        let mut lines = member.lines();
         let made = || {
             let egress = shown(&path, &self.common.called);
-            Line::new(stand.server.clone(), path.clone(), egress, self.common.context.clone())
+            UpstreamClient::new(member.server.clone(), path.clone(), egress, self.common.context.clone())
         };
         let line = lines.entry(path.clone()).or_insert_with(made).clone();
         line.touch();

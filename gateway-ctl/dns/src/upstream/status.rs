@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::health::Figures;
-use crate::seam::Server;
+use crate::hooks::Server;
 
 /// An upstream by one of the paths it was asked by.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,11 +1,11 @@
 //! Against real servers on loopback.
 
+mod dnssec;
+mod doq;
+mod egress;
 mod encrypted;
 mod plain;
-mod proved;
-mod quic;
 mod server;
-mod ways;
 
 use std::collections::HashMap;
 use std::io;
@@ -23,7 +23,7 @@ use hickory_proto::dnssec::TrustAnchors;
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::*;
-use crate::seam::{Ask, Failure, Query, Reply, Resolvers, Route, Way};
+use crate::hooks::{Failure, Query, QueryEgress, QueryRoute, Reply, Resolvers, Upstream};
 
 /// Far beyond what anything takes here.
 const LONG: Duration = Duration::from_secs(20);
@@ -111,17 +111,17 @@ impl Bench {
     }
 
     async fn ask(&self, name: &str) -> Result<Reply, Failure> {
-        self.ask_by(Route::Default, name).await
+        self.ask_by(QueryEgress::Default, name).await
     }
 
-    async fn ask_by(&self, route: Route, name: &str) -> Result<Reply, Failure> {
+    async fn ask_by(&self, route: QueryEgress, name: &str) -> Result<Reply, Failure> {
         self.upstreams.ask(query(route, name)).await
     }
 }
 
-fn query(route: Route, name: &str) -> Query {
+fn query(route: QueryEgress, name: &str) -> Query {
     Query {
-        way: Arc::new(Way { partition: 0, route, resolvers: Resolvers::Usual }),
+        way: Arc::new(QueryRoute { partition: 0, route, resolvers: Resolvers::Usual }),
         client: 1,
         name: Name::from(&DomainName::parse(name).unwrap()),
         qtype: 1,

@@ -19,10 +19,10 @@ use hickory_proto::op::{DnsRequest, DnsRequestOptions, DnsResponse, Message, Que
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use tokio::time::{Instant, timeout_at};
 
+use super::fallback::DEADLINE;
 use super::message::{self, Asked};
-use super::race::DEADLINE;
-use super::set::{Set, Standing, Told};
-use crate::seam::{Failure, Way};
+use super::set::{Set, UpstreamGroup, UpstreamReply};
+use crate::hooks::{Failure, QueryRoute};
 use crate::wire::rtype;
 
 /// Keys and delegations are remembered for so long at most, and so many.
@@ -40,7 +40,7 @@ const EDE_NSEC_MISSING: u16 = 12;
 
 /// Validates the answers to one group's questions by one route.
 pub struct Validator {
-    pub way: Arc<Way>,
+    pub way: Arc<QueryRoute>,
     carrier: Carrier,
     handle: DnssecDnsHandle<Carrier>,
 }
@@ -50,13 +50,13 @@ pub struct Validator {
 struct Carrier(Arc<Carried>);
 
 /// Answers by name and type, and until when they hold.
-type Known = HashMap<(gateway_core::dns::Name, u16), (Vec<u8>, Instant)>;
+type KeyCache = HashMap<(gateway_core::dns::Name, u16), (Vec<u8>, Instant)>;
 
 struct Carried {
     /// Keys and delegations of zones that other upstreams are set for are asked for there.
     set: Weak<Set>,
-    way: Arc<Way>,
-    known: Mutex<Known>,
+    way: Arc<QueryRoute>,
+    known: Mutex<KeyCache>,
     /// The answers that are to be validated, under the ids of the questions they are given to.
     given: Mutex<HashMap<u16, Vec<u8>>>,
     /// Questions of the validator that had no answer.
@@ -64,7 +64,7 @@ struct Carried {
 }
 
 impl Validator {
-    pub fn new(set: &Arc<Set>, way: Arc<Way>, anchors: Arc<TrustAnchors>) -> Validator {
+    pub fn new(set: &Arc<Set>, way: Arc<QueryRoute>, anchors: Arc<TrustAnchors>) -> Validator {
         let carrier = Carrier(Arc::new(Carried {
             set: Arc::downgrade(set),
             way: way.clone(),
@@ -80,11 +80,11 @@ impl Validator {
     /// Asks, and answers only what is proved, or proved to need no proof. The flag says which.
     pub async fn ask(
         &self,
-        standing: &Standing,
+        standing: &UpstreamGroup,
         client: u64,
         asked: &Asked,
         until: Instant,
-    ) -> Result<(Told, bool), Failure> {
+    ) -> Result<(UpstreamReply, bool), Failure> {
         // Whatever the upstream makes of it: it is judged here (RFC 6840, section 5.9).
         let signed = Asked { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
         let mut told = standing.ask(&self.way.route, client, signed, until).await?;

@@ -155,7 +155,7 @@ proptest! {
         (owner, qtype, answer) in answer(), at in any::<prop::sample::Index>(), value in any::<u8>(),
     ) {
         let asked = Question { name: owner.as_ref(), qtype };
-        let mut message = crate::serve::doubles::message(asked, &answer);
+        let mut message = crate::serve::test_doubles::message(asked, &answer);
         let at = at.index(message.len());
         message[at] = value;
         if let Ok(read) = Answer::read(&message, asked, false) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aya::maps::{MapData, ProgramArray, RingBuf};
 use gateway_common::maps as spec;
 use gateway_common::wire::{AnswerGiven, AnswerKey, AnswerValue};
-use gateway_dns::serve::repeat;
+use gateway_dns::serve::kernel_cache;
 use zerocopy::FromBytes as _;
 
 use super::load::ANSWER;
@@ -54,7 +54,7 @@ impl Programs {
 #[derive(Clone)]
 pub struct Shortcut(pub Arc<Answers>);
 
-impl repeat::Dataplane for Shortcut {
+impl kernel_cache::Dataplane for Shortcut {
     fn set_epoch(&self, epoch: u64) {
         if let Err(error) = lock(&self.0.maps).epoch.set(0, epoch) {
             tracing::error!(%error, "answers that may have changed cannot be taken back from the dataplane");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gateway_core::dns::filter::Filter;
 use gateway_core::dns::zones::Zones;
 use gateway_core::dns::{Asker, Decision, Local, NameRef, Question};
-use gateway_dns::seam::Book;
+use gateway_dns::hooks::LocalAnswers;
 use gateway_dns::transfer::Secondaries;
 use jiff::Timestamp;
 
@@ -33,7 +33,7 @@ impl Pages {
     }
 }
 
-impl Book for Pages {
+impl LocalAnswers for Pages {
     fn decide(&self, asker: &Asker, question: Question<'_>, now: Timestamp) -> Decision {
         self.filtered(|filter| filter.decide(asker, question, now))
     }

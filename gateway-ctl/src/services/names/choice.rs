@@ -12,7 +12,7 @@ use gateway_core::compile::{Compiled, Input};
 use gateway_core::facts::Facts;
 use gateway_core::name_servers::{self, NameServers};
 use gateway_core::outgoing::Outgoing;
-use gateway_dns::seam::Resolvers;
+use gateway_dns::hooks::Resolvers;
 use gateway_dns::upstream::{Server, of_profile};
 use gateway_model::settings::bootstrap::Dns;
 use gateway_model::settings::groups::ExtFilterConfig;

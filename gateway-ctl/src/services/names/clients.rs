@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gateway_common::wire::{ClientKey, Mac};
 use gateway_core::dns::Asker;
 use gateway_core::outgoing;
-use gateway_dns::seam::{Client, Clients, Logged};
+use gateway_dns::hooks::{Client, ClientLookup, Logged};
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::privacy_class::QueryLog;
 use gateway_model::{Device, State};
@@ -114,7 +114,7 @@ impl Table {
     }
 }
 
-impl Clients for Table {
+impl ClientLookup for Table {
     fn client(&self, address: IpAddr) -> Arc<Client> {
         let address = address.to_canonical();
         match self.by_address.get(&address) {

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use gateway_core::dns::{Action, Cause, Decision, Name, NameRef};
-use gateway_dns::serve::Fate;
-use gateway_dns::upstream::Whom;
+use gateway_dns::serve::QueryOutcome;
+use gateway_dns::upstream::UpstreamSelection;
 use gateway_model::kinds::DnsForwarder;
 
 use super::Names;
@@ -12,13 +12,13 @@ use super::Names;
 impl Names {
     /// For a name, or for names that nothing is said of. As it is now; nobody is asked.
     pub fn explain(&self, from: IpAddr, name: Option<&Name>) -> String {
-        let way = match self.resolver.fate(from, name.map(Name::as_ref)) {
-            Fate::Decided(decision) => return decided(&decision),
-            Fate::Here => return "answered here".to_owned(),
-            Fate::Elsewhere(way) => way,
+        let way = match self.resolver.dry_run(from, name.map(Name::as_ref)) {
+            QueryOutcome::Decided(decision) => return decided(&decision),
+            QueryOutcome::Here => return "answered here".to_owned(),
+            QueryOutcome::Elsewhere(way) => way,
         };
-        match self.upstreams.whom(name.map_or(NameRef::ROOT, Name::as_ref), &way) {
-            Ok(Whom { servers, ways }) => {
+        match self.upstreams.select(name.map_or(NameRef::ROOT, Name::as_ref), &way) {
+            Ok(UpstreamSelection { servers, ways }) => {
                 let called = |way| if way == DnsForwarder::AUTO { "the default way" } else { way };
                 let ways: Vec<&str> = ways.iter().map(|way| called(way)).collect();
                 format!("{} by {}", servers.join(", "), ways.join(", "))

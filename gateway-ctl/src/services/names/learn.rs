@@ -10,7 +10,7 @@ use gateway_common::wire::{ClientKey, RANK_NONE};
 use gateway_core::dns::NameRef;
 use gateway_core::domains::Domains;
 use gateway_core::outgoing;
-use gateway_dns::seam::{Client, Learn, Resolvers, Unlearned, Way};
+use gateway_dns::hooks::{Client, FqdnInstallError, FqdnPolicy, QueryRoute, Resolvers};
 
 use super::choice::{Asking, Choice};
 use super::picture::Picture;
@@ -32,7 +32,7 @@ pub struct Learner {
 struct Taken {
     choice: Arc<Choice>,
     /// The way of each policy with domains, by its rank: for everybody, and for the external filter itself.
-    by_rank: HashMap<u32, [Arc<Way>; 2]>,
+    by_rank: HashMap<u32, [Arc<QueryRoute>; 2]>,
 }
 
 impl Learner {
@@ -55,8 +55,8 @@ impl Learner {
     }
 }
 
-impl Learn for Learner {
-    fn wanted(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<Way>> {
+impl FqdnPolicy for Learner {
+    fn wanted(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
         let domains = self.domains.load();
         if domains.is_empty() {
             return None;
@@ -74,16 +74,16 @@ impl Learn for Learner {
         Some(way.unwrap_or(&client.way).clone())
     }
 
-    fn learn(
+    fn install(
         &self,
         client: &Client,
         asked: NameRef<'_>,
         addresses: &[(IpAddr, Duration)],
-    ) -> Result<(), Unlearned> {
+    ) -> Result<(), FqdnInstallError> {
         let key = ClientKey::from_number(client.number);
         self.dataplane.with(|programs| programs.learn(key, asked, addresses)).map_err(|error| {
             tracing::error!(%error, "an answer is kept back: the dataplane has not learned it");
-            Unlearned(error.to_string().into())
+            FqdnInstallError(error.to_string().into())
         })
     }
 }

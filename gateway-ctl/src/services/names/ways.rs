@@ -8,7 +8,7 @@ use gateway_common::wire::Mark;
 use gateway_core::compile::{Compiled, Input, Leg, LegKind};
 use gateway_core::outgoing::{self, Outgoing};
 use gateway_core::plan::ProxyLogin;
-use gateway_dns::seam::{Login, Resolvers, Route, Way};
+use gateway_dns::hooks::{Login, QueryEgress, QueryRoute, Resolvers};
 use gateway_dns::upstream::Called;
 use gateway_model::State;
 use gateway_model::kinds::{DnsForwarder, Proxy};
@@ -28,7 +28,7 @@ struct WayTable {
 }
 
 struct Entry {
-    way: Arc<Way>,
+    way: Arc<QueryRoute>,
     unused_since: Option<Instant>,
 }
 
@@ -50,7 +50,7 @@ impl WayTable {
 }
 
 impl Ways {
-    pub fn of(&self, outgoing: Outgoing, resolvers: Resolvers) -> Arc<Way> {
+    pub fn of(&self, outgoing: Outgoing, resolvers: Resolvers) -> Arc<QueryRoute> {
         let route = route(outgoing);
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known =
@@ -61,10 +61,10 @@ impl Ways {
         }
         let Some(partition) = table.take_number(Instant::now()) else {
             // Without a number of their own answers would not be kept apart, so nothing goes that way.
-            let route = Route::Blocked("there are too many ways".into());
-            return Arc::new(Way { partition: u16::MAX, route, resolvers });
+            let route = QueryEgress::Blocked("there are too many ways".into());
+            return Arc::new(QueryRoute { partition: u16::MAX, route, resolvers });
         };
-        let way = Arc::new(Way { partition, route, resolvers });
+        let way = Arc::new(QueryRoute { partition, route, resolvers });
         table.ways.push(Entry { way: way.clone(), unused_since: None });
         way
     }
@@ -99,7 +99,7 @@ impl Ways {
         compiled: &Compiled,
         egress: &str,
         proxy: Option<&str>,
-    ) -> Route {
+    ) -> QueryEgress {
         let way = match egress {
             DnsForwarder::AUTO => Outgoing::Default,
             name => outgoing::by_name(input, compiled, name),
@@ -111,11 +111,11 @@ impl Ways {
             other => return route(other),
         };
         let Some(found) = input.state.find::<Proxy>(proxy) else {
-            return Route::Blocked(format!("there is no proxy {proxy}").into());
+            return QueryEgress::Blocked(format!("there is no proxy {proxy}").into());
         };
         match outgoing::to_proxy(input, found, leg) {
             Ok(outgoing) => route(outgoing),
-            Err(why) => Route::Blocked(why.into()),
+            Err(why) => QueryEgress::Blocked(why.into()),
         }
     }
 }
@@ -137,14 +137,14 @@ fn mark(leg: u8) -> u32 {
     Mark::OWN.0 | u32::from(leg)
 }
 
-fn route(outgoing: Outgoing) -> Route {
+fn route(outgoing: Outgoing) -> QueryEgress {
     match outgoing {
-        Outgoing::Default => Route::Default,
-        Outgoing::Legs(legs) => Route::Marked(legs.into_iter().map(mark).collect()),
+        Outgoing::Default => QueryEgress::Default,
+        Outgoing::Legs(legs) => QueryEgress::Marked(legs.into_iter().map(mark).collect()),
         Outgoing::Proxy { address, leg, login } => {
-            Route::Proxy { server: address, mark: mark(leg), user: login.map(credentials) }
+            QueryEgress::Proxy { server: address, mark: mark(leg), user: login.map(credentials) }
         }
-        Outgoing::Blocked(why) => Route::Blocked(why.into()),
+        Outgoing::Blocked(why) => QueryEgress::Blocked(why.into()),
     }
 }
 

@@ -10,9 +10,9 @@ use gateway_core::dns::{Action, Cause, Local};
 use hickory_proto::op::ResponseCode;
 
 use super::{code, extended, lines};
-use crate::seam::Client;
-use crate::serve::doubles::*;
+use crate::hooks::Client;
 use crate::serve::settings::{Blocking, Mode};
+use crate::serve::test_doubles::*;
 use crate::serve::{Settings, State, Transport};
 use crate::wire::rtype;
 
@@ -26,7 +26,7 @@ fn blocked() -> Rules {
 
 #[tokio::test]
 async fn a_blocked_name_is_blocked_for_every_type() {
-    let world = World::new(blocked());
+    let world = Fixture::new(blocked());
     let told = world.told("x.ADS.example", rtype::A).await;
     assert_eq!(lines(&told), ["x.ADS.example. 10 IN A 0.0.0.0"]);
     assert_eq!(extended(&told), Some((15, "blocklist".into())));
@@ -41,7 +41,7 @@ async fn a_blocked_name_is_blocked_for_every_type() {
 
 #[tokio::test]
 async fn blocking_has_modes_and_can_be_paused() {
-    let world = World::new(blocked());
+    let world = Fixture::new(blocked());
     let set = |blocking: Blocking| {
         let state = State::clone(&world.shared.state.load());
         let settings = Settings { blocking, ..Settings::clone(&state.settings) };
@@ -63,7 +63,7 @@ async fn blocking_has_modes_and_can_be_paused() {
 
 #[tokio::test]
 async fn nothing_is_shut_for_those_who_are_not_filtered() {
-    let world = World::new(blocked());
+    let world = Fixture::new(blocked());
     world.upstream.knows("ads.example", rtype::A, vec![a("ads.example", 60, [192, 0, 2, 66])]);
     let free = Client { filtered: false, ..client(2, 0) };
     world.clients.known.lock().expect("a lock").insert("192.0.2.9".parse().expect("v4"), Arc::new(free));
@@ -76,7 +76,7 @@ async fn an_alias_or_an_address_that_is_blocked_blocks_the_answer_from_the_cache
     let rules = blocked();
     let mut rules = rules.rule("moved.example", Action::Name(name("new.example")), Cause::Rewrite);
     rules.addresses.insert("192.0.2.13".parse().expect("v4"), (Action::Block, Cause::Feed));
-    let world = World::new(rules);
+    let world = Fixture::new(rules);
     let chain = vec![cname("shop.example", "x.ads.example"), a("x.ads.example", 60, [192, 0, 2, 66])];
     world.upstream.knows("shop.example", rtype::A, chain);
     world.upstream.knows("evil.example", rtype::A, vec![a("evil.example", 60, [192, 0, 2, 13])]);
@@ -108,7 +108,7 @@ async fn a_rewrite_to_a_name_is_shown_as_an_alias_and_resolved() {
         .rule("loop.example", Action::Name(name("pool.example")), Cause::Rewrite)
         .rule("pool.example", Action::Name(name("loop.example")), Cause::Rewrite)
         .rule("bad.example", Action::Name(name("ads.example")), Cause::Rewrite);
-    let world = World::new(rules);
+    let world = Fixture::new(rules);
     world.upstream.knows("new.example", rtype::A, vec![a("new.example", 30, [192, 0, 2, 1])]);
     for _ in 0..2 {
         let told = world.told("Moved.example", rtype::A).await;
@@ -135,7 +135,7 @@ async fn what_is_stored_here_is_answered_with_authority_and_goes_on_where_it_lea
         rtype::A,
         missing,
     );
-    let world = World::new(rules);
+    let world = Fixture::new(rules);
     world.upstream.knows("web.example", rtype::A, vec![a("web.example", 30, [192, 0, 2, 1])]);
     let told = world.told("nas.lan", rtype::A).await;
     assert_eq!(lines(&told), ["nas.lan. 300 IN A 10.0.0.2"]);
@@ -148,8 +148,11 @@ async fn what_is_stored_here_is_answered_with_authority_and_goes_on_where_it_lea
 
 #[tokio::test]
 async fn addresses_are_learned_before_they_are_told_each_time() {
-    let lessons = Lessons { wanted: HashMap::from([(name("shop.example"), way(9))]), ..Lessons::default() };
-    let world = World::with(Rules::default(), lessons, Settings::default());
+    let lessons = FakeFqdnPolicy {
+        wanted: HashMap::from([(name("shop.example"), way(9))]),
+        ..FakeFqdnPolicy::default()
+    };
+    let world = Fixture::with(Rules::default(), lessons, Settings::default());
     let chain = vec![cname("shop.example", "cdn.example"), a("cdn.example", 60, [192, 0, 2, 66])];
     world.upstream.knows("shop.example", rtype::A, chain);
     world.upstream.knows("other.example", rtype::A, vec![a("other.example", 60, [192, 0, 2, 67])]);
@@ -173,7 +176,7 @@ async fn addresses_are_learned_before_they_are_told_each_time() {
 
 #[tokio::test]
 async fn what_is_not_served_says_so() {
-    let world = World::new(Rules::default());
+    let world = Fixture::new(Rules::default());
     assert_eq!(code(&world.told("example.com", rtype::AXFR).await), ResponseCode::NotImp);
     assert_eq!(lines(&world.told("example.com", rtype::ANY).await).len(), 1);
     let mut version = question("example.com", rtype::A);
@@ -193,7 +196,7 @@ async fn what_is_not_served_says_so() {
 
 #[tokio::test]
 async fn what_does_not_fit_is_cut_to_its_question() {
-    let world = World::new(Rules::default());
+    let world = Fixture::new(Rules::default());
     let many: Vec<_> = (0..100).map(|n| a("many.example", 60, [192, 0, 2, n])).collect();
     world.upstream.knows("many.example", rtype::A, many);
     for _ in 0..2 {
@@ -212,7 +215,7 @@ async fn what_does_not_fit_is_cut_to_its_question() {
 async fn rfc_1996_servers_of_a_zone_say_that_it_has_changed() {
     let server = "192.0.2.53".parse().expect("v4");
     let rules = Rules { copied: Some((name("corp.example"), server)), ..Rules::default() };
-    let world = World::new(rules);
+    let world = Fixture::new(rules);
     let told = async |zone: &str, qtype: u16, from: IpAddr| {
         let mut message = question(zone, qtype);
         message[2] = 0x24;
@@ -239,7 +242,7 @@ async fn rfc_2181_section_9_what_nobody_asked_for_is_left_out_first() {
     let referral =
         Local { authorities: vec![soa("lan", 300, 300)], additionals: addresses, ..Local::default() };
     let rules = Rules::default().stored("www.lan", rtype::CNAME, asked).stored("sub.lan", rtype::A, referral);
-    let world = World::new(rules);
+    let world = Fixture::new(rules);
     let told = world.told("www.lan", rtype::CNAME).await;
     assert!(!told.metadata.truncation && told.answers.len() == 1 && told.additionals.is_empty());
     let told = world.told("sub.lan", rtype::A).await;

@@ -6,8 +6,8 @@ use gateway_core::dns::{Action, Cause, Local};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::serve::doubles::*;
-use crate::serve::{Asking, Settings, Transport};
+use crate::serve::test_doubles::*;
+use crate::serve::{QueryContext, Settings, Transport};
 use crate::wire::{Request, rtype};
 
 const NAMES: [&str; 10] = [
@@ -26,7 +26,7 @@ const NAMES: [&str; 10] = [
 const TYPES: [u16; 8] =
     [rtype::A, rtype::AAAA, rtype::HTTPS, rtype::TXT, rtype::ANY, rtype::AXFR, rtype::SOA, rtype::MX];
 
-fn world() -> World {
+fn world() -> Fixture {
     let host =
         Local { authoritative: true, answers: vec![a("nas.lan", 300, [10, 0, 0, 2])], ..Local::default() };
     let addresses = vec!["192.0.2.7".parse().expect("v4"), "2001:db8::7".parse().expect("v6")];
@@ -36,9 +36,11 @@ fn world() -> World {
         .rule("nodata.example", Action::NoData, Cause::Canary)
         .rule("static.example", Action::Addresses(addresses), Cause::Rewrite)
         .stored("nas.lan", rtype::A, host);
-    let lessons =
-        Lessons { wanted: HashMap::from([(name("learned.example"), way(3))]), ..Lessons::default() };
-    let world = World::with(rules, lessons, Settings::default());
+    let lessons = FakeFqdnPolicy {
+        wanted: HashMap::from([(name("learned.example"), way(3))]),
+        ..FakeFqdnPolicy::default()
+    };
+    let world = Fixture::with(rules, lessons, Settings::default());
     let upstream = &world.upstream;
     upstream.knows("www.example", rtype::A, vec![a("www.example", 3600, [192, 0, 2, 1])]);
     upstream.knows("learned.example", rtype::A, vec![a("learned.example", 3600, [192, 0, 2, 3])]);
@@ -100,10 +102,10 @@ fn what_is_answered_at_once_is_what_the_general_path_answers() {
         let request = Request::read(&message).expect("a query");
         let state = world.shared.state.load_full();
         let (client, now) = (state.clients.client(from), world.shared.clock.now());
-        let asking = Asking::new(&state, &request, &client, Transport::Udp, now);
+        let asking = QueryContext::new(&state, &request, &client, Transport::Udp, now);
         let (mut out, mut general) = (Vec::new(), Vec::new());
         runtime.block_on(world.shared.answer(&message, from, Transport::Udp, now, &mut general));
-        if world.shared.immediate(&asking, &mut out).is_some() {
+        if world.shared.answer_fast(&asking, &mut out).is_some() {
             at_once.set(at_once.get() + 1);
             prop_assert_eq!(&out, &general);
         }

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 use crate::resolver::Resolver;
 use crate::serve::Settings;
-use crate::serve::doubles::*;
 use crate::serve::settings::{Listen, Streams};
+use crate::serve::test_doubles::*;
 use crate::wire::rtype;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -21,21 +21,21 @@ fn at(address: &str) -> Listen {
     Listen { address: address.parse().expect("an address"), interface: None }
 }
 
-async fn start(settings: Settings) -> (Resolver, Arc<Upstream>, SocketAddr) {
+async fn start(settings: Settings) -> (Resolver, Arc<FakeUpstream>, SocketAddr) {
     let rules = Rules::default().rule("ads.example", Action::Block, Cause::Blocklist);
-    let upstream = Upstream::new();
+    let upstream = FakeUpstream::new();
     upstream.knows("www.example", rtype::A, vec![a("www.example", 60, [192, 0, 2, 1])]);
-    let clients = Everyone::new(client(1, 0));
-    let learn = Arc::new(Lessons::default());
+    let clients = FakeClients::new(client(1, 0));
+    let learn = Arc::new(FakeFqdnPolicy::default());
     let resolver = Resolver::start(
         settings,
         clients,
         Arc::new(rules),
         learn,
-        Asks(upstream.clone()),
+        FakeUpstreamHandle(upstream.clone()),
         None,
-        crate::seam::Daemon {
-            supervisor: Arc::new(crate::seam::Unsupervised),
+        crate::hooks::Daemon {
+            supervisor: Arc::new(crate::hooks::Unsupervised),
             wall: crate::WallClock::new(jiff::Timestamp::now),
         },
     );

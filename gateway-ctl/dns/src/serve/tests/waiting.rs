@@ -6,13 +6,13 @@ use std::time::Duration;
 use hickory_proto::op::ResponseCode;
 
 use super::{code, extended, lines};
-use crate::seam::Failure;
-use crate::serve::doubles::*;
+use crate::hooks::Failure;
+use crate::serve::test_doubles::*;
 use crate::wire::rtype;
 
 /// A world whose upstream has answered once, a day ago.
-async fn aged() -> World {
-    let world = World::new(Rules::default());
+async fn aged() -> Fixture {
+    let world = Fixture::new(Rules::default());
     world.upstream.knows("old.example", rtype::A, vec![a("old.example", 60, [192, 0, 2, 1])]);
     assert_eq!(lines(&world.told("old.example", rtype::A).await), ["old.example. 60 IN A 192.0.2.1"]);
     world.shared.clock.skip(Duration::from_secs(86_400));
@@ -21,7 +21,7 @@ async fn aged() -> World {
 
 #[tokio::test]
 async fn equal_questions_are_asked_once() {
-    let world = Arc::new(World::new(Rules::default()));
+    let world = Arc::new(Fixture::new(Rules::default()));
     world.upstream.knows("one.example", rtype::A, vec![a("one.example", 60, [192, 0, 2, 1])]);
     world.upstream.gate.forget_permits(usize::MAX);
     let ask = || {
@@ -36,12 +36,12 @@ async fn equal_questions_are_asked_once() {
     for asked in asked {
         assert_eq!(asked.await.expect("it ends"), ["one.example. 60 IN A 192.0.2.1"]);
     }
-    assert_eq!((world.upstream.times(), world.shared.flights.len()), (1, 0));
+    assert_eq!((world.upstream.times(), world.shared.pending_queries.len()), (1, 0));
 }
 
 #[tokio::test]
 async fn ttls_grow_old_and_names_are_told_in_the_case_they_are_asked_in() {
-    let world = World::new(Rules::default());
+    let world = Fixture::new(Rules::default());
     world.upstream.knows("old.example", rtype::A, vec![a("old.example", 60, [192, 0, 2, 1])]);
     world.told("old.example", rtype::A).await;
     world.shared.clock.skip(Duration::from_secs(15));
@@ -60,7 +60,7 @@ async fn an_old_answer_stands_in_when_the_upstream_is_slow() {
     assert_eq!(extended(&told), Some((3, String::new())));
     // The answer that comes late is kept.
     world.upstream.gate.add_permits(1);
-    while !world.shared.flights.is_empty() {
+    while !world.shared.pending_queries.is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!(lines(&world.told("old.example", rtype::A).await), ["old.example. 60 IN A 192.0.2.1"]);
@@ -87,7 +87,7 @@ async fn an_old_answer_stands_in_at_once_after_an_upstream_failed() {
 
 #[tokio::test]
 async fn failures_are_remembered_for_a_while_and_say_why() {
-    let world = World::new(Rules::default());
+    let world = Fixture::new(Rules::default());
     world.upstream.fails("dead.example", rtype::A, Failure::Timeout);
     for _ in 0..3 {
         let told = world.told("dead.example", rtype::A).await;
@@ -108,7 +108,7 @@ async fn failures_are_remembered_for_a_while_and_say_why() {
 
 #[tokio::test]
 async fn negative_answers_are_kept_as_long_as_their_zone_says() {
-    let world = World::new(Rules::default());
+    let world = Fixture::new(Rules::default());
     let told = world.told("none.example", rtype::A).await;
     assert_eq!(code(&told), ResponseCode::NXDomain);
     assert_eq!(
@@ -126,13 +126,13 @@ async fn negative_answers_are_kept_as_long_as_their_zone_says() {
 
 #[tokio::test]
 async fn what_is_asked_often_is_asked_again_before_it_runs_out() {
-    let world = World::new(Rules::default());
+    let world = Fixture::new(Rules::default());
     world.upstream.knows("hot.example", rtype::A, vec![a("hot.example", 100, [192, 0, 2, 1])]);
     world.told("hot.example", rtype::A).await;
     world.told("hot.example", rtype::A).await;
     world.shared.clock.skip(Duration::from_secs(95));
     assert_eq!(lines(&world.told("hot.example", rtype::A).await), ["hot.example. 5 IN A 192.0.2.1"]);
-    while !world.shared.flights.is_empty() {
+    while !world.shared.pending_queries.is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!(world.upstream.times(), 2);

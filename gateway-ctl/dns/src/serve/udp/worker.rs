@@ -17,12 +17,12 @@ use tokio::sync::mpsc;
 
 use super::batch::Batch;
 use super::peer::Peer;
-use crate::log::Told;
-use crate::log::lane::Pen;
-use crate::seam::{Client, Clients};
-use crate::serve::limit::Allowance;
-use crate::serve::repeat::{Holds, Offer, Seen};
-use crate::serve::{Asking, Moment, Shared, State, Trace, Transport};
+use crate::hooks::{Client, ClientLookup};
+use crate::query_log::QueryRecord;
+use crate::query_log::worker_buffer::BufferWriter;
+use crate::serve::kernel_cache::{AdmissionFilter, CacheCandidate, CachePolicy};
+use crate::serve::rate_limit::Allowance;
+use crate::serve::{Now, QueryContext, Shared, State, Trace, Transport};
 use crate::wire::{Request, Unreadable, compose};
 
 /// A question that has to wait.
@@ -31,7 +31,7 @@ pub struct Handed {
     pub peer: Peer,
     pub from: IpAddr,
     pub socket: Arc<UdpSocket>,
-    pub at: Moment,
+    pub at: Now,
 }
 
 /// The sockets of one worker, and the means to tell it that they changed.
@@ -65,7 +65,7 @@ pub struct Worker {
     woken: UnixDatagram,
     hand: mpsc::Sender<Handed>,
     known: Known,
-    seen: Seen,
+    admission: AdmissionFilter,
     /// Of this worker among all.
     number: usize,
 }
@@ -89,8 +89,8 @@ impl Worker {
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let reins = Arc::new(Reins { sockets: ArcSwap::default(), wake, stop: AtomicBool::new(false) });
-        let (reins, (known, seen)) = (reins.clone(), Default::default());
-        Ok((Worker { shared, reins: reins.clone(), woken, hand, known, seen, number }, reins))
+        let (reins, (known, admission)) = (reins.clone(), Default::default());
+        Ok((Worker { shared, reins: reins.clone(), woken, hand, known, admission, number }, reins))
     }
 
     /// Returns when it is stopped. A panic costs the questions of one round, not the socket: the kernel would go on sending
@@ -159,19 +159,19 @@ impl Worker {
     fn round(&mut self, socket: &Arc<UdpSocket>, batch: &mut Batch, count: usize) {
         let shared = self.shared.clone();
         // Before the state: what is made from an older one is never repeated in a newer epoch.
-        let epoch = shared.repeater.epoch();
+        let epoch = shared.kernel_cache.epoch();
         let state = shared.state.load();
         let now = shared.clock.now();
         self.known.renew(&state);
-        let mut pen = shared.log.lane(self.number).open();
+        let mut writer = shared.log.buffer(self.number).open();
         let mut repeatable = Vec::new();
         for index in 0..count {
             let Some((datagram, from, out)) = batch.datagram(index) else { continue };
-            let answered = self.answer(&state, datagram, from, now, out, &mut pen);
+            let answered = self.answer(&state, datagram, from, now, out, &mut writer);
             match answered {
                 Answered::Now => {}
-                Answered::Repeatable(client, trace, holds) => {
-                    repeatable.push((index, from, client, trace, holds));
+                Answered::Repeatable(client, trace, policy) => {
+                    repeatable.push((index, from, client, trace, policy));
                 }
                 Answered::Later => {
                     let message = datagram.to_vec();
@@ -184,15 +184,17 @@ impl Worker {
                 }
             }
         }
-        drop(pen);
+        drop(writer);
         batch.send(socket, count);
-        for (index, from, client, trace, holds) in &repeatable {
-            let (Some((interface, server)), (from, holds)) = (batch.arrival(*index), (*from, *holds)) else {
+        for (index, from, client, trace, policy) in &repeatable {
+            let (Some((interface, server)), (from, policy)) = (batch.arrival(*index), (*from, *policy))
+            else {
                 continue;
             };
             let (question, answer) = (batch.question(*index), batch.answer(*index));
-            let offer = Offer { from, server, interface, question, answer, client, trace, holds, epoch };
-            shared.repeater.offer(&offer, &state.settings.blocking, now);
+            let offer =
+                CacheCandidate { from, server, interface, question, answer, client, trace, policy, epoch };
+            shared.kernel_cache.offer(&offer, &state.settings.blocking, now);
         }
     }
 
@@ -201,9 +203,9 @@ impl Worker {
         state: &State,
         datagram: &[u8],
         from: IpAddr,
-        now: Moment,
+        now: Now,
         out: &mut Vec<u8>,
-        pen: &mut Pen<'_>,
+        writer: &mut BufferWriter<'_>,
     ) -> Answered {
         let request = match Request::read(datagram) {
             Ok(request) => request,
@@ -239,13 +241,13 @@ impl Worker {
             Allowance::Drop => return Answered::Now,
         }
         let client = self.known.client(&state.clients, from);
-        let asking = Asking::new(state, &request, client, Transport::Udp, now);
-        let Some((trace, holds)) = self.shared.immediate(&asking, out) else { return Answered::Later };
+        let asking = QueryContext::new(state, &request, client, Transport::Udp, now);
+        let Some((trace, policy)) = self.shared.answer_fast(&asking, out) else { return Answered::Later };
         let (time, elapsed, transport) = (now.wall, Duration::ZERO, Transport::Udp);
-        pen.write(&Told { time, elapsed, from, client, transport, trace: &trace, message: out });
-        let repeatable = client.near && holds != Holds::Once && self.shared.repeater.works();
-        match repeatable && self.seen.before(from, datagram, now) {
-            true => Answered::Repeatable(client.clone(), trace, holds),
+        writer.write(&QueryRecord { time, elapsed, from, client, transport, trace: &trace, message: out });
+        let repeatable = client.near && policy != CachePolicy::Never && self.shared.kernel_cache.works();
+        match repeatable && self.admission.is_repeated(from, datagram, now) {
+            true => Answered::Repeatable(client.clone(), trace, policy),
             false => Answered::Now,
         }
     }
@@ -257,14 +259,14 @@ enum Answered {
     Later,
     Now,
     /// It was asked before, and may be answered so again.
-    Repeatable(Arc<Client>, Trace, Holds),
+    Repeatable(Arc<Client>, Trace, CachePolicy),
 }
 
 /// Clients that asked before, until one of them is another.
 #[derive(Default)]
 struct Known {
     clients: HashMap<IpAddr, Arc<Client>, rapidhash::fast::RandomState>,
-    source: Option<Arc<dyn Clients>>,
+    source: Option<Arc<dyn ClientLookup>>,
     version: u64,
 }
 
@@ -284,7 +286,7 @@ impl Known {
     }
 
     /// Returns whether the client is known without finding out about it.
-    fn has(&mut self, clients: &Arc<dyn Clients>, from: IpAddr) -> bool {
+    fn has(&mut self, clients: &Arc<dyn ClientLookup>, from: IpAddr) -> bool {
         match self.clients.entry(from) {
             Entry::Occupied(_) => true,
             Entry::Vacant(entry) => match clients.known(from) {
@@ -297,7 +299,7 @@ impl Known {
         }
     }
 
-    fn client(&mut self, clients: &Arc<dyn Clients>, from: IpAddr) -> &Arc<Client> {
+    fn client(&mut self, clients: &Arc<dyn ClientLookup>, from: IpAddr) -> &Arc<Client> {
         self.clients.entry(from).or_insert_with(|| clients.client(from))
     }
 }
@@ -306,12 +308,12 @@ impl Known {
 mod tests {
     use super::*;
     use crate::serve::Settings;
-    use crate::serve::doubles::*;
     use crate::serve::settings::Rate;
+    use crate::serve::test_doubles::*;
     use crate::wire::rtype;
 
     /// The number of queries that get an answer, of one from each address.
-    fn answered(world: &World, from: impl Iterator<Item = IpAddr>) -> usize {
+    fn answered(world: &Fixture, from: impl Iterator<Item = IpAddr>) -> usize {
         let (hand, _handed) = mpsc::channel(1);
         let (mut worker, _reins) = Worker::new(world.shared.clone(), hand, 0).expect("a worker");
         let (state, now) = (world.shared.state.load(), world.shared.clock.now());
@@ -320,19 +322,19 @@ mod tests {
         let mut count = 0;
         for from in from {
             out.clear();
-            let mut pen = world.shared.log.lane(0).open();
-            worker.answer(&state, &query, from, now, &mut out, &mut pen);
+            let mut writer = world.shared.log.buffer(0).open();
+            worker.answer(&state, &query, from, now, &mut out, &mut writer);
             // Not those that are only asked to come by TCP.
             count += usize::from(!out.is_empty() && out[2] & 2 == 0);
         }
         count
     }
 
-    fn world(settings: Settings) -> World {
+    fn world(settings: Settings) -> Fixture {
         use gateway_core::dns::{Action, Cause};
-        World::with(
+        Fixture::with(
             Rules::default().rule("ads.example", Action::Block, Cause::Blocklist),
-            Lessons::default(),
+            FakeFqdnPolicy::default(),
             settings,
         )
     }

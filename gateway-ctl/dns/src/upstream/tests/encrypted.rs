@@ -220,7 +220,7 @@ async fn sessions_are_resumed_by_the_way_they_were_made_by_and_no_other() {
         assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.1");
     }
     assert_eq!(server.resumed(), [false, true, true]);
-    bench.ask_by(Route::Marked(vec![7]), "www.example.com").await.ok();
+    bench.ask_by(QueryEgress::Marked(vec![7]), "www.example.com").await.ok();
     assert!(!server.resumed()[3], "a ticket would tie the ways together");
 }
 

@@ -231,7 +231,7 @@ async fn devices_stay_with_their_upstream_where_they_are_to() {
     for client in 0..40 {
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..3 {
-            let query = Query { client, ..query(Route::Default, "www.example.com") };
+            let query = Query { client, ..query(QueryEgress::Default, "www.example.com") };
             seen.insert(bench.upstreams.ask(query).await.unwrap().upstream);
         }
         assert_eq!(seen.len(), 1);
@@ -272,7 +272,7 @@ async fn a_change_keeps_questions_on_their_way_and_the_health_of_those_that_stay
     let bench = Bench::new(sequential(vec![udp(server.at)]));
     let asking = tokio::spawn({
         let upstreams = bench.upstreams.clone();
-        async move { upstreams.ask(query(Route::Default, "www.example.com")).await }
+        async move { upstreams.ask(query(QueryEgress::Default, "www.example.com")).await }
     });
     until("it was asked", || server.count() > 0).await;
     bench.upstreams.replace(sequential(vec![udp(other.at)]));

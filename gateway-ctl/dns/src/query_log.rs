@@ -1,0 +1,157 @@
+//! Query log.
+//!
+//! Workers write into [`WorkerBuffer`]s and never wait: a full buffer counts the records that it drops. One thread empties them
+//! every few moments, counts, keeps the newest records in memory and appends all of them to files.
+
+mod bloom;
+mod filter;
+mod journal;
+mod recent;
+pub mod record;
+mod segment;
+mod settings;
+pub mod stats;
+pub mod worker_buffer;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+pub use filter::{Before, Domain, Filter, Whose};
+use journal::Journal;
+pub use record::{QueryRecord, Row};
+pub use settings::Settings;
+pub use stats::{ClientFigures, Hits, RuleHits, Totals};
+pub use worker_buffer::{RecordTemplate, WorkerBuffer};
+
+use crate::WallClock;
+
+/// Lanes are emptied this often.
+const TICK: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub struct QueryLog {
+    buffers: Box<[WorkerBuffer]>,
+    journal: Mutex<Journal>,
+    stop: AtomicBool,
+    wake: (Mutex<()>, Condvar),
+    wall: WallClock,
+}
+
+impl QueryLog {
+    /// Creates a log with a number of buffers. The files of `settings` are opened; where that fails, memory is used and
+    /// [`QueryLog::error`] says why. [`QueryLog::run`] writes it.
+    pub fn new(settings: Settings, buffers: usize, wall: WallClock) -> Arc<QueryLog> {
+        Arc::new(QueryLog {
+            buffers: (0..buffers.max(1)).map(|_| WorkerBuffer::default()).collect(),
+            journal: Mutex::new(Journal::new(settings, wall.now())),
+            stop: AtomicBool::new(false),
+            wake: Default::default(),
+            wall,
+        })
+    }
+
+    /// The clock of the times in it.
+    pub fn wall(&self) -> &WallClock {
+        &self.wall
+    }
+
+    /// Empties the lanes until the log is ended, and writes what is left then. For a thread of its own.
+    pub fn run(&self) {
+        crate::give_way();
+        while !self.stop.load(Ordering::Acquire) {
+            let guard = lock(&self.wake.0);
+            drop(self.wake.1.wait_timeout(guard, TICK).unwrap_or_else(PoisonError::into_inner));
+            self.collect(self.wall.now());
+        }
+        let now = self.wall.now();
+        self.collect(now);
+        lock(&self.journal).flush(now);
+    }
+
+    /// Takes what the lanes hold.
+    fn collect(&self, now: Timestamp) {
+        for buffer in &self.buffers {
+            let batch = buffer.take();
+            lock(&self.journal).add(batch, now);
+        }
+        lock(&self.journal).tick(now);
+    }
+
+    /// A lane; numbers that are too high share the last one.
+    pub fn buffer(&self, number: usize) -> &WorkerBuffer {
+        &self.buffers[number.min(self.buffers.len() - 1)]
+    }
+
+    pub fn set(&self, settings: Settings) {
+        lock(&self.journal).set(settings, self.wall.now());
+    }
+
+    /// Why nothing is written to files.
+    pub fn error(&self) -> Option<String> {
+        lock(&self.journal).error()
+    }
+
+    /// Newest first, at most `limit`. What is not in memory is read from files block by block, so this may take a while:
+    /// not to be called where nothing may wait. Blocks without any of the client, the outcome or the domain that is looked
+    /// for are left out; a text within names may be anywhere.
+    pub fn read(&self, filter: &Filter, before: Option<Before>, limit: usize) -> Vec<Row> {
+        self.collect(self.wall.now());
+        let view = lock(&self.journal).view();
+        let page = view.read(filter, before, limit);
+        tracing::debug!(rows = page.rows.len(), bytes = page.read, "the DNS log was read");
+        page.rows
+    }
+
+    /// How often filter rules have decided since the start, and when last; those that never did are left out.
+    pub fn hits(&self) -> RuleHits {
+        self.collect(self.wall.now());
+        lock(&self.journal).hits()
+    }
+
+    /// Forgets all records, in memory and files. Figures stay.
+    pub fn clear(&self) {
+        self.collect(self.wall.now());
+        lock(&self.journal).clear();
+    }
+
+    /// Forgets all records and all counts, in memory and in files, whose bytes are overwritten.
+    pub fn erase(&self) -> std::io::Result<()> {
+        let now = self.wall.now();
+        self.collect(now);
+        lock(&self.journal).erase()
+    }
+
+    /// Since midnight (of the system's time zone).
+    pub fn today(&self) -> Totals {
+        self.collect(self.wall.now());
+        lock(&self.journal).today()
+    }
+
+    /// Since the start, those who asked most first. Clients that are not logged by name are not among them.
+    pub fn clients(&self) -> Vec<ClientFigures> {
+        self.collect(self.wall.now());
+        lock(&self.journal).clients()
+    }
+
+    /// Records that were lost since the start because their buffer was not emptied in time.
+    pub fn lost(&self) -> u64 {
+        lock(&self.journal).lost()
+    }
+
+    /// Has the thread write what is left and end, without waiting for it.
+    pub fn end(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wake.1.notify_all();
+    }
+}
+
+/// What is behind these locks is whole between calls.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,41 @@
+//! Selection of records: by client, domain and status, and by page.
+
+use std::net::IpAddr;
+
+use gateway_core::dns::Name;
+use gateway_model::Id;
+use jiff::Timestamp;
+
+use crate::serve::Status;
+
+/// Which records are wanted. All that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    pub client: Option<Whose>,
+    pub domain: Option<Domain>,
+    pub status: Option<Status>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    Address(IpAddr),
+    Device(Id),
+    /// [`crate::hooks::Client::number`].
+    Number(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// The name contains this text; lower case.
+    Contains(String),
+    /// The name or one below it.
+    Within(Name),
+}
+
+/// Where a page begins: what is older than this, newest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// The id of the last row of the page before.
+    Id(u64),
+    Time(Timestamp),
+}

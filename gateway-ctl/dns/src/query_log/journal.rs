@@ -1,0 +1,349 @@
+//! All records in their order: what is new goes to memory and, block by block, to files; what is too old leaves.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::recent::{Chunk, Recent};
+use super::record::{Row, View, views};
+use super::segment::{Block, Growing, Segment};
+use super::stats::{ClientFigures, Counts, RuleHits, Totals};
+use super::worker_buffer::Batch;
+use super::{Before, Filter, Settings};
+use crate::erase::erase_files_of;
+use crate::room;
+use crate::serve::Status;
+use crate::wire::NameBuf;
+
+/// A block is written when it has so many bytes, or its oldest record is that old.
+const BLOCK: usize = 64 << 10;
+const WAIT: Duration = Duration::from_secs(30);
+
+/// A file is closed when it has so many bytes: it is what leaves at once.
+const FILE: u64 = 16 << 20;
+
+/// The block that is next to be written.
+#[derive(Debug)]
+struct Pending {
+    block: Growing,
+    since: Timestamp,
+}
+
+#[derive(Debug)]
+pub struct Journal {
+    settings: Settings,
+    segments: Vec<Arc<Segment>>,
+    /// Whether the last file is of this run, and may be appended to.
+    open: bool,
+    error: Option<String>,
+    recent: Recent,
+    pending: Option<Pending>,
+    /// Its records as far as they came before.
+    carried: Vec<u8>,
+    next: u64,
+    counts: Counts,
+    today: Totals,
+    tomorrow: Timestamp,
+    lost: u64,
+}
+
+impl Journal {
+    pub fn new(settings: Settings, now: Timestamp) -> Journal {
+        let mut journal = Journal {
+            settings,
+            segments: Vec::new(),
+            open: false,
+            error: None,
+            recent: Recent::default(),
+            pending: None,
+            carried: Vec::new(),
+            next: 1,
+            counts: Counts::default(),
+            today: Totals::default(),
+            tomorrow: day(now).1,
+            lost: 0,
+        };
+        journal.open(now);
+        journal.today = journal.written_today(now);
+        journal
+    }
+
+    fn open(&mut self, now: Timestamp) {
+        (self.segments, self.open, self.error) = (Vec::new(), false, None);
+        let Some(directory) = &self.settings.directory else { return };
+        let opened = std::fs::create_dir_all(directory).and_then(|()| Segment::open_all(directory));
+        match opened {
+            Ok(segments) => self.segments = segments,
+            Err(error) => self.failed(&error),
+        }
+        let next = self.segments.iter().filter_map(|segment| segment.next()).max();
+        self.next = self.next.max(next.unwrap_or(1));
+        self.retire(now);
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        let directory = self.settings.directory.clone().unwrap_or_default();
+        let message = format!("{}: {error}", directory.display());
+        if self.error.as_ref() != Some(&message) {
+            tracing::warn!(%error, directory = %directory.display(), "the DNS log cannot be written");
+        }
+        self.error = Some(message);
+    }
+
+    /// What the files say of today; blocks that began yesterday are looked into.
+    fn written_today(&self, now: Timestamp) -> Totals {
+        let midnight = i64::try_from(day(now).0.as_nanosecond()).unwrap_or(i64::MAX);
+        let mut totals = Totals::default();
+        for segment in self.segments.iter().filter(|segment| segment.newest() >= midnight) {
+            for block in segment.blocks.iter().filter(|block| block.newest >= midnight) {
+                if block.oldest >= midnight {
+                    totals.queries += u64::from(block.count);
+                    totals.blocked += u64::from(block.blocked);
+                    totals.cached += u64::from(block.cached);
+                    continue;
+                }
+                let records = segment.read(block).unwrap_or_default();
+                for view in views(&records).filter(|view| view.time() >= midnight) {
+                    totals.queries += 1;
+                    totals.blocked += u64::from(view.status() == Some(Status::Blocked));
+                    totals.cached += u64::from(view.status() == Some(Status::Cached));
+                }
+            }
+        }
+        totals
+    }
+
+    pub fn set(&mut self, settings: Settings, now: Timestamp) {
+        self.flush(now);
+        let moved = settings.directory != self.settings.directory;
+        self.settings = settings;
+        if moved {
+            self.open(now);
+        }
+    }
+
+    pub fn add(&mut self, batch: Batch, now: Timestamp) {
+        if now >= self.tomorrow {
+            self.today = Totals::default();
+            self.tomorrow = day(now).1;
+        }
+        self.today.queries += batch.queries;
+        self.today.blocked += batch.blocked;
+        self.today.cached += batch.cached;
+        self.lost += batch.lost;
+        self.counts.hit(batch.hits);
+        if batch.bytes.is_empty() {
+            return;
+        }
+        let (first, mut from, mut at) = (self.next, 0, 0);
+        for view in views(&batch.bytes) {
+            let name = view.name();
+            let name = name.as_ref().and_then(NameBuf::as_ref);
+            self.counts.add(&view, name);
+            let new = || Pending { block: Growing::new(self.next), since: now };
+            self.pending.get_or_insert_with(new).block.add(&view, name);
+            self.next += 1;
+            at += view.length();
+            if self.carried.len() + at - from >= BLOCK {
+                self.write(&batch.bytes[from..at], now);
+                from = at;
+            }
+        }
+        if self.pending.is_some() {
+            self.carried.extend_from_slice(&batch.bytes[from..at]);
+        }
+        let count = (self.next - first) as usize;
+        let pending = self.pending.as_ref().filter(|_| self.settings.directory.is_some());
+        let unwritten = self.next - pending.map_or(0, |pending| pending.block.count());
+        self.recent.push(Chunk { first, count, bytes: batch.bytes }, self.settings.recent, unwritten);
+    }
+
+    pub fn tick(&mut self, now: Timestamp) {
+        let old = |pending: &Pending| now.duration_since(pending.since).unsigned_abs() >= WAIT;
+        if self.pending.as_ref().is_some_and(old) {
+            self.flush(now);
+        }
+    }
+
+    /// Writes what is pending. What cannot be written stays in memory only.
+    pub fn flush(&mut self, now: Timestamp) {
+        self.write(&[], now);
+    }
+
+    /// The same with these, which are its last.
+    fn write(&mut self, records: &[u8], now: Timestamp) {
+        let Some(pending) = self.pending.take() else { return };
+        let mut carried = std::mem::take(&mut self.carried);
+        if self.settings.directory.is_none() {
+            return;
+        }
+        let records = if carried.is_empty() {
+            records
+        } else {
+            carried.extend_from_slice(records);
+            &carried
+        };
+        match self.append(records, pending.block.done(records)) {
+            Ok(()) => self.error = None,
+            Err(error) => self.failed(&error),
+        }
+        carried.clear();
+        self.carried = carried;
+        self.retire(now);
+    }
+
+    fn append(&mut self, records: &[u8], block: Block) -> io::Result<()> {
+        if let Some(directory) = &self.settings.directory {
+            room::check(directory)?;
+        }
+        let full = self.segments.last().is_none_or(|segment| segment.bytes >= FILE);
+        if (full || !self.open)
+            && let Some(directory) = &self.settings.directory
+        {
+            self.segments.push(Arc::new(Segment::create(directory, block.first)?));
+            self.open = true;
+        }
+        match self.segments.last_mut() {
+            // A view that is being read keeps the blocks that it knows.
+            Some(segment) => Arc::make_mut(segment).append(records, block),
+            None => Ok(()),
+        }
+    }
+
+    /// Files whose records are all too old, and the oldest while there are too many bytes.
+    fn retire(&mut self, now: Timestamp) {
+        let keep = jiff::SignedDuration::try_from(self.settings.keep).unwrap_or(jiff::SignedDuration::MAX);
+        let limit = now.checked_sub(keep).unwrap_or(Timestamp::MIN).as_nanosecond();
+        let mut bytes: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
+        let spared = usize::from(self.open);
+        while self.segments.len() > spared
+            && (bytes > self.settings.bytes || i128::from(self.segments[0].newest()) < limit)
+        {
+            let segment = self.segments.remove(0);
+            bytes -= segment.bytes;
+            self.remove(&segment);
+        }
+    }
+
+    fn remove(&mut self, segment: &Segment) {
+        if let Err(error) = std::fs::remove_file(&segment.path) {
+            self.failed(&error);
+        }
+    }
+
+    pub fn clear(&mut self) {
+        (self.pending, self.carried) = (None, Vec::new());
+        self.recent.clear();
+        self.open = false;
+        for segment in std::mem::take(&mut self.segments) {
+            self.remove(&segment);
+        }
+    }
+
+    /// Forgets records and counts. Every file of the folder goes, those that could not be read included.
+    pub fn erase(&mut self) -> io::Result<()> {
+        (self.pending, self.carried) = (None, Vec::new());
+        self.recent.clear();
+        self.open = false;
+        self.segments.clear();
+        (self.counts, self.today) = (Counts::default(), Totals::default());
+        match &self.settings.directory {
+            Some(directory) => erase_files_of(directory),
+            None => Ok(()),
+        }
+    }
+
+    pub fn view(&self) -> Pages {
+        Pages { recent: self.recent.chunks(), segments: self.segments.clone(), next: self.next }
+    }
+
+    pub fn today(&self) -> Totals {
+        self.today
+    }
+
+    pub fn clients(&self) -> Vec<ClientFigures> {
+        self.counts.clients()
+    }
+
+    pub fn hits(&self) -> RuleHits {
+        self.counts.hits()
+    }
+
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    pub fn error(&self) -> Option<String> {
+        self.error.clone()
+    }
+}
+
+/// Begin and end of the day.
+fn day(now: Timestamp) -> (Timestamp, Timestamp) {
+    let zoned = now.to_zoned(TimeZone::system());
+    let begin = zoned.start_of_day().map_or(now, |begin| begin.timestamp());
+    let end = zoned.tomorrow().and_then(|tomorrow| tomorrow.start_of_day());
+    (begin, end.map_or(Timestamp::MAX, |end| end.timestamp()))
+}
+
+/// The records as they were at one instant.
+#[derive(Debug)]
+pub struct Pages {
+    /// Newest first.
+    recent: Vec<Arc<Chunk>>,
+    segments: Vec<Arc<Segment>>,
+    next: u64,
+}
+
+/// A page, and what it cost.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub rows: Vec<Row>,
+    /// Bytes that were read from files.
+    pub read: u64,
+}
+
+impl Pages {
+    pub fn read(&self, filter: &Filter, before: Option<Before>, limit: usize) -> Page {
+        let (mut rows, mut read) = (Vec::new(), 0);
+        let mut floor = match before {
+            Some(Before::Id(id)) => id.min(self.next),
+            _ => self.next,
+        };
+        let time = match before {
+            Some(Before::Time(time)) => i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX),
+            _ => i64::MAX,
+        };
+        let wanted = |view: &View<'_>| view.time() < time && view.matches(filter);
+        let mut take = |first: u64, floor: u64, records: &[u8]| {
+            let views: Vec<View<'_>> = views(records).take(floor.saturating_sub(first) as usize).collect();
+            let ids = (first..).take(views.len()).collect::<Vec<_>>();
+            let found = ids.into_iter().zip(views).rev().filter(|(_, view)| wanted(view));
+            rows.extend(found.filter_map(|(id, view)| view.row(id)).take(limit - rows.len()));
+            rows.len() >= limit
+        };
+        for chunk in &self.recent {
+            if chunk.first < floor && take(chunk.first, floor, &chunk.bytes) {
+                return Page { rows, read };
+            }
+            floor = floor.min(chunk.first);
+        }
+        for segment in self.segments.iter().rev() {
+            for block in segment.blocks.iter().rev() {
+                if block.first >= floor || block.oldest >= time || !block.may_match(filter) {
+                    continue;
+                }
+                let records = segment.read(block).unwrap_or_default();
+                read += u64::from(block.length);
+                if take(block.first, floor, &records) {
+                    return Page { rows, read };
+                }
+                floor = block.first;
+            }
+        }
+        Page { rows, read }
+    }
+}

@@ -1,0 +1,383 @@
+//! One record: its format in buffers, memory and files, and how it is read.
+//!
+//! The answer is kept as it was sent: question, code and records are read from it when somebody looks.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use gateway_core::dns::{Cause, Name};
+use gateway_model::Id;
+use jiff::Timestamp;
+
+use super::{Domain, Filter, Whose};
+use crate::hooks::{Client, Logged};
+use crate::serve::{Status, Trace, Transport};
+use crate::wire::{NameBuf, Records, Section, rtype, u16_at};
+
+/// An answered query, as it is logged.
+#[derive(Clone, Copy, Debug)]
+pub struct QueryRecord<'a> {
+    pub time: Timestamp,
+    pub elapsed: Duration,
+    pub from: IpAddr,
+    pub client: &'a Client,
+    pub transport: Transport,
+    pub trace: &'a Trace,
+    /// The answer as it was sent.
+    pub message: &'a [u8],
+}
+
+/// A property by which the records of a client are found.
+#[derive(Clone, Copy, Debug)]
+pub enum Mark {
+    Number(u64),
+    Address(IpAddr),
+    Device(Id),
+}
+
+/// A record for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Grows with each record; unique.
+    pub id: u64,
+    pub time: Timestamp,
+    /// None where it is not to be known.
+    pub client: Option<Who>,
+    pub name: Name,
+    pub qtype: u16,
+    pub status: Status,
+    /// What decided: its kind, its text, and the id of the rule, list or feed.
+    pub reason: Option<Cause>,
+    pub rule: Option<String>,
+    pub list: Option<Id>,
+    /// What was looked at when it was not the name asked for.
+    pub through: Option<String>,
+    pub upstream: Option<String>,
+    pub rcode: u16,
+    /// Type and data of each record of the answer, in text form.
+    pub answers: Vec<(u16, String)>,
+    /// From when the question was read until the answer was written; what is answered at once takes none.
+    pub elapsed: Duration,
+    pub transport: Transport,
+    /// Validated; none where nothing validates.
+    pub secure: Option<bool>,
+    /// Code of RFC 8914; `wire::code::ede::text` is its text.
+    pub ede: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    pub number: u64,
+    pub address: IpAddr,
+    pub device: Option<Id>,
+    pub name: Option<String>,
+}
+
+/// So much of an answer is kept: its first records.
+pub(super) const ANSWER: usize = 512;
+
+/// Bits that say what follows.
+mod has {
+    pub const V4: u16 = 1;
+    pub const V6: u16 = 2;
+    pub const DEVICE: u16 = 4;
+    pub const NAME: u16 = 8;
+    pub const CAUSE: u16 = 16;
+    pub const ID: u16 = 32;
+    pub const THROUGH: u16 = 64;
+    pub const UPSTREAM: u16 = 128;
+    pub const EDE: u16 = 256;
+    pub const SECURE: u16 = 512;
+    pub const BOGUS: u16 = 1024;
+}
+
+const CAUSES: [Cause; 6] =
+    [Cause::Rule, Cause::Allowlist, Cause::Blocklist, Cause::Feed, Cause::Rewrite, Cause::Canary];
+
+/// Length of the part that each record has, the two bytes of the length not counted.
+const FIXED: usize = 8 + 4 + 8 + 2 + 1 + 1 + 1 + 2;
+
+/// Appends a record: its length, the fixed part, the parts named by its bits, and the answer.
+pub fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
+    let (client, trace) = (query.client, query.trace);
+    let named = client.logged == Logged::Full;
+    let start = out.len();
+    let mut bits = 0;
+    let mut bit = |on: bool, bit: u16| bits |= if on { bit } else { 0 };
+    bit(named && query.from.is_ipv4(), has::V4);
+    bit(named && query.from.is_ipv6(), has::V6);
+    let device = client.asker.device.filter(|_| named);
+    bit(device.is_some(), has::DEVICE);
+    let name = client.name.as_deref().filter(|_| named);
+    bit(name.is_some(), has::NAME);
+    let because = trace.because.as_ref();
+    bit(because.is_some(), has::CAUSE);
+    let id = because.and_then(|because| because.id);
+    bit(id.is_some(), has::ID);
+    let through = because.and_then(|because| because.through.as_deref());
+    bit(through.is_some(), has::THROUGH);
+    bit(trace.upstream.is_some(), has::UPSTREAM);
+    bit(trace.ede.is_some(), has::EDE);
+    bit(trace.secure == Some(true), has::SECURE);
+    bit(trace.secure == Some(false), has::BOGUS);
+    let cause = because.and_then(|because| CAUSES.iter().position(|cause| *cause == because.cause));
+    let nanoseconds = i64::try_from(query.time.as_nanosecond()).unwrap_or(i64::MAX);
+    let elapsed = u32::try_from(query.elapsed.as_micros()).unwrap_or(u32::MAX);
+
+    let mut fixed = [0; 2 + FIXED];
+    fixed[2..10].copy_from_slice(&nanoseconds.to_le_bytes());
+    fixed[10..14].copy_from_slice(&elapsed.to_le_bytes());
+    fixed[14..22].copy_from_slice(&if named { client.number } else { 0 }.to_le_bytes());
+    fixed[22..24].copy_from_slice(&bits.to_le_bytes());
+    fixed[24] = trace.status as u8;
+    fixed[25] = query.transport as u8;
+    fixed[26] = cause.unwrap_or(0) as u8;
+    fixed[27..29].copy_from_slice(&trace.ede.unwrap_or(0).to_le_bytes());
+    out.extend_from_slice(&fixed);
+    match query.from {
+        IpAddr::V4(address) if named => out.extend_from_slice(&address.octets()),
+        IpAddr::V6(address) if named => out.extend_from_slice(&address.octets()),
+        _ => {}
+    }
+    device.iter().chain(id.iter()).for_each(|id| out.extend_from_slice(id.as_bytes()));
+    let rule = because.map(|because| &*because.rule);
+    for text in [name, rule, through, trace.upstream.as_deref()].into_iter().flatten() {
+        let text = &text[..text.floor_char_boundary(255)];
+        out.push(text.len() as u8);
+        out.extend_from_slice(text.as_bytes());
+    }
+    out.extend_from_slice(&query.message[..query.message.len().min(ANSWER)]);
+    let length = (out.len() - start - 2) as u16;
+    out[start..start + 2].copy_from_slice(&length.to_le_bytes());
+}
+
+/// Nanoseconds since 1970, in the record that this begins with.
+pub(super) fn set_time(record: &mut [u8], nanoseconds: i64) {
+    if let Some(place) = record.get_mut(2..10) {
+        place.copy_from_slice(&nanoseconds.to_le_bytes());
+    }
+}
+
+/// In the record of a message of this length.
+pub(super) fn clear_id(record: &mut [u8], length: usize) {
+    let at = record.len().saturating_sub(length.min(ANSWER));
+    if let Some(id) = record.get_mut(at..at + 2) {
+        id.fill(0);
+    }
+}
+
+/// A record that is looked at in place.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a>(&'a [u8]);
+
+/// The records of a buffer, one after the other.
+pub fn views(bytes: &[u8]) -> impl Iterator<Item = View<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_le_bytes([*rest.first()?, *rest.get(1)?]));
+        let view = View(rest.get(2..2 + length).filter(|record| record.len() >= FIXED)?);
+        rest = &rest[2 + length..];
+        Some(view)
+    })
+}
+
+/// What follows the fixed part.
+#[derive(Default)]
+struct Rest<'a> {
+    address: Option<IpAddr>,
+    device: Option<Id>,
+    name: Option<&'a [u8]>,
+    id: Option<Id>,
+    rule: Option<&'a [u8]>,
+    through: Option<&'a [u8]>,
+    upstream: Option<&'a [u8]>,
+    message: &'a [u8],
+}
+
+impl<'a> View<'a> {
+    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut array = [0; N];
+        array.copy_from_slice(&self.0[at..at + N]);
+        array
+    }
+
+    /// Bytes that it takes in a buffer.
+    pub fn length(&self) -> usize {
+        2 + self.0.len()
+    }
+
+    /// Nanoseconds since 1970.
+    pub fn time(&self) -> i64 {
+        i64::from_le_bytes(self.array(0))
+    }
+
+    pub fn client(&self) -> u64 {
+        u64::from_le_bytes(self.array(12))
+    }
+
+    fn bits(&self) -> u16 {
+        u16::from_le_bytes(self.array(20))
+    }
+
+    pub fn named(&self) -> bool {
+        self.bits() & (has::V4 | has::V6) != 0
+    }
+
+    pub fn status(&self) -> Option<Status> {
+        Status::ALL.get(usize::from(self.0[22])).copied()
+    }
+
+    fn rest(&self) -> Option<Rest<'a>> {
+        let bits = self.bits();
+        let mut left = &self.0[FIXED..];
+        let mut rest = Rest::default();
+        if bits & has::V4 != 0 {
+            rest.address = Some(IpAddr::from(*left.split_off(..4)?.first_chunk::<4>()?));
+        } else if bits & has::V6 != 0 {
+            rest.address = Some(IpAddr::from(*left.split_off(..16)?.first_chunk::<16>()?));
+        }
+        for (bit, id) in [(has::DEVICE, &mut rest.device), (has::ID, &mut rest.id)] {
+            if bits & bit != 0 {
+                *id = Some(Id::from_bytes(*left.split_off(..16)?.first_chunk::<16>()?));
+            }
+        }
+        let texts = [
+            (has::NAME, &mut rest.name),
+            (has::CAUSE, &mut rest.rule),
+            (has::THROUGH, &mut rest.through),
+            (has::UPSTREAM, &mut rest.upstream),
+        ];
+        for (bit, text) in texts {
+            if bits & bit != 0 {
+                let length = usize::from(*left.split_off_first()?);
+                *text = Some(left.split_off(..length)?);
+            }
+        }
+        rest.message = left;
+        Some(rest)
+    }
+
+    /// All that the client is looked for by; nothing of one that is not to be known.
+    pub fn marks(&self) -> impl Iterator<Item = Mark> + use<> {
+        let rest = self.rest().filter(|_| self.named());
+        let number = rest.is_some().then(|| Mark::Number(self.client()));
+        let address = rest.as_ref().and_then(|rest| rest.address).map(Mark::Address);
+        let device = rest.and_then(|rest| rest.device).map(Mark::Device);
+        [number, address, device].into_iter().flatten()
+    }
+
+    /// The name asked for.
+    pub fn name(&self) -> Option<NameBuf> {
+        NameBuf::read(self.rest()?.message, crate::wire::HEADER).map(|(name, _)| name)
+    }
+
+    /// Who asked: address, device and name.
+    pub fn who(&self) -> Option<Who> {
+        let rest = self.rest()?;
+        let (number, name) = (self.client(), rest.name.map(text));
+        Some(Who { number, address: rest.address?, device: rest.device, name })
+    }
+
+    pub fn matches(&self, filter: &Filter) -> bool {
+        if filter.status.is_some_and(|status| self.status() != Some(status)) {
+            return false;
+        }
+        let whose = match &filter.client {
+            None => true,
+            Some(Whose::Number(number)) => self.named() && self.client() == *number,
+            Some(Whose::Address(address)) => self.rest().is_some_and(|rest| rest.address == Some(*address)),
+            Some(Whose::Device(device)) => self.rest().is_some_and(|rest| rest.device == Some(*device)),
+        };
+        if !whose {
+            return false;
+        }
+        let Some(domain) = &filter.domain else { return true };
+        let name = self.name();
+        let name = name.as_ref().and_then(NameBuf::as_ref);
+        name.is_some_and(|name| match domain {
+            Domain::Contains(text) => name.to_string().contains(text.as_str()),
+            Domain::Within(zone) => name.is_within(zone.as_ref()),
+        })
+    }
+
+    pub fn row(&self, id: u64) -> Option<Row> {
+        let rest = self.rest()?;
+        let (bits, message) = (self.bits(), rest.message);
+        let (name, end) = NameBuf::read(message, crate::wire::HEADER)?;
+        let flags = u16_at(message, 2)?;
+        let secure = bits & (has::SECURE | has::BOGUS);
+        Some(Row {
+            id,
+            time: Timestamp::from_nanosecond(i128::from(self.time())).ok()?,
+            client: self.who(),
+            name: name.to_name()?,
+            qtype: u16_at(message, end)?,
+            status: self.status()?,
+            reason: CAUSES.get(usize::from(self.0[24])).copied().filter(|_| bits & has::CAUSE != 0),
+            rule: rest.rule.map(text),
+            list: rest.id,
+            through: rest.through.map(text),
+            upstream: rest.upstream.map(text),
+            rcode: flags & 0xf | high_code(message),
+            answers: answers(message),
+            elapsed: Duration::from_micros(u64::from(u32::from_le_bytes(self.array(8)))),
+            transport: match self.0[23] {
+                0 => Transport::Udp,
+                1 => Transport::Tcp,
+                2 => Transport::Tls,
+                _ => Transport::Https,
+            },
+            secure: (secure != 0).then_some(secure == has::SECURE),
+            ede: (bits & has::EDE != 0).then(|| u16::from_le_bytes(self.array(25))),
+        })
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The part of the code that stands in the OPT record.
+fn high_code(message: &[u8]) -> u16 {
+    let opt = Records::of(message).into_iter().flatten().flatten().find(|record| record.rtype == rtype::OPT);
+    opt.map_or(0, |opt| (opt.ttl >> 24 << 4) as u16)
+}
+
+/// As many records as were kept whole.
+fn answers(message: &[u8]) -> Vec<(u16, String)> {
+    let records = Records::of(message).into_iter().flatten().map_while(Result::ok);
+    let records = records.take_while(|record| record.section == Section::Answer);
+    records.map(|record| (record.rtype, data(message, record.rtype, record.rdata).into_owned())).collect()
+}
+
+fn data(message: &[u8], rtype: u16, at: std::ops::Range<usize>) -> Cow<'static, str> {
+    let bytes = &message[at.clone()];
+    let name = |offset: usize| {
+        let (name, _) = NameBuf::expand(message, at.start + offset)?;
+        Some(crate::wire::name::display(name.wire()))
+    };
+    let presentation = match rtype {
+        rtype::A => <[u8; 4]>::try_from(bytes).ok().map(|octets| IpAddr::from(octets).to_string()),
+        rtype::AAAA => <[u8; 16]>::try_from(bytes).ok().map(|octets| IpAddr::from(octets).to_string()),
+        rtype::CNAME | rtype::NS | rtype::PTR | rtype::DNAME => name(0),
+        rtype::MX => u16_at(bytes, 0).zip(name(2)).map(|(preference, name)| format!("{preference} {name}")),
+        rtype::SRV => (|| {
+            let [priority, weight, port] = [u16_at(bytes, 0)?, u16_at(bytes, 2)?, u16_at(bytes, 4)?];
+            Some(format!("{priority} {weight} {port} {}", name(6)?))
+        })(),
+        rtype::SVCB | rtype::HTTPS => {
+            u16_at(bytes, 0).zip(name(2)).map(|(priority, name)| format!("{priority} {name}"))
+        }
+        rtype::TXT => {
+            let mut left = bytes;
+            let strings = std::iter::from_fn(|| {
+                let length = usize::from(*left.split_off_first()?);
+                left.split_off(..length).map(|string| format!("\"{}\"", string.escape_ascii()))
+            });
+            Some(strings.collect::<Vec<_>>().join(" "))
+        }
+        _ => None,
+    };
+    presentation.map_or_else(|| format!("\\# {}", bytes.len()).into(), Cow::from)
+}

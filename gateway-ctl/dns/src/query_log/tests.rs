@@ -1,0 +1,285 @@
+//! Records through memory and files, page by page.
+
+mod large;
+
+use std::ops::Deref;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use gateway_core::dns::{Because, Cause};
+use gateway_model::Id;
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::hooks::{Client, Logged};
+use crate::serve::test_doubles::{a, client, message, name};
+use crate::serve::{Status, Trace, Transport};
+use crate::wire::{Answer, rtype};
+
+fn answer(text: &str) -> Vec<u8> {
+    let answer = Answer { answers: vec![a(text, 60, [192, 0, 2, 1])], ..Answer::default() };
+    let name = name(text);
+    message(gateway_core::dns::Question { name: name.as_ref(), qtype: rtype::A }, &answer)
+}
+
+fn write(buffer: &WorkerBuffer, number: usize, client: &Client, status: Status, text: &str) {
+    let time = Timestamp::from_second(1_800_000_000 + number as i64).expect("an instant");
+    let because =
+        Because { cause: Cause::Feed, id: Some(Id::from_u128(9)), rule: "||ads^".into(), through: None };
+    let mut trace = Trace::new(status);
+    trace.because = (status == Status::Blocked).then_some(because);
+    trace.upstream = (status == Status::Forwarded).then(|| "192.0.2.53".into());
+    let told = QueryRecord {
+        time,
+        elapsed: Duration::from_micros(1500),
+        from: "192.0.2.9".parse().expect("v4"),
+        client,
+        transport: Transport::Udp,
+        trace: &trace,
+        message: &answer(text),
+    };
+    buffer.open().write(&told);
+}
+
+/// A log with its thread.
+struct RunningLog {
+    log: Arc<QueryLog>,
+    thread: JoinHandle<()>,
+}
+
+impl RunningLog {
+    fn stop(self) {
+        self.log.end();
+        self.thread.join().expect("it wrote what was left");
+    }
+}
+
+impl Deref for RunningLog {
+    type Target = QueryLog;
+
+    fn deref(&self) -> &QueryLog {
+        &self.log
+    }
+}
+
+fn start(settings: Settings) -> RunningLog {
+    let log = QueryLog::new(settings, 1, WallClock::new(Timestamp::now));
+    let own = log.clone();
+    RunningLog { log, thread: std::thread::spawn(move || own.run()) }
+}
+
+#[test]
+fn a_record_is_read_as_it_was_written() {
+    let log = start(Settings::default());
+    write(log.buffer(0), 0, &client(5, 0), Status::Blocked, "x.ads.example");
+    write(
+        log.buffer(0),
+        1,
+        &Client { logged: Logged::Anonymous, ..client(6, 0) },
+        Status::Forwarded,
+        "www.example",
+    );
+    write(
+        log.buffer(0),
+        2,
+        &Client { logged: Logged::Off, ..client(7, 0) },
+        Status::Cached,
+        "secret.example",
+    );
+    let rows = log.read(&Filter::default(), None, 10);
+    assert_eq!(rows.len(), 2);
+    let Row { id, client, name, status, upstream, answers, .. } = &rows[0];
+    assert_eq!((*id, client, name.to_string().as_str()), (2, &None, "www.example"));
+    assert_eq!((*status, upstream.as_deref()), (Status::Forwarded, Some("192.0.2.53")));
+    assert_eq!(*answers, [(rtype::A, "192.0.2.1".to_owned())]);
+    let who = rows[1].client.clone().expect("a client");
+    assert_eq!((who.number, who.device, who.name.as_deref()), (5, Some(Id::from_u128(5)), Some("client 5")));
+    assert_eq!((rows[1].reason, rows[1].rule.as_deref()), (Some(Cause::Feed), Some("||ads^")));
+    assert_eq!((rows[1].list, rows[1].elapsed), (Some(Id::from_u128(9)), Duration::from_micros(1500)));
+    assert_eq!(log.today(), Totals { queries: 3, blocked: 1, cached: 1 });
+    let clients = log.clients();
+    assert_eq!(clients.len(), 1, "only who is logged by name");
+    assert_eq!((clients[0].queries, clients[0].blocked), (1, 1));
+    assert_eq!(clients[0].top[0].0.to_string(), "x.ads.example");
+    log.stop();
+}
+
+#[test]
+fn rows_are_found_by_client_name_and_status() {
+    let log = start(Settings::default());
+    for number in 0..40 {
+        let status = if number % 2 == 0 { Status::Blocked } else { Status::Cached };
+        let text = if number % 4 < 2 { "a.example" } else { "b.test" };
+        write(log.buffer(0), number, &client(number as u64 % 5, 0), status, text);
+    }
+    let count = |filter: Filter| log.read(&filter, None, 100).len();
+    assert_eq!(count(Filter { status: Some(Status::Blocked), ..Filter::default() }), 20);
+    assert_eq!(count(Filter { client: Some(Whose::Number(3)), ..Filter::default() }), 8);
+    assert_eq!(count(Filter { client: Some(Whose::Device(Id::from_u128(3))), ..Filter::default() }), 8);
+    let address = "192.0.2.9".parse().expect("v4");
+    assert_eq!(count(Filter { client: Some(Whose::Address(address)), ..Filter::default() }), 40);
+    assert_eq!(count(Filter { domain: Some(Domain::Contains("xamp".into())), ..Filter::default() }), 20);
+    let domain = Some(Domain::Within(name("test")));
+    assert_eq!(count(Filter { domain, status: Some(Status::Cached), ..Filter::default() }), 10);
+    log.stop();
+}
+
+/// All ids, page by page.
+fn pages(log: &QueryLog, filter: &Filter, size: usize) -> Vec<u64> {
+    let (mut ids, mut before) = (Vec::new(), None);
+    loop {
+        let rows = log.read(filter, before, size);
+        let Some(last) = rows.last() else { return ids };
+        before = Some(Before::Id(last.id));
+        ids.extend(rows.iter().map(|row| row.id));
+    }
+}
+
+#[test]
+fn pages_lead_through_memory_and_files_without_a_gap() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = Settings { directory: Some(folder.path().into()), recent: 100, ..Settings::default() };
+    let log = start(settings.clone());
+    let keep = settings.clone();
+    for number in 0..3000 {
+        write(log.buffer(0), number, &client(1, 0), Status::Cached, &format!("n{number}.example"));
+        if number % 100 == 0 {
+            log.today();
+        }
+    }
+    let expected: Vec<u64> = (1..=3000).rev().collect();
+    assert!(pages(&log, &Filter::default(), 77) == expected);
+    let before = Timestamp::from_second(1_800_000_000 + 10).expect("an instant");
+    let rows = log.read(&Filter::default(), Some(Before::Time(before)), 3);
+    assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [10, 9, 8]);
+    log.stop();
+    // Another run goes on where this one ended.
+    let log = start(keep);
+    assert!(pages(&log, &Filter::default(), 1000) == expected);
+    write(log.buffer(0), 3000, &client(1, 0), Status::Cached, "new.example");
+    assert_eq!(log.read(&Filter::default(), None, 1)[0].id, 3001);
+    log.clear();
+    assert!(log.read(&Filter::default(), None, 1).is_empty());
+    log.stop();
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_read_as_far_as_it_goes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = Settings { directory: Some(folder.path().into()), ..Settings::default() };
+    for run in 0..2 {
+        let log = start(settings.clone());
+        for number in 0..100 {
+            write(log.buffer(0), run * 100 + number, &client(1, 0), Status::Cached, "www.example");
+        }
+        log.stop();
+    }
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder.path()).expect("a folder").flatten().map(|e| e.path()).collect();
+    paths.sort();
+    let whole = std::fs::read(&paths[1]).expect("a file");
+    std::fs::write(&paths[1], &whole[..whole.len() - 1]).expect("written");
+    let log = start(settings.clone());
+    assert_eq!(pages(&log, &Filter::default(), 1000), (1..=100).rev().collect::<Vec<_>>());
+    log.stop();
+    let mut wrong = std::fs::read(&paths[0]).expect("a file");
+    let middle = wrong.len() / 2;
+    wrong[middle] ^= 0xff;
+    std::fs::write(&paths[0], &wrong).expect("written");
+    let log = start(settings);
+    assert!(pages(&log, &Filter::default(), 1000).is_empty());
+    log.stop();
+}
+
+#[test]
+fn old_files_leave_by_age_and_by_size() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = Some(folder.path().to_owned());
+    let settings = Settings { directory, recent: 1, keep: Duration::from_secs(3600), ..Settings::default() };
+    let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).expect("an instant");
+    let fill = |second: usize| {
+        let (buffer, now) = (WorkerBuffer::default(), at(second as i64));
+        write(&buffer, second, &client(1, 0), Status::Cached, "www.example");
+        let mut journal = Journal::new(settings.clone(), now);
+        journal.add(buffer.take(), now);
+        journal.flush(now);
+    };
+    let files = || std::fs::read_dir(folder.path()).expect("a folder").count();
+    fill(0);
+    fill(1800);
+    assert_eq!(files(), 2);
+    fill(3700);
+    assert_eq!(files(), 2, "what is older than an hour has left");
+    let small = Settings { bytes: 1, ..settings.clone() };
+    Journal::new(small, at(3700) + SignedDuration::from_secs(1));
+    assert_eq!(files(), 0);
+}
+
+#[test]
+fn a_lane_that_nobody_empties_counts_what_it_loses() {
+    let buffer = WorkerBuffer::default();
+    let (client, trace, message) = (client(1, 0), Trace::new(Status::Cached), answer("www.example"));
+    let from = "192.0.2.9".parse().expect("v4");
+    let (time, elapsed, transport) = (Timestamp::UNIX_EPOCH, Duration::ZERO, Transport::Udp);
+    let told =
+        QueryRecord { time, elapsed, from, client: &client, transport, trace: &trace, message: &message };
+    for _ in 0..100_000 {
+        buffer.open().write(&told);
+    }
+    let taken = buffer.take();
+    assert_eq!(taken.queries, 100_000);
+    assert_eq!(record::views(&taken.bytes).count() as u64 + taken.lost, 100_000);
+    assert!(taken.lost > 0 && taken.bytes.len() < 5 << 20);
+}
+
+#[test]
+fn hits_of_rules_are_counted_whoever_asks() {
+    let log = start(Settings::default());
+    let rule = Id::from_u128(5);
+    let hit = |number: i64, cause: Cause, client: &Client| {
+        let because = Because { cause, id: Some(rule), rule: "ads.example".into(), through: None };
+        let trace = Trace { because: Some(because), ..Trace::new(Status::Blocked) };
+        let told = QueryRecord {
+            time: Timestamp::from_second(1_800_000_000 + number).expect("an instant"),
+            elapsed: Duration::ZERO,
+            from: "192.0.2.9".parse().expect("v4"),
+            client,
+            transport: Transport::Udp,
+            trace: &trace,
+            message: &answer("ads.example"),
+        };
+        log.buffer(0).open().write(&told);
+    };
+    assert!(log.hits().is_empty());
+    hit(1, Cause::Rule, &client(1, 0));
+    hit(7, Cause::Rule, &Client { logged: Logged::Off, ..client(2, 0) });
+    hit(3, Cause::Rule, &client(3, 0));
+    // A list has no hits of a rule.
+    hit(9, Cause::Feed, &client(1, 0));
+    let last = Timestamp::from_second(1_800_000_007).expect("an instant");
+    assert_eq!(log.hits().get(&rule), Some(&Hits { count: 3, last }));
+    log.stop();
+}
+
+#[test]
+fn files_of_the_first_version_are_read_and_gone_on_with() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = Settings { directory: Some(folder.path().into()), ..Settings::default() };
+    let log = start(settings.clone());
+    for number in 0..10 {
+        write(log.buffer(0), number, &client(1, 0), Status::Cached, "www.example");
+    }
+    log.stop();
+    let path =
+        std::fs::read_dir(folder.path()).expect("a folder").next().expect("a file").expect("a file").path();
+    let mut file = std::fs::read(&path).expect("a file");
+    file[3] = 1;
+    file.drain(56..56 + bloom::LENGTH);
+    std::fs::write(&path, file).expect("written");
+    let log = start(settings);
+    write(log.buffer(0), 10, &client(1, 0), Status::Cached, "www.example");
+    let filter = Filter { client: Some(Whose::Number(1)), ..Filter::default() };
+    assert_eq!(pages(&log, &filter, 4), (1..=11).rev().collect::<Vec<_>>());
+    log.stop();
+}

@@ -1,0 +1,123 @@
+//! Per-worker buffers of the query log.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use gateway_core::dns::Cause;
+use gateway_model::Id;
+use jiff::Timestamp;
+
+use super::record::{self, QueryRecord};
+use super::stats::{Hits, RuleHits};
+use crate::hooks::Logged;
+use crate::serve::{Status, Trace};
+
+/// Capacity of a buffer between two collections.
+const CAPACITY_BYTES: usize = 4 << 20;
+
+/// Content of a buffer.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub bytes: Vec<u8>,
+    pub queries: u64,
+    pub blocked: u64,
+    pub cached: u64,
+    pub lost: u64,
+    /// By the id of the filter rule that decided.
+    pub hits: RuleHits,
+}
+
+#[derive(Debug, Default)]
+pub struct WorkerBuffer(Mutex<Batch>);
+
+impl WorkerBuffer {
+    /// To write several records.
+    pub fn open(&self) -> BufferWriter<'_> {
+        BufferWriter(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn take(&self) -> Batch {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Writer of a locked buffer.
+pub struct BufferWriter<'a>(MutexGuard<'a, Batch>);
+
+impl BufferWriter<'_> {
+    /// Counts a record that is lost.
+    pub fn lose(&mut self) {
+        self.0.lost += 1;
+    }
+
+    /// Counts a query, and writes its record unless the client is not logged.
+    pub fn write(&mut self, query: &QueryRecord<'_>) {
+        self.count(query.trace.status, rule(query.trace).map(|rule| (rule, query.time)));
+        if query.client.logged != Logged::Off && self.has_room() {
+            record::encode(&mut self.0.bytes, query);
+        }
+    }
+
+    /// Counts and writes a template as a query at that time, in nanoseconds since 1970.
+    pub fn write_template(&mut self, template: &RecordTemplate, nanoseconds: i64) {
+        let time = || Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or_default();
+        self.count(template.status, template.rule.map(|rule| (rule, time())));
+        if !template.record.is_empty() && self.has_room() {
+            let start = self.0.bytes.len();
+            self.0.bytes.extend_from_slice(&template.record);
+            record::set_time(&mut self.0.bytes[start..], nanoseconds);
+        }
+    }
+
+    fn count(&mut self, status: Status, hit: Option<(Id, Timestamp)>) {
+        let batch = &mut *self.0;
+        batch.queries += 1;
+        match status {
+            Status::Blocked => batch.blocked += 1,
+            Status::Cached => batch.cached += 1,
+            _ => {}
+        }
+        if let Some((rule, last)) = hit {
+            batch.hits.entry(rule).or_default().add(Hits { count: 1, last });
+        }
+    }
+
+    fn has_room(&mut self) -> bool {
+        let room = self.0.bytes.len() <= CAPACITY_BYTES;
+        self.0.lost += u64::from(!room);
+        room
+    }
+}
+
+/// The filter rule that decided.
+fn rule(trace: &Trace) -> Option<Id> {
+    trace.because.as_ref().filter(|because| because.cause == Cause::Rule)?.id
+}
+
+/// Prebuilt record of an answer that is repeated, without time and message id.
+#[derive(Debug)]
+pub struct RecordTemplate {
+    /// Empty where nothing may be written.
+    record: Box<[u8]>,
+    /// All of the message is in it.
+    whole: bool,
+    status: Status,
+    rule: Option<Id>,
+}
+
+impl RecordTemplate {
+    pub fn of(query: &QueryRecord<'_>) -> RecordTemplate {
+        let mut record = Vec::new();
+        if query.client.logged != Logged::Off {
+            record::encode(&mut record, query);
+            record::set_time(&mut record, 0);
+            record::clear_id(&mut record, query.message.len());
+        }
+        let whole = !record.is_empty() && query.message.len() <= record::ANSWER;
+        RecordTemplate { record: record.into(), whole, status: query.trace.status, rule: rule(query.trace) }
+    }
+
+    /// Returns true only if client and answer are certainly the same.
+    pub fn is_same(&self, other: &RecordTemplate) -> bool {
+        self.whole && other.whole && self.rule == other.rule && self.record == other.record
+    }
+}

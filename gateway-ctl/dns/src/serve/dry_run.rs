@@ -1,0 +1,39 @@
+//! Dry run of a query: its outcome without asking an upstream or installing an address.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gateway_core::dns::{Action, Decision, NameRef, Question};
+
+use super::Shared;
+use crate::hooks::QueryRoute;
+use crate::wire::rtype;
+
+/// Outcome of a query for addresses.
+#[derive(Debug)]
+pub enum QueryOutcome {
+    /// Blocked, or rewritten to another name.
+    Decided(Decision),
+    /// Answered from local data.
+    Here,
+    /// Forwarded by this route.
+    Elsewhere(Arc<QueryRoute>),
+}
+
+impl Shared {
+    /// Evaluates a query without sending it. Without a name it stands for one that no rule mentions.
+    pub fn dry_run(&self, from: IpAddr, name: Option<NameRef<'_>>) -> QueryOutcome {
+        let (state, now) = (self.state.load(), self.clock.now().wall);
+        let client = state.clients.client(from);
+        let Some(name) = name else { return QueryOutcome::Elsewhere(client.way.clone()) };
+        let question = Question { name, qtype: rtype::A };
+        let decision = state.in_force(&client, state.local_answers.decide(&client.asker, question, now), now);
+        if decision.action != Action::Pass {
+            return QueryOutcome::Decided(decision);
+        }
+        if state.local_answers.local(question, false).is_some_and(|local| local.goes_on.is_none()) {
+            return QueryOutcome::Here;
+        }
+        QueryOutcome::Elsewhere(state.fqdn_policy.wanted(&client, name).unwrap_or_else(|| client.way.clone()))
+    }
+}

@@ -1,0 +1,51 @@
+//! Answers that need nobody else, on the threads that read the sockets. Nothing here waits.
+
+use super::kernel_cache::CachePolicy;
+use super::query::{CachedReply, Found, QueryContext};
+use super::{Shared, Status, Trace};
+use crate::cache::Freshness;
+use crate::wire::rtype;
+use crate::wire::stored::Age;
+
+impl Shared {
+    /// Writes the answer if it can be given at once, and says how long it can be given again without a look at it.
+    pub fn answer_fast(&self, query: &QueryContext<'_>, out: &mut Vec<u8>) -> Option<(Trace, CachePolicy)> {
+        if let Some(trace) = query.unserved(out) {
+            return Some((trace, CachePolicy::Never));
+        }
+        let question = query.request.asked();
+        let way = query.state.fqdn_policy.wanted(query.client, question.name);
+        // What policies know is learned each time.
+        let policy = if way.is_none() { CachePolicy::UntilInvalidated } else { CachePolicy::Never };
+        let decision = query.decide(question);
+        if decision.action != gateway_core::dns::Action::Pass {
+            return Some((query.decided(out, &decision)?, policy));
+        }
+        if let Some(local) = query.state.local_answers.local(question, query.request.dnssec_ok()) {
+            return local.goes_on.is_none().then(|| (query.local(out, &local, decision.because), policy));
+        }
+        if question.qtype == rtype::ANY {
+            return Some((query.any(out, decision.because), policy));
+        }
+        let partition = way.as_ref().unwrap_or(&query.client.way).partition;
+        let entry = self.cache.get(&query.key(partition, question), query.now.ms)?;
+        let age = match entry.freshness(query.now.ms) {
+            Freshness::Fresh(age) | Freshness::StaleRecheckPending(age) => age,
+            Freshness::Stale(_) | Freshness::Expired => return None,
+        };
+        let found = Found { cached: true, wanted: way.is_some(), because: decision.because };
+        let CachedReply::Answered(trace) = query.entry(out, &entry, age, found) else { return None };
+        if entry.used(query.now.ms) {
+            let way = way.as_ref().unwrap_or(&query.client.way);
+            self.renew(&entry, way.clone(), query.client.number, &query.state.settings);
+        }
+        let policy = match (age, trace.status) {
+            (_, Status::Blocked | Status::Refused) => policy,
+            (Age::Fresh(_), Status::Cached) if policy == CachePolicy::UntilInvalidated => {
+                CachePolicy::Ttl { since: entry.stored_at, until: entry.renewable_at() }
+            }
+            _ => CachePolicy::Never,
+        };
+        Some((trace, policy))
+    }
+}

@@ -1,0 +1,282 @@
+//! One query while it is answered: decisions, and the answers that need no upstream.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use gateway_core::dns::{Action, Because, Cause, Decision, Local, Question, Record};
+use jiff::Timestamp;
+
+use super::settings::Mode;
+use super::{Now, State, Status, Trace, Transport};
+use crate::cache::{Entry, Key};
+use crate::hooks::{Client, FqdnInstallError};
+use crate::wire::code::ede;
+use crate::wire::stored::Age;
+use crate::wire::{Ede, Envelope, Facts, Request, rcode, rtype};
+
+/// Block length of padded answers (RFC 8467, section 4.1).
+const BLOCK: usize = 468;
+
+impl Transport {
+    pub fn envelope(self, request: &Request<'_>, state: &State) -> Envelope<'static> {
+        let plain = Envelope { limit: request.payload(), ..Envelope::default() };
+        if self == Transport::Udp {
+            return plain;
+        }
+        let tenths = state.settings.streams.idle.as_millis() / 100;
+        Envelope {
+            limit: usize::from(u16::MAX),
+            // HTTP has means of its own to say so.
+            keepalive: (self != Transport::Https).then(|| u16::try_from(tenths).unwrap_or(u16::MAX)),
+            padding: matches!(self, Transport::Tls | Transport::Https).then_some(BLOCK),
+            ..plain
+        }
+    }
+}
+
+/// A query in progress.
+pub struct QueryContext<'a> {
+    pub state: &'a State,
+    pub request: &'a Request<'a>,
+    pub client: &'a Client,
+    pub envelope: Envelope<'static>,
+    pub now: Now,
+}
+
+/// Outcome of a cached answer.
+pub enum CachedReply {
+    Answered(Trace),
+    /// A name or an address in it leads to another name.
+    Elsewhere(Decision),
+}
+
+const SHUTTING: fn(&Action) -> bool =
+    |action| matches!(action, Action::Block | Action::Nxdomain | Action::NoData | Action::Refuse);
+
+impl State {
+    /// A decision as far as it is in force: while blocking is paused, and for those who are not filtered, nothing is shut.
+    pub fn in_force(&self, client: &Client, decision: Decision, now: Timestamp) -> Decision {
+        if !SHUTTING(&decision.action) {
+            return decision;
+        }
+        let canary = decision.because.as_ref().is_some_and(|because| because.cause == Cause::Canary);
+        match client.filtered && (canary || self.settings.blocking.holds(now)) {
+            true => decision,
+            false => Decision::PASS,
+        }
+    }
+}
+
+impl<'a> QueryContext<'a> {
+    pub fn new(
+        state: &'a State,
+        request: &'a Request<'a>,
+        client: &'a Client,
+        transport: Transport,
+        now: Now,
+    ) -> QueryContext<'a> {
+        let envelope = transport.envelope(request, state);
+        QueryContext { state, request, client, envelope, now }
+    }
+
+    pub fn key<'k>(&self, partition: u16, question: Question<'k>) -> Key<'k> {
+        Key {
+            partition,
+            dnssec_ok: self.request.dnssec_ok(),
+            checking_disabled: self.request.checking_disabled(),
+            qtype: question.qtype,
+            name: question.name,
+        }
+    }
+
+    /// Answers questions that nobody here serves, whatever their name is.
+    pub fn unserved(&self, out: &mut Vec<u8>) -> Option<Trace> {
+        let request = self.request;
+        let rcode = match request.qtype {
+            _ if request.opt.is_some_and(|opt| opt.version > 0) => rcode::BADVERS,
+            _ if request.qclass != 1 => rcode::REFUSED,
+            rtype::OPT | 0 => rcode::FORMERR,
+            rtype::AXFR | rtype::IXFR | rtype::MAILA | rtype::MAILB | rtype::TSIG | 249 => rcode::NOTIMP,
+            _ => return None,
+        };
+        self.envelope.with(rcode, None).empty(out, request);
+        Some(Trace::new(if rcode == rcode::REFUSED { Status::Refused } else { Status::Error }))
+    }
+
+    /// What was decided, as far as it is in force.
+    pub fn decide(&self, question: Question<'_>) -> Decision {
+        self.in_force(self.state.local_answers.decide(&self.client.asker, question, self.now.wall))
+    }
+
+    fn in_force(&self, decision: Decision) -> Decision {
+        self.state.in_force(self.client, decision, self.now.wall)
+    }
+
+    /// Looks into an answer; the first name or address that is not to pass decides.
+    pub fn inspect(
+        &self,
+        names: &[gateway_core::dns::Name],
+        addresses: &[(IpAddr, u32)],
+    ) -> Option<Decision> {
+        let (local_answers, asker, asked) =
+            (&self.state.local_answers, &self.client.asker, self.request.asked());
+        let names =
+            names.iter().map(|name| local_answers.inspect_name(asker, asked, name.as_ref(), self.now.wall));
+        let addresses =
+            addresses.iter().map(|(a, _)| local_answers.inspect_address(asker, asked, *a, self.now.wall));
+        names.chain(addresses).map(|decision| self.in_force(decision)).find(|d| d.action != Action::Pass)
+    }
+
+    /// Answers what was decided; none for what is to be resolved.
+    pub fn decided(&self, out: &mut Vec<u8>, decision: &Decision) -> Option<Trace> {
+        let (request, blocking) = (self.request, &self.state.settings.blocking);
+        let ede = decision.because.as_ref().and_then(extended);
+        let shut = |rcode| self.envelope.with(rcode, ede);
+        let null: IpAddr = match request.qtype {
+            rtype::AAAA => std::net::Ipv6Addr::UNSPECIFIED.into(),
+            _ => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        };
+        let mut status = Status::Blocked;
+        match (&decision.action, blocking.mode) {
+            (Action::Pass | Action::Name(_), _) => return None,
+            (Action::Addresses(addresses), _) => {
+                status = Status::Rewritten;
+                let ttl = self.state.settings.rewrite_ttl;
+                if let Err(install_failed) =
+                    self.install_some(|| addresses.iter().map(|a| (*a, ttl)).collect())
+                {
+                    return Some(self.install_failed(out, &install_failed));
+                }
+                self.envelope.with(rcode::NOERROR, None).addresses(out, request, addresses, ttl);
+            }
+            (Action::Block, Mode::NullIp) => {
+                shut(rcode::NOERROR).addresses(out, request, &[null], blocking.ttl)
+            }
+            (Action::NoData, _) => shut(rcode::NOERROR).negative(out, request, blocking.ttl),
+            (Action::Block, Mode::Nxdomain) | (Action::Nxdomain, _) => {
+                shut(rcode::NXDOMAIN).negative(out, request, blocking.ttl);
+            }
+            (Action::Block, Mode::Refused) => shut(rcode::REFUSED).empty(out, request),
+            (Action::Refuse, _) => {
+                status = Status::Refused;
+                shut(rcode::REFUSED).empty(out, request);
+            }
+        }
+        let ede = ede.map(|ede| ede.code);
+        Some(Trace { because: decision.because.clone(), ede, ..Trace::new(status) })
+    }
+
+    /// Answers from what is stored here.
+    pub fn local(&self, out: &mut Vec<u8>, local: &Local, because: Option<Because>) -> Trace {
+        if let Err(install_failed) = self.install_records(&local.answers) {
+            return self.install_failed(out, &install_failed);
+        }
+        let rcode = u16::from(local.rcode);
+        let ede = local.ede.map(|(code, text)| Ede { code, text });
+        let envelope = Envelope { authoritative: local.authoritative, ..self.envelope.with(rcode, ede) };
+        envelope.records(out, self.request, [&local.answers, &local.authorities, &local.additionals]);
+        let status = if rcode == rcode::SERVFAIL { Status::Error } else { Status::Allowed };
+        Trace { because, ede: ede.map(|ede| ede.code), ..Trace::new(status) }
+    }
+
+    /// Answers from an entry, after a look into it.
+    pub fn entry(&self, out: &mut Vec<u8>, entry: &Entry, age: Age, found: Found) -> CachedReply {
+        let stored = &entry.stored;
+        if let Some(decision) = self.inspect(&stored.names, &stored.addresses) {
+            return match self.decided(out, &decision) {
+                Some(trace) => CachedReply::Answered(trace),
+                None => CachedReply::Elsewhere(decision),
+            };
+        }
+        let wanted = found.wanted && !stored.addresses.is_empty();
+        if wanted {
+            let addresses: Vec<_> = stored.addresses.iter().map(|(a, ttl)| (*a, age.left(*ttl))).collect();
+            if let Err(install_failed) = self.install(&addresses) {
+                return CachedReply::Answered(self.install_failed(out, &install_failed));
+            }
+        }
+        let (ede, mut trace) = self.envelope_of(entry, age, found.cached);
+        let authentic = entry.secure == Some(true);
+        let envelope = Envelope { authentic, ..self.envelope.with(entry.rcode, ede) };
+        envelope.stored(out, self.request, stored, age);
+        trace.because = found.because;
+        CachedReply::Answered(trace)
+    }
+
+    /// The extended error and the trace of an answer from an entry.
+    pub fn envelope_of<'e>(&self, entry: &'e Entry, age: Age, cached: bool) -> (Option<Ede<'e>>, Trace) {
+        let said = entry.ede.as_ref().map(|(code, text)| Ede { code: *code, text });
+        let ede = match age {
+            Age::Stale(_) if entry.rcode == rcode::NXDOMAIN => {
+                Some(Ede { code: ede::STALE_NXDOMAIN, text: "" })
+            }
+            Age::Stale(_) => Some(Ede { code: ede::STALE, text: "" }),
+            Age::Fresh(_) => said,
+        };
+        let status = match (entry.failed, cached) {
+            (true, _) => Status::Error,
+            (false, true) => Status::Cached,
+            (false, false) => Status::Forwarded,
+        };
+        let upstream = Some(entry.upstream.clone()).filter(|upstream| !upstream.is_empty());
+        let trace =
+            Trace { upstream, secure: entry.secure, ede: ede.map(|ede| ede.code), ..Trace::new(status) };
+        (ede, trace)
+    }
+
+    /// Tells the dataplane what is about to be told to a client whose policies know the name.
+    pub fn install_records(&self, records: &[Record]) -> Result<(), FqdnInstallError> {
+        self.install_some(|| Facts::of(records).addresses)
+    }
+
+    fn install_some(&self, addresses: impl FnOnce() -> Vec<(IpAddr, u32)>) -> Result<(), FqdnInstallError> {
+        match self.state.fqdn_policy.wanted(self.client, self.request.name()) {
+            Some(_) => self.install(&addresses()),
+            None => Ok(()),
+        }
+    }
+
+    fn install(&self, addresses: &[(IpAddr, u32)]) -> Result<(), FqdnInstallError> {
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        let addresses: Vec<(IpAddr, Duration)> =
+            addresses.iter().map(|(address, ttl)| (*address, Duration::from_secs(u64::from(*ttl)))).collect();
+        self.state.fqdn_policy.install(self.client, self.request.name(), &addresses)
+    }
+
+    /// The dataplane does not know the addresses, so the client is not told them: its packets would go another way.
+    pub fn install_failed(&self, out: &mut Vec<u8>, install_failed: &FqdnInstallError) -> Trace {
+        self.failed(out, Ede { code: ede::NOT_READY, text: &install_failed.0 })
+    }
+
+    /// All types of a name (RFC 8482): upstreams are not asked for them.
+    pub fn any(&self, out: &mut Vec<u8>, because: Option<Because>) -> Trace {
+        self.envelope.any(out, self.request);
+        Trace { because, ..Trace::new(Status::Allowed) }
+    }
+
+    pub fn failed(&self, out: &mut Vec<u8>, ede: Ede<'_>) -> Trace {
+        self.envelope.with(rcode::SERVFAIL, Some(ede)).empty(out, self.request);
+        Trace { ede: Some(ede.code), ..Trace::new(Status::Error) }
+    }
+}
+
+/// Origin of an entry.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    pub cached: bool,
+    /// Policies know the name.
+    pub wanted: bool,
+    pub because: Option<Because>,
+}
+
+/// What a client is told of why: lists are the operator's, rules are what the people of the network wished.
+fn extended(because: &Because) -> Option<Ede<'static>> {
+    match because.cause {
+        Cause::Blocklist => Some(Ede { code: ede::BLOCKED, text: "blocklist" }),
+        Cause::Feed => Some(Ede { code: ede::BLOCKED, text: "threat feed" }),
+        Cause::Rule => Some(Ede { code: ede::FILTERED, text: "filter rule" }),
+        Cause::Allowlist | Cause::Rewrite | Cause::Canary => None,
+    }
+}

@@ -1,0 +1,176 @@
+//! The slow path: answers any query from the beginning, and waits where it must.
+
+pub mod tasks;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gateway_core::dns::{Action, Because, Decision, Local, Name, Question, Record};
+
+use super::fetch::{Fetched, Sender};
+use super::query::{CachedReply, Found, QueryContext};
+use super::{Shared, State, Status, Trace};
+use crate::wire::code::ede;
+use crate::wire::{Ede, Envelope, rcode, rtype};
+
+/// So often an answer may lead to another name here.
+const LEAPS: usize = 8;
+
+/// What was found so far when the answer leads elsewhere.
+#[derive(Default)]
+struct Path {
+    /// Aliases from the name asked for to the one that is looked at.
+    records: Vec<Record>,
+    /// What proves that wildcards could answer.
+    proofs: Vec<Record>,
+    /// What decided first.
+    because: Option<Because>,
+    rewritten: bool,
+}
+
+impl Path {
+    fn leap(&mut self, from: &Name, to: &Name, ttl: u32) {
+        let rdata = to.as_ref().wire().into();
+        self.records.push(Record { name: from.clone(), rtype: rtype::CNAME, ttl, rdata });
+    }
+}
+
+impl Shared {
+    /// Writes the answer to a question that can be read.
+    pub async fn resolve(self: &Arc<Self>, query: &QueryContext<'_>, out: &mut Vec<u8>) -> Trace {
+        if let Some(trace) = query.unserved(out) {
+            return trace;
+        }
+        let state = query.state;
+        let qtype = query.request.qtype;
+        let mut name = query.request.name().to_owned();
+        let mut path = Path::default();
+        for _ in 0..LEAPS {
+            let question = Question { name: name.as_ref(), qtype };
+            let decision = query.decide(question);
+            if let Some(trace) = query.decided_at(out, &path, &name, &decision) {
+                return trace;
+            }
+            path.because = path.because.take().or(decision.because);
+            if let Action::Name(target) = decision.action {
+                path.leap(&name, &target, state.settings.rewrite_ttl);
+                path.rewritten = true;
+                name = target;
+                continue;
+            }
+            if let Some(mut local) = state.local_answers.local(question, query.request.dnssec_ok()) {
+                let Some(target) = local.goes_on.take() else { return query.local_at(out, path, local) };
+                path.records.append(&mut local.answers);
+                path.proofs.append(&mut local.authorities);
+                name = target;
+                continue;
+            }
+            if qtype == rtype::ANY && path.records.is_empty() {
+                return query.any(out, path.because);
+            }
+            let way = state.fqdn_policy.wanted(query.client, query.request.name());
+            let wanted = way.is_some();
+            let way = way.unwrap_or_else(|| query.client.way.clone());
+            let key = query.key(way.partition, question);
+            let sender = Sender { way, client: query.client.number };
+            let fetched = self.fetch(&key, sender, &state.settings, query.now.ms).await;
+            match query.fetched_at(out, &mut path, fetched, wanted) {
+                CachedReply::Answered(trace) => return trace,
+                CachedReply::Elsewhere(Decision { action, because }) => {
+                    let Action::Name(target) = action else { break };
+                    path.leap(&name, &target, state.settings.rewrite_ttl);
+                    path.because = because;
+                    path.rewritten = true;
+                    name = target;
+                }
+            }
+        }
+        query.failed(out, Ede { code: ede::OTHER, text: "the aliases stored here lead in a circle" })
+    }
+}
+
+impl State {
+    pub fn client(&self, address: IpAddr) -> Arc<crate::hooks::Client> {
+        self.clients.client(address)
+    }
+}
+
+impl QueryContext<'_> {
+    fn decided_at(&self, out: &mut Vec<u8>, path: &Path, name: &Name, decision: &Decision) -> Option<Trace> {
+        if path.records.is_empty() {
+            return self.decided(out, decision);
+        }
+        if let Action::Addresses(addresses) = &decision.action {
+            let mut records = path.records.clone();
+            let ttl = self.state.settings.rewrite_ttl;
+            for address in addresses {
+                let (rtype, rdata): (u16, Box<[u8]>) = match address {
+                    IpAddr::V4(address) => (rtype::A, address.octets().into()),
+                    IpAddr::V6(address) => (rtype::AAAA, address.octets().into()),
+                };
+                if rtype == self.request.qtype {
+                    records.push(Record { name: name.clone(), rtype, ttl, rdata });
+                }
+            }
+            if let Err(install_failed) = self.install_records(&records) {
+                return Some(self.install_failed(out, &install_failed));
+            }
+            self.envelope.with(rcode::NOERROR, None).records(out, self.request, [&records, &[], &[]]);
+            let because = path.because.clone().or(decision.because.clone());
+            return Some(Trace { because, ..Trace::new(Status::Rewritten) });
+        }
+        let mut trace = self.decided(out, decision)?;
+        if let Some(because) = trace.because.as_mut() {
+            because.through.get_or_insert_with(|| name.to_string().into());
+        }
+        Some(trace)
+    }
+
+    fn local_at(&self, out: &mut Vec<u8>, path: Path, mut local: Local) -> Trace {
+        if path.records.is_empty() {
+            return self.local(out, &local, path.because);
+        }
+        let mut records = path.records;
+        records.append(&mut local.answers);
+        let mut authorities = path.proofs;
+        authorities.append(&mut local.authorities);
+        let local = Local { answers: records, authorities, authoritative: false, ..local };
+        let mut trace = self.local(out, &local, path.because);
+        if path.rewritten && trace.status == Status::Allowed {
+            trace.status = Status::Rewritten;
+        }
+        trace
+    }
+
+    fn fetched_at(&self, out: &mut Vec<u8>, path: &mut Path, fetched: Fetched, wanted: bool) -> CachedReply {
+        let Fetched { entry, age, cached } = fetched;
+        let found = Found { cached, wanted, because: path.because.clone() };
+        if path.records.is_empty() {
+            return self.entry(out, &entry, age, found);
+        }
+        let [mut answers, mut authorities] = entry.stored.unpack(age);
+        let mut records = std::mem::take(&mut path.records);
+        if let Some(decision) = self.inspect(&entry.stored.names, &entry.stored.addresses) {
+            return match self.decided(out, &decision) {
+                Some(trace) => CachedReply::Answered(trace),
+                None => {
+                    path.records = records;
+                    CachedReply::Elsewhere(decision)
+                }
+            };
+        }
+        records.append(&mut answers);
+        authorities.append(&mut path.proofs);
+        if wanted && let Err(install_failed) = self.install_records(&records) {
+            return CachedReply::Answered(self.install_failed(out, &install_failed));
+        }
+        let (ede, mut trace) = self.envelope_of(&entry, age, cached);
+        let envelope: Envelope<'_> = self.envelope.with(entry.rcode, ede);
+        envelope.records(out, self.request, [&records, &authorities, &[]]);
+        trace.because = found.because;
+        if path.rewritten && trace.status != Status::Error {
+            trace.status = Status::Rewritten;
+        }
+        CachedReply::Answered(trace)
+    }
+}

@@ -1,0 +1,312 @@
+//! Test doubles of the hooks, and queries in wire format.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use gateway_core::dns::{Action, Asker, Because, Cause, Decision, Local, Name, NameRef, Question, Record};
+use gateway_model::Id;
+use gateway_model::domain::DomainName;
+use jiff::Timestamp;
+use tokio::sync::Semaphore;
+
+use super::{KernelCache, Settings, Shared, State};
+use crate::WallClock;
+use crate::hooks::{
+    Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, LocalAnswers, Logged, Query, QueryEgress,
+    QueryRoute, Reply, Resolvers, Upstream,
+};
+use crate::wire::{Answer, Stored, rtype};
+
+pub fn name(text: &str) -> Name {
+    Name::from(&DomainName::parse(text).expect("a name"))
+}
+
+pub fn way(partition: u16) -> Arc<QueryRoute> {
+    Arc::new(QueryRoute { partition, route: QueryEgress::Default, resolvers: Resolvers::Usual })
+}
+
+pub fn client(number: u64, partition: u16) -> Client {
+    Client {
+        number,
+        asker: Asker { device: Some(Id::from_u128(u128::from(number))), ..Asker::default() },
+        name: Some(format!("client {number}").into()),
+        way: way(partition),
+        logged: Logged::Full,
+        rank: u32::MAX,
+        filtered: true,
+        near: true,
+    }
+}
+
+/// One client for all addresses that are not known.
+pub struct FakeClients {
+    pub known: Mutex<HashMap<IpAddr, Arc<Client>>>,
+    pub other: Arc<Client>,
+    pub version: AtomicU64,
+    /// Addresses that had to be found out.
+    pub found: AtomicU64,
+}
+
+impl FakeClients {
+    pub fn new(other: Client) -> Arc<FakeClients> {
+        let (known, version, found) = Default::default();
+        Arc::new(FakeClients { known, other: Arc::new(other), version, found })
+    }
+}
+
+impl ClientLookup for FakeClients {
+    fn client(&self, address: IpAddr) -> Arc<Client> {
+        self.found.fetch_add(1, Ordering::AcqRel);
+        self.known.lock().expect("a lock").get(&address).unwrap_or(&self.other).clone()
+    }
+
+    fn known(&self, address: IpAddr) -> Option<Arc<Client>> {
+        self.known.lock().expect("a lock").get(&address).cloned()
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+}
+
+/// Decisions by name, for a name and for what answers lead through.
+#[derive(Default)]
+pub struct Rules {
+    pub names: HashMap<Name, (Action, Cause)>,
+    pub addresses: HashMap<IpAddr, (Action, Cause)>,
+    pub local: HashMap<(Name, u16), Local>,
+    /// A zone whose server may say that it has changed.
+    pub copied: Option<(Name, IpAddr)>,
+}
+
+impl Rules {
+    pub fn rule(mut self, text: &str, action: Action, cause: Cause) -> Rules {
+        self.names.insert(name(text), (action, cause));
+        self
+    }
+
+    pub fn stored(mut self, text: &str, qtype: u16, local: Local) -> Rules {
+        self.local.insert((name(text), qtype), local);
+        self
+    }
+}
+
+fn decision(rule: &str, found: Option<&(Action, Cause)>, through: Option<String>) -> Decision {
+    found.map_or(Decision::PASS, |(action, cause)| Decision {
+        action: action.clone(),
+        because: Some(Because {
+            cause: *cause,
+            id: Some(Id::from_u128(7)),
+            rule: rule.into(),
+            through: through.map(Into::into),
+        }),
+    })
+}
+
+impl LocalAnswers for Rules {
+    fn decide(&self, _: &Asker, question: Question<'_>, _: Timestamp) -> Decision {
+        assert!(question.name.wire() != b"\x05panic\x04test\0", "a defect that is put in");
+        let found = question.name.suffixes().find_map(|name| self.names.get(&name.to_owned()));
+        decision(&question.name.to_string(), found, None)
+    }
+
+    fn inspect_name(&self, _: &Asker, _: Question<'_>, target: NameRef<'_>, _: Timestamp) -> Decision {
+        let found = target.suffixes().find_map(|name| self.names.get(&name.to_owned()));
+        decision(&target.to_string(), found, Some(target.to_string()))
+    }
+
+    fn inspect_address(&self, _: &Asker, _: Question<'_>, address: IpAddr, _: Timestamp) -> Decision {
+        decision(&address.to_string(), self.addresses.get(&address), Some(address.to_string()))
+    }
+
+    fn local(&self, question: Question<'_>, _: bool) -> Option<Local> {
+        self.local.get(&(question.name.to_owned(), question.qtype)).cloned()
+    }
+
+    fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool {
+        self.copied.as_ref().is_some_and(|(name, server)| name.as_ref() == zone && *server == from)
+    }
+}
+
+pub type FqdnInstall = (u64, Name, Vec<(IpAddr, Duration)>);
+
+/// Records the installed addresses of the names that it knows, with a route for each.
+#[derive(Default)]
+pub struct FakeFqdnPolicy {
+    pub wanted: HashMap<Name, Arc<QueryRoute>>,
+    pub learned: Mutex<Vec<FqdnInstall>>,
+    pub broken: std::sync::atomic::AtomicBool,
+}
+
+impl FqdnPolicy for FakeFqdnPolicy {
+    fn wanted(&self, _: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
+        self.wanted.get(&asked.to_owned()).cloned()
+    }
+
+    fn install(
+        &self,
+        client: &Client,
+        asked: NameRef<'_>,
+        addresses: &[(IpAddr, Duration)],
+    ) -> Result<(), FqdnInstallError> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(FqdnInstallError("the map is full".into()));
+        }
+        let lesson = (client.number, asked.to_owned(), addresses.to_vec());
+        self.learned.lock().expect("a lock").push(lesson);
+        Ok(())
+    }
+}
+
+/// An upstream that knows some names; the others are not there.
+pub struct FakeUpstream {
+    pub records: Mutex<HashMap<(Name, u16), Result<Answer, Failure>>>,
+    pub asked: AtomicUsize,
+    pub partitions: Mutex<Vec<u16>>,
+    /// One permit for each answer.
+    pub gate: Semaphore,
+}
+
+impl FakeUpstream {
+    pub fn new() -> Arc<FakeUpstream> {
+        Arc::new(FakeUpstream {
+            records: Mutex::default(),
+            asked: AtomicUsize::new(0),
+            partitions: Mutex::default(),
+            gate: Semaphore::new(Semaphore::MAX_PERMITS),
+        })
+    }
+
+    pub fn knows(&self, text: &str, qtype: u16, answers: Vec<Record>) {
+        let answer = Answer { answers, ..Answer::default() };
+        self.records.lock().expect("a lock").insert((name(text), qtype), Ok(answer));
+    }
+
+    pub fn fails(&self, text: &str, qtype: u16, failure: Failure) {
+        self.records.lock().expect("a lock").insert((name(text), qtype), Err(failure));
+    }
+
+    pub fn times(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+pub fn soa(zone: &str, ttl: u32, minimum: u32) -> Record {
+    let mut rdata = b"\x02ns\0\x02me\0".to_vec();
+    for number in [1, 2, 3, 4, minimum] {
+        rdata.extend_from_slice(&number.to_be_bytes());
+    }
+    Record { name: name(zone), rtype: rtype::SOA, ttl, rdata: rdata.into() }
+}
+
+/// The message of an answer.
+pub fn message(asked: Question<'_>, answer: &Answer) -> Vec<u8> {
+    let bounds = crate::wire::stored::Bounds { least: 0, most: u32::MAX, most_negative: u32::MAX };
+    let stored = Stored::new(asked, answer, bounds).expect("short enough");
+    let mut message = vec![0, 0, 0x81, 0x80 | answer.rcode as u8, 0, 1];
+    message.extend(stored.counts().into_iter().flat_map(u16::to_be_bytes));
+    message.extend_from_slice(asked.name.wire());
+    message.extend_from_slice(&asked.qtype.to_be_bytes());
+    message.extend_from_slice(&[0, 1]);
+    message.extend_from_slice(stored.records());
+    message
+}
+
+pub struct FakeUpstreamHandle(pub Arc<FakeUpstream>);
+
+impl Upstream for FakeUpstreamHandle {
+    async fn ask(&self, query: Query) -> Result<Reply, Failure> {
+        self.0.asked.fetch_add(1, Ordering::SeqCst);
+        self.0.partitions.lock().expect("a lock").push(query.way.partition);
+        self.0.gate.acquire().await.expect("open").forget();
+        let missing = Answer { rcode: 3, authorities: vec![soa("example", 900, 300)], ..Answer::default() };
+        let known = self.0.records.lock().expect("a lock").get(&(query.name.clone(), query.qtype)).cloned();
+        let answer = known.unwrap_or(Ok(missing))?;
+        let message = message(Question { name: query.name.as_ref(), qtype: query.qtype }, &answer);
+        Ok(Reply {
+            message: message.into(),
+            upstream: "192.0.2.53".into(),
+            elapsed: Duration::from_millis(3),
+            forwarder: None,
+            secure: None,
+        })
+    }
+}
+
+pub fn a(owner: &str, ttl: u32, address: [u8; 4]) -> Record {
+    Record { name: name(owner), rtype: rtype::A, ttl, rdata: address.into() }
+}
+
+pub fn cname(owner: &str, target: &str) -> Record {
+    Record { name: name(owner), rtype: rtype::CNAME, ttl: 300, rdata: name(target).as_ref().wire().into() }
+}
+
+/// A question with EDNS, its name in the case that is given.
+pub fn question(text: &str, qtype: u16) -> Vec<u8> {
+    let mut message = b"\x12\x34\x01\x00\0\x01\0\0\0\0\0\x01".to_vec();
+    for label in text.split('.') {
+        message.push(label.len() as u8);
+        message.extend_from_slice(label.as_bytes());
+    }
+    message.push(0);
+    message.extend_from_slice(&qtype.to_be_bytes());
+    message.extend_from_slice(&[0, 1, 0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0]);
+    message
+}
+
+/// Resolver with test doubles of its hooks.
+pub struct Fixture {
+    pub clients: Arc<FakeClients>,
+    pub lessons: Arc<FakeFqdnPolicy>,
+    pub upstream: Arc<FakeUpstream>,
+    pub shared: Arc<Shared>,
+}
+
+impl Fixture {
+    pub fn new(rules: Rules) -> Fixture {
+        Fixture::with(rules, FakeFqdnPolicy::default(), Settings::default())
+    }
+
+    pub fn with(rules: Rules, lessons: FakeFqdnPolicy, settings: Settings) -> Fixture {
+        let (clients, lessons, upstream) =
+            (FakeClients::new(client(1, 0)), Arc::new(lessons), FakeUpstream::new());
+        let settings_of_log = settings.log.clone();
+        let state = State {
+            settings: Arc::new(settings),
+            clients: clients.clone(),
+            local_answers: Arc::new(rules),
+            fqdn_policy: lessons.clone(),
+        };
+        let log = crate::query_log::QueryLog::new(settings_of_log, 1, WallClock::new(Timestamp::now));
+        let kernel_cache = KernelCache::new(None, log.clone(), 0);
+        let shared = Shared::new(
+            state,
+            FakeUpstreamHandle(upstream.clone()),
+            log,
+            kernel_cache,
+            Arc::new(crate::hooks::Unsupervised),
+        );
+        Fixture { clients, lessons, upstream, shared }
+    }
+
+    /// By the slow path.
+    pub async fn ask(&self, message: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let from = "192.0.2.9".parse().expect("an address");
+        self.shared.answer(message, from, super::Transport::Udp, self.shared.clock.now(), &mut out).await;
+        out
+    }
+
+    pub async fn told(&self, text: &str, qtype: u16) -> hickory_proto::op::Message {
+        hickory_proto::op::Message::from_vec(&self.ask(&question(text, qtype)).await).expect("a message")
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.shared.log.end();
+    }
+}

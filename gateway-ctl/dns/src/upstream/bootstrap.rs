@@ -1,0 +1,160 @@
+//! Addresses of upstreams that are given by name, found by the resolvers set for that (bootstrap), by the upstream's path.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use gateway_core::dns::Name;
+use gateway_outbound::Egress;
+use tokio::time::{Instant, timeout};
+
+use super::context::Context;
+use super::error::Error;
+use super::message::{self, Asked, Form};
+use super::pipelined::PipelinedConnection;
+use super::udp::{self, Outcome};
+use crate::hooks::{Place, Server};
+use crate::wire::rtype;
+
+const SHORTEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(86_400);
+/// Before it is tried again when an old address is used meanwhile.
+const RETRY: Duration = Duration::from_secs(10);
+/// For one resolver.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+#[derive(Debug)]
+pub struct Addresses {
+    given: Option<SocketAddr>,
+    name: Option<(Name, u16)>,
+    resolvers: Vec<SocketAddr>,
+    known: Mutex<ResolvedAddrs>,
+    /// Held while somebody looks.
+    looking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct ResolvedAddrs {
+    addresses: Vec<SocketAddr>,
+    until: Option<Instant>,
+}
+
+impl Addresses {
+    pub fn of(server: &Server) -> Addresses {
+        let resolvers = server.bootstrap.iter().map(|address| SocketAddr::new(*address, 53)).collect();
+        let (given, name) = match &server.place {
+            Place::Address(address) => (Some(*address), None),
+            Place::Name(name, port) => (None, Some((name.clone(), *port))),
+        };
+        Addresses { given, name, resolvers, known: Mutex::default(), looking: tokio::sync::Mutex::default() }
+    }
+
+    /// At least one, the one to be tried first at the front.
+    pub async fn find(&self, context: &Context, path: &Egress) -> Result<Vec<SocketAddr>, Error> {
+        if let Some(address) = self.given {
+            return Ok(vec![address]);
+        }
+        if let Some(fresh) = self.fresh() {
+            return Ok(fresh);
+        }
+        let _looking = self.looking.lock().await;
+        if let Some(fresh) = self.fresh() {
+            return Ok(fresh);
+        }
+        let found = self.look(context, path).await;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match found {
+            Ok((addresses, life)) => {
+                *known = ResolvedAddrs { addresses: addresses.clone(), until: Some(Instant::now() + life) };
+                Ok(addresses)
+            }
+            Err(error) if known.addresses.is_empty() => Err(error),
+            Err(_) => {
+                known.until = Some(Instant::now() + RETRY);
+                Ok(known.addresses.clone())
+            }
+        }
+    }
+
+    /// Others are tried before this one from now on.
+    pub fn failed(&self, address: SocketAddr) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = known.addresses.iter().position(|other| *other == address) {
+            known.addresses[at..].rotate_left(1);
+        }
+    }
+
+    fn fresh(&self) -> Option<Vec<SocketAddr>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.until.filter(|until| *until > Instant::now())?;
+        Some(known.addresses.clone()).filter(|addresses| !addresses.is_empty())
+    }
+
+    async fn look(&self, context: &Context, path: &Egress) -> Result<(Vec<SocketAddr>, Duration), Error> {
+        let Some((name, port)) = &self.name else {
+            return Err(Error::Address("it has no name".into()));
+        };
+        let mut error = Error::Address("no bootstrap resolver is set".into());
+        for resolver in &self.resolvers {
+            let both = async {
+                let four = ask(context, path, *resolver, name, rtype::A);
+                let six = ask(context, path, *resolver, name, rtype::AAAA);
+                tokio::join!(four, six)
+            };
+            // One family alone is enough.
+            let (four, six) = both.await;
+            let told = four.as_ref().err().or(six.as_ref().err()).cloned();
+            let mut found: Vec<(IpAddr, u32)> = four.unwrap_or_default();
+            found.extend(six.unwrap_or_default());
+            if let Some(life) = found.iter().map(|(_, ttl)| *ttl).min() {
+                let life = Duration::from_secs(life.into()).clamp(SHORTEST, LONGEST);
+                let addresses = found.into_iter().map(|(address, _)| SocketAddr::new(address, *port));
+                return Ok((addresses.collect(), life));
+            }
+            let why =
+                told.map_or_else(|| format!("{resolver} knows no address of {name}"), |e| e.to_string());
+            error = Error::Address(why.into());
+        }
+        Err(error)
+    }
+}
+
+/// Twice at most: a datagram may be lost.
+async fn ask(
+    context: &Context,
+    path: &Egress,
+    resolver: SocketAddr,
+    name: &Name,
+    qtype: u16,
+) -> Result<Vec<(IpAddr, u32)>, Error> {
+    let asked =
+        Asked { name: name.clone(), qtype, recursion: true, dnssec_ok: false, checking_disabled: false };
+    for _ in 0..2 {
+        if let Ok(outcome) = timeout(context.wait(PATIENCE), exchange(context, path, resolver, &asked)).await
+        {
+            let message = outcome?;
+            let (found, life) = message::addresses(&message, qtype).ok_or(Error::Broken)?;
+            return Ok(found.into_iter().map(|address| (address, life)).collect());
+        }
+    }
+    Err(Error::Timeout)
+}
+
+/// In plain: whoever has no address yet has nothing to encrypt to. Proxies are not relied on for datagrams.
+async fn exchange(
+    context: &Context,
+    path: &Egress,
+    resolver: SocketAddr,
+    asked: &Asked,
+) -> Result<Vec<u8>, Error> {
+    if path.proxy.is_none() {
+        match udp::exchange(context, path.mark, resolver, asked, true, true).await? {
+            Outcome::Answer(message, head) if !head.truncated => return Ok(message),
+            Outcome::Answer(..) | Outcome::OtherCase => {}
+        }
+    }
+    let stream = path.connect(context.sockets.as_ref(), resolver).await?;
+    let form = Form { edns: true, ..Form::default() };
+    let (message, _) = PipelinedConnection::new(stream).ask(asked.message(&form)).await?;
+    Ok(message)
+}
