@@ -2,15 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use gateway_core::network::{Network, UplinkSettings};
-use gateway_ctl::engine;
 use gateway_model::settings::bootstrap::{self, Bootstrap, ConfigError};
 
 use crate::auth;
 use crate::context::Settings;
-use crate::live;
 use crate::preflight::Subject;
 
 pub const DEFAULT_PATH: &str = "/etc/gatewayd/config.yaml";
@@ -39,9 +35,6 @@ fn lines(path: &Path, errors: &[ConfigError]) -> String {
     errors.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// One of so many new flows is reported by the kernel programs.
-const SAMPLE_EVERY: u32 = 16;
-
 /// Reads and checks the file; touches nothing else.
 pub fn load(path: &Path) -> Result<Bootstrap, Error> {
     let text =
@@ -53,42 +46,16 @@ pub fn load(path: &Path) -> Result<Bootstrap, Error> {
     Ok(config)
 }
 
-/// What the engine is told of it.
-pub fn engine(config: &Bootstrap) -> engine::Config {
-    let gateway = |name: &gateway_model::IfName| {
-        config.wans().find(|wan| wan.interface == *name).and_then(bootstrap::Wan::gateway_address)
-    };
-    let uplink =
-        |name: &gateway_model::IfName| UplinkSettings { interface: name.to_string(), gateway: gateway(name) };
-    engine::Config {
-        pin_dir: config.bpf.pin_dir.clone(),
-        runtime_dir: config.runtime_dir.clone(),
-        network: Network {
-            lan: config.lans().iter().map(ToString::to_string).collect(),
-            uplinks: config.uplinks().iter().map(uplink).collect(),
-            sample_every: SAMPLE_EVERY,
-            dns_port: config.dns.listen_addr.port(),
-            resolvers: config.dns.upstream_servers.clone(),
-        },
-        bootstrap_servers: config.dns.bootstrap_servers.clone(),
-        interval: live::periodic(config),
-    }
-}
-
 /// What the API is told of it.
-pub fn api(file: &Bootstrap, config: &Bootstrap) -> Settings {
+pub fn api(config: &Bootstrap) -> Settings {
     let bootstrap::Auth { enabled, local_net, api_keys } = config.auth.clone();
     Settings {
-        mode: config.network.mode.to_string(),
-        host_names: config.listen.host_names.clone(),
         auth: auth::Settings {
             enabled,
             local_net: local_net.net(),
             api_keys,
             setup_folder: Some(config.state_dir.clone()),
         },
-        file: Arc::new(file.clone()),
-        running: Arc::new(config.clone()),
         ..Settings::default()
     }
 }
@@ -124,6 +91,9 @@ pub fn preflight(config: &Bootstrap) -> Subject {
 mod tests {
     use std::time::Duration;
 
+    use gateway_core::network::UplinkNumbers;
+    use gateway_ctl::configuration::{network, reconcile_interval};
+
     use super::*;
 
     #[test]
@@ -141,20 +111,18 @@ mod tests {
     #[test]
     fn the_example_file_is_a_configuration() {
         let config = bootstrap::parse(bootstrap::EXAMPLE).expect("the example is valid");
-        let engine = engine(&config);
-        assert_eq!(engine.network.lan, ["eth1"]);
-        assert_eq!(engine.interval, Some(Duration::from_secs(60)));
+        assert_eq!(network(&config, &mut UplinkNumbers::default()).lan, ["eth1"]);
+        assert_eq!(reconcile_interval(&config), Some(Duration::from_secs(60)));
         assert_eq!(preflight(&config).interfaces.len(), 2);
     }
 
     #[test]
-    fn sign_in_and_the_names_of_the_host_reach_the_api() {
-        let text = "auth: { enabled: true, local_net: 10.0.0.0/8 }\nlisten: { host_names: [gateway.lan] }\n";
+    fn sign_in_reaches_the_api() {
+        let text = "auth: { enabled: true, local_net: 10.0.0.0/8 }\n";
         let config = bootstrap::parse(text).expect("valid");
-        let settings = api(&config, &config);
+        let settings = api(&config);
         assert!(settings.auth.enabled && settings.auth.local_net.to_string() == "10.0.0.0/8");
-        assert_eq!(settings.host_names, ["gateway.lan"]);
         let config = Bootstrap::default();
-        assert!(!api(&config, &config).auth.enabled, "off unless it is asked for");
+        assert!(!api(&config).auth.enabled, "off unless it is asked for");
     }
 }

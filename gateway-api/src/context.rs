@@ -23,29 +23,14 @@ use crate::view_cache::ViewCache;
 /// What the HTTP side needs to know of the configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Names under which browsers may address the gateway, besides addresses and `localhost`.
-    pub host_names: Vec<String>,
     /// Bytes.
     pub body_limit: usize,
-    /// `network.mode` of the configuration.
-    pub mode: String,
     pub auth: auth::Settings,
-    /// The configuration file.
-    pub file: Arc<Bootstrap>,
-    /// What the daemon was started with: the file and, over it, what was set at runtime.
-    pub running: Arc<Bootstrap>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            host_names: Vec::new(),
-            body_limit: 2 * 1024 * 1024,
-            mode: "primary".to_owned(),
-            file: Arc::default(),
-            running: Arc::default(),
-            auth: auth::Settings::default(),
-        }
+        Self { body_limit: 2 * 1024 * 1024, auth: auth::Settings::default() }
     }
 }
 
@@ -90,11 +75,19 @@ impl Api {
         self.openapi.get_or_init(|| Bytes::from(openapi::text(&self.table))).clone()
     }
 
+    /// Returns the configuration in force.
+    pub fn config(&self) -> Arc<Bootstrap> {
+        match &self.gateway {
+            Gateway::Open(open) => open.worlds.in_force().config,
+            Gateway::Blocked { file, .. } => file.clone(),
+        }
+    }
+
     /// The store and the engine; refuses while the store cannot be used.
     pub fn open(&self) -> Result<&Open, ApiError> {
         match &self.gateway {
             Gateway::Open(open) => Ok(open),
-            Gateway::Blocked { reason, cause } => {
+            Gateway::Blocked { reason, cause, .. } => {
                 Err(ApiError::not_ready(format!("All traffic is blocked: {reason}"))
                     .detail("state", "blocked")
                     .detail("cause", *cause))

@@ -14,6 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gateway_ctl::clock::SteadyClock;
+use gateway_ctl::configuration::Configuration;
 use gateway_ctl::effects::bpf::is_plan_live;
 use gateway_ctl::effects::limits;
 use gateway_ctl::effects::time_sync::is_synchronised;
@@ -102,7 +103,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     // While the store cannot be read, its post-quantum mode is not known and the default stands: whoever has to repair
     // the gateway must be able to ask it what is wrong.
     let tls = Arc::new(Tls::default());
-    let (gateway, config) = open(&file, &tls).await?;
+    let (gateway, config) = open(file, &tls).await?;
     if !config.auth.enabled && !config.listen.api_addr.ip().is_loopback() {
         tracing::warn!(
             address = %config.listen.api_addr,
@@ -125,8 +126,8 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         names.secure(tls.serve_names(certificates.clone()));
     }
     let secure = certificates.filter(|_| config.tls.enabled).map(|certificates| tls.serve(certificates));
-    let api = Api::new(areas::table(), gateway, config::api(&file, &config)).map_err(Error::Table)?;
-    services.start_all(services::list(&api, file.clone(), config.clone(), tls, hangup));
+    let api = Api::new(areas::table(), gateway, config::api(&config)).map_err(Error::Table)?;
+    services.start_all(services::list(&api, tls, hangup));
     let ended = api.clone();
     let router = dispatch::router(api);
 
@@ -158,7 +159,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         () = store_is_ahead(&ended.gateway) => died = Some("store".into()),
         _ = terminate.recv() => tracing::info!("ending on SIGTERM"),
         _ = interrupt.recv() => tracing::info!("ending on SIGINT"),
-        () = store_appears(&file, &ended.gateway) => {
+        () = store_appears(&ended.gateway) => {
             tracing::info!("ending: there is a store now, the next start takes it");
         }
         () = wipe::ending(&ended) => tracing::warn!("ending after a wipe; everything stays blocked"),
@@ -209,38 +210,36 @@ fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
 }
 
 /// The store and the engine over it. A store that cannot be used blocks all traffic and is reported, not fatal.
-/// With it the configuration that counts: the file and, over it, what was set at runtime.
-async fn open(file: &Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Bootstrap), Error> {
-    let settings = config::engine(file);
-    let (reason, cause) = match open_store(file) {
+/// With it the configuration in force.
+async fn open(file: Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Arc<Bootstrap>), Error> {
+    let (reason, cause) = match open_store(&file) {
         Ok(store) => return open_over(file, tls, Arc::new(store)).await,
         Err(Error::Unusable(error)) => (chain(&error), "store_unusable"),
         Err(Error::NoStore { absence, reason }) => (reason, absence.as_str()),
         Err(error) => return Err(error),
     };
     tracing::error!(%reason, cause, "no usable store: all traffic is blocked");
-    engine::block(&settings).await.map_err(Error::Block)?;
-    Ok((Gateway::Blocked { reason, cause }, file.clone()))
+    engine::block(&file).await.map_err(Error::Block)?;
+    let file = Arc::new(file);
+    Ok((Gateway::Blocked { reason, cause, file: file.clone() }, file))
 }
 
 /// The engine and the services over a store that was opened.
 async fn open_over(
-    file: &Bootstrap,
+    file: Bootstrap,
     tls: &Arc<Tls>,
     store: Arc<Store>,
-) -> Result<(Gateway, Bootstrap), Error> {
+) -> Result<(Gateway, Arc<Bootstrap>), Error> {
     tls.adopt(&store);
-    let (config, left_out) = file.overlaid_or_less(&store.current().settings);
-    for (key, why) in left_out {
-        tracing::warn!(key, why, "a stored setting does not fit to the configuration file: left out");
-    }
+    let settings = &store.current().settings;
+    let configuration = Configuration::new(file, settings.clone());
     let notices = Notices::new(store.clock().clone());
-    let engine = Engine::start(config::engine(&config), store.clone(), notices.clone());
+    let engine = Engine::start(configuration.clone(), store.clone(), notices.clone());
     let enforcement = engine.await.map_err(Error::Engine)?;
     let checked = store.clone();
     tokio::task::spawn_blocking(move || checked.check_secrets());
     let enforcement = Arc::new(enforcement);
-    let given = Arc::new(file.clone());
+    let config = configuration.with(settings).config;
     let enforced = Enforced {
         worlds: enforcement.worlds().clone(),
         enforcement: enforcement.clone(),
@@ -248,15 +247,10 @@ async fn open_over(
         notices: notices.clone(),
         endpoint_names: enforcement.endpoint_names().clone(),
     };
-    let open = Open::over(store.clone(), enforced, tls.clone(), &given, is_synchronised);
+    let open = Open::over(store.clone(), enforced, tls.clone(), is_synchronised);
     let mut open = open.map_err(Error::Store)?;
     // After the first plan: what it tells is steered from the beginning.
-    let asked = names::Config {
-        dns: config.dns.clone(),
-        file: given,
-        directory: config.state_dir.join("dns"),
-        notices,
-    };
+    let asked = names::Config { directory: config.state_dir.join("dns"), notices };
     let resolver = Names::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
     open.names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
     Ok((Gateway::Open(open), config))
@@ -291,11 +285,11 @@ pub fn open_store(config: &Bootstrap) -> Result<Store, Error> {
 }
 
 /// Returns when a store has appeared in the place where there was none.
-async fn store_appears(file: &Bootstrap, gateway: &Gateway) {
-    match gateway {
-        Gateway::Blocked { cause, .. } if *cause != "store_unusable" => {}
+async fn store_appears(gateway: &Gateway) {
+    let file = match gateway {
+        Gateway::Blocked { cause, file, .. } if *cause != "store_unusable" => file,
         _ => return std::future::pending().await,
-    }
+    };
     loop {
         tokio::time::sleep(STORE_POLL_INTERVAL).await;
         if initialise::absence(file).is_none() {

@@ -88,7 +88,7 @@ async fn process(
     // Who shows a credential may call the gateway what he likes: a rebound name would not make a browser send it.
     let host = match identity.actor.proof.is_credential() {
         true => Ok(()),
-        false => browser::check_host(parts, &api.settings.host_names),
+        false => browser::check_host(parts, &api.config().listen.host_names),
     };
     let path = parts.uri.path();
     let Some(found) = api.routes.find(path) else {

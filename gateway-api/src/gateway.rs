@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gateway_core::network::{Network, UplinkSettings};
 use gateway_ctl::clock::{SharedClock, SystemClock};
+use gateway_ctl::configuration::Configuration;
 use gateway_ctl::engine::{Detached, Enforcement};
 use gateway_ctl::reconcile::{Reason, Status};
 use gateway_ctl::service::Services;
@@ -38,6 +38,8 @@ pub enum Gateway {
         reason: String,
         /// `not_initialised`, `store_missing` or `store_unusable`.
         cause: &'static str,
+        /// The configuration file, which is in force while nothing can be set at runtime.
+        file: Arc<Bootstrap>,
     },
 }
 
@@ -91,14 +93,12 @@ impl Open {
         store: Arc<Store>,
         enforced: Enforced,
         tls: Arc<Tls>,
-        file: &Arc<Bootstrap>,
         is_synchronised: fn() -> bool,
     ) -> Result<Open, store::Error> {
         let Enforced { worlds, enforcement, services, notices, endpoint_names } = enforced;
         let backup = backup::Service::new(store.clone(), tls.factory.clone(), endpoint_names.clone());
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
-            worlds,
             enforcement,
             names: None,
             deadman: Switch::new(store.clone(), is_synchronised)?,
@@ -106,7 +106,7 @@ impl Open {
             bridge_tests: Arc::default(),
             extfilter: extfilter::Service::new(
                 store.clone(),
-                file.clone(),
+                worlds.clone(),
                 &tls.factory,
                 endpoint_names.clone(),
             ),
@@ -114,6 +114,7 @@ impl Open {
             ending: Arc::new(Notify::new()),
             store,
             tls,
+            worlds,
             services,
             endpoint_names,
         })
@@ -147,23 +148,22 @@ impl Gateway {
 
     /// The same under another clock.
     pub fn detached_at(folder: &Path, clock: SharedClock) -> Result<Self, store::Error> {
+        Self::detached_with(folder, clock, Bootstrap::default())
+    }
+
+    /// The same with a configuration file.
+    pub fn detached_with(folder: &Path, clock: SharedClock, file: Bootstrap) -> Result<Self, store::Error> {
         let store = Arc::new(Store::open(folder.join("store.redb"), clock)?);
-        let network = Network {
-            lan: vec!["eth1".to_owned()],
-            uplinks: vec![UplinkSettings { interface: "eth0".to_owned(), gateway: None }],
-            sample_every: 0,
-            ..Network::default()
-        };
-        let worlds = Arc::new(Worlds::new(store.clone(), network, None));
+        let endpoint_names = Resolver::new(&file.dns.bootstrap_servers);
+        let configuration = Configuration::new(file, store.current().settings.clone());
+        let worlds = Arc::new(Worlds::new(store.clone(), configuration, None));
         let tls = Arc::new(Tls::default());
         tls.adopt(&store);
         let services = Services::new(Supervisor::new(store.clock().clone()));
         let notices = Notices::new(store.clock().clone());
-        let file = Arc::<Bootstrap>::default();
-        let endpoint_names = Resolver::new(&file.dns.bootstrap_servers);
         let enforced =
             Enforced { worlds, enforcement: Arc::new(Detached), services, notices, endpoint_names };
-        Ok(Gateway::Open(Open::over(store, enforced, tls, &file, || true)?))
+        Ok(Gateway::Open(Open::over(store, enforced, tls, || true)?))
     }
 
     /// Writes an audit entry for an attempt.

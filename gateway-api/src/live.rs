@@ -4,37 +4,40 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_ctl::configuration::reconcile_interval;
 use gateway_ctl::engine::Enforcement;
 use gateway_ctl::store::{AuditRetention, Store};
 use gateway_ctl::supervise::blocking;
-use gateway_model::settings::Bootstrap;
+use gateway_ctl::world::Worlds;
+use gateway_model::settings::bootstrap::LogLevel;
+use gateway_outbound::Resolver;
 
 use crate::log;
 
 const TRIM_INTERVAL: Duration = Duration::from_secs(3600);
 
+/// What obeys settings and does not read the world by itself.
+#[derive(Clone)]
+pub struct Followers {
+    pub enforcement: Arc<dyn Enforcement>,
+    pub endpoint_names: Resolver,
+}
+
 /// Follows the store until it is gone.
-pub async fn follow(file: Arc<Bootstrap>, store: Arc<Store>, enforcement: Arc<dyn Enforcement>) {
+pub async fn follow(worlds: Arc<Worlds>, store: Arc<Store>, followers: Followers) {
+    let Followers { enforcement, endpoint_names } = followers;
     let mut revisions = store.watch();
-    let mut obeyed = None;
-    let mut level = None;
-    let mut interval = None;
+    let (mut level, mut interval) = (None::<LogLevel>, None);
     loop {
-        let state = store.current();
-        if obeyed != Some(state.settings.revision()) {
-            obeyed = Some(state.settings.revision());
-            let (config, left_out) = file.overlaid_or_less(&state.settings);
-            for (key, why) in left_out {
-                tracing::warn!(key, why, "a stored setting does not fit to the configuration file: left out");
-            }
-            if level.replace(config.log.level) != Some(config.log.level) {
-                log::set_level(config.log.level);
-            }
-            let wanted = periodic(&config);
-            if interval.replace(wanted) != Some(wanted) {
-                enforcement.set_interval(wanted);
-            }
+        let config = worlds.in_force().config;
+        if level.replace(config.log.level) != Some(config.log.level) {
+            log::set_level(config.log.level);
         }
+        let wanted = reconcile_interval(&config);
+        if interval.replace(wanted) != Some(wanted) {
+            enforcement.set_interval(wanted);
+        }
+        endpoint_names.set_servers(&config.dns.bootstrap_servers);
         if revisions.changed().await.is_err() {
             return;
         }
@@ -42,11 +45,11 @@ pub async fn follow(file: Arc<Bootstrap>, store: Arc<Store>, enforcement: Arc<dy
 }
 
 /// Trims the audit trail once an hour to what the configuration keeps.
-pub async fn trim_audit(file: Arc<Bootstrap>, store: Arc<Store>) {
+pub async fn trim_audit(worlds: Arc<Worlds>, store: Arc<Store>) {
     loop {
-        let (file, store) = (file.clone(), store.clone());
+        let audit = worlds.in_force().config.audit.clone();
+        let store = store.clone();
         let trim = move || {
-            let audit = file.overlaid_or_less(&store.current().settings).0.audit;
             let age = Duration::from_secs(86_400) * audit.keep_days;
             store.trim_audit(AuditRetention { entries: audit.keep_entries, age })
         };
@@ -57,9 +60,4 @@ pub async fn trim_audit(file: Arc<Bootstrap>, store: Arc<Store>) {
         }
         tokio::time::sleep(TRIM_INTERVAL).await;
     }
-}
-
-/// How often the kernel is compared with the plan.
-pub fn periodic(config: &Bootstrap) -> Option<Duration> {
-    config.reconcile.enabled.then(|| Duration::from_secs(config.reconcile.interval_sec))
 }

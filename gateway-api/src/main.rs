@@ -153,7 +153,7 @@ fn run_command(path: &std::path::Path, command: Command) -> Result<bool> {
         Command::Guard => {
             let config = config::load(path)?;
             log::start(config.log.level);
-            runtime()?.block_on(engine::guard(&config::engine(&config)))?;
+            runtime()?.block_on(engine::guard(&config))?;
             println!("what comes from the LAN is blocked until the daemon has a plan");
             Ok(true)
         }

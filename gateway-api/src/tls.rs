@@ -100,7 +100,7 @@ pub async fn open(config: &Bootstrap, gateway: &Gateway) -> Result<Arc<Certifica
 
 /// Follows the files and the addresses of the gateway. A signal makes it look at once, and makes clients read anew
 /// whom the system trusts.
-pub async fn follow_files(config: Bootstrap, api: Arc<Api>, tls: Arc<Tls>, mut hangup: Signal) {
+pub async fn follow_files(api: Arc<Api>, tls: Arc<Tls>, mut hangup: Signal) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
@@ -110,7 +110,7 @@ pub async fn follow_files(config: Bootstrap, api: Arc<Api>, tls: Arc<Tls>, mut h
             }
         }
         let Some(certificates) = tls.certificates.get().cloned() else { continue };
-        let names = names(&config, &facts(&api.gateway));
+        let names = names(&api.config(), &facts(&api.gateway));
         if let Err(error) = tokio::task::spawn_blocking(move || certificates.refresh(&names)).await {
             tracing::error!(%error, "the TLS certificate could not be looked at");
         }

@@ -10,14 +10,14 @@ mod observation;
 mod services;
 mod waking;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use gateway_core::compile::attachments;
 use gateway_core::facts::Facts;
-use gateway_core::network::Network;
+use gateway_core::network::UplinkNumbers;
+use gateway_model::settings::Bootstrap;
 
+use crate::configuration::{Configuration, network, reconcile_interval};
 use crate::effects::bpf::{AttachMode, Programs};
 use crate::effects::observe::Observer;
 use crate::effects::openvpn::OpenVpn;
@@ -44,19 +44,6 @@ pub use enforcement::{Counted, Detached, Enforcement, Pending};
 use observation::Observation;
 use services::Parts;
 
-/// What the engine is told at start.
-#[derive(Clone, Debug)]
-pub struct Config {
-    pub pin_dir: PathBuf,
-    /// For sockets of the processes that are run for tunnels.
-    pub runtime_dir: PathBuf,
-    pub network: Network,
-    /// Resolve the endpoints of tunnels and proxies; none: the host's own resolver does, where it may.
-    pub bootstrap_servers: Vec<std::net::IpAddr>,
-    /// None: no periodic look at the kernel.
-    pub interval: Option<Duration>,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot open the connection to the kernel's network configuration")]
@@ -69,7 +56,6 @@ pub enum Error {
 
 /// The running engine.
 pub struct Engine {
-    config: Config,
     dataplane: KernelDataplane,
     worlds: Arc<Worlds>,
     openvpn: Arc<OpenVpn>,
@@ -83,8 +69,13 @@ pub struct Engine {
 
 impl Engine {
     /// Starts, and returns when the first plan is in the kernel, or when it is known why it is not.
-    pub async fn start(config: Config, store: Arc<Store>, notices: Notices) -> Result<Engine, Error> {
-        let blocked = base_block(&config.network.lan, Existing::Keep).await;
+    pub async fn start(
+        configuration: Configuration,
+        store: Arc<Store>,
+        notices: Notices,
+    ) -> Result<Engine, Error> {
+        let config = configuration.with(&store.current().settings).config;
+        let blocked = base_block(&lans(&config), Existing::Keep).await;
         if !blocked.is_ok() {
             tracing::error!(failed = ?blocked.failed, "the base block does not stand");
         }
@@ -100,10 +91,11 @@ impl Engine {
         drop(tokio::task::spawn_blocking(move || opening.open_tunnel_secrets()));
         let supervisor = Supervisor::new(store.clock().clone());
         let netlink = Netlink::open()?;
-        let programs = Programs::load(&config.pin_dir)?;
+        let programs = Programs::load(&config.bpf.pin_dir)?;
+        configuration.recall_uplinks(&programs.uplinks()?);
         let dataplane = KernelDataplane::new(programs);
         let wireguard = Arc::new(WireGuard::new().await);
-        let endpoint_names = gateway_outbound::Resolver::new(&config.bootstrap_servers);
+        let endpoint_names = gateway_outbound::Resolver::new(&config.dns.bootstrap_servers);
         let openvpn = OpenVpn::new(config.runtime_dir.join("openvpn"), endpoint_names.clone());
         let openvpn = Arc::new(openvpn.with_supervisor(supervisor.clone()));
         let transports = Arc::new(Transports::new(supervisor.clone()));
@@ -114,7 +106,7 @@ impl Engine {
         let observer = Observer::supervised(netlink.clone(), &supervisor)?;
         let services = Services::new(supervisor);
         let attached = Some(AttachMode::of_this_kernel());
-        let worlds = Arc::new(Worlds::new(store.clone(), config.network.clone(), attached));
+        let worlds = Arc::new(Worlds::new(store.clone(), configuration, attached));
         let observation = Observation {
             boot_time: BootTime::new(store.clock().clone()),
             observer,
@@ -128,7 +120,7 @@ impl Engine {
             observation,
             worlds.clone(),
             move || clock.now(),
-            Settings { interval: config.interval },
+            Settings { interval: reconcile_interval(&config) },
         );
         let context = Context {
             store,
@@ -149,18 +141,7 @@ impl Engine {
         };
         services.start_all(services::list(&context, parts));
         handle.run_now(Reason::Start).await?;
-        Ok(Engine {
-            config,
-            dataplane,
-            worlds,
-            openvpn,
-            endpoint_names,
-            handle,
-            relay,
-            recent,
-            turns,
-            services,
-        })
+        Ok(Engine { dataplane, worlds, openvpn, endpoint_names, handle, relay, recent, turns, services })
     }
 
     /// The services that enforce.
@@ -185,8 +166,9 @@ impl Engine {
 
 /// The resting state, for early boot: everything from the LAN is blocked until a daemon has a plan.
 /// A plan that is live already goes on.
-pub async fn guard(config: &Config) -> Result<(), Error> {
-    let blocked = base_block(&config.network.lan, Existing::Keep).await;
+pub async fn guard(config: &Bootstrap) -> Result<(), Error> {
+    let network = network(config, &mut UplinkNumbers::default());
+    let blocked = base_block(&network.lan, Existing::Keep).await;
     let facts = match Netlink::open().and_then(Observer::new) {
         Ok(observer) => observer.facts(|_| false).await,
         Err(error) => Err(error),
@@ -195,9 +177,9 @@ pub async fn guard(config: &Config) -> Result<(), Error> {
         tracing::error!(%error, "cannot list the interfaces: only configured ones are guarded");
         Facts::default()
     });
-    let uplinks = config.network.uplinks.iter().map(|uplink| uplink.interface.as_str()).collect();
-    let attach = attachments(&config.network, &facts, &uplinks);
-    let attached = Programs::load(&config.pin_dir)?.attach(&attach);
+    let uplinks = network.uplinks.iter().map(|uplink| uplink.interface.as_str()).collect();
+    let attach = attachments(&network, &facts, &uplinks);
+    let attached = Programs::load(&config.bpf.pin_dir)?.attach(&attach);
     for (interface, error) in &attached.failed {
         tracing::error!(%interface, %error, "cannot attach");
     }
@@ -208,11 +190,15 @@ pub async fn guard(config: &Config) -> Result<(), Error> {
 }
 
 /// Blocks everything now, whatever plan is live: for a store that cannot be read.
-pub async fn block(config: &Config) -> Result<(), Error> {
-    let blocked = base_block(&config.network.lan, Existing::Replace).await;
+pub async fn block(config: &Bootstrap) -> Result<(), Error> {
+    let blocked = base_block(&lans(config), Existing::Replace).await;
     for failure in &blocked.failed {
         tracing::error!(resource = %failure.resource, error = %failure.error, "the base block does not stand");
     }
     guard(config).await?;
-    Ok(Programs::load(&config.pin_dir)?.rest()?)
+    Ok(Programs::load(&config.bpf.pin_dir)?.rest()?)
+}
+
+fn lans(config: &Bootstrap) -> Vec<String> {
+    config.lans().iter().map(ToString::to_string).collect()
 }

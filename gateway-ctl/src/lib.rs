@@ -2,6 +2,7 @@
 //! It is not the HTTP side (that is `gateway-api`) and it decides nothing about packets (that is `gateway-core`).
 
 pub mod clock;
+pub mod configuration;
 pub mod effects;
 pub mod engine;
 pub mod panics;

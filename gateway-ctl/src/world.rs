@@ -15,11 +15,13 @@ use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 use gateway_core::{Compiled, plan};
 use gateway_model::State;
+use gateway_model::settings::Bootstrap;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 pub use live::Live;
 
+use crate::configuration::{Configuration, InForce};
 use crate::effects::bpf::AttachMode;
 use crate::effects::transport::Seen as TransportsSeen;
 use crate::reconcile::{self, Compile, Status};
@@ -31,6 +33,9 @@ use crate::store::Store;
 #[derive(Clone, Debug)]
 pub struct World {
     pub state: Arc<State>,
+    /// The configuration in force with the settings of `state`.
+    pub config: Arc<Bootstrap>,
+    /// What the compiler is told of `config`.
     pub network: Arc<Network>,
     pub facts: Arc<Facts>,
     /// Result of the last run of the reconcile loop.
@@ -55,14 +60,11 @@ pub struct Reports {
 }
 
 impl World {
-    fn first(
-        state: Arc<State>,
-        network: Arc<Network>,
-        attached: Option<AttachMode>,
-        now: Timestamp,
-    ) -> World {
+    fn first(state: Arc<State>, in_force: InForce, attached: Option<AttachMode>, now: Timestamp) -> World {
+        let InForce { config, network } = in_force;
         World {
             state,
+            config,
             network,
             facts: Arc::default(),
             status: Arc::default(),
@@ -77,7 +79,7 @@ impl World {
     /// Returns a world without a kernel in which nothing but a plan is known.
     pub fn of(compiled: Compiled, now: Timestamp) -> World {
         let compiled = Arc::new(OnceLock::from(Arc::new(compiled)));
-        World { compiled, ..World::first(Arc::default(), Arc::default(), None, now) }
+        World { compiled, ..World::first(Arc::default(), InForce::default(), None, now) }
     }
 
     pub fn input(&self) -> Input<'_> {
@@ -117,6 +119,7 @@ type Herald = Box<dyn Fn(&World) + Send>;
 /// Publishes the world, and compiles.
 pub struct Worlds {
     store: Arc<Store>,
+    configuration: Configuration,
     published: watch::Sender<Arc<World>>,
     /// Of a state that is newer than the last run.
     ahead: Mutex<Option<World>>,
@@ -132,11 +135,23 @@ impl fmt::Debug for Worlds {
 }
 
 impl Worlds {
-    pub fn new(store: Arc<Store>, network: Network, attached: Option<AttachMode>) -> Worlds {
-        let world = World::first(store.current(), Arc::new(network), attached, store.clock().now());
+    pub fn new(store: Arc<Store>, configuration: Configuration, attached: Option<AttachMode>) -> Worlds {
+        let state = store.current();
+        let in_force = configuration.with(&state.settings);
+        let world = World::first(state, in_force, attached, store.clock().now());
         let published = watch::channel(Arc::new(world)).0;
         let (ahead, domains, told) = Default::default();
-        Worlds { store, published, ahead, domains, told }
+        Worlds { store, configuration, published, ahead, domains, told }
+    }
+
+    /// The configuration file and what stored settings make of it.
+    pub fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
+    /// Returns the configuration that is in force with the newest state.
+    pub fn in_force(&self) -> InForce {
+        self.configuration.with(&self.store.current().settings)
     }
 
     /// Returns the world of the newest state. Where the last run was of an older one, its plan is compiled with the facts of
@@ -149,7 +164,8 @@ impl Worlds {
         let mut ahead = lock(&self.ahead);
         let made = ahead.take().filter(|made| made.is_of(&state, &published.facts) && made.holds_at(now));
         let compiled = made.map(|made| made.compiled).unwrap_or_default();
-        let world = World { state, now, compiled, ..World::clone(&published) };
+        let InForce { config, network } = self.configuration.with(&state.settings);
+        let world = World { state, config, network, now, compiled, ..World::clone(&published) };
         *ahead = Some(world.clone());
         world
     }
@@ -192,13 +208,14 @@ impl Worlds {
 impl Compile for Worlds {
     /// Tells the resolver first: what is asked and told from the plan's first instant on goes by it.
     fn compile(&self, facts: &Facts, now: Timestamp) -> reconcile::Compiled {
-        let (state, network) = (self.store.current(), self.last().network.clone());
+        let state = self.store.current();
+        let InForce { config, network } = self.configuration.with(&state.settings);
         let compiled = Arc::new(compile(&Input { state: &state, network: &network, facts, now }));
         let (revision, plan) = (state.revision.0, compiled.plan.clone());
         self.publish(|world| {
             let facts = Arc::new(facts.clone());
             let (live, compiled) = (compiled.clone(), Arc::new(OnceLock::from(compiled)));
-            *world = World { state, facts, now, live, compiled, ..World::clone(world) };
+            *world = World { state, config, network, facts, now, live, compiled, ..World::clone(world) };
         });
         let mut told = lock(&self.told);
         let (last, herald) = &mut *told;

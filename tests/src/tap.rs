@@ -135,8 +135,12 @@ fn asks_for_an_endpoint(packet: &Packet<'_>) -> bool {
 
 fn of_the_lan(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(address) => address.octets()[..3] == [192, 168, 10],
-        IpAddr::V6(address) => address.segments()[..4] == [0xfd00, 0x10, 0, 0],
+        IpAddr::V4(address) => {
+            [[192, 168, 10], [192, 168, 20]].contains(&[0, 1, 2].map(|i| address.octets()[i]))
+        }
+        IpAddr::V6(address) => {
+            address.segments()[0] == 0xfd00 && [0x10, 0x20].contains(&address.segments()[1])
+        }
     }
 }
 

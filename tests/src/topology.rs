@@ -145,6 +145,23 @@ impl Topology {
         Tap::open(&self.internet, "up1", Rules::of_an_uplink(own, [EXIT_A, EXIT_B]))
     }
 
+    /// Gives the gateway another interface, eth3, with a host behind it in networks of their own.
+    pub fn add_segment(&self) -> Result<Host> {
+        let namespace = Namespace::create(&self.prefix, "guest")?;
+        let mac = "02:00:00:20:00:10";
+        self.gateway.ip(&format!(
+            "link add eth3 type veth peer name eth0 netns {}\naddress add 192.168.20.1/24 dev eth3\n\
+             address add fd00:20::1/64 dev eth3 nodad\nlink set eth3 up",
+            namespace.name()
+        ))?;
+        let (v4, v6) = (Ipv4Addr::new(192, 168, 20, 10), Ipv6Addr::new(0xfd00, 0x20, 0, 0, 0, 0, 0, 0x10));
+        namespace.ip(&format!(
+            "link set eth0 address {mac}\naddress add {v4}/24 dev eth0\naddress add {v6}/64 dev eth0 nodad\n\
+             link set eth0 up\nroute add default via 192.168.20.1\nroute add default via fd00:20::1"
+        ))?;
+        Ok(Host { namespace, name: "guest", mac, v4, v6 })
+    }
+
     /// Returns once the gateway receives nothing from its LAN any more: what was sent before has been dealt with.
     pub fn settle(&self) -> Result<()> {
         let mut last = (received(&self.gateway, "eth1")?, Instant::now());

@@ -77,7 +77,7 @@ async fn health(cx: Cx, _: Req<()>) -> Result<Health, ApiError> {
                 _ => Health { status: "ok", reason: None, cause: None },
             }
         }
-        Gateway::Blocked { reason, cause } => {
+        Gateway::Blocked { reason, cause, .. } => {
             Health { status: "blocked", reason: Some(reason.clone()), cause: Some(*cause) }
         }
     })
@@ -165,7 +165,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         uptime_sec: cx.api.started.elapsed().as_secs(),
         snapshot_age_sec: open.store.newest_snapshot().map(|taken| age(taken, open.now())),
         pending_confirm_until: open.store.pending().map(|pending| pending.until),
-        mode: cx.api.settings.mode.clone(),
+        mode: world.config.network.mode.to_string(),
         dataplane: dataplane(&world),
         node_id: state.settings.get(keys::NODE_ID).and_then(|id| id.as_str()).map(str::to_owned),
         revision: state.revision.0,

@@ -1,5 +1,6 @@
 //! Settings at runtime: the keys of the configuration, the groups, and what the daemon keeps for itself.
 
+use gateway_ctl::configuration::Configuration;
 use gateway_dns::upstream::without_certificate_name;
 use gateway_model::settings::bootstrap::Bootstrap;
 use gateway_model::settings::group::{GROUPS, GroupKind};
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::access::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::gateway::blocking;
+use crate::gateway::{Open, blocking};
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Method, Table, expect};
@@ -90,26 +91,22 @@ pub struct Wish {
 struct Scene<'a> {
     state: &'a State,
     file: &'a Bootstrap,
-    running: Value,
+    in_force: Value,
     wanted: Value,
 }
 
 impl<'a> Scene<'a> {
-    fn new(cx: &'a Cx, state: &'a State) -> Self {
-        let settings = &cx.api.settings;
-        let (wanted, _) = settings.file.overlaid_or_less(&state.settings);
-        Self {
-            state,
-            file: &settings.file,
-            running: keys::shown(&settings.running),
-            wanted: keys::shown(&wanted),
-        }
+    fn new(configuration: &'a Configuration, state: &'a State) -> Self {
+        let file = configuration.file();
+        let in_force = keys::shown(&configuration.with(&state.settings).config);
+        let (wanted, _) = file.overlaid_or_less(&state.settings);
+        Self { state, file, in_force, wanted: keys::shown(&wanted) }
     }
 
     fn show(&self, key: &str) -> Option<Shown> {
         if let Some(apply) = keys::apply_of(key) {
             let value = keys::at(&self.wanted, key).cloned().unwrap_or(Value::Null);
-            let pending_restart = apply == Apply::Restart && keys::at(&self.running, key) != Some(&value);
+            let pending_restart = keys::at(&self.in_force, key) != Some(&value);
             let source = self.file.source(&self.state.settings, key);
             return Some(Shown { key: key.to_owned(), value, source, apply, pending_restart });
         }
@@ -142,12 +139,12 @@ fn all_keys() -> impl Iterator<Item = &'static str> {
 }
 
 async fn tree(cx: Cx, _: Req<()>) -> Result<With<Tree>, ApiError> {
-    let state = cx.open()?.store.current();
-    Ok(tree_of(&cx, &state))
+    let Open { store, worlds, .. } = cx.open()?;
+    Ok(tree_of(worlds.configuration(), &store.current()))
 }
 
-fn tree_of(cx: &Cx, state: &State) -> With<Tree> {
-    let scene = Scene::new(cx, state);
+fn tree_of(configuration: &Configuration, state: &State) -> With<Tree> {
+    let scene = Scene::new(configuration, state);
     let mut tree = Map::new();
     for shown in all_keys().filter_map(|key| scene.show(key)) {
         let Shown { key, value, source, apply, pending_restart } = shown;
@@ -176,9 +173,9 @@ fn plant(tree: &mut Map<String, Value>, key: &str, leaf: Value) {
 }
 
 async fn one(cx: Cx, request: Req<()>) -> Result<With<Shown>, ApiError> {
-    let state = cx.open()?.store.current();
-    let key = request.params.get("key");
-    let shown = Scene::new(&cx, &state).show(key).ok_or_else(|| unknown(key))?;
+    let Open { store, worlds, .. } = cx.open()?;
+    let (state, key) = (store.current(), request.params.get("key"));
+    let shown = Scene::new(worlds.configuration(), &state).show(key).ok_or_else(|| unknown(key))?;
     Ok(tagged(&state, shown, Vec::new()))
 }
 
@@ -218,13 +215,14 @@ async fn replace(cx: Cx, request: Req<Wanted>) -> Result<With<Shown>, ApiError> 
     };
     let if_match = request.if_match;
     blocking(move || {
-        let file = cx.api.settings.file.clone();
+        let Open { store, worlds, .. } = cx.open()?;
+        let configuration = worlds.configuration();
         let warnings = cx.commit_blocking(|draft| {
             expect(NOUN, draft.settings.revision(), if_match.as_deref())?;
-            set(draft, &file, &key, value)
+            set(draft, configuration.file(), &key, value)
         })?;
-        let state = cx.open()?.store.current();
-        let shown = Scene::new(&cx, &state).show(&key).ok_or_else(|| unknown(&key))?;
+        let state = store.current();
+        let shown = Scene::new(configuration, &state).show(&key).ok_or_else(|| unknown(&key))?;
         Ok(tagged(&state, shown, warnings))
     })
     .await?
@@ -275,7 +273,7 @@ async fn unset(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {
     check_key(&key)?;
     let if_match = request.if_match;
     blocking(move || {
-        let file = cx.api.settings.file.clone();
+        let file = cx.open()?.worlds.configuration().file();
         cx.commit_blocking(|draft| {
             expect(NOUN, draft.settings.revision(), if_match.as_deref())?;
             let mut was_set = draft.unset(&key);
@@ -300,9 +298,10 @@ async fn replace_tree(cx: Cx, request: Req<Wish>) -> Result<With<Tree>, ApiError
     flatten(&Value::Object(request.input.tree), "", &mut wishes, &mut warnings);
     let if_match = request.if_match;
     blocking(move || {
-        let file = cx.api.settings.file.clone();
-        let before = cx.open()?.store.current();
-        let scene = Scene::new(&cx, &before);
+        let Open { store, worlds, .. } = cx.open()?;
+        let configuration = worlds.configuration();
+        let before = store.current();
+        let scene = Scene::new(configuration, &before);
         // What comes back as it was shown is no wish.
         wishes.retain(|(key, value)| scene.show(key).is_none_or(|shown| shown.value != *value));
         for (key, _) in &wishes {
@@ -310,11 +309,10 @@ async fn replace_tree(cx: Cx, request: Req<Wish>) -> Result<With<Tree>, ApiError
         }
         let more = cx.commit_blocking(|draft| {
             expect("settings", draft.settings.revision(), if_match.as_deref())?;
-            set_all(draft, &file, wishes)
+            set_all(draft, configuration.file(), wishes)
         })?;
         warnings.extend(more);
-        let state = cx.open()?.store.current();
-        Ok(With { warnings, ..tree_of(&cx, &state) })
+        Ok(With { warnings, ..tree_of(configuration, &store.current()) })
     })
     .await?
 }

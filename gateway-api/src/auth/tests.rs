@@ -195,7 +195,8 @@ fn only_callers_without_a_credential_pay_by_address_and_the_host_itself_does_not
 fn without_a_store_only_configured_keys_and_the_local_network_count() {
     let mut site = Site::new(true);
     let key = site.key(|_| {});
-    site.gateway = Gateway::Blocked { reason: "damaged".into(), cause: "store_unusable" };
+    site.gateway =
+        Gateway::Blocked { reason: "damaged".into(), cause: "store_unusable", file: Default::default() };
     assert_eq!(site.proof("GET", OUTSIDE, &[("authorization", &format!("Bearer {key}"))]), Proof::None);
     assert_eq!(site.proof("GET", LOCAL, &[]), Proof::Localnet);
     let configured = [("authorization", "Bearer configured-key-0123456789")];

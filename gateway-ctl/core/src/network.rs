@@ -1,15 +1,18 @@
-//! The part of the bootstrap configuration that the compiler needs: which interface is what.
+//! The part of the configuration that the compiler needs: which interface is what.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Serialize;
+
+/// Most uplinks at once. Marks give them the numbers from 1 on; those of tunnels follow.
+pub const MAX_UPLINKS: u8 = gateway_common::hop::FIRST_TUNNEL - 1;
 
 /// Interfaces and their roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Network {
     /// Interfaces of LANs.
     pub lan: Vec<String>,
-    /// Uplinks in the order of their numbers: the first is the default way out.
     pub uplinks: Vec<UplinkSettings>,
     /// One of so many new flows is reported; 0 reports none.
     pub sample_every: u32,
@@ -21,7 +24,117 @@ pub struct Network {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UplinkSettings {
+    /// Number of its leg, from 1 to [`MAX_UPLINKS`]; each uplink has one of its own.
+    pub number: u8,
     pub interface: String,
     /// Without it, the gateway of the main table's default route over this interface.
     pub gateway: Option<IpAddr>,
+}
+
+/// Numbers of uplinks by interface. An interface keeps its number while others come and go, and for as long as there are
+/// unused ones after it went: packets and flows in the kernel carry numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UplinkNumbers {
+    known: BTreeMap<u8, Known>,
+    /// Counts assignments.
+    turn: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    interface: String,
+    /// Turn in which it was an uplink last.
+    used: u64,
+}
+
+impl UplinkNumbers {
+    /// Notes that an interface has a number already. The first note of a number or an interface counts.
+    pub fn recall(&mut self, interface: &str, number: u8) {
+        let is_free = (1..=MAX_UPLINKS).contains(&number) && !self.known.contains_key(&number);
+        if is_free && self.number_of(interface).is_none() {
+            self.known.insert(number, Known { interface: interface.to_owned(), used: self.turn });
+        }
+    }
+
+    /// Returns the number of each uplink. Uplinks past [`MAX_UPLINKS`] get none.
+    pub fn assign(&mut self, uplinks: &[&str]) -> BTreeMap<String, u8> {
+        self.turn += 1;
+        let uplinks = &uplinks[..uplinks.len().min(MAX_UPLINKS.into())];
+        // Those that stay first: a newcomer must not take their numbers.
+        for known in self.known.values_mut().filter(|known| uplinks.contains(&known.interface.as_str())) {
+            known.used = self.turn;
+        }
+        for interface in uplinks {
+            if self.number_of(interface).is_none()
+                && let Some(number) = self.least_used()
+            {
+                self.known.insert(number, Known { interface: (*interface).to_owned(), used: self.turn });
+            }
+        }
+        let number = |interface: &&str| Some(((*interface).to_owned(), self.number_of(interface)?));
+        uplinks.iter().filter_map(number).collect()
+    }
+
+    fn number_of(&self, interface: &str) -> Option<u8> {
+        self.known.iter().find(|(_, known)| known.interface == interface).map(|(number, _)| *number)
+    }
+
+    /// Returns the number that was never used, else the one that is unused for longest.
+    fn least_used(&self) -> Option<u8> {
+        let used = |number: &u8| self.known.get(number).map_or(0, |known| known.used);
+        let free =
+            (1..=MAX_UPLINKS).filter(|number| self.known.get(number).is_none_or(|k| k.used < self.turn));
+        free.min_by_key(|number| (self.known.contains_key(number), used(number)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(numbers: &mut UplinkNumbers, uplinks: &[&str]) -> Vec<u8> {
+        let assigned = numbers.assign(uplinks);
+        uplinks.iter().map(|name| assigned[*name]).collect()
+    }
+
+    #[test]
+    fn an_uplink_keeps_its_number_while_others_come_and_go() {
+        let mut known = UplinkNumbers::default();
+        assert_eq!(numbers(&mut known, &["a", "b"]), [1, 2]);
+        assert_eq!(numbers(&mut known, &["b"]), [2]);
+        assert_eq!(numbers(&mut known, &["c", "b"]), [3, 2], "the number of one that went may be in flows");
+        assert_eq!(numbers(&mut known, &["a", "b", "c"]), [1, 2, 3], "it came back");
+    }
+
+    #[test]
+    fn a_number_is_used_again_when_there_is_no_other_and_the_oldest_first() {
+        let mut known = UplinkNumbers::default();
+        let names: Vec<String> = (1..=u32::from(MAX_UPLINKS)).map(|n| format!("wan{n}")).collect();
+        let all: Vec<&str> = names.iter().map(String::as_str).collect();
+        known.assign(&all);
+        known.assign(&all[1..]);
+        known.assign(&all[2..]);
+        let mut with_new = vec!["new"];
+        with_new.extend(&all[2..]);
+        assert_eq!(numbers(&mut known, &with_new)[0], 1);
+    }
+
+    #[test]
+    fn more_uplinks_than_numbers_leave_the_last_without_one() {
+        let names: Vec<String> = (0..=u32::from(MAX_UPLINKS)).map(|n| format!("wan{n}")).collect();
+        let all: Vec<&str> = names.iter().map(String::as_str).collect();
+        let assigned = UplinkNumbers::default().assign(&all);
+        assert_eq!(assigned.len(), usize::from(MAX_UPLINKS));
+        assert!(!assigned.contains_key("wan15"));
+    }
+
+    #[test]
+    fn numbers_that_the_kernel_has_count_at_start() {
+        let mut known = UplinkNumbers::default();
+        known.recall("b", 2);
+        known.recall("b", 3);
+        known.recall("x", 2);
+        known.recall("tunnel", 16);
+        assert_eq!(numbers(&mut known, &["b", "c"]), [2, 1]);
+    }
 }

@@ -169,15 +169,6 @@ impl Resolver {
         self.shared.dry_run(from, name)
     }
 
-    /// Nothing is blocked until then; none ends a pause.
-    pub fn pause_blocking(&self, until: Option<jiff::Timestamp>) {
-        self.change(|state| {
-            let mut settings = Settings::clone(&state.settings);
-            settings.blocking.paused_until = until;
-            state.settings = Arc::new(settings);
-        });
-    }
-
     pub fn set_local_answers(&self, local_answers: Arc<dyn LocalAnswers>) {
         self.change(|state| state.local_answers = local_answers.clone());
     }

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
@@ -22,18 +22,30 @@ const DNS: u16 = 53;
 /// Resolver of host names. Clones share their name servers.
 #[derive(Clone, Debug, Default)]
 pub struct Resolver {
-    servers: Arc<[SocketAddr]>,
+    servers: Arc<RwLock<Arc<[SocketAddr]>>>,
 }
 
 impl Resolver {
     /// Uses these name servers; without any, the host's own resolver.
     pub fn new(servers: &[IpAddr]) -> Resolver {
-        Resolver { servers: servers.iter().map(|server| SocketAddr::new(*server, DNS)).collect() }
+        let resolver = Resolver::default();
+        resolver.set_servers(servers);
+        resolver
+    }
+
+    /// Uses other name servers from now on; without any, the host's own resolver.
+    pub fn set_servers(&self, servers: &[IpAddr]) {
+        let servers = servers.iter().map(|server| SocketAddr::new(*server, DNS)).collect();
+        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
+    }
+
+    fn servers(&self) -> Arc<[SocketAddr]> {
+        self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Uses name servers at other ports than 53.
     pub fn at(servers: Vec<SocketAddr>) -> Resolver {
-        Resolver { servers: servers.into() }
+        Resolver { servers: Arc::new(RwLock::new(servers.into())) }
     }
 
     /// Returns the addresses of an endpoint (`name:port`), asked for with the mark of the connection that will go there.
@@ -52,8 +64,9 @@ impl Resolver {
         host_timeout: Duration,
     ) -> io::Result<Vec<SocketAddr>> {
         let is_default_route = mark == Mark::OWN.0 || mark == 0;
-        match (self.servers.is_empty(), is_default_route) {
-            (false, _) => self.by_servers(name, port, mark).await,
+        let servers = self.servers();
+        match (servers.is_empty(), is_default_route) {
+            (false, _) => by_servers(&servers, name, port, mark).await,
             (true, true) => {
                 let lookup = tokio::net::lookup_host((name, port));
                 Ok(tokio::time::timeout(host_timeout, lookup).await??.collect())
@@ -64,28 +77,28 @@ impl Resolver {
             }
         }
     }
+}
 
-    /// Asks the servers in turn until one answers.
-    async fn by_servers(&self, name: &str, port: u16, mark: u32) -> io::Result<Vec<SocketAddr>> {
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for server in self.servers.iter() {
-            let both = async {
-                tokio::join!(
-                    query(*server, name, RecordType::A, mark),
-                    query(*server, name, RecordType::AAAA, mark)
-                )
-            };
-            match tokio::time::timeout(LOOKUP_TIMEOUT, both).await {
-                Ok((Ok(four), six)) => {
-                    let found = four.into_iter().chain(six.unwrap_or_default());
-                    return Ok(found.map(|address| SocketAddr::new(address, port)).collect());
-                }
-                Ok((Err(error), _)) => last = error,
-                Err(late) => last = late.into(),
+/// Asks the servers in turn until one answers.
+async fn by_servers(servers: &[SocketAddr], name: &str, port: u16, mark: u32) -> io::Result<Vec<SocketAddr>> {
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for server in servers {
+        let both = async {
+            tokio::join!(
+                query(*server, name, RecordType::A, mark),
+                query(*server, name, RecordType::AAAA, mark)
+            )
+        };
+        match tokio::time::timeout(LOOKUP_TIMEOUT, both).await {
+            Ok((Ok(four), six)) => {
+                let found = four.into_iter().chain(six.unwrap_or_default());
+                return Ok(found.map(|address| SocketAddr::new(address, port)).collect());
             }
+            Ok((Err(error), _)) => last = error,
+            Err(late) => last = late.into(),
         }
-        Err(last)
     }
+    Err(last)
 }
 
 async fn query(server: SocketAddr, name: &str, rtype: RecordType, mark: u32) -> io::Result<Vec<IpAddr>> {

@@ -79,6 +79,8 @@ pub enum Error {
     Full(#[from] gateway_core::learned::Full),
     #[error("cannot get random numbers")]
     Random(#[source] std::io::Error),
+    #[error("cannot ask for the names of interfaces")]
+    Uplinks(#[source] std::io::Error),
     #[error("cannot wait for packets in flight")]
     Grace(#[source] std::io::Error),
 }

@@ -174,7 +174,7 @@ impl Enforcement for Engine {
         Box::pin(async move {
             self.services.abort();
             self.openvpn.stop().await;
-            block(&self.config).await
+            block(&self.worlds.in_force().config).await
         })
     }
 }

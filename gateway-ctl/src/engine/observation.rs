@@ -21,7 +21,8 @@ pub(super) struct Observation {
 
 impl Observe for Observation {
     async fn facts(&self) -> Result<Facts, netlink::Error> {
-        let network = self.worlds.last().network.clone();
+        // Of the state that the plan of this run is compiled from, or of one before it: then another run follows.
+        let network = self.worlds.in_force().network;
         let mut facts = self.observer.facts(|name| network.lan.iter().any(|lan| lan == name)).await?;
         facts.booted_at = self.boot_time.nanoseconds();
         self.services.contribute(&mut facts);

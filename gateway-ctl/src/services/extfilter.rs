@@ -7,7 +7,6 @@ use std::time::Duration;
 use gateway_dns::extfilter::{Backend, Error, Status};
 use gateway_dns::upstream::Context;
 use gateway_model::State;
-use gateway_model::settings::Bootstrap;
 use gateway_model::settings::bootstrap::DnsBackend;
 use gateway_model::settings::groups::ExtFilterConfig;
 use gateway_outbound::Resolver;
@@ -16,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::store::Store;
 use crate::tls::Factory;
+use crate::world::Worlds;
 
 /// So long a session is kept that nobody uses: there are few seats.
 const IDLE: Duration = Duration::from_secs(120);
@@ -25,7 +25,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Holds the session.
 pub struct Service {
     store: Arc<Store>,
-    file: Arc<Bootstrap>,
+    worlds: Arc<Worlds>,
     context: Arc<Context>,
     held: Mutex<Option<Held>>,
 }
@@ -39,19 +39,19 @@ struct Held {
 impl Service {
     pub fn new(
         store: Arc<Store>,
-        file: Arc<Bootstrap>,
+        worlds: Arc<Worlds>,
         tls: &Arc<Factory>,
         endpoint_names: Resolver,
     ) -> Arc<Service> {
         let client = tls.client("dns extfilter");
         let config = move || client.config().map_err(|error| error.to_string());
         let context = Context::new(endpoint_names, config, |_| {});
-        Arc::new(Service { store, file, context: Arc::new(context), held: Mutex::default() })
+        Arc::new(Service { store, worlds, context: Arc::new(context), held: Mutex::default() })
     }
 
     /// It is who is asked for names.
     pub fn is_enabled(&self, state: &State) -> bool {
-        self.file.dns_now(&state.settings).backend == DnsBackend::Extfilter
+        self.worlds.configuration().with(&state.settings).config.dns.backend == DnsBackend::Extfilter
     }
 
     /// What it says of itself now.

@@ -17,6 +17,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -33,9 +34,9 @@ use gateway_dns::serve::settings::{Blocking, Listen, Rate};
 use gateway_dns::signing::Signatures;
 use gateway_dns::transfer::{Secondaries, Status as CopyStatus};
 use gateway_dns::upstream::{Context, Event, Plan, UpstreamStatus, Upstreams};
+use gateway_model::Id;
 use gateway_model::kinds::alert_rule::AlertKind;
-use gateway_model::settings::bootstrap::{Bootstrap, Dns, DnsBackend};
-use gateway_model::{Id, State};
+use gateway_model::settings::bootstrap::{Dns, DnsBackend};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
@@ -59,22 +60,10 @@ use ways::Ways;
 /// What the resolver is told at start.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// As it was then.
-    pub dns: Dns,
-    /// Says together with the store how it is now.
-    pub file: Arc<Bootstrap>,
     /// For the query log and for copies of lists.
     pub directory: PathBuf,
     /// Told of upstreams and lists that fail.
     pub notices: Notices,
-}
-
-impl Config {
-    /// With everything that does not wait for the next start.
-    fn dns_now(&self, state: &State) -> Dns {
-        let Dns { listen_addr, tls_listen_addrs, bootstrap_servers, .. } = self.dns.clone();
-        Dns { listen_addr, tls_listen_addrs, bootstrap_servers, ..self.file.dns_now(&state.settings) }
-    }
 }
 
 /// The running resolver.
@@ -92,6 +81,8 @@ pub struct Names {
     learner: Arc<Learner>,
     /// The last one that was taken over.
     renewed: Mutex<Arc<Picture>>,
+    /// It listens nowhere any more.
+    silenced: AtomicBool,
     followed: Mutex<Option<Followed>>,
     store: Arc<Store>,
     worlds: Arc<Worlds>,
@@ -137,7 +128,7 @@ impl Names {
         let supervisor = Arc::new(engine.services().supervisor().clone());
         let key = Key::new(getrandom::u64().map_err(io::Error::other)?);
         let worlds = engine.worlds().clone();
-        let picture = Arc::new(Picture::of(&config, worlds.now()));
+        let picture = Arc::new(Picture::of(worlds.now()));
         let ways = Arc::new(Ways::default());
         let client = tls.client("dns");
         let notices = config.notices.clone();
@@ -146,7 +137,7 @@ impl Names {
         let context =
             Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), told);
         let (plan, choice) = (picture.upstreams(&ways), picture.choice());
-        let told = ArcSwap::from(Told::of(&plan, &picture.dns));
+        let told = ArcSwap::from(Told::of(&plan, picture.dns()));
         let asked = first_upstream(&plan);
         let upstreams = Arc::new(Upstreams::new(plan, context));
         let lists = Arc::new(Mutex::new(Lists::new(key)));
@@ -164,8 +155,8 @@ impl Names {
         std::fs::create_dir_all(&folder)?;
         let secondaries = Secondaries::new(folder, key, context, copies.clone(), supervisor.clone());
         // Their copies are there before the first question.
-        let wanted = lists::wanted(&picture.world.state, &picture.dns);
-        let zones_wanted = secondaries::wanted(&picture.world.state, &picture.dns);
+        let wanted = lists::wanted(&picture.world.state, picture.dns());
+        let zones_wanted = secondaries::wanted(&picture.world.state, picture.dns());
         let loading = tokio::task::spawn_blocking(move || {
             subscriptions.load(&wanted);
             secondaries.load(&zones_wanted);
@@ -173,19 +164,19 @@ impl Names {
         });
         let (subscriptions, secondaries) = loading.await.map_err(io::Error::other)?;
         subscriptions.set_own_networks(picture.own_networks());
-        subscriptions.set(&lists::wanted(&picture.world.state, &picture.dns));
-        secondaries.set(&secondaries::wanted(&picture.world.state, &picture.dns));
+        subscriptions.set(&lists::wanted(&picture.world.state, picture.dns()));
+        secondaries.set(&secondaries::wanted(&picture.world.state, picture.dns()));
         let filter = picture.filter(&shelf.current(&picture.world.state));
         let signatures = Signatures::default();
         let zones = picture.zones(key, &copies, &signatures);
         let secondaries = Arc::new(secondaries);
-        let filtering = picture.dns.filtering_enabled;
+        let filtering = picture.dns().filtering_enabled;
         let book = Arc::new(Pages::new(filter, zones, secondaries.clone(), filtering));
         let table = Arc::new(Table::new(picture.clone(), asked, ways.clone(), choice.clone()));
         let (dataplane, domains, ipv6) = (engine.dataplane(), worlds.domains().clone(), asked.is_ipv6());
         let learner = Arc::new(Learner::new(dataplane, domains, ways.clone()));
         learner.follow(&picture, choice, ipv6);
-        let settings = settings(&config.directory, &picture.dns);
+        let settings = settings(&config.directory, picture.dns());
         let (asks, shortcut) = (upstreams.clone(), shortcut(&engine));
         let clock = store.clock().clone();
         let daemon = Daemon { supervisor, wall: WallClock::new(move || clock.now()) };
@@ -204,6 +195,7 @@ impl Names {
             ways,
             learner,
             renewed: Mutex::new(picture),
+            silenced: AtomicBool::new(false),
             followed: Mutex::default(),
             store: store.clone(),
             worlds,
@@ -223,6 +215,9 @@ impl Names {
 
     /// Answers nobody any more.
     pub fn silence(&self) {
+        // Held: what is taken over meanwhile must not listen again.
+        let _renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.silenced.store(true, Ordering::Release);
         let settings = Settings::clone(&self.resolver.settings());
         self.resolver.reconfigure(Settings { listen: Vec::new(), secure: Vec::new(), ..settings });
     }
@@ -276,7 +271,7 @@ impl Names {
         }
         let (plan, choice) = (picture.upstreams(&self.ways), picture.choice());
         let asked = first_upstream(&plan);
-        self.told.store(Told::of(&plan, &picture.dns));
+        self.told.store(Told::of(&plan, picture.dns()));
         self.upstreams.replace(plan);
         self.config.notices.keep(DOWN, |subject| {
             self.upstreams.status().iter().any(|one| !one.ok && subject_of(one) == subject)
@@ -284,9 +279,9 @@ impl Names {
         self.learner.follow(&picture, choice.clone(), asked.is_ipv6());
         let table = Table::new(picture.clone(), asked, self.ways.clone(), choice);
         self.resolver.set_clients(Arc::new(table));
-        let pause = picture.dns.blocking_paused_until;
-        if self.resolver.settings().blocking.paused_until != pause {
-            self.resolver.pause_blocking(pause);
+        let settings = settings(&self.config.directory, picture.dns());
+        if *self.resolver.settings() != settings && !self.silenced.load(Ordering::Acquire) {
+            self.resolver.reconfigure(settings);
         }
         renewed.clone_from(&picture);
         self.ways.expire(Instant::now());
@@ -297,7 +292,7 @@ impl Names {
     fn reread(&self, picture: &Picture) {
         let filter = picture.filter(&self.shelf.current(&picture.world.state));
         let zones = picture.zones(self.key, &self.copies, &self.signatures);
-        let filtering = picture.dns.filtering_enabled;
+        let filtering = picture.dns().filtering_enabled;
         let pages = Pages::new(filter, zones, self.secondaries.clone(), filtering);
         self.resolver.set_local_answers(Arc::new(pages));
     }

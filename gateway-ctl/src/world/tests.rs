@@ -26,8 +26,8 @@ fn worlds(attached: Option<AttachMode>) -> (tempfile::TempDir, Arc<Store>, World
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path().join("store.redb"), SystemClock::shared()).expect("a store");
     let store = Arc::new(store);
-    let network = Network { lan: vec!["eth1".into()], ..Network::default() };
-    let worlds = Worlds::new(store.clone(), network, attached);
+    let configuration = Configuration::new(Bootstrap::default(), store.current().settings.clone());
+    let worlds = Worlds::new(store.clone(), configuration, attached);
     (folder, store, worlds)
 }
 

@@ -181,7 +181,8 @@ fn network(bytes: &mut Bytes<'_>) -> Network {
         [&["lan0"], &["lan0", "lan0.7"], &["lan0.7"], &["lan0", "lan1"], &["lan1", "wan0"]];
     let uplinks: [&[&str]; 4] = [&["wan0"], &["wan0", "wan1"], &[], &["lan0"]];
     let lan = bytes.pick(&lans).iter().map(|name| (*name).to_owned()).collect();
-    let uplinks = bytes.pick(&uplinks).iter().map(|name| UplinkSettings {
+    let uplinks = (1..).zip(bytes.pick(&uplinks)).map(|(number, name)| UplinkSettings {
+        number,
         interface: (*name).to_owned(),
         gateway: bytes.rarely().then(|| address(bytes)),
     });

@@ -12,6 +12,7 @@ use gateway_api::{areas, auth, dispatch};
 use gateway_ctl::clock::ManualClock;
 use gateway_ctl::store::{AuditEntry, AuditFilter, AuditTicket, Session};
 use gateway_model::kinds::{ApiKey, User};
+use gateway_model::settings::parse;
 use gateway_model::{Role, Secret};
 use gateway_tests::documented::assert_documented;
 use http::{HeaderMap, Request};
@@ -177,9 +178,9 @@ impl Site {
 }
 
 fn start(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, enabled: bool) -> Arc<Api> {
-    let gateway = Gateway::detached_at(folder.path(), clock.clone()).expect("the store opens");
+    let file = parse("listen: { host_names: [gateway.lan] }").expect("valid");
+    let gateway = Gateway::detached_with(folder.path(), clock.clone(), file).expect("the store opens");
     let settings = Settings {
-        host_names: vec!["gateway.lan".into()],
         auth: auth::Settings {
             enabled,
             local_net: "10.0.0.0/8".parse().expect("a network"),

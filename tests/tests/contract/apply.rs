@@ -280,7 +280,6 @@ async fn a_change_that_nobody_confirms_goes_by_itself() {
 mod refusing {
     //! A gateway whose kernel takes no plan.
 
-    use gateway_core::network::Network;
     use gateway_ctl::effects::bpf::AttachMode;
     use gateway_ctl::effects::{Failure, Outcome};
     use gateway_ctl::engine::{Enforcement, Pending};
@@ -307,9 +306,8 @@ mod refusing {
         let folder = tempfile::tempdir().expect("folder");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
         let Gateway::Open(mut open) = gateway else { panic!("open") };
-        let network =
-            Network { lan: vec!["eth1".into()], uplinks: Vec::new(), sample_every: 0, ..Network::default() };
-        open.worlds = Arc::new(Worlds::new(open.store.clone(), network, Some(AttachMode::Tcx)));
+        let configuration = open.worlds.configuration().clone();
+        open.worlds = Arc::new(Worlds::new(open.store.clone(), configuration, Some(AttachMode::Tcx)));
         open.enforcement = Arc::new(Refusing);
         let client = Client::over(Gateway::Open(open), Settings::default(), folder);
         let details = client

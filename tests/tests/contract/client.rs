@@ -54,7 +54,8 @@ impl Client {
     /// The API of a daemon that could not open its store.
     pub fn blocked(reason: &str) -> Client {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let gateway = Gateway::Blocked { reason: reason.to_owned(), cause: "store_unusable" };
+        let gateway =
+            Gateway::Blocked { reason: reason.to_owned(), cause: "store_unusable", file: Default::default() };
         let api =
             Api::new(areas::table(), gateway, Settings::default()).expect("the table has no duplicates");
         Client { api, _folder: folder, outside: OnceLock::new() }

@@ -122,8 +122,13 @@ async fn a_bodyless_post_as_curl_sends_it_passes() {
 
 #[tokio::test]
 async fn foreign_hosts_and_foreign_pages_are_refused() {
-    let settings = Settings { host_names: vec!["gateway.lan".into()], ..Settings::default() };
-    let client = Client::with(areas::table(), settings);
+    let client = Client::new();
+    client
+        .send("GET", "/version", None, &[("host", "gateway.lan:8080")])
+        .await
+        .error(403, "origin_not_allowed");
+    let set = client.put("/settings/listen.host_names", json!({"value": ["gateway.lan"]})).await;
+    assert_eq!(set.data()["pending_restart"], false, "{}", set.text);
     client.send("GET", "/health", None, &[("host", "evil.example")]).await.error(403, "origin_not_allowed");
     assert_eq!(client.send("GET", "/version", None, &[("host", "gateway.lan:8080")]).await.status, 200);
     let body = || Some(examples::device(1));

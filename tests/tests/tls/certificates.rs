@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use gateway_api::serve::Limits;
 use gateway_ctl::tls::Origin;
-use gateway_model::settings::bootstrap::Bootstrap;
 use gateway_tests::wait::wait_ok;
 use rcgen::{CertificateParams, KeyPair};
 use tokio::signal::unix::{SignalKind, signal};
@@ -42,7 +41,7 @@ fn a_new_certificate_is_shown_without_a_restart_and_a_broken_one_is_not() {
     let follow = |site: &Site| {
         let _in_the_runtime = site.runtime.enter();
         let hangup = signal(SignalKind::hangup()).expect("a signal");
-        gateway_api::tls::follow_files(Bootstrap::default(), site.api.clone(), site.tls().clone(), hangup)
+        gateway_api::tls::follow_files(site.api.clone(), site.tls().clone(), hangup)
     };
     let following = site.runtime.spawn(follow(&site));
     let first = hybrid(&certificate);
@@ -103,7 +102,7 @@ fn without_a_certificate_nobody_gets_in_until_there_is_one() {
     let following = {
         let _in_the_runtime = site.runtime.enter();
         let hangup = signal(SignalKind::hangup()).expect("a signal");
-        gateway_api::tls::follow_files(Bootstrap::default(), site.api.clone(), site.tls().clone(), hangup)
+        gateway_api::tls::follow_files(site.api.clone(), site.tls().clone(), hangup)
     };
     let following = site.runtime.spawn(following);
     let config = hybrid(&certificate);

@@ -12,9 +12,6 @@ use serde::Serialize;
 
 const FIRST_TUNNEL: u32 = gateway_common::hop::FIRST_TUNNEL as u32;
 
-/// Number of legs that are uplinks.
-pub(super) const MAX_UPLINKS: usize = FIRST_TUNNEL as usize - 1;
-
 /// All legs by number.
 #[derive(Clone, Debug, Default)]
 pub struct Legs {

@@ -4,15 +4,16 @@ use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 
-use super::leg::{Carrier, Leg, LegKind, Legs, MAX_UPLINKS, leg_number, tunnel_interface};
+use super::leg::{Carrier, Leg, LegKind, Legs, leg_number, tunnel_interface};
 use super::well_known::is_link_local;
 use super::{Input, bridges, carriers, draining, openvpn};
+use crate::network::UplinkSettings;
 
 /// Numbers the uplinks and tunnels, and settles what carries each and which drain.
 pub fn lower(input: &Input<'_>) -> Legs {
     let mut legs = Legs::default();
-    for (index, uplink) in input.network.uplinks.iter().enumerate().take(MAX_UPLINKS) {
-        legs.add_uplink(uplink_leg(input, u8::try_from(index + 1).unwrap_or(u8::MAX), &uplink.interface));
+    for uplink in &input.network.uplinks {
+        legs.add_uplink(uplink_leg(input, uplink));
     }
     for tunnel in input.state.tunnels.iter() {
         if let Some(leg) = tunnel_leg(input, tunnel) {
@@ -24,13 +25,12 @@ pub fn lower(input: &Input<'_>) -> Legs {
     legs
 }
 
-fn uplink_leg(input: &Input<'_>, number: u8, interface: &str) -> Leg {
+fn uplink_leg(input: &Input<'_>, uplink: &UplinkSettings) -> Leg {
+    let UplinkSettings { number, interface, gateway } = uplink;
     let link = input.facts.links.get(interface);
-    let settings = input.network.uplinks.iter().find(|uplink| uplink.interface == interface);
-    let given = settings.and_then(|uplink| uplink.gateway);
     let has_route = |ipv6: bool| {
-        given.is_some_and(|gateway| gateway.is_ipv6() == ipv6)
-            || input.facts.default_routes.iter().any(|r| r.interface == interface && r.ipv6 == ipv6)
+        gateway.is_some_and(|gateway| gateway.is_ipv6() == ipv6)
+            || input.facts.default_routes.iter().any(|r| r.interface == *interface && r.ipv6 == ipv6)
     };
     let (ipv4, ipv6) = (has_route(false), has_route(true));
     let reason = match link {
@@ -40,9 +40,9 @@ fn uplink_leg(input: &Input<'_>, number: u8, interface: &str) -> Leg {
         Some(_) => "",
     };
     Leg {
-        number,
+        number: *number,
         kind: LegKind::Uplink,
-        interface: interface.to_owned(),
+        interface: interface.clone(),
         ipv4,
         ipv6,
         usable: reason.is_empty(),

@@ -242,10 +242,11 @@ impl Scene {
         let mut world = World::new();
         world.facts = gateway_core::facts::Facts::default();
         world.network.lan = self.lan.iter().map(|name| (*name).to_owned()).collect();
-        world
-            .network
-            .uplinks
-            .push(gateway_core::network::UplinkSettings { interface: "wan1".into(), gateway: None });
+        world.network.uplinks.push(gateway_core::network::UplinkSettings {
+            number: 2,
+            interface: "wan1".into(),
+            gateway: None,
+        });
         world.link("lan0", 2).link("lan1", 3).link("lan2", 6).link("wan0", 7).link("wan1", 8);
         world
             .vlan_link("lan0.20", 4, "lan0", 20)

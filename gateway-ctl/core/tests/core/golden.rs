@@ -61,11 +61,12 @@ impl Given {
             world.network.lan = lan.clone();
         }
         if let Some(uplinks) = &self.uplinks {
-            let settings = |name: &String| gateway_core::network::UplinkSettings {
+            let settings = |(number, name): (u8, &String)| gateway_core::network::UplinkSettings {
+                number,
                 interface: name.clone(),
                 gateway: None,
             };
-            world.network.uplinks = uplinks.iter().map(settings).collect();
+            world.network.uplinks = (1..).zip(uplinks).map(settings).collect();
         }
         for (name, link) in &self.links {
             world.link(name, link.index);

@@ -28,7 +28,7 @@ fn policy(name: &str, priority: u32, names: &[&str], more: Value) -> Value {
 /// Two uplinks, and tunnels a, b and c.
 fn world() -> World {
     let mut world = World::new();
-    world.network.uplinks.push(UplinkSettings { interface: "wan1".into(), gateway: None });
+    world.network.uplinks.push(UplinkSettings { number: 2, interface: "wan1".into(), gateway: None });
     world.link("wan1", 4).address("wan1", "198.51.101.2/24");
     world.default_route("wan1", "198.51.101.1").default_route("wan1", "2001:db8:fffe::1");
     for name in ["a", "b", "c"] {

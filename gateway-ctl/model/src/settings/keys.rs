@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Settings;
-use super::bootstrap::{Bootstrap, Dns};
+use super::bootstrap::Bootstrap;
+use super::stored::Setting;
 use crate::decode;
 use crate::problem::{Problems, code};
 use crate::text::text_enum;
@@ -37,30 +38,30 @@ text_enum! {
     }
 }
 
-/// Every key of the configuration.
+/// Every key of the configuration, and when a changed value takes hold. Nothing else says which keys wait for a restart.
 pub const KEYS: &[(&str, Apply)] = &[
     ("state_dir", Apply::File),
     ("runtime_dir", Apply::File),
     ("marker", Apply::File),
     ("listen.api_addr", Apply::Restart),
-    ("listen.host_names", Apply::Restart),
+    ("listen.host_names", Apply::Live),
     ("log.level", Apply::Live),
-    ("network.mode", Apply::Restart),
-    ("network.wan_iface", Apply::Restart),
-    ("network.lan_iface", Apply::Restart),
-    ("network.wans", Apply::Restart),
-    ("network.wan_failover_mode", Apply::Restart),
-    ("network.wan_balance", Apply::Restart),
-    ("dns.listen_addr", Apply::Restart),
+    ("network.mode", Apply::Live),
+    ("network.wan_iface", Apply::Live),
+    ("network.lan_iface", Apply::Live),
+    ("network.wans", Apply::Live),
+    ("network.wan_failover_mode", Apply::Live),
+    ("network.wan_balance", Apply::Live),
+    ("dns.listen_addr", Apply::Live),
     ("dns.tls_listen_addrs", Apply::Restart),
-    ("dns.bootstrap_servers", Apply::Restart),
+    ("dns.bootstrap_servers", Apply::Live),
     (DNS_UPSTREAM_SERVERS, Apply::Live),
     ("dns.upstream_mode", Apply::Live),
     ("dns.upstream_tls_names", Apply::Live),
     ("dns.backend", Apply::Live),
     ("dns.filtering_enabled", Apply::Live),
     ("dns.blocking_paused_until", Apply::Live),
-    ("dns.rate_limit_per_client", Apply::Restart),
+    ("dns.rate_limit_per_client", Apply::Live),
     ("dns.list_max_entries", Apply::Live),
     ("dns.list_max_total_entries", Apply::Live),
     ("dns.list_private_targets", Apply::Live),
@@ -152,9 +153,17 @@ impl Bootstrap {
         }
     }
 
-    /// How names are resolved, as it is set now.
-    pub fn dns_now(&self, settings: &Settings) -> Dns {
-        self.overlaid_or_less(settings).0.dns
+    /// The configuration in force: with the settings that are stored now, but those of the start for keys that wait for a
+    /// restart. Values that are not valid any more are left out, as in [`Bootstrap::overlaid_or_less`].
+    pub fn in_force(&self, now: &Settings, at_start: &Settings) -> (Bootstrap, Vec<(String, String)>) {
+        let mut settings = now.clone();
+        for (key, _) in KEYS.iter().filter(|(_, apply)| *apply == Apply::Restart) {
+            match at_start.setting(key) {
+                Some(setting) => settings.put(key, Setting::clone(setting)),
+                None => drop(settings.take(key, now.revision())),
+            }
+        }
+        self.overlaid_or_less(&settings)
     }
 
     /// Where the value of a key comes from.

@@ -1,14 +1,17 @@
 //! Loading the object over pinned maps: the first load creates and pins them, later ones adopt them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use aya::programs::SchedClassifier;
 use aya::{Ebpf, EbpfLoader};
 use gateway_common::abi::ABI_VERSION;
+use gateway_common::hop::FIRST_TUNNEL;
 use gateway_common::maps::NAMES;
 use gateway_core::learned::Learned;
+use rustix::net::{AddressFamily, SocketType};
 
-use super::maps::Maps;
+use super::maps::{Entries, Maps};
 use super::pins::{MapIds, map_ids};
 use super::{Error, OBJECT, mount_bpffs, versions};
 
@@ -49,6 +52,23 @@ impl Programs {
             Programs { ebpf, maps, learned: Learned::default(), links, root, map_ids: map_ids(&maps_dir) };
         programs.restore_learned()?;
         Ok(programs)
+    }
+
+    /// Returns the numbers of the uplinks of the plan that is live, by interface.
+    pub fn uplinks(&self) -> Result<BTreeMap<String, u8>, Error> {
+        let asking = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None);
+        let asking = asking.map_err(|error| Error::Uplinks(error.into()))?;
+        let mut uplinks = BTreeMap::new();
+        for (index, leg) in self.maps.egress_legs.read()? {
+            let Some(number) = u8::try_from(leg).ok().filter(|number| *number < FIRST_TUNNEL) else {
+                continue;
+            };
+            // An interface that is gone has no name.
+            if let Ok(name) = rustix::net::netdevice::index_to_name(&asking, index) {
+                uplinks.insert(name, number);
+            }
+        }
+        Ok(uplinks)
     }
 
     /// A program by name, for test runs.

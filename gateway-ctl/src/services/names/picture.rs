@@ -18,7 +18,7 @@ use jiff::tz::TimeZone;
 use super::choice::Choice;
 use super::secondaries::Copies;
 use super::ways::Ways;
-use super::{Config, clients, ways};
+use super::{clients, ways};
 use crate::world::World;
 
 /// TTL of names of machines.
@@ -26,12 +26,15 @@ const HOST_TTL: u32 = 60;
 
 pub struct Picture {
     pub world: World,
-    pub dns: Dns,
 }
 
 impl Picture {
-    pub fn of(config: &Config, world: World) -> Picture {
-        Picture { dns: config.dns_now(&world.state), world }
+    pub fn of(world: World) -> Picture {
+        Picture { world }
+    }
+
+    pub fn dns(&self) -> &Dns {
+        &self.world.config.dns
     }
 
     pub fn upstreams(&self, ways: &Ways) -> Plan {
@@ -40,7 +43,7 @@ impl Picture {
             ways.of_forwarder(&input, self.world.compiled(), egress, proxy)
         };
         let rotation = self.world.state.group::<DnsRotation>();
-        let given = Given { dns: &self.dns, rotation: &rotation, dnssec: false, route: &route };
+        let given = Given { dns: self.dns(), rotation: &rotation, dnssec: false, route: &route };
         Plan {
             called: ways::called(&self.world.state, self.world.compiled()),
             ..Plan::of(&self.world.state, &given)
@@ -48,9 +51,9 @@ impl Picture {
     }
 
     pub fn choice(&self) -> Arc<Choice> {
-        let external = self.dns.backend == DnsBackend::Extfilter;
+        let external = self.dns().backend == DnsBackend::Extfilter;
         let filter = external.then(|| self.world.state.group::<ExtFilterConfig>());
-        Arc::new(Choice::new(filter.as_ref(), &self.world.facts, &self.dns))
+        Arc::new(Choice::new(filter.as_ref(), &self.world.facts, self.dns()))
     }
 
     pub fn filter(&self, lists: &Lists) -> Arc<Filter> {

@@ -1,0 +1,178 @@
+//! The configuration in force: the file and, over it, what is set at runtime. Everybody who obeys it reads it here, or in
+//! the [`World`](crate::world::World) that is made with it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gateway_core::network::{Network, UplinkNumbers, UplinkSettings};
+use gateway_model::Revision;
+use gateway_model::settings::bootstrap::Wan;
+use gateway_model::settings::{Bootstrap, Settings};
+
+/// One of so many new flows is reported by the kernel programs.
+const SAMPLE_EVERY: u32 = 16;
+
+/// The configuration in force with certain stored settings. A copy is cheap.
+#[derive(Clone, Debug, Default)]
+pub struct InForce {
+    /// Keys that wait for a restart are as they were at the start.
+    pub config: Arc<Bootstrap>,
+    /// What the compiler is told of it.
+    pub network: Arc<Network>,
+}
+
+/// The configuration file, and what stored settings make of it. Clones share all of it.
+#[derive(Clone, Debug)]
+pub struct Configuration(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    file: Bootstrap,
+    at_start: Settings,
+    last: Mutex<Last>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    uplinks: UplinkNumbers,
+    made: Option<(Revision, InForce)>,
+}
+
+impl Configuration {
+    /// `at_start` is stored when the daemon starts: keys that wait for a restart keep those values.
+    pub fn new(file: Bootstrap, at_start: Settings) -> Configuration {
+        Configuration(Arc::new(Inner { file, at_start, last: Mutex::default() }))
+    }
+
+    /// The configuration file alone.
+    pub fn file(&self) -> &Bootstrap {
+        &self.0.file
+    }
+
+    /// Returns the configuration that is in force with these stored settings. It is made once for each revision of them.
+    pub fn with(&self, settings: &Settings) -> InForce {
+        let mut last = self.last();
+        match &last.made {
+            Some((revision, made)) if *revision == settings.revision() => made.clone(),
+            _ => self.make(&mut last, settings),
+        }
+    }
+
+    /// Goes on from the numbers that uplinks have in the kernel. For the start, before there is a plan.
+    pub fn recall_uplinks(&self, numbers: &BTreeMap<String, u8>) {
+        let mut last = self.last();
+        *last = Last::default();
+        for (interface, number) in numbers {
+            last.uplinks.recall(interface, *number);
+        }
+    }
+
+    fn make(&self, last: &mut Last, settings: &Settings) -> InForce {
+        let (config, left_out) = self.0.file.in_force(settings, &self.0.at_start);
+        for (key, why) in left_out {
+            tracing::warn!(key, why, "a stored setting does not fit the configuration file and is left out");
+        }
+        let network = Arc::new(network(&config, &mut last.uplinks));
+        let made = InForce { config: Arc::new(config), network };
+        last.made = Some((settings.revision(), made.clone()));
+        made
+    }
+
+    /// The value behind the lock is whole between any two statements.
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns what the compiler is told of a configuration.
+pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
+    let interfaces = config.uplinks();
+    let names: Vec<&str> = interfaces.iter().map(gateway_model::IfName::as_str).collect();
+    let numbers = numbers.assign(&names);
+    let uplink = |name: &&str| {
+        let wan = config.wans().find(|wan| wan.interface.as_str() == *name);
+        Some(UplinkSettings {
+            number: *numbers.get(*name)?,
+            interface: (*name).to_owned(),
+            gateway: wan.and_then(Wan::gateway_address),
+        })
+    };
+    Network {
+        lan: config.lans().iter().map(ToString::to_string).collect(),
+        uplinks: names.iter().filter_map(uplink).collect(),
+        sample_every: SAMPLE_EVERY,
+        dns_port: config.dns.listen_addr.port(),
+        resolvers: config.dns.upstream_servers.clone(),
+    }
+}
+
+/// Returns how often the kernel is compared with the plan; none: never without a reason.
+pub fn reconcile_interval(config: &Bootstrap) -> Option<Duration> {
+    config.reconcile.enabled.then(|| Duration::from_secs(config.reconcile.interval_sec))
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_model::State;
+    use gateway_model::settings::bootstrap::parse;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn configuration(file: &str) -> (Configuration, State) {
+        let state = State::new("2026-11-20T12:00:00Z".parse().expect("a time"));
+        (Configuration::new(parse(file).expect("valid"), state.settings.clone()), state)
+    }
+
+    fn set(state: &State, key: &str, value: Value) -> State {
+        let mut draft = state.begin("2026-11-20T12:00:01Z".parse().expect("a time"));
+        draft.set(key, value);
+        draft
+    }
+
+    #[test]
+    fn uplinks_and_lans_follow_the_stored_settings() {
+        let (configuration, state) = configuration("network: { wan_iface: wan0, lan_iface: lan0 }");
+        let before = configuration.with(&state.settings);
+        assert_eq!((before.network.lan.len(), before.network.uplinks.len()), (1, 1));
+        let wans = json!([{"interface": "wan1", "gateway": "192.0.2.1"}, {"interface": "wan0"}]);
+        let state = set(&state, "network.wans", wans);
+        let state = set(&state, "network.lan_iface", json!(["lan0", "lan1"]));
+        let after = configuration.with(&state.settings);
+        assert_eq!(after.network.lan, ["lan0", "lan1"]);
+        let uplinks: Vec<(u8, &str)> =
+            after.network.uplinks.iter().map(|uplink| (uplink.number, uplink.interface.as_str())).collect();
+        assert_eq!(uplinks, [(2, "wan1"), (1, "wan0")], "the number of wan0 is in flows");
+        assert_eq!(after.network.uplinks[0].gateway, Some("192.0.2.1".parse().expect("an address")));
+    }
+
+    #[test]
+    fn keys_that_wait_for_a_restart_keep_their_values_and_others_count_at_once() {
+        let (configuration, state) = configuration("");
+        let state = set(&state, "listen.api_addr", json!("127.0.0.1:9090"));
+        let state = set(&state, "reconcile.interval_sec", json!(7));
+        let config = configuration.with(&state.settings).config;
+        assert_eq!(config.listen.api_addr.port(), 8080);
+        assert_eq!(reconcile_interval(&config), Some(Duration::from_secs(7)));
+        let started_anew = Configuration::new(Bootstrap::default(), state.settings.clone());
+        assert_eq!(started_anew.with(&state.settings).config.listen.api_addr.port(), 9090);
+    }
+
+    #[test]
+    fn a_configuration_is_made_once_for_a_revision_of_the_settings() {
+        let (configuration, state) = configuration("");
+        let one = configuration.with(&state.settings);
+        assert!(Arc::ptr_eq(&one.config, &configuration.with(&state.settings).config));
+        let state = set(&state, "log.level", json!("warn"));
+        assert!(!Arc::ptr_eq(&one.config, &configuration.with(&state.settings).config));
+    }
+
+    #[test]
+    fn numbers_of_uplinks_in_the_kernel_are_kept_at_start() {
+        let (configuration, state) = configuration("network: { wan_iface: wan1 }");
+        assert_eq!(configuration.with(&state.settings).network.uplinks[0].number, 1);
+        configuration.recall_uplinks(&[("wan0".to_owned(), 1), ("wan1".to_owned(), 2)].into());
+        assert_eq!(configuration.with(&state.settings).network.uplinks[0].number, 2);
+    }
+}
