@@ -9,7 +9,6 @@ use gateway_model::{Id, Role};
 use uuid::Uuid;
 
 use crate::error::{ApiError, Code};
-use crate::table::Row;
 
 /// Classes of capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,12 +110,6 @@ pub struct Actor {
     pub ip: Option<IpAddr>,
     /// The managed user, if it is one.
     pub user: Option<Id>,
-}
-
-/// May this caller use this row?
-pub fn authorise(actor: &Actor, row: &Row) -> Result<(), ApiError> {
-    check(actor, row.access)
-        .map_err(|denied| denied.detail("method", row.method.as_str()).detail("path", row.full_path()))
 }
 
 /// Has this caller that capability?

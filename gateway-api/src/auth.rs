@@ -16,9 +16,9 @@ use http::request::Parts;
 use ipnet::IpNet;
 
 use crate::access::{Actor, Proof};
-use crate::context::Peer;
 use crate::error::{ApiError, Code};
 use crate::gateway::Gateway;
+use crate::peer::Peer;
 
 pub mod accounts;
 pub mod api_key;

@@ -1,23 +1,25 @@
 //! What every handler is given: the running service and the request's identity.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use gateway_ctl::store::{AuditTicket, CommitError};
+use gateway_ctl::store::{AuditResult, AuditTicket, CommitError};
 use gateway_model::settings::Bootstrap;
 use gateway_model::{EditError, State};
 
 use crate::access::{Access, Actor, Proof, check};
 use crate::auth::{self, Auth};
+use crate::blocking::blocking;
+use crate::effect::{Audit, Effect};
 use crate::error::ApiError;
-use crate::gateway::{Attempt, Gateway, Open, blocking};
+use crate::gateway::{Gateway, Open};
 use crate::heavy::Heavy;
 use crate::openapi;
+use crate::peer::Way;
 use crate::request::Params;
-use crate::table::{Audit, Effect, Routes, Row, Table};
+use crate::table::{Routes, Row, Table};
 use crate::view_cache::ViewCache;
 
 /// What the HTTP side needs to know of the configuration.
@@ -77,10 +79,7 @@ impl Api {
 
     /// Returns the configuration in force.
     pub fn config(&self) -> Arc<Bootstrap> {
-        match &self.gateway {
-            Gateway::Open(open) => open.worlds.in_force().config,
-            Gateway::Blocked { file, .. } => file.clone(),
-        }
+        self.gateway.config()
     }
 
     /// The store and the engine; refuses while the store cannot be used.
@@ -96,40 +95,17 @@ impl Api {
     }
 }
 
-/// Where a connection comes from.
-#[derive(Clone, Debug)]
-pub enum Peer {
-    Remote {
-        address: SocketAddr,
-        /// The connection is encrypted by this daemon.
-        tls: bool,
-    },
-    /// The socket in the runtime directory, which only root can open.
-    Local,
-}
-
-impl Peer {
-    pub fn ip(&self) -> Option<IpAddr> {
-        match self {
-            Peer::Remote { address, tls: _ } => Some(address.ip().to_canonical()),
-            Peer::Local => None,
-        }
-    }
-
-    /// Whether cookies may carry `Secure`.
-    pub fn is_tls(&self) -> bool {
-        matches!(self, Peer::Remote { tls: true, .. })
-    }
-}
-
-/// How a request came here.
-#[derive(Clone, Debug, Default)]
-pub struct Way {
-    /// The connection is encrypted by this daemon.
-    pub tls: bool,
-    /// A proxy says that it stands between.
-    pub forwarded: bool,
-    pub user_agent: Option<String>,
+/// An attempt that the store's write path does not record by itself.
+struct Attempt {
+    audit: Audit,
+    subject: String,
+    /// Name of the user that was tried to sign in as.
+    username: Option<String>,
+    denied: bool,
+    /// Code and message, if it failed.
+    error: Option<(&'static str, String)>,
+    /// Refusals before this one that have no entry.
+    unrecorded: u64,
 }
 
 /// One request's identity, and the way to everything else.
@@ -158,6 +134,21 @@ impl Cx {
     /// Refuses a caller that has not this capability, for what a row allows only some of its callers.
     pub fn require(&self, access: Access) -> Result<(), ApiError> {
         check(&self.actor, access)
+    }
+
+    /// The entry that a change of this request will leave.
+    pub fn ticket(&self, audit: Audit) -> AuditTicket {
+        AuditTicket {
+            actor: self.actor.name.clone(),
+            auth: self.actor.proof.audit(),
+            ip: self.actor.ip,
+            request_id: self.request_id.clone(),
+            action: audit.action.to_owned(),
+            resource_type: audit.resource_type.to_owned(),
+            resource_id: None,
+            named: None,
+            details: serde_json::Value::Null,
+        }
     }
 
     /// The audit entry of a row that changes the store.
@@ -211,7 +202,7 @@ impl Cx {
     pub async fn record_reading(&self, audit: Audit) -> Result<(), ApiError> {
         let subject = self.subject.clone();
         let attempt = Attempt { audit, subject, username: None, denied: false, error: None, unrecorded: 0 };
-        self.api.gateway.record(self, attempt).await
+        self.record(attempt).await
     }
 
     /// Writes the audit entry of a change that was refused or failed. Rows that change nothing leave none.
@@ -246,7 +237,7 @@ impl Cx {
             error: Some((error.code.as_str(), error.message.clone())),
             unrecorded,
         };
-        if let Err(lost) = self.api.gateway.record(self, attempt).await {
+        if let Err(lost) = self.record(attempt).await {
             tracing::error!(request_id = self.request_id, action = audit.action, error = %lost, "audit entry lost");
         }
     }
@@ -256,6 +247,28 @@ impl Cx {
         let Some(audit) = self.effect.audit() else { return Ok(()) };
         let subject = subject.unwrap_or(&self.subject).to_owned();
         let attempt = Attempt { audit, subject, username: None, denied: false, error: None, unrecorded: 0 };
-        self.api.gateway.record(self, attempt).await
+        self.record(attempt).await
+    }
+
+    /// Writes an audit entry for an attempt.
+    async fn record(&self, attempt: Attempt) -> Result<(), ApiError> {
+        let Gateway::Open(open) = &self.api.gateway else { return Ok(()) };
+        let Attempt { audit, subject, username, denied, error, unrecorded } = attempt;
+        let mut ticket = self.ticket(audit);
+        ticket.resource_id = Some(subject).filter(|subject| !subject.is_empty());
+        let result = match (&error, denied) {
+            (None, _) => AuditResult::Success,
+            (Some(_), true) => AuditResult::Denied,
+            (Some(_), false) => AuditResult::Failed,
+        };
+        if let Some((code, message)) = error {
+            ticket.details = serde_json::json!({"error": code, "message": message});
+            if unrecorded > 0 {
+                ticket.details["unrecorded_refusals_before"] = unrecorded.into();
+            }
+            username.into_iter().for_each(|username| ticket.details["username"] = username.into());
+        }
+        let store = open.store.clone();
+        blocking(move || store.record(ticket, result)).await?.map_err(ApiError::from)
     }
 }

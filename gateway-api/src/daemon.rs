@@ -119,7 +119,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         Gateway::Blocked { .. } => Services::new(Supervisor::new(SteadyClock::shared())),
     };
     let certificates = match config.tls.enabled || !config.dns.tls_listen_addrs.is_empty() {
-        true => Some(tls::open(&config, &gateway).await.map_err(Error::Certificate)?),
+        true => Some(tls::open(&config, &gateway.facts()).await.map_err(Error::Certificate)?),
         false => None,
     };
     if let (Gateway::Open(Open { names: Some(names), .. }), Some(certificates)) = (&gateway, &certificates) {

@@ -17,11 +17,13 @@ use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::access::{Access, Proof, authorise};
+use crate::access::{Access, Actor, Proof, check};
 use crate::auth::limit::Quota;
 use crate::auth::{self, Identity};
-use crate::context::{Api, Cx, Peer, Way};
+use crate::context::{Api, Cx};
 use crate::error::{ApiError, Code};
+use crate::peer::Peer;
+use crate::peer::Way;
 use crate::reply::{Content, Reply};
 use crate::request::{Query, Request};
 use crate::table::{API_ROOT, Effect, Handler, Method, Row};
@@ -414,4 +416,10 @@ fn check_query(
         }
     }
     Ok(())
+}
+
+/// May this caller use this row?
+fn authorise(actor: &Actor, row: &Row) -> Result<(), ApiError> {
+    check(actor, row.access)
+        .map_err(|denied| denied.detail("method", row.method.as_str()).detail("path", row.full_path()))
 }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use gateway_ctl::store;
 use gateway_ctl::store::{CommitError, Pending, SafeError};
 use gateway_model::{Attempt, EditError, Problems};
 use http::StatusCode;
@@ -373,6 +374,25 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         source = cause.source();
     }
     text
+}
+
+impl From<store::Error> for ApiError {
+    fn from(error: store::Error) -> Self {
+        if error.is_full() {
+            tracing::error!(error = %chain(&error), "no room for the store");
+            return Self::new(Code::StorageFull, "There is no room left on the disk of the store.");
+        }
+        match &error {
+            store::Error::SecretsLocked => {
+                let message =
+                    "The passphrase of the secrets is lost: set it again before a secret can be stored.";
+                Self::new(Code::InvalidState, message)
+                    .detail("state", "secrets_locked")
+                    .detail("allowed", vec!["POST /secrets/set-passphrase"])
+            }
+            _ => Self::internal(&error),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use gateway_core::facts::Facts;
 use gateway_ctl::clock::{SharedClock, SystemClock};
 use gateway_ctl::configuration::Configuration;
 use gateway_ctl::engine::{Detached, Enforcement};
@@ -15,7 +16,7 @@ use gateway_ctl::services::extfilter;
 use gateway_ctl::services::names::Names;
 use gateway_ctl::services::notices::Notices;
 use gateway_ctl::services::storage;
-use gateway_ctl::store::{self, AuditResult, AuditTicket, Store};
+use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::Supervisor;
 use gateway_ctl::world::{Live, World, Worlds};
 use gateway_model::settings::bootstrap::Bootstrap;
@@ -23,9 +24,7 @@ use gateway_outbound::Resolver;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-use crate::context::Cx;
-use crate::error::{ApiError, Code, chain};
-use crate::table::Audit;
+use crate::error::ApiError;
 use crate::tls::Tls;
 
 /// A running gateway, or one that blocks because it cannot read what it should do.
@@ -63,19 +62,6 @@ pub struct Open {
     pub services: Services,
     /// Resolver of the hosts that the daemon itself connects to.
     pub endpoint_names: Resolver,
-}
-
-/// An attempt that the store's write path does not record by itself.
-pub struct Attempt {
-    pub audit: Audit,
-    pub subject: String,
-    /// Name of the user that was tried to sign in as.
-    pub username: Option<String>,
-    pub denied: bool,
-    /// Code and message, if it failed.
-    pub error: Option<(&'static str, String)>,
-    /// Refusals before this one that have no entry.
-    pub unrecorded: u64,
 }
 
 /// What enforces a store, and what is known of it.
@@ -166,71 +152,19 @@ impl Gateway {
         Ok(Gateway::Open(Open::over(store, enforced, tls, || true)?))
     }
 
-    /// Writes an audit entry for an attempt.
-    pub async fn record(&self, cx: &Cx, attempt: Attempt) -> Result<(), ApiError> {
-        let Gateway::Open(open) = self else { return Ok(()) };
-        let Attempt { audit, subject, username, denied, error, unrecorded } = attempt;
-        let mut ticket = cx.ticket(audit);
-        ticket.resource_id = Some(subject).filter(|subject| !subject.is_empty());
-        let result = match (&error, denied) {
-            (None, _) => AuditResult::Success,
-            (Some(_), true) => AuditResult::Denied,
-            (Some(_), false) => AuditResult::Failed,
-        };
-        if let Some((code, message)) = error {
-            ticket.details = serde_json::json!({"error": code, "message": message});
-            if unrecorded > 0 {
-                ticket.details["unrecorded_refusals_before"] = unrecorded.into();
-            }
-            username.into_iter().for_each(|username| ticket.details["username"] = username.into());
-        }
-        let store = open.store.clone();
-        blocking(move || store.record(ticket, result)).await?.map_err(ApiError::from)
-    }
-}
-
-/// Runs what waits for the disk where waiting is allowed.
-pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(value) => Ok(value),
-        // The dispatcher answers for panics.
-        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
-        Err(join) => Err(ApiError::internal(&join)),
-    }
-}
-
-impl From<store::Error> for ApiError {
-    fn from(error: store::Error) -> Self {
-        if error.is_full() {
-            tracing::error!(error = %chain(&error), "no room for the store");
-            return Self::new(Code::StorageFull, "There is no room left on the disk of the store.");
-        }
-        match &error {
-            store::Error::SecretsLocked => {
-                let message =
-                    "The passphrase of the secrets is lost: set it again before a secret can be stored.";
-                Self::new(Code::InvalidState, message)
-                    .detail("state", "secrets_locked")
-                    .detail("allowed", vec!["POST /secrets/set-passphrase"])
-            }
-            _ => Self::internal(&error),
+    /// Returns the configuration in force.
+    pub fn config(&self) -> Arc<Bootstrap> {
+        match self {
+            Gateway::Open(open) => open.worlds.in_force().config,
+            Gateway::Blocked { file, .. } => file.clone(),
         }
     }
-}
 
-impl Cx {
-    /// The entry that a change of this request will leave.
-    pub fn ticket(&self, audit: Audit) -> AuditTicket {
-        AuditTicket {
-            actor: self.actor.name.clone(),
-            auth: self.actor.proof.audit(),
-            ip: self.actor.ip,
-            request_id: self.request_id.clone(),
-            action: audit.action.to_owned(),
-            resource_type: audit.resource_type.to_owned(),
-            resource_id: None,
-            named: None,
-            details: serde_json::Value::Null,
+    /// Returns the facts of the last run.
+    pub fn facts(&self) -> Arc<Facts> {
+        match self {
+            Gateway::Open(open) => open.worlds.last().facts.clone(),
+            Gateway::Blocked { .. } => Arc::default(),
         }
     }
 }

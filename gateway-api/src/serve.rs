@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::context::Peer;
+use crate::peer::Peer;
 use slots::Slots;
 
 /// Pauses between attempts to listen, doubled from the first to the last.

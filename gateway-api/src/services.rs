@@ -13,7 +13,9 @@ use crate::tls::{self, Tls};
 use crate::wipe;
 
 pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
-    let files = tls::follow_files(api.clone(), tls.clone(), hangup);
+    let known = api.clone();
+    let known = move || (known.gateway.config(), known.gateway.facts());
+    let files = tls::follow_files(known, tls.clone(), hangup);
     let mut services = vec![Service::vital("certificate_files", files)];
     let Gateway::Open(open) = &api.gateway else { return services };
     let Open { store, worlds, backup, extfilter, enforcement, endpoint_names, .. } = open;

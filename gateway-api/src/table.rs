@@ -20,6 +20,7 @@ pub mod collection;
 mod group;
 mod route;
 
+pub use crate::effect::{Audit, Effect};
 pub use collection::{Collection, Live, Ops, output_schema};
 /// HEAD is answered as GET, OPTIONS from the set of rows.
 pub use gateway_model::method::Method;
@@ -29,35 +30,6 @@ pub use route::{Found, Routes, placeholders};
 pub type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 pub type Pending = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send>>;
 pub type Handler = Arc<dyn Fn(Cx, Request) -> Pending + Send + Sync>;
-
-/// What a row does to the world, and so who writes its audit entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Changes nothing.
-    Reads,
-    /// Changes stored objects: the entry is written inside the store's transaction.
-    Stores(Audit),
-    /// Changes something else: the dispatcher writes the entry with the outcome.
-    Acts(Audit),
-}
-
-impl Effect {
-    pub fn audit(self) -> Option<Audit> {
-        match self {
-            Effect::Reads => None,
-            Effect::Stores(audit) | Effect::Acts(audit) => Some(audit),
-        }
-    }
-}
-
-/// What an audit entry says of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Audit {
-    /// `create_routing_policy`
-    pub action: &'static str,
-    /// `routing_policy`
-    pub resource_type: &'static str,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder {

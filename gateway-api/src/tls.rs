@@ -13,9 +13,6 @@ use gateway_model::settings::bootstrap::Bootstrap;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinError;
 
-use crate::context::Api;
-use crate::gateway::Gateway;
-
 /// How often the files of the certificate are looked at.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -93,14 +90,18 @@ pub fn names(config: &Bootstrap, facts: &Facts) -> Names {
 }
 
 /// Reads, or makes, the certificate of this configuration.
-pub async fn open(config: &Bootstrap, gateway: &Gateway) -> Result<Arc<Certificates>, JoinError> {
-    let (origin, names) = (origin(config), names(config, &facts(gateway)));
+pub async fn open(config: &Bootstrap, facts: &Facts) -> Result<Arc<Certificates>, JoinError> {
+    let (origin, names) = (origin(config), names(config, facts));
     tokio::task::spawn_blocking(move || Certificates::open(origin, &names, SystemClock::shared())).await
 }
 
-/// Follows the files and the addresses of the gateway. A signal makes it look at once, and makes clients read anew
-/// whom the system trusts.
-pub async fn follow_files(api: Arc<Api>, tls: Arc<Tls>, mut hangup: Signal) {
+/// Follows the files and the addresses of the gateway, which `known` returns with the configuration in force. A signal
+/// makes it look at once, and makes clients read anew whom the system trusts.
+pub async fn follow_files(
+    known: impl Fn() -> (Arc<Bootstrap>, Arc<Facts>),
+    tls: Arc<Tls>,
+    mut hangup: Signal,
+) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
@@ -110,17 +111,11 @@ pub async fn follow_files(api: Arc<Api>, tls: Arc<Tls>, mut hangup: Signal) {
             }
         }
         let Some(certificates) = tls.certificates.get().cloned() else { continue };
-        let names = names(&api.config(), &facts(&api.gateway));
+        let (config, facts) = known();
+        let names = names(&config, &facts);
         if let Err(error) = tokio::task::spawn_blocking(move || certificates.refresh(&names)).await {
             tracing::error!(%error, "the TLS certificate could not be looked at");
         }
-    }
-}
-
-fn facts(gateway: &Gateway) -> Arc<Facts> {
-    match gateway {
-        Gateway::Open(open) => open.worlds.last().facts.clone(),
-        Gateway::Blocked { .. } => Arc::default(),
     }
 }
 

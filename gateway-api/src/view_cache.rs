@@ -14,9 +14,9 @@ use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
+use crate::blocking::blocking;
 use crate::dispatch::conditional;
 use crate::error::ApiError;
-use crate::gateway::blocking;
 use crate::reply::{Answer, Content, Reply};
 
 /// The views of one API, by their names.

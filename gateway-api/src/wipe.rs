@@ -10,9 +10,10 @@ use gateway_model::Role;
 use gateway_model::settings::groups::WipeLevel;
 
 use crate::access::Proof;
+use crate::blocking::blocking;
 use crate::context::{Api, Cx};
 use crate::error::ApiError;
-use crate::gateway::{Gateway, Open, blocking};
+use crate::gateway::{Gateway, Open};
 use crate::table::Audit;
 
 pub const AUDIT: Audit = Audit { action: "wipe_system", resource_type: "system" };

@@ -6,9 +6,9 @@ use gateway_model::kinds::AlertRule;
 use gateway_model::settings::groups::AlertWebhook;
 
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::{Query, Req};
 use crate::table::Method::{Get, Post};

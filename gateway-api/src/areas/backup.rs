@@ -12,9 +12,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::gateway::{Open, blocking};
+use crate::gateway::Open;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 

@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use super::plan::{self, PlanResult};
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::gateway::blocking;
 use crate::reply::{Answer, Content, Reply, With};
 use crate::request::{Body, Query, Req, Request, decode};
 use crate::table::{Audit, Effect, Placeholder, Row, Table};

@@ -17,9 +17,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::gateway::{Gateway, Open, blocking};
+use crate::gateway::{Gateway, Open};
 use crate::platform::{self, Platform};
 use crate::reply::With;
 use crate::request::Req;

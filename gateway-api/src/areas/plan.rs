@@ -21,10 +21,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::routing::views::{Run, failures};
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::dispatch::conditional;
 use crate::error::{ApiError, Code};
-use crate::gateway::{Open, blocking};
+use crate::gateway::Open;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};

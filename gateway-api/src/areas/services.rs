@@ -11,9 +11,9 @@ use gateway_model::kinds::tunnel::TunnelType;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::Table;

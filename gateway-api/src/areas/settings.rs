@@ -12,9 +12,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::gateway::{Open, blocking};
+use crate::gateway::Open;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Method, Table, expect};

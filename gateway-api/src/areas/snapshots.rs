@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use super::plan::{self, PlanResult};
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};

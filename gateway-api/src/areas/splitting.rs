@@ -13,9 +13,10 @@ use serde_json::Value;
 
 use self::pools::{Pool, Pools, percent};
 use super::routing::views::{Applied, enforce, freeze};
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::gateway::{Open, blocking};
+use crate::gateway::Open;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Collection, Effect, Ops, Table};

@@ -11,8 +11,8 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use gateway_model::{Problems, Secret, problem};
 use tokio::sync::Semaphore;
 
+use crate::blocking::blocking;
 use crate::error::{ApiError, Code};
-use crate::gateway::blocking;
 
 /// Characters.
 pub const SHORTEST: usize = 12;

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 use super::greeting::{self, Greeting};
 use super::{Limits, ended};
-use crate::context::Peer;
+use crate::peer::Peer;
 
 /// What a connection is served with.
 pub(super) struct Service {

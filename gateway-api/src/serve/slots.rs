@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::context::Peer;
+use crate::peer::Peer;
 
 pub(super) struct Slots {
     free: Arc<Semaphore>,

@@ -12,10 +12,11 @@ use serde_json::Value;
 
 use super::{Audit, Effect, Method, Placeholder, Row, Table, Work};
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::dispatch::conditional;
 use crate::error::{ApiError, Code};
-use crate::gateway::{Open, blocking};
+use crate::gateway::Open;
 use crate::reply::{Answer, Reply};
 use crate::request::{Body, Request};
 

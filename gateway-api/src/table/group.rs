@@ -8,10 +8,11 @@ use schemars::{Schema, SchemaGenerator};
 
 use super::{Audit, Effect, Method, Row, Table, Work};
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::dispatch::conditional;
 use crate::error::{ApiError, Code};
-use crate::gateway::{Open, blocking};
+use crate::gateway::Open;
 use crate::reply::Reply;
 use crate::request::{Body, Request};
 

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use axum::Extension;
 use axum::extract::ConnectInfo;
-use gateway_api::context::{Api, Peer, Settings};
+use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::Gateway;
+use gateway_api::peer::Peer;
 use gateway_api::user_command::{Command, run_with};
 use gateway_api::{areas, config, dispatch, initialise};
 use gateway_ctl::clock::SystemClock;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use gateway_api::context::{Api, Peer, Settings};
+use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::{Gateway, Open};
+use gateway_api::peer::Peer;
 use gateway_api::{areas, auth, dispatch};
 use gateway_ctl::clock::ManualClock;
 use gateway_ctl::store::{AuditEntry, AuditFilter, AuditTicket, Session};

@@ -2,9 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use gateway_api::context::Api;
 use gateway_api::serve::Limits;
+use gateway_core::facts::Facts;
 use gateway_ctl::tls::Origin;
+use gateway_model::settings::Bootstrap;
 use gateway_tests::wait::wait_ok;
 use rcgen::{CertificateParams, KeyPair};
 use tokio::signal::unix::{SignalKind, signal};
@@ -31,6 +35,12 @@ fn hang_up() {
         .expect("a signal to ourselves");
 }
 
+/// What the certificate is for.
+fn known(api: &Arc<Api>) -> impl Fn() -> (Arc<Bootstrap>, Arc<Facts>) + use<> {
+    let api = api.clone();
+    move || (api.gateway.config(), api.gateway.facts())
+}
+
 #[test]
 fn a_new_certificate_is_shown_without_a_restart_and_a_broken_one_is_not() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -41,7 +51,7 @@ fn a_new_certificate_is_shown_without_a_restart_and_a_broken_one_is_not() {
     let follow = |site: &Site| {
         let _in_the_runtime = site.runtime.enter();
         let hangup = signal(SignalKind::hangup()).expect("a signal");
-        gateway_api::tls::follow_files(site.api.clone(), site.tls().clone(), hangup)
+        gateway_api::tls::follow_files(known(&site.api), site.tls().clone(), hangup)
     };
     let following = site.runtime.spawn(follow(&site));
     let first = hybrid(&certificate);
@@ -102,7 +112,7 @@ fn without_a_certificate_nobody_gets_in_until_there_is_one() {
     let following = {
         let _in_the_runtime = site.runtime.enter();
         let hangup = signal(SignalKind::hangup()).expect("a signal");
-        gateway_api::tls::follow_files(site.api.clone(), site.tls().clone(), hangup)
+        gateway_api::tls::follow_files(known(&site.api), site.tls().clone(), hangup)
     };
     let following = site.runtime.spawn(following);
     let config = hybrid(&certificate);

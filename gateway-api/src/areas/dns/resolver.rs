@@ -15,9 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::{Query, Req};
 use crate::table::{Audit, Effect, Placeholder, Table};

@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};

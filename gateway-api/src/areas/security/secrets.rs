@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
+use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::gateway::blocking;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};

@@ -1,0 +1,30 @@
+//! What a request changes, and so who writes its audit entry.
+
+/// What a row does to the world, and so who writes its audit entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Changes nothing.
+    Reads,
+    /// Changes stored objects: the entry is written inside the store's transaction.
+    Stores(Audit),
+    /// Changes something else: the dispatcher writes the entry with the outcome.
+    Acts(Audit),
+}
+
+impl Effect {
+    pub fn audit(self) -> Option<Audit> {
+        match self {
+            Effect::Reads => None,
+            Effect::Stores(audit) | Effect::Acts(audit) => Some(audit),
+        }
+    }
+}
+
+/// What an audit entry says of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// `create_routing_policy`
+    pub action: &'static str,
+    /// `routing_policy`
+    pub resource_type: &'static str,
+}
