@@ -26,6 +26,7 @@ use gateway_ctl::services::notices::Notices;
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::{Supervisor, TaskName};
 use gateway_model::settings::bootstrap::Bootstrap;
+use gateway_outbound::causes::with_causes;
 use sd_notify::NotifyState;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,7 +34,6 @@ use tokio::sync::watch;
 use tokio::task::JoinError;
 
 use crate::context::Api;
-use crate::error::chain;
 use crate::gateway::{Enforced, Gateway, Open};
 use crate::initialise::{self, Absence};
 use crate::service_manager::notify;
@@ -214,7 +214,7 @@ fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
 async fn open(file: Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Arc<Bootstrap>), Error> {
     let (reason, cause) = match open_store(&file) {
         Ok(store) => return open_over(file, tls, Arc::new(store)).await,
-        Err(Error::Unusable(error)) => (chain(&error), "store_unusable"),
+        Err(Error::Unusable(error)) => (with_causes(&error), "store_unusable"),
         Err(Error::NoStore { absence, reason }) => (reason, absence.as_str()),
         Err(error) => return Err(error),
     };
@@ -274,7 +274,7 @@ pub fn open_store(config: &Bootstrap) -> Result<Store, Error> {
         Ok(false) => {}
         Ok(true) => tracing::info!("recorded that this gateway is initialised"),
         Err(error) => {
-            let error = chain(&error);
+            let error = with_causes(&error);
             tracing::error!(
                 error,
                 "failed to write the marker: the loss of the store would pass for a first start"

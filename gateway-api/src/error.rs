@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-use gateway_ctl::store;
-use gateway_ctl::store::{CommitError, Pending, SafeError};
+use gateway_ctl::store::{self, CommitError, Pending, SafeError};
 use gateway_model::{Attempt, EditError, Problems};
+use gateway_outbound::causes::with_causes;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -224,7 +224,7 @@ impl ApiError {
 
     /// Something of ours failed. The cause goes to the log under the request id, not to the client.
     pub fn internal(cause: &(dyn std::error::Error + 'static)) -> Self {
-        tracing::error!(error = %chain(cause), "request failed");
+        tracing::error!(error = %with_causes(cause), "request failed");
         Self::new(Code::Internal, "The gateway could not do this; its log says why, under the request id.")
     }
 
@@ -364,22 +364,10 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-/// An error with its sources, for the log.
-pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 impl From<store::Error> for ApiError {
     fn from(error: store::Error) -> Self {
         if error.is_full() {
-            tracing::error!(error = %chain(&error), "no room for the store");
+            tracing::error!(error = %with_causes(&error), "no room for the store");
             return Self::new(Code::StorageFull, "There is no room left on the disk of the store.");
         }
         match &error {

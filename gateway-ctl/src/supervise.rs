@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use gateway_outbound::backoff::Backoff;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
@@ -25,8 +26,7 @@ use tokio::time::Instant;
 use crate::clock::{SharedClock, SystemClock};
 use crate::panics;
 
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LAST_PAUSE: Duration = Duration::from_secs(60);
+const PAUSES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// A task that ran so long since its last start counts as well again.
 const STABLE: Duration = Duration::from_secs(60);
 
@@ -150,7 +150,7 @@ impl Supervisor {
     async fn keep(self, name: TaskName, on_end: OnEnd, mut start: impl FnMut() -> StartedTask) {
         let number = self.0.registrations.fetch_add(1, Ordering::Relaxed) + 1;
         let _registration = Registration { supervisor: self.clone(), name: name.clone(), number };
-        let mut pause = FIRST_PAUSE;
+        let mut deaths = 0;
         loop {
             self.started(&name, number);
             let began = Instant::now();
@@ -174,11 +174,11 @@ impl Supervisor {
                 Err(panic) => panicked(&*panic),
             };
             if began.elapsed() >= STABLE {
-                pause = FIRST_PAUSE;
+                deaths = 0;
             }
             self.died(&name, failure);
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LAST_PAUSE);
+            deaths += 1;
+            tokio::time::sleep(PAUSES.after(deaths)).await;
         }
     }
 

@@ -12,6 +12,7 @@ use axum::body::{Body, HttpBody};
 use axum::extract::ConnectInfo;
 use bytes::Bytes;
 use gateway_ctl::tls;
+use gateway_outbound::causes::with_causes;
 use http::{Request, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::Service as _;
@@ -169,7 +170,7 @@ pub(super) async fn secure(stream: TcpStream, server: &tls::Server, service: Ser
         Ok(Ok(Some(stream))) => stream,
         Ok(Ok(None)) => return tracing::debug!(?peer, "this client does not speak TLS"),
         Ok(Err(error)) => {
-            return tracing::debug!(?peer, error = %crate::error::chain(&error), "no TLS session");
+            return tracing::debug!(?peer, error = %with_causes(&error), "no TLS session");
         }
         Err(_) => return tracing::debug!(?peer, "the TLS handshake took too long"),
     };
@@ -235,6 +236,6 @@ async fn drive(
 
 fn ended_with(result: hyper::Result<()>) {
     if let Err(error) = result {
-        tracing::debug!(error = %crate::error::chain(&error), "a connection ended early");
+        tracing::debug!(error = %with_causes(&error), "a connection ended early");
     }
 }

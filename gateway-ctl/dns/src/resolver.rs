@@ -36,6 +36,14 @@ pub struct Resolver {
     tasks: Vec<AbortHandle>,
 }
 
+/// Inputs of answers that change together; none leaves an input as it is.
+#[derive(Default)]
+pub struct Inputs {
+    pub settings: Option<Settings>,
+    pub clients: Option<Arc<dyn ClientLookup>>,
+    pub local_answers: Option<Arc<dyn LocalAnswers>>,
+}
+
 /// How it is.
 #[derive(Clone, Debug)]
 pub struct Status {
@@ -142,43 +150,40 @@ impl Resolver {
         Box::new(move || Box::pin(rebind(shared.clone(), listeners.clone(), reins.clone())))
     }
 
-    fn change(&self, change: impl Fn(&mut State)) {
+    /// Takes over inputs of answers in one step, from the next question on. What the kernel repeats of older answers has
+    /// ended when this returns; nothing else ends it.
+    pub fn publish(&self, inputs: Inputs) {
+        let Inputs { settings, clients, local_answers } = inputs;
+        let settings = settings.map(Arc::new);
+        if let Some(settings) = &settings {
+            self.shared.cache.set_limit(settings.cache.bytes);
+            if settings.log != self.settings().log {
+                self.shared.log.set(settings.log.clone());
+            }
+        }
         self.shared.state.rcu(|state| {
             let mut state = State::clone(state);
-            change(&mut state);
+            state.settings = settings.clone().unwrap_or(state.settings);
+            state.clients = clients.clone().unwrap_or(state.clients);
+            state.local_answers = local_answers.clone().unwrap_or(state.local_answers);
             state
         });
         self.shared.kernel_cache.invalidate();
+        if settings.is_some() {
+            self.bind();
+        }
     }
 
     /// Other settings from the next question on. Listeners that stay are not touched; the number of workers stays as it
     /// was at the start.
     pub fn reconfigure(&self, settings: Settings) -> Vec<Listening> {
-        self.shared.cache.set_limit(settings.cache.bytes);
-        if settings.log != self.settings().log {
-            self.shared.log.set(settings.log.clone());
-        }
-        let settings = Arc::new(settings);
-        self.change(|state| state.settings = settings.clone());
-        self.bind();
+        self.publish(Inputs { settings: Some(settings), ..Inputs::default() });
         self.listeners().status()
     }
 
     /// What would become of a client's question for a name, or for one that nothing is said of.
     pub fn dry_run(&self, from: IpAddr, name: Option<NameRef<'_>>) -> QueryOutcome {
         self.shared.dry_run(from, name)
-    }
-
-    pub fn set_local_answers(&self, local_answers: Arc<dyn LocalAnswers>) {
-        self.change(|state| state.local_answers = local_answers.clone());
-    }
-
-    pub fn set_clients(&self, clients: Arc<dyn ClientLookup>) {
-        self.change(|state| state.clients = clients.clone());
-    }
-
-    pub fn set_fqdn_policy(&self, fqdn_policy: Arc<dyn FqdnPolicy>) {
-        self.change(|state| state.fqdn_policy = fqdn_policy.clone());
     }
 
     pub fn settings(&self) -> Arc<Settings> {

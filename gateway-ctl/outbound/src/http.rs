@@ -201,20 +201,6 @@ impl Client<'_> {
     }
 }
 
-/// Returns an error with its causes, which often say more than itself; nothing is repeated.
-pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let more = inner.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = inner.source();
-    }
-    text
-}
-
 fn remove_credentials(headers: &mut HeaderMap) {
     let sensitive = headers
         .iter()

@@ -14,6 +14,7 @@
 
 pub mod backoff;
 mod binding;
+pub mod causes;
 mod dial;
 pub mod dns_query;
 mod egress;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Debug;
 
+use gateway_outbound::causes::with_causes;
 use serde::Serialize;
 
 /// One interface of the kernel, seen as a map of the entries that are ours.
@@ -122,16 +123,4 @@ pub struct DriftEntry {
     pub expected: String,
     pub actual: String,
     pub repaired: bool,
-}
-
-/// An error with what caused it, in one line.
-pub fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::facts::Facts;
+use gateway_outbound::backoff::Backoff;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -21,9 +22,8 @@ use super::{Compile, Compiled, Dataplane, Observe};
 use crate::effects::Outcome;
 use crate::effects::observe::Seen;
 
-/// Retries after failures begin here and double up to the second.
-const RETRY_FIRST: Duration = Duration::from_secs(1);
-const RETRY_LAST: Duration = Duration::from_secs(60);
+/// Waits before a run that follows a failed one.
+const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// A plan that claims to be valid for less does not make the loop spin.
 const DEADLINE_LEAST: Duration = Duration::from_millis(100);
 /// The loop shows at least this often that it goes on.
@@ -133,7 +133,7 @@ pub fn start<H: Host, D: Dataplane, O: Observe, C: Compile>(
         last_run: Instant::now(),
         deadline: None,
         retry: None,
-        retry_after: RETRY_FIRST,
+        failures: 0,
     };
     (handle, tokio::spawn(looping.run()))
 }
@@ -157,7 +157,8 @@ struct Loop<H, D, O, C> {
     last_run: Instant,
     deadline: Option<Instant>,
     retry: Option<Instant>,
-    retry_after: Duration,
+    /// Failed runs in a row.
+    failures: u32,
 }
 
 impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
@@ -303,10 +304,10 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
         });
         if status.is_ok() {
             self.retry = None;
-            self.retry_after = RETRY_FIRST;
+            self.failures = 0;
         } else {
-            self.retry = Some(self.last_run + self.retry_after);
-            self.retry_after = (self.retry_after * 2).min(RETRY_LAST);
+            self.failures = self.failures.saturating_add(1);
+            self.retry = Some(self.last_run + RETRY.after(self.failures));
         }
         tracing::debug!(
             run = status.run,

@@ -25,9 +25,9 @@ use arc_swap::ArcSwap;
 use gateway_core::dns::filter::Lists;
 use gateway_core::dns::table::Key;
 use gateway_dns::WallClock;
-use gateway_dns::hooks::Daemon;
+use gateway_dns::hooks::{Daemon, LocalAnswers};
 use gateway_dns::lists::{Status as ListStatus, Subscriptions};
-use gateway_dns::resolver::Resolver;
+use gateway_dns::resolver::{Inputs, Resolver};
 use gateway_dns::serve::Settings;
 use gateway_dns::serve::kernel_cache::Dataplane;
 use gateway_dns::serve::settings::{Blocking, Listen, Rate};
@@ -260,14 +260,18 @@ impl Names {
         self.secondaries.status(zone)
     }
 
-    /// Takes over who asks, and by which ways. The picture is taken when no other is taken over: none
-    /// comes after a newer.
-    fn renew(&self, picture: impl FnOnce() -> Arc<Picture>) -> Arc<Picture> {
+    /// Takes over who asks, by which ways, and local answers if there are new ones, in one step. The picture is taken when
+    /// no other is taken over: none comes after a newer.
+    fn renew(&self, picture: impl FnOnce() -> Arc<Picture>, local_answers: Option<Arc<Pages>>) {
         let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         let picture = picture();
-        // Each change ends what the dataplane repeats.
+        let local_answers = local_answers.map(|pages| pages as Arc<dyn LocalAnswers>);
+        // Each publication ends what the dataplane repeats.
         if picture.world.is_like(&renewed.world) {
-            return picture;
+            if local_answers.is_some() {
+                self.resolver.publish(Inputs { local_answers, ..Inputs::default() });
+            }
+            return;
         }
         let (plan, choice) = (picture.upstreams(&self.ways), picture.choice());
         let asked = first_upstream(&plan);
@@ -278,23 +282,23 @@ impl Names {
         });
         self.learner.follow(&picture, choice.clone(), asked.is_ipv6());
         let table = Table::new(picture.clone(), asked, self.ways.clone(), choice);
-        self.resolver.set_clients(Arc::new(table));
         let settings = settings(&self.config.directory, picture.dns());
-        if *self.resolver.settings() != settings && !self.silenced.load(Ordering::Acquire) {
-            self.resolver.reconfigure(settings);
-        }
+        let is_new = *self.resolver.settings() != settings && !self.silenced.load(Ordering::Acquire);
+        self.resolver.publish(Inputs {
+            settings: is_new.then_some(settings),
+            clients: Some(Arc::new(table)),
+            local_answers,
+        });
         renewed.clone_from(&picture);
         self.ways.expire(Instant::now());
-        picture
     }
 
-    /// Takes over what is stored.
-    fn reread(&self, picture: &Picture) {
+    /// Returns what is answered from here, made from what is stored. Takes time if lists are large.
+    fn local_answers(&self, picture: &Picture) -> Arc<Pages> {
         let filter = picture.filter(&self.shelf.current(&picture.world.state));
         let zones = picture.zones(self.key, &self.copies, &self.signatures);
         let filtering = picture.dns().filtering_enabled;
-        let pages = Pages::new(filter, zones, self.secondaries.clone(), filtering);
-        self.resolver.set_local_answers(Arc::new(pages));
+        Arc::new(Pages::new(filter, zones, self.secondaries.clone(), filtering))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway_outbound::http::with_causes;
+use gateway_outbound::causes::with_causes;
 use rustls::client::Resumption;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName};

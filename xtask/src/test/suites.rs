@@ -38,7 +38,7 @@ pub enum Place {
     InTurn,
     /// When it is its turn, and nothing beside it: it has deadlines.
     Alone,
-    /// From the beginning, beside those in turn: it takes its time and little else.
+    /// From the beginning, beside those in turn: it takes its time, and has no deadlines of seconds.
     Beside,
 }
 
@@ -96,7 +96,7 @@ pub const SUITES: &[Suite] = &[
         what: "every row by its own description, tried by schemathesis",
         work: Work::Module("api"),
         quick: Quick::No,
-        place: Place::InTurn,
+        place: Place::Beside,
         root: false,
         arguments: &[],
         limit: minutes(20),
@@ -216,7 +216,7 @@ pub const SUITES: &[Suite] = &[
         what: "Debian's own kernel, emulated",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::InTurn,
+        place: Place::Beside,
         root: true,
         arguments: &[],
         limit: minutes(30),

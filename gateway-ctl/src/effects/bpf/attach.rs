@@ -15,12 +15,12 @@ use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
 use aya::programs::{LinkOrder, ProgramId, SchedClassifier, TcAttachType};
 use aya::util::KernelVersion;
 use gateway_core::plan::Attachment;
+use gateway_outbound::causes::with_causes;
 
 use super::clsact;
 use super::load::{GUARD, INGRESS, WAN_INGRESS};
 use super::syscall::PinnedTcx;
 use super::{Error, Programs};
-use crate::effects::backend::with_causes;
 
 /// How programs are attached on this kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

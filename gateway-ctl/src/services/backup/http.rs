@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use ::http::{Request, Response, StatusCode, header};
 use bytes::Bytes;
-use gateway_outbound::http::{self, Limits, Step, with_causes};
+use gateway_outbound::causes::with_causes;
+use gateway_outbound::http::{self, Limits, Step};
 use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
 use opendal::{Buffer, ErrorKind, HttpBody, HttpTransport};
 

@@ -1,14 +1,15 @@
 //! When the next backup is to be made: pure, from the schedule and what has happened so far.
 
+use std::time::Duration;
+
 use gateway_model::settings::groups::BackupConfig;
+use gateway_outbound::backoff::Backoff;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{BackupRun, BackupTrigger};
 
-/// After the first failure; doubled with each further one.
-const FIRST_RETRY: SignedDuration = SignedDuration::from_mins(1);
-const LAST_RETRY: SignedDuration = SignedDuration::from_hours(1);
+const RETRY: Backoff = Backoff::new(Duration::from_secs(60), Duration::from_secs(3600));
 
 /// A backup to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +47,11 @@ pub fn next(
 
 /// How long to wait after so many failures.
 fn wait(failures: usize) -> SignedDuration {
-    match u32::try_from(failures) {
-        Ok(0) => SignedDuration::ZERO,
-        Ok(failures @ 1..=6) => (FIRST_RETRY * (1 << (failures - 1))).min(LAST_RETRY),
-        Ok(_) | Err(_) => LAST_RETRY,
+    if failures == 0 {
+        return SignedDuration::ZERO;
     }
+    let wait = RETRY.after(u32::try_from(failures).unwrap_or(u32::MAX));
+    SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX)
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ fn plans(names: &Arc<Names>, worlds: &Worlds) {
     let names = Arc::downgrade(names);
     worlds.set_herald(move |world| {
         if let Some(names) = names.upgrade() {
-            names.renew(|| Arc::new(Picture::of(world.clone())));
+            names.renew(|| Arc::new(Picture::of(world.clone())), None);
         }
     });
 }
@@ -96,20 +96,21 @@ impl Names {
     fn take_over(&self, again: bool) {
         // Held to the end: no older state comes after a newer one.
         let mut followed = lock(&self.followed);
-        let picture = self.renew(|| Arc::new(Picture::of(self.worlds.now())));
+        let picture = Picture::of(self.worlds.now());
         self.subscriptions.set_own_networks(picture.own_networks());
         let (state, facts) = (&picture.world.state, &picture.world.facts);
         // Lists are large and names of machines many; most runs change neither.
         let known = followed.as_ref().is_some_and(|followed| {
             followed.revision == state.revision && followed.facts.neighbours == facts.neighbours
         });
-        if again || !known {
+        let local_answers = (again || !known).then(|| {
             let wanted = lists::wanted(state, picture.dns());
             self.subscriptions.set(&wanted);
             self.shelf.keep(&wanted);
             self.secondaries.set(&secondaries::wanted(state, picture.dns()));
-            self.reread(&picture);
-        }
+            self.local_answers(&picture)
+        });
+        self.renew(|| Arc::new(Picture::of(self.worlds.now())), local_answers);
         *followed =
             Some(Followed { revision: state.revision, dns: dns_revision(state), facts: facts.clone() });
     }
