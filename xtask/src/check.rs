@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-use crate::{dependencies, prepare, process, setup, tidy};
+use crate::{book, dependencies, prepare, process, setup, tidy};
 
 /// Runs every step, also after one has failed: one run shows everything.
 pub fn run() -> Result<ExitCode> {
@@ -21,6 +21,15 @@ pub fn run() -> Result<ExitCode> {
     if let Err(error) = dependencies::check() {
         eprintln!("{error:#}");
         failed.push("dependencies");
+    }
+    println!("== book");
+    match book::run() {
+        Ok(code) if code == ExitCode::SUCCESS => {}
+        Ok(_) => failed.push("book"),
+        Err(error) => {
+            eprintln!("{error:#}");
+            failed.push("book");
+        }
     }
     println!("== tidy");
     if !tidy::check()?.iter().all(tidy::Outcome::passed) {

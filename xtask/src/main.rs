@@ -4,6 +4,7 @@
 //! gateway is linked into it, so that it compiles while the rest does not.
 
 mod bench;
+mod book;
 mod check;
 mod demo;
 mod dependencies;
@@ -37,8 +38,10 @@ enum Command {
     Ebpf(ebpf::Options),
     /// Run the test suites (as root)
     Test(test::Options),
-    /// Formatting, clippy, tidy, documentation, and the rules of deny.toml, warnings denied
+    /// Formatting, clippy, tidy, rustdoc, the book and its examples, and the rules of deny.toml, warnings denied
     Check,
+    /// Check the links and examples of the documentation, and build it as a book in target/book
+    Book,
     /// The project's own rules: directions between crates, purity, length of files and the like
     Tidy,
     /// Build up a small network in namespaces and walk through what the gateway does (as root)
@@ -77,6 +80,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Ebpf(options) => ebpf::run(&options)?,
         Command::Test(options) => return test::run(&options),
         Command::Check => return check::run(),
+        Command::Book => return book::run(),
         Command::Tidy => return tidy::run(),
         Command::Demo(options) => demo::run(&options)?,
         Command::Dist => dist::run()?,

@@ -67,6 +67,11 @@ pub fn tests() -> PathBuf {
     root().join("tests/tests")
 }
 
+/// The documentation as HTML.
+pub fn book() -> PathBuf {
+    target().join("book")
+}
+
 /// Durations of the suites, one a line.
 pub fn durations() -> PathBuf {
     target().join("suite-durations.txt")

@@ -5,9 +5,12 @@
 
 pub mod compiler;
 mod linker;
+mod mdbook;
 mod packages;
 mod promtool;
 mod schemathesis;
+
+use std::path::PathBuf;
 
 use anyhow::Result;
 
@@ -27,6 +30,13 @@ pub fn ensure(need: Need) -> Result<()> {
         promtool::ensure()?;
     }
     Ok(())
+}
+
+/// Makes sure of mdBook, and returns the program.
+pub fn mdbook() -> Result<PathBuf> {
+    ensure(Need::Build)?;
+    let _lock = process::lock("setup")?;
+    mdbook::ensure()
 }
 
 /// Makes sure of what the kernel programs are built with, and returns the compiler.
