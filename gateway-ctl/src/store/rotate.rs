@@ -195,7 +195,7 @@ fn exchange(
     wants: impl Fn(&Secret) -> bool,
     make: impl Fn(&Secret) -> Option<Secret> + Sync,
 ) -> Result<usize, Unsealable> {
-    vault::exchange(draft, Scope::All, wants, make)
+    vault::exchange_secrets(draft, Scope::All, wants, make)
 }
 
 /// What was read back from rows is sealed if the store seals.
@@ -214,7 +214,7 @@ pub(super) fn seal_first(
     sealing: &Sealing,
 ) -> Result<bool, Error> {
     let Some(vault) = &sealing.vault else { return Ok(false) };
-    let sealed = vault::exchange(
+    let sealed = vault::exchange_secrets(
         draft,
         Scope::All,
         |secret| secret.sealed_text().is_none(),

@@ -23,7 +23,7 @@ use gateway_model::Secret;
 use gateway_model::secret::{Open, SEALED_PREFIX};
 use zeroize::Zeroizing;
 
-pub(super) use exchange::{Unsealable, exchange, in_clear, open_all, seal_changed};
+pub(super) use exchange::{Unsealable, exchange_secrets, in_clear, open_all, seal_changed};
 pub(super) use passphrase::{Started, forget, keep, start, write};
 pub(super) use stored::{Resealed, reseal_snapshots};
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 use gateway_model::kinds::User;
 use gateway_model::{Role, Secret};
 
+use super::operations::{IN_SUM, PER_USER};
 use super::*;
 use crate::clock::ManualClock;
+use crate::store::{AuditTicket, Store};
 
 struct Site {
     folder: tempfile::TempDir,

@@ -5,19 +5,15 @@
 
 use std::time::Duration;
 
-use gateway_model::State;
-use gateway_model::change::undo::{self, ChangeSet, Overlap};
+use gateway_model::change::undo::ChangeSet;
 use jiff::{SignedDuration, Timestamp};
 use redb::{ReadTransaction, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
-use super::nothing;
 use crate::clock::Clock;
-use crate::store::audit::AuditTicket;
-use crate::store::commit::CommitError;
 use crate::store::error::Error;
 use crate::store::schema::META_TEXT;
-use crate::store::{Store, values};
+use crate::store::values;
 
 /// Keys of the table `meta_text`: the change that waits, and what it wrote.
 const KEY: &str = "apply_pending";
@@ -40,14 +36,6 @@ pub struct Pending {
     boot_id: String,
     /// Microseconds of the boot clock.
     boot_until: u64,
-}
-
-/// A pending change that was undone.
-#[derive(Clone, Debug)]
-pub struct Reverted {
-    pub pending: Pending,
-    /// Objects that were written after the change as well, or that later writes need.
-    pub overlaps: Vec<Overlap>,
 }
 
 impl Pending {
@@ -73,86 +61,6 @@ impl Pending {
         let whole = self.until.duration_since(self.since);
         let left = self.until.duration_since(clock.now()).min(whole);
         Duration::try_from(left).unwrap_or_default()
-    }
-}
-
-impl Store {
-    /// Lets the pending change stand. Gives it back; nothing if there is none.
-    pub fn confirm_pending(&self, ticket: AuditTicket) -> Result<Option<Pending>, Error> {
-        let mut guarded = self.guarded();
-        if guarded.pending.is_none() {
-            return Ok(None);
-        }
-        self.commit_beside(ticket, nothing, |moment| store(moment.txn, None))
-            .map_err(super::never_refused)?;
-        Ok(guarded.pending.take())
-    }
-
-    /// Undoes the pending change, and nothing that was written since, in one transaction. Returns the change; nothing
-    /// if there is none.
-    pub fn revert_pending(&self, ticket: AuditTicket) -> Result<Option<Reverted>, Error> {
-        let mut guarded = self.guarded();
-        let Some(pending) = guarded.pending.clone() else { return Ok(None) };
-        if self.snapshot(&pending.snapshot)?.is_none() {
-            // Wiped meanwhile: there is nothing to go back to.
-            self.commit_beside(ticket, nothing, |moment| store(moment.txn, None))
-                .map_err(super::never_refused)?;
-            guarded.pending = None;
-            return Ok(None);
-        }
-        let changes = {
-            let txn = self.db.begin_read().map_err(Error::at("read the change that waits"))?;
-            load_changes(&txn)?
-        };
-        let overlaps = self.restore_from(ticket, &pending.snapshot, &changes)?;
-        guarded.pending = None;
-        Ok(Some(Reverted { pending, overlaps }))
-    }
-
-    /// Undoes a change that did not come into force. What waits for a confirmation does not any more.
-    pub fn undo(
-        &self,
-        ticket: AuditTicket,
-        snapshot: &str,
-        changes: &ChangeSet,
-    ) -> Result<Vec<Overlap>, Error> {
-        let mut guarded = self.guarded();
-        let overlaps = self.restore_from(ticket, snapshot, changes)?;
-        guarded.pending = None;
-        Ok(overlaps)
-    }
-
-    fn restore_from(
-        &self,
-        ticket: AuditTicket,
-        name: &str,
-        changes: &ChangeSet,
-    ) -> Result<Vec<Overlap>, Error> {
-        let Some((_, base)) = self.snapshot(name)? else {
-            return Err(Error::Damaged { what: format!("the snapshot {name} is not there") });
-        };
-        let undo = |draft: &mut State, ticket: &mut AuditTicket| {
-            let overlaps = undo::undo(draft, &base, changes);
-            if !overlaps.is_empty() {
-                ticket.details = serde_json::json!({ "overlaps": overlaps });
-            }
-            Ok(overlaps)
-        };
-        match self.commit_beside(ticket, undo, |moment| store(moment.txn, None)) {
-            Ok((overlaps, ())) => Ok(overlaps),
-            Err(CommitError::Refused { error, .. } | CommitError::Store(error)) => Err(error),
-        }
-    }
-
-    /// At a start: takes back what was not confirmed in time. True if there was something.
-    pub fn revert_overdue(&self) -> Result<bool, Error> {
-        let overdue =
-            self.pending().is_some_and(|pending| pending.remaining(self.clock().as_ref()).is_zero());
-        if !overdue {
-            return Ok(false);
-        }
-        let ticket = AuditTicket::system("revert_apply", "plan");
-        Ok(self.revert_pending(ticket)?.is_some())
     }
 }
 
@@ -182,7 +90,7 @@ pub(super) fn load(txn: &ReadTransaction) -> Result<Option<Pending>, Error> {
     pending.map(Some).map_err(|_| Error::Damaged { what: "the change that waits cannot be read".into() })
 }
 
-fn load_changes(txn: &ReadTransaction) -> Result<ChangeSet, Error> {
+pub(super) fn load_changes(txn: &ReadTransaction) -> Result<ChangeSet, Error> {
     let changes = values::text(txn, CHANGES)?.and_then(|text| serde_json::from_str(&text).ok());
     changes.ok_or_else(|| Error::Damaged { what: "what the change that waits wrote cannot be read".into() })
 }

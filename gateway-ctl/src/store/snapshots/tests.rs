@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::store::{AuditFilter, SafeError};
+use crate::store::{AuditFilter, AuditTicket, Store};
 
 const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
 

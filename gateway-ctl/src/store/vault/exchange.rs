@@ -16,7 +16,7 @@ use crate::store::error::Error;
 pub struct Unsealable(pub Vec<SecretPlace>);
 
 /// Exchanges the secrets that `wants` picks. Nothing is exchanged if `make` fails for one of them.
-pub fn exchange(
+pub fn exchange_secrets(
     draft: &mut State,
     scope: Scope,
     wants: impl Fn(&Secret) -> bool,
@@ -49,10 +49,13 @@ pub fn exchange(
 /// Brings the secrets that the draft wrote into the form in which the store keeps them.
 pub fn seal_changed(draft: &mut State, sealing: &Sealing) -> Result<(), Error> {
     let done = match (&sealing.vault, sealing.opener()) {
-        (Some(vault), Some(by)) => {
-            exchange(draft, Scope::Changed, |secret| !secret.is_sealed_by(&by), |secret| vault.seal(secret))
-        }
-        _ => exchange(draft, Scope::Changed, |secret| secret.sealed_text().is_some(), in_clear),
+        (Some(vault), Some(by)) => exchange_secrets(
+            draft,
+            Scope::Changed,
+            |secret| !secret.is_sealed_by(&by),
+            |secret| vault.seal(secret),
+        ),
+        _ => exchange_secrets(draft, Scope::Changed, |secret| secret.sealed_text().is_some(), in_clear),
     };
     match done {
         Ok(_) => Ok(()),

@@ -1,0 +1,162 @@
+//! Changes with a snapshot of the state before them, and the snapshots of a store.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use gateway_model::State;
+use gateway_model::change::undo::ChangeSet;
+use jiff::Timestamp;
+
+use super::content::{self, Content};
+use super::guarded::Guarded;
+use super::pending::{self, Confirm, Pending};
+use super::{CONTENTS, SNAPSHOTS, Snapshot, SnapshotReason, list, read_info, take};
+use crate::store::audit::AuditTicket;
+use crate::store::commit::CommitError;
+use crate::store::error::Error;
+use crate::store::{Store, rotate};
+
+/// How a change is made that can be taken back.
+#[derive(Clone, Copy, Debug)]
+pub struct Safety {
+    pub reason: SnapshotReason,
+    /// The change takes itself back unless it is confirmed.
+    pub confirm: Option<Confirm>,
+}
+
+/// What was written beside a change.
+#[derive(Clone, Debug, Default)]
+pub struct Secured {
+    /// Nothing, if there was nothing to change.
+    pub snapshot: Option<Snapshot>,
+    pub pending: Option<Pending>,
+    /// What the change wrote, for [`Store::undo`].
+    pub changes: ChangeSet,
+}
+
+/// Why a change with a snapshot changed nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum SafeError<E> {
+    /// An earlier change waits for its confirmation.
+    #[error("an earlier change waits to be confirmed until {}", pending.until)]
+    InProgress { pending: Box<Pending>, ticket: Box<AuditTicket> },
+    #[error(transparent)]
+    Commit(#[from] CommitError<E>),
+}
+
+impl<E> From<Error> for SafeError<E> {
+    fn from(error: Error) -> Self {
+        SafeError::Commit(CommitError::Store(error))
+    }
+}
+
+impl Store {
+    /// All of them, newest first.
+    pub fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
+        list(&self.db.begin_read().map_err(Error::at("read the snapshots"))?)
+    }
+
+    /// When the newest one was taken.
+    pub fn newest_snapshot(&self) -> Option<Timestamp> {
+        self.guarded().newest
+    }
+
+    /// The change that waits to be confirmed.
+    pub fn pending(&self) -> Option<Pending> {
+        self.guarded().pending.clone()
+    }
+
+    /// [`Store::commit_noted`] with a snapshot of the state before, in the same transaction. Refused while an earlier
+    /// change waits to be confirmed. A change that changes nothing leaves an audit entry and no snapshot.
+    pub fn commit_safely<T, E>(
+        &self,
+        ticket: AuditTicket,
+        safety: Safety,
+        edit: impl FnOnce(&mut State, &mut AuditTicket) -> Result<T, E>,
+    ) -> Result<(T, Secured), SafeError<E>> {
+        let mut guarded = self.guarded();
+        if let Some(pending) = &guarded.pending {
+            return Err(SafeError::InProgress {
+                pending: Box::new(pending.clone()),
+                ticket: Box::new(ticket),
+            });
+        }
+        let author = ticket.actor.clone();
+        let (answer, secured) = self.commit_beside(ticket, edit, |moment| {
+            if !moment.changed {
+                return Ok(Secured::default());
+            }
+            let snapshot = take(moment.txn, moment.before, safety.reason, &author, moment.now, None)?;
+            let pending = safety.confirm.map(|confirm| {
+                Pending::new(snapshot.name.clone(), author.clone(), confirm, self.clock().as_ref())
+            });
+            let changes = ChangeSet::of(moment.before, moment.draft, content::is_kept);
+            if let Some(pending) = &pending {
+                pending::store(moment.txn, Some((pending, &changes)))?;
+            }
+            Ok(Secured { snapshot: Some(snapshot), pending, changes })
+        })?;
+        if let Some(snapshot) = &secured.snapshot {
+            guarded.newest = Some(snapshot.created_at);
+        }
+        guarded.pending.clone_from(&secured.pending);
+        Ok((answer, secured))
+    }
+
+    /// Takes one now. Nothing if the name is taken already.
+    pub fn take_snapshot(
+        &self,
+        ticket: AuditTicket,
+        reason: SnapshotReason,
+        name: Option<String>,
+    ) -> Result<Option<Snapshot>, Error> {
+        let mut guarded = self.guarded();
+        let taken = |name: &String| Ok::<_, Error>(self.snapshots()?.iter().any(|one| one.name == *name));
+        if name.as_ref().map(taken).transpose()? == Some(true) {
+            return Ok(None);
+        }
+        let author = ticket.actor.clone();
+        let taken = self.commit_beside(ticket, nothing, |moment| {
+            take(moment.txn, moment.before, reason, &author, moment.now, name)
+        });
+        let ((), snapshot) = taken.map_err(never_refused)?;
+        guarded.newest = Some(snapshot.created_at);
+        Ok(Some(snapshot))
+    }
+
+    /// The state that a snapshot holds; nothing if there is none of that name. It has no accounts.
+    /// Waits for writers, so never call it from within a commit.
+    pub fn snapshot(&self, name: &str) -> Result<Option<(Snapshot, State)>, Error> {
+        let (txn, sealing) = {
+            // A change of the passphrase holds this lock until both the file and the sealing are the new ones.
+            let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            (self.db.begin_read().map_err(Error::at("read a snapshot"))?, self.sealing.load_full())
+        };
+        let infos = txn.open_table(SNAPSHOTS).map_err(Error::at("read a snapshot"))?;
+        let contents = txn.open_table(CONTENTS).map_err(Error::at("read a snapshot"))?;
+        let found = (
+            infos.get(name).map_err(Error::at("read a snapshot"))?,
+            contents.get(name).map_err(Error::at("read a snapshot"))?,
+        );
+        let (Some(info), Some(packed)) = found else { return Ok(None) };
+        let info = read_info(info.value())?;
+        let mut state = Content::unpack(packed.value())?.into_state()?;
+        rotate::adopt(&mut state, &sealing);
+        Ok(Some((info, state)))
+    }
+
+    pub(in crate::store) fn guarded(&self) -> MutexGuard<'_, Guarded> {
+        // What is guarded is a copy of what the file says, and changes only after it.
+        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn nothing(_: &mut State, _: &mut AuditTicket) -> Result<(), std::convert::Infallible> {
+    Ok(())
+}
+
+pub(super) fn never_refused(error: CommitError<std::convert::Infallible>) -> Error {
+    match error {
+        CommitError::Store(error) => error,
+        CommitError::Refused { error, .. } => match error {},
+    }
+}
