@@ -2,173 +2,39 @@
 //!
 //! Explains the *applied* policies. Nothing is sent and nothing is remembered.
 
+mod evaluation;
 pub mod live_flow;
 pub mod matching;
 mod probe;
 mod request;
 pub mod route;
 mod sentence;
+mod subject;
 mod verdict;
 
 use gateway_common::wire::{Address, ClientKey, Mac};
 use gateway_model::Device;
-use gateway_model::id::Id;
 use gateway_model::kinds::exception::ExceptionType;
 use gateway_model::kinds::privacy_class::PrivacyClass;
-use gateway_model::kinds::routing_policy::{FailPolicy, Hop};
 use gateway_model::problem::Problems;
-use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::learned::Key;
+pub use evaluation::{
+    ActiveException, Decision, Effective, Evaluation, Families, FamilyVerdict, HopView, KernelView,
+    MatchedPolicy, PolicyRef, Subjected,
+};
 use matching::Considered;
 pub use probe::Entry;
 pub(crate) use probe::{host_of, packet, public_address};
 pub use request::{Family, Protocol, Refusal, Request};
 pub(crate) use sentence::{leg_name, legs_of};
+use subject::Subject;
+use verdict::Judged;
 pub(crate) use verdict::judge;
-use verdict::{Judged, Subject};
 
 /// So many policies that do not match are listed; all that match are.
 const MOST_UNMATCHED: usize = 1000;
-
-/// Where traffic goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Decision {
-    Block,
-    Tunnel,
-    Direct,
-}
-
-/// The answer.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Evaluation {
-    /// The answer in one sentence.
-    pub sentence: String,
-    /// Of both families the one that exposes more: direct before tunnel before block.
-    pub decision: Decision,
-    pub device: Subjected,
-    /// The policies that match, the winner first.
-    pub matched_policies: Vec<MatchedPolicy>,
-    /// Every policy in the order of trial.
-    pub considered: Vec<Considered>,
-    /// Policies that do not match and are left out of `considered` because there are very many.
-    pub considered_omitted: usize,
-    pub effective: Effective,
-    /// Hops of the policy that won.
-    pub hops: Vec<HopView>,
-    pub families: Families,
-    pub kernel: KernelView,
-    /// Policies that are stored and differ from those at work.
-    pub pending_changes: usize,
-    /// What was assumed and found, step by step.
-    pub trace: Vec<String>,
-}
-
-/// Whose traffic was judged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Subjected {
-    /// None: no device record has this MAC address.
-    pub id: Option<String>,
-    pub name: Option<String>,
-    pub mac: Option<String>,
-    pub status: Option<String>,
-    pub trust_class: Option<String>,
-    pub groups: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct MatchedPolicy {
-    pub id: String,
-    pub name: String,
-    pub priority: i64,
-    pub reason: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PolicyRef {
-    pub id: Id,
-    pub name: String,
-}
-
-/// What holds for the traffic.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Effective {
-    pub policy: Option<PolicyRef>,
-    /// The hop by which it leaves; none if it does not, or leaves the default way.
-    pub hop: Option<Hop>,
-    pub fail_policy: Option<FailPolicy>,
-    /// What becomes of the device's question to the gateway for the destination, if that is a name, else for names that
-    /// nothing is said of: `192.0.2.53 by wg-a`, `blocked by the blocklist ads.example`. By the name alone: what an answer
-    /// holds may still be blocked. Null without the resolver, which alone knows.
-    pub dns: Option<String>,
-    /// That of the policy, else that of the device. Of the latter this version enforces only whether exceptions are
-    /// allowed.
-    pub privacy_class: Option<String>,
-    /// The active ones of the device.
-    pub exceptions: Vec<ActiveException>,
-}
-
-/// An exception of the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ActiveException {
-    pub id: Id,
-    pub r#type: ExceptionType,
-    pub allow_direct: bool,
-    pub expires_at: Option<Timestamp>,
-    /// Whether it changes what happens to traffic.
-    pub effective: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HopView {
-    pub r#type: String,
-    pub target: String,
-    pub usable: bool,
-    pub reason: String,
-}
-
-/// The verdict for each family; null where none was asked for.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Families {
-    pub ipv4: Option<FamilyVerdict>,
-    pub ipv6: Option<FamilyVerdict>,
-}
-
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct FamilyVerdict {
-    pub decision: Decision,
-    /// By what it leaves: `vpn:wg-a`, `proxy:office`, `interface:wan0`, `default`, `local`; null if it does not.
-    pub via: Option<String>,
-    /// Interface it leaves by.
-    pub interface: Option<String>,
-    pub reason: String,
-    pub policy: Option<PolicyRef>,
-    pub source: String,
-    pub destination: String,
-    pub kernel: KernelView,
-    /// Stays on the LAN.
-    pub local: bool,
-    /// Names of all tunnels or uplinks that new connections are shared among.
-    pub ways: Vec<String>,
-    /// Name of the proxy that they lead to.
-    pub proxy: Option<String>,
-}
-
-/// What the packet looks like to the kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct KernelView {
-    /// Packet mark; null if the packet is dropped at once.
-    pub mark: Option<String>,
-    /// Routing table that the mark leads to.
-    pub table: Option<u32>,
-    pub leg: Option<u8>,
-    /// Place of the policy in the order of trial, from 0.
-    pub rank: Option<u32>,
-}
 
 /// Under which key the dataplane has what the subject was told of the destination; nothing if that is no address.
 pub fn learned(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Option<Key> {
@@ -182,7 +48,7 @@ pub fn learned(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Opt
 pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Result<Evaluation, Refusal> {
     let mut trace = Vec::new();
     let subject = Subject::find(input, request)?.knowing(request);
-    let packets = request::packets(input, compiled, request, &subject, &mut trace)?;
+    let packets = probe::packets(input, compiled, request, &subject, &mut trace)?;
     let judged: Vec<Judged> =
         packets.iter().map(|packet| verdict::judge_packet(input, compiled, &subject, packet)).collect();
     let considered = consider(input, compiled, &subject, &packets, &judged, &mut trace);
@@ -293,7 +159,7 @@ pub(crate) fn verdicts(
     request: &Request,
 ) -> Result<Vec<FamilyVerdict>, Refusal> {
     let subject = Subject::find(input, request)?;
-    let packets = request::packets(input, compiled, request, &subject, &mut Vec::new())?;
+    let packets = probe::packets(input, compiled, request, &subject, &mut Vec::new())?;
     let judged = packets.iter().map(|packet| verdict::judge_packet(input, compiled, &subject, packet));
     Ok(judged.map(|judged| judged.verdict).collect())
 }

@@ -4,15 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
 use gateway_common::wire::Mac;
-use gateway_model::domain::DomainName;
 use gateway_model::id::MacAddr;
 use gateway_model::problem::{Problems, code};
-use gateway_model::text::parse_port;
 use ipnet::IpNet;
 
-use super::{Protocol, Request};
+use super::request::{Family, Protocol, Refusal, Request};
+use super::subject::Subject;
 use crate::compile::{Compiled, Input, lan_prefixes};
-use crate::dns::Name;
 use crate::environment::longest;
 use crate::facts::Facts;
 use crate::network::Network;
@@ -46,20 +44,72 @@ impl Entry {
     }
 }
 
-/// The destination of a question, if it is given by a name: the name, and the port behind it.
-pub fn name(request: &Request) -> Option<(Name, Option<u16>)> {
-    let text = request.destination.as_deref()?.trim();
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) => (host, Some(parse_port(port)?)),
-        None => (text, None),
+/// The packets the question is about: one per family.
+pub fn packets(
+    input: &Input<'_>,
+    compiled: &Compiled,
+    request: &Request,
+    subject: &Subject<'_>,
+    trace: &mut Vec<String>,
+) -> Result<Vec<IpPacket>, Refusal> {
+    let mut problems = Problems::new();
+    let destination = destination(request, &mut problems);
+    let given = destination.map(|(address, _)| address).or(request.source);
+    let ipv6 = |family| family == Family::Ipv6;
+    if let (Some((address, _)), Some(source)) = (destination, request.source)
+        && address.is_ipv6() != source.is_ipv6()
+    {
+        problems.add(code::CONFLICT, "source", "The source and the destination are of different families.");
+    }
+    if let (Some(address), Some(family)) = (given, request.family)
+        && address.is_ipv6() != ipv6(family)
+    {
+        problems.add(code::CONFLICT, "family", format!("{address} is of the other family."));
+    }
+    let named = request.name_and_port();
+    let of_destination = destination.and_then(|(_, port)| port).or(named.and_then(|(_, port)| port));
+    if request.protocol == Some(Protocol::Icmp) && (of_destination.is_some() || request.port.is_some()) {
+        let path = if request.port.is_some() { "port" } else { "destination" };
+        problems.add(code::CONFLICT, path, "ICMP has no ports.");
+    }
+    if request.port == Some(0) {
+        problems.add(code::RANGE, "port", "Must be from 1 to 65535.");
+    }
+    if let (Some(one), Some(other)) = (of_destination, request.port)
+        && one != other
+    {
+        problems.add(code::CONFLICT, "port", format!("The destination says port {one}."));
+    }
+    let known = subject.addresses(input);
+    let near: Vec<IpAddr> = request.source.map_or_else(|| known.clone(), |source| vec![source]);
+    let entry = entry(input, request, &near, &mut problems, trace);
+    if !problems.is_empty() {
+        return Err(Refusal::Invalid(problems));
+    }
+    let port = port(request, of_destination, trace);
+    let families = match (given, request.family) {
+        (Some(address), _) => vec![address.is_ipv6()],
+        (None, Some(family)) => vec![ipv6(family)],
+        (None, None) => vec![false, true],
     };
-    DomainName::parse(host).ok().map(|host| (Name::from(&host), port))
+    let protocol = request.protocol.unwrap_or_default();
+    Ok(families
+        .into_iter()
+        .map(|ipv6| {
+            let to = match destination {
+                Some((address, _)) => address,
+                None => public_address(compiled, ipv6, port, trace),
+            };
+            let from = source(input, request, &known, &entry, ipv6, trace);
+            packet(subject.mac, &entry, from, to, protocol, port)
+        })
+        .collect())
 }
 
 /// The destination of a question, if it is given by its address.
 pub fn destination(request: &Request, problems: &mut Problems) -> Option<(IpAddr, Option<u16>)> {
     let text = request.destination.as_deref()?.trim();
-    if name(request).is_some() {
+    if request.name().is_some() {
         return None;
     }
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);

@@ -2,16 +2,14 @@
 
 use std::net::IpAddr;
 
-use gateway_common::classify::IpPacket;
 use gateway_model::EditError;
+use gateway_model::domain::DomainName;
 use gateway_model::id::{Id, MacAddr};
-use gateway_model::problem::{Problems, code};
+use gateway_model::problem::Problems;
+use gateway_model::text::parse_port;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::probe;
-use super::verdict::Subject;
-use crate::compile::{Compiled, Input};
 use crate::dns::Name;
 
 /// Whose traffic, to where. One of `mac` and `device_id` must be given.
@@ -69,7 +67,17 @@ pub enum Family {
 impl Request {
     /// The destination, if it is given by its name.
     pub fn name(&self) -> Option<Name> {
-        probe::name(self).map(|(name, _)| name)
+        self.name_and_port().map(|(name, _)| name)
+    }
+
+    /// The destination, if it is given by a name: the name, and the port behind it.
+    pub(super) fn name_and_port(&self) -> Option<(Name, Option<u16>)> {
+        let text = self.destination.as_deref()?.trim();
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) => (host, Some(parse_port(port)?)),
+            None => (text, None),
+        };
+        DomainName::parse(host).ok().map(|host| (Name::from(&host), port))
     }
 }
 
@@ -89,66 +97,4 @@ impl From<Refusal> for EditError {
             Refusal::NotFound { resource_type, id } => EditError::NotFound { resource_type, id },
         }
     }
-}
-
-/// The packets the question is about: one per family.
-pub fn packets(
-    input: &Input<'_>,
-    compiled: &Compiled,
-    request: &Request,
-    subject: &Subject<'_>,
-    trace: &mut Vec<String>,
-) -> Result<Vec<IpPacket>, Refusal> {
-    let mut problems = Problems::new();
-    let destination = probe::destination(request, &mut problems);
-    let given = destination.map(|(address, _)| address).or(request.source);
-    let ipv6 = |family| family == Family::Ipv6;
-    if let (Some((address, _)), Some(source)) = (destination, request.source)
-        && address.is_ipv6() != source.is_ipv6()
-    {
-        problems.add(code::CONFLICT, "source", "The source and the destination are of different families.");
-    }
-    if let (Some(address), Some(family)) = (given, request.family)
-        && address.is_ipv6() != ipv6(family)
-    {
-        problems.add(code::CONFLICT, "family", format!("{address} is of the other family."));
-    }
-    let named = probe::name(request);
-    let of_destination = destination.and_then(|(_, port)| port).or(named.and_then(|(_, port)| port));
-    if request.protocol == Some(Protocol::Icmp) && (of_destination.is_some() || request.port.is_some()) {
-        let path = if request.port.is_some() { "port" } else { "destination" };
-        problems.add(code::CONFLICT, path, "ICMP has no ports.");
-    }
-    if request.port == Some(0) {
-        problems.add(code::RANGE, "port", "Must be from 1 to 65535.");
-    }
-    if let (Some(one), Some(other)) = (of_destination, request.port)
-        && one != other
-    {
-        problems.add(code::CONFLICT, "port", format!("The destination says port {one}."));
-    }
-    let known = subject.addresses(input);
-    let near: Vec<IpAddr> = request.source.map_or_else(|| known.clone(), |source| vec![source]);
-    let entry = probe::entry(input, request, &near, &mut problems, trace);
-    if !problems.is_empty() {
-        return Err(Refusal::Invalid(problems));
-    }
-    let port = probe::port(request, of_destination, trace);
-    let families = match (given, request.family) {
-        (Some(address), _) => vec![address.is_ipv6()],
-        (None, Some(family)) => vec![ipv6(family)],
-        (None, None) => vec![false, true],
-    };
-    let protocol = request.protocol.unwrap_or_default();
-    Ok(families
-        .into_iter()
-        .map(|ipv6| {
-            let to = match destination {
-                Some((address, _)) => address,
-                None => probe::public_address(compiled, ipv6, port, trace),
-            };
-            let from = probe::source(input, request, &known, &entry, ipv6, trace);
-            probe::packet(subject.mac, &entry, from, to, protocol, port)
-        })
-        .collect())
 }

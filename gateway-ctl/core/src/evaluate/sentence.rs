@@ -7,7 +7,7 @@ use gateway_common::verdict::Reason;
 use gateway_common::wire::Choice;
 use gateway_model::kinds::routing_policy::FailPolicy;
 
-use super::{Decision, FamilyVerdict};
+use super::evaluation::{Decision, FamilyVerdict};
 use crate::compile::{Compiled, CompiledPolicy, HopState, Input, LegKind};
 
 /// What happens, and why, for one family.
