@@ -3,6 +3,7 @@
 //! Nothing is predicted by rules of thumb: every state is compiled, and the marks are followed through
 //! the rules, routes and guards of the plan that comes out.
 
+mod cell;
 mod reach;
 mod worlds;
 
@@ -14,7 +15,8 @@ use serde::Serialize;
 
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::route::{Exits, Kernel};
-use reach::{DnsWay, Reach};
+pub use cell::{Cell, Cells, Outcome};
+use reach::{DnsWay, Reach, is_bound};
 use worlds::Worlds;
 pub(crate) use worlds::{World, up_and_down};
 
@@ -35,50 +37,6 @@ pub struct LeakRow {
     pub fail_policy: FailPolicy,
     pub cells: Cells,
     pub risk: Risk,
-}
-
-/// One cell for each state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Cells {
-    /// All tunnels and proxies work, so far as they are wanted up.
-    pub up: Cell,
-    /// The first hop of the policy is down, everything else works.
-    pub degraded: Cell,
-    /// All tunnels and proxies are down.
-    pub down: Cell,
-    /// Up and down by turns: the worse of both.
-    pub flapping: Cell,
-    /// The daemon died: tunnels that it carried itself and the way to proxies are gone, its plan goes on holding.
-    pub daemon_down: Cell,
-    /// No plan is loaded yet.
-    pub boot: Cell,
-}
-
-/// What happens to the traffic of a policy in one state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Cell {
-    /// Of IPv4.
-    pub outcome: Outcome,
-    /// Names of the tunnels or uplinks it leaves by; `default` for the default way; null if it does not leave.
-    pub via: Option<String>,
-    /// Traffic that is meant for a tunnel, proxy or mesh peer goes out directly; what a proxy does not take counts,
-    /// echo requests for one.
-    pub leak: bool,
-    /// Of questions to name servers outside. Those to the gateway itself stay on the LAN.
-    pub dns: Outcome,
-    pub ipv6: Outcome,
-}
-
-/// In the order of exposure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    Blocked,
-    /// By the tunnels that it takes when all of them work.
-    Tunnel,
-    /// By other tunnels than when all of them work.
-    NextHop,
-    Direct,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -252,11 +210,6 @@ impl<'a> Rows<'a> {
         };
         (row, exposed(&without, &usual))
     }
-}
-
-/// Whether a policy means its traffic for anything but an uplink.
-fn is_bound(policy: &CompiledPolicy) -> bool {
-    policy.hops.iter().any(|hop| hop.hop.r#type != HopType::Interface)
 }
 
 /// How bad a cell is: a leak, then no service, then a detour.

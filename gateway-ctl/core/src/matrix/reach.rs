@@ -9,11 +9,11 @@ use gateway_common::wire::{Choice, ChoiceKind, Mac, Mark, RANK_NONE};
 use gateway_model::Device;
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::policy_source::Source;
-use gateway_model::kinds::routing_policy::RoutingPolicy;
+use gateway_model::kinds::routing_policy::{HopType, RoutingPolicy};
 use ipnet::IpNet;
 
+use super::cell::{Cell, Outcome};
 use super::worlds::World;
-use super::{Cell, Outcome};
 use crate::compile::{Compiled, CompiledPolicy, Input, LegKind, lan_prefixes};
 use crate::environment::PlanEnvironment;
 use crate::evaluate::route::{Exits, Kernel};
@@ -164,10 +164,15 @@ impl DnsWay {
                 let reach = Reach::of_datagrams(exits, policy, ipv6);
                 let own = usize::try_from(winner).is_ok_and(|winner| winner == rank);
                 let outcome = reach.outcome(if own { usual } else { &reach });
-                (outcome, super::is_bound(policy))
+                (outcome, is_bound(policy))
             }
         }
     }
+}
+
+/// Whether a policy means its traffic for anything but an uplink.
+pub fn is_bound(policy: &CompiledPolicy) -> bool {
+    policy.hops.iter().any(|hop| hop.hop.r#type != HopType::Interface)
 }
 
 /// UDP to port 53 of a server outside, as a source would send it.
