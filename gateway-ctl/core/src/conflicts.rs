@@ -3,55 +3,19 @@
 //! Looks at the policies in force as they are stored, applied or not. Each policy is held against an
 //! index of those before it, so that the work grows with the number of policies and not its square.
 
+mod conflict;
 mod cover;
 mod targets;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_model::id::Id;
 use gateway_model::kinds::policy_source::Source;
 use gateway_model::kinds::routing_policy::{HopMode, RoutingPolicy, precedence};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::compile::{Compiled, Input};
+pub use conflict::{Conflict, ConflictKind, Severity};
 use cover::Cover;
-
-/// Something about one or several policies that is probably not meant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Conflict {
-    pub kind: ConflictKind,
-    /// The policy it is about, then those it has the conflict with.
-    pub policies: Vec<Id>,
-    /// A sentence for people.
-    pub message: String,
-    pub severity: Severity,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ConflictKind {
-    /// Matches the same as another one and does the same.
-    Duplicate,
-    /// Matches nothing that policies before it leave over.
-    Shadowed,
-    /// Matches the same as another one with the same priority and sends it elsewhere, or demands another
-    /// underlay for the same tunnel.
-    Contradictory,
-    /// Names hops or sources that do not exist.
-    UnreachableTarget,
-    /// Tunnels would be carried inside themselves.
-    Loop,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    Info,
-    Warning,
-    Error,
-}
 
 /// All conflicts among the stored policies, in the order of trial. `compiled` tells which ways out there are.
 pub fn conflicts(input: &Input<'_>, compiled: &Compiled) -> Vec<Conflict> {

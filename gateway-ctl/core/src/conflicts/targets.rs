@@ -7,7 +7,7 @@ use gateway_model::kinds::policy_source::Source;
 use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{Hop, HopType, RoutingPolicy};
 
-use super::{Conflict, ConflictKind, Severity};
+use super::conflict::{Conflict, ConflictKind, Severity};
 use crate::compile::{Compiled, Input};
 
 /// What of a policy leads nowhere or matches nothing, however the network fares.
