@@ -19,6 +19,7 @@ use crate::plan::DomainRule;
 pub use enforcement::{
     ActionView, AttachView, Enforcement, FindingView, LegView, PolicyEnforcement, enforce,
 };
+pub use lines::Exclude;
 
 /// The compiled dataplane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -49,12 +50,6 @@ pub struct Render {
 pub struct MapView {
     pub count: usize,
     pub entries: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Exclude {
-    pub destination: String,
-    pub kind: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

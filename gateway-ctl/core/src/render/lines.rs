@@ -4,8 +4,9 @@ use gateway_common::wire::{
     Choice, ChoiceKind, DeviceValue, LocalKind, LocalValue, RANK_NONE, SourceKind, Sticky, device_flags,
     plan_flags,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::Exclude;
 use crate::compile::Compiled;
 use crate::evaluate::route::TABLE_MAIN;
 use crate::plan::{Family, Plan, RouteValue, RuleAction, names};
@@ -58,6 +59,12 @@ pub fn local(value: &LocalValue) -> &'static str {
         LocalKind::Lan => "lan",
         LocalKind::Link => "link",
     }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Exclude {
+    pub destination: String,
+    pub kind: &'static str,
 }
 
 pub fn excludes(plan: &Plan) -> Vec<Exclude> {
