@@ -32,6 +32,7 @@ use super::name::{MAX, NameRef};
 use super::nets::Nets;
 use super::table::{Effect, Form, Hit, Table};
 
+mod canaries;
 mod compile;
 mod entry;
 mod pattern;
@@ -39,27 +40,11 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
+pub use canaries::Canaries;
 pub use sources::{Lists, TooMany};
 
 use entry::{Entry, Level, Met, Says, Tier};
 use pattern::Index;
-
-/// Names by which software asks whether it may use a resolver of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Canaries {
-    /// `use-application-dns.net`: browsers with encrypted DNS of their own.
-    pub application_dns: bool,
-    /// `mask.icloud.com` and `mask-h2.icloud.com`: iCloud Private Relay.
-    pub private_relay: bool,
-    /// `resolver.arpa`: discovery of designated resolvers (RFC 9462).
-    pub designated_resolvers: bool,
-}
-
-impl Default for Canaries {
-    fn default() -> Canaries {
-        Canaries { application_dns: true, private_relay: true, designated_resolvers: true }
-    }
-}
 
 /// What the filter is told beside what is stored.
 #[derive(Clone, Debug)]

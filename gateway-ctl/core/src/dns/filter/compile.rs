@@ -10,7 +10,7 @@ use gateway_model::kinds::{DnsFilterRule, DnsRewrite};
 use gateway_model::pattern::{AdblockRule, Pattern};
 use gateway_model::{Id, State};
 
-use super::Canaries;
+use super::canaries::Canaries;
 use super::entry::{Answers, Entry, Hours, Only, Says, Tier, Whom};
 use super::pattern::Test;
 use super::sources::Loaded;
@@ -146,32 +146,6 @@ fn of_rewrite(rewrite: &DnsRewrite, domain: &DomainOrWildcard) -> Entry {
         says: Says::Answers(Answers::default()),
         test: Test::Name(Name::from(&domain.name), form),
         only: None,
-    }
-}
-
-impl Canaries {
-    fn entries(self) -> Vec<Entry> {
-        let groups: [(bool, &[&str], Action); 3] = [
-            (self.application_dns, &["use-application-dns.net"], Action::Nxdomain),
-            (self.private_relay, &["mask.icloud.com", "mask-h2.icloud.com"], Action::Nxdomain),
-            (self.designated_resolvers, &["resolver.arpa"], Action::NoData),
-        ];
-        let enabled = groups.into_iter().filter(|(enabled, _, _)| *enabled);
-        let names =
-            enabled.flat_map(|(_, names, action)| names.iter().map(move |name| (*name, action.clone())));
-        let entry = |(text, action): (&str, Action)| {
-            let name = DomainName::parse(text).ok()?;
-            Some(Entry {
-                cause: Cause::Canary,
-                id: None,
-                text: text.into(),
-                tier: Tier::Canary,
-                says: Says::Do(action),
-                test: Test::Name(Name::from(&name), Form::Both),
-                only: None,
-            })
-        };
-        names.filter_map(entry).collect()
     }
 }
 
