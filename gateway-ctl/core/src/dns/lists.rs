@@ -5,57 +5,23 @@
 //! first few with line and reason.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::net::IpAddr;
-use std::sync::Arc;
 
-use gateway_model::kinds::threat_feed::FeedFormat;
-use gateway_model::pattern::AdblockRule;
-
-use super::name::Name;
 use super::nets::{CollectNets, Nets};
-use super::table::{Collect, Effect, Form, Key, Names};
+use super::table::{Collect, Key, Names};
 
 mod adblock;
 mod detect;
+mod entries;
+mod format;
 mod plain;
+mod read_name;
 mod rpz;
 #[cfg(test)]
 mod tests;
 
-/// How a list is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    Hosts,
-    Domains,
-    Adblock,
-    Rpz,
-    Ip,
-}
-
-impl From<FeedFormat> for Format {
-    fn from(format: FeedFormat) -> Format {
-        match format {
-            FeedFormat::Hosts => Format::Hosts,
-            FeedFormat::Domains => Format::Domains,
-            FeedFormat::Adblock => Format::Adblock,
-            FeedFormat::Rpz => Format::Rpz,
-            FeedFormat::Ip => Format::Ip,
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Hosts => "hosts",
-            Format::Domains => "domains",
-            Format::Adblock => "adblock",
-            Format::Rpz => "rpz",
-            Format::Ip => "ip",
-        })
-    }
-}
+use entries::Into;
+pub use entries::{Answer, ListRule, Note, Reason, Report, Says};
+pub use format::Format;
 
 /// A list that was read.
 #[derive(Clone, Debug)]
@@ -69,59 +35,9 @@ pub struct List {
     pub report: Report,
 }
 
-/// An entry that is more than a name.
-#[derive(Clone, Debug)]
-pub struct ListRule {
-    /// As it is written.
-    pub text: Arc<str>,
-    pub says: Says,
-}
-
-#[derive(Clone, Debug)]
-pub enum Says {
-    /// With wildcards, an expression or modifiers; none of them is for certain clients.
-    Adblock(Box<AdblockRule>),
-    /// Local data of a response policy zone.
-    Answer { name: Name, form: Form, answer: Answer },
-}
-
-/// What a response policy zone answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    Address(IpAddr),
-    Name(Name),
-}
-
-/// What became of the lines of a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    pub lines: u64,
-    /// Entries that were understood, those given twice included.
-    pub taken: u64,
-    /// Entries that were not.
-    pub ignored: u64,
-    /// The first of those ignored.
-    pub notes: Vec<Note>,
-}
-
-/// Why a line was ignored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// From 1.
-    pub line: u64,
-    pub reason: Reason,
-}
-
-pub type Reason = Cow<'static, str>;
-
-const NOTES: usize = 10;
 const TOO_LONG: Reason = Cow::Borrowed("the line is too long");
-const TOO_MANY: Reason = Cow::Borrowed("there are too many rules with wildcards, expressions or modifiers");
-
 /// Longest line; RPZ has long ones.
 const MAX_LINE: usize = 16 * 1024;
-/// Most entries of a list that are more than a name: each is compiled.
-const MAX_RULES: usize = 20_000;
 /// So much of a list is looked at to tell how it is written.
 const HEAD: usize = 64 * 1024;
 
@@ -134,42 +50,6 @@ pub struct Reader {
     skipping: bool,
     zone: rpz::Zone,
     into: Into,
-}
-
-/// What the formats put their entries into.
-#[derive(Debug)]
-struct Into {
-    names: Collect,
-    rules: Vec<ListRule>,
-    nets: CollectNets,
-    report: Report,
-}
-
-impl Into {
-    fn rule(&mut self, text: &str, says: Says) {
-        if self.rules.len() < MAX_RULES {
-            self.rules.push(ListRule { text: text.into(), says });
-            self.report.taken += 1;
-        } else {
-            self.ignore(TOO_MANY);
-        }
-    }
-
-    fn net(&mut self, net: ipnet::IpNet, effect: Effect) {
-        if net.prefix_len() == 0 {
-            self.ignore("all addresses are no entry of a list".into());
-        } else {
-            self.nets.add(net, effect);
-            self.report.taken += 1;
-        }
-    }
-
-    fn ignore(&mut self, reason: Reason) {
-        self.report.ignored += 1;
-        if self.report.notes.len() < NOTES {
-            self.report.notes.push(Note { line: self.report.lines, reason });
-        }
-    }
 }
 
 impl Reader {

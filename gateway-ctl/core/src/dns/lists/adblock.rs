@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use gateway_model::pattern::{AdblockRule, AdblockTarget, Match, Pattern};
 
-use super::plain::{self, Text};
-use super::{Into, Says};
+use super::entries::{Into, Says};
+use super::read_name::{Text, read};
 use crate::dns::name::{MAX, Name, NameRef};
 use crate::dns::table::{Effect, Form};
 
@@ -44,7 +44,7 @@ fn name_only<'a>(line: &[u8], room: &'a mut [u8; MAX]) -> Option<(Text<'a>, Form
         (true, false) => Effect::Allow,
         (true, true) => Effect::AllowAlways,
     };
-    Some((plain::read(&rest[..end], room).ok()?, Form::Both, effect))
+    Some((read(&rest[..end], room).ok()?, Form::Both, effect))
 }
 
 fn take(name: NameRef<'_>, form: Form, effect: Effect, into: &mut Into) {

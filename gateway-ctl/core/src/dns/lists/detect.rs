@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::Format;
+use super::format::Format;
 
 /// So many lines that say something are enough.
 const LINES: usize = 400;

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use gateway_model::domain::DomainName;
 use ipnet::IpNet;
 
-use super::{Into, adblock};
-use crate::dns::name::{MAX, Name, NameRef};
+use super::adblock;
+use super::entries::Into;
+use super::read_name::{Text, read};
+use crate::dns::name::{MAX, NameRef};
 use crate::dns::table::{Effect, Form};
 
 /// Names that every hosts file has for the machine itself.
@@ -115,81 +116,6 @@ fn take(read: Result<Text<'_>, Cow<'static, str>>, form: Form, into: &mut Into) 
             into.report.taken += 1;
         }
         Err(reason) => into.ignore(reason),
-    }
-}
-
-/// A name read from a text: in the room that was given, or, where it is international, of its own.
-pub(super) enum Text<'a> {
-    Plain(NameRef<'a>),
-    International(Name),
-}
-
-impl Text<'_> {
-    pub(super) fn as_ref(&self) -> NameRef<'_> {
-        match self {
-            Text::Plain(name) => *name,
-            Text::International(name) => name.as_ref(),
-        }
-    }
-}
-
-/// Reads a name without an allocation. What the DNS carries is taken, whether or not it is a name of a host.
-pub(super) fn read<'a>(text: &[u8], room: &'a mut [u8; MAX]) -> Result<Text<'a>, Cow<'static, str>> {
-    let text = text.strip_suffix(b".").unwrap_or(text);
-    if text.len() > MAX - 2 || text.is_empty() {
-        return if text.is_ascii() {
-            Err(Cow::Borrowed("a name has 1 to 253 characters"))
-        } else {
-            international(text)
-        };
-    }
-    let (mut length_at, mut at, mut numeric) = (0, 1, true);
-    for byte in text {
-        let byte = byte.to_ascii_lowercase();
-        match byte {
-            b'.' => {
-                end_label(room, length_at, at)?;
-                (length_at, numeric) = (at, true);
-            }
-            b'a'..=b'z' | b'-' | b'_' => {
-                room[at] = byte;
-                numeric = false;
-            }
-            b'0'..=b'9' => room[at] = byte,
-            0x80.. => return international(text),
-            _ => {
-                return Err(Cow::Borrowed(
-                    "not a name: it has other characters than letters, digits, - and _",
-                ));
-            }
-        }
-        at += 1;
-    }
-    end_label(room, length_at, at)?;
-    if numeric {
-        return Err(Cow::Borrowed("not a name: its last part is a number"));
-    }
-    room[at] = 0;
-    NameRef::new(&room[..=at]).map(Text::Plain).ok_or(Cow::Borrowed("not a name"))
-}
-
-fn end_label(room: &mut [u8; MAX], length_at: usize, at: usize) -> Result<(), Cow<'static, str>> {
-    match at - length_at - 1 {
-        0 => Err(Cow::Borrowed("not a name: a part of it is empty")),
-        length @ 1..=63 => {
-            // At most 63.
-            room[length_at] = length as u8;
-            Ok(())
-        }
-        _ => Err(Cow::Borrowed("not a name: a part of it has more than 63 characters")),
-    }
-}
-
-fn international<'a>(text: &[u8]) -> Result<Text<'a>, Cow<'static, str>> {
-    let text = std::str::from_utf8(text).map_err(|_| Cow::Borrowed("not a name: it is not UTF-8"))?;
-    match DomainName::parse(text) {
-        Ok(name) => Ok(Text::International(Name::from(&name))),
-        Err(error) => Err(format!("not a name: {error}").into()),
     }
 }
 

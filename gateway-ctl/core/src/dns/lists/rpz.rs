@@ -9,7 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use super::{Answer, Into, Says, plain};
+use super::entries::{Answer, Into, Says};
+use super::read_name::read;
 use crate::dns::name::MAX;
 use crate::dns::table::{Effect, Form};
 
@@ -133,7 +134,7 @@ impl Zone {
             None => (Form::Itself, owner),
         };
         let mut room = [0; MAX];
-        match (plain::read(name.as_bytes(), &mut room), says) {
+        match (read(name.as_bytes(), &mut room), says) {
             (Err(reason), _) => into.ignore(reason),
             (Ok(name), Data::Effect(effect)) => {
                 into.names.add(name.as_ref(), form, effect);
@@ -178,7 +179,7 @@ fn says(record_type: &str, data: &str, owner: &str) -> Result<Data, Cow<'static,
         same if same == owner => Ok(Data::Effect(Effect::Allow)),
         _ => {
             let mut room = [0; MAX];
-            let name = plain::read(bare.as_bytes(), &mut room)?;
+            let name = read(bare.as_bytes(), &mut room)?;
             Ok(Data::Answer(Answer::Name(name.as_ref().to_owned())))
         }
     }

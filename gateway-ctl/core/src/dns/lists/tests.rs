@@ -3,8 +3,10 @@
 use gateway_model::domain::DomainName;
 use proptest::prelude::*;
 
+use super::entries::NOTES;
 use super::*;
-use crate::dns::table::{Table, Tag};
+use crate::dns::name::Name;
+use crate::dns::table::{Effect, Table, Tag};
 
 const KEY: Key = Key::new(7);
 

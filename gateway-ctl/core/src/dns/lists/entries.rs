@@ -1,0 +1,98 @@
+//! Entries of a list: names, rules and networks as the formats read them, with a report of the lines.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gateway_model::pattern::AdblockRule;
+
+use crate::dns::name::Name;
+use crate::dns::nets::CollectNets;
+use crate::dns::table::{Collect, Effect, Form};
+
+pub(super) const NOTES: usize = 10;
+const TOO_MANY: Reason = Cow::Borrowed("there are too many rules with wildcards, expressions or modifiers");
+
+/// Most entries of a list that are more than a name: each is compiled.
+const MAX_RULES: usize = 20_000;
+
+/// An entry that is more than a name.
+#[derive(Clone, Debug)]
+pub struct ListRule {
+    /// As it is written.
+    pub text: Arc<str>,
+    pub says: Says,
+}
+
+#[derive(Clone, Debug)]
+pub enum Says {
+    /// With wildcards, an expression or modifiers; none of them is for certain clients.
+    Adblock(Box<AdblockRule>),
+    /// Local data of a response policy zone.
+    Answer { name: Name, form: Form, answer: Answer },
+}
+
+/// What a response policy zone answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Address(IpAddr),
+    Name(Name),
+}
+
+/// What became of the lines of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub lines: u64,
+    /// Entries that were understood, those given twice included.
+    pub taken: u64,
+    /// Entries that were not.
+    pub ignored: u64,
+    /// The first of those ignored.
+    pub notes: Vec<Note>,
+}
+
+/// Why a line was ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// From 1.
+    pub line: u64,
+    pub reason: Reason,
+}
+
+pub type Reason = Cow<'static, str>;
+
+/// What the formats put their entries into.
+#[derive(Debug)]
+pub(super) struct Into {
+    pub names: Collect,
+    pub rules: Vec<ListRule>,
+    pub nets: CollectNets,
+    pub report: Report,
+}
+
+impl Into {
+    pub fn rule(&mut self, text: &str, says: Says) {
+        if self.rules.len() < MAX_RULES {
+            self.rules.push(ListRule { text: text.into(), says });
+            self.report.taken += 1;
+        } else {
+            self.ignore(TOO_MANY);
+        }
+    }
+
+    pub fn net(&mut self, net: ipnet::IpNet, effect: Effect) {
+        if net.prefix_len() == 0 {
+            self.ignore("all addresses are no entry of a list".into());
+        } else {
+            self.nets.add(net, effect);
+            self.report.taken += 1;
+        }
+    }
+
+    pub fn ignore(&mut self, reason: Reason) {
+        self.report.ignored += 1;
+        if self.report.notes.len() < NOTES {
+            self.report.notes.push(Note { line: self.report.lines, reason });
+        }
+    }
+}
