@@ -12,7 +12,8 @@ use gateway_model::resource::ref_key;
 use gateway_model::{Resource, Stored};
 
 use super::hosts::{from_text, label, pointer};
-use super::own::{Data, Node, Own};
+use super::node::{Data, Node};
+use super::own::Own;
 use super::rdata::{Times, encode, soa};
 use super::sign::sign;
 use super::{Host, Options, Zone, Zones, special};
@@ -24,50 +25,53 @@ use crate::dns::table::Key;
 /// Seconds that answers of the zones that every resolver has are remembered (RFC 6303, section 3).
 const SPECIAL_TTL: u32 = 10_800;
 
-pub(super) fn zones(state: &State, options: &Options) -> Zones {
-    let machines = machines(options);
-    let mut zones = NameMap::new(options.key);
-    let stored = DnsZone::table(state).iter().filter(|zone| zone.enabled && !zone.name.is_root());
-    let mut signed = Vec::new();
-    for stored in stored {
-        let name = Name::from(&stored.name);
-        let zone = match stored.r#type {
-            ZoneType::Primary if stored.is_signed() => {
-                signed.push(stored);
-                Zone::Missing
-            }
-            ZoneType::Primary => Zone::Own(Arc::new(primary(stored, state, options))),
-            ZoneType::Secondary => {
-                options.copies.get(&stored.meta.id).map_or(Zone::Missing, |copy| Zone::Own(copy.own.clone()))
-            }
-            ZoneType::Forward | ZoneType::Stub => Zone::Elsewhere,
-        };
-        zones.entry(name.as_ref(), || zone);
-    }
-    // Whoever names servers for a domain wants them asked.
-    for forwarder in state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled) {
-        if !forwarder.domain.is_root() {
-            zones.entry(Name::from(&forwarder.domain).as_ref(), || Zone::Elsewhere);
+impl Zones {
+    pub fn new(state: &State, options: &Options) -> Zones {
+        let machines = machines(options);
+        let mut zones = NameMap::new(options.key);
+        let stored = DnsZone::table(state).iter().filter(|zone| zone.enabled && !zone.name.is_root());
+        let mut signed = Vec::new();
+        for stored in stored {
+            let name = Name::from(&stored.name);
+            let zone = match stored.r#type {
+                ZoneType::Primary if stored.is_signed() => {
+                    signed.push(stored);
+                    Zone::Missing
+                }
+                ZoneType::Primary => Zone::Own(Arc::new(primary(stored, state, options))),
+                ZoneType::Secondary => options
+                    .copies
+                    .get(&stored.meta.id)
+                    .map_or(Zone::Missing, |copy| Zone::Own(copy.own.clone())),
+                ZoneType::Forward | ZoneType::Stub => Zone::Elsewhere,
+            };
+            zones.entry(name.as_ref(), || zone);
         }
-    }
-    // They say where they end, so all others have to be known.
-    for stored in signed {
-        let zone = whole(stored, state, options, &zones, &machines);
-        *zones.entry(Name::from(&stored.name).as_ref(), || Zone::Missing) = Zone::Own(Arc::new(zone));
-    }
-    let domain = Name::from(&options.domain);
-    if !domain.as_ref().is_root() && enclosing(&zones, domain.as_ref()).is_none() {
-        zones.entry(domain.as_ref(), || plain(domain.as_ref(), options.host_ttl, options.key));
-    }
-    for name in special::NAMES.iter().map(|name| (*name).to_owned()).chain(special::reverse()) {
-        let Some(name) = from_text(&name) else { continue };
-        let is_reverse = name.as_ref().is_within(NameRef::new(b"\x04arpa\0").expect("a name"));
-        let ttl = if is_reverse { options.host_ttl } else { SPECIAL_TTL };
-        if enclosing(&zones, name.as_ref()).is_none() {
-            zones.entry(name.as_ref(), || plain(name.as_ref(), ttl, options.key));
+        // Whoever names servers for a domain wants them asked.
+        for forwarder in state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled) {
+            if !forwarder.domain.is_root() {
+                zones.entry(Name::from(&forwarder.domain).as_ref(), || Zone::Elsewhere);
+            }
         }
+        // They say where they end, so all others have to be known.
+        for stored in signed {
+            let zone = whole(stored, state, options, &zones, &machines);
+            *zones.entry(Name::from(&stored.name).as_ref(), || Zone::Missing) = Zone::Own(Arc::new(zone));
+        }
+        let domain = Name::from(&options.domain);
+        if !domain.as_ref().is_root() && enclosing(&zones, domain.as_ref()).is_none() {
+            zones.entry(domain.as_ref(), || plain(domain.as_ref(), options.host_ttl, options.key));
+        }
+        for name in special::NAMES.iter().map(|name| (*name).to_owned()).chain(special::reverse()) {
+            let Some(name) = from_text(&name) else { continue };
+            let is_reverse = name.as_ref().is_within(NameRef::new(b"\x04arpa\0").expect("a name"));
+            let ttl = if is_reverse { options.host_ttl } else { SPECIAL_TTL };
+            if enclosing(&zones, name.as_ref()).is_none() {
+                zones.entry(name.as_ref(), || plain(name.as_ref(), ttl, options.key));
+            }
+        }
+        Zones { zones, machines }
     }
-    Zones { zones, machines }
 }
 
 fn machines(options: &Options) -> NameMap<Node> {

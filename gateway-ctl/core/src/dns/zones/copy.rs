@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::denial::Denial;
-use super::own::{Data, Node, Own};
+use super::node::{Data, Node};
+use super::own::Own;
 use super::rdata;
 use crate::dns::decision::Record;
 use crate::dns::name::Name;
@@ -63,7 +64,7 @@ impl Copy {
         let start = soa.and_then(|soa| rdata::numbers(&soa.wire)).ok_or(NoStart)?;
         let (serial, negative_ttl) = (start.serial, start.minimum);
         let mut own = Own { apex: apex.clone(), nodes, negative_ttl, turns, denial: None };
-        own.denial = Denial::of(&own, &hashed);
+        own.denial = Denial::of(own.apex.as_ref(), &own.nodes, &hashed);
         Ok(Copy { own: Arc::new(own), serial, records: count })
     }
 }

@@ -2,7 +2,7 @@
 
 use sha1::{Digest, Sha1};
 
-use super::own::{Node, Own, Set, wildcard_of};
+use super::node::{Node, Set};
 use crate::dns::decision::Record;
 use crate::dns::name::{Name, NameRef};
 use crate::dns::name_map::NameMap;
@@ -38,10 +38,10 @@ pub(super) enum Denied<'a> {
 
 impl Denial {
     /// Of a zone that was signed by others; its NSEC3 records stand by themselves.
-    pub fn of(zone: &Own, hashed: &NameMap<Node>) -> Option<Denial> {
-        let top = zone.nodes.get(zone.apex.as_ref())?;
+    pub fn of(apex: NameRef<'_>, nodes: &NameMap<Node>, hashed: &NameMap<Node>) -> Option<Denial> {
+        let top = nodes.get(apex)?;
         if top.set(rtype::NSEC).is_some() {
-            let owners = zone.nodes.iter().filter(|(_, node)| node.set(rtype::NSEC).is_some());
+            let owners = nodes.iter().filter(|(_, node)| node.set(rtype::NSEC).is_some());
             return Some(Denial::nsec(owners.map(|(name, _)| name.to_owned()).collect()));
         }
         let parameters = &top.set(rtype::NSEC3PARAM)?.records.first()?.wire;
@@ -50,7 +50,7 @@ impl Denial {
         if algorithm != 1 || iterations > ITERATIONS || usize::from(length) != salt.len() {
             return None;
         }
-        let below = hashed.iter().filter(|(name, _)| name.parent() == Some(zone.apex.as_ref()));
+        let below = hashed.iter().filter(|(name, _)| name.parent() == Some(apex));
         let mut chain: Vec<([u8; 20], Name, Set)> = below
             .filter_map(|(name, node)| {
                 let set = node.set(rtype::NSEC3)?;
@@ -67,7 +67,14 @@ impl Denial {
         Denial::Nsec(owners)
     }
 
-    pub fn prove<'a>(&'a self, zone: &'a Own, denied: Denied<'_>, out: &mut Vec<Record>) {
+    /// Adds to `out` what proves it for the zone with this apex and these names.
+    pub fn prove<'a>(
+        &'a self,
+        apex: NameRef<'_>,
+        nodes: &'a NameMap<Node>,
+        denied: Denied<'_>,
+        out: &mut Vec<Record>,
+    ) {
         let mut proofs: Vec<(NameRef<'a>, &'a Set)> = Vec::with_capacity(3);
         let mut take = |proof: Option<(NameRef<'a>, &'a Set)>| {
             // One may prove both.
@@ -78,20 +85,19 @@ impl Denial {
         };
         match (self, denied) {
             (Denial::Nsec(_), Denied::Type(name) | Denied::Expanded(name, _)) => {
-                take(self.nsec_of(zone, name))
+                take(self.nsec_of(nodes, name))
             }
             (Denial::Nsec(_), Denied::Name(name, closest) | Denied::Wildcard(name, closest)) => {
-                take(self.nsec_of(zone, name));
+                take(self.nsec_of(nodes, name));
                 if let Some(wildcard) = wildcard_of(closest) {
-                    take(self.nsec_of(zone, wildcard.as_ref()));
+                    take(self.nsec_of(nodes, wildcard.as_ref()));
                 }
             }
             (Denial::Nsec3 { .. }, Denied::Type(name)) => match self.hashed(name, true) {
                 Some(proof) => take(Some(proof)),
                 // A name without a record of its own is below an opt-out (RFC 5155, section 7.2.4).
                 None => {
-                    let above =
-                        name.suffixes().skip(1).take_while(|above| above.is_within(zone.apex.as_ref()));
+                    let above = name.suffixes().skip(1).take_while(|above| above.is_within(apex));
                     let mut known = above.filter(|above| self.hashed(*above, true).is_some());
                     if let Some(closest) = known.next() {
                         take(self.hashed(closest, true));
@@ -115,11 +121,11 @@ impl Denial {
     }
 
     /// The NSEC record of the name or, if it has none, the one that covers it.
-    fn nsec_of<'a>(&'a self, zone: &'a Own, name: NameRef<'_>) -> Option<(NameRef<'a>, &'a Set)> {
+    fn nsec_of<'a>(&'a self, nodes: &'a NameMap<Node>, name: NameRef<'_>) -> Option<(NameRef<'a>, &'a Set)> {
         let Denial::Nsec(owners) = self else { return None };
         let after = owners.partition_point(|owner| owner.as_ref().canonical_cmp(name).is_le());
         let owner = owners.get(after.checked_sub(1)?)?.as_ref();
-        Some((owner, zone.nodes.get(owner)?.set(rtype::NSEC)?))
+        Some((owner, nodes.get(owner)?.set(rtype::NSEC)?))
     }
 
     /// The NSEC3 record of the name itself, or the one that covers its hash.
@@ -137,6 +143,11 @@ impl Denial {
         let next = name.suffixes().find(|suffix| suffix.parent() == Some(closest))?;
         self.hashed(next, false)
     }
+}
+
+/// `*` below a name.
+pub(super) fn wildcard_of(closest: NameRef<'_>) -> Option<Name> {
+    NameRef::new(&[b"\x01*", closest.wire()].concat()).map(NameRef::to_owned)
 }
 
 /// RFC 5155, section 5.

@@ -7,7 +7,8 @@ use std::fmt;
 use gateway_model::Id;
 
 use super::denial::Denial;
-use super::own::{Data, Own, Set};
+use super::node::{Data, Set};
+use super::own::Own;
 use crate::dns::name::{Name, NameRef};
 use crate::dns::rtype;
 

@@ -1,12 +1,17 @@
 //! Answers by section of the documents that ask for them.
 
+use gateway_model::State;
 use gateway_model::kinds::dns_zone::Soa;
 use gateway_model::kinds::{DnsForwarder, DnsRecord, DnsZone};
 use gateway_model::record::RecordType;
 use jiff::Timestamp;
 use proptest::prelude::*;
 
+use super::answer::{NXDOMAIN, SERVFAIL, YXDOMAIN};
 use super::*;
+use crate::dns::decision::{Local, Question, Record};
+use crate::dns::name::{Name, NameRef};
+use crate::dns::rtype;
 
 mod copies;
 

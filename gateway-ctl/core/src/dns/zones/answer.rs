@@ -1,0 +1,242 @@
+//! Answers from the zones.
+//!
+//! The algorithm is that of RFC 1034, section 4.3.2, with wildcards as of RFC 4592, negative answers as of RFC 2308,
+//! aliases of whole domains as of RFC 6672, ANY as of RFC 8482, and what proves an answer as of RFC 4035, section 3.1.
+
+use super::denial::Denied;
+use super::node::{Node, Set};
+use super::own::{Own, Turn};
+use super::{Zone, Zones, rdata};
+use crate::dns::decision::{Local, Question, Record};
+use crate::dns::name::{Name, NameRef};
+use crate::dns::rtype;
+
+pub(super) const SERVFAIL: u8 = 2;
+pub(super) const NXDOMAIN: u8 = 3;
+pub(super) const YXDOMAIN: u8 = 6;
+
+/// Extended error of a zone that cannot be answered for (RFC 8914, section 4.25).
+const INVALID_DATA: u16 = 24;
+
+/// Longest chain of aliases.
+const ALIASES: usize = 16;
+
+/// What one name of the chain comes to.
+enum Step {
+    Done,
+    /// An alias leads on.
+    Alias(Name),
+    /// Nothing is known of it.
+    Missing,
+}
+
+impl Zones {
+    /// The answer, if it is to be given here; with what proves it, as far as there is, if it is to be `proved`.
+    pub fn answer(&self, asked: Question<'_>, proved: bool) -> Option<Local> {
+        let mut local = Local::default();
+        let mut alias: Option<Name> = None;
+        for _ in 0..ALIASES {
+            let name = alias.as_ref().map_or(asked.name, Name::as_ref);
+            match self.step(Question { name, ..asked }, proved, &mut local) {
+                Some(Step::Done) => {
+                    self.complete(asked.qtype, proved, &mut local);
+                    return Some(local);
+                }
+                Some(Step::Alias(next)) => alias = Some(next),
+                Some(Step::Missing) => {
+                    let ede = Some((INVALID_DATA, "there is no valid copy of the zone"));
+                    return Some(Local { rcode: SERVFAIL, ede, ..Local::default() });
+                }
+                None => {
+                    local.goes_on = Some(alias?);
+                    return Some(local);
+                }
+            }
+        }
+        // Aliases in a circle (RFC 1034, section 5.2.2).
+        Some(Local { rcode: SERVFAIL, ..Local::default() })
+    }
+
+    /// The zone whose records answer. The DS records of a zone are with the one above it, if that says where it ends.
+    fn zone(&self, asked: Question<'_>) -> Option<&Zone> {
+        let mut above = asked.name.suffixes().filter_map(|apex| Some((apex, self.zones.get(apex)?)));
+        let (apex, zone) = above.next()?;
+        if asked.qtype == rtype::DS
+            && apex == asked.name
+            && let Some((_, parent @ Zone::Own(own))) = above.next()
+            && own.nodes.get(apex).is_some_and(|node| node.set(rtype::NS).is_some())
+        {
+            return Some(parent);
+        }
+        Some(zone)
+    }
+
+    /// None if the name is not answered here.
+    fn step(&self, asked: Question<'_>, proved: bool, local: &mut Local) -> Option<Step> {
+        let Question { name, qtype } = asked;
+        let machine = self.machines.get(name);
+        let zone = match self.zone(asked) {
+            Some(Zone::Own(zone)) => zone,
+            Some(Zone::Missing) => return Some(Step::Missing),
+            Some(Zone::Elsewhere) | None => {
+                // A machine in a domain of others: what it has is answered, the rest is theirs.
+                let node = machine.filter(|node| node.set(qtype).is_some())?;
+                local.authoritative |= local.answers.is_empty();
+                return Some(take(node, asked, false, local).unwrap_or(Step::Done));
+            }
+        };
+        let first = local.answers.is_empty();
+        match zone.turn(name, qtype) {
+            Some(Turn::Cut(cut, node, set)) => {
+                self.refer(zone, (cut, node, set), proved, local);
+                return Some(Step::Done);
+            }
+            Some(Turn::Alias(domain, set)) => {
+                local.authoritative |= first;
+                return Some(rename(name, domain, set, proved, local));
+            }
+            None => local.authoritative |= first,
+        }
+        let stored = zone.nodes.get(name);
+        let machine = machine.filter(|_| zone.denial.is_none());
+        // What is stored comes first; addresses of the two are not mixed.
+        let node = match (stored, machine) {
+            (Some(stored), Some(machine)) if stored.yields(machine, qtype) => Some(machine),
+            _ => stored.or(machine),
+        };
+        if let Some(node) = node {
+            return Some(take(node, asked, proved, local).unwrap_or_else(|| {
+                zone.negative(proved, &mut local.authorities);
+                zone.prove(Denied::Type(name), proved, local);
+                Step::Done
+            }));
+        }
+        if let Some((closest, node)) = zone.wildcard(name) {
+            let taken = take(node, asked, proved, local);
+            if taken.is_none() {
+                zone.negative(proved, &mut local.authorities);
+            }
+            let denied = if taken.is_some() { Denied::Expanded } else { Denied::Wildcard };
+            zone.prove(denied(name, closest), proved, local);
+            return Some(taken.unwrap_or(Step::Done));
+        }
+        if let Some(node) = self.localhost(name).filter(|_| zone.denial.is_none()) {
+            return Some(take(node, asked, proved, local).unwrap_or_else(|| {
+                zone.negative(proved, &mut local.authorities);
+                Step::Done
+            }));
+        }
+        local.rcode = NXDOMAIN;
+        zone.negative(proved, &mut local.authorities);
+        if let Some(closest) = zone.closest(name) {
+            zone.prove(Denied::Name(name, closest), proved, local);
+        }
+        Some(Step::Done)
+    }
+
+    /// Others have the name: who they are, and whether they sign (RFC 4035, section 3.1.4).
+    fn refer(
+        &self,
+        zone: &Own,
+        (cut, node, servers): (NameRef<'_>, &Node, &Set),
+        proved: bool,
+        local: &mut Local,
+    ) {
+        servers.write(cut, false, &mut local.authorities);
+        match node.set(rtype::DS) {
+            Some(set) if proved => set.write(cut, true, &mut local.authorities),
+            Some(_) => {}
+            None => zone.prove(Denied::Type(cut), proved, local),
+        }
+        for target in servers.targets() {
+            // Glue is below a cut, this one or another, where nothing is proved.
+            let glue = zone.nodes.get(target.as_ref()).filter(|_| zone.is_hidden(target.as_ref()));
+            match glue {
+                Some(glue) => add(glue, target.as_ref(), false, &mut local.additionals),
+                None => self.add_addresses(target.as_ref(), proved, &mut local.additionals),
+            }
+        }
+    }
+
+    /// All names below `localhost` are as it is (RFC 6761, section 6.3), unless somebody stored the zone.
+    fn localhost(&self, name: NameRef<'_>) -> Option<&Node> {
+        const LOCALHOST: &[u8] = b"\x09localhost\0";
+        let localhost = NameRef::new(LOCALHOST)?;
+        name.is_within(localhost).then(|| self.machines.get(localhost)).flatten()
+    }
+
+    /// Addresses of the names that answers lead to (RFC 1034, section 4.3.2, step 6).
+    fn complete(&self, qtype: u16, proved: bool, local: &mut Local) {
+        if !matches!(qtype, rtype::MX | rtype::SRV | rtype::NS | rtype::HTTPS | rtype::SVCB) {
+            return;
+        }
+        let answers = local.answers.iter().filter(|record| record.rtype == qtype);
+        let targets: Vec<Name> =
+            answers.filter_map(|record| rdata::target(record.rtype, &record.rdata)).collect();
+        for target in targets {
+            self.add_addresses(target.as_ref(), proved, &mut local.additionals);
+        }
+    }
+
+    fn add_addresses(&self, name: NameRef<'_>, proved: bool, additionals: &mut Vec<Record>) {
+        if let Some(node) = self.node(name) {
+            add(node, name, proved, additionals);
+        }
+    }
+
+    /// The node that answers for a name, by wildcard too.
+    fn node(&self, name: NameRef<'_>) -> Option<&Node> {
+        let zone = name.suffixes().find_map(|apex| self.zones.get(apex));
+        let Some(Zone::Own(zone)) = zone else { return self.machines.get(name) };
+        if zone.is_hidden(name) {
+            return None;
+        }
+        let machine = || self.machines.get(name).filter(|_| zone.denial.is_none());
+        // One by wildcard would need a proof of its own.
+        let wildcard = || zone.wildcard(name).filter(|_| zone.denial.is_none()).map(|(_, node)| node);
+        zone.nodes.get(name).or_else(machine).or_else(wildcard)
+    }
+}
+
+fn add(node: &Node, name: NameRef<'_>, proved: bool, additionals: &mut Vec<Record>) {
+    for set in [rtype::A, rtype::AAAA].into_iter().filter_map(|rtype| node.set(rtype)) {
+        let have = |record: &Record| record.rtype == set.rtype && record.name.as_ref() == name;
+        if !additionals.iter().any(have) {
+            set.write(name, proved, additionals);
+        }
+    }
+}
+
+/// Puts what the node has of the type into the answer. None if it has nothing of it, and no alias.
+fn take(node: &Node, asked: Question<'_>, proved: bool, local: &mut Local) -> Option<Step> {
+    let Question { name, qtype } = asked;
+    if qtype == rtype::RRSIG {
+        let before = local.answers.len();
+        node.signatures(name, &mut local.answers);
+        return (local.answers.len() > before).then_some(Step::Done);
+    }
+    // Of ANY one set is enough (RFC 8482, section 4.1).
+    let set = if qtype == rtype::ANY { node.sets.first() } else { node.set(qtype) };
+    if let Some(set) = set {
+        set.write(name, proved, &mut local.answers);
+        return Some(Step::Done);
+    }
+    let alias = node.set(rtype::CNAME)?;
+    alias.write(name, proved, &mut local.answers);
+    Some(alias.targets().next().map_or(Step::Done, |target| Step::Alias(target.clone())))
+}
+
+/// RFC 6672, section 3.2: the alias of the domain, and the one of the name that is made of it.
+fn rename(name: NameRef<'_>, domain: NameRef<'_>, set: &Set, proved: bool, local: &mut Local) -> Step {
+    set.write(domain, proved, &mut local.answers);
+    let Some((data, new)) = set.records.first().and_then(|data| Some((data, data.target.as_ref()?))) else {
+        return Step::Done;
+    };
+    let Some(target) = name.with_end(domain, new.as_ref()) else {
+        local.rcode = YXDOMAIN;
+        return Step::Done;
+    };
+    let rdata = target.as_ref().wire().into();
+    local.answers.push(Record { name: name.to_owned(), rtype: rtype::CNAME, ttl: data.ttl, rdata });
+    Step::Alias(target)
+}

@@ -1,0 +1,81 @@
+//! A name of a zone with its records.
+
+use crate::dns::decision::Record;
+use crate::dns::name::{Name, NameRef};
+use crate::dns::rtype;
+
+/// A name with its records; without any if it only has names below it (RFC 4592, section 2.2.2).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    pub sets: Vec<Set>,
+}
+
+/// Records of one type, and what proves them.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    pub rtype: u16,
+    pub records: Vec<Data>,
+    pub signatures: Vec<Data>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Data {
+    pub ttl: u32,
+    pub wire: Box<[u8]>,
+    /// The name that it leads to.
+    pub target: Option<Name>,
+}
+
+impl Node {
+    pub fn set(&self, rtype: u16) -> Option<&Set> {
+        self.sets.iter().find(|set| set.rtype == rtype)
+    }
+
+    /// Whether a machine of the same name answers for it.
+    pub fn yields(&self, machine: &Node, qtype: u16) -> bool {
+        let own = [rtype::A, rtype::AAAA, rtype::CNAME, qtype];
+        machine.set(qtype).is_some() && own.into_iter().all(|rtype| self.set(rtype).is_none())
+    }
+
+    pub fn add(&mut self, rtype: u16, data: Data) {
+        match self.sets.iter_mut().find(|set| set.rtype == rtype) {
+            // One set has one TTL, the shortest (RFC 2181, section 5.2).
+            Some(set) => {
+                if set.records.iter().any(|have| have.wire == data.wire) {
+                    return;
+                }
+                let ttl = set.records.iter().map(|have| have.ttl).fold(data.ttl, u32::min);
+                set.records.push(data);
+                set.records.iter_mut().for_each(|have| have.ttl = ttl);
+            }
+            None => self.sets.push(Set { rtype, records: vec![data], signatures: Vec::new() }),
+        }
+    }
+
+    /// The signatures of all sets.
+    pub fn signatures(&self, owner: NameRef<'_>, out: &mut Vec<Record>) {
+        for data in self.sets.iter().flat_map(|set| &set.signatures) {
+            out.push(data.record(owner, rtype::RRSIG));
+        }
+    }
+}
+
+impl Data {
+    pub fn record(&self, owner: NameRef<'_>, rtype: u16) -> Record {
+        Record { name: owner.to_owned(), rtype, ttl: self.ttl, rdata: self.wire.clone() }
+    }
+}
+
+impl Set {
+    /// The records, with what proves them for those who want it.
+    pub fn write(&self, owner: NameRef<'_>, proved: bool, out: &mut Vec<Record>) {
+        out.extend(self.records.iter().map(|data| data.record(owner, self.rtype)));
+        if proved {
+            out.extend(self.signatures.iter().map(|data| data.record(owner, rtype::RRSIG)));
+        }
+    }
+
+    pub fn targets(&self) -> impl Iterator<Item = &Name> {
+        self.records.iter().filter_map(|data| data.target.as_ref())
+    }
+}
