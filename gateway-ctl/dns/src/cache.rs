@@ -4,70 +4,20 @@
 
 pub mod entry;
 mod glob;
+mod key;
+mod limits;
 mod shard;
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gateway_core::dns::NameRef;
-
 pub use entry::{Entry, Freshness};
 pub use glob::Glob;
+pub use key::Key;
+pub use limits::Limits;
+pub use shard::Figures;
 use shard::Shard;
-
-/// What an answer is kept under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key<'a> {
-    pub partition: u16,
-    pub dnssec_ok: bool,
-    pub checking_disabled: bool,
-    pub qtype: u16,
-    pub name: NameRef<'a>,
-}
-
-/// Limits of the cache. Times are in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of memory for all entries.
-    pub bytes: usize,
-    pub ttl_least: u32,
-    pub ttl_most: u32,
-    /// Of negative answers (RFC 2308, section 5).
-    pub negative_most: u32,
-    /// How long failures are remembered (RFC 9520).
-    pub failure: u32,
-    /// How long an entry is kept after it ran out, to be told when no upstream answers (RFC 8767); 0 is not at all.
-    pub stale_keep: u32,
-    /// The TTL it is told with.
-    pub stale_ttl: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            bytes: 32 << 20,
-            ttl_least: 0,
-            ttl_most: 86_400,
-            negative_most: 3600,
-            failure: 5,
-            stale_keep: 259_200,
-            stale_ttl: 30,
-        }
-    }
-}
-
-/// How full it is, and what it was good for since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    pub entries: usize,
-    /// Memory of the entries.
-    pub bytes: usize,
-    /// Questions that were answered from it, those with stale answers included.
-    pub hits: u64,
-    pub misses: u64,
-    pub evicted: u64,
-}
 
 const SHARDS: usize = 64;
 

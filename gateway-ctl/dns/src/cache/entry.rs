@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use gateway_core::dns::{Name, Question};
 
-use super::{Key, Limits};
+use super::key::Key;
+use super::limits::Limits;
 use crate::wire::stored::{Age, Bounds};
 use crate::wire::{Answer, Stored, rcode};
 

@@ -7,9 +7,21 @@ use std::sync::atomic::Ordering;
 use hashbrown::HashTable;
 
 use super::entry::{Entry, Freshness};
-use super::{Figures, Key};
+use super::key::Key;
 
 const NONE: u32 = u32::MAX;
+
+/// How full it is, and what it was good for since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    pub entries: usize,
+    /// Memory of the entries.
+    pub bytes: usize,
+    /// Questions that were answered from it, those with stale answers included.
+    pub hits: u64,
+    pub misses: u64,
+    pub evicted: u64,
+}
 
 #[derive(Debug)]
 struct Node {

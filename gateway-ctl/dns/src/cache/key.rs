@@ -1,0 +1,13 @@
+//! Key of an answer in the cache.
+
+use gateway_core::dns::NameRef;
+
+/// What an answer is kept under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key<'a> {
+    pub partition: u16,
+    pub dnssec_ok: bool,
+    pub checking_disabled: bool,
+    pub qtype: u16,
+    pub name: NameRef<'a>,
+}
