@@ -5,16 +5,9 @@ use std::net::IpAddr;
 
 use gateway_core::dns::Record;
 
-use super::opt::Written;
+use super::opt::{Ede, Written};
 use super::stored::{Age, Stored};
 use super::{HEADER, Request, Writer, flag, rcode, rtype};
-
-/// An extended error (RFC 8914).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ede<'a> {
-    pub code: u16,
-    pub text: &'a str,
-}
 
 /// What is said about an answer, beside its records.
 #[derive(Clone, Copy, Debug, Default)]

@@ -58,12 +58,19 @@ pub fn extended_error(rdata: &[u8]) -> Option<(u16, String)> {
 
 pub const EDE: u16 = 15;
 
+/// An extended error (RFC 8914).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ede<'a> {
+    pub code: u16,
+    pub text: &'a str,
+}
+
 /// What is written in answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
     pub rcode: u16,
     pub dnssec_ok: bool,
-    pub ede: Option<super::Ede<'a>>,
+    pub ede: Option<Ede<'a>>,
     /// How long idle connections stay, in tenths of a second.
     pub keepalive: Option<u16>,
     /// The whole message is filled up to a multiple of this.
