@@ -48,7 +48,7 @@ impl Tls {
     /// A server for questions to the resolver with this certificate.
     pub fn serve_names(&self, certificates: Arc<Certificates>) -> Arc<Server> {
         let certificates = self.certificates.get_or_init(|| certificates);
-        Arc::new(self.factory.server(certificates.clone(), gateway_dns::serve::encrypted::PROTOCOLS))
+        Arc::new(self.factory.server(certificates.clone(), gateway_dns::serve::tls::PROTOCOLS))
     }
 
     /// How it stands with the certificate, if there is one.

@@ -3,7 +3,9 @@
 //! The threads that read the sockets answer at once from local data and the cache ([`fast_path`]). Tasks answer all other
 //! queries and may wait ([`slow_path`]). Both write answers with the same functions ([`query`]).
 
+pub mod accept;
 pub mod clock;
+pub mod connection_limiter;
 pub mod drop_counters;
 pub mod dry_run;
 pub mod encrypted;
@@ -12,12 +14,14 @@ pub mod fetch;
 pub mod kernel_cache;
 pub mod listen;
 mod notify;
+pub mod pending_queries;
 pub mod query;
 pub mod query_trace;
 pub mod rate_limit;
 pub mod settings;
 pub mod slow_path;
 pub mod tcp;
+pub mod tls;
 pub mod transport;
 pub mod udp;
 
@@ -36,13 +40,14 @@ use crate::hooks::{ClientLookup, Failure, FqdnPolicy, LocalAnswers, Query, Reply
 use crate::query_log::QueryLog;
 
 pub use clock::{Clock, Now};
+pub use connection_limiter::ConnectionLimiter;
 pub use dry_run::QueryOutcome;
-pub use encrypted::Tls;
-pub use fetch::PendingQueries;
 pub use kernel_cache::KernelCache;
+pub use pending_queries::PendingQueries;
 pub use query::QueryContext;
 pub use query_trace::{Status, Trace};
 pub use settings::Settings;
+pub use tls::Tls;
 pub use transport::Transport;
 
 /// Inputs of all answers; replaced as a whole.
@@ -63,7 +68,7 @@ pub struct Shared {
     pub log: Arc<QueryLog>,
     pub counts: drop_counters::Counts,
     pub limit: rate_limit::Limit,
-    pub connection_limiter: tcp::ConnectionLimiter,
+    pub connection_limiter: ConnectionLimiter,
     pub kernel_cache: KernelCache,
     /// Without it nobody is answered over TLS.
     pub(crate) tls: OnceLock<Arc<dyn Tls>>,
@@ -102,7 +107,7 @@ impl Shared {
             log,
             counts: drop_counters::Counts::default(),
             limit: rate_limit::Limit::default(),
-            connection_limiter: tcp::ConnectionLimiter::default(),
+            connection_limiter: ConnectionLimiter::default(),
             kernel_cache,
             tls: OnceLock::new(),
             pending_queries: PendingQueries::default(),

@@ -1,14 +1,14 @@
 //! Answers from the cache or from an upstream. Identical queries in flight are merged; stale answers stand in when no upstream answers
 //! soon (RFC 8767), and failures are remembered for a while (RFC 9520).
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::dns::{Name, Question};
+use gateway_core::dns::Question;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::pending_queries::{QueryKey, QueryResult, ResultReceiver};
 use super::{Settings, Shared};
 use crate::cache::{Entry, Freshness, Key, Limits};
 use crate::hooks::{Failure, Query, QueryRoute, Reply};
@@ -18,43 +18,6 @@ use crate::wire::stored::Age;
 
 /// Longest wait for an upstream; longer than any upstream is tried.
 const MAX_WAIT: Duration = Duration::from_secs(12);
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct QueryKey {
-    partition: u16,
-    dnssec_ok: bool,
-    checking_disabled: bool,
-    qtype: u16,
-    name: Name,
-}
-
-/// Result of an upstream query.
-#[derive(Clone, Debug)]
-struct QueryResult {
-    entry: Arc<Entry>,
-    /// An old answer may stand in for it.
-    replaceable: bool,
-}
-
-type ResultReceiver = watch::Receiver<Option<QueryResult>>;
-
-/// Identical queries in flight, merged into one.
-#[derive(Debug, Default)]
-pub struct PendingQueries(Mutex<HashMap<QueryKey, ResultReceiver>>);
-
-impl PendingQueries {
-    fn lock(&self) -> MutexGuard<'_, HashMap<QueryKey, ResultReceiver>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// Removes a pending query when its task ends, for whatever reason.
 struct PendingQuery {

@@ -5,6 +5,7 @@
 
 pub mod entry;
 mod index;
+mod run;
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +26,7 @@ use index::CacheIndex;
 use crate::hooks::Client;
 use crate::query_log::{QueryLog, QueryRecord, RecordTemplate};
 use crate::serve::settings::Blocking;
-use crate::serve::{Now, Shared, Trace, Transport};
+use crate::serve::{Now, Trace, Transport};
 
 /// Kernel side of the cache.
 pub trait Dataplane: Send + Sync + 'static {
@@ -41,12 +42,6 @@ pub trait Dataplane: Send + Sync + 'static {
 const MAX_LIFETIME: Duration = Duration::from_secs(10);
 /// Shortest lifetime that is worth an entry.
 const MIN_LIFETIME: Duration = Duration::from_millis(200);
-
-/// Interval at which hits are collected, and the one while the cache is empty.
-const COLLECT_INTERVAL: Duration = Duration::from_millis(25);
-const IDLE_INTERVAL: Duration = Duration::from_millis(200);
-/// Collections between two sweeps.
-const SWEEP_ROUNDS: u32 = 32;
 
 pub struct KernelCache {
     dataplane: Option<Box<dyn Dataplane>>,
@@ -148,7 +143,7 @@ impl KernelCache {
         dataplane.remove(&gone);
     }
 
-    /// Stops the cache, and [`Shared::run_kernel_cache`] returns.
+    /// Stops the cache, and [`Shared::run_kernel_cache`](super::Shared::run_kernel_cache) returns.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.invalidate();
@@ -156,24 +151,6 @@ impl KernelCache {
 
     fn lock(&self) -> MutexGuard<'_, CacheIndex> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Shared {
-    /// Collects hits and sweeps the cache until [`KernelCache::end`].
-    pub fn run_kernel_cache(&self) {
-        crate::give_way();
-        let mut rounds: u32 = 0;
-        while !self.kernel_cache.ended.load(Ordering::Acquire) {
-            let idle = self.kernel_cache.lock().len() == 0;
-            std::thread::sleep(if idle { IDLE_INTERVAL } else { COLLECT_INTERVAL });
-            self.kernel_cache.collect();
-            rounds = rounds.wrapping_add(1);
-            if rounds.is_multiple_of(SWEEP_ROUNDS) {
-                self.kernel_cache.sweep();
-            }
-        }
-        self.kernel_cache.collect();
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 
 use super::settings::Listen;
 use super::udp::worker::Reins;
-use super::{Shared, tcp};
+use super::{Shared, accept};
 
 /// Bytes that wait in a socket: a burst of some thousand questions.
 const BUFFER: usize = 4 << 20;
@@ -196,7 +196,7 @@ fn streams(shared: &Arc<Shared>, listen: &Listen, secure: bool) -> io::Result<Ac
         let (serving, listener) = (serving.upgrade(), listener.clone());
         Box::pin(async move {
             if let Some(shared) = serving {
-                tcp::listen(shared, &listener, secure).await;
+                accept::accept(shared, &listener, secure).await;
             }
         })
     };

@@ -25,9 +25,9 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::lines;
 use crate::resolver::Resolver;
-use crate::serve::encrypted::{PROTOCOLS, Tls};
 use crate::serve::settings::{Settings, Streams};
 use crate::serve::test_doubles::*;
+use crate::serve::tls::{PROTOCOLS, Tls};
 use crate::wire::rtype;
 
 const LONG: Duration = Duration::from_secs(20);

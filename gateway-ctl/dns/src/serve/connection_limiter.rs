@@ -1,0 +1,78 @@
+//! Limits of the connections of all clients and of each.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::settings::Streams;
+
+/// How many connections there are, and of whom. A client with IPv6 is its /64: it has as many addresses as it likes there.
+#[derive(Debug, Default)]
+pub struct ConnectionLimiter(Mutex<HashMap<IpAddr, usize>>);
+
+impl ConnectionLimiter {
+    /// Counts a connection from this address. False if there are too many already.
+    pub(super) fn enter(&self, from: IpAddr, limits: &Streams) -> bool {
+        let from = client(from);
+        let mut connections = self.lock();
+        let all: usize = connections.values().sum();
+        let own = connections.entry(from).or_insert(0);
+        if all >= limits.connections || *own >= limits.per_client {
+            if *own == 0 {
+                connections.remove(&from);
+            }
+            return false;
+        }
+        *own += 1;
+        true
+    }
+
+    /// Ends a connection from this address that was counted.
+    pub(super) fn leave(&self, from: IpAddr) {
+        let from = client(from);
+        let mut connections = self.lock();
+        if let Some(own) = connections.get_mut(&from) {
+            *own -= 1;
+            if *own == 0 {
+                connections.remove(&from);
+            }
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.lock().values().sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The address by which connections of a client are counted.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_counted_by_address_or_by_slash_64() {
+        let same = |a: &str, b: &str| {
+            let [a, b] = [a, b].map(|text| client(text.parse().expect("an address")));
+            a == b
+        };
+        assert!(same("2001:db8::1", "2001:db8::ffff:1:2:3"));
+        assert!(!same("2001:db8::1", "2001:db8:0:1::1"));
+        assert!(same("192.0.2.1", "::ffff:192.0.2.1"));
+        assert!(!same("192.0.2.1", "192.0.2.2"));
+    }
+}

@@ -1,0 +1,30 @@
+//! The loop that logs the hits of the kernel cache and removes what has expired.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::serve::Shared;
+
+/// Interval at which hits are collected, and the one while the cache is empty.
+const COLLECT_INTERVAL: Duration = Duration::from_millis(25);
+const IDLE_INTERVAL: Duration = Duration::from_millis(200);
+/// Collections between two sweeps.
+const SWEEP_ROUNDS: u32 = 32;
+
+impl Shared {
+    /// Collects hits and sweeps the cache until [`KernelCache::end`](super::KernelCache::end).
+    pub fn run_kernel_cache(&self) {
+        crate::give_way();
+        let mut rounds: u32 = 0;
+        while !self.kernel_cache.ended.load(Ordering::Acquire) {
+            let idle = self.kernel_cache.lock().len() == 0;
+            std::thread::sleep(if idle { IDLE_INTERVAL } else { COLLECT_INTERVAL });
+            self.kernel_cache.collect();
+            rounds = rounds.wrapping_add(1);
+            if rounds.is_multiple_of(SWEEP_ROUNDS) {
+                self.kernel_cache.sweep();
+            }
+        }
+        self.kernel_cache.collect();
+    }
+}

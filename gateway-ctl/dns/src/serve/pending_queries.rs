@@ -1,0 +1,46 @@
+//! Queries that wait for an upstream.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gateway_core::dns::Name;
+use tokio::sync::watch;
+
+use crate::cache::Entry;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct QueryKey {
+    pub partition: u16,
+    pub dnssec_ok: bool,
+    pub checking_disabled: bool,
+    pub qtype: u16,
+    pub name: Name,
+}
+
+/// Result of an upstream query.
+#[derive(Clone, Debug)]
+pub(super) struct QueryResult {
+    pub entry: Arc<Entry>,
+    /// An old answer may stand in for it.
+    pub replaceable: bool,
+}
+
+pub(super) type ResultReceiver = watch::Receiver<Option<QueryResult>>;
+
+/// Identical queries in flight, merged into one.
+#[derive(Debug, Default)]
+pub struct PendingQueries(Mutex<HashMap<QueryKey, ResultReceiver>>);
+
+impl PendingQueries {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<QueryKey, ResultReceiver>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
