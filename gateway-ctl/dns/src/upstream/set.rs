@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use gateway_core::dns::{Name, NameRef};
 use gateway_model::settings::groups::{DnsRotation, RotationMode};
 use gateway_outbound::Egress;
@@ -22,7 +23,7 @@ use super::health::Figures;
 use super::message::Asked;
 use super::selection::{Candidate, Turn, order, scramble};
 use super::status::UpstreamStatus;
-use super::validate::Validator;
+use super::validate::{Validator, ZoneKeys};
 use crate::hooks::Server;
 use crate::hooks::{Failure, Query, QueryEgress, QueryRoute, Reply, Resolvers, Upstream};
 
@@ -34,7 +35,7 @@ pub struct Upstreams {
     set: ArcSwap<Set>,
 }
 
-pub(super) struct Set {
+struct Set {
     groups: Vec<Arc<UpstreamGroup>>,
     by_domain: hashbrown::HashMap<Name, usize>,
     /// Those of ways that have resolvers of their own, as they are asked for.
@@ -43,17 +44,17 @@ pub(super) struct Set {
 }
 
 /// What all groups of a set have in common.
-pub(super) struct Common {
+struct Common {
     rotation: DnsRotation,
     called: Called,
-    pub(super) context: Arc<Context>,
+    context: Arc<Context>,
 }
 
 /// Group of upstreams, with its members and validators.
-pub(super) struct UpstreamGroup {
-    pub(super) group: Group,
+struct UpstreamGroup {
+    group: Group,
     servers: Vec<Arc<GroupMember>>,
-    pub(super) common: Arc<Common>,
+    common: Arc<Common>,
     since: Instant,
     /// Questions so far; handed on when the set is replaced, so that a new plan does not begin with the first way again.
     turns: Arc<AtomicUsize>,
@@ -77,9 +78,9 @@ pub struct UpstreamSelection {
 }
 
 /// Answer with the upstream that gave it.
-pub(super) struct UpstreamReply {
-    pub answer: Answer,
-    pub upstream: Arc<str>,
+struct UpstreamReply {
+    answer: Answer,
+    upstream: Arc<str>,
 }
 
 impl Upstreams {
@@ -150,8 +151,11 @@ impl Upstreams {
         };
         let until = began + self.context.wait(DEADLINE);
         let (told, secure) = if group.group.dnssec && !asked.checking_disabled {
-            let validator = group.validator(&set, way);
-            let (told, secure) = validator.ask(&group, query.client, &asked, until).await?;
+            // Whatever the upstream makes of it: it is judged here (RFC 6840, section 5.9).
+            let signed = Asked { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
+            let mut told = group.ask(&way.route, query.client, signed, until).await?;
+            let (message, head, _) = &mut told.answer;
+            let secure = group.validator(&set, way).check(&asked, message, head.rcode, until).await?;
             (told, Some(secure))
         } else {
             (group.ask(&way.route, query.client, asked, until).await?, None)
@@ -170,6 +174,26 @@ impl Upstreams {
 impl Upstream for Upstreams {
     fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
         self.answer(query)
+    }
+}
+
+impl ZoneKeys for Set {
+    fn ask<'a>(
+        &'a self,
+        zone: NameRef<'a>,
+        way: &'a QueryRoute,
+        name: Name,
+        qtype: u16,
+    ) -> BoxFuture<'a, Result<(Vec<u8>, u16), String>> {
+        Box::pin(async move {
+            let group = self.find(zone, &way.resolvers).ok_or("no upstream is set")?;
+            let recursion = group.group.recursion;
+            let asked = Asked { name, qtype, recursion, dnssec_ok: true, checking_disabled: true };
+            let until = Instant::now() + group.common.context.wait(DEADLINE);
+            let told = group.ask(&way.route, 0, asked, until).await.map_err(|failure| failure.to_string())?;
+            let (message, head, _) = told.answer;
+            Ok((message, head.rcode))
+        })
     }
 }
 
@@ -219,7 +243,7 @@ impl Set {
 
     /// The group with the longest domain that the name is within. Where that is all names, a way's own resolvers are asked
     /// in its place.
-    pub(super) fn find(&self, name: NameRef<'_>, resolvers: &Resolvers) -> Option<Arc<UpstreamGroup>> {
+    fn find(&self, name: NameRef<'_>, resolvers: &Resolvers) -> Option<Arc<UpstreamGroup>> {
         let index = name.suffixes().find_map(|suffix| self.by_domain.get(&suffix.to_owned()));
         let found = index.and_then(|index| self.groups.get(*index));
         match resolvers {
@@ -285,7 +309,7 @@ impl UpstreamGroup {
     }
 
     /// One question, by the route of the one who asks.
-    pub(super) async fn ask(
+    async fn ask(
         &self,
         route: &QueryEgress,
         client: u64,
@@ -307,7 +331,9 @@ impl UpstreamGroup {
         if let Some(validator) = validators.get(&way.partition).filter(|validator| validator.way == *way) {
             return validator.clone();
         }
-        let validator = Arc::new(Validator::new(set, way.clone(), self.common.context.anchors.clone()));
+        let keys: Weak<Set> = Arc::downgrade(set);
+        let anchors = self.common.context.anchors.clone();
+        let validator = Arc::new(Validator::new(keys, way.clone(), anchors));
         validators.insert(way.partition, validator.clone());
         validator
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream, StreamExt};
 use gateway_core::dns::NameRef;
 use hashbrown::HashMap;
@@ -19,9 +20,7 @@ use hickory_proto::op::{DnsRequest, DnsRequestOptions, DnsResponse, Message, Que
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use tokio::time::{Instant, timeout_at};
 
-use super::fallback::DEADLINE;
 use super::message::{self, Asked};
-use super::set::{Set, UpstreamGroup, UpstreamReply};
 use crate::hooks::{Failure, QueryRoute};
 use crate::wire::rtype;
 
@@ -37,6 +36,18 @@ const EDE_EXPIRED: u16 = 7;
 const EDE_NOT_YET_VALID: u16 = 8;
 const EDE_RRSIGS_MISSING: u16 = 10;
 const EDE_NSEC_MISSING: u16 = 12;
+
+/// Source of the keys and delegations of zones.
+pub trait ZoneKeys: Send + Sync {
+    /// Asks the upstreams of a zone. Returns the message and its response code.
+    fn ask<'a>(
+        &'a self,
+        zone: NameRef<'a>,
+        way: &'a QueryRoute,
+        name: gateway_core::dns::Name,
+        qtype: u16,
+    ) -> BoxFuture<'a, Result<(Vec<u8>, u16), String>>;
+}
 
 /// Validates the answers to one group's questions by one route.
 pub struct Validator {
@@ -54,7 +65,7 @@ type KeyCache = HashMap<(gateway_core::dns::Name, u16), (Vec<u8>, Instant)>;
 
 struct Carried {
     /// Keys and delegations of zones that other upstreams are set for are asked for there.
-    set: Weak<Set>,
+    keys: Weak<dyn ZoneKeys>,
     way: Arc<QueryRoute>,
     known: Mutex<KeyCache>,
     /// The answers that are to be validated, under the ids of the questions they are given to.
@@ -64,9 +75,9 @@ struct Carried {
 }
 
 impl Validator {
-    pub fn new(set: &Arc<Set>, way: Arc<QueryRoute>, anchors: Arc<TrustAnchors>) -> Validator {
+    pub fn new(keys: Weak<dyn ZoneKeys>, way: Arc<QueryRoute>, anchors: Arc<TrustAnchors>) -> Validator {
         let carrier = Carrier(Arc::new(Carried {
-            set: Arc::downgrade(set),
+            keys,
             way: way.clone(),
             known: Mutex::default(),
             given: Mutex::default(),
@@ -77,25 +88,22 @@ impl Validator {
         Validator { way, carrier, handle }
     }
 
-    /// Asks, and answers only what is proved, or proved to need no proof. The flag says which.
-    pub async fn ask(
+    /// Checks an answer, and fails unless it is proved, or proved to need no proof. Returns which of the two. The answer
+    /// says so from then on, and lives no longer than its proofs.
+    pub async fn check(
         &self,
-        standing: &UpstreamGroup,
-        client: u64,
         asked: &Asked,
+        answer: &mut [u8],
+        rcode: u16,
         until: Instant,
-    ) -> Result<(UpstreamReply, bool), Failure> {
-        // Whatever the upstream makes of it: it is judged here (RFC 6840, section 5.9).
-        let signed = Asked { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
-        let mut told = standing.ask(&self.way.route, client, signed, until).await?;
-        let rcode = told.answer.1.rcode;
+    ) -> Result<bool, Failure> {
         if rcode != message::NOERROR && rcode != message::NXDOMAIN {
-            finished(&mut told.answer.0, false, None);
-            return Ok((told, false));
+            finished(answer, false, None);
+            return Ok(false);
         }
-        let (secure, most) = self.validate(asked, &told.answer.0, until).await?;
-        finished(&mut told.answer.0, secure, most);
-        Ok((told, secure))
+        let (secure, most) = self.validate(asked, answer, until).await?;
+        finished(answer, secure, most);
+        Ok(secure)
     }
 
     /// Whether it is secure, and how long it holds then.
@@ -246,25 +254,14 @@ impl Carrier {
                 return Ok(answer.clone());
             }
         }
-        let set = self.0.set.upgrade().ok_or("the upstreams were replaced")?;
+        let keys = self.0.keys.upgrade().ok_or("the upstreams were replaced")?;
         // Whether a zone is signed is said by the one above it.
         let above = name.as_ref().parent().filter(|_| qtype == rtype::DS);
-        let standing =
-            set.find(above.unwrap_or(name.as_ref()), &self.0.way.resolvers).ok_or("no upstream is set")?;
-        let asked = Asked {
-            name,
-            qtype,
-            recursion: standing.group.recursion,
-            dnssec_ok: true,
-            checking_disabled: true,
-        };
-        let told = standing
-            .ask(&self.0.way.route, 0, asked, Instant::now() + standing.common.context.wait(DEADLINE))
-            .await
-            .map_err(|failure| NetError::from(failure.to_string()))?;
-        let (answer, head, _) = told.answer;
+        let zone = above.unwrap_or(name.as_ref());
+        let asked = keys.ask(zone, &self.0.way, name.clone(), qtype).await;
+        let (answer, rcode) = asked.map_err(NetError::from)?;
         if matches!(qtype, rtype::NS | rtype::DS | rtype::DNSKEY)
-            && matches!(head.rcode, message::NOERROR | message::NXDOMAIN)
+            && matches!(rcode, message::NOERROR | message::NXDOMAIN)
         {
             let life = message::shortest_life(&answer).map_or(Duration::ZERO, |life| life.min(REMEMBERED));
             let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
