@@ -5,6 +5,7 @@
 
 mod connection;
 mod greeting;
+mod limits;
 mod slots;
 
 use std::io;
@@ -19,42 +20,14 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::peer::Peer;
+use connection::ended;
+pub use limits::Limits;
 use slots::Slots;
 
 /// Pauses between attempts to listen, doubled from the first to the last.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 const BACKLOG: u32 = 1024;
-
-/// What a client may take and keep.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// From the connection to the end of the TLS handshake.
-    pub handshake: Duration,
-    /// For the headers of a request; over HTTP/1 also the pause before it.
-    pub headers: Duration,
-    /// Between the requests of one HTTP/2 connection.
-    pub idle: Duration,
-    /// A client that takes no data for so long is cut.
-    pub unacknowledged: Duration,
-    /// Connections at a time; more of them wait.
-    pub connections: usize,
-    /// Connections at a time of one address, loopback excepted: a reverse proxy is many clients.
-    pub per_address: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            handshake: Duration::from_secs(10),
-            headers: Duration::from_secs(20),
-            idle: Duration::from_secs(60),
-            unacknowledged: Duration::from_secs(60),
-            connections: 512,
-            per_address: 64,
-        }
-    }
-}
 
 /// Ends when `stopping` says so and the open requests are answered; dropping it cuts them.
 pub type Serving = JoinHandle<()>;
@@ -123,11 +96,6 @@ pub fn unix(
     stopping: watch::Receiver<bool>,
 ) -> Serving {
     tokio::spawn(accept(Unix { listener }, router, limits, stopping))
-}
-
-/// Waits until it is time to end; a sender that is gone ends as well.
-async fn ended(stopping: &mut watch::Receiver<bool>) {
-    let _ = stopping.wait_for(|stop| *stop).await;
 }
 
 /// A listener of either kind.

@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::greeting::{self, Greeting};
-use super::{Limits, ended};
+use super::limits::Limits;
 use crate::peer::Peer;
 
 /// What a connection is served with.
@@ -232,6 +232,11 @@ async fn drive(
     if let Ok(result) = tokio::time::timeout(limits.headers, connection).await {
         ended_with(result);
     }
+}
+
+/// Waits until it is time to end; a sender that is gone ends as well.
+pub(super) async fn ended(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|stop| *stop).await;
 }
 
 fn ended_with(result: hyper::Result<()>) {
