@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use gateway_ctl::store::{SESSION_LENGTH, Session};
 use gateway_model::kinds::user::User;
-use gateway_model::{Deleted, EditError, Id, Problems, Resource, Role, Secret, State, Stored, problem};
-use http::StatusCode;
+use gateway_model::{Deleted, EditError, Id, Problems, Resource, Role, Secret, problem};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +22,7 @@ use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
 mod keys;
+mod objects;
 mod users;
 
 pub fn rows(t: &mut Table) {
@@ -408,25 +408,4 @@ async fn end_session(cx: Cx, request: Req<()>) -> Result<With<Deleted>, ApiError
         reply.cookie = Some(token::clear_cookie(cx.way.tls)?);
     }
     Ok(reply)
-}
-
-/// Deletes a row; what hangs on it ends with it.
-async fn remove<R: Resource>(cx: &Cx, given: &str) -> Result<Deleted, ApiError> {
-    let id: Id = given.parse().map_err(|_| ApiError::not_found(R::NOUN, given))?;
-    cx.commit(move |draft: &mut State| draft.remove::<R>(id, None, false).map(drop)).await?;
-    Ok(Deleted { id: id.to_string(), deleted: true })
-}
-
-/// 201 with the place of what was made.
-fn made<O>(data: O, location: String) -> With<O> {
-    let mut reply = With::new(data);
-    reply.status = StatusCode::CREATED;
-    reply.location = Some(location);
-    reply
-}
-
-/// The row of that id.
-fn find<R: Resource + Stored>(state: &State, given: &str) -> Result<Arc<R>, ApiError> {
-    let found = given.parse().ok().and_then(|id| R::table(state).get(id).cloned());
-    found.ok_or_else(|| ApiError::not_found(R::NOUN, given))
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{find, made, remove};
+use super::objects::{find, made, remove};
 use crate::access::Access;
 use crate::auth::api_key;
 use crate::context::Cx;

@@ -4,7 +4,7 @@ use gateway_model::Deleted;
 use gateway_model::kinds::User;
 use gateway_model::{EditError, Resource};
 
-use super::{find, made, remove};
+use super::objects::{find, made, remove};
 use crate::access::Access;
 use crate::auth::accounts::{self, UserInput, UserShown};
 use crate::context::Cx;

@@ -1,0 +1,31 @@
+//! Users and API keys: how one is found, answered when it is made, and removed.
+
+use std::sync::Arc;
+
+use gateway_model::{Deleted, Id, Resource, State, Stored};
+use http::StatusCode;
+
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::With;
+
+/// Deletes a row; what hangs on it ends with it.
+pub(super) async fn remove<R: Resource>(cx: &Cx, given: &str) -> Result<Deleted, ApiError> {
+    let id: Id = given.parse().map_err(|_| ApiError::not_found(R::NOUN, given))?;
+    cx.commit(move |draft: &mut State| draft.remove::<R>(id, None, false).map(drop)).await?;
+    Ok(Deleted { id: id.to_string(), deleted: true })
+}
+
+/// 201 with the place of what was made.
+pub(super) fn made<O>(data: O, location: String) -> With<O> {
+    let mut reply = With::new(data);
+    reply.status = StatusCode::CREATED;
+    reply.location = Some(location);
+    reply
+}
+
+/// The row of that id.
+pub(super) fn find<R: Resource + Stored>(state: &State, given: &str) -> Result<Arc<R>, ApiError> {
+    let found = given.parse().ok().and_then(|id| R::table(state).get(id).cloned());
+    found.ok_or_else(|| ApiError::not_found(R::NOUN, given))
+}
