@@ -60,7 +60,7 @@ pub fn rows(t: &mut Table) {
 /// What is observed of the bridges.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
-    super::add_observed(shown, &state.bridges, |bridge| live(open, &observed, state, bridge));
+    super::observed::add_observed(shown, &state.bridges, |bridge| live(open, &observed, state, bridge));
 }
 
 /// The tunnels that a transport is to carry now.
@@ -172,11 +172,11 @@ pub struct TestStep {
 }
 
 async fn test(cx: Cx, request: Req<()>) -> Result<With<TestOutcome>, ApiError> {
-    let id = &super::id_of(KIND, &cx, request.params.get("id"))?;
+    let id = &super::by_id::id_of(KIND, &cx, request.params.get("id"))?;
     let open = cx.open()?;
     let world = open.world();
     let found = id.parse().ok().and_then(|id| world.state.bridges.get(id));
-    let bridge = found.cloned().ok_or_else(|| super::not_found::<Bridge>(id))?;
+    let bridge = found.cloned().ok_or_else(|| super::by_id::not_found::<Bridge>(id))?;
     let steps = match &bridge.transport {
         Some(transport) => probe(&target(&world, &bridge, transport, &open.endpoint_names).await).await,
         None => segment_steps(&world, bridge.meta.id),
@@ -252,12 +252,12 @@ fn segment_steps(world: &World, id: Id) -> Vec<Step> {
 }
 
 async fn toggle(cx: Cx, request: Req<()>) -> Result<Object<Bridge>, ApiError> {
-    let id = super::id_of(KIND, &cx, request.params.get("id"))?;
+    let id = super::by_id::id_of(KIND, &cx, request.params.get("id"))?;
     let warnings = {
         let id = id.clone();
         cx.commit(move |draft| {
             let expected = expected(KIND, draft, &id, request.if_match.as_deref())?;
-            let parsed = id.parse().map_err(|_| super::not_found::<Bridge>(&id))?;
+            let parsed = id.parse().map_err(|_| super::by_id::not_found::<Bridge>(&id))?;
             let (_, warnings) =
                 draft.update::<Bridge>(parsed, expected, |bridge| bridge.enabled = !bridge.enabled)?;
             Ok(warnings)

@@ -33,5 +33,5 @@ pub fn rows(t: &mut Table) {
 /// Addresses seen behind the devices' cards.
 fn observe_devices(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
-    super::add_observed(shown, &state.devices, |device| observed.device(device));
+    super::observed::add_observed(shown, &state.devices, |device| observed.device(device));
 }

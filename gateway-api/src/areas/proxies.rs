@@ -35,7 +35,7 @@ pub fn status_rows(t: &mut Table) {
 /// What is observed of the proxies.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
-    super::add_observed(shown, &state.proxies, |proxy| observed.proxy(proxy));
+    super::observed::add_observed(shown, &state.proxies, |proxy| observed.proxy(proxy));
 }
 
 /// The relay.

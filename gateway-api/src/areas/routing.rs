@@ -89,7 +89,7 @@ fn absent_interfaces(facts: &Facts, policy: &Value) -> Option<Warning> {
 /// Whether the policies steer traffic, and by which hop.
 fn observe_policies(open: &Open, state: &State, shown: &mut [Value]) {
     let live = open.live();
-    super::add_observed(shown, &state.routing_policies, |policy| live.policy(policy));
+    super::observed::add_observed(shown, &state.routing_policies, |policy| live.policy(policy));
 }
 
 async fn toggle(cx: Cx, request: Req<()>) -> Result<Object<RoutingPolicy>, ApiError> {
@@ -98,7 +98,7 @@ async fn toggle(cx: Cx, request: Req<()>) -> Result<Object<RoutingPolicy>, ApiEr
         let id = id.clone();
         cx.commit(move |draft| {
             let expected = expected(KIND, draft, &id, request.if_match.as_deref())?;
-            let parsed = id.parse().map_err(|_| super::not_found::<RoutingPolicy>(&id))?;
+            let parsed = id.parse().map_err(|_| super::by_id::not_found::<RoutingPolicy>(&id))?;
             let (_, warnings) =
                 draft.update::<RoutingPolicy>(parsed, expected, |policy| policy.enabled = !policy.enabled)?;
             Ok(warnings)

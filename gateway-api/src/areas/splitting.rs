@@ -63,7 +63,7 @@ fn observe(open: &Open, state: &State, shown: &mut [Value]) {
         return;
     }
     let pools = Pools::of(open);
-    super::add_observed(shown, &state.splitting_endpoints, |endpoint| {
+    super::observed::add_observed(shown, &state.splitting_endpoints, |endpoint| {
         let of = |pool: &&Pool| endpoint.policy_id.is_none_or(|id| pool.policy_id == id.to_string());
         let concerned = || pools.pools.iter().filter(of);
         let members = || concerned().flat_map(|pool| &pool.endpoints).filter(|m| m.tunnel == endpoint.tunnel);

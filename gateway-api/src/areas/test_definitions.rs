@@ -87,7 +87,7 @@ fn chosen(state: &State, ids: Option<&[Id]>) -> Result<Vec<std::sync::Arc<TestDe
     let mut tests = Vec::new();
     for id in ids {
         let test = state.test_definitions.get(*id);
-        let test = test.ok_or_else(|| super::not_found::<TestDefinition>(&id.to_string()))?;
+        let test = test.ok_or_else(|| super::by_id::not_found::<TestDefinition>(&id.to_string()))?;
         if test.mode == TestMode::Live {
             let needs = format!("{} ({:?} is one)", Capability::LiveTests.needs(), test.name);
             return Err(ApiError::not_supported(&needs));

@@ -82,13 +82,13 @@ pub fn rows(t: &mut Table) {
 /// What is observed of the tunnels and of their peers.
 fn observe_tunnels(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
-    super::add_observed(shown, &state.tunnels, |tunnel| observed.tunnel(tunnel));
+    super::observed::add_observed(shown, &state.tunnels, |tunnel| observed.tunnel(tunnel));
     for value in shown {
         let id = value["id"].as_str().and_then(|id| id.parse().ok());
         let Some(tunnel) = id.and_then(|id| state.tunnels.get(id)) else { continue };
         let peers = value.get_mut("peers").and_then(Value::as_array_mut);
         for (peer, shown) in tunnel.peers.iter().zip(peers.into_iter().flatten()) {
-            super::merge(shown, json!(observed.peer(tunnel, &peer.public_key)));
+            super::observed::merge(shown, json!(observed.peer(tunnel, &peer.public_key)));
         }
     }
 }
@@ -102,7 +102,7 @@ async fn down(cx: Cx, request: Req<()>) -> Result<Object<Tunnel>, ApiError> {
 }
 
 async fn set_admin_state(cx: Cx, request: Req<()>, want: AdminState) -> Result<Object<Tunnel>, ApiError> {
-    let id = super::id_of(KIND, &cx, request.params.get("id"))?;
+    let id = super::by_id::id_of(KIND, &cx, request.params.get("id"))?;
     let tunnel = id.parse().ok().and_then(|id| cx.open().ok()?.store.current().tunnels.get(id).cloned());
     if want == AdminState::Up && tunnel.is_some_and(|tunnel| !tunnel.enabled) {
         return Err(ApiError::new(Code::InvalidState, "The tunnel is disabled; enable it first.")
@@ -113,7 +113,7 @@ async fn set_admin_state(cx: Cx, request: Req<()>, want: AdminState) -> Result<O
         let id = id.clone();
         cx.commit(move |draft| {
             let expected = expected(KIND, draft, &id, request.if_match.as_deref())?;
-            let parsed = id.parse().map_err(|_| super::not_found::<Tunnel>(&id))?;
+            let parsed = id.parse().map_err(|_| super::by_id::not_found::<Tunnel>(&id))?;
             let now = draft.now();
             let (_, warnings) =
                 draft.update::<Tunnel>(parsed, expected, |tunnel| tunnel.set_admin_state(want, now))?;
@@ -150,11 +150,14 @@ pub struct RenderedConfig {
 }
 
 async fn config(cx: Cx, request: Req<()>) -> Result<RenderedConfig, ApiError> {
-    let id = &super::id_of(KIND, &cx, request.params.get("id"))?;
+    let id = &super::by_id::id_of(KIND, &cx, request.params.get("id"))?;
     let reveal = request.query.flag("reveal")?;
     let state = cx.open()?.store.current();
-    let tunnel =
-        id.parse().ok().and_then(|id| state.tunnels.get(id)).ok_or_else(|| super::not_found::<Tunnel>(id))?;
+    let tunnel = id
+        .parse()
+        .ok()
+        .and_then(|id| state.tunnels.get(id))
+        .ok_or_else(|| super::by_id::not_found::<Tunnel>(id))?;
     if reveal {
         cx.require(Access::Reveal)?;
     }

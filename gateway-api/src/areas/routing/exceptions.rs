@@ -32,7 +32,7 @@ pub fn rows(t: &mut Table) {
 /// What the time makes of them.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     let now = open.now();
-    crate::areas::add_observed(shown, &state.exceptions, |exception| exception.live(now));
+    crate::areas::observed::add_observed(shown, &state.exceptions, |exception| exception.live(now));
 }
 
 async fn active(cx: Cx, _: Req<()>) -> Result<Object<Exception>, ApiError> {

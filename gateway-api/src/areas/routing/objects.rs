@@ -52,7 +52,7 @@ pub fn rows(t: &mut Table) {
 /// How the chains fare by the ways out as they are.
 fn observe_chains(open: &Open, state: &State, shown: &mut [Value]) {
     let world = open.world();
-    crate::areas::add_observed(shown, &state.chains, |row| chain::live(world.live(), row));
+    crate::areas::observed::add_observed(shown, &state.chains, |row| chain::live(world.live(), row));
 }
 
 /// A VLAN: an interface of this host, a segment, or both.

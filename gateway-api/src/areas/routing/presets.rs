@@ -76,13 +76,13 @@ fn make(
     fields: Map<String, Value>,
 ) -> Result<(String, CreatedObject, Vec<Warning>), EditError> {
     let found = KIND.find(draft, id).and_then(|id| draft.presets.get(id).cloned());
-    let preset = found.ok_or_else(|| super::super::not_found::<Preset>(id))?;
+    let preset = found.ok_or_else(|| super::super::by_id::not_found::<Preset>(id))?;
     let template = &preset.template;
     let (kind, body) = match (&template.policy, &template.profile) {
         (Some(policy), _) => (const { &Kind::of::<RoutingPolicy>() }, policy),
         (None, Some(profile)) => (const { &Kind::of::<Profile>() }, profile),
         // The preset would not have been stored.
-        (None, None) => return Err(super::super::not_found::<Preset>(id)),
+        (None, None) => return Err(super::super::by_id::not_found::<Preset>(id)),
     };
     let mut body = body.clone();
     body.extend(fields);

@@ -1,0 +1,26 @@
+//! Observed state of objects, shown beside the stored one.
+
+use gateway_model::Resource;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Adds what `observe` knows to the shown form of each object.
+pub(super) fn add_observed<R: Resource, L: Serialize>(
+    shown: &mut [Value],
+    table: &gateway_model::Table<R>,
+    observe: impl Fn(&R) -> L,
+) {
+    for value in shown {
+        let id = value["id"].as_str().and_then(|id| id.parse().ok());
+        if let Some(row) = id.and_then(|id| table.get(id)) {
+            merge(value, json!(observe(row)));
+        }
+    }
+}
+
+/// Puts the fields of one object into another.
+pub(super) fn merge(into: &mut Value, fields: Value) {
+    if let (Value::Object(into), Value::Object(fields)) = (into, fields) {
+        into.extend(fields);
+    }
+}
