@@ -7,7 +7,6 @@ mod messages;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -22,16 +21,14 @@ use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use self::messages::Device;
-use super::{DeviceConfig, DeviceStatus, Engine, Error};
+use self::messages::{Device, Endpoints};
+use super::device::{DeviceConfig, DeviceStatus, Engine};
+use super::error::Error;
 
 /// Marks our links, and reads well in `ip link`.
 const ALIAS: &str = "gateway WireGuard tunnel";
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
 const REMOVAL_POLL: Duration = Duration::from_millis(5);
-
-/// The endpoints that were configured last, per peer.
-type Endpoints = BTreeMap<[u8; 32], Option<SocketAddr>>;
 
 pub(super) struct Kernel {
     links: rtnetlink::Handle,

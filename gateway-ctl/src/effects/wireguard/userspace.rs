@@ -5,9 +5,11 @@
 //! Nothing here is persistent: the TUN device goes when its last descriptor does.
 
 mod cover;
+mod identity;
 mod outbox;
 mod peer;
 mod receive;
+mod shared;
 mod sockets;
 mod table;
 mod transmit;
@@ -15,7 +17,6 @@ mod transmit;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -23,21 +24,18 @@ use gateway_model::settings::groups::CoverSettings;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tun_rs::{AsyncDevice, DeviceBuilder};
+use tun_rs::DeviceBuilder;
 
 use self::cover::Cover;
+use self::shared::{Counters, Shared};
 use self::sockets::Sockets;
 use self::table::Table;
-use super::{CoverStatus, DeviceConfig, DeviceStatus, Drops, Engine, Error};
+use super::device::{CoverStatus, DeviceConfig, DeviceStatus, Drops, Engine};
+use super::error::Error;
 
 /// How long a removed link may take to vanish.
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
 const REMOVAL_POLL: Duration = Duration::from_millis(5);
-/// Packets after which what came in is handed to the TUN device.
-const BATCH: usize = 64;
-/// The longest UDP payload, and more than the longest inner packet.
-const MAX_DATAGRAM: usize = 65535;
-
 /// The devices of this process.
 #[derive(Debug, Default)]
 pub(super) struct Userspace {
@@ -53,29 +51,6 @@ struct Device {
     tasks: JoinSet<()>,
     /// The MTU that the running tasks sized their buffers for.
     running_mtu: u16,
-}
-
-/// What the tasks of one device share.
-struct Shared {
-    tun: AsyncDevice,
-    table: ArcSwap<Table>,
-    drops: Counters,
-    cover: Cover,
-}
-
-/// Packets that went nowhere, by reason.
-#[derive(Default)]
-struct Counters {
-    malformed: AtomicU64,
-    rejected: AtomicU64,
-    no_peer: AtomicU64,
-    wrong_source: AtomicU64,
-    send_failed: AtomicU64,
-    device_failed: AtomicU64,
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 impl Userspace {
@@ -229,21 +204,6 @@ impl Device {
 impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Device").field("config", &self.config).finish_non_exhaustive()
-    }
-}
-
-impl Counters {
-    fn read(&self) -> Drops {
-        let Self { malformed, rejected, no_peer, wrong_source, send_failed, device_failed } = self;
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Drops {
-            malformed: read(malformed),
-            rejected: read(rejected),
-            no_peer: read(no_peer),
-            wrong_source: read(wrong_source),
-            send_failed: read(send_failed),
-            device_failed: read(device_failed),
-        }
     }
 }
 

@@ -11,8 +11,8 @@ use netlink_packet_wireguard::{
     WireguardPeerAttribute as PeerAttribute, WireguardPeerFlags as Flags, WireguardTimeSpec,
 };
 
-use super::super::{DeviceConfig, Key, PeerConfig, PeerStatus};
-use super::Endpoints;
+use super::super::Key;
+use super::super::device::{DeviceConfig, PeerConfig, PeerStatus};
 
 /// Networks per message: a nested attribute cannot exceed 64 KiB, a network takes up to 48 bytes.
 const NETWORKS_PER_MESSAGE: usize = 500;
@@ -20,6 +20,9 @@ const NETWORKS_PER_MESSAGE: usize = 500;
 const PEERS_PER_MESSAGE: usize = 100;
 /// "None" on the wire.
 const NO_KEY: [u8; 32] = [0; 32];
+
+/// The endpoints that were configured last, per peer.
+pub(super) type Endpoints = BTreeMap<[u8; 32], Option<SocketAddr>>;
 
 /// A device as the kernel describes it.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -17,32 +17,21 @@
 
 mod budget;
 mod driver;
+mod flow;
 mod machines;
 mod meter;
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use gateway_model::settings::groups::CoverSettings;
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 
-use self::driver::{Driver, Outcome, Passed, Refused};
-use self::meter::{Counts, Length, OVERHEAD};
-use super::super::CoverStatus;
+use super::super::device::CoverStatus;
 use super::peer::Peer;
-use super::sockets::Sockets;
-use super::{MAX_DATAGRAM, Shared, transmit};
 
+pub(super) use self::flow::packets;
 pub(super) use self::meter::Meter;
-
-/// What passes within this is told at once.
-const GATHER: Duration = Duration::from_millis(2);
 
 /// The switch of one device, and how those that carry packets tell that some passed.
 pub(super) struct Cover {
@@ -109,114 +98,6 @@ impl Cover {
     /// What passes from here on is told of again.
     fn listen(&self) {
         self.news.store(false, Ordering::Release);
-    }
-}
-
-/// Sends cover as long as the settings say so; follows them when they change.
-pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>) {
-    let mut settings = shared.cover.settings.subscribe();
-    loop {
-        let wanted = settings.borrow_and_update().clone();
-        let flowing = async {
-            if wanted.enabled {
-                flow(&shared, &sockets, &wanted).await;
-            }
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            () = flowing => {}
-            changed = settings.changed() => if changed.is_err() { return },
-        }
-    }
-}
-
-/// The machines of one peer, and what they were told of.
-struct Covered {
-    driver: Driver<StdRng>,
-    told: Counts,
-}
-
-impl Covered {
-    fn new(settings: &CoverSettings, now: Instant, told: Counts) -> Result<Self, Refused> {
-        let machines = settings.machines.iter().map(|name| machines::machine(*name));
-        let machines = machines.collect::<Result<_, maybenot::Error>>()?;
-        let rngs = [StdRng::from_os_rng(), StdRng::from_os_rng()];
-        Ok(Self { driver: Driver::new(machines, settings.budget_pct, now.into_std(), rngs)?, told })
-    }
-
-    /// What passed since the last time.
-    fn passed(&mut self, total: Counts) -> Passed {
-        let told = std::mem::replace(&mut self.told, total);
-        Passed {
-            sent: total.normal_packets.saturating_sub(told.normal_packets),
-            sent_bytes: total.normal_bytes.saturating_sub(told.normal_bytes),
-            received: total.received.saturating_sub(told.received),
-            heard: total.heard != told.heard,
-        }
-    }
-}
-
-/// Until something that cannot be helped; the settings have to change then.
-async fn flow(shared: &Shared, sockets: &Sockets, settings: &CoverSettings) {
-    let mut covered: BTreeMap<u32, Covered> = BTreeMap::new();
-    let (mut plaintext, mut room) = (vec![0; MAX_DATAGRAM], vec![0; MAX_DATAGRAM + OVERHEAD]);
-    let mut datagrams: Vec<(Vec<u8>, SocketAddr)> = Vec::new();
-    loop {
-        shared.cover.listen();
-        let (now, table) = (Instant::now(), shared.table.load_full());
-        covered.retain(|index, _| table.peers().any(|peer| peer.index() == *index));
-        for peer in table.peers() {
-            let total = peer.meter.counts();
-            let machines = match covered.entry(peer.index()) {
-                std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),
-                std::collections::btree_map::Entry::Vacant(free) => {
-                    match Covered::new(settings, now, total) {
-                        Ok(machines) => free.insert(machines),
-                        Err(error) => {
-                            tracing::error!(%error, "there is no cover traffic");
-                            return;
-                        }
-                    }
-                }
-            };
-            let passed = machines.passed(total);
-            machines.driver.turn(now.into_std(), passed, |left, rng| match peer.meter.draw(left, rng) {
-                Length::Unknown => Outcome::NoWay,
-                Length::TooLong(shortest) => Outcome::TooDear(shortest),
-                Length::Fits(len) => {
-                    for_nobody(&mut plaintext[..len]);
-                    match peer.cover(now, &plaintext[..len], &mut room) {
-                        None => Outcome::NoWay,
-                        Some((len, to)) => {
-                            peer.meter.padded(len);
-                            datagrams.push((room[..len].to_vec(), to));
-                            Outcome::Sent(len)
-                        }
-                    }
-                }
-            });
-            peer.meter.throttled(machines.driver.take_throttled());
-        }
-        for (datagram, to) in datagrams.drain(..) {
-            transmit::send(shared, sockets, &datagram, to).await;
-        }
-        let due = covered.values().filter_map(|machines| machines.driver.due()).min();
-        tokio::select! {
-            () = shared.cover.wake.notified() => tokio::time::sleep(GATHER).await,
-            () = tokio::time::sleep_until(due.map_or(now, Instant::from_std)), if due.is_some() => {}
-        }
-    }
-}
-
-/// Makes it a packet that every peer drops: see above.
-fn for_nobody(packet: &mut [u8]) {
-    packet.fill(0);
-    let len = u16::try_from(packet.len()).unwrap_or(u16::MAX);
-    // Version 4, header length 0, and the total length where an IPv4 packet has it.
-    if let [first, _, total @ ..] = packet
-        && let Some(total) = total.first_chunk_mut::<2>()
-    {
-        (*first, *total) = (0x40, len.to_be_bytes());
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::sockets::Sockets;
-use super::{MAX_DATAGRAM, Shared, count};
+use super::shared::{Shared, count};
+use super::sockets::{MAX_DATAGRAM, Sockets};
 
 /// What the kernel takes at once: so many segments (UDP_MAX_SEGMENTS before Linux 6.9), so many bytes
 /// (the longest UDP payload over IPv4).

@@ -9,9 +9,10 @@ use boringtun::noise::{Tunn, TunnResult};
 use boringtun::x25519::PublicKey;
 use tokio::time::Instant;
 
-use super::super::{PeerConfig, PeerStatus};
+use super::super::device::{PeerConfig, PeerStatus};
 use super::cover::Meter;
-use super::table::Identity;
+use super::identity::Identity;
+use super::sockets::MAX_DATAGRAM;
 use crate::clock::handshake_time;
 
 /// Cover goes to a peer that was heard so recently; see the module `cover`.
@@ -276,7 +277,7 @@ impl State {
 
     /// Sends what waited for the session.
     fn flush(&mut self, now: Instant, to: SocketAddr, mut send: impl FnMut(&[u8], SocketAddr)) {
-        let mut buffer = vec![0; super::MAX_DATAGRAM];
+        let mut buffer = vec![0; MAX_DATAGRAM];
         for _ in 0..MAX_QUEUED {
             let TunnResult::WriteToNetwork(datagram) = self.tunn.decapsulate(None, &[], &mut buffer) else {
                 return;

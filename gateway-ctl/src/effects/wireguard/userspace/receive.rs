@@ -11,10 +11,12 @@ use tokio::time::Instant;
 use tun_rs::{GROTable, VIRTIO_NET_HDR_LEN};
 
 use super::peer::{Kind, Received};
-use super::sockets::{Family, Sockets};
+use super::shared::{Shared, count};
+use super::sockets::{Family, MAX_DATAGRAM, Sockets};
 use super::table::Table;
-use super::{BATCH, MAX_DATAGRAM, Shared, count};
 
+/// Packets after which what came in is handed to the TUN device.
+const BATCH: usize = 64;
 /// The least room that the protocol machine gets for its answers.
 const MIN_ROOM: usize = 2048;
 const COOKIE_REPLY: usize = 64;

@@ -18,6 +18,8 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+/// The longest UDP payload, and more than the longest inner packet.
+pub(super) const MAX_DATAGRAM: usize = 65535;
 /// Bursts of a tunnel fill the default buffers within a scheduler's tick.
 const BUFFER: usize = 4 << 20;
 /// A port that was just given back stays taken while a child process has not come from its fork to its exec;

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use boringtun::noise::rate_limiter::RateLimiter;
 use boringtun::noise::{Packet, handshake};
-use boringtun::x25519::{PublicKey, StaticSecret};
 
 use super::super::allowed_ips::AllowedIps;
-use super::super::{DeviceConfig, Key};
+use super::super::device::DeviceConfig;
+use super::identity::Identity;
 use super::peer::Peer;
 
-/// Handshake messages per second before senders must prove their address with a cookie.
-const HANDSHAKES_PER_SECOND: u64 = 100;
 /// The low byte of a session index counts the sessions of a peer.
 const SESSION_BITS: u32 = 8;
 
@@ -22,16 +19,6 @@ pub(super) struct Table {
     by_key: BTreeMap<[u8; 32], Arc<Peer>>,
     by_index: BTreeMap<u32, Arc<Peer>>,
     by_address: AllowedIps<Arc<Peer>>,
-}
-
-/// Who the device is, and its guard against floods of handshakes.
-pub(super) struct Identity {
-    pub(super) private: StaticSecret,
-    pub(super) public: PublicKey,
-    /// Asked once per handshake message, before any costly computation.
-    pub(super) gate: RateLimiter,
-    /// For the peers' own machines, which ask again: the gate must not count a message twice.
-    pub(super) open_gate: Arc<RateLimiter>,
 }
 
 impl Table {
@@ -99,16 +86,6 @@ impl Table {
             Packet::PacketData(data) => data.receiver_idx,
         };
         self.by_index.get(&(receiver >> SESSION_BITS))
-    }
-}
-
-impl Identity {
-    fn new(private_key: &Key) -> Self {
-        let private = StaticSecret::from(*private_key.expose());
-        let public = PublicKey::from(&private);
-        let gate = RateLimiter::new(&public, HANDSHAKES_PER_SECOND);
-        let open_gate = Arc::new(RateLimiter::new(&public, u64::MAX));
-        Self { private, public, gate, open_gate }
     }
 }
 

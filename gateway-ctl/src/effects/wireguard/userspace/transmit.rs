@@ -14,8 +14,8 @@ use tun_rs::{IDEAL_BATCH_SIZE, VIRTIO_NET_HDR_LEN};
 
 use super::outbox::Outbox;
 use super::peer::NoEndpoint;
-use super::sockets::Sockets;
-use super::{MAX_DATAGRAM, Shared, count};
+use super::shared::{Shared, count};
+use super::sockets::{MAX_DATAGRAM, Sockets};
 
 const TICK: Duration = Duration::from_millis(250);
 /// The plaintext of a data message is padded to a multiple of this, to blur the packet's length.

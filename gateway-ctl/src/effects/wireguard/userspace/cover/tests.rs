@@ -1,35 +1,6 @@
-//! What cover looks like, and when it begins and ends.
-
-use std::net::Ipv4Addr;
-
-use boringtun::noise::Tunn;
-use gateway_model::settings::groups::CoverMachine;
+//! Settings that turn cover traffic on and off.
 
 use super::*;
-
-#[test]
-fn a_packet_for_nobody_is_well_formed_up_to_its_source_which_nobody_may_have() {
-    for len in [32, 64, 1420, 65_535] {
-        let mut packet = vec![0xff; len];
-        for_nobody(&mut packet);
-        assert_eq!((packet[0] >> 4, packet[0] & 0x0f), (4, 0), "version and header length");
-        assert_eq!(usize::from(u16::from_be_bytes([packet[2], packet[3]])), len);
-        assert_eq!(packet[12..16], Ipv4Addr::UNSPECIFIED.octets());
-        assert!(packet[4..].iter().all(|byte| *byte == 0));
-        assert_eq!(Tunn::dst_address(&packet), Some(Ipv4Addr::UNSPECIFIED.into()));
-    }
-    for len in 0..4 {
-        for_nobody(&mut vec![0xff; len]);
-    }
-}
-
-#[test]
-fn every_machine_is_valid_and_holds_nothing_back() {
-    for name in CoverMachine::ALL {
-        let settings = CoverSettings { machines: vec![*name], ..CoverSettings::default() };
-        assert!(Covered::new(&settings, Instant::now(), Counts::default()).is_ok(), "{name}");
-    }
-}
 
 #[test]
 fn settings_that_stay_the_same_disturb_nothing() {

@@ -1,0 +1,48 @@
+//! State that the tasks of one device share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use tun_rs::AsyncDevice;
+
+use super::super::device::Drops;
+use super::cover::Cover;
+use super::table::Table;
+
+/// The TUN device with its peers, counters and cover traffic.
+pub(super) struct Shared {
+    pub(super) tun: AsyncDevice,
+    pub(super) table: ArcSwap<Table>,
+    pub(super) drops: Counters,
+    pub(super) cover: Cover,
+}
+
+/// Packets that went nowhere, by reason.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) malformed: AtomicU64,
+    pub(super) rejected: AtomicU64,
+    pub(super) no_peer: AtomicU64,
+    pub(super) wrong_source: AtomicU64,
+    pub(super) send_failed: AtomicU64,
+    pub(super) device_failed: AtomicU64,
+}
+
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Counters {
+    pub(super) fn read(&self) -> Drops {
+        let Self { malformed, rejected, no_peer, wrong_source, send_failed, device_failed } = self;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Drops {
+            malformed: read(malformed),
+            rejected: read(rejected),
+            no_peer: read(no_peer),
+            wrong_source: read(wrong_source),
+            send_failed: read(send_failed),
+            device_failed: read(device_failed),
+        }
+    }
+}
