@@ -14,7 +14,7 @@ use gateway_model::kinds::privacy_class::QueryLog;
 use gateway_model::{Device, State};
 
 use super::choice::{Asking, Choice};
-use super::picture::Picture;
+use super::picture::{Picture, is_link_local};
 use super::ways::Ways;
 use crate::effects::neighbour;
 
@@ -141,13 +141,6 @@ impl ClientLookup for Table {
 /// The map is whole between any two statements.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(super) fn is_link_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    }
 }
 
 fn asker(state: &State, device: &Device, address: IpAddr) -> Asker {

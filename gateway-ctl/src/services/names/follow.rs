@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use gateway_core::facts::Facts;
 use gateway_model::{Revision, State};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use super::picture::Picture;
-use super::{Names, lists, secondaries};
+use super::{Followed, Names, lists, secondaries};
 use crate::engine::Engine;
 use crate::store::Store;
 use crate::supervise::blocking;
@@ -71,14 +70,6 @@ async fn changes(names: Weak<Names>, store: Arc<Store>, worlds: Arc<Worlds>, mut
         }
         tokio::time::sleep(PAUSE).await;
     }
-}
-
-/// State that the resolver has taken over.
-pub struct Followed {
-    revision: Revision,
-    /// Of the last change of filter rules, lists, rewrites, zones and settings.
-    dns: Revision,
-    facts: Arc<Facts>,
 }
 
 impl Names {

@@ -17,8 +17,7 @@ use jiff::tz::TimeZone;
 
 use super::choice::Choice;
 use super::secondaries::Copies;
-use super::ways::Ways;
-use super::{clients, ways};
+use super::ways::{self, Ways};
 use crate::world::World;
 
 /// TTL of names of machines.
@@ -99,7 +98,7 @@ impl Picture {
         let macs = device.all_macs();
         let seen = macs.iter().filter_map(|mac| self.world.facts.neighbours.get(&mac.octets())).flatten();
         // A link-local address is of use to nobody who asks for a name.
-        let far = seen.filter(|address| !clients::is_link_local(**address));
+        let far = seen.filter(|address| !is_link_local(**address));
         Host { name: device.name.clone(), addresses: far.copied().collect() }
     }
 }
@@ -113,4 +112,11 @@ pub fn first_upstream(plan: &Plan) -> IpAddr {
     });
     // Documentation, which no policy names.
     places.next().unwrap_or(IpAddr::from([192, 0, 2, 53]))
+}
+
+pub(super) fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
 }
