@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-use crate::{book, dependencies, prepare, process, setup, tidy};
+use crate::{book, dependencies, prepare::prepare, process, setup, tidy};
 
 /// Runs every step, also after one has failed: one run shows everything.
 pub fn run() -> Result<ExitCode> {

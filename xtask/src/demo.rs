@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 
 use anyhow::{Context, Result};
 
-use crate::{metadata::Metadata, prepare, process, setup};
+use crate::{metadata::Metadata, prepare::prepare, process, setup};
 
 #[derive(clap::Args)]
 pub struct Options {

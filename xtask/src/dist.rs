@@ -16,7 +16,9 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
     metadata::{Metadata, text},
-    paths, prepare, process, setup,
+    paths,
+    prepare::prepare,
+    process, setup,
     setup::compiler::Compiler,
 };
 use toolchain::Toolchain;

@@ -12,6 +12,7 @@ mod dist;
 mod ebpf;
 mod metadata;
 mod paths;
+mod prepare;
 mod process;
 mod progress;
 mod setup;
@@ -87,10 +88,4 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Bench(options) => bench::run(&options)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Makes sure of what `need` takes, and that the kernel programs are those of the sources.
-fn prepare(need: setup::Need) -> Result<()> {
-    ebpf::ensure_current()?;
-    setup::ensure(need)
 }

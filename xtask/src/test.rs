@@ -17,7 +17,7 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use crate::{metadata::Metadata, prepare, process, progress::elapsed, setup::Need, tidy};
+use crate::{metadata::Metadata, prepare::prepare, process, progress::elapsed, setup::Need, tidy};
 use durations::Durations;
 use report::{Counts, Report, Row};
 use suites::{Place, Quick, SUITES, Suite, Targets, Work};
@@ -244,9 +244,4 @@ fn run_tidy() -> Result<Counts> {
     let outcomes = tidy::check()?;
     let passed = outcomes.iter().filter(|outcome| outcome.passed()).count();
     Ok(Counts { passed, failed: outcomes.len() - passed, skipped: 0 })
-}
-
-/// How a duration is shown everywhere in the report.
-fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
 }

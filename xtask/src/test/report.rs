@@ -2,8 +2,6 @@
 
 use std::{fmt, time::Duration};
 
-use super::seconds;
-
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     pub passed: usize,
@@ -92,6 +90,11 @@ impl fmt::Display for Report {
         }
         writeln!(f, "{} passed, {} failed", self.total(|c| c.passed), self.total(|c| c.failed))
     }
+}
+
+/// How a duration is shown everywhere in the report.
+pub fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
 }
 
 #[cfg(test)]

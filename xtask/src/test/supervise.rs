@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::{report::Counts, seconds};
+use super::report::{Counts, seconds};
 use crate::process;
 
 /// How long a killed suite may take to go, and a finished one's output to end.
