@@ -52,7 +52,7 @@ pub fn check(documents: &[Document]) -> Vec<String> {
         if let Some(target) = target
             && !listed.insert(target.clone())
         {
-            problems.push(summary.at(link.line, &format!("{target} stands there twice")));
+            problems.push(summary.at(link.line, &format!("{target} is listed twice")));
         }
     }
     let pages = documents.iter().map(|document| &document.path);
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "docs/src/SUMMARY.md:2: docs/src/a.md stands there twice",
+                "docs/src/SUMMARY.md:2: docs/src/a.md is listed twice",
                 "docs/src/b.md: not in docs/src/SUMMARY.md"
             ]
         );
