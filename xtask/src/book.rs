@@ -6,6 +6,7 @@ mod links;
 mod openapi;
 mod schema;
 mod shell;
+mod summary;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,11 +20,11 @@ use document::Document;
 use examples::Reference;
 
 /// Builds the book, and returns what is wrong with the documentation as `path:line: what`.
-pub fn check() -> Result<Vec<String>> {
+fn check() -> Result<Vec<String>> {
     let files = tracked()?;
     let documents = documents(&files)?;
     let mut problems = links::check(&documents, &files);
-    problems.extend(links::check_summary(&documents));
+    problems.extend(summary::check(&documents));
     let reference = Reference { openapi: openapi::load()?, client: client_commands(&files)?, xtask };
     for document in documents.iter().filter(|document| has_examples(document)) {
         problems.extend(examples::check(document, &reference)?);
@@ -34,7 +35,17 @@ pub fn check() -> Result<Vec<String>> {
     Ok(problems)
 }
 
-pub fn run() -> Result<ExitCode> {
+#[derive(clap::Args, Default)]
+pub struct Options {
+    /// Renew the part of the table of contents that lists known limits and decisions
+    #[arg(long)]
+    update: bool,
+}
+
+pub fn run(options: &Options) -> Result<ExitCode> {
+    if options.update {
+        update()?;
+    }
     let problems = check()?;
     for problem in &problems {
         eprintln!("{problem}");
@@ -44,6 +55,12 @@ pub fn run() -> Result<ExitCode> {
     }
     println!("book: {}", paths::book().join("index.html").display());
     Ok(ExitCode::SUCCESS)
+}
+
+fn update() -> Result<()> {
+    let renewed = summary::renewed(&read(summary::SUMMARY)?, &documents(&tracked()?)?);
+    let file = paths::root().join(summary::SUMMARY);
+    fs::write(&file, renewed).with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn build() -> Result<()> {

@@ -23,7 +23,7 @@ pub fn run() -> Result<ExitCode> {
         failed.push("dependencies");
     }
     println!("== book");
-    match book::run() {
+    match book::run(&book::Options::default()) {
         Ok(code) if code == ExitCode::SUCCESS => {}
         Ok(_) => failed.push("book"),
         Err(error) => {

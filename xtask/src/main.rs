@@ -42,7 +42,7 @@ enum Command {
     /// Formatting, clippy, tidy, rustdoc, the book and its examples, and the rules of deny.toml, warnings denied
     Check,
     /// Check the links and examples of the documentation, and build it as a book in target/book
-    Book,
+    Book(book::Options),
     /// The project's own rules: directions between crates, purity, length of files and the like
     Tidy,
     /// Build up a small network in namespaces and walk through what the gateway does (as root)
@@ -81,7 +81,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Ebpf(options) => ebpf::run(&options)?,
         Command::Test(options) => return test::run(&options),
         Command::Check => return check::run(),
-        Command::Book => return book::run(),
+        Command::Book(options) => return book::run(&options),
         Command::Tidy => return tidy::run(),
         Command::Demo(options) => demo::run(&options)?,
         Command::Dist => dist::run()?,

@@ -1,12 +1,11 @@
-//! Links between the documents of the repository, and the table of contents of the book.
+//! Links between the documents of the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::Document;
 
-/// Pages of the book.
-const BOOK: &str = "docs/src/";
-const SUMMARY: &str = "docs/src/SUMMARY.md";
+/// Folder of the pages of the book.
+pub const BOOK: &str = "docs/src/";
 
 /// Relative links that lead nowhere. `files` are all files of the repository.
 pub fn check(documents: &[Document], files: &BTreeSet<String>) -> Vec<String> {
@@ -50,7 +49,7 @@ fn broken(
 }
 
 /// Path of a link's target. An empty path is the document itself.
-fn resolve(from: &str, path: &str) -> Option<String> {
+pub fn resolve(from: &str, path: &str) -> Option<String> {
     if path.is_empty() {
         return Some(from.to_owned());
     }
@@ -64,28 +63,6 @@ fn resolve(from: &str, path: &str) -> Option<String> {
         }
     }
     Some(parts.join("/"))
-}
-
-/// Pages that are missing in the table of contents, or are in it twice.
-pub fn check_summary(documents: &[Document]) -> Vec<String> {
-    let Some(summary) = documents.iter().find(|document| document.path == SUMMARY) else {
-        return vec![format!("there is no {SUMMARY}")];
-    };
-    let mut listed = BTreeSet::new();
-    let mut problems = Vec::new();
-    for link in summary.links() {
-        let target = resolve(SUMMARY, &link.target);
-        if let Some(target) = target
-            && !listed.insert(target.clone())
-        {
-            problems.push(summary.at(link.line, &format!("{target} stands there twice")));
-        }
-    }
-    let pages = documents.iter().map(|document| &document.path);
-    let pages = pages.filter(|path| path.starts_with(BOOK) && *path != SUMMARY);
-    problems
-        .extend(pages.filter(|path| !listed.contains(*path)).map(|path| format!("{path}: not in {SUMMARY}")));
-    problems
 }
 
 #[cfg(test)]
@@ -125,18 +102,5 @@ mod tests {
     fn a_link_out_of_the_book_is_found() {
         let found = problems("docs/src/a.md", "[a](../../tests/list.txt)");
         assert!(found[0].contains("not a page of the book"), "{found:?}");
-    }
-
-    #[test]
-    fn the_summary_names_every_page_once() {
-        let summary = document(SUMMARY, "- [A](a.md)\n- [A again](a.md)\n");
-        let found = check_summary(&[summary, document("docs/src/a.md", ""), document("docs/src/b.md", "")]);
-        assert_eq!(
-            found,
-            [
-                "docs/src/SUMMARY.md:2: docs/src/a.md stands there twice",
-                "docs/src/b.md: not in docs/src/SUMMARY.md"
-            ]
-        );
     }
 }
