@@ -12,7 +12,7 @@ const VERSION: &str = "0.4.52";
 pub fn ensure() -> Result<PathBuf> {
     let program = paths::tools_bin().join("mdbook");
     if installed(&program).is_none_or(|version| version != VERSION) {
-        progress::during(&format!("mdBook {VERSION}, built from source (one to two minutes)"), build)?;
+        progress::during(&format!("mdBook {VERSION}, built from source (two to five minutes)"), build)?;
     }
     match installed(&program) {
         Some(version) if version == VERSION => Ok(program),
