@@ -1,7 +1,7 @@
 //! Tests of the daemon's parts against this machine's kernel. They need root, and fail without it.
 
 mod answers;
-mod differential;
+pub mod differential;
 mod effects;
 mod flow_budget;
-mod wireguard;
+pub mod wireguard;

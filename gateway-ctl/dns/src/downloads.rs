@@ -23,6 +23,10 @@ mod disk_cache;
 
 pub use disk_cache::{DiskCache, Draft};
 
+/// A newer copy with its content, if the source has one.
+pub type Fetched<D> =
+    Result<Option<(<D as Download>::Copy, <D as Download>::Content)>, <D as Download>::Error>;
+
 /// Kind of downloaded copy: its source, its form on disk and its times.
 pub trait Download: Send + Sync + 'static {
     /// Object that a copy belongs to.
@@ -63,7 +67,7 @@ pub trait Download: Send + Sync + 'static {
         folder: &Path,
         item: &Self::Item,
         have: Option<&Self::Copy>,
-    ) -> impl Future<Output = Result<Option<(Self::Copy, Self::Content)>, Self::Error>> + Send;
+    ) -> impl Future<Output = Fetched<Self>> + Send;
 
     /// Puts the content in place of the one before.
     fn deliver(&self, id: Id, content: Self::Content);

@@ -62,7 +62,7 @@ impl Dialer<'_> {
     async fn dial(&self, host: &str, port: u16) -> Result<TcpStream, DialError> {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if let Ok(address) = host.parse::<IpAddr>() {
-            return self.to_address(SocketAddr::new(address, port)).await;
+            return self.connect_to(SocketAddr::new(address, port)).await;
         }
         if self.egress.proxy.is_some() {
             let to = Destination::Name(host.to_owned(), port);
@@ -71,7 +71,7 @@ impl Dialer<'_> {
         let found = self.names.find(host, port, self.egress.mark, self.timeout).await;
         let mut last = DialError::NoAddress(host.to_owned());
         for address in found.map_err(DialError::Lookup)? {
-            match self.to_address(address).await {
+            match self.connect_to(address).await {
                 Err(DialError::Egress(error)) => last = error.into(),
                 done => return done,
             }
@@ -79,7 +79,7 @@ impl Dialer<'_> {
         Err(last)
     }
 
-    async fn to_address(&self, address: SocketAddr) -> Result<TcpStream, DialError> {
+    async fn connect_to(&self, address: SocketAddr) -> Result<TcpStream, DialError> {
         if let Targets::Public { own } = self.targets {
             let ip = address.ip().to_canonical();
             if is_reserved(ip) || own.iter().any(|network| network.contains(&ip)) {

@@ -1,7 +1,7 @@
 //! Userspace WireGuard devices between network namespaces: what passes, what does not, and what survives a change.
 
 mod foreign;
-mod site;
+pub mod site;
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};

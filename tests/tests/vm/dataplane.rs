@@ -1,13 +1,6 @@
 //! The kernel programs on a kernel without tcx: they load, stand on clsact, and decide as the function does. One boot,
 //! in which this program runs the tests of `in_guest`.
 
-#[allow(dead_code, reason = "the tests of the running kernel use more of it")]
-#[path = "../kernel/differential/packets.rs"]
-mod packets;
-#[allow(dead_code, reason = "the tests of the running kernel use more of it")]
-#[path = "../kernel/differential/plans.rs"]
-mod plans;
-
 use std::sync::LazyLock;
 
 use gateway_tests::vm::{Opts, quoted};
@@ -59,7 +52,7 @@ mod in_guest {
     use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
     use serde_json::Value;
 
-    use super::{packets, plans};
+    use crate::kernel::differential::{packets, plans};
 
     const SOON: Duration = Duration::from_secs(20);
     /// The gateway's address towards the server.

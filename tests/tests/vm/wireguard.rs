@@ -1,10 +1,6 @@
 //! The daemon's WireGuard module on a kernel that has WireGuard: one boot, in which this program runs the tests of
 //! `in_guest`.
 
-#[allow(dead_code, reason = "the tests of the userspace engine use more of it")]
-#[path = "../kernel/wireguard/site.rs"]
-mod site;
-
 use std::sync::LazyLock;
 
 use gateway_tests::vm::{Opts, quoted};
@@ -44,7 +40,7 @@ mod in_guest {
     use gateway_ctl::effects::wireguard::{Engine, Error, WireGuard, generate_keypair};
     use gateway_tests::wait::wait_until;
 
-    use super::site::{DEVICE, PATIENCE, Pair, Site};
+    use crate::kernel::wireguard::site::{DEVICE, PATIENCE, Pair, Site};
 
     fn pair(outer_ipv6: bool) -> Pair {
         Pair::between([Engine::Kernel, Engine::Userspace], outer_ipv6).connect(outer_ipv6)
@@ -70,7 +66,10 @@ mod in_guest {
                 assert!(pair.a.echoes(&pair.b, ipv6) && pair.b.echoes(&pair.a, ipv6));
             }
             let status = pair.a.status().expect("a device");
-            assert_eq!((status.engine, status.listen_port), (Engine::Kernel, super::site::OUTER_PORT));
+            assert_eq!(
+                (status.engine, status.listen_port),
+                (Engine::Kernel, crate::kernel::wireguard::site::OUTER_PORT)
+            );
             assert_eq!(status.public_key, pair.a.keys.public);
             let (ours, theirs) = (&status.peers[0], &pair.b.status().expect("a device").peers[0]);
             assert_eq!(

@@ -29,8 +29,10 @@ fn status(state: &State, id: Id) -> Option<ExceptionStatus> {
     state.exceptions.get(id).map(|exception| exception.status(state.now()))
 }
 
+type End = fn(&mut State, Id);
+
 /// The ways in which an exception is over while it has time left.
-fn ends() -> [(&'static str, fn(&mut State, Id)); 3] {
+fn ends() -> [(&'static str, End); 3] {
     [
         ("revoked", |draft, id| drop(draft.remove::<Exception>(id, None, false).unwrap())),
         ("ended", |draft, id| draft.end_exceptions(&[id]).unwrap()),
