@@ -46,6 +46,7 @@ const RULES: &[Rule] = &[
     ("every package takes the workspace's lints", |s| Ok(text::lints(s))),
     ("no source file is longer than 600 lines", |s| Ok(text::length(s))),
     ("no document is longer than its limit", |s| Ok(documents::lengths(s))),
+    ("every decision has its parts, and is in the index", |s| Ok(documents::decisions(s))),
     ("every module says what it is", |s| Ok(text::module_docs(s))),
     ("no file is named after nothing in particular", |s| Ok(text::file_names(s))),
     ("no test is ignored", |s| Ok(text::ignored_tests(s))),

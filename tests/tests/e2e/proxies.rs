@@ -20,7 +20,7 @@ use crate::e2e::{
 
 const DANTE: Server<'static> = Server::Dante;
 const MICROSOCKS: Server<'static> = Server::Microsocks { login: None };
-/// Where the relay listens (ARCHITECTURE.md).
+/// Port of the relay (docs/src/troubleshooting.md, "Ports").
 const RELAY: u16 = 4702;
 
 /// A laptop whose traffic takes a proxy at exit A, with the tap proven.

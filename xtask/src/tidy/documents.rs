@@ -1,9 +1,19 @@
-//! Rules about the documents at the root of the repository.
+//! Rules about the documents at the root of the repository and about the records of decisions.
+
+use std::collections::BTreeSet;
 
 use super::source::Source;
 
 /// Documents with a limit of lines. Details belong into the book.
-const LIMITS: [(&str, usize); 1] = [("README.md", 120)];
+const LIMITS: [(&str, usize); 2] = [("README.md", 120), ("ARCHITECTURE.md", 200)];
+
+/// Folder of the decisions, one file each, with an index.
+const DECISIONS: &str = "docs/src/decisions";
+const INDEX: &str = "docs/src/decisions/README.md";
+
+/// Headings of a decision, in their order.
+const HEADINGS: [&str; 3] = ["## Context", "## Decision", "## Consequences"];
+const MAX_DECISION_LINES: usize = 30;
 
 /// Documents that exceed their limit.
 pub fn lengths(sources: &[Source]) -> Vec<String> {
@@ -16,9 +26,111 @@ pub fn lengths(sources: &[Source]) -> Vec<String> {
     too_long.collect()
 }
 
+/// Decisions whose number, status, date, headings, length or entry in the index are wrong.
+pub fn decisions(sources: &[Source]) -> Vec<String> {
+    let index = sources.iter().find(|source| source.path == INDEX).map_or("", |source| &source.text);
+    let records = sources.iter().filter(|source| source.is_below(DECISIONS) && source.path != INDEX);
+    let mut numbers = BTreeSet::new();
+    let mut problems = Vec::new();
+    for source in records {
+        let name = &source.path[DECISIONS.len() + 1..];
+        let mut problem = |what: &str| problems.push(format!("{}: {what}", source.path));
+        match number(name) {
+            Some(number) if !source.text.starts_with(&format!("# {number} ")) => {
+                problem("the title does not begin with the number of the file");
+            }
+            Some(number) if !numbers.insert(number) => problem("another decision has this number"),
+            Some(_) => {}
+            None => problem("the name is not NNNN-title.md"),
+        }
+        let is_status = |line: &str| line.starts_with("Status: ") && line.contains(" Date: 20");
+        if !source.text.lines().any(is_status) {
+            problem("no line `Status: … Date: …`");
+        }
+        let headings: Vec<&str> = source.text.lines().filter(|line| line.starts_with("##")).collect();
+        if headings != HEADINGS {
+            problem("the headings are not Context, Decision and Consequences");
+        }
+        let lines = source.text.lines().count();
+        if lines > MAX_DECISION_LINES {
+            problem(&format!("{lines} lines, at most {MAX_DECISION_LINES}"));
+        }
+        if !index.contains(&format!("({name})")) {
+            problem(&format!("not in {INDEX}"));
+        }
+    }
+    problems
+}
+
+/// Number at the start of the name of a decision's file.
+fn number(name: &str) -> Option<&str> {
+    let (number, title) = name.strip_suffix(".md")?.split_once('-')?;
+    let is_number = number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !title.is_empty()).then_some(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DECISION: &str = "# 0001 Title\n\nStatus: accepted. Date: 2026-11-20.\n\n## Context\n\nA.\n\n\
+                            ## Decision\n\nB.\n\n## Consequences\n\nC.\n";
+
+    /// Problems of one decision that the index lists, without its path.
+    fn problems(name: &str, text: &str) -> Vec<String> {
+        let path = format!("{DECISIONS}/{name}");
+        let index = Source { path: INDEX.to_owned(), text: format!("- [Title]({name})\n") };
+        let found = decisions(&[index, Source { path: path.clone(), text: text.to_owned() }]);
+        found.iter().map(|problem| problem.replace(&format!("{path}: "), "")).collect()
+    }
+
+    #[test]
+    fn decision_with_all_parts_passes() {
+        assert_eq!(problems("0001-title.md", DECISION), Vec::<String>::new());
+    }
+
+    #[test]
+    fn decision_without_a_part_is_found() {
+        let headings = "the headings are not Context, Decision and Consequences";
+        assert_eq!(problems("0001-title.md", &DECISION.replace("## Context", "Context")), [headings]);
+        let swapped =
+            DECISION.replace("Context", "X").replace("Decision", "Context").replace("X", "Decision");
+        assert_eq!(problems("0001-title.md", &swapped), [headings]);
+        let status = "no line `Status: … Date: …`";
+        assert_eq!(problems("0001-title.md", &DECISION.replace(" Date: 2026-11-20.", "")), [status]);
+    }
+
+    #[test]
+    fn decision_with_a_wrong_number_is_found() {
+        let title = "the title does not begin with the number of the file";
+        assert_eq!(problems("0002-title.md", DECISION), [title]);
+        assert_eq!(problems("1-title.md", DECISION), ["the name is not NNNN-title.md"]);
+        let source = |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
+        let twice = [
+            source(INDEX, "(0001-a.md) (0001-b.md)"),
+            source("docs/src/decisions/0001-a.md", DECISION),
+            source("docs/src/decisions/0001-b.md", DECISION),
+        ];
+        assert_eq!(decisions(&twice), ["docs/src/decisions/0001-b.md: another decision has this number"]);
+        assert_eq!(
+            decisions(&twice[1..2]),
+            ["docs/src/decisions/0001-a.md: not in docs/src/decisions/README.md"]
+        );
+    }
+
+    #[test]
+    fn decision_beyond_its_limit_is_found() {
+        let text = |lines: usize| format!("{DECISION}{}", "C.\n".repeat(lines - DECISION.lines().count()));
+        assert_eq!(problems("0001-title.md", &text(30)), Vec::<String>::new());
+        assert_eq!(problems("0001-title.md", &text(31)), ["31 lines, at most 30"]);
+    }
+
+    #[test]
+    fn an_architecture_beyond_its_limit_is_found() {
+        let source = |lines| Source { path: "ARCHITECTURE.md".to_owned(), text: "a\n".repeat(lines) };
+        assert_eq!(lengths(&[source(201)]), ["ARCHITECTURE.md: 201 lines, at most 200"]);
+        assert_eq!(lengths(&[source(200)]), Vec::<String>::new());
+    }
 
     #[test]
     fn a_readme_beyond_its_limit_is_found() {
