@@ -10,6 +10,7 @@ pub mod extfilter;
 pub mod moved_flows;
 pub mod names;
 pub mod notices;
+pub mod open_files;
 pub mod proxies;
 pub mod storage;
 pub mod stranded;

@@ -16,7 +16,7 @@ use crate::services::events::{self, Recent};
 use crate::services::proxies::{Proxies, Seen as ProxiesSeen};
 use crate::services::tunnels::{Seen as TunnelsSeen, Tunnels};
 use crate::services::turns::{self, Turns};
-use crate::services::{confirm, endings, moved_flows, storage, stranded};
+use crate::services::{confirm, endings, moved_flows, open_files, storage, stranded};
 use crate::supervise::joined;
 
 /// Parts of the engine that services drive.
@@ -37,6 +37,7 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
     let seen = (tunnels.clone(), proxies.clone(), transports.seen());
     let connections = transports.seen();
     vec![
+        open_files::report(),
         Service::idle("openvpn").releases(move || async move { openvpn.stop().await }),
         Service::idle("bridges").contributes(move |facts| transports.enrich(facts)),
         Service::vital("tunnel_watcher", watcher.run(context.wake.clone()))

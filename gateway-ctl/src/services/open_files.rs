@@ -1,0 +1,51 @@
+//! Health of the daemon's file descriptors: each connection, socket and map takes one, and without one nothing opens.
+
+use std::io;
+
+use crate::effects::limits;
+use crate::service::{Health, HealthState, Service};
+
+/// Share of the limit, in percent, above which it is degraded.
+const HIGH_PERCENT: u64 = 90;
+
+/// Reports how many descriptors are open.
+pub fn report() -> Service {
+    Service::idle("open_files")
+        .reports(|| std::future::ready(count().ok().map(|open| health(open, limits::open_files()))))
+}
+
+/// Descriptors of this process (proc_pid_fd(5)).
+fn count() -> io::Result<u64> {
+    // One of them is the folder's own.
+    Ok((std::fs::read_dir("/proc/self/fd")?.count() as u64).saturating_sub(1))
+}
+
+fn health(open: u64, limit: u64) -> Health {
+    let state = match open {
+        open if open >= limit => HealthState::Failed,
+        open if open >= limit / 100 * HIGH_PERCENT => HealthState::Degraded,
+        _ => HealthState::Ok,
+    };
+    let message = format!("{open} of at most {limit} file descriptors are open");
+    Health { subsystem: "open_files", state, message, since: None, checks: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn health_degrades_before_descriptors_run_out() {
+        let states = [0, 899, 900, 999, 1_000].map(|open| health(open, 1_000).state);
+        let [ok, degraded, failed] = [HealthState::Ok, HealthState::Degraded, HealthState::Failed];
+        assert_eq!(states, [ok, ok, degraded, degraded, failed]);
+        assert_eq!(health(7, 1_000).message, "7 of at most 1000 file descriptors are open");
+    }
+
+    #[test]
+    fn descriptors_of_this_process_are_counted() {
+        let before = count().expect("a number");
+        let opened: Vec<_> = (0..100).map(|_| std::fs::File::open("/dev/null").expect("a file")).collect();
+        assert!(count().expect("a number") >= before + 50, "{before} before {} more", opened.len());
+    }
+}
