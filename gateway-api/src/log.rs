@@ -30,7 +30,7 @@ pub fn set_level(level: LogLevel) {
 
 /// The filter of the level that says most. What libraries have to say at it is about themselves; some would tell keys.
 pub const MOST: &str = "debug,aya=info,aya_obj=info,hyper=info,hyper_util=info,netlink_proto=info,boringtun=warn,\
-    rustls=info,mio=info,opendal=info,reqsign=info,russh=info";
+    rustls=info,mio=info,russh=info";
 
 fn filter(level: LogLevel) -> EnvFilter {
     EnvFilter::new(match level {

@@ -4,14 +4,16 @@
 //! is there under its name is a backup. One run at a time; nobody waits for it but who asked.
 
 pub mod container;
+mod error;
 pub mod folder;
 mod http;
 mod names;
-mod objects;
 mod observed;
+mod s3;
 mod schedule;
 mod sftp;
 mod target;
+mod webdav;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +37,8 @@ use names::Series;
 use schedule::Due;
 use target::Target;
 
-pub use target::{Error as TargetError, Patience};
+pub use error::Error as TargetError;
+pub use target::Patience;
 
 /// Timers do not see the wall clock being set, so it is looked at this often.
 const LOOK: Duration = Duration::from_secs(20);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::target::Error;
+use super::error::Error;
 
 /// A folder that exists and is not the gateway's own.
 pub(super) struct Folder(PathBuf);

@@ -1,50 +1,62 @@
 //! HTTP to a target: one connection for each request, over the gateway's own TLS, without proxies and redirections.
-//!
-//! What went wrong is kept aside in words, since the library above wraps errors in details that people need not see.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{Request, Response, StatusCode, header};
+use ::http::{Request, Response, StatusCode};
 use bytes::Bytes;
+use gateway_model::settings::groups::BackupTarget;
 use gateway_outbound::causes::with_causes;
 use gateway_outbound::http::{self, Limits, Step};
 use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
-use opendal::{Buffer, ErrorKind, HttpBody, HttpTransport};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
 
-use super::target::{Error, shortened};
-use crate::tls::Client;
+use super::error::{Error, shortened};
+use crate::tls::{Client, Factory};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Lists and error pages are not longer.
 const LIST_MOST: usize = 8 << 20;
 
-/// Sends requests for a target.
-#[derive(Clone)]
+/// Sends requests to a target.
 pub(super) struct Transport {
     tls: Client,
     endpoint_names: Resolver,
-    /// No answer may be longer.
+    /// Bytes of the longest answer.
     most: usize,
-    told: Arc<Mutex<Option<Error>>>,
 }
 
 impl Transport {
-    /// `largest` is how long the files are at most.
-    pub fn new(tls: Client, endpoint_names: Resolver, largest: usize) -> Transport {
-        Transport { tls, endpoint_names, most: largest.max(LIST_MOST), told: Arc::default() }
+    /// `largest` is how long the files are at most. Nothing is sent yet.
+    pub fn new(
+        config: &BackupTarget,
+        tls: &Arc<Factory>,
+        endpoint_names: &Resolver,
+        largest: usize,
+    ) -> Result<Transport, Error> {
+        let mut client = tls.client("backup");
+        if !config.ca_certificate.is_empty() {
+            let authorities: Result<Vec<_>, _> =
+                CertificateDer::pem_slice_iter(config.ca_certificate.as_bytes()).collect();
+            match authorities {
+                Ok(authorities) if !authorities.is_empty() => client = client.trusting(authorities),
+                Ok(_) | Err(_) => {
+                    return Err(Error::Setup("ca_certificate holds no certificate in PEM".to_owned()));
+                }
+            }
+        }
+        Ok(Transport { tls: client, endpoint_names: endpoint_names.clone(), most: largest.max(LIST_MOST) })
     }
 
-    /// What the last request failed of, in words.
-    pub fn told(&self) -> Option<Error> {
-        self.lock().take()
+    /// Returns the body of a good answer, and an error for any other.
+    pub async fn accepted(&self, request: Request<Bytes>) -> Result<Bytes, Error> {
+        let (parts, body) = self.answer(request).await?.into_parts();
+        refusal(parts.status, &body).map_or(Ok(body), Err)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Error>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn answer(&self, request: Request<Buffer>) -> Result<Response<Bytes>, Error> {
+    /// Returns the answer, whatever it says.
+    pub async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
         let dialer = Dialer {
             sockets: &KernelSockets::PATIENT,
             names: &self.endpoint_names,
@@ -61,7 +73,7 @@ impl Transport {
             redirects: 0,
         };
         let client = http::Client { dialer, tls: &self.tls, limits };
-        let (parts, body) = client.send(request.map(|body| body.to_bytes())).await?.into_parts();
+        let (parts, body) = client.send(request).await?.into_parts();
         Ok(Response::from_parts(parts, body.collect().await?))
     }
 }
@@ -79,8 +91,8 @@ impl From<http::Error> for Error {
     }
 }
 
-/// What an answer with this status means; nothing if it is a good one.
-fn refusal(status: StatusCode, body: &[u8]) -> Option<Error> {
+/// Returns the error that an answer with this status means; none if it is a good one.
+pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Option<Error> {
     match status {
         status if status.is_success() => None,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Some(Error::Refused(format!(" ({status})"))),
@@ -102,24 +114,5 @@ fn refusal(status: StatusCode, body: &[u8]) -> Option<Error> {
             };
             Some(Error::Unreachable(format!("the server answered {}", shortened(&what))))
         }
-    }
-}
-
-impl HttpTransport for Transport {
-    async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
-        let (parts, body) = match self.answer(request).await {
-            Ok(answer) => answer.into_parts(),
-            Err(error) => {
-                let text = error.to_string();
-                *self.lock() = Some(error);
-                return Err(opendal::Error::new(ErrorKind::Unexpected, text));
-            }
-        };
-        *self.lock() = refusal(parts.status, &body);
-        let length = body.len() as u64;
-        let stream = futures_util::stream::iter([Ok(Buffer::from(body))]);
-        // A HEAD has a length and no body.
-        let length = (parts.headers.get(header::CONTENT_LENGTH).is_some() && length > 0).then_some(length);
-        Ok(Response::from_parts(parts, HttpBody::new(stream, length)))
     }
 }

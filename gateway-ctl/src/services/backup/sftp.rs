@@ -19,7 +19,7 @@ use russh_sftp::protocol::{FileAttributes, OpenFlags, StatusCode};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::target::{Error, shortened};
+use super::error::{Error, shortened};
 use crate::tls::PqMode;
 
 /// Longer than any step may take: what is left of a connection that hangs ends by itself.

@@ -1,6 +1,5 @@
 //! Where backups go: one set of operations for all kinds of targets, each with a deadline.
 
-use std::fmt;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,9 +9,12 @@ use bytes::Bytes;
 use gateway_model::settings::groups::{BackupTarget, TargetType};
 use gateway_outbound::Resolver;
 
+use super::error::Error;
 use super::folder::Folder;
-use super::objects::Objects;
+use super::http::Transport;
+use super::s3::S3;
 use super::sftp::Sftp;
+use super::webdav::Webdav;
 use crate::tls::Factory;
 
 /// How slow a target may be: a deadline for every step, and the least speed for what is as long as the file.
@@ -29,50 +31,6 @@ impl Default for Patience {
     }
 }
 
-/// Why a target does not do what it should. Said to people; no secret is in it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    #[error("the target cannot be reached: {0}")]
-    Unreachable(String),
-    #[error("the target did not answer within {} seconds while {doing}", within.as_secs())]
-    Timeout { doing: &'static str, within: Duration },
-    #[error("the target refuses the user or the secret{0}")]
-    Refused(String),
-    #[error("the server has another host key than the one that is set: its fingerprint is {0}")]
-    HostKey(String),
-    #[error("there is no room at the target")]
-    Full,
-    #[error("the folder does not exist at the target")]
-    NoFolder,
-    #[error("the folder must not lie in the state directory of the gateway")]
-    OwnFolder,
-    #[error("{0}")]
-    Setup(String),
-    #[error("{doing} failed: {what}")]
-    Failed { doing: &'static str, what: String },
-}
-
-impl Error {
-    pub(super) fn failed(doing: &'static str, what: impl fmt::Display) -> Error {
-        Error::Failed { doing, what: shortened(&what.to_string()) }
-    }
-
-    pub fn is_timeout(&self) -> bool {
-        matches!(self, Error::Timeout { .. })
-    }
-}
-
-/// What a server says is not to fill the status.
-pub(super) fn shortened(text: &str) -> String {
-    const MOST: usize = 200;
-    let line: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
-    let line = line.trim();
-    match line.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
-}
-
 /// A target that is being spoken to.
 pub(super) struct Target {
     kind: Kind,
@@ -81,8 +39,9 @@ pub(super) struct Target {
 
 enum Kind {
     Folder(Folder),
-    Objects(Objects),
+    S3(S3),
     Sftp(Sftp),
+    Webdav(Webdav),
 }
 
 impl Target {
@@ -99,8 +58,11 @@ impl Target {
                 let folder = Folder::new(&config.path, own);
                 Kind::Folder(within(patience.step, "looking at the folder", folder).await?)
             }
-            TargetType::Webdav | TargetType::S3 => {
-                Kind::Objects(Objects::new(config, (tls, endpoint_names), largest)?)
+            TargetType::S3 => {
+                Kind::S3(S3::new(config, Transport::new(config, tls, endpoint_names, largest)?)?)
+            }
+            TargetType::Webdav => {
+                Kind::Webdav(Webdav::new(config, Transport::new(config, tls, endpoint_names, largest)?)?)
             }
             TargetType::Sftp => {
                 let opening = Sftp::open(config, tls.mode(), endpoint_names);
@@ -115,7 +77,8 @@ impl Target {
         let list = async {
             match &self.kind {
                 Kind::Folder(folder) => folder.list().await,
-                Kind::Objects(objects) => objects.list().await,
+                Kind::S3(s3) => s3.list().await,
+                Kind::Webdav(webdav) => webdav.list().await,
                 Kind::Sftp(sftp) => sftp.list().await,
             }
         };
@@ -128,7 +91,8 @@ impl Target {
         let write = async {
             match &self.kind {
                 Kind::Folder(folder) => folder.write(name, bytes).await,
-                Kind::Objects(objects) => objects.write(name, bytes).await,
+                Kind::S3(s3) => s3.write(name, bytes).await,
+                Kind::Webdav(webdav) => webdav.write(name, bytes).await,
                 Kind::Sftp(sftp) => sftp.write(name, &bytes).await,
             }
         };
@@ -140,7 +104,8 @@ impl Target {
         let read = async {
             match &self.kind {
                 Kind::Folder(folder) => folder.read(name, length).await,
-                Kind::Objects(objects) => objects.read(name, length).await,
+                Kind::S3(s3) => s3.read(name).await,
+                Kind::Webdav(webdav) => webdav.read(name).await,
                 Kind::Sftp(sftp) => sftp.read(name, length).await,
             }
         };
@@ -149,15 +114,17 @@ impl Target {
 
     /// Whether files appear whole or not at all, so that they need no other name while they are written.
     pub fn writes_whole(&self) -> bool {
-        matches!(&self.kind, Kind::Objects(objects) if objects.writes_whole())
+        matches!(&self.kind, Kind::S3(_))
     }
 
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         let rename = async {
             match &self.kind {
                 Kind::Folder(folder) => folder.rename(from, to).await,
-                Kind::Objects(objects) => objects.rename(from, to).await,
+                // An object appears whole, under its own name.
+                Kind::S3(_) => Ok(()),
                 Kind::Sftp(sftp) => sftp.rename(from, to).await,
+                Kind::Webdav(webdav) => webdav.rename(from, to).await,
             }
         };
         within(self.patience.step, "renaming the file", rename).await
@@ -167,7 +134,8 @@ impl Target {
         let remove = async {
             match &self.kind {
                 Kind::Folder(folder) => folder.remove(name).await,
-                Kind::Objects(objects) => objects.remove(name).await,
+                Kind::S3(s3) => s3.remove(name).await,
+                Kind::Webdav(webdav) => webdav.remove(name).await,
                 Kind::Sftp(sftp) => sftp.remove(name).await,
             }
         };
