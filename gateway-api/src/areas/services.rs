@@ -3,7 +3,6 @@
 use gateway_core::compile::compile;
 use gateway_core::expectation;
 use gateway_core::render;
-use gateway_ctl::effects::bpf::AttachMode;
 use gateway_ctl::effects::programs::{self, Unit};
 use gateway_ctl::reconcile::Status;
 use gateway_ctl::world::World;
@@ -53,11 +52,6 @@ async fn services(cx: Cx, _: Req<()>) -> Result<With<Vec<Service>>, ApiError> {
             daemon("gatewayd", true, "the API, tunnels, changes of the plan"),
             daemon("gatewayd-guard", false, "blocking before the daemon has started"),
             program("nft", "--version", attached.map(|_| "second net, NAT")),
-            program(
-                "tc",
-                "-V",
-                attached.filter(|mode| *mode == AttachMode::Clsact).map(|_| "attaching the programs"),
-            ),
             kernel_wireguard(tunnels),
             openvpn(over_openvpn, running),
         ]

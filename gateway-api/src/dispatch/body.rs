@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body as HttpBody;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http::header;
 use http::request::Parts;
 use http_body_util::BodyExt;
@@ -45,7 +45,7 @@ pub async fn read(
     let media = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     match row.text_field {
         Some(field) if media == "text/plain" => text(field, &bytes, query),
-        Some(field) if media == "multipart/form-data" => form(field, &bytes, content_type, query),
+        Some(field) if media == "multipart/form-data" => form(field, bytes.freeze(), content_type, query),
         _ if media == "application/json" || media.ends_with("+json") => json(&bytes),
         _ if row.binary => Ok(Body::Bytes(bytes.to_vec())),
         text_field => {
@@ -92,7 +92,7 @@ fn text(field: &str, bytes: &[u8], query: &Query) -> Result<Body, ApiError> {
     Ok(Body::Json(Value::Object(object)))
 }
 
-fn form(field: &str, bytes: &[u8], content_type: &str, query: &Query) -> Result<Body, ApiError> {
+fn form(field: &str, bytes: Bytes, content_type: &str, query: &Query) -> Result<Body, ApiError> {
     let boundary = multipart::boundary(content_type)
         .ok_or_else(|| ApiError::bad_request("The Content-Type names no boundary of the form."))?;
     let fields = multipart::fields(bytes, boundary, field)

@@ -1,44 +1,41 @@
 //! `multipart/form-data` (RFC 7578): the fields of a form, a file as the text of one of them. Pure.
 
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use futures_util::{FutureExt, stream};
+use multer::{Error, Field, Multipart};
 use serde_json::{Map, Value};
 
 /// A form has few fields.
 const MAX_PARTS: usize = 16;
+/// RFC 2046 §5.1.1.
+const MAX_BOUNDARY_LENGTH: usize = 70;
 
 /// The boundary of a `Content-Type`.
-pub fn boundary(content_type: &str) -> Option<&str> {
-    let parameters = content_type.split(';').skip(1).map(str::trim);
-    let value = parameters.into_iter().find_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("boundary").then(|| value.trim().trim_matches('"'))
-    })?;
-    (1..=70).contains(&value.len()).then_some(value)
+pub fn boundary(content_type: &str) -> Option<String> {
+    let boundary = multer::parse_boundary(content_type).ok()?;
+    (1..=MAX_BOUNDARY_LENGTH).contains(&boundary.len()).then_some(boundary)
 }
 
-/// Its fields by name. A file is the field `file_field`, whatever the form calls it.
-pub fn fields(bytes: &[u8], boundary: &str, file_field: &str) -> Result<Map<String, Value>, &'static str> {
-    let delimiter = [b"--", boundary.as_bytes()].concat();
-    let mut rest = match bytes.strip_prefix(delimiter.as_slice()) {
-        Some(rest) => rest,
-        // A preamble may come first.
-        None => after(bytes, &[b"\r\n", delimiter.as_slice()].concat()).ok_or("the form does not begin")?.1,
-    };
-    let delimiter = [b"\r\n", delimiter.as_slice()].concat();
+/// Returns the fields of a whole form by name. A file is the field `file_field`, whatever the form calls it. The caller
+/// bounds the size of the form.
+pub fn fields(bytes: Bytes, boundary: String, file_field: &str) -> Result<Map<String, Value>, &'static str> {
+    let form = Multipart::new(stream::iter([Ok::<_, Infallible>(bytes)]), boundary);
+    // The parser waits only for bytes that are not there.
+    read(form, file_field).now_or_never().unwrap_or(Err("the form does not end"))
+}
+
+async fn read(mut form: Multipart<'_>, file_field: &str) -> Result<Map<String, Value>, &'static str> {
     let mut fields = Map::new();
-    while !rest.starts_with(b"--") {
+    while let Some(field) = form.next_field().await.map_err(|error| problem(&error))? {
         if fields.len() == MAX_PARTS {
             return Err("the form has too many fields");
         }
-        let (_, part) = after(rest, b"\r\n").ok_or("a field of the form does not begin")?;
-        let (part, next) = after(part, &delimiter).ok_or("the form does not end")?;
-        rest = next;
-        let (head, content) = match part.strip_prefix(b"\r\n") {
-            Some(content) => (&[][..], content),
-            None => after(part, b"\r\n\r\n").ok_or("a field of the form has no end of its head")?,
-        };
-        let head = std::str::from_utf8(head).map_err(|_| "the head of a field is not UTF-8")?;
-        let content = std::str::from_utf8(content).map_err(|_| "a field of the form is not UTF-8")?;
-        let name = name(head, file_field).ok_or("a field of the form has no name")?;
+        let name = name(&field, file_field).ok_or("a field of the form has no name")?;
+        let content = field.bytes().await.map_err(|error| problem(&error))?;
+        // Not `Field::text`, which replaces bytes that are not UTF-8.
+        let content = std::str::from_utf8(&content).map_err(|_| "a field of the form is not UTF-8")?;
         if fields.insert(name, content.into()).is_some() {
             return Err("a field of the form is given twice");
         }
@@ -46,26 +43,22 @@ pub fn fields(bytes: &[u8], boundary: &str, file_field: &str) -> Result<Map<Stri
     Ok(fields)
 }
 
-/// What is before and what is behind the first place of `mark`.
-fn after<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let at = bytes.windows(mark.len()).position(|window| window == mark)?;
-    Some((&bytes[..at], &bytes[at + mark.len()..]))
+fn name(field: &Field<'_>, file_field: &str) -> Option<String> {
+    match field.file_name() {
+        Some(_) => Some(file_field.to_owned()),
+        None => field.name().filter(|name| !name.is_empty()).map(str::to_owned),
+    }
 }
 
-fn name(head: &str, file_field: &str) -> Option<String> {
-    let disposition = head.split("\r\n").find_map(|line| {
-        let (header, value) = line.split_once(':')?;
-        header.trim().eq_ignore_ascii_case("content-disposition").then_some(value)
-    })?;
-    let parameter = |wanted: &str| {
-        disposition.split(';').skip(1).find_map(|parameter| {
-            let (name, value) = parameter.split_once('=')?;
-            name.trim().eq_ignore_ascii_case(wanted).then(|| value.trim().trim_matches('"'))
-        })
-    };
-    match parameter("filename") {
-        Some(_) => Some(file_field.to_owned()),
-        None => parameter("name").filter(|name| !name.is_empty()).map(str::to_owned),
+/// The parser's own text may quote the form at any length.
+fn problem(error: &Error) -> &'static str {
+    match error {
+        Error::IncompleteStream | Error::IncompleteFieldData { .. } => "the form is incomplete",
+        Error::IncompleteHeaders
+        | Error::ReadHeaderFailed(_)
+        | Error::DecodeHeaderName { .. }
+        | Error::DecodeHeaderValue { .. } => "the head of a field is malformed",
+        _ => "the form is malformed",
     }
 }
 
@@ -77,9 +70,17 @@ mod tests {
                         content-disposition: form-data; name=\"upload\"; filename=\"a;b.ovpn\"\r\n\
                         Content-Type: text/plain\r\n\r\nclient\r\nremote y\r\n\r\n--x--\r\n";
 
+    fn fields_of(form: impl Into<Vec<u8>>) -> Result<Map<String, Value>, &'static str> {
+        fields(Bytes::from(form.into()), "x".to_owned(), "config")
+    }
+
+    fn field(disposition: &str, content: &str) -> String {
+        format!("--x\r\nContent-Disposition: form-data{disposition}\r\n\r\n{content}\r\n")
+    }
+
     #[test]
     fn a_file_becomes_the_field_it_is_for() {
-        let fields = fields(FORM.as_bytes(), "x", "config").expect("a form");
+        let fields = fields_of(FORM).expect("a form");
         assert_eq!(fields["name"], "home");
         assert_eq!(fields["config"], "client\r\nremote y\r\n");
         assert_eq!(fields.len(), 2);
@@ -87,20 +88,51 @@ mod tests {
 
     #[test]
     fn boundaries_are_found() {
-        assert_eq!(boundary("multipart/form-data; boundary=abc"), Some("abc"));
-        assert_eq!(boundary("multipart/form-data; charset=x; Boundary=\"a b\""), Some("a b"));
-        assert_eq!(boundary("multipart/form-data"), None);
-        assert_eq!(boundary("multipart/form-data; boundary="), None);
+        let found = |content_type: &str| boundary(content_type);
+        assert_eq!(found("multipart/form-data; boundary=abC").as_deref(), Some("abC"));
+        assert_eq!(found("Multipart/Form-Data;boundary=----x1").as_deref(), Some("----x1"));
+        assert_eq!(found("multipart/form-data; charset=x; Boundary=\"a B\"").as_deref(), Some("a B"));
+        assert_eq!(found("multipart/form-data"), None);
+        assert_eq!(found("multipart/form-data; boundary="), None);
+        assert_eq!(found("multipart/form-data; boundary=\"\""), None);
+        let of_length =
+            |length: usize| found(&format!("multipart/form-data; boundary={}", "b".repeat(length)));
+        assert_eq!(of_length(70), Some("b".repeat(70)));
+        assert_eq!(of_length(71), None);
     }
 
     #[test]
     fn a_broken_form_is_refused_wherever_it_breaks_off() {
         let whole = FORM.trim_end();
         for end in 0..whole.len() - 2 {
-            assert!(fields(&whole.as_bytes()[..end], "x", "config").is_err(), "{}", &whole[..end]);
+            assert!(fields_of(&whole.as_bytes()[..end]).is_err(), "{}", &whole[..end]);
         }
-        let twice =
-            FORM.replace("home\r\n", "home\r\n--x\r\nContent-Disposition: form-data; name=name\r\n\r\nx\r\n");
-        assert!(fields(twice.as_bytes(), "x", "config").is_err());
+        let twice = field("; name=a", "1") + &field("; name=a", "2") + "--x--";
+        assert_eq!(fields_of(twice), Err("a field of the form is given twice"));
+    }
+
+    #[test]
+    fn fields_without_a_name_or_text_are_refused() {
+        for disposition in ["", "; name=\"\"", "; title=a"] {
+            let form = field(disposition, "1") + "--x--";
+            assert_eq!(fields_of(form), Err("a field of the form has no name"), "{disposition}");
+        }
+        assert_eq!(fields_of("--x\r\n\r\n1\r\n\r\n--x--"), Err("a field of the form has no name"));
+        assert_eq!(fields_of("--x\r\nno header\r\n\r\n1\r\n--x--"), Err("the head of a field is malformed"));
+        let mut form = field("; name=a", "?").into_bytes();
+        let end = form.len() - "?\r\n".len();
+        form[end] = 0xff;
+        form.extend_from_slice(b"--x--");
+        assert_eq!(fields_of(form), Err("a field of the form is not UTF-8"));
+    }
+
+    #[test]
+    fn a_form_has_a_bounded_number_of_fields() {
+        let form = |count: usize| {
+            let fields: String = (0..count).map(|index| field(&format!("; name=f{index}"), "")).collect();
+            fields + "--x--"
+        };
+        assert_eq!(fields_of(form(MAX_PARTS)).map(|fields| fields.len()), Ok(MAX_PARTS));
+        assert_eq!(fields_of(form(MAX_PARTS + 1)), Err("the form has too many fields"));
     }
 }

@@ -8,6 +8,7 @@ mod attach;
 mod clsact;
 mod counters;
 mod events;
+mod filters;
 mod flows;
 mod grace;
 mod learn;

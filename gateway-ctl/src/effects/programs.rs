@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn versions_are_found_in_what_programs_say() {
         assert_eq!(version_in("nftables v1.0.6 (Lester Gooch #5)").as_deref(), Some("1.0.6"));
-        assert_eq!(version_in("tc utility, iproute2-6.1.0, libbpf 1.1.0").as_deref(), Some("6.1.0"));
+        assert_eq!(version_in("OpenVPN 2.6.3 x86_64-pc-linux-gnu [SSL (OpenSSL)]").as_deref(), Some("2.6.3"));
         assert_eq!(version_in("usage: x"), None);
         assert_eq!(version_in(""), None);
     }

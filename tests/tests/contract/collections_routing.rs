@@ -312,6 +312,9 @@ async fn presets_vlans_services_and_the_self_test_tell_what_is() {
     let daemon = services.as_array().expect("a list").iter().find(|service| service["name"] == "gatewayd");
     let daemon = daemon.expect("the daemon itself");
     assert_eq!((&daemon["installed"], &daemon["running"]), (&json!(true), &json!(true)), "{daemon}");
+    let names: Vec<&str> =
+        services.as_array().expect("a list").iter().filter_map(|service| service["name"].as_str()).collect();
+    assert_eq!(names, ["gatewayd", "gatewayd-guard", "nft", "wireguard (kernel)", "openvpn"]);
     let verified = client.get("/verify").await.data();
     assert_eq!((&verified["ok"], &verified["hash"]), (&json!(false), &Value::Null), "{verified}");
     assert_eq!(verified["expected_hash"], client.get("/render").await.data()["hash"]);

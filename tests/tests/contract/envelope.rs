@@ -107,6 +107,14 @@ async fn a_body_must_be_json_and_of_bounded_size() {
             .await
             .error(415, "unsupported_media_type");
     }
+    let upload = request("POST", "/api/v1/tunnels/upload-ovpn")
+        .header("content-type", "multipart/form-data; boundary=b");
+    let form = format!(
+        "--b\r\nContent-Disposition: form-data; name=\"config\"\r\n\r\n{}\r\n--b--\r\n",
+        " ".repeat(1000)
+    );
+    let answer = client.raw(upload.body(Body::from(form)).expect("request")).await;
+    assert_eq!(answer.error(413, "payload_too_large")["limit_bytes"], 1000);
     let request = request("POST", "/api/v1/devices").header("content-type", "application/json");
     let answer = client.raw(request.body(Body::from(" ".repeat(1001))).expect("request")).await;
     assert_eq!(answer.error(413, "payload_too_large")["limit_bytes"], 1000);

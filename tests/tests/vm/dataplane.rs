@@ -210,6 +210,9 @@ mod in_guest {
         // A stranger's filter stays whatever we do.
         let stranger = ["filter", "add", "dev", "eth0", "egress", "prio", "9", "protocol", "all", "matchall"];
         site.gateway.run("tc", &[&stranger[..], &["action", "pass"]].concat()).expect("a stranger's filter");
+        let deviation = |interface| site.gateway.within(|| programs.deviation(interface, Attachment::Guard));
+        assert_eq!(deviation("eth0").as_deref(), Some("behind 1 other programs"), "the stranger comes first");
+        assert_eq!(deviation("eth1"), None);
         site.gateway.within(|| programs.prune(&want)).expect("what is not wanted goes");
         let (ingress, guard) = places();
         assert_eq!((ingress.len(), guard.len()), (1, 0), "the program that marks, and nothing at the egress");

@@ -139,7 +139,7 @@ impl Programs {
         let Some(id) = self.program_id(hook.program) else { return Placement::Detached };
         match AttachMode::of_this_kernel() {
             AttachMode::Tcx => self.placement_tcx(hook, id),
-            AttachMode::Clsact => clsact::placement(hook.interface, hook.kind, id),
+            AttachMode::Clsact => clsact::placement(hook.index, hook.kind, id),
         }
     }
 

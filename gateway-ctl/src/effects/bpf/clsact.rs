@@ -1,15 +1,16 @@
 //! Programs as filters on a clsact qdisc, for kernels before 6.6.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aya::programs::TcAttachType;
 use aya::programs::links::Link as _;
 use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcHandle, qdisc_add_clsact};
 use gateway_core::plan::Attachment;
-use serde_json::Value;
+use nix::net::if_::if_nameindex;
 
 use super::Programs;
 use super::attach::{Hook, Placement, programs_of};
+use super::filters::{self, Filter};
 use super::load::{GUARD, INGRESS, WAN_INGRESS};
 
 /// Our filter's place on a clsact qdisc: fixed, so that a restart finds and replaces it.
@@ -42,58 +43,46 @@ impl Programs {
 
 /// Where the program is among the filters of an interface. Filters of others with a lower preference come before it,
 /// and cannot be moved: they are reported until somebody removes them.
-pub(super) fn placement(interface: &str, kind: TcAttachType, id: u32) -> Placement {
-    if installed(interface, kind) != Some(id) {
+pub(super) fn placement(interface: u32, kind: TcAttachType, id: u32) -> Placement {
+    let Ok(filters) = filters::list(interface, kind) else { return Placement::Detached };
+    if installed(&filters) != Some(id) {
         return Placement::Detached;
     }
-    match filters(interface, kind, &[]).map(|filters| foreign_before(&filters)) {
-        Ok(0) => Placement::First,
-        Ok(count) => Placement::Behind(count),
-        Err(_) => Placement::Detached,
+    match foreign_before(&filters) {
+        0 => Placement::First,
+        count => Placement::Behind(count),
     }
 }
 
 /// How many preferences lower than ours have filters.
-fn foreign_before(filters: &[Value]) -> usize {
-    let preferences = filters.iter().filter_map(|filter| filter["pref"].as_u64());
-    let before: std::collections::BTreeSet<u64> =
-        preferences.filter(|pref| *pref < u64::from(PRIORITY)).collect();
-    before.len()
+fn foreign_before(filters: &[Filter]) -> usize {
+    let preferences = filters.iter().map(|filter| filter.preference);
+    preferences.filter(|preference| *preference < PRIORITY).collect::<BTreeSet<_>>().len()
 }
 
-fn filters(interface: &str, kind: TcAttachType, more: &[&str]) -> Result<Vec<Value>, std::io::Error> {
-    let direction = if matches!(kind, TcAttachType::Ingress) { "ingress" } else { "egress" };
-    tc(&[&["filter", "show", "dev", interface, direction], more].concat())
+/// Id of the program in our filter's place.
+fn installed(filters: &[Filter]) -> Option<u32> {
+    let in_place = filters.iter().filter(|filter| filter.preference == PRIORITY);
+    let ours = |name: &str| [INGRESS, GUARD, WAN_INGRESS].iter().any(|program| name.starts_with(program));
+    in_place
+        .filter_map(|filter| filter.program.as_ref())
+        .find(|program| ours(&program.name))
+        .map(|program| program.id)
 }
 
-/// Id of the program in our filter's place, read with tc(8): aya has no query for clsact.
-fn installed(interface: &str, kind: TcAttachType) -> Option<u32> {
-    let filters = filters(interface, kind, &["prio", &PRIORITY.to_string()]).ok()?;
-    let ours = |filter: &&Value| {
-        let name = filter.pointer("/options/bpf_name").and_then(Value::as_str).unwrap_or_default();
-        [INGRESS, GUARD, WAN_INGRESS].iter().any(|program| name.starts_with(program))
-    };
-    filters
-        .iter()
-        .filter(ours)
-        .find_map(|filter| filter.pointer("/options/prog/id")?.as_u64())
-        .and_then(|id| u32::try_from(id).ok())
-}
-
-/// There is no pin that tells where filters were put: every interface with a clsact is looked at.
+/// There is no pin that tells where filters were put: every interface is looked at.
 pub(super) fn prune(want: &BTreeMap<String, Attachment>) -> Result<(), std::io::Error> {
-    let qdiscs = tc(&["qdisc", "show"])?;
-    let clsact = qdiscs.iter().filter(|qdisc| qdisc["kind"] == "clsact");
-    for interface in clsact.filter_map(|qdisc| qdisc["dev"].as_str()) {
+    for interface in &if_nameindex()? {
+        let Ok(name) = interface.name().to_str() else { continue };
         for kind in [TcAttachType::Ingress, TcAttachType::Egress] {
             let is_wanted = want
-                .get(interface)
+                .get(name)
                 .is_some_and(|attachment| programs_of(*attachment).any(|(_, wanted)| wanted == kind));
-            if is_wanted || installed(interface, kind).is_none() {
+            if is_wanted || installed(&filters::list(interface.index(), kind)?).is_none() {
                 continue;
             }
             let handle = TcHandle::new(0, HANDLE);
-            SchedClassifierLink::attached(interface, kind, PRIORITY, handle, None)?
+            SchedClassifierLink::attached(name, kind, PRIORITY, handle, None)?
                 .detach()
                 .map_err(std::io::Error::other)?;
         }
@@ -101,33 +90,28 @@ pub(super) fn prune(want: &BTreeMap<String, Attachment>) -> Result<(), std::io::
     Ok(())
 }
 
-/// What tc(8) shows, as a list.
-fn tc(arguments: &[&str]) -> Result<Vec<Value>, std::io::Error> {
-    let output = std::process::Command::new("tc").arg("-j").args(arguments).output()?;
-    if !output.status.success() {
-        return Err(std::io::Error::other(format!("tc {} ended with {}", arguments[0], output.status)));
-    }
-    // Some versions print nothing at all where there is nothing to show.
-    if output.stdout.trim_ascii().is_empty() {
-        return Ok(Vec::new());
-    }
-    serde_json::from_slice(&output.stdout).map_err(std::io::Error::from)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::filters::BpfProgram;
     use super::*;
+
+    fn filter(preference: u16, program: Option<&str>) -> Filter {
+        let program = program.map(|name| BpfProgram { name: name.to_owned(), id: u32::from(preference) });
+        Filter { preference, program }
+    }
 
     #[test]
     fn filters_with_a_lower_preference_come_first() {
-        // tc lists each filter once as its chain and once with its handle.
-        let shown = r#"[
-            {"protocol":"all","pref":1,"kind":"matchall","chain":0},
-            {"protocol":"all","pref":1,"kind":"matchall","chain":0,"options":{"handle":1}},
-            {"protocol":"all","pref":71,"kind":"bpf","chain":0,"options":{"handle":"0x47","bpf_name":"gw_guard"}},
-            {"protocol":"all","pref":99,"kind":"matchall","chain":0}]"#;
-        let filters: Vec<Value> = serde_json::from_str(shown).unwrap();
+        // The kernel reports each preference once by itself and once with its filter.
+        let filters =
+            [filter(1, None), filter(1, None), filter(71, None), filter(71, Some(GUARD)), filter(99, None)];
         assert_eq!(foreign_before(&filters), 1);
         assert_eq!(foreign_before(&filters[2..]), 0);
+    }
+
+    #[test]
+    fn installed_program_has_our_preference_and_name() {
+        assert_eq!(installed(&[filter(71, None), filter(71, Some(GUARD))]), Some(71));
+        assert_eq!(installed(&[filter(70, Some(GUARD)), filter(71, Some("foreign"))]), None);
     }
 }
