@@ -216,7 +216,7 @@ pub const SUITES: &[Suite] = &[
         what: "Debian's own kernel, emulated",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::Beside,
+        place: Place::InTurn,
         root: true,
         arguments: &[],
         limit: minutes(30),
