@@ -9,8 +9,8 @@ use gateway_ctl::store::{AuditResult, AuditTicket, CommitError};
 use gateway_model::settings::Bootstrap;
 use gateway_model::{EditError, State};
 
-use crate::access::{Access, Actor, Proof, check};
 use crate::auth::{self, Auth};
+use crate::authorization::{Access, Actor, Proof, check};
 use crate::blocking::blocking;
 use crate::effect::{Audit, Effect};
 use crate::error::ApiError;

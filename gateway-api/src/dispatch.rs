@@ -17,9 +17,9 @@ use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::access::{Access, Actor, Proof, check};
-use crate::auth::limit::Quota;
+use crate::auth::rate_limit::Quota;
 use crate::auth::{self, Identity};
+use crate::authorization::{Access, Actor, Proof, check};
 use crate::context::{Api, Cx};
 use crate::error::{ApiError, Code};
 use crate::peer::Peer;

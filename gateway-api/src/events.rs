@@ -9,7 +9,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use gateway_ctl::reconcile::Status;
-use gateway_ctl::services::notices::{Notice, Notices};
+use gateway_ctl::services::active_alerts::{Notice, Notices};
 use gateway_ctl::world::World;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;

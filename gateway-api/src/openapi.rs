@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::access::Access;
 use crate::auth::token;
+use crate::authorization::Access;
 use crate::error::Code;
 use crate::table::{API_ROOT, Effect, Method, Placeholder, Row, SchemaFn, Table};
 

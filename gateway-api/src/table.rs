@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use schemars::{Schema, SchemaGenerator};
 
-use crate::access::Access;
+use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::reply::Reply;

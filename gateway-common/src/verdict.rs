@@ -3,7 +3,7 @@
 
 use crate::admission::{Admission, admit};
 use crate::classify::{Classified, ICMPV6, IpPacket, Malformed, TCP, UDP};
-use crate::hop;
+use crate::leg_selection;
 use crate::wire::*;
 
 pub use crate::guard::{Departure, arrive, guard};
@@ -359,10 +359,11 @@ fn carry_out<E: Environment>(
         ChoiceKind::Reject => v.set(Action::Mark, Reason::PolicyReject, Mark::REJECT.0),
         ChoiceKind::Direct => v.set(Action::Mark, Reason::PolicyDirect, Mark::DIRECT.0),
         ChoiceKind::Legs | ChoiceKind::Proxy => {
-            let hash = |both: bool| hop::address_hash(&packet.source, both.then_some(&packet.destination));
+            let hash =
+                |both: bool| leg_selection::address_hash(&packet.source, both.then_some(&packet.destination));
             let sticky = v.admission.sticky(Sticky::from_wire(action.sticky));
             let turn = || environment.turn(action.policy);
-            if let Some(leg) = hop::choose(choice, kept, sticky, hash, previous, turn) {
+            if let Some(leg) = leg_selection::choose(choice, kept, sticky, hash, previous, turn) {
                 v.leg = leg;
                 if leg == previous && kept > lasting {
                     v.until = earlier(v.until, action.kept_until);
@@ -383,12 +384,12 @@ fn carry_out<E: Environment>(
 /// would not know it by another address, so its client is told to connect anew.
 #[inline(always)]
 fn is_stranded(kind: ChoiceKind, choice: &Choice, kept: u8, packet: &IpPacket, previous: u8) -> bool {
-    if previous < hop::FIRST_TUNNEL || packet.protocol != TCP || packet.opening {
+    if previous < leg_selection::FIRST_TUNNEL || packet.protocol != TCP || packet.opening {
         return false;
     }
     match kind {
         ChoiceKind::Direct => true,
-        ChoiceKind::Legs => !hop::offers(choice, kept, previous),
+        ChoiceKind::Legs => !leg_selection::offers(choice, kept, previous),
         ChoiceKind::Drop | ChoiceKind::Reject | ChoiceKind::Proxy => false,
     }
 }

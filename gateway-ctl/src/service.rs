@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
 use crate::reconcile::{Handle, KernelDataplane};
-use crate::services::notices::Notices;
+use crate::services::active_alerts::Notices;
 use crate::store::Store;
 use crate::supervise::{Supervisor, TaskName};
 use crate::world::Worlds;

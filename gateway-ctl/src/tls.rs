@@ -7,11 +7,11 @@
 mod certificate;
 mod client;
 mod error;
+mod key_exchange;
 mod mode;
 mod posture;
 mod self_signed;
 mod server;
-mod witness;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,8 +29,8 @@ pub use mode::{PqMode, group_name, is_post_quantum};
 pub use self_signed::Names;
 pub use server::Server;
 
+use key_exchange::{Witness, witnessed};
 use posture::Posture;
-use witness::{Witness, witnessed};
 
 /// Makes the configurations of all TLS clients and servers.
 pub struct Factory {

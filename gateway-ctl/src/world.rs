@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use gateway_core::compile::{Input, compile};
-use gateway_core::domains::Domains;
 use gateway_core::facts::Facts;
+use gateway_core::fqdn_match::Domains;
 use gateway_core::network::Network;
 use gateway_core::{Compiled, plan};
 use gateway_model::State;
@@ -22,8 +22,8 @@ use tokio::sync::watch;
 pub use live::Live;
 
 use crate::configuration::{Configuration, InForce};
-use crate::effects::bpf::AttachMode;
-use crate::effects::transport::Seen as TransportsSeen;
+use crate::os::bpf::AttachMode;
+use crate::os::transport::Seen as TransportsSeen;
 use crate::reconcile::{self, Compile, Status};
 use crate::services::proxies::Seen as ProxiesSeen;
 use crate::services::tunnels::Seen as TunnelsSeen;

@@ -7,7 +7,7 @@ use gateway_common::verdict::{Action, Environment, Reason, Verdict};
 use gateway_common::wire::EventRecord;
 
 use crate::context::{ingress_interface, mark};
-use crate::environment::Kernel;
+use crate::policy_maps::Kernel;
 use crate::maps;
 
 #[inline(always)]

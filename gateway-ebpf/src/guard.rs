@@ -6,7 +6,7 @@ use gateway_common::verdict::{self, Departure, Environment as _};
 use gateway_common::wire::{AuthorisedKey, CounterValue, SLOT_RESTING};
 
 use crate::context::{ingress_interface, interface, mark};
-use crate::environment::Kernel;
+use crate::policy_maps::Kernel;
 use crate::network_header::{self, Field};
 use crate::{events, maps};
 

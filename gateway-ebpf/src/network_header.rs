@@ -9,7 +9,7 @@ use gateway_common::classify::{ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 use gateway_common::verdict::Environment as _;
 use gateway_common::wire::{Address, LocalValue, Prefix4, Prefix6};
 
-use crate::environment::Kernel;
+use crate::policy_maps::Kernel;
 
 /// Offsets of the addresses (RFC 791, section 3.1; RFC 8200, section 3).
 const SOURCE4: u32 = 12;

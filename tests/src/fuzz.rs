@@ -16,8 +16,8 @@ use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, Packet};
 use gateway_common::verdict::{Action, Departure, decide, flow_key, guard};
 use gateway_common::wire::{Address, AuthorisedValue, Choice, Fragment, LocalValue, Mark, PlanValue};
-use gateway_core::environment::PlanEnvironment;
 use gateway_core::plan::Dataplane;
+use gateway_core::plan_maps::PlanEnvironment;
 use gateway_model::settings::bootstrap;
 use gateway_model::{ovpn as openvpn, wgconf};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::access::Access;
+use crate::authorization::Access;
 use crate::error::Code;
 use crate::table::{Effect, Method, Row};
 
@@ -102,10 +102,10 @@ mod tests {
     use gateway_model::capability::{Capability, Standing};
 
     use super::*;
-    use crate::areas;
+    use crate::endpoints;
 
     fn of_row(method: Method, path: &str) -> BTreeSet<u16> {
-        let table = areas::table();
+        let table = endpoints::table();
         let row = table.rows().iter().find(|row| row.method == method && row.path == path);
         statuses(row.unwrap_or_else(|| panic!("no {path}")))
     }
@@ -128,7 +128,7 @@ mod tests {
         let missing = |needs| {
             Capability::ALL.iter().any(|it| it.needs() == needs && it.standing() == Standing::Missing)
         };
-        for row in areas::table().rows().iter().filter(|row| row.needs().is_some()) {
+        for row in endpoints::table().rows().iter().filter(|row| row.needs().is_some()) {
             assert!(row.needs().is_some_and(missing), "{}: no capability that is missing", row.path);
             let statuses = statuses(row);
             assert!(statuses.contains(&501) && statuses.iter().all(|status| *status >= 400), "{}", row.path);

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
 use super::{Effect, Handler, Method, Row, Table, Work};
-use crate::access::Access;
+use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::reply::{Answer, Content, Reply};

@@ -11,7 +11,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 use super::{Audit, Effect, Method, Placeholder, Row, Table, Work};
-use crate::access::Access;
+use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::dispatch::conditional;

@@ -7,7 +7,7 @@ use gateway_model::{EditError, Revision, State};
 use schemars::{Schema, SchemaGenerator};
 
 use super::{Audit, Effect, Method, Row, Table, Work};
-use crate::access::Access;
+use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::dispatch::conditional;

@@ -6,7 +6,6 @@
 
 mod attachments;
 mod bridges;
-mod carriers;
 mod compiled;
 mod devices;
 mod draining;
@@ -28,6 +27,7 @@ mod routes;
 mod rules;
 mod segments;
 mod sysctls;
+mod underlays;
 mod well_known;
 mod wireguard;
 

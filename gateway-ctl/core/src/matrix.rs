@@ -5,7 +5,7 @@
 
 mod cell;
 mod reach;
-mod worlds;
+mod scenarios;
 
 use gateway_common::wire::ChoiceKind;
 use gateway_model::id::Id;
@@ -17,8 +17,8 @@ use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::route::{Exits, Kernel};
 pub use cell::{Cell, Cells, Outcome};
 use reach::{DnsWay, Reach, is_bound};
-use worlds::Worlds;
-pub(crate) use worlds::{World, up_and_down};
+use scenarios::Worlds;
+pub(crate) use scenarios::{World, up_and_down};
 
 /// The grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 /// Most uplinks at once. Marks give them the numbers from 1 on; those of tunnels follow.
-pub const MAX_UPLINKS: u8 = gateway_common::hop::FIRST_TUNNEL - 1;
+pub const MAX_UPLINKS: u8 = gateway_common::leg_selection::FIRST_TUNNEL - 1;
 
 /// Interfaces and their roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

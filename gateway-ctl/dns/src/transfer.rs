@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::dns::table::Key;
+use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::zones::{Copy, Times};
 use gateway_core::dns::{Name, NameRef};
 use gateway_model::Id;

@@ -3,7 +3,7 @@
 //! A run writes, reads back, decrypts and compares, and only then gives the file its name and removes the oldest. What
 //! is there under its name is a backup. One run at a time; nobody waits for it but who asked.
 
-pub mod container;
+pub mod encryption;
 mod error;
 pub mod folder;
 mod http;
@@ -32,7 +32,7 @@ use zeroize::Zeroizing;
 
 use crate::store::{self, AuditTicket, BackupOutcome, BackupRun, BackupTrigger, Store};
 use crate::tls::Factory;
-use container::Form;
+use encryption::Form;
 use names::Series;
 use schedule::Due;
 use target::Target;
@@ -113,7 +113,7 @@ pub enum Cause {
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error(transparent)]
-    Container(#[from] container::Error),
+    Container(#[from] encryption::Error),
     #[error("what was read back from the target is not what was written")]
     Differs,
     #[error("the work was broken off")]
@@ -287,7 +287,7 @@ impl Service {
         let (plain, sealed) = blocking(move || {
             let document = Document::of(&held, true, env!("CARGO_PKG_VERSION"), &node(&held), at);
             let plain = Zeroizing::new(document.to_bytes());
-            container::seal(&plain, &secret, Form::Binary).map(|sealed| (plain, Bytes::from(sealed)))
+            encryption::seal(&plain, &secret, Form::Binary).map(|sealed| (plain, Bytes::from(sealed)))
         })
         .await??;
         let length = sealed.len();
@@ -300,7 +300,7 @@ impl Service {
         let stored = async {
             target.write(&written, sealed.clone()).await?;
             let back = target.read(&written, length).await?;
-            let opened = blocking(move || container::open(&back, &passphrase)).await?;
+            let opened = blocking(move || encryption::open(&back, &passphrase)).await?;
             // What does not open is not what was written; neither is another content.
             if !opened.is_ok_and(|opened| Zeroizing::new(opened) == plain) {
                 return Err(Cause::Differs);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gateway_core::machines::deadman::{Action, CheckIn, Deadman, Now, WARN_AT};
+use gateway_core::state_machines::deadman::{Action, CheckIn, Deadman, Now, WARN_AT};
 use gateway_model::settings::group::Group;
 use gateway_model::settings::groups::{DeadmanSettings, WipeLevel};
 use jiff::{SignedDuration, Timestamp};

@@ -19,7 +19,7 @@ use gateway_outbound::Resolver;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::effects::proxy::{Doubts, Relay};
+use crate::os::proxy::{Doubts, Relay};
 use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
 use health::{Health, Verdict};

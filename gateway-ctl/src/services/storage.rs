@@ -6,7 +6,7 @@ use std::time::Duration;
 use gateway_model::kinds::alert_rule::AlertKind;
 
 use crate::service::{Context, Health, HealthState, Service};
-use crate::services::notices::Notices;
+use crate::services::active_alerts::Notices;
 use crate::store::{DiskRoom, Store};
 use crate::supervise::blocking;
 

@@ -25,9 +25,9 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::clock::handshake_time;
-use crate::effects::openvpn::OpenVpn;
-use crate::effects::transport::Transports;
-use crate::effects::wireguard::{DeviceStatus, WireGuard};
+use crate::os::openvpn::OpenVpn;
+use crate::os::transport::Transports;
+use crate::os::wireguard::{DeviceStatus, WireGuard};
 use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
 

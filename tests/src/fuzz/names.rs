@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::filter::{Canaries, Filter, Lists, Options};
 use gateway_core::dns::lists::{Format, List, Reader};
-use gateway_core::dns::table::Key;
 use gateway_core::dns::zones::{self, Host, Zones};
 use gateway_core::dns::{Asker, Decision, Local, Name, NameRef, Question};
 use gateway_model::State;

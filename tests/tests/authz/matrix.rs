@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gateway_api::areas;
+use gateway_api::endpoints;
 use gateway_api::table::Row;
 use gateway_ctl::store::AuditResult;
 use gateway_model::Role;
@@ -67,7 +67,7 @@ async fn walk(who: Who, by_session: bool) {
             caller = caller.with(name, value);
         }
         let (mut tried, mut refused) = (0, 0);
-        for row in areas::table().rows() {
+        for row in endpoints::table().rows() {
             let name = name(row);
             // No page's rate is meant here, and sessions stay in use.
             site.advance(1);
@@ -155,7 +155,7 @@ async fn the_local_network() {
 
 #[test]
 fn the_expectations_name_rows_that_exist() {
-    let rows: BTreeSet<String> = areas::table().rows().iter().map(name).collect();
+    let rows: BTreeSet<String> = endpoints::table().rows().iter().map(name).collect();
     let unknown: Vec<_> = named().filter(|known| !rows.contains(*known)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }

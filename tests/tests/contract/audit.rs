@@ -129,7 +129,7 @@ async fn succeed(client: &Client, row: &Row, headers: &[(&str, &str)]) -> Option
 
 #[tokio::test]
 async fn every_change_that_is_built_leaves_exactly_one_entry() {
-    let rows = gateway_api::areas::table();
+    let rows = gateway_api::endpoints::table();
     // Accounts have actors of their own; the suite authz looks at their entries.
     let changes = rows
         .rows()
@@ -163,7 +163,7 @@ async fn every_change_that_is_built_leaves_exactly_one_entry() {
 /// Needs no knowledge of any row: whatever comes of an empty object and of objects that do not exist, it is recorded.
 #[tokio::test]
 async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_says_what_came_of_it() {
-    let table = gateway_api::areas::table();
+    let table = gateway_api::endpoints::table();
     let missing = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
     let changes = table
         .rows()
@@ -200,7 +200,7 @@ async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_s
 /// Of every row that takes a condition: a stale one.
 #[tokio::test]
 async fn every_change_on_a_stale_condition_leaves_exactly_one_entry() {
-    let table = gateway_api::areas::table();
+    let table = gateway_api::endpoints::table();
     let rows = table.rows().iter().filter(|row| {
         row.tagged && row.area != "auth" && row.needs().is_none() && row.effect.audit().is_some()
     });

@@ -15,10 +15,10 @@ use gateway_common::wire::{
     LocalValue, Mac, PlanValue, Prefix4, Prefix6, budget_index, plan_flags,
 };
 use gateway_core::dns::Name;
-use gateway_core::domains::learned;
-use gateway_core::environment::PlanEnvironment;
+use gateway_core::fqdn_match::learned;
 use gateway_core::plan::{Dataplane, DomainRule};
-use gateway_ctl::effects::bpf::{Entries, Programs};
+use gateway_core::plan_maps::PlanEnvironment;
+use gateway_ctl::os::bpf::{Entries, Programs};
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::policy_source::DomainPattern;
 use gateway_tests::bpf_run::{Arrival, Run, run};

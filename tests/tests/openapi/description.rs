@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use gateway_api::table::{API_ROOT, Row, Table};
-use gateway_api::{areas, openapi};
+use gateway_api::{endpoints, openapi};
 use serde_json::{Map, Value, json};
 
 use crate::openapi::seeds;
@@ -11,7 +11,7 @@ use crate::openapi::server::Server;
 
 /// The document of the API, without the rows that are tried elsewhere.
 pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
-    let table = areas::table();
+    let table = endpoints::table();
     let mut document = openapi::document(&table);
     let mut paths = Map::new();
     for row in table.rows() {

@@ -42,9 +42,9 @@ mod in_guest {
     use gateway_common::classify::classify;
     use gateway_common::verdict::{Action, decide};
     use gateway_common::wire::*;
-    use gateway_core::environment::PlanEnvironment;
     use gateway_core::plan::{Attachment, Dataplane};
-    use gateway_ctl::effects::bpf::{AttachMode, Programs};
+    use gateway_core::plan_maps::PlanEnvironment;
+    use gateway_ctl::os::bpf::{AttachMode, Programs};
     use gateway_tests::bpf_run::{Arrival, Run, admit_all, run};
     use gateway_tests::netns::{self, Namespace, Prefix};
     use gateway_tests::wait::wait_ok;

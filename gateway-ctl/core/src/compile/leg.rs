@@ -10,7 +10,7 @@ use gateway_model::{State, Tunnel};
 use jiff::Timestamp;
 use serde::Serialize;
 
-const FIRST_TUNNEL: u32 = gateway_common::hop::FIRST_TUNNEL as u32;
+const FIRST_TUNNEL: u32 = gateway_common::leg_selection::FIRST_TUNNEL as u32;
 
 /// All legs by number.
 #[derive(Clone, Debug, Default)]

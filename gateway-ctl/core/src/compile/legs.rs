@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::leg::{Carrier, Leg, LegKind, Legs, leg_number, tunnel_interface};
 use super::well_known::is_link_local;
-use super::{Input, bridges, carriers, draining, openvpn};
+use super::{Input, bridges, draining, openvpn, underlays};
 use crate::network::UplinkSettings;
 
 /// Numbers the uplinks and tunnels, and settles what carries each and which drain.
@@ -20,7 +20,7 @@ pub fn lower(input: &Input<'_>) -> Legs {
             legs.add_tunnel(&tunnel.name, leg);
         }
     }
-    carriers::settle(input, &mut legs);
+    underlays::settle(input, &mut legs);
     draining::settle(input, &mut legs);
     legs
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gateway_common::hop::{spread, spread_over};
+use gateway_common::leg_selection::{spread, spread_over};
 use gateway_common::wire::{
     ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, InterfaceKey, InterfaceValue, LISTS, RANK_NONE,
 };

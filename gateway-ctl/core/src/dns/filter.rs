@@ -26,11 +26,11 @@ use gateway_model::{Id, State};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::address_set::Nets;
 use super::decision::{Action, Asker, Because, Cause, Decision, Question};
+use super::domain_set::{Effect, Form, Hit, Table};
 use super::lists::Format;
 use super::name::{MAX, NameRef};
-use super::nets::Nets;
-use super::table::{Effect, Form, Hit, Table};
 
 mod canaries;
 mod compile;

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::nets::{CollectNets, Nets};
-use super::table::{Collect, Key, Names};
+use super::address_set::{CollectNets, Nets};
+use super::domain_set::{Collect, Key, Names};
 
 mod adblock;
 mod detect;

@@ -13,12 +13,12 @@ use gateway_model::kinds::routing_policy::{HopType, RoutingPolicy};
 use ipnet::IpNet;
 
 use super::cell::{Cell, Outcome};
-use super::worlds::World;
+use super::scenarios::World;
 use crate::compile::{Compiled, CompiledPolicy, Input, LegKind, lan_prefixes};
-use crate::environment::PlanEnvironment;
 use crate::evaluate::route::{Exits, Kernel};
 use crate::evaluate::{Entry, Protocol, host_of, judge, leg_name, legs_of, packet, public_address};
 use crate::plan::Plan;
+use crate::plan_maps::PlanEnvironment;
 
 /// Where one family of a policy's traffic goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

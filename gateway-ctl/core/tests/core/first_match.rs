@@ -9,10 +9,10 @@ use gateway_common::wire::{Address, ClientKey, DomainValue, Fragment, Mac, Mark,
 use gateway_core::compile::{Compiled, Input, compile};
 use gateway_core::conflicts::{ConflictKind, conflicts};
 use gateway_core::dns::Name;
-use gateway_core::domains::Domains;
-use gateway_core::environment::PlanEnvironment;
 use gateway_core::evaluate::matching::{consider, device_behind};
+use gateway_core::fqdn_match::Domains;
 use gateway_core::matrix::{Cells, Outcome, leak_matrix};
+use gateway_core::plan_maps::PlanEnvironment;
 use gateway_model::Id;
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::device::{Device, DeviceStatus};

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use gateway_common::wire::device_flags;
-use gateway_core::name_servers::{NameServers, of_policy};
-use gateway_core::outgoing::{self, Outgoing};
+use gateway_core::host_egress::{self, Outgoing};
+use gateway_core::profile_dns::{NameServers, of_policy};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -16,7 +16,7 @@ fn asked(world: &mut World, hops: Value, dns: Value) -> (Outgoing, NameServers) 
     world.policy(json!({"name": "all", "priority": 1, "source_type": "all", "profile": "p"}));
     world.apply();
     let compiled = world.compiled();
-    of_policy(&world.input(), &compiled, 0, outgoing::of_policy(&compiled, 0, false))
+    of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false))
 }
 
 /// Two tunnels, the second with a name server inside it.
@@ -73,7 +73,7 @@ fn resolvers_that_a_profile_names_are_asked_by_the_way_of_the_policy() {
     assert!(matches!(&servers, NameServers::Of(profile) if profile.name == "p"), "{servers:?}");
     world.set_usable("a", false);
     let compiled = world.compiled();
-    let down = of_policy(&world.input(), &compiled, 0, outgoing::of_policy(&compiled, 0, false));
+    let down = of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
     assert!(matches!(down, (Outgoing::Blocked(_), NameServers::Usual)), "{down:?}");
 }
 
@@ -85,7 +85,7 @@ fn a_device_with_a_profile_of_its_own_asks_whom_that_names() {
     let device = json!({"name": "laptop", "mac": "02:00:00:00:00:01", "profile": "p"});
     world.create("device", device).expect("a device");
     let compiled = world.compiled();
-    let told = of_policy(&world.input(), &compiled, 0, outgoing::of_policy(&compiled, 0, false));
+    let told = of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
     assert!(matches!(told, (Outgoing::Legs(_), NameServers::Of(_))), "{told:?}");
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::dns::table::Key;
+use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::zones::{Copy, numbers};
 use gateway_core::dns::{Name, Record};
 use gateway_outbound::Egress;

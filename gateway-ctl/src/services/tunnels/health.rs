@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel_health::{Health, TunnelStatus};
 
-use crate::effects::wireguard::DeviceStatus;
+use crate::os::wireguard::DeviceStatus;
 
 pub const DEGRADED: Duration = Duration::from_secs(180);
 pub const ERROR: Duration = Duration::from_secs(300);
@@ -54,7 +54,7 @@ pub fn judge(tunnel: &Tunnel, device: Option<&DeviceStatus>, now: SystemTime) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effects::wireguard::{Engine, PeerStatus};
+    use crate::os::wireguard::{Engine, PeerStatus};
 
     fn tunnel(keepalive: u16) -> Tunnel {
         let peer = serde_json::json!({"public_key": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE="});

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gateway_common::wire::Mark;
 use gateway_core::compile::{leg_number, tunnel_interface};
-use gateway_core::machines::liveness::{Keepalives, Liveness, Traffic};
+use gateway_core::state_machines::liveness::{Keepalives, Liveness, Traffic};
 use gateway_model::kinds::tunnel_health::{Health, TunnelStatus};
 use gateway_model::{Id, Tunnel};
 use ipnet::IpNet;
@@ -15,8 +15,8 @@ use super::Judgement;
 use super::health::ERROR;
 use super::probe::provoke_answer;
 use super::probes::source;
-use crate::effects::openvpn::{Stage, Status};
-use crate::effects::wireguard::DeviceStatus;
+use crate::os::openvpn::{Stage, Status};
+use crate::os::wireguard::DeviceStatus;
 use gateway_outbound::SocketBinding;
 
 /// Size of a keepalive of WireGuard: a data message without content.
@@ -180,7 +180,7 @@ fn probe(tunnel: &Tunnel, link: &Link, addresses: Option<&BTreeSet<IpNet>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effects::wireguard::{Engine, PeerStatus};
+    use crate::os::wireguard::{Engine, PeerStatus};
 
     const KEYS: [&str; 2] =
         ["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI="];

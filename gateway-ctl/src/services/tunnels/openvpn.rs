@@ -9,7 +9,7 @@ use gateway_model::kinds::tunnel_health::{Health, TunnelLive, TunnelStatus};
 use jiff::Timestamp;
 
 use super::Judgement;
-use crate::effects::openvpn::{Stage, Status};
+use crate::os::openvpn::{Stage, Status};
 
 /// After so many attempts in vain it is an error and no delay.
 const PATIENCE: u32 = 3;

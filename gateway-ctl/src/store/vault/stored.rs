@@ -9,7 +9,7 @@ use gateway_model::secret::Open;
 use gateway_model::secrets::visit_stored;
 use redb::WriteTransaction;
 
-use super::exchange::in_parallel;
+use super::reencrypt::in_parallel;
 use super::{Vault, has_sealed_form};
 use crate::store::error::Error;
 use crate::store::snapshots;

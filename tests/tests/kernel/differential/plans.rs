@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use gateway_common::hop::spread;
+use gateway_common::leg_selection::spread;
 use gateway_common::wire::*;
 use gateway_core::plan::{Dataplane, DomainRule};
 use gateway_model::kinds::policy_source::DomainPattern;

@@ -5,8 +5,8 @@ use gateway_model::domain::DomainName;
 use super::entry::{Entry, Says, Tier};
 use super::pattern::Test;
 use crate::dns::decision::{Action, Cause};
+use crate::dns::domain_set::Form;
 use crate::dns::name::Name;
-use crate::dns::table::Form;
 
 /// Names by which software asks whether it may use a resolver of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,9 +15,9 @@ use super::entry::{Answers, Entry, Hours, Only, Says, Tier, Whom};
 use super::pattern::Test;
 use super::sources::Loaded;
 use crate::dns::decision::{Action, Cause};
+use crate::dns::domain_set::Form;
 use crate::dns::lists::{Answer, ListRule, Says as ListSays};
 use crate::dns::name::Name;
-use crate::dns::table::Form;
 
 /// All that is stored here, older entries before younger ones.
 pub(super) fn stored(state: &State, canaries: Canaries) -> Vec<Entry> {

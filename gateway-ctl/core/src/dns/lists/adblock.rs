@@ -6,8 +6,8 @@ use gateway_model::pattern::{AdblockRule, AdblockTarget, Match, Pattern};
 
 use super::entries::{Into, Says};
 use super::read_name::{Text, read};
+use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::{MAX, Name, NameRef};
-use crate::dns::table::{Effect, Form};
 
 /// A line without blanks around it that is no comment.
 pub(super) fn rule(line: &[u8], into: &mut Into) {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use gateway_model::pattern::AdblockRule;
 
+use crate::dns::address_set::CollectNets;
+use crate::dns::domain_set::{Collect, Effect, Form};
 use crate::dns::name::Name;
-use crate::dns::nets::CollectNets;
-use crate::dns::table::{Collect, Effect, Form};
 
 pub(super) const NOTES: usize = 10;
 const TOO_MANY: Reason = Cow::Borrowed("there are too many rules with wildcards, expressions or modifiers");

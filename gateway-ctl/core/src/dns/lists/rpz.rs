@@ -11,8 +11,8 @@ use ipnet::IpNet;
 
 use super::entries::{Answer, Into, Says};
 use super::read_name::read;
+use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::MAX;
-use crate::dns::table::{Effect, Form};
 
 /// What lines of a zone depend on of those before them.
 #[derive(Debug, Default)]
