@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::gateway::{Gateway, Open};
 use crate::heavy::Heavy;
 use crate::openapi;
-use crate::peer::Way;
+use crate::peer::ConnectionInfo;
 use crate::request::Params;
 use crate::table::{Routes, Row, Table};
 use crate::view_cache::ViewCache;
@@ -113,7 +113,7 @@ struct Attempt {
 pub struct Cx {
     pub api: Arc<Api>,
     pub actor: Actor,
-    pub way: Way,
+    pub way: ConnectionInfo,
     pub request_id: String,
     pub effect: Effect,
     /// What the path names, for the audit entry.
@@ -121,7 +121,14 @@ pub struct Cx {
 }
 
 impl Cx {
-    pub fn new(api: Arc<Api>, row: &Row, actor: Actor, way: Way, request_id: &str, params: &Params) -> Self {
+    pub fn new(
+        api: Arc<Api>,
+        row: &Row,
+        actor: Actor,
+        way: ConnectionInfo,
+        request_id: &str,
+        params: &Params,
+    ) -> Self {
         let subject = params.0.values().next().cloned().unwrap_or_default();
         Self { api, actor, way, request_id: request_id.to_owned(), effect: row.effect, subject }
     }

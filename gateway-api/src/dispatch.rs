@@ -22,8 +22,8 @@ use crate::auth::{self, Identity};
 use crate::authorization::{Access, Actor, Proof, check};
 use crate::context::{Api, Cx};
 use crate::error::{ApiError, Code};
+use crate::peer::ConnectionInfo;
 use crate::peer::Peer;
-use crate::peer::Way;
 use crate::reply::{Content, Reply};
 use crate::request::{Query, Request};
 use crate::table::{API_ROOT, Effect, Handler, Method, Row};
@@ -110,7 +110,7 @@ async fn process(
         return Err(ApiError::new(Code::MethodNotAllowed, message).detail("allow", found.allow()));
     };
     let params = found.params(row);
-    let way = Way {
+    let way = ConnectionInfo {
         tls: peer.is_some_and(Peer::is_tls),
         forwarded: auth::is_forwarded(parts),
         user_agent: parts

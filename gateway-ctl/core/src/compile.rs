@@ -46,7 +46,7 @@ pub use compiled::{Compiled, CompiledPolicy, Finding, HopState};
 pub use draining::DRAIN;
 pub use input::Input;
 pub use lan_sources::prefixes as lan_prefixes;
-pub use leg::{Carrier, Leg, LegKind, Legs, leg_number, named_leg, tunnel_interface};
+pub use leg::{Leg, LegKind, Legs, Underlay, leg_number, named_leg, tunnel_interface};
 pub use proxies::{by_leg, proxy_address, proxy_login};
 
 /// Compiles.

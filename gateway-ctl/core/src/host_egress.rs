@@ -18,7 +18,7 @@ const ANY: u16 = 443;
 
 /// A way for what the gateway sends itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outgoing {
+pub enum HostEgress {
     /// As the gateway's own traffic.
     Default,
     /// By one of these legs, in turn.
@@ -44,11 +44,11 @@ pub fn of_client(
     compiled: &Compiled,
     client: &Client,
     resolver: IpAddr,
-) -> (Outgoing, u32) {
+) -> (HostEgress, u32) {
     let Client { mac, address, .. } = *client;
     let Some(entry) = entry(input, client) else {
         let why = format!("nobody knows by which network {address} asks");
-        return (Outgoing::Blocked(why), RANK_NONE);
+        return (HostEgress::Blocked(why), RANK_NONE);
     };
     let judged = |(from, to): (IpAddr, IpAddr)| {
         // By TCP, which every way takes that takes anything.
@@ -73,10 +73,10 @@ pub fn of_client(
         (
             Action::Mark,
             Reason::PolicyDirect | Reason::Unmatched | Reason::Own | Reason::Lan | Reason::Link,
-        ) => Outgoing::Default,
-        (_, Reason::DeviceBlocked) => Outgoing::Blocked("the device is blocked".to_owned()),
+        ) => HostEgress::Default,
+        (_, Reason::DeviceBlocked) => HostEgress::Blocked("the device is blocked".to_owned()),
         (_, Reason::TrustInternet | Reason::UnmatchedReject) => {
-            Outgoing::Blocked("the device may not reach the internet".to_owned())
+            HostEgress::Blocked("the device may not reach the internet".to_owned())
         }
         _ => of_policy(compiled, verdict.rank, resolver.is_ipv6()),
     };
@@ -102,45 +102,45 @@ fn entry(input: &Input<'_>, client: &Client) -> Option<Entry> {
 }
 
 /// The way of a policy's traffic.
-pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> Outgoing {
+pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> HostEgress {
     let Some(policy) = compiled.policy(rank) else {
-        return Outgoing::Blocked("no policy lets the question out".to_owned());
+        return HostEgress::Blocked("no policy lets the question out".to_owned());
     };
     let choice = if ipv6 { &policy.v6 } else { &policy.v4 };
     let mut legs = choice.legs[..usize::from(choice.count).min(choice.legs.len())].to_vec();
     legs.sort_unstable();
     legs.dedup();
     match choice.kind() {
-        ChoiceKind::Direct => Outgoing::Default,
-        ChoiceKind::Legs => Outgoing::Legs(legs),
+        ChoiceKind::Direct => HostEgress::Default,
+        ChoiceKind::Legs => HostEgress::Legs(legs),
         ChoiceKind::Proxy => match compiled.plan.proxies.get(&choice.proxy) {
             Some(target) => match (target.address, legs.first()) {
                 (Some(address), Some(leg)) => {
-                    Outgoing::Proxy { address, leg: *leg, login: target.login.clone() }
+                    HostEgress::Proxy { address, leg: *leg, login: target.login.clone() }
                 }
-                _ => Outgoing::Blocked(format!("the proxy {} is not known by its address", target.name)),
+                _ => HostEgress::Blocked(format!("the proxy {} is not known by its address", target.name)),
             },
-            None => Outgoing::Blocked(format!("the policy {:?} has no proxy", policy.name)),
+            None => HostEgress::Blocked(format!("the policy {:?} has no proxy", policy.name)),
         },
         ChoiceKind::Drop | ChoiceKind::Reject => {
-            Outgoing::Blocked(format!("no way of the policy {:?} is usable", policy.name))
+            HostEgress::Blocked(format!("no way of the policy {:?} is usable", policy.name))
         }
     }
 }
 
 /// The way by a tunnel or an uplink that is named.
-pub fn by_name(input: &Input<'_>, compiled: &Compiled, name: &str) -> Outgoing {
+pub fn by_name(input: &Input<'_>, compiled: &Compiled, name: &str) -> HostEgress {
     match named_leg(input.state, compiled.legs.by_number.values(), name) {
-        None => Outgoing::Blocked(format!("there is no tunnel and no uplink {name}")),
-        Some(leg) if !leg.usable => Outgoing::Blocked(format!("{name} is not usable: {}", leg.reason)),
-        Some(leg) => Outgoing::Legs(vec![leg.number]),
+        None => HostEgress::Blocked(format!("there is no tunnel and no uplink {name}")),
+        Some(leg) if !leg.usable => HostEgress::Blocked(format!("{name} is not usable: {}", leg.reason)),
+        Some(leg) => HostEgress::Legs(vec![leg.number]),
     }
 }
 
 /// The way over a proxy that is named, reached by a leg (0: the default way).
-pub fn to_proxy(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<Outgoing, String> {
+pub fn to_proxy(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<HostEgress, String> {
     by_leg(input, proxy, leg).map_err(|why| format!("the proxy {} is not usable: {why}", proxy.name))?;
     let address = proxy_address(input, proxy)
         .ok_or_else(|| format!("the address of the proxy {} is not known", proxy.name))?;
-    Ok(Outgoing::Proxy { address, leg, login: proxy_login(proxy) })
+    Ok(HostEgress::Proxy { address, leg, login: proxy_login(proxy) })
 }

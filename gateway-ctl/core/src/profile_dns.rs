@@ -7,7 +7,7 @@ use gateway_model::Tunnel;
 use gateway_model::kinds::profile::{Profile, ProfileDnsMode};
 
 use crate::compile::{Compiled, Input, LegKind};
-use crate::host_egress::Outgoing;
+use crate::host_egress::HostEgress;
 
 /// Who is asked for names that no forwarder is set for.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,27 +26,27 @@ pub fn of_policy(
     input: &Input<'_>,
     compiled: &Compiled,
     rank: u32,
-    outgoing: Outgoing,
-) -> (Outgoing, NameServers) {
+    outgoing: HostEgress,
+) -> (HostEgress, NameServers) {
     let Some(profile) = profile_of(input, compiled, rank) else { return (outgoing, NameServers::Usual) };
     match (profile.dns.mode, &outgoing) {
-        (ProfileDnsMode::Inherit, _) | (_, Outgoing::Blocked(_)) => (outgoing, NameServers::Usual),
+        (ProfileDnsMode::Inherit, _) | (_, HostEgress::Blocked(_)) => (outgoing, NameServers::Usual),
         (ProfileDnsMode::Custom, _) => (outgoing, NameServers::Of(profile.clone())),
         // No tunnel is taken.
-        (ProfileDnsMode::Tunnel, Outgoing::Default) => (outgoing, NameServers::Usual),
-        (ProfileDnsMode::Tunnel, Outgoing::Legs(legs)) => {
+        (ProfileDnsMode::Tunnel, HostEgress::Default) => (outgoing, NameServers::Usual),
+        (ProfileDnsMode::Tunnel, HostEgress::Legs(legs)) => {
             let mut inside = legs.iter().map(|leg| (*leg, inside(input, compiled, *leg)));
             match inside.find(|(_, servers)| !servers.is_empty()) {
-                Some((leg, servers)) => (Outgoing::Legs(vec![leg]), NameServers::Inside(servers)),
+                Some((leg, servers)) => (HostEgress::Legs(vec![leg]), NameServers::Inside(servers)),
                 None => (without(&profile.name), NameServers::Usual),
             }
         }
-        (ProfileDnsMode::Tunnel, Outgoing::Proxy { .. }) => (without(&profile.name), NameServers::Usual),
+        (ProfileDnsMode::Tunnel, HostEgress::Proxy { .. }) => (without(&profile.name), NameServers::Usual),
     }
 }
 
-fn without(profile: &str) -> Outgoing {
-    Outgoing::Blocked(format!("the way of the profile {profile} has no name servers"))
+fn without(profile: &str) -> HostEgress {
+    HostEgress::Blocked(format!("the way of the profile {profile} has no name servers"))
 }
 
 /// The profile that a policy names, or that is the policy.

@@ -50,7 +50,7 @@ use fqdn::Learner;
 use inputs::{Picture, first_upstream};
 use lists::Shelf;
 use local_answers::Pages;
-use query_routes::Ways;
+use query_routes::QueryRoutes;
 use secondary_zones::Copies;
 
 /// What the resolver is told at start.
@@ -73,7 +73,7 @@ pub struct Names {
     secondaries: Arc<Secondaries>,
     signatures: Signatures,
     told: ArcSwap<Told>,
-    ways: Arc<Ways>,
+    ways: Arc<QueryRoutes>,
     learner: Arc<Learner>,
     /// The last one that was taken over.
     renewed: Mutex<Arc<Picture>>,

@@ -14,7 +14,7 @@ use gateway_model::{State, Tunnel};
 
 use crate::facts::Facts;
 
-use super::leg::{Carrier, Leg, LegKind, Legs};
+use super::leg::{Leg, LegKind, Legs, Underlay};
 use super::{Input, bridges};
 
 /// What a policy demands to carry a tunnel.
@@ -98,7 +98,7 @@ impl<'a> Settling<'a> {
     }
 
     /// What carries a tunnel, and why the tunnel cannot be used by that.
-    fn carrier(&mut self, number: u8, tunnel: &Tunnel, inside: &mut Vec<u8>) -> (Carrier, Option<String>) {
+    fn carrier(&mut self, number: u8, tunnel: &Tunnel, inside: &mut Vec<u8>) -> (Underlay, Option<String>) {
         let demands: &'a BTreeMap<u8, Vec<Demand>> = self.demands;
         let demands = demands.get(&number).map_or(&[] as &[Demand], Vec::as_slice);
         let Some(wanted) = demands.first().and_then(|demand| demand.before.last()) else {
@@ -109,46 +109,46 @@ impl<'a> Settling<'a> {
         if let Some(leg) = wanted_leg
             && self.settle(leg, inside)
         {
-            return (Carrier::Leg(leg), None);
+            return (Underlay::Leg(leg), None);
         }
         if demands.iter().any(|demand| demand.degrades) {
             for hop in demands.iter().filter(|demand| demand.degrades).flat_map(|d| d.before.iter().rev()) {
                 if let Some(leg) = self.legs.of_hop(hop).map(|leg| leg.number)
                     && self.settle(leg, inside)
                 {
-                    return (Carrier::Leg(leg), None);
+                    return (Underlay::Leg(leg), None);
                 }
             }
             return self.own(tunnel);
         }
         match wanted_leg.and_then(|leg| self.legs.get(leg)) {
             None => {
-                (Carrier::Nowhere, Some(format!("{} {} below it is missing", wanted.r#type, wanted.target)))
+                (Underlay::Nowhere, Some(format!("{} {} below it is missing", wanted.r#type, wanted.target)))
             }
             // Its packets would go round for ever.
-            Some(_) if by_itself => (Carrier::Nowhere, Some("it would be carried inside itself".to_owned())),
+            Some(_) if by_itself => (Underlay::Nowhere, Some("it would be carried inside itself".to_owned())),
             Some(below) => {
                 let reason = format!("{} below it is unavailable: {}", below.interface, below.reason);
-                (Carrier::Leg(below.number), Some(reason))
+                (Underlay::Leg(below.number), Some(reason))
             }
         }
     }
 
     /// What the tunnel's own setting says.
-    fn own(&self, tunnel: &Tunnel) -> (Carrier, Option<String>) {
-        let Uplink::Interface(name) = &tunnel.uplink else { return (Carrier::Default, None) };
+    fn own(&self, tunnel: &Tunnel) -> (Underlay, Option<String>) {
+        let Uplink::Interface(name) = &tunnel.uplink else { return (Underlay::Default, None) };
         match self.legs.uplink(name.as_str()) {
             Some(uplink) => {
                 let broken =
                     (!uplink.usable).then(|| format!("{name} below it is unavailable: {}", uplink.reason));
-                (Carrier::Leg(uplink.number), broken)
+                (Underlay::Leg(uplink.number), broken)
             }
-            None => (Carrier::Nowhere, Some(format!("its uplink {name} is not configured"))),
+            None => (Underlay::Nowhere, Some(format!("its uplink {name} is not configured"))),
         }
     }
 
     /// Bytes of an inner packet whose outer packet fits what carries it.
-    fn mtu(&self, tunnel: &Tunnel, carrier: Carrier) -> u16 {
+    fn mtu(&self, tunnel: &Tunnel, carrier: Underlay) -> u16 {
         let outer = match carrier.leg().and_then(|leg| self.legs.get(leg)) {
             Some(leg) => leg.mtu,
             // Whichever uplink is the default way at a time.

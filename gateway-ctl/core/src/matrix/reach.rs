@@ -121,19 +121,19 @@ impl Reach {
 
 /// What becomes of a question to a name server outside, from where a policy's traffic comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DnsWay {
+pub enum DnsPath {
     /// The policy of this rank has it.
     Policy(u32),
     Direct,
     Blocked,
 }
 
-impl DnsWay {
+impl DnsPath {
     /// Which policy wins does not depend on the state of the tunnels, so one verdict serves all states.
-    pub fn of(input: &Input<'_>, compiled: &Compiled, policy: &RoutingPolicy, ipv6: bool) -> DnsWay {
+    pub fn of(input: &Input<'_>, compiled: &Compiled, policy: &RoutingPolicy, ipv6: bool) -> DnsPath {
         let mut questions = policy.sources().into_iter();
         let Some(mut packet) = questions.find_map(|source| question(input, compiled, &source, ipv6)) else {
-            return DnsWay::Blocked;
+            return DnsPath::Blocked;
         };
         let only = input.only_for(policy.meta.id).and_then(|device| input.state.devices.get(device));
         if let Some(mac) = only.and_then(mac_of) {
@@ -144,11 +144,11 @@ impl DnsWay {
             // The resolver here asks by the way of whoever asked it.
             (RANK_NONE, _, Reason::ForcedDns) => {
                 let place = compiled.policies.iter().find(|compiled| compiled.id == policy.meta.id);
-                place.map_or(DnsWay::Blocked, |place| DnsWay::Policy(place.rank))
+                place.map_or(DnsPath::Blocked, |place| DnsPath::Policy(place.rank))
             }
-            (RANK_NONE, Action::Mark, Reason::Unmatched) => DnsWay::Direct,
-            (RANK_NONE, ..) => DnsWay::Blocked,
-            (rank, ..) => DnsWay::Policy(rank),
+            (RANK_NONE, Action::Mark, Reason::Unmatched) => DnsPath::Direct,
+            (RANK_NONE, ..) => DnsPath::Blocked,
+            (rank, ..) => DnsPath::Policy(rank),
         }
     }
 
@@ -156,9 +156,9 @@ impl DnsWay {
     /// traffic of the policy at hand, of rank `rank`, goes when everything works.
     pub fn outcome(&self, exits: &mut Exits<'_>, usual: &Reach, rank: usize, ipv6: bool) -> (Outcome, bool) {
         match *self {
-            DnsWay::Direct => (Outcome::Direct, false),
-            DnsWay::Blocked => (Outcome::Blocked, false),
-            DnsWay::Policy(winner) => {
+            DnsPath::Direct => (Outcome::Direct, false),
+            DnsPath::Blocked => (Outcome::Blocked, false),
+            DnsPath::Policy(winner) => {
                 let compiled = exits.kernel.compiled;
                 let Some(policy) = compiled.policy(winner) else { return (Outcome::Blocked, false) };
                 let reach = Reach::of_datagrams(exits, policy, ipv6);

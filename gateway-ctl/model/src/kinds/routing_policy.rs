@@ -145,7 +145,7 @@ impl Default for RoutingPolicy {
 
 /// What a policy comes to with its profile, chain and privacy class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PolicyWay {
+pub struct EffectivePolicy {
     pub hops: Vec<Hop>,
     pub splitting: bool,
     pub hop_mode: HopMode,
@@ -161,7 +161,7 @@ struct PolicyShown {
     #[serde(flatten)]
     live: PolicyLive,
     /// Null if the policy names neither a profile nor a chain nor a privacy class: then it is as it stands.
-    effective: Option<PolicyWay>,
+    effective: Option<EffectivePolicy>,
 }
 
 /// What is known of a policy at work; shown beside what is stored.
@@ -531,7 +531,7 @@ impl Resource for RoutingPolicy {
     fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
         let effective = match state.resolved(self) {
             Cow::Borrowed(_) => Value::Null,
-            Cow::Owned(whole) => serde_json::json!(PolicyWay {
+            Cow::Owned(whole) => serde_json::json!(EffectivePolicy {
                 hops: whole.hops,
                 splitting: whole.splitting,
                 hop_mode: whole.hop_mode,

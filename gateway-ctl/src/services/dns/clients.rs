@@ -15,7 +15,7 @@ use gateway_model::{Device, State};
 
 use crate::os::neighbour;
 use dns::inputs::{Picture, is_link_local};
-use dns::query_routes::Ways;
+use dns::query_routes::QueryRoutes;
 use dns::upstream_selection::{Asking, Choice};
 
 /// Of all tables, so that no two have the same.
@@ -28,7 +28,7 @@ pub struct Table {
     picture: Arc<Picture>,
     /// An upstream that stands for all.
     resolver: IpAddr,
-    ways: Arc<Ways>,
+    ways: Arc<QueryRoutes>,
     choice: Arc<Choice>,
     by_address: HashMap<IpAddr, Arc<Client>>,
     /// Addresses that came in between: the kernel was asked about them. Those without a host stand here, too, until the
@@ -42,8 +42,13 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new(picture: Arc<Picture>, resolver: IpAddr, ways: Arc<Ways>, choice: Arc<Choice>) -> Table {
-        let (outgoing, resolvers) = choice.usual(host_egress::Outgoing::Default, None);
+    pub fn new(
+        picture: Arc<Picture>,
+        resolver: IpAddr,
+        ways: Arc<QueryRoutes>,
+        choice: Arc<Choice>,
+    ) -> Table {
+        let (outgoing, resolvers) = choice.usual(host_egress::HostEgress::Default, None);
         let own = Client {
             number: 0,
             asker: Asker::default(),

@@ -14,7 +14,7 @@ use gateway_dns::hooks::{Client, FqdnInstallError, FqdnPolicy, QueryRoute, Resol
 
 use crate::reconcile::KernelDataplane;
 use dns::inputs::Picture;
-use dns::query_routes::Ways;
+use dns::query_routes::QueryRoutes;
 use dns::upstream_selection::{Asking, Choice};
 
 /// An address that no host has.
@@ -23,7 +23,7 @@ const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 pub struct Learner {
     dataplane: KernelDataplane,
     domains: Arc<ArcSwap<Domains>>,
-    ways: Arc<Ways>,
+    ways: Arc<QueryRoutes>,
     taken: ArcSwap<Taken>,
 }
 
@@ -36,7 +36,11 @@ struct Taken {
 }
 
 impl Learner {
-    pub fn new(dataplane: KernelDataplane, domains: Arc<ArcSwap<Domains>>, ways: Arc<Ways>) -> Learner {
+    pub fn new(
+        dataplane: KernelDataplane,
+        domains: Arc<ArcSwap<Domains>>,
+        ways: Arc<QueryRoutes>,
+    ) -> Learner {
         Learner { dataplane, domains, ways, taken: ArcSwap::default() }
     }
 

@@ -16,7 +16,7 @@ use ipnet::IpNet;
 use jiff::tz::TimeZone;
 
 use crate::world::World;
-use dns::query_routes::{self, Ways};
+use dns::query_routes::{self, QueryRoutes};
 use dns::secondary_zones::Copies;
 use dns::upstream_selection::Choice;
 
@@ -36,7 +36,7 @@ impl Picture {
         &self.world.config.dns
     }
 
-    pub fn upstreams(&self, ways: &Ways) -> Plan {
+    pub fn upstreams(&self, ways: &QueryRoutes) -> Plan {
         let input = self.world.input();
         let route = |egress: &str, proxy: Option<&str>| {
             ways.of_forwarder(&input, self.world.compiled(), egress, proxy)

@@ -1,4 +1,4 @@
-//! Ways of questions: from what the plan says to what sockets bear.
+//! QueryRoutes of questions: from what the plan says to what sockets bear.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gateway_common::wire::Mark;
 use gateway_core::compile::{Compiled, Input, Leg, LegKind};
-use gateway_core::host_egress::{self, Outgoing};
+use gateway_core::host_egress::{self, HostEgress};
 use gateway_core::plan::ProxyLogin;
 use gateway_dns::hooks::{Login, QueryEgress, QueryRoute, Resolvers};
 use gateway_dns::upstream::Called;
@@ -16,10 +16,10 @@ use zeroize::Zeroizing;
 
 /// The ways in use: a way keeps its number, and with it its part of the cache. Unused ones expire.
 #[derive(Default)]
-pub struct Ways(Mutex<WayTable>);
+pub struct QueryRoutes(Mutex<QueryRouteTable>);
 
 #[derive(Default)]
-struct WayTable {
+struct QueryRouteTable {
     ways: Vec<Entry>,
     /// Numbers from here on were never given.
     next: u16,
@@ -37,7 +37,7 @@ const EXPIRES_AFTER: Duration = Duration::from_secs(600);
 /// Time after which the number of an expired way may be given again: no answer stays in the cache for so long.
 const RETIRED_FOR: Duration = Duration::from_secs(8 * 24 * 3600);
 
-impl WayTable {
+impl QueryRouteTable {
     fn take_number(&mut self, now: Instant) -> Option<u16> {
         if self.next < u16::MAX {
             self.next += 1;
@@ -49,8 +49,8 @@ impl WayTable {
     }
 }
 
-impl Ways {
-    pub fn of(&self, outgoing: Outgoing, resolvers: Resolvers) -> Arc<QueryRoute> {
+impl QueryRoutes {
+    pub fn of(&self, outgoing: HostEgress, resolvers: Resolvers) -> Arc<QueryRoute> {
         let route = route(outgoing);
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known =
@@ -72,7 +72,7 @@ impl Ways {
     /// Drops the ways that no client, no policy and no query has used for some time.
     pub fn expire(&self, now: Instant) {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let WayTable { ways, retired, .. } = &mut *table;
+        let QueryRouteTable { ways, retired, .. } = &mut *table;
         ways.retain_mut(|one| {
             if Arc::strong_count(&one.way) > 1 {
                 one.unused_since = None;
@@ -101,13 +101,13 @@ impl Ways {
         proxy: Option<&str>,
     ) -> QueryEgress {
         let way = match egress {
-            DnsForwarder::AUTO => Outgoing::Default,
+            DnsForwarder::AUTO => HostEgress::Default,
             name => host_egress::by_name(input, compiled, name),
         };
         let Some(proxy) = proxy else { return route(way) };
         let leg = match way {
-            Outgoing::Default => 0,
-            Outgoing::Legs(legs) => legs.first().copied().unwrap_or(0),
+            HostEgress::Default => 0,
+            HostEgress::Legs(legs) => legs.first().copied().unwrap_or(0),
             other => return route(other),
         };
         let Some(found) = input.state.find::<Proxy>(proxy) else {
@@ -137,14 +137,14 @@ fn mark(leg: u8) -> u32 {
     Mark::OWN.0 | u32::from(leg)
 }
 
-fn route(outgoing: Outgoing) -> QueryEgress {
+fn route(outgoing: HostEgress) -> QueryEgress {
     match outgoing {
-        Outgoing::Default => QueryEgress::Default,
-        Outgoing::Legs(legs) => QueryEgress::Marked(legs.into_iter().map(mark).collect()),
-        Outgoing::Proxy { address, leg, login } => {
+        HostEgress::Default => QueryEgress::Default,
+        HostEgress::Legs(legs) => QueryEgress::Marked(legs.into_iter().map(mark).collect()),
+        HostEgress::Proxy { address, leg, login } => {
             QueryEgress::Proxy { server: address, mark: mark(leg), user: login.map(credentials) }
         }
-        Outgoing::Blocked(why) => QueryEgress::Blocked(why.into()),
+        HostEgress::Blocked(why) => QueryEgress::Blocked(why.into()),
     }
 }
 
@@ -159,27 +159,27 @@ mod tests {
 
     #[test]
     fn unused_ways_expire_and_their_numbers_are_not_given_again_soon() {
-        let (ways, start) = (Ways::default(), Instant::now());
-        let kept = ways.of(Outgoing::Default, Resolvers::Usual);
+        let (ways, start) = (QueryRoutes::default(), Instant::now());
+        let kept = ways.of(HostEgress::Default, Resolvers::Usual);
         for n in 0..1000_u16 {
-            ways.of(Outgoing::Blocked(format!("policy {n}")), Resolvers::Usual);
+            ways.of(HostEgress::Blocked(format!("policy {n}")), Resolvers::Usual);
         }
         assert_eq!(ways.len(), 1001);
         ways.expire(start);
         assert_eq!(ways.len(), 1001, "unused from now on");
-        ways.of(Outgoing::Blocked("policy 7".into()), Resolvers::Usual);
+        ways.of(HostEgress::Blocked("policy 7".into()), Resolvers::Usual);
         ways.expire(start + EXPIRES_AFTER);
         assert_eq!(ways.len(), 2, "the one that was used again begins anew");
         ways.expire(start + EXPIRES_AFTER * 2);
         assert_eq!(ways.len(), 1);
-        assert!(Arc::ptr_eq(&kept, &ways.of(Outgoing::Default, Resolvers::Usual)), "what is in use stays");
-        let next = ways.of(Outgoing::Blocked("another".into()), Resolvers::Usual);
+        assert!(Arc::ptr_eq(&kept, &ways.of(HostEgress::Default, Resolvers::Usual)), "what is in use stays");
+        let next = ways.of(HostEgress::Blocked("another".into()), Resolvers::Usual);
         assert_eq!(next.partition, 1001, "answers of an expired way may still be cached under its number");
     }
 
     #[test]
     fn numbers_are_given_again_when_no_cache_can_hold_them() {
-        let (mut table, start) = (WayTable::default(), Instant::now());
+        let (mut table, start) = (QueryRouteTable::default(), Instant::now());
         table.next = u16::MAX;
         assert_eq!(table.take_number(start), None);
         table.retired.push_back((5, start));

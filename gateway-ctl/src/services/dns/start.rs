@@ -26,7 +26,7 @@ use dns::fqdn::Learner;
 use dns::inputs::{Picture, first_upstream};
 use dns::lists::{self, Shelf};
 use dns::local_answers::Pages;
-use dns::query_routes::Ways;
+use dns::query_routes::QueryRoutes;
 use dns::secondary_zones::{self, Copies};
 use dns::{Config, DOWN, Names, Told, settings, subject, updates};
 
@@ -42,7 +42,7 @@ impl Names {
         let key = Key::new(getrandom::u64().map_err(io::Error::other)?);
         let worlds = engine.worlds().clone();
         let picture = Arc::new(Picture::of(worlds.now()));
-        let ways = Arc::new(Ways::default());
+        let ways = Arc::new(QueryRoutes::default());
         let client = tls.client("dns");
         let notices = config.notices.clone();
         let told = move |event| tell(&notices, event);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gateway_core::compile::{Compiled, Input};
 use gateway_core::facts::Facts;
-use gateway_core::host_egress::Outgoing;
+use gateway_core::host_egress::HostEgress;
 use gateway_core::profile_dns::{self, NameServers};
 use gateway_dns::hooks::Resolvers;
 use gateway_dns::upstream::{Server, of_profile};
@@ -52,7 +52,7 @@ impl Choice {
     }
 
     /// Who is asked, and by which way, where the policy's is `outgoing`.
-    pub fn of(&self, asking: &Asking<'_>, outgoing: Outgoing) -> (Outgoing, Resolvers) {
+    pub fn of(&self, asking: &Asking<'_>, outgoing: HostEgress) -> (HostEgress, Resolvers) {
         let Asking { input, compiled, rank, from } = asking;
         let (outgoing, servers) = profile_dns::of_policy(input, compiled, *rank, outgoing);
         let servers: Vec<Server> = match servers {
@@ -67,16 +67,17 @@ impl Choice {
     }
 
     /// The same where no profile has a word in it.
-    pub fn usual(&self, outgoing: Outgoing, from: Option<IpAddr>) -> (Outgoing, Resolvers) {
+    pub fn usual(&self, outgoing: HostEgress, from: Option<IpAddr>) -> (HostEgress, Resolvers) {
         match &self.filter {
-            Some(filter) if outgoing == Outgoing::Default && !filter.is_itself(from) => match &filter.servers
-            {
-                Some(servers) => (outgoing, Resolvers::Only(servers.clone())),
-                None => {
-                    let why = "it is not set where the external filter is".to_owned();
-                    (Outgoing::Blocked(why), Resolvers::Usual)
+            Some(filter) if outgoing == HostEgress::Default && !filter.is_itself(from) => {
+                match &filter.servers {
+                    Some(servers) => (outgoing, Resolvers::Only(servers.clone())),
+                    None => {
+                        let why = "it is not set where the external filter is".to_owned();
+                        (HostEgress::Blocked(why), Resolvers::Usual)
+                    }
                 }
-            },
+            }
             _ => (outgoing, Resolvers::Usual),
         }
     }
@@ -127,15 +128,15 @@ mod tests {
     #[test]
     fn the_filter_is_asked_for_those_who_leave_as_the_gateway_does() {
         let choice = filter(Some("192.168.1.2"));
-        let (outgoing, resolvers) = choice.usual(Outgoing::Default, Some(address("192.168.1.9")));
-        assert_eq!(outgoing, Outgoing::Default);
+        let (outgoing, resolvers) = choice.usual(HostEgress::Default, Some(address("192.168.1.9")));
+        assert_eq!(outgoing, HostEgress::Default);
         let Resolvers::Only(servers) = resolvers else { panic!("{resolvers:?}") };
         assert_eq!(&*servers, [Server::plain(([192, 168, 1, 2], 53).into())]);
         assert!(
-            matches!(choice.usual(Outgoing::Default, None).1, Resolvers::Only(_)),
+            matches!(choice.usual(HostEgress::Default, None).1, Resolvers::Only(_)),
             "the gateway itself, too"
         );
-        for outgoing in [Outgoing::Legs(vec![16]), Outgoing::Blocked("down".into())] {
+        for outgoing in [HostEgress::Legs(vec![16]), HostEgress::Blocked("down".into())] {
             let told = choice.usual(outgoing.clone(), Some(address("192.168.1.9")));
             assert_eq!(told, (outgoing, Resolvers::Usual));
         }
@@ -145,17 +146,17 @@ mod tests {
     fn what_the_filter_asks_does_not_come_back_to_it() {
         let choice = filter(Some("192.168.1.2"));
         for own in ["192.168.1.2", "fd00::2"] {
-            let told = choice.usual(Outgoing::Default, Some(address(own)));
-            assert_eq!(told, (Outgoing::Default, Resolvers::Usual), "{own}");
+            let told = choice.usual(HostEgress::Default, Some(address(own)));
+            assert_eq!(told, (HostEgress::Default, Resolvers::Usual), "{own}");
         }
-        assert_eq!(filter(Some("127.0.0.1:5353")).usual(Outgoing::Default, None).1, Resolvers::Usual);
+        assert_eq!(filter(Some("127.0.0.1:5353")).usual(HostEgress::Default, None).1, Resolvers::Usual);
     }
 
     #[test]
     fn without_a_place_of_the_filter_nothing_is_asked_in_its_stead() {
-        let (outgoing, _) = filter(None).usual(Outgoing::Default, Some(address("192.168.1.9")));
-        assert!(matches!(outgoing, Outgoing::Blocked(_)), "{outgoing:?}");
-        let integrated = Choice::default().usual(Outgoing::Default, None);
-        assert_eq!(integrated, (Outgoing::Default, Resolvers::Usual));
+        let (outgoing, _) = filter(None).usual(HostEgress::Default, Some(address("192.168.1.9")));
+        assert!(matches!(outgoing, HostEgress::Blocked(_)), "{outgoing:?}");
+        let integrated = Choice::default().usual(HostEgress::Default, None);
+        assert_eq!(integrated, (HostEgress::Default, Resolvers::Usual));
     }
 }
