@@ -22,7 +22,7 @@ use gateway_ctl::os::time_sync::is_synchronised;
 use gateway_ctl::panics;
 use gateway_ctl::service::Services;
 use gateway_ctl::services::active_alerts::Notices;
-use gateway_ctl::services::dns::{self, Names};
+use gateway_ctl::services::dns::{self, DnsService};
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::{Supervisor, TaskName};
 use gateway_model::settings::bootstrap::Bootstrap;
@@ -251,7 +251,7 @@ async fn open_over(
     let mut open = open.map_err(Error::Store)?;
     // After the first plan: what it tells is steered from the beginning.
     let asked = dns::Config { directory: config.state_dir.join("dns"), notices };
-    let resolver = Names::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
+    let resolver = DnsService::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
     open.names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
     Ok((Gateway::Open(open), config))
 }

@@ -13,7 +13,7 @@ use gateway_ctl::services::active_alerts::Notices;
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::Switch;
-use gateway_ctl::services::dns::Names;
+use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
 use gateway_ctl::services::storage;
 use gateway_ctl::store::{self, Store};
@@ -48,7 +48,7 @@ pub struct Open {
     pub worlds: Arc<Worlds>,
     pub enforcement: Arc<dyn Enforcement>,
     /// Nothing where nothing resolves.
-    pub names: Option<Arc<Names>>,
+    pub names: Option<Arc<DnsService>>,
     pub tls: Arc<Tls>,
     pub deadman: Switch,
     pub backup: Arc<backup::Service>,

@@ -215,7 +215,7 @@ fn disks(mounts: &str) -> Vec<Disk> {
     disks
 }
 
-/// Names of the interfaces of this process's network namespace. /sys may show another one's.
+/// DnsService of the interfaces of this process's network namespace. /sys may show another one's.
 pub fn interface_names() -> Vec<String> {
     let table = read_text("/proc/self/net/dev").unwrap_or_default();
     let mut names: Vec<String> = table

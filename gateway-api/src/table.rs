@@ -137,7 +137,7 @@ impl Row {
         self
     }
 
-    /// Names errors that do not follow from what the row is.
+    /// DnsService errors that do not follow from what the row is.
     pub fn answers(&mut self, codes: &[Code]) -> &mut Self {
         self.answers.extend(codes);
         self

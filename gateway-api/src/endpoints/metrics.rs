@@ -1,4 +1,4 @@
-//! `GET /metrics` in the OpenMetrics text format 1.0. A scrape reads the same values as the other endpoints. Names have
+//! `GET /metrics` in the OpenMetrics text format 1.0. A scrape reads the same values as the other endpoints. DnsService have
 //! base units, and labels are in snake_case (Prometheus, "Metric and label naming").
 
 mod dns;
@@ -24,7 +24,7 @@ const PREFIX: &str = "gateway";
 pub fn rows(t: &mut Table) {
     t.stream("/metrics", "get_metrics", MEDIA, metrics)
         .summary("Metrics for Prometheus")
-        .doc("OpenMetrics 1.0 as text. Names begin with gateway_; policies and tunnels are distinguished by id and name.")
+        .doc("OpenMetrics 1.0 as text. DnsService begin with gateway_; policies and tunnels are distinguished by id and name.")
         .outside();
 }
 

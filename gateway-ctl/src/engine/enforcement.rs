@@ -51,7 +51,7 @@ pub trait Enforcement: Send + Sync {
         BTreeMap::new()
     }
 
-    /// Names by which a client was told an address.
+    /// DnsService by which a client was told an address.
     fn known_as(&self, _key: &Key) -> Vec<Name> {
         Vec::new()
     }

@@ -25,7 +25,7 @@ use aya::programs::ProgramError;
 
 pub use attach::{AttachMode, Attached};
 pub use counters::Counters;
-pub use dns_cache::{Answers, Shortcut};
+pub use dns_cache::{Answers, KernelDnsCache};
 pub use events::Event;
 pub use grace::{GraceMode, grace_mode};
 pub use load::Programs;

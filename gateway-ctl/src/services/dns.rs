@@ -46,10 +46,10 @@ use crate::tls::Server;
 use crate::world::Worlds;
 
 use clients::Table;
-use fqdn::Learner;
-use inputs::{Picture, first_upstream};
-use lists::Shelf;
-use local_answers::Pages;
+use fqdn::FqdnInstaller;
+use inputs::{ResolverInputs, first_upstream};
+use lists::ListStore;
+use local_answers::FilterAndZones;
 use query_routes::QueryRoutes;
 use secondary_zones::Copies;
 
@@ -58,25 +58,25 @@ use secondary_zones::Copies;
 pub struct Config {
     /// For the query log and for copies of lists.
     pub directory: PathBuf,
-    /// Told of upstreams and lists that fail.
+    /// UpstreamSummary of upstreams and lists that fail.
     pub notices: Notices,
 }
 
 /// The running resolver.
-pub struct Names {
+pub struct DnsService {
     pub resolver: Resolver,
     upstreams: Arc<Upstreams>,
     config: Config,
-    shelf: Shelf,
+    list_store: ListStore,
     subscriptions: Subscriptions,
     copies: Copies,
     secondaries: Arc<Secondaries>,
     signatures: Signatures,
-    told: ArcSwap<Told>,
+    told: ArcSwap<UpstreamSummary>,
     ways: Arc<QueryRoutes>,
-    learner: Arc<Learner>,
+    learner: Arc<FqdnInstaller>,
     /// The last one that was taken over.
-    renewed: Mutex<Arc<Picture>>,
+    renewed: Mutex<Arc<ResolverInputs>>,
     /// It listens nowhere any more.
     silenced: AtomicBool,
     followed: Mutex<Option<Followed>>,
@@ -86,7 +86,7 @@ pub struct Names {
     following: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Drop for Names {
+impl Drop for DnsService {
     fn drop(&mut self) {
         for task in self.following.get_mut().unwrap_or_else(PoisonError::into_inner) {
             task.abort();
@@ -103,17 +103,17 @@ pub struct Followed {
 }
 
 /// What is told of the plan of the upstreams.
-struct Told {
+struct UpstreamSummary {
     dns: Arc<Dns>,
     problems: Vec<String>,
     validates: bool,
 }
 
-impl Told {
-    fn of(plan: &Plan, dns: &Dns) -> Arc<Told> {
+impl UpstreamSummary {
+    fn of(plan: &Plan, dns: &Dns) -> Arc<UpstreamSummary> {
         let for_all = plan.groups.iter().find(|group| group.domain.as_ref().is_root());
         let here = dns.backend == DnsBackend::Integrated;
-        Arc::new(Told {
+        Arc::new(UpstreamSummary {
             dns: Arc::new(dns.clone()),
             problems: plan.problems.clone(),
             validates: here && for_all.is_some_and(|group| group.dnssec),
@@ -121,7 +121,7 @@ impl Told {
     }
 }
 
-impl Names {
+impl DnsService {
     /// Answers over TLS and HTTPS as well, where the configuration says. The server offers
     /// [`gateway_dns::serve::tls::PROTOCOLS`].
     pub fn secure(&self, server: Arc<Server>) {
@@ -175,45 +175,49 @@ impl Names {
         self.secondaries.status(zone)
     }
 
-    /// Takes over who asks, by which ways, and local answers if there are new ones, in one step. The picture is taken when
+    /// Takes over who asks, by which ways, and local answers if there are new ones, in one step. The inputs is taken when
     /// no other is taken over: none comes after a newer.
-    fn renew(&self, picture: impl FnOnce() -> Arc<Picture>, local_answers: Option<Arc<Pages>>) {
+    fn renew(
+        &self,
+        inputs: impl FnOnce() -> Arc<ResolverInputs>,
+        local_answers: Option<Arc<FilterAndZones>>,
+    ) {
         let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-        let picture = picture();
-        let local_answers = local_answers.map(|pages| pages as Arc<dyn LocalAnswers>);
+        let inputs = inputs();
+        let local_answers = local_answers.map(|filter_and_zones| filter_and_zones as Arc<dyn LocalAnswers>);
         // Each publication ends what the dataplane repeats.
-        if picture.world.is_like(&renewed.world) {
+        if inputs.world.is_like(&renewed.world) {
             if local_answers.is_some() {
                 self.resolver.publish(Inputs { local_answers, ..Inputs::default() });
             }
             return;
         }
-        let (plan, choice) = (picture.upstreams(&self.ways), picture.choice());
+        let (plan, choice) = (inputs.upstreams(&self.ways), inputs.choice());
         let asked = first_upstream(&plan);
-        self.told.store(Told::of(&plan, picture.dns()));
+        self.told.store(UpstreamSummary::of(&plan, inputs.dns()));
         self.upstreams.replace(plan);
         self.config.notices.keep(DOWN, |subject| {
             self.upstreams.status().iter().any(|one| !one.ok && subject_of(one) == subject)
         });
-        self.learner.follow(&picture, choice.clone(), asked.is_ipv6());
-        let table = Table::new(picture.clone(), asked, self.ways.clone(), choice);
-        let settings = settings(&self.config.directory, picture.dns());
+        self.learner.follow(&inputs, choice.clone(), asked.is_ipv6());
+        let table = Table::new(inputs.clone(), asked, self.ways.clone(), choice);
+        let settings = settings(&self.config.directory, inputs.dns());
         let is_new = *self.resolver.settings() != settings && !self.silenced.load(Ordering::Acquire);
         self.resolver.publish(Inputs {
             settings: is_new.then_some(settings),
             clients: Some(Arc::new(table)),
             local_answers,
         });
-        renewed.clone_from(&picture);
+        renewed.clone_from(&inputs);
         self.ways.expire(Instant::now());
     }
 
     /// Returns what is answered from here, made from what is stored. Takes time if lists are large.
-    fn local_answers(&self, picture: &Picture) -> Arc<Pages> {
-        let filter = picture.filter(&self.shelf.current(&picture.world.state));
-        let zones = picture.zones(self.key, &self.copies, &self.signatures);
-        let filtering = picture.dns().filtering_enabled;
-        Arc::new(Pages::new(filter, zones, self.secondaries.clone(), filtering))
+    fn local_answers(&self, inputs: &ResolverInputs) -> Arc<FilterAndZones> {
+        let filter = inputs.filter(&self.list_store.current(&inputs.world.state));
+        let zones = inputs.zones(self.key, &self.copies, &self.signatures);
+        let filtering = inputs.dns().filtering_enabled;
+        Arc::new(FilterAndZones::new(filter, zones, self.secondaries.clone(), filtering))
     }
 }
 

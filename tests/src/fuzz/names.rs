@@ -78,7 +78,7 @@ fn counted(list: &List, text: &[u8]) {
     }
 }
 
-/// Names that stand in the text, and one below each.
+/// DnsService that stand in the text, and one below each.
 fn words(text: &[u8]) -> Vec<Name> {
     let text = String::from_utf8_lossy(text);
     let inside = text.split(|c: char| !(c.is_alphanumeric() || "-_.".contains(c)));

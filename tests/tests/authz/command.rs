@@ -18,7 +18,7 @@ use crate::authz::site::PASSWORD;
 
 fn configuration(folder: &Path) -> Bootstrap {
     let at = folder.display();
-    // Names of a bpf file system have no dots; nothing is pinned there.
+    // DnsService of a bpf file system have no dots; nothing is pinned there.
     let text = format!(
         "state_dir: {at}/state\nruntime_dir: {at}/run\nmarker: {at}/initialised\n\
          bpf: {{ pin_dir: /sys/fs/bpf/nothing-of-authz }}\n"

@@ -120,7 +120,7 @@ impl Site {
 
     /// Asks for a backup.
     pub async fn run(&self) -> Answer {
-        // Names hold the time.
+        // DnsService hold the time.
         self.clock.advance(Duration::from_secs(1));
         self.send("POST", "/backup/run", None).await
     }

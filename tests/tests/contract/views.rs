@@ -238,7 +238,7 @@ async fn prometheus_reads_the_figures_of_the_other_rows() {
     has(format!("gateway_policy_packets_total{{{labels}}} 0"));
     has(format!("gateway_policy_status{{{labels},status=\"error\"}} 1"));
     has("# EOF".to_owned());
-    // Names are given by people: they cannot end a label and begin a figure.
+    // DnsService are given by people: they cannot end a label and begin a figure.
     let mut hostile = examples::policy(2);
     hostile["name"] = json!("x\"} 1\ngateway_forged 1");
     let created = client.send("POST", "/routing/policies", Some(hostile), &[]).await;

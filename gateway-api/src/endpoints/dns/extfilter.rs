@@ -26,7 +26,7 @@ pub fn rows(t: &mut Table) {
     t.command("/dns/extfilter/enable", "enable_dns_extfilter", enables, enable)
         .summary("Ask the external filter for names")
         .doc(
-            "Sets dns.backend to extfilter, from the next question on. Names that have a forwarder of their own, and \
+            "Sets dns.backend to extfilter, from the next question on. DnsService that have a forwarder of their own, and \
              devices that a policy sends another way, are asked for as before. While the filter does not answer, the names \
              that it would be asked for are not answered either.",
         )

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use gateway_core::dns::Cause;
-use gateway_ctl::services::dns::Names;
+use gateway_ctl::services::dns::DnsService;
 use gateway_dns::query_log::{Before, Domain, Filter, Row as LogRow, Whose};
 use gateway_dns::serve::{Status as Outcome, Transport};
 use gateway_dns::wire::{code, rtype};
@@ -153,7 +153,7 @@ impl Status {
         }
     }
 
-    fn of(names: &Names) -> Status {
+    fn of(names: &DnsService) -> Status {
         let (at_work, settings, log) =
             (names.resolver.status(), names.resolver.settings(), names.resolver.log());
         let dns = names.config();
@@ -256,7 +256,7 @@ struct Flushed {
 async fn flush(cx: Cx, request: Req<Flush>) -> Result<Flushed, ApiError> {
     let names = cx.open()?.names.clone();
     let pattern = request.input.pattern;
-    let flushed = names.map_or(0, |names: Arc<Names>| names.resolver.flush(pattern.as_deref()));
+    let flushed = names.map_or(0, |names: Arc<DnsService>| names.resolver.flush(pattern.as_deref()));
     Ok(Flushed { flushed })
 }
 

@@ -2,19 +2,19 @@
 
 use std::sync::atomic::AtomicU64;
 
-use gateway_ctl::services::dns::Names;
+use gateway_ctl::services::dns::DnsService;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::families::{Labels, counter, counters, gauge, gauges};
 
-pub fn register(registry: &mut Registry, names: &Names) {
+pub fn register(registry: &mut Registry, names: &DnsService) {
     resolver(registry, names);
     upstreams(registry, names);
 }
 
-fn resolver(registry: &mut Registry, names: &Names) {
+fn resolver(registry: &mut Registry, names: &DnsService) {
     let status = names.resolver.status();
     let mut count = |name, help, value| counter(registry, name, help, value);
     count("dns_queries", "DNS queries answered; starts again at midnight", status.today.queries);
@@ -64,7 +64,7 @@ fn resolver(registry: &mut Registry, names: &Names) {
     );
 }
 
-fn upstreams(registry: &mut Registry, names: &Names) {
+fn upstreams(registry: &mut Registry, names: &DnsService) {
     let upstreams = names.upstreams();
     let each = || {
         upstreams.iter().map(|upstream| {

@@ -105,7 +105,7 @@ impl Pools {
         Pools { pools: splitting.filter_map(pool).collect(), tunnels }
     }
 
-    /// Names of the tunnels in pools.
+    /// DnsService of the tunnels in pools.
     pub fn tunnels(&self) -> BTreeSet<String> {
         self.pools.iter().flat_map(|pool| &pool.endpoints).map(|member| member.tunnel.clone()).collect()
     }

@@ -52,9 +52,9 @@ impl Programs {
 
 /// Shared, so that the resolver has it and tests can look.
 #[derive(Clone)]
-pub struct Shortcut(pub Arc<Answers>);
+pub struct KernelDnsCache(pub Arc<Answers>);
 
-impl kernel_cache::Dataplane for Shortcut {
+impl kernel_cache::Dataplane for KernelDnsCache {
     fn set_epoch(&self, epoch: u64) {
         if let Err(error) = lock(&self.0.maps).epoch.set(0, epoch) {
             tracing::error!(%error, "answers that may have changed cannot be taken back from the dataplane");

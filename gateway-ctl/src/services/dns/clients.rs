@@ -14,7 +14,7 @@ use gateway_model::kinds::privacy_class::QueryLog;
 use gateway_model::{Device, State};
 
 use crate::os::neighbour;
-use dns::inputs::{Picture, is_link_local};
+use dns::inputs::{ResolverInputs, is_link_local};
 use dns::query_routes::QueryRoutes;
 use dns::upstream_selection::{Asking, Choice};
 
@@ -25,7 +25,7 @@ static VERSION: AtomicU64 = AtomicU64::new(1);
 const LATE: usize = 4096;
 
 pub struct Table {
-    picture: Arc<Picture>,
+    inputs: Arc<ResolverInputs>,
     /// An upstream that stands for all.
     resolver: IpAddr,
     ways: Arc<QueryRoutes>,
@@ -43,7 +43,7 @@ pub struct Table {
 
 impl Table {
     pub fn new(
-        picture: Arc<Picture>,
+        inputs: Arc<ResolverInputs>,
         resolver: IpAddr,
         ways: Arc<QueryRoutes>,
         choice: Arc<Choice>,
@@ -61,10 +61,10 @@ impl Table {
         };
         let version = VERSION.fetch_add(1, Ordering::Relaxed);
         let (by_address, late, own) = (HashMap::new(), Mutex::default(), Arc::new(own));
-        let links = picture.lan_links();
-        let mut table = Table { picture, resolver, ways, choice, by_address, late, links, own, version };
+        let links = inputs.lan_links();
+        let mut table = Table { inputs, resolver, ways, choice, by_address, late, links, own, version };
         let mut by_address = HashMap::new();
-        for (mac, addresses) in &table.picture.world.facts.neighbours {
+        for (mac, addresses) in &table.inputs.world.facts.neighbours {
             // A link-local address does not say by which network it asks.
             for address in addresses.iter().filter(|address| !is_link_local(**address)) {
                 by_address.insert(*address, table.describe(Some(*mac), *address, None));
@@ -90,7 +90,7 @@ impl Table {
     }
 
     fn describe(&self, mac: Option<[u8; 6]>, address: IpAddr, interface: Option<u32>) -> Arc<Client> {
-        let (state, plan) = (&self.picture.world.state, &self.picture.world.compiled().plan.dataplane);
+        let (state, plan) = (&self.inputs.world.state, &self.inputs.world.compiled().plan.dataplane);
         // As the dataplane finds the device.
         let by_mac = mac.and_then(|mac| plan.devices_by_mac.get(&mac));
         let number = by_mac.or_else(|| plan.devices_by_address.get(&address)).map_or(0, |value| value.number);
@@ -98,10 +98,10 @@ impl Table {
         let of_card = mac.and_then(|mac| state.device_by_mac(MacAddr(mac))).map(AsRef::as_ref);
         let device = of_card.or_else(of_number);
         let asks = host_egress::Client { mac: mac.map(MacAddr), address, interface };
-        let input = self.picture.world.input();
+        let input = self.inputs.world.input();
         let (outgoing, rank) =
-            host_egress::of_client(&input, self.picture.world.compiled(), &asks, self.resolver);
-        let compiled = self.picture.world.compiled();
+            host_egress::of_client(&input, self.inputs.world.compiled(), &asks, self.resolver);
+        let compiled = self.inputs.world.compiled();
         let asking = Asking { input, compiled, rank, from: Some(address) };
         let (outgoing, resolvers) = self.choice.of(&asking, outgoing);
         let key = ClientKey::new(number, Mac::new(mac.unwrap_or_default()), &address.into());

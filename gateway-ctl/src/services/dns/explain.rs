@@ -7,9 +7,9 @@ use gateway_dns::serve::QueryOutcome;
 use gateway_dns::upstream::UpstreamSelection;
 use gateway_model::kinds::DnsForwarder;
 
-use dns::Names;
+use dns::DnsService;
 
-impl Names {
+impl DnsService {
     /// For a name, or for names that nothing is said of. As it is now; nobody is asked.
     pub fn explain(&self, from: IpAddr, name: Option<&Name>) -> String {
         let way = match self.resolver.dry_run(from, name.map(Name::as_ref)) {

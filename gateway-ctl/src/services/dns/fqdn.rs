@@ -13,14 +13,14 @@ use gateway_core::host_egress;
 use gateway_dns::hooks::{Client, FqdnInstallError, FqdnPolicy, QueryRoute, Resolvers};
 
 use crate::reconcile::KernelDataplane;
-use dns::inputs::Picture;
+use dns::inputs::ResolverInputs;
 use dns::query_routes::QueryRoutes;
 use dns::upstream_selection::{Asking, Choice};
 
 /// An address that no host has.
 const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-pub struct Learner {
+pub struct FqdnInstaller {
     dataplane: KernelDataplane,
     domains: Arc<ArcSwap<Domains>>,
     ways: Arc<QueryRoutes>,
@@ -35,22 +35,22 @@ struct Taken {
     by_rank: HashMap<u32, [Arc<QueryRoute>; 2]>,
 }
 
-impl Learner {
+impl FqdnInstaller {
     pub fn new(
         dataplane: KernelDataplane,
         domains: Arc<ArcSwap<Domains>>,
         ways: Arc<QueryRoutes>,
-    ) -> Learner {
-        Learner { dataplane, domains, ways, taken: ArcSwap::default() }
+    ) -> FqdnInstaller {
+        FqdnInstaller { dataplane, domains, ways, taken: ArcSwap::default() }
     }
 
     /// Upstreams are asked by IPv6, or by IPv4.
-    pub fn follow(&self, picture: &Picture, choice: Arc<Choice>, ipv6: bool) {
-        let compiled = picture.world.compiled();
+    pub fn follow(&self, inputs: &ResolverInputs, choice: Arc<Choice>, ipv6: bool) {
+        let compiled = inputs.world.compiled();
         let rules = compiled.plan.dataplane.domains.iter();
         let ways = |rank: u32| {
             let outgoing = host_egress::of_policy(compiled, rank, ipv6);
-            let asking = Asking { input: picture.world.input(), compiled, rank, from: Some(NOBODY) };
+            let asking = Asking { input: inputs.world.input(), compiled, rank, from: Some(NOBODY) };
             let (chosen, resolvers) = choice.of(&asking, outgoing.clone());
             (rank, [self.ways.of(chosen, resolvers), self.ways.of(outgoing, Resolvers::Usual)])
         };
@@ -59,7 +59,7 @@ impl Learner {
     }
 }
 
-impl FqdnPolicy for Learner {
+impl FqdnPolicy for FqdnInstaller {
     fn wanted(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
         let domains = self.domains.load();
         if domains.is_empty() {

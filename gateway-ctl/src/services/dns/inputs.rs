@@ -23,13 +23,13 @@ use dns::upstream_selection::Choice;
 /// TTL of names of machines.
 const HOST_TTL: u32 = 60;
 
-pub struct Picture {
+pub struct ResolverInputs {
     pub world: World,
 }
 
-impl Picture {
-    pub fn of(world: World) -> Picture {
-        Picture { world }
+impl ResolverInputs {
+    pub fn of(world: World) -> ResolverInputs {
+        ResolverInputs { world }
     }
 
     pub fn dns(&self) -> &Dns {

@@ -19,7 +19,7 @@ const HOUR: u64 = 3600;
 
 /// Takes lists in and says so.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct ListStore {
     pub lists: Arc<Mutex<Lists>>,
     pub changed: Arc<Notify>,
     pub notices: Notices,
@@ -27,7 +27,7 @@ pub struct Shelf {
 
 const FAILED: AlertKind = AlertKind::BlocklistUpdateFailed;
 
-impl Shelf {
+impl ListStore {
     /// The lists of objects that are still there.
     pub fn current(&self, state: &State) -> Lists {
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,14 +37,14 @@ impl Shelf {
     }
 }
 
-impl Shelf {
+impl ListStore {
     /// Only these are kept up to date from now on.
     pub fn keep(&self, wanted: &[Subscription]) {
         self.notices.keep(FAILED, |subject| wanted.iter().any(|one| one.id.to_string() == subject));
     }
 }
 
-impl Deliver for Shelf {
+impl Deliver for ListStore {
     fn deliver(&self, id: Id, list: List) {
         let taken = self.lists.lock().unwrap_or_else(PoisonError::into_inner).put(id, list);
         match taken {

@@ -10,22 +10,22 @@ use gateway_dns::hooks::LocalAnswers;
 use gateway_dns::transfer::Secondaries;
 use jiff::Timestamp;
 
-pub struct Pages {
+pub struct FilterAndZones {
     filter: Arc<Filter>,
     zones: Arc<Zones>,
     secondaries: Arc<Secondaries>,
     filtering: bool,
 }
 
-impl Pages {
+impl FilterAndZones {
     /// Without filtering everything passes.
     pub fn new(
         filter: Arc<Filter>,
         zones: Arc<Zones>,
         secondaries: Arc<Secondaries>,
         filtering: bool,
-    ) -> Pages {
-        Pages { filter, zones, secondaries, filtering }
+    ) -> FilterAndZones {
+        FilterAndZones { filter, zones, secondaries, filtering }
     }
 
     fn filtered(&self, decide: impl FnOnce(&Filter) -> Decision) -> Decision {
@@ -33,7 +33,7 @@ impl Pages {
     }
 }
 
-impl LocalAnswers for Pages {
+impl LocalAnswers for FilterAndZones {
     fn decide(&self, asker: &Asker, question: Question<'_>, now: Timestamp) -> Decision {
         self.filtered(|filter| filter.decide(asker, question, now))
     }

@@ -17,31 +17,31 @@ use gateway_dns::transfer::Secondaries;
 use gateway_dns::upstream::{Context, Event, Upstreams};
 
 use crate::engine::Engine;
-use crate::os::bpf::Shortcut;
+use crate::os::bpf::KernelDnsCache;
 use crate::services::active_alerts::Notices;
 use crate::store::Store;
 use crate::tls::Factory;
 use dns::clients::Table;
-use dns::fqdn::Learner;
-use dns::inputs::{Picture, first_upstream};
-use dns::lists::{self, Shelf};
-use dns::local_answers::Pages;
+use dns::fqdn::FqdnInstaller;
+use dns::inputs::{ResolverInputs, first_upstream};
+use dns::lists::{self, ListStore};
+use dns::local_answers::FilterAndZones;
 use dns::query_routes::QueryRoutes;
 use dns::secondary_zones::{self, Copies};
-use dns::{Config, DOWN, Names, Told, settings, subject, updates};
+use dns::{Config, DOWN, DnsService, UpstreamSummary, settings, subject, updates};
 
-impl Names {
+impl DnsService {
     /// Starts it over an engine that has a plan. Addresses that cannot be bound stand in its status.
     pub async fn start(
         config: Config,
         store: Arc<Store>,
         engine: Arc<Engine>,
         tls: Arc<Factory>,
-    ) -> io::Result<Arc<Names>> {
+    ) -> io::Result<Arc<DnsService>> {
         let supervisor = Arc::new(engine.services().supervisor().clone());
         let key = Key::new(getrandom::u64().map_err(io::Error::other)?);
         let worlds = engine.worlds().clone();
-        let picture = Arc::new(Picture::of(worlds.now()));
+        let inputs = Arc::new(ResolverInputs::of(worlds.now()));
         let ways = Arc::new(QueryRoutes::default());
         let client = tls.client("dns");
         let notices = config.notices.clone();
@@ -49,12 +49,12 @@ impl Names {
         let hosts = engine.endpoint_names();
         let context =
             Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), told);
-        let (plan, choice) = (picture.upstreams(&ways), picture.choice());
-        let told = ArcSwap::from(Told::of(&plan, picture.dns()));
+        let (plan, choice) = (inputs.upstreams(&ways), inputs.choice());
+        let told = ArcSwap::from(UpstreamSummary::of(&plan, inputs.dns()));
         let asked = first_upstream(&plan);
         let upstreams = Arc::new(Upstreams::new(plan, context));
         let lists = Arc::new(Mutex::new(Lists::new(key)));
-        let shelf = Shelf { lists, changed: Arc::default(), notices: config.notices.clone() };
+        let list_store = ListStore { lists, changed: Arc::default(), notices: config.notices.clone() };
         let client = tls.client("dns lists");
         let context =
             Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), |_| {});
@@ -62,44 +62,44 @@ impl Names {
         std::fs::create_dir_all(&folder)?;
         let context = Arc::new(context);
         let subscriptions =
-            Subscriptions::new(folder, key, context.clone(), shelf.clone(), supervisor.clone());
-        let copies = Copies { held: Arc::default(), changed: shelf.changed.clone() };
+            Subscriptions::new(folder, key, context.clone(), list_store.clone(), supervisor.clone());
+        let copies = Copies { held: Arc::default(), changed: list_store.changed.clone() };
         let folder = config.directory.join("zones");
         std::fs::create_dir_all(&folder)?;
         let secondaries = Secondaries::new(folder, key, context, copies.clone(), supervisor.clone());
         // Their copies are there before the first question.
-        let wanted = lists::wanted(&picture.world.state, picture.dns());
-        let zones_wanted = secondary_zones::wanted(&picture.world.state, picture.dns());
+        let wanted = lists::wanted(&inputs.world.state, inputs.dns());
+        let zones_wanted = secondary_zones::wanted(&inputs.world.state, inputs.dns());
         let loading = tokio::task::spawn_blocking(move || {
             subscriptions.load(&wanted);
             secondaries.load(&zones_wanted);
             (subscriptions, secondaries)
         });
         let (subscriptions, secondaries) = loading.await.map_err(io::Error::other)?;
-        subscriptions.set_own_networks(picture.own_networks());
-        subscriptions.set(&lists::wanted(&picture.world.state, picture.dns()));
-        secondaries.set(&secondary_zones::wanted(&picture.world.state, picture.dns()));
-        let filter = picture.filter(&shelf.current(&picture.world.state));
+        subscriptions.set_own_networks(inputs.own_networks());
+        subscriptions.set(&lists::wanted(&inputs.world.state, inputs.dns()));
+        secondaries.set(&secondary_zones::wanted(&inputs.world.state, inputs.dns()));
+        let filter = inputs.filter(&list_store.current(&inputs.world.state));
         let signatures = Signatures::default();
-        let zones = picture.zones(key, &copies, &signatures);
+        let zones = inputs.zones(key, &copies, &signatures);
         let secondaries = Arc::new(secondaries);
-        let filtering = picture.dns().filtering_enabled;
-        let book = Arc::new(Pages::new(filter, zones, secondaries.clone(), filtering));
-        let table = Arc::new(Table::new(picture.clone(), asked, ways.clone(), choice.clone()));
+        let filtering = inputs.dns().filtering_enabled;
+        let book = Arc::new(FilterAndZones::new(filter, zones, secondaries.clone(), filtering));
+        let table = Arc::new(Table::new(inputs.clone(), asked, ways.clone(), choice.clone()));
         let (dataplane, domains, ipv6) = (engine.dataplane(), worlds.domains().clone(), asked.is_ipv6());
-        let learner = Arc::new(Learner::new(dataplane, domains, ways.clone()));
-        learner.follow(&picture, choice, ipv6);
-        let settings = settings(&config.directory, picture.dns());
-        let (asks, shortcut) = (upstreams.clone(), shortcut(&engine));
+        let learner = Arc::new(FqdnInstaller::new(dataplane, domains, ways.clone()));
+        learner.follow(&inputs, choice, ipv6);
+        let settings = settings(&config.directory, inputs.dns());
+        let (asks, kernel_dns_cache) = (upstreams.clone(), kernel_dns_cache(&engine));
         let clock = store.clock().clone();
         let daemon = Daemon { supervisor, wall: WallClock::new(move || clock.now()) };
         let resolver =
-            Resolver::start(settings, table, book, learner.clone(), asks, shortcut, daemon).await?;
-        let names = Arc::new(Names {
+            Resolver::start(settings, table, book, learner.clone(), asks, kernel_dns_cache, daemon).await?;
+        let names = Arc::new(DnsService {
             resolver,
             upstreams,
             config,
-            shelf,
+            list_store,
             subscriptions,
             copies,
             secondaries,
@@ -107,7 +107,7 @@ impl Names {
             told,
             ways,
             learner,
-            renewed: Mutex::new(picture),
+            renewed: Mutex::new(inputs),
             silenced: AtomicBool::new(false),
             followed: Mutex::default(),
             store: store.clone(),
@@ -122,9 +122,9 @@ impl Names {
 }
 
 /// Without it the resolver answers everything itself.
-fn shortcut(engine: &Engine) -> Option<Box<dyn Dataplane>> {
+fn kernel_dns_cache(engine: &Engine) -> Option<Box<dyn Dataplane>> {
     match engine.dataplane().with(|programs| programs.answers()) {
-        Ok(answers) => Some(Box::new(Shortcut(Arc::new(answers)))),
+        Ok(answers) => Some(Box::new(KernelDnsCache(Arc::new(answers)))),
         Err(error) => {
             tracing::warn!(%error, "the dataplane does not repeat answers");
             None

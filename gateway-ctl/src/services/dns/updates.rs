@@ -11,8 +11,8 @@ use crate::engine::Engine;
 use crate::store::Store;
 use crate::supervise::blocking;
 use crate::world::Worlds;
-use dns::inputs::Picture;
-use dns::{Followed, Names, lists, secondary_zones};
+use dns::inputs::ResolverInputs;
+use dns::{DnsService, Followed, lists, secondary_zones};
 
 /// Changes that come in a row are taken together.
 const PAUSE: Duration = Duration::from_millis(30);
@@ -22,7 +22,7 @@ const SWEEP: Duration = Duration::from_secs(4);
 const RESIGN: Duration = Duration::from_secs(60);
 
 /// Follows everything. Each of the tasks ends with the resolver.
-pub fn all(names: &Arc<Names>, store: Arc<Store>, engine: Arc<Engine>) -> Vec<JoinHandle<()>> {
+pub fn all(names: &Arc<DnsService>, store: Arc<Store>, engine: Arc<Engine>) -> Vec<JoinHandle<()>> {
     let worlds = engine.worlds().clone();
     plans(names, &worlds);
     let supervisor = engine.services().supervisor().clone();
@@ -41,20 +41,20 @@ pub fn all(names: &Arc<Names>, store: Arc<Store>, engine: Arc<Engine>) -> Vec<Jo
 }
 
 /// A plan is taken over before it is live: no question leaves by a way that its packets no longer take.
-fn plans(names: &Arc<Names>, worlds: &Worlds) {
+fn plans(names: &Arc<DnsService>, worlds: &Worlds) {
     let names = Arc::downgrade(names);
     worlds.set_herald(move |world| {
         if let Some(names) = names.upgrade() {
-            names.renew(|| Arc::new(Picture::of(world.clone())), None);
+            names.renew(|| Arc::new(ResolverInputs::of(world.clone())), None);
         }
     });
 }
 
 /// Follows the store and the plan until the resolver is gone.
-async fn changes(names: Weak<Names>, store: Arc<Store>, worlds: Arc<Worlds>, mut again: bool) {
+async fn changes(names: Weak<DnsService>, store: Arc<Store>, worlds: Arc<Worlds>, mut again: bool) {
     let (mut revisions, mut published) = (store.watch(), worlds.watch());
     let mut run;
-    let Some(shelved) = names.upgrade().map(|names| names.shelf.changed.clone()) else { return };
+    let Some(list_changes) = names.upgrade().map(|names| names.list_store.changed.clone()) else { return };
     loop {
         // First without a reason: something may have changed between the start and here.
         revisions.mark_unchanged();
@@ -66,13 +66,13 @@ async fn changes(names: Weak<Names>, store: Arc<Store>, worlds: Arc<Worlds>, mut
         tokio::select! {
             changed = revisions.changed() => if changed.is_err() { return },
             changed = published.wait_for(|world| world.status.run != run) => if changed.is_err() { return },
-            () = shelved.notified() => again = true,
+            () = list_changes.notified() => again = true,
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-impl Names {
+impl DnsService {
     /// Takes over the stored filters, lists, rewrites and zones unless it has them, and returns when queries are
     /// answered by them. Blocks while filters are built.
     pub fn catch_up(&self) {
@@ -87,21 +87,21 @@ impl Names {
     fn take_over(&self, again: bool) {
         // Held to the end: no older state comes after a newer one.
         let mut followed = lock(&self.followed);
-        let picture = Picture::of(self.worlds.now());
-        self.subscriptions.set_own_networks(picture.own_networks());
-        let (state, facts) = (&picture.world.state, &picture.world.facts);
+        let inputs = ResolverInputs::of(self.worlds.now());
+        self.subscriptions.set_own_networks(inputs.own_networks());
+        let (state, facts) = (&inputs.world.state, &inputs.world.facts);
         // Lists are large and names of machines many; most runs change neither.
         let known = followed.as_ref().is_some_and(|followed| {
             followed.revision == state.revision && followed.facts.neighbours == facts.neighbours
         });
         let local_answers = (again || !known).then(|| {
-            let wanted = lists::wanted(state, picture.dns());
+            let wanted = lists::wanted(state, inputs.dns());
             self.subscriptions.set(&wanted);
-            self.shelf.keep(&wanted);
-            self.secondaries.set(&secondary_zones::wanted(state, picture.dns()));
-            self.local_answers(&picture)
+            self.list_store.keep(&wanted);
+            self.secondaries.set(&secondary_zones::wanted(state, inputs.dns()));
+            self.local_answers(&inputs)
         });
-        self.renew(|| Arc::new(Picture::of(self.worlds.now())), local_answers);
+        self.renew(|| Arc::new(ResolverInputs::of(self.worlds.now())), local_answers);
         *followed =
             Some(Followed { revision: state.revision, dns: dns_revision(state), facts: facts.clone() });
     }
@@ -130,17 +130,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Has zones signed anew before their signatures end.
-async fn signatures(names: Weak<Names>, store: Arc<Store>) {
+async fn signatures(names: Weak<DnsService>, store: Arc<Store>) {
     loop {
         tokio::time::sleep(RESIGN).await;
         let Some(names) = names.upgrade() else { return };
         if names.signatures.are_due(store.clock().now()) {
-            names.shelf.changed.notify_one();
+            names.list_store.changed.notify_one();
         }
     }
 }
 
-async fn learned(names: Weak<Names>, engine: Arc<Engine>) {
+async fn learned(names: Weak<DnsService>, engine: Arc<Engine>) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
