@@ -21,7 +21,7 @@ use gateway_ctl::os::rlimit;
 use gateway_ctl::os::time_sync::is_synchronised;
 use gateway_ctl::panics;
 use gateway_ctl::service::Services;
-use gateway_ctl::services::active_alerts::Notices;
+use gateway_ctl::services::active_alerts::ActiveAlerts;
 use gateway_ctl::services::dns::{self, DnsService};
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::{Supervisor, TaskName};
@@ -233,8 +233,8 @@ async fn open_over(
     tls.adopt(&store);
     let settings = &store.current().settings;
     let configuration = Configuration::new(file, settings.clone());
-    let notices = Notices::new(store.clock().clone());
-    let engine = Engine::start(configuration.clone(), store.clone(), notices.clone());
+    let active_alerts = ActiveAlerts::new(store.clock().clone());
+    let engine = Engine::start(configuration.clone(), store.clone(), active_alerts.clone());
     let enforcement = engine.await.map_err(Error::Engine)?;
     let checked = store.clone();
     tokio::task::spawn_blocking(move || checked.check_secrets());
@@ -244,13 +244,13 @@ async fn open_over(
         worlds: enforcement.worlds().clone(),
         enforcement: enforcement.clone(),
         services: Services::new(enforcement.services().supervisor().clone()),
-        notices: notices.clone(),
+        active_alerts: active_alerts.clone(),
         endpoint_names: enforcement.endpoint_names().clone(),
     };
     let open = Open::over(store.clone(), enforced, tls.clone(), is_synchronised);
     let mut open = open.map_err(Error::Store)?;
     // After the first plan: what it tells is steered from the beginning.
-    let asked = dns::Config { directory: config.state_dir.join("dns"), notices };
+    let asked = dns::Config { directory: config.state_dir.join("dns"), active_alerts };
     let resolver = DnsService::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
     open.names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
     Ok((Gateway::Open(open), config))

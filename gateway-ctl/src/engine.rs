@@ -29,7 +29,7 @@ use crate::reconcile::{
     self, Existing, Handle, Kernel, KernelDataplane, Reason, Settings, Stopped, Subsystems, default_deny,
 };
 use crate::service::{Context, Services};
-use crate::services::active_alerts::Notices;
+use crate::services::active_alerts::ActiveAlerts;
 use crate::services::events::Recent;
 use crate::services::flow_rate::Turns;
 use crate::services::proxies::Proxies;
@@ -72,7 +72,7 @@ impl Engine {
     pub async fn start(
         configuration: Configuration,
         store: Arc<Store>,
-        notices: Notices,
+        active_alerts: ActiveAlerts,
     ) -> Result<Engine, Error> {
         let config = configuration.with(&store.current().settings).config;
         let blocked = base_block(&lans(&config), Existing::Keep).await;
@@ -127,7 +127,7 @@ impl Engine {
             worlds: worlds.clone(),
             wake: handle.clone(),
             dataplane: dataplane.clone(),
-            notices,
+            active_alerts,
         };
         let (recent, turns) = (Recent::default(), Turns::default());
         let parts = Parts {

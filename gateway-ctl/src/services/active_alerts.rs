@@ -16,7 +16,7 @@ const BEHIND: usize = 256;
 
 /// One of them, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Notice {
+pub struct ActiveAlert {
     pub kind: AlertKind,
     /// Which one, among those of the kind.
     pub subject: String,
@@ -28,20 +28,20 @@ pub struct Notice {
 
 /// Takes them and tells them.
 #[derive(Clone, Debug)]
-pub struct Notices(Arc<Board>);
+pub struct ActiveAlerts(Arc<Alerts>);
 
 #[derive(Debug)]
-struct Board {
+struct Alerts {
     clock: SharedClock,
     /// Held while something is told, so that everybody is told in the same order.
-    active: Mutex<BTreeMap<(String, String), Notice>>,
-    told: broadcast::Sender<Notice>,
+    active: Mutex<BTreeMap<(String, String), ActiveAlert>>,
+    told: broadcast::Sender<ActiveAlert>,
 }
 
-impl Notices {
-    pub fn new(clock: SharedClock) -> Notices {
+impl ActiveAlerts {
+    pub fn new(clock: SharedClock) -> ActiveAlerts {
         let told = broadcast::channel(BEHIND).0;
-        Notices(Arc::new(Board { clock, active: Mutex::default(), told }))
+        ActiveAlerts(Arc::new(Alerts { clock, active: Mutex::default(), told }))
     }
 
     /// It has begun. While it lasts it is told once; the newest words are kept.
@@ -52,7 +52,7 @@ impl Notices {
             return;
         }
         let since = self.0.clock.now();
-        let notice = Notice { kind, subject: subject.to_owned(), message, since, active: true };
+        let notice = ActiveAlert { kind, subject: subject.to_owned(), message, since, active: true };
         active.insert(key(kind, subject), notice.clone());
         // Nobody has to listen.
         let _ = self.0.told.send(notice);
@@ -71,19 +71,19 @@ impl Notices {
         gone.iter().for_each(|key| self.end(&mut active, key));
     }
 
-    fn end(&self, active: &mut BTreeMap<(String, String), Notice>, key: &(String, String)) {
+    fn end(&self, active: &mut BTreeMap<(String, String), ActiveAlert>, key: &(String, String)) {
         if let Some(notice) = active.remove(key) {
-            let _ = self.0.told.send(Notice { active: false, ..notice });
+            let _ = self.0.told.send(ActiveAlert { active: false, ..notice });
         }
     }
 
     /// What goes on now, and all that begins or ends from here on.
-    pub fn subscribe(&self) -> (Vec<Notice>, broadcast::Receiver<Notice>) {
+    pub fn subscribe(&self) -> (Vec<ActiveAlert>, broadcast::Receiver<ActiveAlert>) {
         let active = self.lock();
         (active.values().cloned().collect(), self.0.told.subscribe())
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Notice>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), ActiveAlert>> {
         self.0.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -101,34 +101,34 @@ mod tests {
 
     #[test]
     fn each_is_told_when_it_begins_and_when_it_ends_and_no_more() {
-        let notices = Notices::new(SystemClock::shared());
-        let (before, mut told) = notices.subscribe();
+        let active_alerts = ActiveAlerts::new(SystemClock::shared());
+        let (before, mut told) = active_alerts.subscribe();
         assert_eq!(before, []);
-        notices.clear(DOWN, "192.0.2.1");
-        notices.raise(DOWN, "192.0.2.1", "no answer".into());
-        notices.raise(DOWN, "192.0.2.1", "refused".into());
-        notices.raise(AlertKind::BlocklistUpdateFailed, "192.0.2.1", "not found".into());
-        let (during, _) = notices.subscribe();
+        active_alerts.clear(DOWN, "192.0.2.1");
+        active_alerts.raise(DOWN, "192.0.2.1", "no answer".into());
+        active_alerts.raise(DOWN, "192.0.2.1", "refused".into());
+        active_alerts.raise(AlertKind::BlocklistUpdateFailed, "192.0.2.1", "not found".into());
+        let (during, _) = active_alerts.subscribe();
         let words: Vec<&str> = during.iter().map(|notice| notice.message.as_str()).collect();
         assert_eq!(words, ["not found", "refused"]);
-        notices.clear(DOWN, "192.0.2.1");
-        notices.clear(DOWN, "192.0.2.1");
-        let heard: Vec<Notice> = std::iter::from_fn(|| told.try_recv().ok()).collect();
+        active_alerts.clear(DOWN, "192.0.2.1");
+        active_alerts.clear(DOWN, "192.0.2.1");
+        let heard: Vec<ActiveAlert> = std::iter::from_fn(|| told.try_recv().ok()).collect();
         let shown: Vec<(AlertKind, bool)> = heard.iter().map(|notice| (notice.kind, notice.active)).collect();
         assert_eq!(shown, [(DOWN, true), (AlertKind::BlocklistUpdateFailed, true), (DOWN, false)]);
         assert_eq!((heard[2].since, &*heard[2].message), (heard[0].since, "refused"));
-        assert_eq!(notices.subscribe().0.len(), 1);
+        assert_eq!(active_alerts.subscribe().0.len(), 1);
     }
 
     #[test]
     fn what_is_not_there_any_more_is_over() {
-        let notices = Notices::new(SystemClock::shared());
+        let active_alerts = ActiveAlerts::new(SystemClock::shared());
         for subject in ["a", "b"] {
-            notices.raise(DOWN, subject, String::new());
+            active_alerts.raise(DOWN, subject, String::new());
         }
-        let (_, mut told) = notices.subscribe();
-        notices.keep(DOWN, |subject| subject == "b");
-        notices.keep(AlertKind::BlocklistUpdateFailed, |_| false);
+        let (_, mut told) = active_alerts.subscribe();
+        active_alerts.keep(DOWN, |subject| subject == "b");
+        active_alerts.keep(AlertKind::BlocklistUpdateFailed, |_| false);
         let over = told.try_recv().expect("one is over");
         assert_eq!((over.subject.as_str(), over.active), ("a", false));
         assert!(told.try_recv().is_err());

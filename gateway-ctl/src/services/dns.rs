@@ -40,7 +40,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
 
-use crate::services::active_alerts::Notices;
+use crate::services::active_alerts::ActiveAlerts;
 use crate::store::Store;
 use crate::tls::Server;
 use crate::world::Worlds;
@@ -59,7 +59,7 @@ pub struct Config {
     /// For the query log and for copies of lists.
     pub directory: PathBuf,
     /// UpstreamSummary of upstreams and lists that fail.
-    pub notices: Notices,
+    pub active_alerts: ActiveAlerts,
 }
 
 /// The running resolver.
@@ -196,7 +196,7 @@ impl DnsService {
         let asked = first_upstream(&plan);
         self.told.store(UpstreamSummary::of(&plan, inputs.dns()));
         self.upstreams.replace(plan);
-        self.config.notices.keep(DOWN, |subject| {
+        self.config.active_alerts.keep(DOWN, |subject| {
             self.upstreams.status().iter().any(|one| !one.ok && subject_of(one) == subject)
         });
         self.learner.follow(&inputs, choice.clone(), asked.is_ipv6());

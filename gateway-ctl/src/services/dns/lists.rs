@@ -11,7 +11,7 @@ use gateway_model::settings::bootstrap::Dns;
 use gateway_model::{Id, State};
 use tokio::sync::Notify;
 
-use crate::services::active_alerts::Notices;
+use crate::services::active_alerts::ActiveAlerts;
 
 /// The lists of the allowlist and the blocklist are looked at once a day.
 const DAILY: Duration = Duration::from_secs(24 * 3600);
@@ -22,7 +22,7 @@ const HOUR: u64 = 3600;
 pub struct ListStore {
     pub lists: Arc<Mutex<Lists>>,
     pub changed: Arc<Notify>,
-    pub notices: Notices,
+    pub active_alerts: ActiveAlerts,
 }
 
 const FAILED: AlertKind = AlertKind::BlocklistUpdateFailed;
@@ -40,7 +40,7 @@ impl ListStore {
 impl ListStore {
     /// Only these are kept up to date from now on.
     pub fn keep(&self, wanted: &[Subscription]) {
-        self.notices.keep(FAILED, |subject| wanted.iter().any(|one| one.id.to_string() == subject));
+        self.active_alerts.keep(FAILED, |subject| wanted.iter().any(|one| one.id.to_string() == subject));
     }
 }
 
@@ -54,12 +54,12 @@ impl Deliver for ListStore {
     }
 
     fn succeeded(&self, id: Id) {
-        self.notices.clear(FAILED, &id.to_string());
+        self.active_alerts.clear(FAILED, &id.to_string());
     }
 
     fn failed(&self, id: Id, error: &Error) {
         tracing::warn!(%id, %error, "a list could not be brought up to date");
-        self.notices.raise(FAILED, &id.to_string(), error.to_string());
+        self.active_alerts.raise(FAILED, &id.to_string(), error.to_string());
     }
 }
 

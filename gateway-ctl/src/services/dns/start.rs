@@ -18,7 +18,7 @@ use gateway_dns::upstream::{Context, Event, Upstreams};
 
 use crate::engine::Engine;
 use crate::os::bpf::KernelDnsCache;
-use crate::services::active_alerts::Notices;
+use crate::services::active_alerts::ActiveAlerts;
 use crate::store::Store;
 use crate::tls::Factory;
 use dns::clients::Table;
@@ -44,8 +44,8 @@ impl DnsService {
         let inputs = Arc::new(ResolverInputs::of(worlds.now()));
         let ways = Arc::new(QueryRoutes::default());
         let client = tls.client("dns");
-        let notices = config.notices.clone();
-        let told = move |event| tell(&notices, event);
+        let active_alerts = config.active_alerts.clone();
+        let told = move |event| tell(&active_alerts, event);
         let hosts = engine.endpoint_names();
         let context =
             Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), told);
@@ -54,7 +54,8 @@ impl DnsService {
         let asked = first_upstream(&plan);
         let upstreams = Arc::new(Upstreams::new(plan, context));
         let lists = Arc::new(Mutex::new(Lists::new(key)));
-        let list_store = ListStore { lists, changed: Arc::default(), notices: config.notices.clone() };
+        let list_store =
+            ListStore { lists, changed: Arc::default(), active_alerts: config.active_alerts.clone() };
         let client = tls.client("dns lists");
         let context =
             Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), |_| {});
@@ -132,15 +133,15 @@ fn kernel_dns_cache(engine: &Engine) -> Option<Box<dyn Dataplane>> {
     }
 }
 
-fn tell(notices: &Notices, event: Event) {
+fn tell(active_alerts: &ActiveAlerts, event: Event) {
     match event {
         Event::Down { upstream, egress, error } => {
             tracing::warn!(%upstream, %egress, error, "a DNS upstream does not answer and is left out");
-            notices.raise(DOWN, &subject(&upstream, &egress), error);
+            active_alerts.raise(DOWN, &subject(&upstream, &egress), error);
         }
         Event::Up { upstream, egress } => {
             tracing::info!(%upstream, %egress, "a DNS upstream answers again");
-            notices.clear(DOWN, &subject(&upstream, &egress));
+            active_alerts.clear(DOWN, &subject(&upstream, &egress));
         }
     }
 }
