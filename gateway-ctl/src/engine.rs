@@ -31,7 +31,7 @@ use crate::reconcile::{
 use crate::service::{Context, Services};
 use crate::services::active_alerts::ActiveAlerts;
 use crate::services::events::Recent;
-use crate::services::flow_rate::Turns;
+use crate::services::flow_rate::FlowRates;
 use crate::services::proxies::Proxies;
 use crate::services::tunnels::Tunnels;
 use crate::store::Store;
@@ -63,7 +63,7 @@ pub struct Engine {
     handle: Handle,
     relay: Arc<Relay>,
     recent: Recent,
-    turns: Turns,
+    turns: FlowRates,
     services: Services,
 }
 
@@ -129,7 +129,7 @@ impl Engine {
             dataplane: dataplane.clone(),
             active_alerts,
         };
-        let (recent, turns) = (Recent::default(), Turns::default());
+        let (recent, turns) = (Recent::default(), FlowRates::default());
         let parts = Parts {
             looping,
             openvpn: openvpn.clone(),

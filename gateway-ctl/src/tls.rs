@@ -29,7 +29,7 @@ pub use mode::{PqMode, group_name, is_post_quantum};
 pub use self_signed::Names;
 pub use server::Server;
 
-use key_exchange::{Witness, witnessed};
+use key_exchange::{RecordingKxGroup, witnessed};
 use posture::Posture;
 
 /// Makes the configurations of all TLS clients and servers.
@@ -41,7 +41,7 @@ pub struct Factory {
 }
 
 struct Named {
-    witness: Arc<Witness>,
+    witness: Arc<RecordingKxGroup>,
     groups: Vec<&'static dyn SupportedKxGroup>,
 }
 
@@ -156,7 +156,7 @@ impl Factory {
     fn groups(&self, name: &'static str, mode: PqMode) -> Vec<&'static dyn SupportedKxGroup> {
         let mut clients = lock(&self.clients);
         let named = clients.entry(name).or_insert_with(|| {
-            let witness = Witness::new(name, self.posture.subscribe());
+            let witness = RecordingKxGroup::new(name, self.posture.subscribe());
             Named { groups: witnessed(&witness), witness }
         });
         let find = |group: &&'static dyn SupportedKxGroup| {

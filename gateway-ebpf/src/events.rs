@@ -3,7 +3,7 @@
 
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::IpPacket;
-use gateway_common::verdict::{Action, Environment, Reason, Verdict};
+use gateway_common::verdict::{Action, PolicyMaps, Reason, Verdict};
 use gateway_common::wire::EventRecord;
 
 use crate::context::{ingress_interface, mark};

@@ -2,7 +2,7 @@
 
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::programs::TcContext;
-use gateway_common::verdict::{self, Departure, Environment as _};
+use gateway_common::verdict::{self, Departure, PolicyMaps as _};
 use gateway_common::wire::{AuthorisedKey, CounterValue, SLOT_RESTING};
 
 use crate::context::{ingress_interface, interface, mark};

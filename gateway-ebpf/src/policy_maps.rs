@@ -4,7 +4,7 @@ use core::intrinsics::{AtomicOrdering, atomic_xadd};
 
 use aya_ebpf::maps::lpm_trie::{Key, LpmTrie};
 use gateway_common::maps::action_index;
-use gateway_common::verdict::Environment;
+use gateway_common::verdict::PolicyMaps;
 use gateway_common::wire::*;
 
 use crate::maps::*;
@@ -17,7 +17,7 @@ fn longest<K, V: Copy>(trie: &LpmTrie<K, V>, key: K) -> Option<V> {
     trie.get(Key::new(8 * size_of::<K>() as u32, key)).copied()
 }
 
-impl Environment for Kernel {
+impl PolicyMaps for Kernel {
     #[inline(always)]
     fn live(&self) -> Slot {
         LIVE.get(0).map_or(SLOT_RESTING, |slot| *slot)

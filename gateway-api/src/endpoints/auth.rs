@@ -176,14 +176,14 @@ struct Login {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct SignedIn {
-    user: Who,
+    user: CallerShown,
     expires_at: Timestamp,
     /// For the header X-CSRF-Token.
     csrf_token: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Who {
+struct CallerShown {
     id: Id,
     username: String,
     role: Role,
@@ -207,7 +207,7 @@ async fn login(mut cx: Cx, request: Req<Login>) -> Result<With<SignedIn>, ApiErr
     let cookie =
         token::set_cookie(&cx.api.auth.signer.sign(&session)?, SESSION_LENGTH.as_secs(), cx.way.tls)?;
     let answer = SignedIn {
-        user: Who { id: user.meta.id, username: user.username.clone(), role: user.role },
+        user: CallerShown { id: user.meta.id, username: user.username.clone(), role: user.role },
         expires_at: session.expires_at,
         csrf_token: session.csrf.clone(),
     };

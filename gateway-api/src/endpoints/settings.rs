@@ -83,7 +83,7 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Val
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "SettingsRequest")]
-pub struct Wish {
+pub struct SettingsUpdate {
     #[serde(flatten)]
     tree: Map<String, Value>,
 }
@@ -293,7 +293,7 @@ async fn unset(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {
     .await?
 }
 
-async fn replace_tree(cx: Cx, request: Req<Wish>) -> Result<With<Tree>, ApiError> {
+async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<With<Tree>, ApiError> {
     let mut wishes = Vec::new();
     let mut warnings = Vec::new();
     flatten(&Value::Object(request.input.tree), "", &mut wishes, &mut warnings);

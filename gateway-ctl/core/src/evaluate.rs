@@ -21,8 +21,8 @@ use gateway_model::problem::Problems;
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::fqdn_cache::Key;
 pub use evaluation::{
-    ActiveException, Decision, Effective, Evaluation, Families, FamilyVerdict, HopView, KernelView,
-    MatchedPolicy, PolicyRef, Subjected,
+    ActiveException, Decision, Effective, EvaluatedDevice, Evaluation, Families, FamilyVerdict, HopView,
+    KernelView, MatchedPolicy, PolicyRef,
 };
 pub(crate) use explanation::{leg_name, legs_of};
 use matching::Considered;
@@ -30,7 +30,7 @@ pub use request::{Family, Protocol, Refusal, Request};
 use subject::Subject;
 pub use test_packet::Entry;
 pub(crate) use test_packet::{host_of, packet, public_address};
-use verdict::Judged;
+use verdict::EvaluatedPacket;
 pub(crate) use verdict::judge;
 
 /// So many policies that do not match are listed; all that match are.
@@ -49,7 +49,7 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
     let mut trace = Vec::new();
     let subject = Subject::find(input, request)?.knowing(request);
     let packets = test_packet::packets(input, compiled, request, &subject, &mut trace)?;
-    let judged: Vec<Judged> =
+    let judged: Vec<EvaluatedPacket> =
         packets.iter().map(|packet| verdict::judge_packet(input, compiled, &subject, packet)).collect();
     let considered = consider(input, compiled, &subject, &packets, &judged, &mut trace);
     let words: Vec<(&str, &explanation::Words)> =
@@ -123,7 +123,7 @@ fn consider(
     compiled: &Compiled,
     subject: &Subject<'_>,
     packets: &[gateway_common::classify::IpPacket],
-    judged: &[Judged<'_>],
+    judged: &[EvaluatedPacket<'_>],
     trace: &mut Vec<String>,
 ) -> Vec<Considered> {
     let list = |packet| matching::consider(input, packet, &subject.names);

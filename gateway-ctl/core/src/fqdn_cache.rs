@@ -30,24 +30,24 @@ pub type Key = (ClientKey, Address);
 
 /// All that was told, and under which policies.
 #[derive(Debug, Default)]
-pub struct Learned {
+pub struct FqdnCache {
     rules: Vec<DomainRule>,
     domains: Domains,
     /// Ranks of the policies with domains, by the number of the policy.
     ranks: HashMap<u32, u32>,
-    told: HashMap<Key, Vec<Told>>,
+    told: HashMap<Key, Vec<FqdnEntry>>,
     /// What made room for others and is to go from the dataplane.
     forgotten: Vec<Key>,
 }
 
 #[derive(Debug)]
-struct Told {
-    by: By,
+struct FqdnEntry {
+    by: FqdnKey,
     until: u32,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum By {
+enum FqdnKey {
     Name(Name),
     /// An entry of an earlier run, of which only the policy is known.
     Policy(u32),
@@ -58,7 +58,7 @@ enum By {
 #[error("{LEARNED} addresses are known by name; there is no room for more")]
 pub struct Full;
 
-impl Learned {
+impl FqdnCache {
     /// Takes over what an earlier run left in the kernel: its entries, and the number of the policy of each rank.
     pub fn restore(
         &mut self,
@@ -67,7 +67,10 @@ impl Learned {
     ) {
         for (key, value) in entries {
             if let Some(policy) = policy(value.rank) {
-                self.told.entry(key).or_default().push(Told { by: By::Policy(policy), until: value.until });
+                self.told
+                    .entry(key)
+                    .or_default()
+                    .push(FqdnEntry { by: FqdnKey::Policy(policy), until: value.until });
             }
         }
     }
@@ -106,9 +109,10 @@ impl Learned {
         }
         let until = now.saturating_add(moments(ttl.clamp(FLOOR, 7 * 86_400) + SLOP));
         let told = self.told.entry(key).or_default();
-        match told.iter_mut().find(|told| matches!(&told.by, By::Name(known) if known.as_ref() == name)) {
+        match told.iter_mut().find(|told| matches!(&told.by, FqdnKey::Name(known) if known.as_ref() == name))
+        {
             Some(known) => known.until = known.until.max(until),
-            None => told.push(Told { by: By::Name(name.to_owned()), until }),
+            None => told.push(FqdnEntry { by: FqdnKey::Name(name.to_owned()), until }),
         }
         Ok(self.value(&key, now))
     }
@@ -121,7 +125,7 @@ impl Learned {
     /// Names by which a client knows an address at present, the longest known first.
     pub fn names(&self, key: &Key, now: u32) -> Vec<Name> {
         let told = self.told.get(key).into_iter().flatten().filter(|told| told.until >= now);
-        told.filter_map(|told| if let By::Name(name) = &told.by { Some(name.clone()) } else { None })
+        told.filter_map(|told| if let FqdnKey::Name(name) = &told.by { Some(name.clone()) } else { None })
             .collect()
     }
 
@@ -135,7 +139,7 @@ impl Learned {
                 gone.push(*key);
                 return false;
             }
-            let ends = |told: &Told| (now..now.saturating_add(AHEAD)).contains(&told.until);
+            let ends = |told: &FqdnEntry| (now..now.saturating_add(AHEAD)).contains(&told.until);
             if told.len() > 1 && told.iter().any(ends) && most >= now.saturating_add(AHEAD) {
                 told.retain(|told| told.until >= now.saturating_add(AHEAD));
                 changing.push(*key);
@@ -161,8 +165,8 @@ impl Learned {
         let held = told.iter().any(|told| told.until >= now);
         let ranked = told.iter().filter(|told| !held || told.until >= now).map(|told| {
             let rank = match &told.by {
-                By::Name(name) => self.domains.rank(name.as_ref(), device),
-                By::Policy(number) => self.ranks.get(number).copied().unwrap_or(RANK_NONE),
+                FqdnKey::Name(name) => self.domains.rank(name.as_ref(), device),
+                FqdnKey::Policy(number) => self.ranks.get(number).copied().unwrap_or(RANK_NONE),
             };
             (rank, told.until)
         });
@@ -174,7 +178,7 @@ impl Learned {
 
     /// Forgets what has ended, the longest ended first.
     fn make_room(&mut self, now: u32) -> Result<(), Full> {
-        let last = |told: &[Told]| told.iter().map(|told| told.until).max().unwrap_or(0);
+        let last = |told: &[FqdnEntry]| told.iter().map(|told| told.until).max().unwrap_or(0);
         let mut ended: Vec<(u32, Key)> = self
             .told
             .iter()
@@ -223,8 +227,8 @@ mod tests {
         (ClientKey::new(device, Mac::default(), &address), address)
     }
 
-    fn under(domains: &[(&str, u32)]) -> Learned {
-        let mut learned = Learned::default();
+    fn under(domains: &[(&str, u32)]) -> FqdnCache {
+        let mut learned = FqdnCache::default();
         learned.under(&plan(domains), 0);
         learned
     }
@@ -292,7 +296,7 @@ mod tests {
 
     #[test]
     fn what_an_earlier_run_left_follows_its_policy() {
-        let mut learned = Learned::default();
+        let mut learned = FqdnCache::default();
         let left = DomainValue { rank: 3, until: 500 };
         learned.restore([(key(1, 1), left)], |rank| Some(10 + rank));
         // The policy of number 13 has rank 3 here; it matters only while it has domains.

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use gateway_common::verdict::Environment;
+use gateway_common::verdict::PolicyMaps;
 use gateway_common::wire::*;
 use ipnet::IpNet;
 
@@ -13,7 +13,7 @@ use crate::plan::Dataplane;
 
 /// One live plan with flows and round robins of its own.
 #[derive(Debug, Default)]
-pub struct PlanEnvironment<'a> {
+pub struct PlanMaps<'a> {
     /// None is the resting state.
     pub plan: Option<&'a Dataplane>,
     pub generation: Cell<u32>,
@@ -34,9 +34,9 @@ const SLOT: Slot = 1;
 const ABSENT: u32 = 0;
 const ABSENT_SCOPE: u16 = u16::MAX;
 
-impl<'a> PlanEnvironment<'a> {
-    pub fn new(plan: Option<&'a Dataplane>) -> PlanEnvironment<'a> {
-        PlanEnvironment { plan, generation: Cell::new(1), ..PlanEnvironment::default() }
+impl<'a> PlanMaps<'a> {
+    pub fn new(plan: Option<&'a Dataplane>) -> PlanMaps<'a> {
+        PlanMaps { plan, generation: Cell::new(1), ..PlanMaps::default() }
     }
 
     fn at<T: Copy>(&self, find: impl FnOnce(&'a Dataplane) -> Option<T>) -> Option<T> {
@@ -92,7 +92,7 @@ fn six(address: Address) -> IpAddr {
     IpAddr::V6(address.octets().into())
 }
 
-impl Environment for PlanEnvironment<'_> {
+impl PolicyMaps for PlanMaps<'_> {
     fn live(&self) -> Slot {
         if self.plan.is_some() { SLOT } else { SLOT_RESTING }
     }

@@ -13,7 +13,7 @@ use crate::os::transport::Transports;
 use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::events::{self, Recent};
-use crate::services::flow_rate::{self, Turns};
+use crate::services::flow_rate::{self, FlowRates};
 use crate::services::proxies::{Proxies, Seen as ProxiesSeen};
 use crate::services::tunnels::{Seen as TunnelsSeen, Tunnels};
 use crate::services::{auto_rollback, endings, failover_reset, moved_flows, open_files, storage};
@@ -27,7 +27,7 @@ pub(super) struct Parts {
     pub tunnels: (Tunnels, watch::Receiver<Arc<TunnelsSeen>>),
     pub proxies: (Proxies, watch::Receiver<Arc<ProxiesSeen>>),
     pub recent: Recent,
-    pub turns: Turns,
+    pub turns: FlowRates,
 }
 
 pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {

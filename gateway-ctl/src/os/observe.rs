@@ -22,7 +22,7 @@ use rtnetlink::packet_route::route::{
 };
 use tokio::sync::watch;
 
-pub use subscription::Seen;
+pub use subscription::KernelChanges;
 
 use crate::supervise::Supervisor;
 use os::netlink::{self, Error, Netlink, collect};
@@ -47,7 +47,7 @@ impl Observer {
     }
 
     /// Counts what changed; changes that come close together count once.
-    pub fn changes(&self) -> watch::Receiver<Seen> {
+    pub fn changes(&self) -> watch::Receiver<KernelChanges> {
         self.subscription.seen()
     }
 

@@ -24,11 +24,11 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstalledRule {
     pub place: RuleKey,
-    pub says: Says,
+    pub says: RuleField,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Says {
+pub enum RuleField {
     Plain(RuleValue),
     /// It has selectors or an action that we never use.
     Foreign(String),
@@ -50,7 +50,7 @@ impl Rules {
             if let Some((mark, mask)) = &mut value.fwmark {
                 *mark &= *mask;
             }
-            (InstalledRule { place: key.clone(), says: Says::Plain(value) }, ())
+            (InstalledRule { place: key.clone(), says: RuleField::Plain(value) }, ())
         });
         rules.collect()
     }
@@ -58,8 +58,8 @@ impl Rules {
     /// Whether the rule stops packets: it goes in first and out last.
     pub fn blocks(rule: &InstalledRule) -> bool {
         match &rule.says {
-            Says::Plain(value) => matches!(value.action, Action::Prohibit | Action::Unreachable),
-            Says::Foreign(_) => false,
+            RuleField::Plain(value) => matches!(value.action, Action::Prohibit | Action::Unreachable),
+            RuleField::Foreign(_) => false,
         }
     }
 
@@ -67,7 +67,7 @@ impl Rules {
     /// be there for as long as such answers can be: without it they go out by the uplink, or not at all.
     pub fn answers(rule: &InstalledRule) -> bool {
         let here = |value: &RuleValue| value.input_interface.as_deref() == Some("lo");
-        matches!(&rule.says, Says::Plain(value) if value.source.is_some() || here(value))
+        matches!(&rule.says, RuleField::Plain(value) if value.source.is_some() || here(value))
     }
 
     /// Our rules with the messages they were found as.
@@ -94,7 +94,7 @@ impl Backend for Rules {
     }
 
     async fn put(&self, key: &InstalledRule, _want: &(), _have: Option<&()>) -> Result<(), Error> {
-        let Says::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length }) =
+        let RuleField::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length }) =
             &key.says
         else {
             return Err(Error::Unsupported("such a rule cannot be wanted"));
@@ -153,8 +153,8 @@ impl Backend for Rules {
             Family::V6 => "IPv6",
         };
         let text = match &key.says {
-            Says::Plain(value) => show(value),
-            Says::Foreign(text) => text.clone(),
+            RuleField::Plain(value) => show(value),
+            RuleField::Foreign(text) => text.clone(),
         };
         format!("{family} {}: {text}", key.place.priority)
     }
@@ -205,9 +205,9 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
     let says = match action {
         Some(action) if !foreign => {
             let fwmark = mask.map(|mask| (mark.unwrap_or_default(), mask));
-            Says::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length })
+            RuleField::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length })
         }
-        _ => Says::Foreign(format!("{:?} with {:?}", header.action, message.attributes)),
+        _ => RuleField::Foreign(format!("{:?} with {:?}", header.action, message.attributes)),
     };
     Some(InstalledRule { place: RuleKey { family, priority }, says })
 }

@@ -40,11 +40,11 @@ const MOST_DATAGRAM: usize = 65_535;
 pub struct Transports {
     running: Mutex<BTreeMap<String, Running>>,
     supervisor: Supervisor,
-    seen: watch::Sender<Arc<Seen>>,
+    seen: watch::Sender<Arc<BridgeStates>>,
 }
 
 /// Bridges as they are, by the id of the tunnel.
-pub type Seen = BTreeMap<String, Connection>;
+pub type BridgeStates = BTreeMap<String, Connection>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
@@ -87,7 +87,7 @@ impl Transports {
         alive.map(|(tunnel, one)| (tunnel.clone(), one.target.clone())).collect()
     }
 
-    pub fn seen(&self) -> watch::Receiver<Arc<Seen>> {
+    pub fn seen(&self) -> watch::Receiver<Arc<BridgeStates>> {
         self.seen.subscribe()
     }
 
@@ -156,7 +156,7 @@ impl Transports {
     }
 }
 
-fn note(seen: &watch::Sender<Arc<Seen>>, tunnel: &str, change: impl FnOnce(&mut Connection)) {
+fn note(seen: &watch::Sender<Arc<BridgeStates>>, tunnel: &str, change: impl FnOnce(&mut Connection)) {
     seen.send_if_modified(|seen| {
         let before = seen.get(tunnel).cloned();
         let mut after = before.clone().unwrap_or_default();
@@ -173,7 +173,7 @@ fn note(seen: &watch::Sender<Arc<Seen>>, tunnel: &str, change: impl FnOnce(&mut 
 #[derive(Clone)]
 struct Teller {
     tunnel: String,
-    seen: watch::Sender<Arc<Seen>>,
+    seen: watch::Sender<Arc<BridgeStates>>,
 }
 
 impl Teller {

@@ -56,11 +56,11 @@ pub struct Service {
     patience: Patience,
     /// Held by whoever speaks with the target.
     turn: tokio::sync::Mutex<()>,
-    seen: Mutex<Seen>,
+    seen: Mutex<TargetState>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct TargetState {
     health: Option<Health>,
     /// The configuration that the health is about.
     revision: Revision,
@@ -121,7 +121,7 @@ pub enum Cause {
 }
 
 /// What a run that went well has made.
-struct Made {
+struct MadeBackup {
     size: u64,
     /// How many backups are there now.
     backups: usize,
@@ -281,7 +281,7 @@ impl Service {
         series: &Series,
         name: &str,
         at: Timestamp,
-    ) -> Result<Made, Cause> {
+    ) -> Result<MadeBackup, Cause> {
         let passphrase = Zeroizing::new(config.passphrase.expose().to_owned());
         let (held, secret) = (state.clone(), passphrase.clone());
         let (plain, sealed) = blocking(move || {
@@ -320,7 +320,7 @@ impl Service {
             Ok(backups) => (backups, None),
             Err((backups, error)) => (backups, Some(format!("old backups cannot be removed: {error}"))),
         };
-        Ok(Made { size: length as u64, backups, warning })
+        Ok(MadeBackup { size: length as u64, backups, warning })
     }
 
     async fn open(&self, config: &BackupConfig, largest: usize) -> Result<Target, TargetError> {
@@ -362,7 +362,7 @@ impl Service {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, TargetState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

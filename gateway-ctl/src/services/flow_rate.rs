@@ -15,7 +15,7 @@ const KEPT: usize = 13;
 
 /// The last readings.
 #[derive(Clone, Debug, Default)]
-pub struct Turns(Arc<Mutex<VecDeque<Reading>>>);
+pub struct FlowRates(Arc<Mutex<VecDeque<Reading>>>);
 
 #[derive(Debug)]
 struct Reading {
@@ -23,7 +23,7 @@ struct Reading {
     turns: BTreeMap<u32, u64>,
 }
 
-impl Turns {
+impl FlowRates {
     /// New flows a minute over the last minute, by the number of the policy; none before there are two readings.
     pub fn per_minute(&self) -> BTreeMap<u32, f64> {
         let readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ impl Turns {
 }
 
 /// Reads the round robins of the policies that share out flows.
-pub async fn run(Context { wake, dataplane, .. }: Context, turns: Turns) {
+pub async fn run(Context { wake, dataplane, .. }: Context, turns: FlowRates) {
     let compiled = wake.compiled();
     let mut ticks = tokio::time::interval(PAUSE);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_last_minute() {
-        let turns = Turns::default();
+        let turns = FlowRates::default();
         let start = Instant::now();
         turns.note(start, BTreeMap::from([(1, 100)]));
         assert!(turns.per_minute().is_empty(), "one reading is no rate");
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_began_anew_is_no_rate_beyond_reason() {
-        let turns = Turns::default();
+        let turns = FlowRates::default();
         let start = Instant::now();
         turns.note(start, BTreeMap::from([(1, 100)]));
         turns.note(start + PAUSE, BTreeMap::from([(1, 3)]));

@@ -27,13 +27,13 @@ use probe::{Answer, Question};
 
 /// Proxies as last looked at.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct ProxyStates {
     pub proxies: BTreeMap<Id, ProxyLive>,
     facts: BTreeMap<String, BTreeMap<u8, ProxyFact>>,
     addresses: BTreeMap<String, SocketAddr>,
 }
 
-impl Seen {
+impl ProxyStates {
     /// Adds what is known of the proxies to facts.
     pub fn enrich(&self, facts: &mut Facts) {
         facts.proxies.clone_from(&self.facts);
@@ -75,7 +75,7 @@ pub struct Proxies {
     store: Arc<Store>,
     relay: Arc<Relay>,
     endpoint_names: Resolver,
-    seen: watch::Sender<Arc<Seen>>,
+    seen: watch::Sender<Arc<ProxyStates>>,
     ways: BTreeMap<ProxyPath, Watched>,
     names: BTreeMap<String, Name>,
     sender: mpsc::UnboundedSender<News>,
@@ -97,7 +97,7 @@ impl Proxies {
         store: Arc<Store>,
         relay: Arc<Relay>,
         endpoint_names: Resolver,
-    ) -> (Proxies, watch::Receiver<Arc<Seen>>) {
+    ) -> (Proxies, watch::Receiver<Arc<ProxyStates>>) {
         let (seen, receiver) = watch::channel(Arc::default());
         let (sender, news) = mpsc::unbounded_channel();
         let (ways, names) = (BTreeMap::new(), BTreeMap::new());
@@ -275,8 +275,8 @@ impl Proxies {
         }
     }
 
-    fn look(&self, state: &State) -> Seen {
-        let mut seen = Seen::default();
+    fn look(&self, state: &State) -> ProxyStates {
+        let mut seen = ProxyStates::default();
         for proxy in state.proxies.iter() {
             let id = proxy.meta.id;
             let ways = || self.ways.range((id, 0)..=(id, u8::MAX)).map(|((_, leg), watched)| (*leg, watched));

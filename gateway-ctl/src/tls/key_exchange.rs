@@ -14,13 +14,13 @@ use super::posture::Posture;
 
 /// What is known of a named client.
 #[derive(Debug)]
-pub(super) struct Witness {
+pub(super) struct RecordingKxGroup {
     pub name: &'static str,
     posture: watch::Receiver<Posture>,
     last: Mutex<Option<NamedGroup>>,
 }
 
-impl Witness {
+impl RecordingKxGroup {
     pub fn new(name: &'static str, posture: watch::Receiver<Posture>) -> Arc<Self> {
         Arc::new(Self { name, posture, last: Mutex::default() })
     }
@@ -41,7 +41,7 @@ impl Witness {
 
 /// The key exchanges of every mode, for one client. The library wants them to live for ever, so each name costs a few
 /// dozen bytes once; the factory keeps one list per name.
-pub(super) fn witnessed(witness: &Arc<Witness>) -> Vec<&'static dyn SupportedKxGroup> {
+pub(super) fn witnessed(witness: &Arc<RecordingKxGroup>) -> Vec<&'static dyn SupportedKxGroup> {
     let mut groups = PqMode::Preferred.groups();
     for other in PqMode::Default.groups().into_iter().chain(PqMode::Required.groups()) {
         if !groups.iter().any(|known| known.name() == other.name()) {
@@ -57,7 +57,7 @@ pub(super) fn witnessed(witness: &Arc<Witness>) -> Vec<&'static dyn SupportedKxG
 #[derive(Debug)]
 struct Group {
     inner: &'static dyn SupportedKxGroup,
-    witness: Arc<Witness>,
+    witness: Arc<RecordingKxGroup>,
 }
 
 impl SupportedKxGroup for Group {
@@ -90,7 +90,7 @@ impl SupportedKxGroup for Group {
 
 struct Exchange {
     inner: Box<dyn ActiveKeyExchange>,
-    witness: Arc<Witness>,
+    witness: Arc<RecordingKxGroup>,
 }
 
 impl ActiveKeyExchange for Exchange {

@@ -6,7 +6,7 @@ use gateway_common::verdict::{Action, decide};
 use gateway_common::wire::*;
 use gateway_core::compile::{Carrier, Compiled, Input, compile};
 use gateway_core::plan::{Dataplane, Family, RouteKey, RuleAction, names};
-use gateway_core::plan_maps::PlanEnvironment;
+use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
 
 use super::world::{PRESHARED, PRIVATE, World};
@@ -166,8 +166,8 @@ fn assert_no_key(text: &str) {
 
 fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
     let plan = &compiled.plan.dataplane;
-    let environment = PlanEnvironment::new(Some(plan));
-    let resting = PlanEnvironment::new(None);
+    let environment = PlanMaps::new(Some(plan));
+    let resting = PlanMaps::new(None);
     for packet in packets {
         let classified = classify(packet.as_slice(), 2);
         let verdict = decide(&classified, &environment);

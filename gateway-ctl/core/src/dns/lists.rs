@@ -20,7 +20,7 @@ mod rpz;
 mod tests;
 
 use entries::Into;
-pub use entries::{Answer, ListRule, Note, Reason, Report, Says};
+pub use entries::{Answer, ListRule, ListRuleEffect, Note, Reason, Report};
 pub use format::Format;
 
 /// A list that was read.

@@ -18,11 +18,11 @@ use crate::compile::{Compiled, CompiledPolicy, Input, LegKind};
 use crate::dns::Name;
 use crate::fqdn_match;
 use crate::plan::Dataplane;
-use crate::plan_maps::PlanEnvironment;
+use crate::plan_maps::PlanMaps;
 
 /// A verdict with what explains it.
 #[derive(Debug)]
-pub struct Judged<'a> {
+pub struct EvaluatedPacket<'a> {
     pub ipv6: bool,
     pub rank: u32,
     pub verdict: FamilyVerdict,
@@ -38,7 +38,7 @@ pub fn judge(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict 
 }
 
 pub(super) fn judge_by(dataplane: &Dataplane, packet: &IpPacket, names: &[Name]) -> Verdict {
-    let environment = PlanEnvironment::new(Some(dataplane));
+    let environment = PlanMaps::new(Some(dataplane));
     if !names.is_empty() {
         let device = verdict::device(packet, 1, &environment).number;
         let rank = fqdn_match::learned(&dataplane.domains, names, device);
@@ -65,7 +65,7 @@ pub fn judge_packet<'a>(
     compiled: &'a Compiled,
     subject: &Subject<'_>,
     packet: &IpPacket,
-) -> Judged<'a> {
+) -> EvaluatedPacket<'a> {
     let family = if packet.ipv6 { "IPv6" } else { "IPv4" };
     let verdict = judge(compiled, packet, &subject.names);
     let policy = compiled.policy(verdict.rank);
@@ -192,7 +192,7 @@ pub fn judge_packet<'a>(
             .map_or_else(|| policy_matched(policy), |clause| format!("{}; {clause}", policy_matched(policy)));
     }
     let words = Words { head: head(&shown), policy: policy.map(policy_matched), clause };
-    Judged { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
+    EvaluatedPacket { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
 }
 
 fn shown(packet: &IpPacket, address: gateway_common::wire::Address) -> IpAddr {

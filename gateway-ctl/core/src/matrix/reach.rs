@@ -18,7 +18,7 @@ use crate::compile::{Compiled, CompiledPolicy, Input, LegKind, lan_prefixes};
 use crate::evaluate::route::{Exits, Kernel};
 use crate::evaluate::{Entry, Protocol, host_of, judge, leg_name, legs_of, packet, public_address};
 use crate::plan::Plan;
-use crate::plan_maps::PlanEnvironment;
+use crate::plan_maps::PlanMaps;
 
 /// Where one family of a policy's traffic goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -226,7 +226,7 @@ fn mac_of(device: &std::sync::Arc<Device>) -> Option<MacAddr> {
 /// What happens before a plan is loaded, with the rules of an earlier run and without.
 pub fn resting(up: &World) -> Cell {
     let packet = IpPacket { protocol: TCP, destination_port: 443, ..IpPacket::default() };
-    let verdict = decide(&Ok(gateway_common::classify::Classified::Ip(packet)), &PlanEnvironment::default());
+    let verdict = decide(&Ok(gateway_common::classify::Classified::Ip(packet)), &PlanMaps::default());
     let bare = Compiled {
         plan: Plan { attach: up.compiled.plan.attach.clone(), ..Plan::default() },
         ..Compiled::default()

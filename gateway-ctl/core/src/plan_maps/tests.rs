@@ -52,16 +52,16 @@ fn packet(host: u8, flow: u32) -> IpPacket {
     }
 }
 
-fn verdict(environment: &PlanEnvironment<'_>, packet: IpPacket) -> Verdict {
+fn verdict(environment: &PlanMaps<'_>, packet: IpPacket) -> Verdict {
     decide(&Ok(Classified::Ip(packet)), environment)
 }
 
-fn is_recorded(environment: &PlanEnvironment<'_>, packet: &IpPacket) -> bool {
+fn is_recorded(environment: &PlanMaps<'_>, packet: &IpPacket) -> bool {
     environment.flows.borrow().contains_key(&flow_key(packet))
 }
 
 /// Opens so many flows of a host, from a number on.
-fn open(environment: &PlanEnvironment<'_>, host: u8, flows: std::ops::Range<u32>) {
+fn open(environment: &PlanMaps<'_>, host: u8, flows: std::ops::Range<u32>) {
     for flow in flows {
         verdict(environment, packet(host, flow));
     }
@@ -74,7 +74,7 @@ const WINDOW: u64 = 1 << WINDOW_SHIFT;
 #[test]
 fn a_flow_keeps_its_leg_until_it_was_idle_for_too_long() {
     let plan = pool();
-    let environment = PlanEnvironment::new(Some(&plan));
+    let environment = PlanMaps::new(Some(&plan));
     let leg_at = |seconds: u64| {
         environment.now.set(seconds * SECOND);
         verdict(&environment, packet(TABLET, 0)).leg
@@ -89,7 +89,7 @@ fn a_flow_keeps_its_leg_until_it_was_idle_for_too_long() {
 #[test]
 fn an_attempt_that_nobody_answered_leaves_its_leg_to_no_later_connection() {
     let plan = pool();
-    let environment = PlanEnvironment::new(Some(&plan));
+    let environment = PlanMaps::new(Some(&plan));
     let leg_at = |seconds: u64, opening: bool| {
         environment.now.set(seconds * SECOND);
         verdict(&environment, IpPacket { protocol: TCP, opening, ..packet(TABLET, 0) }).leg
@@ -104,7 +104,7 @@ fn an_attempt_that_nobody_answered_leaves_its_leg_to_no_later_connection() {
 #[test]
 fn budget_of_a_device_bounds_its_records_and_no_other_device() {
     let plan = pool();
-    let environment = PlanEnvironment::new(Some(&plan));
+    let environment = PlanMaps::new(Some(&plan));
     open(&environment, TABLET, 0..3 * FLOW_BUDGET);
     assert_eq!(environment.flows.borrow().len(), FLOW_BUDGET as usize);
     for host in [PHONE, GUEST] {
@@ -121,7 +121,7 @@ fn budget_of_a_device_bounds_its_records_and_no_other_device() {
 #[test]
 fn budget_is_shared_by_the_unknown_hosts_of_an_interface() {
     let plan = pool();
-    let environment = PlanEnvironment::new(Some(&plan));
+    let environment = PlanMaps::new(Some(&plan));
     open(&environment, GUEST, 0..FLOW_BUDGET);
     assert!(verdict(&environment, packet(OTHER_GUEST, 0)).admission.is_refused());
     let elsewhere = IpPacket { interface: 2, ..packet(OTHER_GUEST, 0) };
@@ -131,7 +131,7 @@ fn budget_is_shared_by_the_unknown_hosts_of_an_interface() {
 #[test]
 fn flow_with_a_record_is_never_refused() {
     let plan = pool();
-    let environment = PlanEnvironment::new(Some(&plan));
+    let environment = PlanMaps::new(Some(&plan));
     let first = packet(TABLET, 0);
     let leg = verdict(&environment, first).leg;
     open(&environment, TABLET, 1..2 * FLOW_BUDGET);
@@ -150,7 +150,7 @@ fn flow_with_a_record_is_never_refused() {
 #[test]
 fn split_flow_beyond_the_budget_keeps_one_leg() {
     let plan = pool();
-    let environment = PlanEnvironment::new(Some(&plan));
+    let environment = PlanMaps::new(Some(&plan));
     open(&environment, TABLET, 0..2 * FLOW_BUDGET);
     let flows: Vec<IpPacket> = (0..64).map(|flow| packet(TABLET, 3 * FLOW_BUDGET + (flow << 8))).collect();
     let legs = || -> Vec<u8> { flows.iter().map(|flow| verdict(&environment, *flow).leg).collect() };
@@ -174,7 +174,7 @@ fn split_flow_beyond_the_budget_keeps_one_leg() {
 fn link_scope_traffic_takes_nothing_of_the_budget() {
     let all = "224.0.0.0/4".parse().expect("a network");
     let plan = Dataplane { locals: [(all, LocalValue::new(LocalKind::Link))].into(), ..pool() };
-    let environment = PlanEnvironment::new(Some(&plan));
+    let environment = PlanMaps::new(Some(&plan));
     let multicast = IpPacket { destination: Address::v4([224, 0, 0, 251]), ..packet(TABLET, 0) };
     assert_eq!(verdict(&environment, multicast).admission, Admission::Pending);
     assert!(environment.new_flows.borrow().is_empty());
@@ -186,7 +186,7 @@ fn flow_beyond_the_budget_goes_on_under_what_its_client_learned() {
     let mut plan = pool();
     plan.header = PlanValue { all: 1, flags: plan_flags::DOMAINS, ..PlanValue::default() };
     plan.actions.insert(0, ActionValue { v4: choice, v6: choice, policy: 2, ..ActionValue::default() });
-    let environment = PlanEnvironment::new(Some(&plan));
+    let environment = PlanMaps::new(Some(&plan));
     environment.now.set(WINDOW);
     let flow = packet(TABLET, u32::MAX >> 8);
     let client = ClientKey::new(TABLET.into(), flow.mac, &flow.source);

@@ -8,7 +8,7 @@ use aya::{Ebpf, EbpfLoader};
 use gateway_common::abi::ABI_VERSION;
 use gateway_common::leg_selection::FIRST_TUNNEL;
 use gateway_common::maps::NAMES;
-use gateway_core::fqdn_cache::Learned;
+use gateway_core::fqdn_cache::FqdnCache;
 use rustix::net::{AddressFamily, SocketType};
 
 use super::maps::{Entries, Maps};
@@ -20,7 +20,7 @@ pub struct Programs {
     pub(super) ebpf: Ebpf,
     pub maps: Maps,
     /// What clients were told, by which policies for domains go.
-    pub(super) learned: Learned,
+    pub(super) learned: FqdnCache,
     pub(super) links: PathBuf,
     pub(super) root: PathBuf,
     pub(super) map_ids: MapIds,
@@ -49,7 +49,7 @@ impl Programs {
         }
         let maps = Maps::take(&mut ebpf)?;
         let mut programs =
-            Programs { ebpf, maps, learned: Learned::default(), links, root, map_ids: map_ids(&maps_dir) };
+            Programs { ebpf, maps, learned: FqdnCache::default(), links, root, map_ids: map_ids(&maps_dir) };
         programs.restore_learned()?;
         Ok(programs)
     }

@@ -47,15 +47,15 @@ const RTM_GETNEIGH: u16 = 30;
 
 /// How often something was seen to change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct KernelChanges {
     /// Links, addresses, routes, rules, our nftables table, or messages were lost.
     pub structure: u64,
     /// Neighbours, which change all the time without meaning anything.
     pub neighbours: u64,
 }
 
-impl Seen {
-    fn add(&mut self, other: Seen) {
+impl KernelChanges {
+    fn add(&mut self, other: KernelChanges) {
         self.structure += other.structure;
         self.neighbours += other.neighbours;
     }
@@ -63,7 +63,7 @@ impl Seen {
 
 #[derive(Debug)]
 pub(super) struct Subscription {
-    seen: watch::Receiver<Seen>,
+    seen: watch::Receiver<KernelChanges>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -74,7 +74,7 @@ struct Groups {
     task: &'static str,
     family: isize,
     groups: u32,
-    classify: fn(&[u8]) -> Seen,
+    classify: fn(&[u8]) -> KernelChanges,
 }
 
 const ROUTING: Groups = Groups { task: "routing_events", family: NETLINK_ROUTE, groups: GROUPS, classify };
@@ -87,7 +87,7 @@ const NFTABLES: Groups = Groups {
 
 impl Subscription {
     pub(super) fn open(supervisor: &Supervisor) -> io::Result<Self> {
-        let (sender, seen) = watch::channel(Seen::default());
+        let (sender, seen) = watch::channel(KernelChanges::default());
         let sender = Arc::new(sender);
         let mut tasks = Vec::new();
         for groups in [ROUTING, NFTABLES] {
@@ -98,7 +98,7 @@ impl Subscription {
         Ok(Self { seen, tasks })
     }
 
-    pub(super) fn seen(&self) -> watch::Receiver<Seen> {
+    pub(super) fn seen(&self) -> watch::Receiver<KernelChanges> {
         self.seen.clone()
     }
 }
@@ -120,26 +120,26 @@ impl Groups {
 }
 
 /// Listens by the first socket, or after a restart by a new one. What came in between is unknown and counts as a change.
-async fn begin(socket: Option<TokioSocket>, groups: Groups, sender: Arc<watch::Sender<Seen>>) {
+async fn begin(socket: Option<TokioSocket>, groups: Groups, sender: Arc<watch::Sender<KernelChanges>>) {
     let socket = match socket {
         Some(socket) => socket,
         None => {
             let socket = reopened(groups).await;
-            sender.send_modify(|total| total.add(Seen { structure: 1, neighbours: 0 }));
+            sender.send_modify(|total| total.add(KernelChanges { structure: 1, neighbours: 0 }));
             socket
         }
     };
     listen(socket, groups, sender).await;
 }
 
-async fn listen(mut socket: TokioSocket, groups: Groups, sender: Arc<watch::Sender<Seen>>) {
+async fn listen(mut socket: TokioSocket, groups: Groups, sender: Arc<watch::Sender<KernelChanges>>) {
     loop {
         let mut seen = match next(&mut socket, groups).await {
             Ok(seen) => seen,
             Err(error) => {
                 tracing::warn!(%error, "the netlink subscription broke");
                 socket = reopened(groups).await;
-                Seen { structure: 1, neighbours: 0 }
+                KernelChanges { structure: 1, neighbours: 0 }
             }
         };
         let patience = Instant::now() + PATIENCE;
@@ -151,7 +151,7 @@ async fn listen(mut socket: TokioSocket, groups: Groups, sender: Arc<watch::Send
                 Ok(Err(_)) | Err(_) => break,
             }
         }
-        if seen != Seen::default() {
+        if seen != KernelChanges::default() {
             sender.send_modify(|total| total.add(seen));
         }
     }
@@ -168,17 +168,19 @@ async fn reopened(groups: Groups) -> TokioSocket {
 }
 
 /// Waits for a datagram. Messages that were lost count as a change.
-async fn next(socket: &mut TokioSocket, groups: Groups) -> io::Result<Seen> {
+async fn next(socket: &mut TokioSocket, groups: Groups) -> io::Result<KernelChanges> {
     match socket.recv_from_full().await {
         Ok((datagram, _)) => Ok((groups.classify)(&datagram)),
-        Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(Seen { structure: 1, neighbours: 0 }),
+        Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+            Ok(KernelChanges { structure: 1, neighbours: 0 })
+        }
         Err(error) => Err(error),
     }
 }
 
 /// Counts the messages of a datagram by the type in their headers.
-fn classify(datagram: &[u8]) -> Seen {
-    let mut seen = Seen::default();
+fn classify(datagram: &[u8]) -> KernelChanges {
+    let mut seen = KernelChanges::default();
     for (kind, _) in messages(datagram) {
         match kind {
             RTM_NEWNEIGH..=RTM_GETNEIGH => seen.neighbours += 1,
@@ -189,7 +191,7 @@ fn classify(datagram: &[u8]) -> Seen {
 }
 
 /// Counts the messages about our own table: other programs may change theirs all the time.
-fn classify_nftables(datagram: &[u8]) -> Seen {
+fn classify_nftables(datagram: &[u8]) -> KernelChanges {
     /// Behind the family, version and resource of `struct nfgenmsg`.
     const ATTRIBUTES: usize = 4;
     const ATTRIBUTE_HEADER: usize = 4;
@@ -202,7 +204,7 @@ fn classify_nftables(datagram: &[u8]) -> Seen {
             && name.strip_prefix(NFT_TABLE.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
     };
     let structure = messages(datagram).filter(|(_, body)| is_ours(body)).count();
-    Seen { structure: structure as u64, neighbours: 0 }
+    KernelChanges { structure: structure as u64, neighbours: 0 }
 }
 
 /// The types and bodies of the messages in a datagram.
@@ -231,7 +233,7 @@ mod tests {
     #[test]
     fn neighbours_are_told_from_the_rest() {
         let datagram = [message(RTM_NEWNEIGH, 13), message(16, 32), message(29, 12)].concat();
-        assert_eq!(classify(&datagram), Seen { structure: 1, neighbours: 2 });
+        assert_eq!(classify(&datagram), KernelChanges { structure: 1, neighbours: 2 });
     }
 
     #[test]
@@ -247,19 +249,19 @@ mod tests {
         let datagram = [about(0xa02, "gateway"), about(0xa08, "gateway"), message(0xa0f, 12)].concat();
         assert_eq!(classify_nftables(&datagram).structure, 2);
         for other in ["filter", "gateway2", "gate"] {
-            assert_eq!(classify_nftables(&about(0xa02, other)), Seen::default(), "{other}");
+            assert_eq!(classify_nftables(&about(0xa02, other)), KernelChanges::default(), "{other}");
         }
-        assert_eq!(classify_nftables(&datagram[..HEADER_LENGTH + 3]), Seen::default());
+        assert_eq!(classify_nftables(&datagram[..HEADER_LENGTH + 3]), KernelChanges::default());
     }
 
     #[test]
     fn broken_datagrams_end_the_count() {
-        assert_eq!(classify(&[]), Seen::default());
-        assert_eq!(classify(&message(16, 64)[..HEADER_LENGTH - 1]), Seen::default());
+        assert_eq!(classify(&[]), KernelChanges::default());
+        assert_eq!(classify(&message(16, 64)[..HEADER_LENGTH - 1]), KernelChanges::default());
         let mut lying = message(16, 0);
         lying[..4].copy_from_slice(&u32::MAX.to_ne_bytes());
-        assert_eq!(classify(&lying), Seen { structure: 1, neighbours: 0 });
+        assert_eq!(classify(&lying), KernelChanges { structure: 1, neighbours: 0 });
         lying[..4].copy_from_slice(&0_u32.to_ne_bytes());
-        assert_eq!(classify(&lying), Seen { structure: 1, neighbours: 0 });
+        assert_eq!(classify(&lying), KernelChanges { structure: 1, neighbours: 0 });
     }
 }

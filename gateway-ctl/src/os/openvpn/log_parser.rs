@@ -2,7 +2,7 @@
 
 /// What a line of the log tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum LogLine {
     /// What went wrong.
     Error(String),
     /// The same, for want of anything better.
@@ -48,45 +48,45 @@ const ERRORS: &[(&str, &str)] = &[
     ),
 ];
 
-pub fn told(line: &str) -> Option<Told> {
+pub fn told(line: &str) -> Option<LogLine> {
     if let Some(option) = within(line, "Pushed option removed by filter: '") {
-        return Some(Told::Ignored(clean(option)));
+        return Some(LogLine::Ignored(clean(option)));
     }
     if let Some(cipher) = within(line, "Data Channel: cipher '") {
-        return Some(Told::Cipher(clean(cipher)));
+        return Some(LogLine::Cipher(clean(cipher)));
     }
     if let Some(mtu) = line.strip_prefix("OPTIONS IMPORT: tun-mtu set to ") {
-        return mtu.trim().parse().ok().map(Told::Mtu);
+        return mtu.trim().parse().ok().map(LogLine::Mtu);
     }
     if let Some((_, options)) = line.split_once("PUSH: Received control message: 'PUSH_REPLY,") {
         let ping = options.split([',', '\'']).find_map(|option| option.strip_prefix("ping "));
-        return ping.and_then(|seconds| seconds.trim().parse().ok()).map(Told::Ping);
+        return ping.and_then(|seconds| seconds.trim().parse().ok()).map(LogLine::Ping);
     }
     if let Some((_, words)) = line.split_once("AUTH: Received control message: AUTH_FAILED") {
         if words.contains("cipher") {
-            return Some(Told::Denied("the server and the file agree on no cipher (AUTH_FAILED)".into()));
+            return Some(LogLine::Denied("the server and the file agree on no cipher (AUTH_FAILED)".into()));
         }
         let words = clean(words.trim_start_matches([',', ' ']));
         let quoted = if words.is_empty() { String::new() } else { format!(": {words:?}") };
-        return Some(Told::Denied(format!(
+        return Some(LogLine::Denied(format!(
             "the server refuses the user name, the password or the key (AUTH_FAILED){quoted}"
         )));
     }
     if let Some((_, words)) = line.split_once("VERIFY ERROR: ") {
         let reason = words.split("error=").nth(1).and_then(|rest| rest.split([':', ',']).next());
         let reason = clean(reason.unwrap_or("unknown"));
-        return Some(Told::Error(format!("the server's certificate is not accepted: {reason}")));
+        return Some(LogLine::Error(format!("the server's certificate is not accepted: {reason}")));
     }
     if let Some((_, words)) = line.split_once("Options error: ") {
-        return Some(Told::Error(format!("OpenVPN refuses the configuration: {}", clean(words))));
+        return Some(LogLine::Error(format!("OpenVPN refuses the configuration: {}", clean(words))));
     }
     let known = ERRORS.iter().find(|(sign, _)| line.contains(sign));
     if let Some((_, words)) = known {
-        return Some(Told::Error((*words).to_owned()));
+        return Some(LogLine::Error((*words).to_owned()));
     }
     let tls =
         line.split_once("OpenSSL: error:").map(|(_, words)| words.rsplit(':').find(|part| !part.is_empty()));
-    tls.flatten().map(|words| Told::Vague(format!("TLS: {}", clean(words))))
+    tls.flatten().map(|words| LogLine::Vague(format!("TLS: {}", clean(words))))
 }
 
 /// Why a process lost its connection or gave up, by its own word for it.
@@ -123,7 +123,7 @@ mod tests {
 
     fn error(line: &str) -> String {
         match told(line) {
-            Some(Told::Error(words) | Told::Vague(words) | Told::Denied(words)) => words,
+            Some(LogLine::Error(words) | LogLine::Vague(words) | LogLine::Denied(words)) => words,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -156,21 +156,21 @@ mod tests {
         for (line, part) in cases {
             assert!(error(line).contains(part), "{line}: {}", error(line));
         }
-        assert!(matches!(told("AUTH: Received control message: AUTH_FAILED"), Some(Told::Denied(_))));
+        assert!(matches!(told("AUTH: Received control message: AUTH_FAILED"), Some(LogLine::Denied(_))));
         assert_eq!(told("Initialization Sequence Completed"), None);
     }
 
     #[test]
     fn what_was_pushed_and_agreed_on_is_read() {
         let line = "Pushed option removed by filter: 'redirect-gateway def1'";
-        assert_eq!(told(line), Some(Told::Ignored("redirect-gateway def1".into())));
+        assert_eq!(told(line), Some(LogLine::Ignored("redirect-gateway def1".into())));
         let line = "Data Channel: cipher 'AES-256-GCM', peer-id: 0";
-        assert_eq!(told(line), Some(Told::Cipher("AES-256-GCM".into())));
-        assert_eq!(told("OPTIONS IMPORT: tun-mtu set to 1400"), Some(Told::Mtu(1400)));
+        assert_eq!(told(line), Some(LogLine::Cipher("AES-256-GCM".into())));
+        assert_eq!(told("OPTIONS IMPORT: tun-mtu set to 1400"), Some(LogLine::Mtu(1400)));
         assert_eq!(told("OPTIONS IMPORT: tun-mtu set to x"), None);
         let push =
             "PUSH: Received control message: 'PUSH_REPLY,topology subnet,ping 10,ping-restart 60,peer-id 0'";
-        assert_eq!(told(push), Some(Told::Ping(10)));
+        assert_eq!(told(push), Some(LogLine::Ping(10)));
         assert_eq!(told(&push.replace(",ping 10", "")), None, "ping-restart is another option");
     }
 

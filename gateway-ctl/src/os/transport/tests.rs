@@ -20,7 +20,7 @@ fn target(near: &str, address: SocketAddr, kind: TransportKind) -> TransportTarg
 
 async fn wait_until(transports: &Transports, connected: bool) -> Connection {
     let mut seen = transports.seen();
-    let fits = |seen: &Arc<Seen>| seen.get("t").is_some_and(|one| one.connected == connected);
+    let fits = |seen: &Arc<BridgeStates>| seen.get("t").is_some_and(|one| one.connected == connected);
     let now = tokio::time::timeout(SOON, seen.wait_for(fits)).await.expect("in time").expect("a sender");
     now["t"].clone()
 }

@@ -43,7 +43,7 @@ pub fn all(names: &Arc<DnsService>, store: Arc<Store>, engine: Arc<Engine>) -> V
 /// A plan is taken over before it is live: no question leaves by a way that its packets no longer take.
 fn plans(names: &Arc<DnsService>, worlds: &Worlds) {
     let names = Arc::downgrade(names);
-    worlds.set_herald(move |world| {
+    worlds.on_before_activate(move |world| {
         if let Some(names) = names.upgrade() {
             names.renew(|| Arc::new(ResolverInputs::of(world.clone())), None);
         }

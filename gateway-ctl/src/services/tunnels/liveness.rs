@@ -11,7 +11,7 @@ use gateway_model::kinds::tunnel_health::{Health, TunnelStatus};
 use gateway_model::{Id, Tunnel};
 use ipnet::IpNet;
 
-use super::Judgement;
+use super::HealthVerdict;
 use super::health::ERROR;
 use super::probe::provoke_answer;
 use super::probes::source;
@@ -77,9 +77,9 @@ impl LivenessChecks {
         tunnel: &Tunnel,
         links: Vec<Link>,
         addresses: Option<&BTreeSet<IpNet>>,
-        itself: Judgement,
+        itself: HealthVerdict,
         now: Duration,
-    ) -> Judgement {
+    ) -> HealthVerdict {
         if !tunnel.wanted_up() {
             self.0.remove(&tunnel.meta.id);
             return itself;
@@ -106,7 +106,7 @@ impl LivenessChecks {
         let longest = silent.into_iter().max().unwrap_or_default();
         let status = if longest < ERROR { TunnelStatus::Degraded } else { TunnelStatus::Error };
         let reason = format!("no answer to data for {} s (liveness_sec)", limit(tunnel).as_secs());
-        Judgement { status, health: Health::Unhealthy, usable: false, reason }
+        HealthVerdict { status, health: Health::Unhealthy, usable: false, reason }
     }
 
     /// Returns whether a far end of the tunnel owes an answer for so long that probes are due.
@@ -210,12 +210,17 @@ mod tests {
         }
     }
 
-    fn well() -> Judgement {
-        Judgement { status: TunnelStatus::Up, health: Health::Healthy, usable: true, reason: String::new() }
+    fn well() -> HealthVerdict {
+        HealthVerdict {
+            status: TunnelStatus::Up,
+            health: Health::Healthy,
+            usable: true,
+            reason: String::new(),
+        }
     }
 
     /// The state after so many seconds, of which each sends data to the peers that `asked` names.
-    fn after(checks: &mut LivenessChecks, tunnel: &Tunnel, seconds: u64, asked: [bool; 2]) -> Judgement {
+    fn after(checks: &mut LivenessChecks, tunnel: &Tunnel, seconds: u64, asked: [bool; 2]) -> HealthVerdict {
         let mut last = well();
         for second in 0..=seconds {
             let counters = asked.map(|asked| (0, if asked { second * 200 } else { 0 }));

@@ -2,7 +2,7 @@
 
 use gateway_model::domain::DomainName;
 
-use super::entry::{Entry, Says, Tier};
+use super::entry::{Entry, RuleEffect, Tier};
 use super::pattern::Test;
 use crate::dns::decision::{Action, Cause};
 use crate::dns::domain_set::Form;
@@ -42,7 +42,7 @@ impl Canaries {
                 id: None,
                 text: text.into(),
                 tier: Tier::Canary,
-                says: Says::Do(action),
+                says: RuleEffect::Do(action),
                 test: Test::Name(Name::from(&name), Form::Both),
                 only: None,
             })

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use super::entries::{Answer, Into, Says};
+use super::entries::{Answer, Into, ListRuleEffect};
 use super::read_name::read;
 use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::MAX;
@@ -142,7 +142,7 @@ impl Zone {
             }
             (Ok(name), Data::Answer(answer)) => {
                 let text = format!("{owner} {record_type} {data}");
-                into.rule(&text, Says::Answer { name: name.as_ref().to_owned(), form, answer });
+                into.rule(&text, ListRuleEffect::Answer { name: name.as_ref().to_owned(), form, answer });
             }
         }
     }

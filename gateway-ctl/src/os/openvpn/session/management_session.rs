@@ -14,7 +14,7 @@ use tokio::process::Child;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::super::log_parser::{self, Told};
+use super::super::log_parser::{self, LogLine};
 use super::super::management::{Message, Needs, Remote, State, command};
 use super::super::resolve::resolve;
 use super::super::{GRACE, Stage, Wanted, command as start};
@@ -264,17 +264,17 @@ impl Conversation {
     fn read(&mut self, line: &str, teller: &Teller) {
         self.log.write(line);
         match log_parser::told(line) {
-            Some(Told::Error(words)) => self.note(Weight::Told, &words),
-            Some(Told::Vague(words)) => self.note(Weight::Least, &words),
-            Some(Told::Denied(words)) => self.note(Weight::Reason, &words),
-            Some(Told::Ignored(option)) => teller.tell(|status| {
+            Some(LogLine::Error(words)) => self.note(Weight::LogLine, &words),
+            Some(LogLine::Vague(words)) => self.note(Weight::Least, &words),
+            Some(LogLine::Denied(words)) => self.note(Weight::Reason, &words),
+            Some(LogLine::Ignored(option)) => teller.tell(|status| {
                 if status.pushed.len() < MAX_PUSHED && !status.pushed.contains(&option) {
                     status.pushed.push(option);
                 }
             }),
-            Some(Told::Cipher(cipher)) => teller.tell(|status| status.cipher = Some(cipher)),
-            Some(Told::Mtu(mtu)) => teller.tell(|status| status.mtu = Some(mtu)),
-            Some(Told::Ping(seconds)) => teller.tell(|status| status.ping_sec = Some(seconds)),
+            Some(LogLine::Cipher(cipher)) => teller.tell(|status| status.cipher = Some(cipher)),
+            Some(LogLine::Mtu(mtu)) => teller.tell(|status| status.mtu = Some(mtu)),
+            Some(LogLine::Ping(seconds)) => teller.tell(|status| status.ping_sec = Some(seconds)),
             None => {}
         }
     }
@@ -349,7 +349,7 @@ struct Trouble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     Least,
-    Told,
+    LogLine,
     Refusal,
     /// A refusal in the server's own words.
     Reason,
@@ -357,9 +357,9 @@ enum Weight {
 
 fn note_error(error: &mut Option<Trouble>, line: &str) {
     match log_parser::told(line) {
-        Some(Told::Error(words)) => note(error, Weight::Told, &words),
-        Some(Told::Vague(words)) => note(error, Weight::Least, &words),
-        Some(Told::Denied(words)) => note(error, Weight::Reason, &words),
+        Some(LogLine::Error(words)) => note(error, Weight::LogLine, &words),
+        Some(LogLine::Vague(words)) => note(error, Weight::Least, &words),
+        Some(LogLine::Denied(words)) => note(error, Weight::Reason, &words),
         _ => {}
     }
 }
