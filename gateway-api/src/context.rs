@@ -19,7 +19,7 @@ use crate::heavy::Heavy;
 use crate::openapi;
 use crate::peer::ConnectionInfo;
 use crate::request::Params;
-use crate::table::{Routes, Row, Table};
+use crate::table::{Endpoint, Routes, Table};
 use crate::view_cache::ViewCache;
 
 /// What the HTTP side needs to know of the configuration.
@@ -55,7 +55,7 @@ pub struct Api {
 impl Api {
     /// Fails only if the table declares one method and path twice.
     pub fn new(table: Table, gateway: Gateway, settings: Settings) -> Result<Arc<Self>, String> {
-        let routes = Routes::new(table.rows())?;
+        let routes = Routes::new(table.endpoints())?;
         let filter_names = openapi::filters(&table);
         let auth = Auth::new(&settings.auth, &gateway);
         Ok(Arc::new(Self {
@@ -123,7 +123,7 @@ pub struct Cx {
 impl Cx {
     pub fn new(
         api: Arc<Api>,
-        row: &Row,
+        row: &Endpoint,
         actor: Actor,
         way: ConnectionInfo,
         request_id: &str,
@@ -212,7 +212,7 @@ impl Cx {
         self.record(attempt).await
     }
 
-    /// Writes the audit entry of a change that was refused or failed. Rows that change nothing leave none.
+    /// Writes the audit entry of a change that was refused or failed. Endpoints that change nothing leave none.
     pub async fn record_failure(&self, error: &ApiError) {
         self.record_failure_of(error, None, None).await;
     }

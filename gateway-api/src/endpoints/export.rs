@@ -21,7 +21,7 @@ use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::reply::{Answer, Content, Reply, With};
 use crate::request::{Body, Query, Req, Request, decode};
-use crate::table::{Audit, Effect, Placeholder, Row, Table};
+use crate::table::{Audit, Effect, Endpoint, Placeholder, Table};
 use endpoints::plan::{self, PlanResult};
 
 const OCTETS: &str = "application/octet-stream";
@@ -32,7 +32,7 @@ pub fn rows(t: &mut Table) {
         .doc("Accounts and the keys of the configuration file are not in it. /config/import takes it back.")
         .access(Access::Export);
     let acts = |action| Effect::Acts(Audit { action, resource_type: "config" });
-    let file = |row: &mut Row| {
+    let file = |row: &mut Endpoint| {
         row.summary("The configuration with its secrets, encrypted: a file of age that `age -d` opens too")
             .access(Access::Administer)
             .input_required = true;
@@ -71,7 +71,7 @@ pub fn rows(t: &mut Table) {
     );
 }
 
-fn importing(row: &mut Row) {
+fn importing(row: &mut Endpoint) {
     row.doc(
         "Validated, compared, stored and brought into force in one transaction, with a snapshot before it. Secrets \
          that are not in the export stay as they are where the object is there. Accounts are not touched.",

@@ -14,7 +14,7 @@ use crate::reply::Content;
 use crate::request::Req;
 use crate::table::Method::{Post, Put};
 use crate::table::collection::{Live, Object, expected, shown};
-use crate::table::{Audit, Collection, Effect, Ops, Row, Table, Work};
+use crate::table::{Audit, Collection, Effect, Endpoint, Ops, Table, Work};
 
 mod exceptions;
 mod objects;
@@ -60,7 +60,7 @@ pub fn rows(t: &mut Table) {
 }
 
 /// Adds warnings to the answer about a stored policy that only the state of the host can tell.
-fn advise(row: &mut Row) {
+fn advise(row: &mut Endpoint) {
     let Work::Handler(inner) = row.work.clone() else { return };
     row.work = Work::Handler(Arc::new(move |cx, request| {
         let answer = inner(cx.clone(), request);

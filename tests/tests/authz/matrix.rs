@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use gateway_api::endpoints;
-use gateway_api::table::Row;
+use gateway_api::table::Endpoint;
 use gateway_ctl::store::AuditResult;
 use gateway_model::Role;
 
@@ -15,11 +15,11 @@ const MISSING: &str = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
 /// What the handlers of these rows refuse by themselves, knowing whose things are asked for.
 const OWN: [&str; 2] = ["POST /auth/change-password", "DELETE /auth/tokens/{id}"];
 
-fn name(row: &Row) -> String {
+fn name(row: &Endpoint) -> String {
     format!("{} {}", row.method.as_str(), row.path)
 }
 
-fn concrete(row: &Row) -> String {
+fn concrete(row: &Endpoint) -> String {
     let part = |part: &str| if part.starts_with('{') { MISSING.to_owned() } else { part.to_owned() };
     row.full_path().split('/').map(part).collect::<Vec<_>>().join("/")
 }

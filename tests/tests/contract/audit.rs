@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use gateway_api::table::Row;
+use gateway_api::table::Endpoint;
 use serde_json::{Value, json};
 
 use crate::contract::client::{Answer, Client};
 use crate::contract::examples::{self, COLLECTIONS};
 
-fn name(row: &Row) -> String {
+fn name(row: &Endpoint) -> String {
     format!("{} {}", row.method.as_str(), row.path)
 }
 
@@ -32,7 +32,7 @@ async fn dependent(client: &Client, path: &str) -> Option<(&'static str, Value)>
 
 /// Uses a row so that it succeeds unless the headers keep it from that, after making what it needs. Nothing if no way
 /// is known here.
-async fn succeed(client: &Client, row: &Row, headers: &[(&str, &str)]) -> Option<(usize, Answer)> {
+async fn succeed(client: &Client, row: &Endpoint, headers: &[(&str, &str)]) -> Option<(usize, Answer)> {
     // An alias does what the other path does.
     let of = row.path.replace("/gateway-nodes", "/nodes");
     let collection = COLLECTIONS.iter().find(|example| of.starts_with(example.path));

@@ -5,7 +5,7 @@ use gateway_api::context::{Cx, Settings};
 use gateway_api::endpoints;
 use gateway_api::error::ApiError;
 use gateway_api::request::Req;
-use gateway_api::table::{Method, Row};
+use gateway_api::table::{Endpoint, Method};
 use http::Request;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::contract::client::Client;
 use crate::contract::examples;
 
 /// The path of a row with something in its placeholders that does not exist.
-fn concrete(row: &Row) -> String {
+fn concrete(row: &Endpoint) -> String {
     row.full_path()
         .split('/')
         .map(|part| if part.starts_with('{') { "00000000-0000-4000-8000-000000000000" } else { part })

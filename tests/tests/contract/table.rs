@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gateway_api::table::{API_ROOT, Row, Table};
+use gateway_api::table::{API_ROOT, Endpoint, Table};
 use gateway_api::{endpoints, openapi};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn contract_lines(path: &str) -> BTreeSet<String> {
         .collect()
 }
 
-fn name(row: &Row) -> String {
+fn name(row: &Endpoint) -> String {
     let path = if row.outside { row.full_path() } else { row.path.to_owned() };
     format!("{} {path}", row.method.as_str())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gateway_api::table::{API_ROOT, Row, Table};
+use gateway_api::table::{API_ROOT, Endpoint, Table};
 use gateway_api::{endpoints, openapi};
 use serde_json::{Map, Value, json};
 
@@ -34,7 +34,7 @@ pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
 }
 
 /// Gives the row's parameters and body the values of a request that succeeds.
-fn exemplify(server: &Server, row: &Row, operation: &mut Value) {
+fn exemplify(server: &Server, row: &Endpoint, operation: &mut Value) {
     let Some(seed) = seeds::of(server, row) else { return };
     for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
         let name = parameter["name"].as_str().unwrap_or_default();
