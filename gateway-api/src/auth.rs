@@ -15,22 +15,22 @@ use gateway_model::settings::bootstrap;
 use http::request::Parts;
 use ipnet::IpNet;
 
-use crate::access::{Actor, Proof};
+use crate::authorization::{Actor, Proof};
 use crate::error::{ApiError, Code};
 use crate::gateway::Gateway;
 use crate::peer::Peer;
 
 pub mod accounts;
 pub mod api_key;
-pub mod limit;
-pub mod lock;
+pub mod login_throttle;
 pub mod password;
+pub mod rate_limit;
 pub mod setup;
 pub mod token;
 
-use limit::{Limits, Payer, Quota};
-use lock::Lock;
+use login_throttle::Lock;
 use password::Passwords;
+use rate_limit::{Limits, Payer, Quota};
 use setup::SetupCode;
 use token::Signer;
 

@@ -9,17 +9,17 @@ use gateway_ctl::store::{AuditResult, AuditTicket, CommitError};
 use gateway_model::settings::Bootstrap;
 use gateway_model::{EditError, State};
 
-use crate::access::{Access, Actor, Proof, check};
 use crate::auth::{self, Auth};
+use crate::authorization::{Access, Actor, Proof, check};
 use crate::blocking::blocking;
 use crate::effect::{Audit, Effect};
 use crate::error::ApiError;
 use crate::gateway::{Gateway, Open};
 use crate::heavy::Heavy;
 use crate::openapi;
-use crate::peer::Way;
+use crate::peer::ConnectionInfo;
 use crate::request::Params;
-use crate::table::{Routes, Row, Table};
+use crate::table::{Endpoint, Routes, Table};
 use crate::view_cache::ViewCache;
 
 /// What the HTTP side needs to know of the configuration.
@@ -55,7 +55,7 @@ pub struct Api {
 impl Api {
     /// Fails only if the table declares one method and path twice.
     pub fn new(table: Table, gateway: Gateway, settings: Settings) -> Result<Arc<Self>, String> {
-        let routes = Routes::new(table.rows())?;
+        let routes = Routes::new(table.endpoints())?;
         let filter_names = openapi::filters(&table);
         let auth = Auth::new(&settings.auth, &gateway);
         Ok(Arc::new(Self {
@@ -113,7 +113,7 @@ struct Attempt {
 pub struct Cx {
     pub api: Arc<Api>,
     pub actor: Actor,
-    pub way: Way,
+    pub way: ConnectionInfo,
     pub request_id: String,
     pub effect: Effect,
     /// What the path names, for the audit entry.
@@ -121,7 +121,14 @@ pub struct Cx {
 }
 
 impl Cx {
-    pub fn new(api: Arc<Api>, row: &Row, actor: Actor, way: Way, request_id: &str, params: &Params) -> Self {
+    pub fn new(
+        api: Arc<Api>,
+        row: &Endpoint,
+        actor: Actor,
+        way: ConnectionInfo,
+        request_id: &str,
+        params: &Params,
+    ) -> Self {
         let subject = params.0.values().next().cloned().unwrap_or_default();
         Self { api, actor, way, request_id: request_id.to_owned(), effect: row.effect, subject }
     }
@@ -205,7 +212,7 @@ impl Cx {
         self.record(attempt).await
     }
 
-    /// Writes the audit entry of a change that was refused or failed. Rows that change nothing leave none.
+    /// Writes the audit entry of a change that was refused or failed. Endpoints that change nothing leave none.
     pub async fn record_failure(&self, error: &ApiError) {
         self.record_failure_of(error, None, None).await;
     }

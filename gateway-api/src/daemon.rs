@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use gateway_ctl::clock::SteadyClock;
 use gateway_ctl::configuration::Configuration;
-use gateway_ctl::effects::bpf::is_plan_live;
-use gateway_ctl::effects::limits;
-use gateway_ctl::effects::time_sync::is_synchronised;
 use gateway_ctl::engine::{self, Engine};
+use gateway_ctl::os::bpf::is_plan_live;
+use gateway_ctl::os::rlimit;
+use gateway_ctl::os::time_sync::is_synchronised;
 use gateway_ctl::panics;
 use gateway_ctl::service::Services;
-use gateway_ctl::services::names::{self, Names};
-use gateway_ctl::services::notices::Notices;
+use gateway_ctl::services::active_alerts::ActiveAlerts;
+use gateway_ctl::services::dns::{self, DnsService};
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::{Supervisor, TaskName};
 use gateway_model::settings::bootstrap::Bootstrap;
@@ -38,7 +38,7 @@ use crate::gateway::{Enforced, Gateway, Open};
 use crate::initialise::{self, Absence};
 use crate::service_manager::notify;
 use crate::tls::{self, Tls};
-use crate::{areas, config, dispatch, serve, services, wipe};
+use crate::{config, dispatch, endpoints, serve, services, wipe};
 
 /// Interval at which a gateway without a store looks for one: a late mount, a restored file, or `gatewayd init`.
 const STORE_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -95,9 +95,9 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     let mut interrupt = listen_for(SignalKind::interrupt())?;
     let hangup = listen_for(SignalKind::hangup())?;
     panics::install_hook();
-    limits::return_large_memory();
+    rlimit::return_large_memory();
     // Each connection through a proxy takes two.
-    if let Err(error) = limits::raise_open_files() {
+    if let Err(error) = rlimit::raise_open_files() {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
     // While the store cannot be read, its post-quantum mode is not known and the default stands: whoever has to repair
@@ -126,7 +126,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         names.secure(tls.serve_names(certificates.clone()));
     }
     let secure = certificates.filter(|_| config.tls.enabled).map(|certificates| tls.serve(certificates));
-    let api = Api::new(areas::table(), gateway, config::api(&config)).map_err(Error::Table)?;
+    let api = Api::new(endpoints::table(), gateway, config::api(&config)).map_err(Error::Table)?;
     services.start_all(services::list(&api, tls, hangup));
     let ended = api.clone();
     let router = dispatch::router(api);
@@ -233,8 +233,8 @@ async fn open_over(
     tls.adopt(&store);
     let settings = &store.current().settings;
     let configuration = Configuration::new(file, settings.clone());
-    let notices = Notices::new(store.clock().clone());
-    let engine = Engine::start(configuration.clone(), store.clone(), notices.clone());
+    let active_alerts = ActiveAlerts::new(store.clock().clone());
+    let engine = Engine::start(configuration.clone(), store.clone(), active_alerts.clone());
     let enforcement = engine.await.map_err(Error::Engine)?;
     let checked = store.clone();
     tokio::task::spawn_blocking(move || checked.check_secrets());
@@ -244,14 +244,14 @@ async fn open_over(
         worlds: enforcement.worlds().clone(),
         enforcement: enforcement.clone(),
         services: Services::new(enforcement.services().supervisor().clone()),
-        notices: notices.clone(),
+        active_alerts: active_alerts.clone(),
         endpoint_names: enforcement.endpoint_names().clone(),
     };
     let open = Open::over(store.clone(), enforced, tls.clone(), is_synchronised);
     let mut open = open.map_err(Error::Store)?;
     // After the first plan: what it tells is steered from the beginning.
-    let asked = names::Config { directory: config.state_dir.join("dns"), notices };
-    let resolver = Names::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
+    let asked = dns::Config { directory: config.state_dir.join("dns"), active_alerts };
+    let resolver = DnsService::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
     open.names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
     Ok((Gateway::Open(open), config))
 }

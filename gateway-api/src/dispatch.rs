@@ -17,16 +17,16 @@ use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::access::{Access, Actor, Proof, check};
-use crate::auth::limit::Quota;
+use crate::auth::rate_limit::Quota;
 use crate::auth::{self, Identity};
+use crate::authorization::{Access, Actor, Proof, check};
 use crate::context::{Api, Cx};
 use crate::error::{ApiError, Code};
+use crate::peer::ConnectionInfo;
 use crate::peer::Peer;
-use crate::peer::Way;
 use crate::reply::{Content, Reply};
 use crate::request::{Query, Request};
-use crate::table::{API_ROOT, Effect, Handler, Method, Row};
+use crate::table::{API_ROOT, Effect, Endpoint, Handler, Method};
 use crate::wipe;
 
 mod body;
@@ -103,14 +103,14 @@ async fn process(
         host?;
         return Ok(options_response(&found.allow()));
     }
-    let position = Method::find(parts.method.as_str()).and_then(|method| found.rows.get(&method));
-    let Some(row) = position.map(|position| &api.table.rows()[*position]) else {
+    let position = Method::find(parts.method.as_str()).and_then(|method| found.endpoints.get(&method));
+    let Some(row) = position.map(|position| &api.table.endpoints()[*position]) else {
         host?;
         let message = format!("{} is not possible at {path}.", parts.method);
         return Err(ApiError::new(Code::MethodNotAllowed, message).detail("allow", found.allow()));
     };
     let params = found.params(row);
-    let way = Way {
+    let way = ConnectionInfo {
         tls: peer.is_some_and(Peer::is_tls),
         forwarded: auth::is_forwarded(parts),
         user_agent: parts
@@ -201,7 +201,7 @@ async fn read(cx: &Cx, handler: Handler, request: Request) -> Result<Reply, ApiE
 }
 
 /// Runs a handler that changes something in a task of its own, and has its failure recorded.
-async fn change(cx: &Cx, row: &Row, handler: Handler, request: Request) -> Result<Reply, ApiError> {
+async fn change(cx: &Cx, row: &Endpoint, handler: Handler, request: Request) -> Result<Reply, ApiError> {
     let acts = matches!(row.effect, Effect::Acts(_));
     let task_cx = cx.clone();
     let task = tokio::spawn(async move {
@@ -241,7 +241,7 @@ fn too_slow() -> ApiError {
 }
 
 /// Everything that can be against a request before its body is looked at.
-fn judge(cx: &Cx, row: &Row, parts: &Parts, refusal: Option<ApiError>) -> Result<(), ApiError> {
+fn judge(cx: &Cx, row: &Endpoint, parts: &Parts, refusal: Option<ApiError>) -> Result<(), ApiError> {
     if row.method != Method::Get {
         browser::check_origin(parts)?;
     }
@@ -261,7 +261,7 @@ fn judge(cx: &Cx, row: &Row, parts: &Parts, refusal: Option<ApiError>) -> Result
 }
 
 /// Turns a reply into a response, or into 304 if the client has it already.
-fn respond(cx: &Cx, row: &Row, parts: &Parts, reply: Reply) -> Result<Response<HttpBody>, ApiError> {
+fn respond(cx: &Cx, row: &Endpoint, parts: &Parts, reply: Reply) -> Result<Response<HttpBody>, ApiError> {
     let mut headers = HeaderMap::new();
     if let Some(total) = reply.total {
         headers.insert(TOTAL_COUNT, HeaderValue::from(total));
@@ -395,7 +395,7 @@ fn request_id(headers: &HeaderMap) -> String {
 
 /// A parameter that no one reads is a typo somebody should hear of.
 fn check_query(
-    row: &Row,
+    row: &Endpoint,
     query: &Query,
     filters: &std::collections::BTreeMap<String, Vec<String>>,
 ) -> Result<(), ApiError> {
@@ -419,7 +419,7 @@ fn check_query(
 }
 
 /// May this caller use this row?
-fn authorise(actor: &Actor, row: &Row) -> Result<(), ApiError> {
+fn authorise(actor: &Actor, row: &Endpoint) -> Result<(), ApiError> {
     check(actor, row.access)
         .map_err(|denied| denied.detail("method", row.method.as_str()).detail("path", row.full_path()))
 }

@@ -9,7 +9,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use gateway_ctl::reconcile::Status;
-use gateway_ctl::services::notices::{Notice, Notices};
+use gateway_ctl::services::active_alerts::{ActiveAlert, ActiveAlerts};
 use gateway_ctl::world::World;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
@@ -26,18 +26,18 @@ struct Source {
     revisions: watch::Receiver<u64>,
     worlds: watch::Receiver<Arc<World>>,
     run: u64,
-    notices: Notices,
-    told: broadcast::Receiver<Notice>,
+    active_alerts: ActiveAlerts,
+    told: broadcast::Receiver<ActiveAlert>,
     first: bool,
 }
 
 /// An endless body: where things stand, then each commit (`revision`), each run of the reconciler (`status`), and what
 /// begins and ends that is worth an alert (`alert`).
 pub fn body(open: &Open) -> Body {
-    let notices = open.notices.clone();
-    let told = notices.subscribe().1;
+    let active_alerts = open.active_alerts.clone();
+    let told = active_alerts.subscribe().1;
     let worlds = open.worlds.watch();
-    let source = Source { revisions: open.store.watch(), worlds, run: 0, notices, told, first: true };
+    let source = Source { revisions: open.store.watch(), worlds, run: 0, active_alerts, told, first: true };
     Body::from_stream(stream::unfold(source, |mut source| async move {
         let text = source.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(text)), source))
@@ -85,7 +85,7 @@ impl Source {
 
     /// All that goes on now; what is told from here on comes after it.
     fn going_on(&mut self) -> String {
-        let (active, told) = self.notices.subscribe();
+        let (active, told) = self.active_alerts.subscribe();
         self.told = told;
         active.iter().map(alert_event).collect()
     }
@@ -96,7 +96,7 @@ async fn ran(worlds: &mut watch::Receiver<Arc<World>>, run: u64) -> Option<()> {
     worlds.wait_for(|world| world.status.run != run).await.ok().map(drop)
 }
 
-fn alert_event(notice: &Notice) -> String {
+fn alert_event(notice: &ActiveAlert) -> String {
     format!("event: alert\ndata: {}\n\n", json!(notice))
 }
 

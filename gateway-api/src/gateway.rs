@@ -9,12 +9,12 @@ use gateway_ctl::configuration::Configuration;
 use gateway_ctl::engine::{Detached, Enforcement};
 use gateway_ctl::reconcile::{Reason, Status};
 use gateway_ctl::service::Services;
+use gateway_ctl::services::active_alerts::ActiveAlerts;
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::Switch;
+use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
-use gateway_ctl::services::names::Names;
-use gateway_ctl::services::notices::Notices;
 use gateway_ctl::services::storage;
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::Supervisor;
@@ -48,14 +48,14 @@ pub struct Open {
     pub worlds: Arc<Worlds>,
     pub enforcement: Arc<dyn Enforcement>,
     /// Nothing where nothing resolves.
-    pub names: Option<Arc<Names>>,
+    pub names: Option<Arc<DnsService>>,
     pub tls: Arc<Tls>,
     pub deadman: Switch,
     pub backup: Arc<backup::Service>,
     pub bridge_tests: Arc<bridges::Tests>,
     pub extfilter: Arc<extfilter::Service>,
     /// What goes on that is worth an alert.
-    pub notices: Notices,
+    pub active_alerts: ActiveAlerts,
     /// Told when the daemon is to end by itself.
     pub ending: Arc<Notify>,
     /// The long-lived parts of the daemon.
@@ -69,7 +69,7 @@ pub struct Enforced {
     pub worlds: Arc<Worlds>,
     pub enforcement: Arc<dyn Enforcement>,
     pub services: Services,
-    pub notices: Notices,
+    pub active_alerts: ActiveAlerts,
     pub endpoint_names: Resolver,
 }
 
@@ -81,7 +81,7 @@ impl Open {
         tls: Arc<Tls>,
         is_synchronised: fn() -> bool,
     ) -> Result<Open, store::Error> {
-        let Enforced { worlds, enforcement, services, notices, endpoint_names } = enforced;
+        let Enforced { worlds, enforcement, services, active_alerts, endpoint_names } = enforced;
         let backup = backup::Service::new(store.clone(), tls.factory.clone(), endpoint_names.clone());
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
@@ -96,7 +96,7 @@ impl Open {
                 &tls.factory,
                 endpoint_names.clone(),
             ),
-            notices,
+            active_alerts,
             ending: Arc::new(Notify::new()),
             store,
             tls,
@@ -146,9 +146,9 @@ impl Gateway {
         let tls = Arc::new(Tls::default());
         tls.adopt(&store);
         let services = Services::new(Supervisor::new(store.clock().clone()));
-        let notices = Notices::new(store.clock().clone());
+        let active_alerts = ActiveAlerts::new(store.clock().clone());
         let enforced =
-            Enforced { worlds, enforcement: Arc::new(Detached), services, notices, endpoint_names };
+            Enforced { worlds, enforcement: Arc::new(Detached), services, active_alerts, endpoint_names };
         Ok(Gateway::Open(Open::over(store, enforced, tls, || true)?))
     }
 

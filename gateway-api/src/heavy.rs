@@ -74,7 +74,7 @@ impl Heavy {
             }
             trimming.store(false, Ordering::Release);
             // It only fails when the runtime ends.
-            let _ = tokio::task::spawn_blocking(gateway_ctl::effects::limits::return_free_memory).await;
+            let _ = tokio::task::spawn_blocking(gateway_ctl::os::rlimit::return_free_memory).await;
         });
     }
 }

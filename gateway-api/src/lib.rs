@@ -4,26 +4,26 @@
 //! It decides nothing about traffic and touches no kernel interface; that is the engine's, in `gateway-ctl`.
 #![forbid(unsafe_code)]
 
-pub mod access;
-pub mod areas;
 pub mod auth;
+pub mod authorization;
 pub mod blocking;
 pub mod config;
 pub mod context;
 pub mod daemon;
 pub mod dispatch;
 pub mod effect;
+pub mod endpoints;
 pub mod error;
 pub mod events;
 pub mod gateway;
 pub mod heavy;
+pub mod host_info;
+pub mod hot_reload;
 pub mod initialise;
-pub mod live;
 pub mod log;
 pub mod openapi;
 pub mod pages;
 pub mod peer;
-pub mod platform;
 pub mod preflight;
 pub mod reply;
 pub mod request;

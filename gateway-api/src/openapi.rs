@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::access::Access;
 use crate::auth::token;
+use crate::authorization::Access;
 use crate::error::Code;
-use crate::table::{API_ROOT, Effect, Method, Placeholder, Row, SchemaFn, Table};
+use crate::table::{API_ROOT, Effect, Endpoint, Method, Placeholder, SchemaFn, Table};
 
 mod defaults;
 mod layout;
@@ -24,7 +24,7 @@ const INPUT: &str = "Input";
 pub fn document(table: &Table) -> Value {
     let mut generators = Generators::new();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    for row in table.rows() {
+    for row in table.endpoints() {
         let item = paths.entry(row.path.to_owned()).or_default();
         if row.outside {
             item.insert("servers".to_owned(), json!([{"url": "/"}]));
@@ -70,7 +70,7 @@ pub fn text(table: &Table) -> String {
 
 fn areas(table: &Table) -> Vec<&'static str> {
     let mut names = Vec::new();
-    for row in table.rows() {
+    for row in table.endpoints() {
         if !names.contains(&row.area) {
             names.push(row.area);
         }
@@ -78,7 +78,7 @@ fn areas(table: &Table) -> Vec<&'static str> {
     names
 }
 
-fn operation(row: &Row, generators: &mut Generators) -> Value {
+fn operation(row: &Endpoint, generators: &mut Generators) -> Value {
     let mut operation = json!({
         "operationId": row.operation,
         "tags": [row.area],
@@ -122,7 +122,7 @@ fn operation(row: &Row, generators: &mut Generators) -> Value {
     operation
 }
 
-fn parameters(row: &Row, generators: &mut Generators) -> Vec<Value> {
+fn parameters(row: &Endpoint, generators: &mut Generators) -> Vec<Value> {
     let mut parameters: Vec<Value> = crate::table::placeholders(row.path)
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
         .collect();
@@ -159,7 +159,7 @@ fn parameters(row: &Row, generators: &mut Generators) -> Vec<Value> {
 }
 
 /// What a row answers when it has done what was asked.
-fn success(row: &Row, generators: &mut Generators) -> Value {
+fn success(row: &Endpoint, generators: &mut Generators) -> Value {
     let mut success = json!({"description": "Success"});
     match (row.media, row.output) {
         (Some(media), _) => success["content"] = json!({media: {}}),
@@ -198,14 +198,14 @@ fn success(row: &Row, generators: &mut Generators) -> Value {
 pub fn filters(table: &Table) -> BTreeMap<String, Vec<String>> {
     let mut generators = Generators::new();
     table
-        .rows()
+        .endpoints()
         .iter()
         .map(|row| (row.operation.clone(), filter_names(row, &mut generators)))
         .filter(|(_, names)| !names.is_empty())
         .collect()
 }
 
-fn filter_names(row: &Row, generators: &mut Generators) -> Vec<String> {
+fn filter_names(row: &Endpoint, generators: &mut Generators) -> Vec<String> {
     if !row.filters {
         return Vec::new();
     }

@@ -30,7 +30,7 @@ impl Peer {
 
 /// How a request came here.
 #[derive(Clone, Debug, Default)]
-pub struct Way {
+pub struct ConnectionInfo {
     /// The connection is encrypted by this daemon.
     pub tls: bool,
     /// A proxy says that it stands between.

@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gateway_ctl::effects::bpf::{GraceMode, grace_mode};
+use gateway_ctl::os::bpf::{GraceMode, grace_mode};
 
-use crate::platform;
+use crate::host_info;
 
 /// What is asked about.
 #[derive(Debug)]
@@ -122,13 +122,13 @@ fn privileges() -> Check {
 
 fn interface(key: &str, name: &str) -> Check {
     let label = format!("interface {name}");
-    let present = platform::interface_names();
+    let present = host_info::interface_names();
     if !present.iter().any(|other| other == name) {
         let present = if present.is_empty() { "(none here)".to_owned() } else { present.join(", ") };
         return Check::failed(label, "does not exist", format!("set {key} to one of: {present}"));
     }
     // Where /sys is another namespace's, that it exists is all that can be told.
-    let folder = platform::interface_folder(name, None);
+    let folder = host_info::interface_folder(name, None);
     match folder
         .and_then(|folder| fs::read_to_string(folder.join("operstate")).ok())
         .as_deref()
@@ -167,7 +167,7 @@ fn program_present(program: &str, package: &str) -> Check {
 }
 
 fn kernel() -> Vec<Check> {
-    let features = platform::kernel_features();
+    let features = host_info::kernel_features();
     let has = |name: &str| features.contains(&name);
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let btf = if has("btf") {
@@ -188,7 +188,7 @@ fn kernel() -> Vec<Check> {
     };
     let attach = if has("tcx") {
         Check::ok("program attachment", format!("tcx (kernel {release})"))
-    } else if platform::kernel_version(&release).is_some_and(|version| version >= (5, 15)) {
+    } else if host_info::kernel_version(&release).is_some_and(|version| version >= (5, 15)) {
         Check::ok("program attachment", format!("clsact (kernel {release} is older than 6.6)"))
     } else {
         Check::failed("program attachment", format!("kernel {release}"), "use a kernel of at least 5.15")

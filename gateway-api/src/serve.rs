@@ -4,9 +4,9 @@
 //! pause between requests, and taking the answer. Only a stream that is being read may go on for ever.
 
 mod connection;
-mod greeting;
+mod connection_limit;
 mod limits;
-mod slots;
+mod protocol_sniff;
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,8 +21,8 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::peer::Peer;
 use connection::ended;
+use connection_limit::Slots;
 pub use limits::Limits;
-use slots::Slots;
 
 /// Pauses between attempts to listen, doubled from the first to the last.
 const FIRST_RETRY: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use tokio::signal::unix::Signal;
 
 use crate::context::Api;
 use crate::gateway::{Gateway, Open};
-use crate::live::{self, Followers};
+use crate::hot_reload::{self, Followers};
 use crate::service_manager::feed_watchdog;
 use crate::tls::{self, Tls};
 use crate::wipe;
@@ -31,10 +31,10 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
         Service::new(
             "live_settings",
             &(worlds.clone(), store.clone(), followers),
-            |(worlds, store, followers)| live::follow(worlds, store, followers),
+            |(worlds, store, followers)| hot_reload::follow(worlds, store, followers),
         ),
         Service::new("audit_retention", &(worlds.clone(), store.clone()), |(worlds, store)| {
-            live::trim_audit(worlds, store)
+            hot_reload::trim_audit(worlds, store)
         }),
         Service::new("dead_man_switch", api, wipe::follow_switch),
         Service::new("watchdog", api, feed_watchdog),

@@ -1,4 +1,4 @@
-//! The API as data: one [`Row`] per method and path, and the builders that make rows.
+//! The API as data: one [`Endpoint`] per method and path, and the builders that make endpoints.
 //!
 //! The router, the OpenAPI document, the authorisation check and the tests all read this table. It holds no logic of
 //! any operation: that is in `areas`.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use schemars::{Schema, SchemaGenerator};
 
-use crate::access::Access;
+use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::reply::Reply;
@@ -22,7 +22,7 @@ mod route;
 
 pub use crate::effect::{Audit, Effect};
 pub use collection::{Collection, Live, Ops, output_schema};
-/// HEAD is answered as GET, OPTIONS from the set of rows.
+/// HEAD is answered as GET, OPTIONS from the set of endpoints.
 pub use gateway_model::method::Method;
 pub use group::expect;
 pub use route::{Found, Routes, placeholders};
@@ -58,7 +58,7 @@ pub enum Work {
 
 /// One method on one path.
 #[derive(Clone)]
-pub struct Row {
+pub struct Endpoint {
     /// One of the areas of the contract.
     pub area: &'static str,
     pub method: Method,
@@ -99,7 +99,7 @@ pub struct Row {
     pub work: Work,
 }
 
-impl Row {
+impl Endpoint {
     /// The whole path, as a client writes it.
     pub fn full_path(&self) -> String {
         if self.outside { self.path.to_owned() } else { format!("{API_ROOT}{}", self.path) }
@@ -137,7 +137,7 @@ impl Row {
         self
     }
 
-    /// Names errors that do not follow from what the row is.
+    /// DnsService errors that do not follow from what the row is.
     pub fn answers(&mut self, codes: &[Code]) -> &mut Self {
         self.answers.extend(codes);
         self
@@ -172,19 +172,19 @@ impl Row {
     }
 }
 
-/// The root of all rows that are not `outside`.
+/// The root of all endpoints that are not `outside`.
 pub const API_ROOT: &str = "/api/v1";
 
-/// All rows.
+/// All endpoints.
 #[derive(Clone, Default)]
 pub struct Table {
-    rows: Vec<Row>,
+    endpoints: Vec<Endpoint>,
     area: &'static str,
 }
 
 impl Table {
-    pub fn rows(&self) -> &[Row] {
-        &self.rows
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
     }
 
     /// Runs the declarations of one area.

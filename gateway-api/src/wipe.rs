@@ -9,7 +9,7 @@ use gateway_ctl::store::AuditTicket;
 use gateway_model::Role;
 use gateway_model::settings::groups::WipeLevel;
 
-use crate::access::Proof;
+use crate::authorization::Proof;
 use crate::blocking::blocking;
 use crate::context::{Api, Cx};
 use crate::error::ApiError;

@@ -1,6 +1,6 @@
 //! The decision at uplinks and tunnels: what may leave by them, and what becomes of what comes in.
 
-use crate::hop;
+use crate::leg_selection;
 use crate::verdict::Reason;
 use crate::wire::*;
 
@@ -57,7 +57,7 @@ pub fn guard(
     }
     let found = local(&source);
     let leg_of_mark = mark & 0xff;
-    let allowed = if mark & !0xff == Mark::PREFIX && leg_of_mark >= hop::FIRST_TUNNEL as u32 {
+    let allowed = if mark & !0xff == Mark::PREFIX && leg_of_mark >= leg_selection::FIRST_TUNNEL as u32 {
         // A tunnel: an address of its own.
         found.is(LocalKind::Forbidden) && found.leg as u32 == leg_of_mark
     } else if ipv6 {
@@ -82,7 +82,7 @@ const fn is_same(a: &Address, b: &Address) -> bool {
 #[inline(always)]
 pub fn arrive(leg: u32, destination: LocalValue) -> Result<Option<Mark>, Reason> {
     let foreign = destination.leg as u32 != leg;
-    let is_tunnel = leg >= hop::FIRST_TUNNEL as u32;
+    let is_tunnel = leg >= leg_selection::FIRST_TUNNEL as u32;
     if foreign && (destination.is(LocalKind::Forbidden) || is_tunnel && destination.is(LocalKind::Own)) {
         return Err(Reason::WrongIngress);
     }
@@ -93,7 +93,7 @@ pub fn arrive(leg: u32, destination: LocalValue) -> Result<Option<Mark>, Reason>
 mod tests {
     use super::*;
 
-    const TUNNEL: u8 = hop::FIRST_TUNNEL;
+    const TUNNEL: u8 = leg_selection::FIRST_TUNNEL;
 
     fn sends(mark: u32, last: u8, leg: u8) -> Departure {
         let source = Address::v4_word(u32::from_ne_bytes([10, 0, 0, last]));

@@ -8,7 +8,7 @@ pub mod admission;
 pub mod checksum;
 pub mod classify;
 pub mod guard;
-pub mod hop;
+pub mod leg_selection;
 pub mod maps;
 pub mod packet;
 pub mod reason;

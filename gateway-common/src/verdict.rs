@@ -3,14 +3,14 @@
 
 use crate::admission::{Admission, admit};
 use crate::classify::{Classified, ICMPV6, IpPacket, Malformed, TCP, UDP};
-use crate::hop;
+use crate::leg_selection;
 use crate::wire::*;
 
 pub use crate::guard::{Departure, arrive, guard};
 pub use crate::reason::Reason;
 
 /// What a decision may look up. The kernel programs answer from BPF maps, userspace from a plan.
-pub trait Environment {
+pub trait PolicyMaps {
     /// Slot of the live plan.
     fn live(&self) -> Slot;
     fn plan(&self, slot: Slot) -> Option<PlanValue>;
@@ -112,7 +112,7 @@ const fn moments(seconds: u64) -> u32 {
 }
 
 /// Decides one packet that entered from the LAN.
-pub fn decide<E: Environment>(packet: &Result<Classified, Malformed>, environment: &E) -> Verdict {
+pub fn decide<E: PolicyMaps>(packet: &Result<Classified, Malformed>, environment: &E) -> Verdict {
     let mut verdict = Verdict::DROP;
     match packet {
         Err(Malformed) => verdict.set(Action::Drop, Reason::Malformed, 0),
@@ -124,7 +124,7 @@ pub fn decide<E: Environment>(packet: &Result<Classified, Malformed>, environmen
 
 /// Decides an IP packet, into a place of the caller's.
 #[inline(always)]
-pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &mut Verdict) {
+pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mut Verdict) {
     *verdict = Verdict::DROP;
     let slot = environment.live();
     let plan = if slot == SLOT_RESTING { None } else { environment.plan(slot) };
@@ -151,7 +151,7 @@ pub fn decide_ip<E: Environment>(packet: &IpPacket, environment: &E, verdict: &m
 /// Takes the verdict of the flow table, if the flow has one that holds, and returns 1; else notes what the flow was.
 // These three are functions of their own in the kernel program too: each has the small stack for itself.
 #[inline(never)]
-fn find_flow<E: Environment>(question: &mut Question<'_>, environment: &E, verdict: &mut Verdict) -> u32 {
+fn find_flow<E: PolicyMaps>(question: &mut Question<'_>, environment: &E, verdict: &mut Verdict) -> u32 {
     let Question { packet, plan, now, .. } = *question;
     let key = flow_key(packet);
     let Some(mut flow) = environment.flow(&key) else { return 0 };
@@ -186,7 +186,7 @@ fn find_flow<E: Environment>(question: &mut Question<'_>, environment: &E, verdi
 
 /// Remembers the verdict that a flow got.
 #[inline(never)]
-fn record_flow<E: Environment>(question: &Question<'_>, environment: &E, verdict: &Verdict) -> u32 {
+fn record_flow<E: PolicyMaps>(question: &Question<'_>, environment: &E, verdict: &Verdict) -> u32 {
     let Question { packet, plan, now, .. } = *question;
     let key = flow_key(packet);
     let mut value = FlowValue {
@@ -209,7 +209,7 @@ fn record_flow<E: Environment>(question: &Question<'_>, environment: &E, verdict
 
 /// Whether a deadline has passed. The clock is read only where there is one.
 #[inline(always)]
-fn is_over<E: Environment>(until: u32, environment: &E) -> bool {
+fn is_over<E: PolicyMaps>(until: u32, environment: &E) -> bool {
     until != 0 && (environment.since_boot() >> DEADLINE_SHIFT) >= until as u64
 }
 
@@ -252,7 +252,7 @@ pub struct Question<'a> {
 // A function of its own in the kernel program too, whose stack is small; there a function without
 // a number to return is refused.
 #[inline(never)]
-pub fn judge<E: Environment>(question: &Question<'_>, environment: &E, v: &mut Verdict) -> u32 {
+pub fn judge<E: PolicyMaps>(question: &Question<'_>, environment: &E, v: &mut Verdict) -> u32 {
     let Question { packet, slot, plan, previous, .. } = *question;
     let mut device = device(packet, slot, environment);
     v.device = device.number;
@@ -328,7 +328,7 @@ pub fn judge<E: Environment>(question: &Question<'_>, environment: &E, v: &mut V
 
 /// What the policy that won does with the packet.
 #[inline(always)]
-fn carry_out<E: Environment>(
+fn carry_out<E: PolicyMaps>(
     action: &ActionValue,
     packet: &IpPacket,
     previous: u8,
@@ -359,10 +359,11 @@ fn carry_out<E: Environment>(
         ChoiceKind::Reject => v.set(Action::Mark, Reason::PolicyReject, Mark::REJECT.0),
         ChoiceKind::Direct => v.set(Action::Mark, Reason::PolicyDirect, Mark::DIRECT.0),
         ChoiceKind::Legs | ChoiceKind::Proxy => {
-            let hash = |both: bool| hop::address_hash(&packet.source, both.then_some(&packet.destination));
+            let hash =
+                |both: bool| leg_selection::address_hash(&packet.source, both.then_some(&packet.destination));
             let sticky = v.admission.sticky(Sticky::from_wire(action.sticky));
             let turn = || environment.turn(action.policy);
-            if let Some(leg) = hop::choose(choice, kept, sticky, hash, previous, turn) {
+            if let Some(leg) = leg_selection::choose(choice, kept, sticky, hash, previous, turn) {
                 v.leg = leg;
                 if leg == previous && kept > lasting {
                     v.until = earlier(v.until, action.kept_until);
@@ -383,12 +384,12 @@ fn carry_out<E: Environment>(
 /// would not know it by another address, so its client is told to connect anew.
 #[inline(always)]
 fn is_stranded(kind: ChoiceKind, choice: &Choice, kept: u8, packet: &IpPacket, previous: u8) -> bool {
-    if previous < hop::FIRST_TUNNEL || packet.protocol != TCP || packet.opening {
+    if previous < leg_selection::FIRST_TUNNEL || packet.protocol != TCP || packet.opening {
         return false;
     }
     match kind {
         ChoiceKind::Direct => true,
-        ChoiceKind::Legs => !hop::offers(choice, kept, previous),
+        ChoiceKind::Legs => !leg_selection::offers(choice, kept, previous),
         ChoiceKind::Drop | ChoiceKind::Reject | ChoiceKind::Proxy => false,
     }
 }
@@ -401,7 +402,7 @@ fn proxy_takes(action: &ActionValue, choice: &Choice, packet: &IpPacket) -> bool
 
 /// The device a packet comes from: its MAC address decides, else its address.
 #[inline(always)]
-pub fn device<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> DeviceValue {
+pub fn device<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> DeviceValue {
     let none = DeviceValue { rank: RANK_NONE, number: 0, flags: 0, until: 0, rank_after: RANK_NONE };
     match environment.device_by_mac(&MacKey { slot: slot as u16, mac: packet.mac }) {
         Some(device) => device,
@@ -415,7 +416,7 @@ pub fn device<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) ->
 /// The LAN interface that a packet came in by. A VLAN without an interface of its own has the sources of its parent, and
 /// none of its policies.
 #[inline(always)]
-fn interface<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> Option<InterfaceValue> {
+fn interface<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> Option<InterfaceValue> {
     let key = InterfaceKey { slot, index: packet.interface, vlan: packet.vlan, _pad: 0 };
     match environment.interface(&key) {
         None if packet.vlan != 0 => {
@@ -429,7 +430,7 @@ fn interface<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> 
 /// Whether the source of a packet does not belong to the LAN it came by (RFC 2827). Neither forwarded traffic nor the
 /// answers of this host can then leave by another interface than the one it came by.
 #[inline(always)]
-fn is_spoofed<E: Environment>(
+fn is_spoofed<E: PolicyMaps>(
     packet: &IpPacket,
     scope: u32,
     destination: Option<&LocalValue>,
@@ -484,7 +485,7 @@ fn is_essential(packet: &IpPacket) -> bool {
 }
 
 #[inline(always)]
-fn local<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> Option<LocalValue> {
+fn local<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> Option<LocalValue> {
     if packet.ipv6 {
         environment.local6(&Prefix6 { slot, address: packet.destination })
     } else {
@@ -494,7 +495,7 @@ fn local<E: Environment>(packet: &IpPacket, slot: Slot, environment: &E) -> Opti
 
 /// The least of the ranks of all dimensions: the first policy in the list that matches.
 #[inline(always)]
-fn best_rank<E: Environment>(
+fn best_rank<E: PolicyMaps>(
     question: &Question<'_>,
     continued: bool,
     device: &DeviceValue,
@@ -526,7 +527,7 @@ fn best_rank<E: Environment>(
 
 /// The least of a rank and those of the destination: in the plan, or in a device's own list.
 #[inline(always)]
-fn by_destination<E: Environment>(packet: &IpPacket, slot: u32, mut rank: u32, environment: &E) -> u32 {
+fn by_destination<E: PolicyMaps>(packet: &IpPacket, slot: u32, mut rank: u32, environment: &E) -> u32 {
     let port = packet.destination_port;
     if packet.ipv6 {
         let address = packet.destination;

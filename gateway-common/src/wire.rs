@@ -3,21 +3,21 @@
 
 mod action;
 mod address;
-mod answer;
-mod domain;
+mod dns_cache;
 mod event;
 mod flow;
 mod flow_budget;
+mod fqdn;
 mod mark;
 mod policy;
 
 pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, PROXY_TAKES_UDP, Sticky};
 pub use address::{Address, Mac};
-pub use answer::{ANSWER, AnswerGiven, AnswerKey, AnswerValue, MESSAGE_ID, QUESTION, TTLS};
-pub use domain::{ClientKey, DomainKey, DomainValue};
+pub use dns_cache::{ANSWER, AnswerGiven, AnswerKey, AnswerValue, MESSAGE_ID, QUESTION, TTLS};
 pub use event::{COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use flow::{DEADLINE_SHIFT, FlowKey, FlowValue, Fragment, MOMENT_SHIFT, ShortFlowKey, deadline, earlier};
 pub use flow_budget::{BUDGETS, FLOW_BUDGET, NewFlows, WINDOW_SHIFT, budget_index};
+pub use fqdn::{ClientKey, DomainKey, DomainValue};
 pub use mark::Mark;
 pub use policy::{
     AddressKey, AuthorisedKey, AuthorisedValue, DeviceValue, InterfaceKey, InterfaceValue, LIST_SHIFT, LISTS,

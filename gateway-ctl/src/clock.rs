@@ -11,7 +11,7 @@ mod steady;
 
 pub use steady::{HighTime, SteadyClock};
 
-use crate::effects::time_sync::is_synchronised;
+use crate::os::time_sync::is_synchronised;
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync + std::fmt::Debug {

@@ -18,22 +18,22 @@ use gateway_core::network::UplinkNumbers;
 use gateway_model::settings::Bootstrap;
 
 use crate::configuration::{Configuration, network, reconcile_interval};
-use crate::effects::bpf::{AttachMode, Programs};
-use crate::effects::observe::Observer;
-use crate::effects::openvpn::OpenVpn;
-use crate::effects::proxy::Relay;
-use crate::effects::transport::Transports;
-use crate::effects::wireguard::WireGuard;
-use crate::effects::{Netlink, bpf, netlink};
+use crate::os::bpf::{AttachMode, Programs};
+use crate::os::observe::Observer;
+use crate::os::openvpn::OpenVpn;
+use crate::os::proxy::Relay;
+use crate::os::transport::Transports;
+use crate::os::wireguard::WireGuard;
+use crate::os::{Netlink, bpf, netlink};
 use crate::reconcile::{
-    self, Existing, Handle, Kernel, KernelDataplane, Reason, Settings, Stopped, Subsystems, base_block,
+    self, Existing, Handle, Kernel, KernelDataplane, Reason, Settings, Stopped, Subsystems, default_deny,
 };
 use crate::service::{Context, Services};
+use crate::services::active_alerts::ActiveAlerts;
 use crate::services::events::Recent;
-use crate::services::notices::Notices;
+use crate::services::flow_rate::FlowRates;
 use crate::services::proxies::Proxies;
 use crate::services::tunnels::Tunnels;
-use crate::services::turns::Turns;
 use crate::store::Store;
 use crate::supervise::Supervisor;
 use crate::world::Worlds;
@@ -63,7 +63,7 @@ pub struct Engine {
     handle: Handle,
     relay: Arc<Relay>,
     recent: Recent,
-    turns: Turns,
+    turns: FlowRates,
     services: Services,
 }
 
@@ -72,7 +72,7 @@ impl Engine {
     pub async fn start(
         configuration: Configuration,
         store: Arc<Store>,
-        notices: Notices,
+        active_alerts: ActiveAlerts,
     ) -> Result<Engine, Error> {
         let config = configuration.with(&store.current().settings).config;
         let blocked = base_block(&lans(&config), Existing::Keep).await;
@@ -127,9 +127,9 @@ impl Engine {
             worlds: worlds.clone(),
             wake: handle.clone(),
             dataplane: dataplane.clone(),
-            notices,
+            active_alerts,
         };
-        let (recent, turns) = (Recent::default(), Turns::default());
+        let (recent, turns) = (Recent::default(), FlowRates::default());
         let parts = Parts {
             looping,
             openvpn: openvpn.clone(),

@@ -3,8 +3,8 @@
 
 pub mod clock;
 pub mod configuration;
-pub mod effects;
 pub mod engine;
+pub mod os;
 pub mod panics;
 pub mod reconcile;
 mod secrets;

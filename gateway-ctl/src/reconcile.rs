@@ -3,17 +3,17 @@
 //! It owns when to run, in which order, and what came of it. What to want is the compiler's, how to get it the
 //! effects'. The dataplane and the compiler are plugged in.
 
-mod base_block;
+mod apply_order;
+mod backends;
 mod dataplane;
+mod default_deny;
 mod egress_backends;
-mod host;
-mod looping;
 mod openvpn;
-mod order;
 mod proxies;
+mod run_loop;
 mod status;
 mod transports;
-mod wake;
+mod trigger;
 mod wireguard;
 
 use std::future::Future;
@@ -24,21 +24,21 @@ use gateway_core::plan::Plan;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-pub use base_block::{Existing, base_block};
+pub use apply_order::Subsystems;
+pub use backends::{Host, Kernel};
 pub use dataplane::KernelDataplane;
+pub use default_deny::{Existing, base_block};
 pub use egress_backends::{EgressBackend, SyncedBackend};
-pub use host::{Host, Kernel};
-pub use looping::{Handle, Settings, Stopped, start};
 pub use openvpn::Processes;
-pub use order::Subsystems;
 pub use proxies::Proxies;
+pub use run_loop::{Handle, Settings, Stopped, start};
 pub use status::{DriftItem, Severity, Status, Subsystem};
 pub use transports::Transports;
-pub use wake::Reason;
+pub use trigger::Reason;
 pub use wireguard::{Tunnels, WireGuardState};
 
-use crate::effects::observe::Seen;
-use crate::effects::{Outcome, netlink};
+use crate::os::observe::Seen;
+use crate::os::{Outcome, netlink};
 
 /// The programs and maps in the kernel.
 pub trait Dataplane: Send + Sync + 'static {

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
 use crate::reconcile::{Handle, KernelDataplane};
-use crate::services::notices::Notices;
+use crate::services::active_alerts::ActiveAlerts;
 use crate::store::Store;
 use crate::supervise::{Supervisor, TaskName};
 use crate::world::Worlds;
@@ -32,7 +32,7 @@ pub struct Context {
     /// Asks the reconcile loop for a run, and tells of its runs.
     pub wake: Handle,
     pub dataplane: KernelDataplane,
-    pub notices: Notices,
+    pub active_alerts: ActiveAlerts,
 }
 
 /// One long-lived part of the daemon.

@@ -5,19 +5,19 @@
 //! and then publishes the new state. The file is locked against other processes while the store is open.
 
 mod audit;
-mod backups;
+mod backup_runs;
 mod commit;
 mod error;
 mod file;
 mod load;
 mod migrate;
 mod open;
+mod passphrase_rotation;
 mod paths;
 mod reserve;
 mod retention;
-mod rewrite;
-mod rotate;
 mod schema;
+mod secure_compaction;
 mod sessions;
 mod snapshots;
 mod time;
@@ -39,13 +39,13 @@ use vault::Sealing;
 pub use audit::{
     AuditAuth, AuditEntry, AuditFault, AuditFilter, AuditReport, AuditResult, AuditTicket, Before,
 };
-pub use backups::{Outcome as BackupOutcome, Run as BackupRun, Trigger as BackupTrigger};
+pub use backup_runs::{Outcome as BackupOutcome, Run as BackupRun, Trigger as BackupTrigger};
 pub use commit::CommitError;
 pub use error::Error;
 pub use migrate::SCHEMA;
+pub use passphrase_rotation::{RotateError, SecretEntry, SecretsStatus};
 pub use reserve::DiskRoom;
 pub use retention::AuditRetention;
-pub use rotate::{RotateError, SecretEntry, SecretsStatus};
 pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
 pub use snapshots::{
     Confirm, Pending, Reverted, SafeError, Safety, Secured, Snapshot, SnapshotReason, is_snapshot_name,

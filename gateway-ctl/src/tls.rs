@@ -7,11 +7,11 @@
 mod certificate;
 mod client;
 mod error;
+mod key_exchange;
 mod mode;
 mod posture;
 mod self_signed;
 mod server;
-mod witness;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,8 +29,8 @@ pub use mode::{PqMode, group_name, is_post_quantum};
 pub use self_signed::Names;
 pub use server::Server;
 
+use key_exchange::{RecordingKxGroup, witnessed};
 use posture::Posture;
-use witness::{Witness, witnessed};
 
 /// Makes the configurations of all TLS clients and servers.
 pub struct Factory {
@@ -41,7 +41,7 @@ pub struct Factory {
 }
 
 struct Named {
-    witness: Arc<Witness>,
+    witness: Arc<RecordingKxGroup>,
     groups: Vec<&'static dyn SupportedKxGroup>,
 }
 
@@ -156,7 +156,7 @@ impl Factory {
     fn groups(&self, name: &'static str, mode: PqMode) -> Vec<&'static dyn SupportedKxGroup> {
         let mut clients = lock(&self.clients);
         let named = clients.entry(name).or_insert_with(|| {
-            let witness = Witness::new(name, self.posture.subscribe());
+            let witness = RecordingKxGroup::new(name, self.posture.subscribe());
             Named { groups: witnessed(&witness), witness }
         });
         let find = |group: &&'static dyn SupportedKxGroup| {

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use gateway_core::compile::{Input, compile};
-use gateway_core::domains::Domains;
 use gateway_core::facts::Facts;
+use gateway_core::fqdn_match::Domains;
 use gateway_core::network::Network;
 use gateway_core::{Compiled, plan};
 use gateway_model::State;
@@ -22,8 +22,8 @@ use tokio::sync::watch;
 pub use live::Live;
 
 use crate::configuration::{Configuration, InForce};
-use crate::effects::bpf::AttachMode;
-use crate::effects::transport::Seen as TransportsSeen;
+use crate::os::bpf::AttachMode;
+use crate::os::transport::Seen as TransportsSeen;
 use crate::reconcile::{self, Compile, Status};
 use crate::services::proxies::Seen as ProxiesSeen;
 use crate::services::tunnels::Seen as TunnelsSeen;
@@ -114,7 +114,7 @@ impl World {
     }
 }
 
-type Herald = Box<dyn Fn(&World) + Send>;
+type ActivationHook = Box<dyn Fn(&World) + Send>;
 
 /// Publishes the world, and compiles.
 pub struct Worlds {
@@ -124,8 +124,8 @@ pub struct Worlds {
     /// Of a state that is newer than the last run.
     ahead: Mutex<Option<World>>,
     domains: Arc<ArcSwap<Domains>>,
-    /// What the herald was told last, and who it is.
-    told: Mutex<(plan::Dataplane, Option<Herald>)>,
+    /// What the hook was told last, and who it is.
+    told: Mutex<(plan::Dataplane, Option<ActivationHook>)>,
 }
 
 impl fmt::Debug for Worlds {
@@ -181,8 +181,8 @@ impl Worlds {
     }
 
     /// Is called with each plan that is another for packets, before it is live.
-    pub fn set_herald(&self, herald: impl Fn(&World) + Send + 'static) {
-        lock(&self.told).1 = Some(Box::new(herald));
+    pub fn on_before_activate(&self, hook: impl Fn(&World) + Send + 'static) {
+        lock(&self.told).1 = Some(Box::new(hook));
     }
 
     /// The domains of the plan that is live or about to be.
@@ -218,14 +218,14 @@ impl Compile for Worlds {
             *world = World { state, config, network, facts, now, live, compiled, ..World::clone(world) };
         });
         let mut told = lock(&self.told);
-        let (last, herald) = &mut *told;
+        let (last, hook) = &mut *told;
         if *last != plan.dataplane {
             if last.domains != plan.dataplane.domains {
                 self.domains.store(Arc::new(Domains::new(&plan.dataplane.domains)));
             }
             last.clone_from(&plan.dataplane);
-            if let Some(herald) = herald {
-                herald(&self.last());
+            if let Some(hook) = hook {
+                hook(&self.last());
             }
         }
         reconcile::Compiled { revision, plan }

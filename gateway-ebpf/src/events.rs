@@ -3,11 +3,11 @@
 
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::IpPacket;
-use gateway_common::verdict::{Action, Environment, Reason, Verdict};
+use gateway_common::verdict::{Action, PolicyMaps, Reason, Verdict};
 use gateway_common::wire::EventRecord;
 
 use crate::context::{ingress_interface, mark};
-use crate::environment::Kernel;
+use crate::policy_maps::Kernel;
 use crate::maps;
 
 #[inline(always)]

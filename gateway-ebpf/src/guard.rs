@@ -2,11 +2,11 @@
 
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::programs::TcContext;
-use gateway_common::verdict::{self, Departure, Environment as _};
+use gateway_common::verdict::{self, Departure, PolicyMaps as _};
 use gateway_common::wire::{AuthorisedKey, CounterValue, SLOT_RESTING};
 
 use crate::context::{ingress_interface, interface, mark};
-use crate::environment::Kernel;
+use crate::policy_maps::Kernel;
 use crate::network_header::{self, Field};
 use crate::{events, maps};
 

@@ -8,9 +8,9 @@ use gateway_common::classify::{Headers, IpPacket, UDP, read_headers};
 use gateway_common::verdict::{Action, Reason, Verdict, decide_ip};
 use gateway_common::wire::{CounterPage, CounterValue, Fragment, counter_place};
 
-use crate::answer::DOMAIN;
+use crate::dns_reply::DOMAIN;
 use crate::context::{Buffer, interface, pull_headers};
-use crate::environment::Kernel;
+use crate::policy_maps::Kernel;
 use crate::{events, maps};
 
 /// What would not fit on the stack. In a map it also keeps verification short: the verifier does

@@ -5,9 +5,9 @@
 #![allow(internal_features)]
 #![feature(core_intrinsics)]
 
-mod answer;
+mod dns_reply;
 mod context;
-mod environment;
+mod policy_maps;
 mod events;
 mod guard;
 mod ingress;
@@ -28,7 +28,7 @@ pub fn gw_ingress(context: TcContext) -> i32 {
 /// LAN interfaces, after [`gw_ingress`] let a question to this host pass: answers it if it was just answered.
 #[classifier]
 pub fn gw_answer(context: TcContext) -> i32 {
-    answer::run(&context).unwrap_or(TC_ACT_UNSPEC)
+    dns_reply::run(&context).unwrap_or(TC_ACT_UNSPEC)
 }
 
 /// Uplinks and tunnels, ingress: marks what came in with its leg, drops what is for an address of another tunnel.

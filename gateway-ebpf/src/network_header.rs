@@ -6,10 +6,10 @@ use aya_ebpf::bindings::bpf_hdr_start_off::BPF_HDR_START_NET;
 use aya_ebpf::helpers::generated::bpf_skb_load_bytes_relative;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{ETHERTYPE_IPV4, ETHERTYPE_IPV6};
-use gateway_common::verdict::Environment as _;
+use gateway_common::verdict::PolicyMaps as _;
 use gateway_common::wire::{Address, LocalValue, Prefix4, Prefix6};
 
-use crate::environment::Kernel;
+use crate::policy_maps::Kernel;
 
 /// Offsets of the addresses (RFC 791, section 3.1; RFC 8200, section 3).
 const SOURCE4: u32 = 12;

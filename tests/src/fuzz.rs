@@ -16,8 +16,8 @@ use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, Packet};
 use gateway_common::verdict::{Action, Departure, decide, flow_key, guard};
 use gateway_common::wire::{Address, AuthorisedValue, Choice, Fragment, LocalValue, Mark, PlanValue};
-use gateway_core::environment::PlanEnvironment;
 use gateway_core::plan::Dataplane;
+use gateway_core::plan_maps::PlanMaps;
 use gateway_model::settings::bootstrap;
 use gateway_model::{ovpn as openvpn, wgconf};
 
@@ -109,7 +109,7 @@ fn sane(ip: &IpPacket, length: u32) {
 }
 
 fn verdicts(packet: &Result<Classified, Malformed>) {
-    let resting = decide(packet, &PlanEnvironment::new(None));
+    let resting = decide(packet, &PlanMaps::new(None));
     let mut everywhere = Dataplane {
         header: PlanValue { all: 0, ..PlanValue::default() },
         actions: vec![gateway_common::wire::ActionValue {
@@ -121,7 +121,7 @@ fn verdicts(packet: &Result<Classified, Malformed>) {
         ..Dataplane::default()
     };
     crate::bpf_run::admit_all(&mut everywhere, 1);
-    let environment = PlanEnvironment::new(Some(&everywhere));
+    let environment = PlanMaps::new(Some(&everywhere));
     let (first, again) = (decide(packet, &environment), decide(packet, &environment));
     match packet {
         Err(Malformed) => assert_eq!([resting.action, first.action], [Action::Drop; 2]),

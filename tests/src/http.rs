@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
-    /// Names in lower case.
+    /// DnsService in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }

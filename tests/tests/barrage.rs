@@ -117,7 +117,7 @@ fn a_barrage_of_messages_does_no_harm() {
     let (mut scene, upstream) = build();
     let network = &scene.network;
     let (a, b) = (network.exit_a.address(false), network.exit_b.address(false));
-    // Names that were cached while there was no policy are not asked for again.
+    // DnsService that were cached while there was no policy are not asked for again.
     let mut names = 1 << 32;
     wait_ok(SOON, "the policies to have the questions", || {
         names += 1;

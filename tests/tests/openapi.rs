@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gateway_api::{areas, openapi};
+use gateway_api::{endpoints, openapi};
 use gateway_tests::process::describe;
 use serde_json::{Value, json};
 use server::Server;
@@ -47,7 +47,7 @@ fn every_row_answers_as_its_description_says() {
     let seen = server.seen();
     let silent = |row: &str| ELSEWHERE.iter().any(|(known, _)| *known == row);
     let (mut untried, mut never, mut tried) = (Vec::new(), Vec::new(), 0);
-    for row in areas::table().rows() {
+    for row in endpoints::table().rows() {
         let name = format!("{} {}", row.method.as_str(), row.path);
         match seen.get(&row.operation) {
             None if silent(&name) => {}
@@ -74,9 +74,9 @@ fn every_row_answers_as_its_description_says() {
 #[test]
 fn a_description_that_lies_is_found_out() {
     let server = Server::start();
-    let honest = openapi::document(&areas::table())["paths"]["/version"]["get"].clone();
+    let honest = openapi::document(&endpoints::table())["paths"]["/version"]["get"].clone();
     let document = |operation: &Value| {
-        let mut document = openapi::document(&areas::table());
+        let mut document = openapi::document(&endpoints::table());
         document["paths"] = json!({"/api/v1/version": {"get": operation}});
         document
     };
@@ -107,7 +107,7 @@ fn the_document_is_valid_openapi() {
             .expect("openapi-spec-validator starts");
         (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let mut document = openapi::document(&areas::table());
+    let mut document = openapi::document(&endpoints::table());
     let (valid, text) = validate(&document);
     assert!(valid, "{text}");
     document["components"]["schemas"]["Warning"]["properties"]["path"]["default"] = json!(7);
@@ -125,7 +125,7 @@ fn run(server: &Server, document: &Value) -> Outcome {
     let file = folder.path().join("openapi.json");
     fs::write(&file, document.to_string()).expect("written");
     let configuration = folder.path().join("schemathesis.toml");
-    fs::write(&configuration, description::configuration(&areas::table())).expect("written");
+    fs::write(&configuration, description::configuration(&endpoints::table())).expect("written");
     let output = Command::new(program())
         .current_dir(folder.path())
         .arg("--config-file")

@@ -12,14 +12,14 @@ use serde_json::{Map, Value};
 use super::multipart;
 use crate::error::{ApiError, Code};
 use crate::request::{Body, Query};
-use crate::table::{Method, Row};
+use crate::table::{Endpoint, Method};
 
 /// How long a client may take to send its body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads what the row takes. A body that a row does not take is not looked at.
 pub async fn read(
-    row: &Row,
+    row: &Endpoint,
     parts: &Parts,
     body: HttpBody,
     query: &Query,

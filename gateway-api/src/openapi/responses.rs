@@ -1,16 +1,16 @@
 //! Which statuses a row can answer with. They follow from what the row is; what only its handler knows it declares
-//! itself, with `Row::answers`.
+//! itself, with `Endpoint::answers`.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::access::Access;
+use crate::authorization::Access;
 use crate::error::Code;
-use crate::table::{Effect, Method, Row};
+use crate::table::{Effect, Endpoint, Method};
 
 /// The statuses that the document names for a row.
-pub fn statuses(row: &Row) -> BTreeSet<u16> {
+pub fn statuses(row: &Endpoint) -> BTreeSet<u16> {
     let mut statuses: BTreeSet<u16> = codes(row).into_iter().map(|code| code.status().as_u16()).collect();
     if row.needs().is_none() {
         statuses.insert(row.status);
@@ -22,7 +22,7 @@ pub fn statuses(row: &Row) -> BTreeSet<u16> {
 }
 
 /// The error codes that a row can answer with.
-fn codes(row: &Row) -> Vec<Code> {
+fn codes(row: &Endpoint) -> Vec<Code> {
     // The dispatcher's own, in the order in which it comes to them.
     let mut codes = vec![Code::RateLimited, Code::OriginNotAllowed, Code::Internal];
     if row.access != Access::Open {
@@ -64,12 +64,12 @@ fn codes(row: &Row) -> Vec<Code> {
 }
 
 /// Answers to `If-None-Match`.
-fn is_cached(row: &Row) -> bool {
+fn is_cached(row: &Endpoint) -> bool {
     row.method == Method::Get && row.media.is_none()
 }
 
 /// The `responses` of a row, but for the success, which only the caller can describe.
-pub fn of(row: &Row, success: Value) -> Value {
+pub fn of(row: &Endpoint, success: Value) -> Value {
     let mut responses = Map::new();
     for status in statuses(row) {
         let response = match status {
@@ -102,11 +102,11 @@ mod tests {
     use gateway_model::capability::{Capability, Standing};
 
     use super::*;
-    use crate::areas;
+    use crate::endpoints;
 
     fn of_row(method: Method, path: &str) -> BTreeSet<u16> {
-        let table = areas::table();
-        let row = table.rows().iter().find(|row| row.method == method && row.path == path);
+        let table = endpoints::table();
+        let row = table.endpoints().iter().find(|row| row.method == method && row.path == path);
         statuses(row.unwrap_or_else(|| panic!("no {path}")))
     }
 
@@ -128,7 +128,7 @@ mod tests {
         let missing = |needs| {
             Capability::ALL.iter().any(|it| it.needs() == needs && it.standing() == Standing::Missing)
         };
-        for row in areas::table().rows().iter().filter(|row| row.needs().is_some()) {
+        for row in endpoints::table().endpoints().iter().filter(|row| row.needs().is_some()) {
             assert!(row.needs().is_some_and(missing), "{}: no capability that is missing", row.path);
             let statuses = statuses(row);
             assert!(statuses.contains(&501) && statuses.iter().all(|status| *status >= 400), "{}", row.path);

@@ -22,8 +22,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::greeting::{self, Greeting};
 use super::limits::Limits;
+use super::protocol_sniff::{self, Greeting};
 use crate::peer::Peer;
 
 /// What a connection is served with.
@@ -160,9 +160,9 @@ where
 pub(super) async fn secure(stream: TcpStream, server: &tls::Server, service: Service) {
     let peer = service.peer.clone();
     let begun = tokio::time::timeout(service.limits.handshake, async {
-        match greeting::read(&stream).await? {
+        match protocol_sniff::read(&stream).await? {
             Greeting::Tls => server.accept(stream).await.map(Some),
-            Greeting::Plain => Ok(greeting::refuse(stream).await.map(|()| None)?),
+            Greeting::Plain => Ok(protocol_sniff::refuse(stream).await.map(|()| None)?),
             Greeting::Other => Ok(None),
         }
     });

@@ -1,4 +1,4 @@
-//! The builders of rows that are not a collection's: views, questions, actions, commands, streams, what is not built.
+//! The builders of endpoints that are not a collection's: views, questions, actions, commands, streams, what is not built.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use gateway_model::capability::{Capability, NOT_SUPPORTED};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
-use super::{Effect, Handler, Method, Row, Table, Work};
-use crate::access::Access;
+use super::{Effect, Endpoint, Handler, Method, Table, Work};
+use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::reply::{Answer, Content, Reply};
@@ -16,7 +16,7 @@ use crate::request::{Body, Req, Request, decode};
 
 impl Table {
     /// A GET of something that is computed or observed.
-    pub fn view<O, F, Fut>(&mut self, path: &'static str, operation: &str, run: F) -> &mut Row
+    pub fn view<O, F, Fut>(&mut self, path: &'static str, operation: &str, run: F) -> &mut Endpoint
     where
         O: Answer + 'static,
         F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
@@ -29,7 +29,7 @@ impl Table {
     }
 
     /// A POST that changes nothing.
-    pub fn question<I, O, F, Fut>(&mut self, path: &'static str, operation: &str, run: F) -> &mut Row
+    pub fn question<I, O, F, Fut>(&mut self, path: &'static str, operation: &str, run: F) -> &mut Endpoint
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
         O: Answer + 'static,
@@ -50,7 +50,7 @@ impl Table {
         operation: &str,
         effect: Effect,
         run: F,
-    ) -> &mut Row
+    ) -> &mut Endpoint
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
         O: Answer + 'static,
@@ -71,7 +71,7 @@ impl Table {
         operation: &str,
         effect: Effect,
         run: F,
-    ) -> &mut Row
+    ) -> &mut Endpoint
     where
         O: Answer + 'static,
         F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
@@ -90,7 +90,7 @@ impl Table {
         operation: &str,
         effect: Effect,
         run: F,
-    ) -> &mut Row
+    ) -> &mut Endpoint
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
         O: Answer + 'static,
@@ -112,7 +112,7 @@ impl Table {
         operation: &str,
         effect: Effect,
         run: F,
-    ) -> &mut Row
+    ) -> &mut Endpoint
     where
         O: Answer + 'static,
         F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
@@ -131,7 +131,7 @@ impl Table {
         operation: &str,
         media: &'static str,
         run: F,
-    ) -> &mut Row
+    ) -> &mut Endpoint
     where
         F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<axum::body::Body, ApiError>> + Send + 'static,
@@ -156,7 +156,7 @@ impl Table {
         operation: &str,
         effect: Effect,
         run: F,
-    ) -> &mut Row
+    ) -> &mut Endpoint
     where
         I: JsonSchema + 'static,
         O: Answer + 'static,
@@ -183,7 +183,7 @@ impl Table {
         operation: &str,
         media: &'static str,
         run: impl Fn(&Cx) -> Reply + Send + Sync + 'static,
-    ) -> &mut Row {
+    ) -> &mut Endpoint {
         let row = self.row(Method::Get, path, operation, Effect::Reads, Access::Open);
         row.media = Some(media);
         row.always = true;
@@ -194,9 +194,9 @@ impl Table {
         row
     }
 
-    /// Rows of the contract that are not built: `GET /path` per line.
-    pub fn unsupported(&mut self, capability: Capability, rows: &[(Method, &'static str)]) {
-        for (method, path) in rows {
+    /// Endpoints of the contract that are not built: `GET /path` per line.
+    pub fn unsupported(&mut self, capability: Capability, endpoints: &[(Method, &'static str)]) {
+        for (method, path) in endpoints {
             let operation = operation_name(*method, path);
             let row = self.row(*method, path, &operation, Effect::Reads, Access::Read);
             if *method != Method::Get {
@@ -209,19 +209,19 @@ impl Table {
 
     /// A path that does the same as another row of that method, in the API for compatibility.
     pub fn alias(&mut self, method: Method, path: &'static str, of: &'static str, operation: &str) {
-        let position = self.rows.iter().position(|row| row.method == method && row.path == of);
+        let position = self.endpoints.iter().position(|row| row.method == method && row.path == of);
         // An alias of nothing shows at once as a missing row in the contract test.
         if let Some(position) = position {
-            let mut row = self.rows[position].clone();
+            let mut row = self.endpoints[position].clone();
             row.path = path;
             row.operation = operation.to_owned();
-            self.rows.push(row);
+            self.endpoints.push(row);
         }
     }
 
     /// Gives a row another class of access. False if there is no such row.
     pub fn assign(&mut self, method: Method, path: &str, access: Access) -> bool {
-        let row = self.rows.iter_mut().find(|row| row.method == method && row.path == path);
+        let row = self.endpoints.iter_mut().find(|row| row.method == method && row.path == path);
         row.map(|row| row.access = access).is_some()
     }
 
@@ -232,9 +232,9 @@ impl Table {
         operation: &str,
         effect: Effect,
         access: Access,
-    ) -> &mut Row {
-        let position = self.rows.len();
-        self.rows.push(Row {
+    ) -> &mut Endpoint {
+        let position = self.endpoints.len();
+        self.endpoints.push(Endpoint {
             area: self.area,
             method,
             path,
@@ -260,7 +260,7 @@ impl Table {
             always: false,
             work: Work::Unsupported { needs: "a handler" },
         });
-        &mut self.rows[position]
+        &mut self.endpoints[position]
     }
 }
 

@@ -1,4 +1,4 @@
-//! The five rows of a collection of stored objects, written once over [`Kind`].
+//! The five endpoints of a collection of stored objects, written once over [`Kind`].
 
 use std::marker::PhantomData;
 use std::ops::BitOr;
@@ -10,8 +10,8 @@ use http::StatusCode;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
-use super::{Audit, Effect, Method, Placeholder, Row, Table, Work};
-use crate::access::Access;
+use super::{Audit, Effect, Endpoint, Method, Placeholder, Table, Work};
+use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::dispatch::conditional;
@@ -20,7 +20,7 @@ use crate::gateway::Open;
 use crate::reply::{Answer, Reply};
 use crate::request::{Body, Request};
 
-/// Which rows a collection has.
+/// Which endpoints a collection has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ops(u8);
 
@@ -64,17 +64,17 @@ pub type Live = fn(&Open, &State, &mut [Value]);
 
 impl Table {
     /// A row that was declared already, to change what is special about it.
-    pub fn declared(&mut self, method: Method, path: &str) -> &mut Row {
-        let position = self.rows.iter().position(|row| row.method == method && row.path == path);
-        &mut self.rows[position.expect("only what was declared is changed")]
+    pub fn declared(&mut self, method: Method, path: &str) -> &mut Endpoint {
+        let position = self.endpoints.iter().position(|row| row.method == method && row.path == path);
+        &mut self.endpoints[position.expect("only what was declared is changed")]
     }
 
-    /// The rows of a kind.
+    /// The endpoints of a kind.
     pub fn collection<R: Resource>(&mut self, collection: Collection) {
         let kind = const { &Kind::of::<R>() };
         let Collection { path, item, actions, ops, live } = collection;
         let audited = |action| Effect::Stores(Audit { action, resource_type: R::NOUN });
-        let tagged = |row: &mut Row| {
+        let tagged = |row: &mut Endpoint| {
             row.output = Some(output_schema::<R>);
             row.tagged = true;
         };
@@ -292,7 +292,7 @@ fn input_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
     component(generator, &R::schema_name(), |generator| Kind::of::<R>().input_schema(generator))
 }
 
-/// The schema of a shown object, for rows outside the collection as well.
+/// The schema of a shown object, for endpoints outside the collection as well.
 pub fn output_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
     component(generator, &R::schema_name(), |generator| Kind::of::<R>().output_schema(generator))
 }

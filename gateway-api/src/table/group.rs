@@ -1,4 +1,4 @@
-//! The rows of a group of settings: GET and PUT of one object without an id.
+//! The endpoints of a group of settings: GET and PUT of one object without an id.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use gateway_model::settings::group::{Group, GroupKind};
 use gateway_model::{EditError, Revision, State};
 use schemars::{Schema, SchemaGenerator};
 
-use super::{Audit, Effect, Method, Row, Table, Work};
-use crate::access::Access;
+use super::{Audit, Effect, Endpoint, Method, Table, Work};
+use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::dispatch::conditional;
@@ -17,7 +17,7 @@ use crate::reply::Reply;
 use crate::request::{Body, Request};
 
 impl Table {
-    /// The rows of a group; who may change it is `access`. The action is also the operation id.
+    /// The endpoints of a group; who may change it is `access`. The action is also the operation id.
     pub fn group<G: Group>(&mut self, path: &'static str, action: &'static str, access: Access) {
         self.group_checked::<G>(path, action, access, |_, _| Ok(()));
     }
@@ -46,7 +46,7 @@ impl Table {
     }
 }
 
-fn describe<G: Group>(row: &mut Row) {
+fn describe<G: Group>(row: &mut Endpoint) {
     fn schema<G: Group>(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<G>()
     }

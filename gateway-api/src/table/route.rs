@@ -1,8 +1,8 @@
-//! From a path to its rows: a tree of segments in which a fixed segment beats a placeholder.
+//! From a path to its endpoints: a tree of segments in which a fixed segment beats a placeholder.
 
 use std::collections::BTreeMap;
 
-use super::{Method, Row};
+use super::{Endpoint, Method};
 use crate::request::{Params, percent_decode};
 
 /// The routing tree over a table.
@@ -16,26 +16,26 @@ struct Node {
     fixed: BTreeMap<String, Node>,
     placeholder: Option<Box<Node>>,
     /// Positions in the table.
-    rows: BTreeMap<Method, usize>,
+    endpoints: BTreeMap<Method, usize>,
 }
 
 /// What stands at a path.
 #[derive(Debug)]
 pub struct Found<'a> {
-    pub rows: &'a BTreeMap<Method, usize>,
+    pub endpoints: &'a BTreeMap<Method, usize>,
     values: Vec<String>,
 }
 
 impl Found<'_> {
     /// The placeholder values under the names this row gives them.
-    pub fn params(&self, row: &Row) -> Params {
+    pub fn params(&self, row: &Endpoint) -> Params {
         Params(placeholders(row.path).zip(self.values.iter().cloned()).collect())
     }
 
     /// For `Allow`.
     pub fn allow(&self) -> String {
         let mut names = Vec::new();
-        for method in self.rows.keys() {
+        for method in self.endpoints.keys() {
             names.push(method.as_str());
             if *method == Method::Get {
                 names.push("HEAD");
@@ -52,10 +52,10 @@ pub fn placeholders(path: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 impl Routes {
-    /// Builds the tree. Two rows for one method and path are a mistake in the declarations.
-    pub fn new(rows: &[Row]) -> Result<Self, String> {
+    /// Builds the tree. Two endpoints for one method and path are a mistake in the declarations.
+    pub fn new(endpoints: &[Endpoint]) -> Result<Self, String> {
         let mut routes = Self::default();
-        for (position, row) in rows.iter().enumerate() {
+        for (position, row) in endpoints.iter().enumerate() {
             let full = row.full_path();
             let mut node = &mut routes.root;
             for segment in segments(&full) {
@@ -65,7 +65,7 @@ impl Routes {
                     node.fixed.entry(segment.to_owned()).or_default()
                 };
             }
-            if node.rows.insert(row.method, position).is_some() {
+            if node.endpoints.insert(row.method, position).is_some() {
                 return Err(format!("{} {full} is declared twice", row.method.as_str()));
             }
         }
@@ -78,7 +78,7 @@ impl Routes {
         let segments: Option<Vec<String>> = segments(path).map(percent_decode).collect();
         let mut values = Vec::new();
         let node = descend(&self.root, &segments?, &mut values)?;
-        Some(Found { rows: &node.rows, values })
+        Some(Found { endpoints: &node.endpoints, values })
     }
 }
 
@@ -88,7 +88,7 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 
 fn descend<'a>(node: &'a Node, segments: &[String], values: &mut Vec<String>) -> Option<&'a Node> {
     let Some((first, rest)) = segments.split_first() else {
-        return (!node.rows.is_empty()).then_some(node);
+        return (!node.endpoints.is_empty()).then_some(node);
     };
     let spellings = [first.clone(), first.replace('_', "-"), first.replace('-', "_")];
     for spelling in &spellings {
@@ -115,9 +115,9 @@ mod tests {
     use super::super::Table;
     use super::*;
 
-    fn table(rows: &[(Method, &'static str)]) -> Table {
+    fn table(endpoints: &[(Method, &'static str)]) -> Table {
         let mut table = Table::default();
-        table.unsupported(Capability::Mesh, rows);
+        table.unsupported(Capability::Mesh, endpoints);
         table
     }
 
@@ -128,10 +128,10 @@ mod tests {
             (Method::Get, "/tunnels/egress"),
             (Method::Get, "/tunnels/{name}/config"),
         ]);
-        let routes = Routes::new(table.rows()).expect("no duplicates");
+        let routes = Routes::new(table.endpoints()).expect("no duplicates");
         let path_of = |path: &str| {
             let found = routes.find(path)?;
-            let row = &table.rows()[*found.rows.get(&Method::Get)?];
+            let row = &table.endpoints()[*found.endpoints.get(&Method::Get)?];
             Some((row.path, found.params(row)))
         };
         assert_eq!(path_of("/api/v1/tunnels/egress").expect("found").0, "/tunnels/egress");
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn hyphens_and_underscores_are_alike_in_fixed_segments() {
         let table = table(&[(Method::Get, "/device-groups/{id}"), (Method::Get, "/a_b")]);
-        let routes = Routes::new(table.rows()).expect("no duplicates");
+        let routes = Routes::new(table.endpoints()).expect("no duplicates");
         for path in ["/api/v1/device-groups/x_y", "/api/v1/device_groups/x_y"] {
             let found = routes.find(path).expect("found");
-            let row = &table.rows()[*found.rows.get(&Method::Get).expect("a row")];
+            let row = &table.endpoints()[*found.endpoints.get(&Method::Get).expect("a row")];
             assert_eq!(found.params(row).get("id"), "x_y");
         }
         assert!(routes.find("/api/v1/a-b").is_some());
@@ -166,13 +166,13 @@ mod tests {
     #[test]
     fn one_method_and_path_is_one_row() {
         let table = table(&[(Method::Get, "/a/{x}"), (Method::Get, "/a/{y}")]);
-        assert!(Routes::new(table.rows()).expect_err("duplicate").contains("declared twice"));
+        assert!(Routes::new(table.endpoints()).expect_err("duplicate").contains("declared twice"));
     }
 
     #[test]
     fn allow_names_what_is_answered() {
         let table = table(&[(Method::Get, "/a"), (Method::Post, "/a")]);
-        let routes = Routes::new(table.rows()).expect("no duplicates");
+        let routes = Routes::new(table.endpoints()).expect("no duplicates");
         assert_eq!(routes.find("/api/v1/a").expect("found").allow(), "GET, HEAD, POST, OPTIONS");
     }
 }

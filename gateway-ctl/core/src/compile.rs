@@ -6,7 +6,6 @@
 
 mod attachments;
 mod bridges;
-mod carriers;
 mod compiled;
 mod devices;
 mod draining;
@@ -28,6 +27,7 @@ mod routes;
 mod rules;
 mod segments;
 mod sysctls;
+mod underlays;
 mod well_known;
 mod wireguard;
 
@@ -46,7 +46,7 @@ pub use compiled::{Compiled, CompiledPolicy, Finding, HopState};
 pub use draining::DRAIN;
 pub use input::Input;
 pub use lan_sources::prefixes as lan_prefixes;
-pub use leg::{Carrier, Leg, LegKind, Legs, leg_number, named_leg, tunnel_interface};
+pub use leg::{Leg, LegKind, Legs, Underlay, leg_number, named_leg, tunnel_interface};
 pub use proxies::{by_leg, proxy_address, proxy_login};
 
 /// Compiles.

@@ -3,13 +3,13 @@
 //! Explains the *applied* policies. Nothing is sent and nothing is remembered.
 
 mod evaluation;
+mod explanation;
 pub mod live_flow;
 pub mod matching;
-mod probe;
 mod request;
 pub mod route;
-mod sentence;
 mod subject;
+mod test_packet;
 mod verdict;
 
 use gateway_common::wire::{Address, ClientKey, Mac};
@@ -19,18 +19,18 @@ use gateway_model::kinds::privacy_class::PrivacyClass;
 use gateway_model::problem::Problems;
 
 use crate::compile::{Compiled, CompiledPolicy, Input};
-use crate::learned::Key;
+use crate::fqdn_cache::Key;
 pub use evaluation::{
-    ActiveException, Decision, Effective, Evaluation, Families, FamilyVerdict, HopView, KernelView,
-    MatchedPolicy, PolicyRef, Subjected,
+    ActiveException, Decision, Effective, EvaluatedDevice, Evaluation, Families, FamilyVerdict, HopView,
+    KernelView, MatchedPolicy, PolicyRef,
 };
+pub(crate) use explanation::{leg_name, legs_of};
 use matching::Considered;
-pub use probe::Entry;
-pub(crate) use probe::{host_of, packet, public_address};
 pub use request::{Family, Protocol, Refusal, Request};
-pub(crate) use sentence::{leg_name, legs_of};
 use subject::Subject;
-use verdict::Judged;
+pub use test_packet::Entry;
+pub(crate) use test_packet::{host_of, packet, public_address};
+use verdict::EvaluatedPacket;
 pub(crate) use verdict::judge;
 
 /// So many policies that do not match are listed; all that match are.
@@ -38,7 +38,7 @@ const MOST_UNMATCHED: usize = 1000;
 
 /// Under which key the dataplane has what the subject was told of the destination; nothing if that is no address.
 pub fn learned(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Option<Key> {
-    let (address, _) = probe::destination(request, &mut Problems::new())?;
+    let (address, _) = test_packet::destination(request, &mut Problems::new())?;
     let mac = Subject::find(input, request).ok()?.mac?.octets();
     let number = compiled.plan.dataplane.devices_by_mac.get(&mac).map_or(0, |device| device.number);
     Some((ClientKey::new(number, Mac::new(mac), &Address::default()), address.into()))
@@ -48,13 +48,13 @@ pub fn learned(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Opt
 pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Result<Evaluation, Refusal> {
     let mut trace = Vec::new();
     let subject = Subject::find(input, request)?.knowing(request);
-    let packets = probe::packets(input, compiled, request, &subject, &mut trace)?;
-    let judged: Vec<Judged> =
+    let packets = test_packet::packets(input, compiled, request, &subject, &mut trace)?;
+    let judged: Vec<EvaluatedPacket> =
         packets.iter().map(|packet| verdict::judge_packet(input, compiled, &subject, packet)).collect();
     let considered = consider(input, compiled, &subject, &packets, &judged, &mut trace);
-    let words: Vec<(&str, &sentence::Words)> =
+    let words: Vec<(&str, &explanation::Words)> =
         judged.iter().map(|judged| (if judged.ipv6 { "IPv6" } else { "IPv4" }, &judged.words)).collect();
-    let said = sentence::sentence(&subject.label(), &words);
+    let said = explanation::sentence(&subject.label(), &words);
     let main = judged.iter().rev().max_by_key(|judged| judged.verdict.decision);
     let policy = main.and_then(|judged| judged.policy);
     for judged in &judged {
@@ -123,7 +123,7 @@ fn consider(
     compiled: &Compiled,
     subject: &Subject<'_>,
     packets: &[gateway_common::classify::IpPacket],
-    judged: &[Judged<'_>],
+    judged: &[EvaluatedPacket<'_>],
     trace: &mut Vec<String>,
 ) -> Vec<Considered> {
     let list = |packet| matching::consider(input, packet, &subject.names);
@@ -159,7 +159,7 @@ pub(crate) fn verdicts(
     request: &Request,
 ) -> Result<Vec<FamilyVerdict>, Refusal> {
     let subject = Subject::find(input, request)?;
-    let packets = probe::packets(input, compiled, request, &subject, &mut Vec::new())?;
+    let packets = test_packet::packets(input, compiled, request, &subject, &mut Vec::new())?;
     let judged = packets.iter().map(|packet| verdict::judge_packet(input, compiled, &subject, packet));
     Ok(judged.map(|judged| judged.verdict).collect())
 }

@@ -4,23 +4,23 @@
 //! world: what is wrong with the input comes back as findings.
 #![forbid(unsafe_code)]
 
-pub mod chain;
-pub mod change;
+pub mod chain_status;
 pub mod compile;
 pub mod conflicts;
 pub mod dns;
-pub mod domains;
-pub mod environment;
 pub mod evaluate;
-pub mod expectation;
 pub mod facts;
-pub mod learned;
-pub mod machines;
+pub mod fqdn_cache;
+pub mod fqdn_match;
+pub mod host_egress;
 pub mod matrix;
-pub mod name_servers;
 pub mod network;
-pub mod outgoing;
+pub mod network_tests;
 pub mod plan;
+pub mod plan_diff;
+pub mod plan_maps;
+pub mod profile_dns;
 pub mod render;
+pub mod state_machines;
 
 pub use compile::{Compiled, Finding, Input, compile};

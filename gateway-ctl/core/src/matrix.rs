@@ -5,7 +5,7 @@
 
 mod cell;
 mod reach;
-mod worlds;
+mod scenarios;
 
 use gateway_common::wire::ChoiceKind;
 use gateway_model::id::Id;
@@ -16,9 +16,9 @@ use serde::Serialize;
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::route::{Exits, Kernel};
 pub use cell::{Cell, Cells, Outcome};
-use reach::{DnsWay, Reach, is_bound};
-use worlds::Worlds;
-pub(crate) use worlds::{World, up_and_down};
+use reach::{DnsPath, Reach, is_bound};
+use scenarios::Worlds;
+pub(crate) use scenarios::{World, up_and_down};
 
 /// The grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -177,7 +177,7 @@ impl<'a> Rows<'a> {
     fn row(&mut self, policy: &CompiledPolicy, stored: &RoutingPolicy) -> (LeakRow, Outcome) {
         let rank = usize::try_from(policy.rank).unwrap_or(usize::MAX);
         let bound = is_bound(policy);
-        let dns = [false, true].map(|ipv6| DnsWay::of(self.input, &self.worlds.up.compiled, stored, ipv6));
+        let dns = [false, true].map(|ipv6| DnsPath::of(self.input, &self.worlds.up.compiled, stored, ipv6));
         let usual = both(&mut self.up, policy);
         let view = View { input: self.input, usual: &usual, dns: &dns, bound };
         let up = view.cell(&mut self.up, rank);
@@ -245,7 +245,7 @@ fn risk(policy: &CompiledPolicy, stored: &RoutingPolicy, cells: &Cells) -> Risk 
 struct View<'a> {
     input: &'a Input<'a>,
     usual: &'a [Reach; 2],
-    dns: &'a [DnsWay; 2],
+    dns: &'a [DnsPath; 2],
     bound: bool,
 }
 

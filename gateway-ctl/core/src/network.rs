@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 /// Most uplinks at once. Marks give them the numbers from 1 on; those of tunnels follow.
-pub const MAX_UPLINKS: u8 = gateway_common::hop::FIRST_TUNNEL - 1;
+pub const MAX_UPLINKS: u8 = gateway_common::leg_selection::FIRST_TUNNEL - 1;
 
 /// Interfaces and their roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -35,13 +35,13 @@ pub struct UplinkSettings {
 /// unused ones after it went: packets and flows in the kernel carry numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UplinkNumbers {
-    known: BTreeMap<u8, Known>,
+    known: BTreeMap<u8, KnownUplink>,
     /// Counts assignments.
     turn: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
+struct KnownUplink {
     interface: String,
     /// Turn in which it was an uplink last.
     used: u64,
@@ -52,7 +52,7 @@ impl UplinkNumbers {
     pub fn recall(&mut self, interface: &str, number: u8) {
         let is_free = (1..=MAX_UPLINKS).contains(&number) && !self.known.contains_key(&number);
         if is_free && self.number_of(interface).is_none() {
-            self.known.insert(number, Known { interface: interface.to_owned(), used: self.turn });
+            self.known.insert(number, KnownUplink { interface: interface.to_owned(), used: self.turn });
         }
     }
 
@@ -68,7 +68,8 @@ impl UplinkNumbers {
             if self.number_of(interface).is_none()
                 && let Some(number) = self.least_used()
             {
-                self.known.insert(number, Known { interface: (*interface).to_owned(), used: self.turn });
+                self.known
+                    .insert(number, KnownUplink { interface: (*interface).to_owned(), used: self.turn });
             }
         }
         let number = |interface: &&str| Some(((*interface).to_owned(), self.number_of(interface)?));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use gateway_common::maps::{self, MapSpec};
 use gateway_model::kinds::policy_source::Source;
-use gateway_model::text::PublicKey;
+use gateway_model::validated::PublicKey;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::dns::{Action, Asker, Because, Cause, Decision, Local, Name, NameRef, Question};
+use gateway_core::dns::{Action, Asker, Cause, Decision, Local, Name, NameRef, Question, RuleSource};
 use gateway_dns::hooks::{
     Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, LocalAnswers, Logged, Query, QueryEgress,
     QueryRoute, Reply, Resolvers, Upstream,
@@ -33,7 +33,7 @@ impl ClientLookup for SingleClient {
     }
 }
 
-struct List(HashSet<Box<[u8]>, rapidhash::fast::RandomState>, Because);
+struct List(HashSet<Box<[u8]>, rapidhash::fast::RandomState>, RuleSource);
 
 impl List {
     fn look(&self, name: NameRef<'_>) -> Decision {
@@ -102,7 +102,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let names = names.lines().filter_map(|name| DomainName::parse(name).ok());
     let names = names.map(|name| Name::from(&name).as_ref().wire().into()).collect();
     let because =
-        Because { cause: Cause::Blocklist, id: Some(Id::NIL), rule: "listed".into(), through: None };
+        RuleSource { cause: Cause::Blocklist, id: Some(Id::NIL), rule: "listed".into(), through: None };
     let client = Client {
         number: 1,
         asker: Asker { device: Some(Id::NIL), ..Asker::default() },

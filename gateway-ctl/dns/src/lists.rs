@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::lists::{List, Report};
-use gateway_core::dns::table::Key;
 use gateway_model::Id;
 use gateway_outbound::backoff::{Backoff, up_to_a_tenth_less};
 use ipnet::IpNet;

@@ -30,10 +30,10 @@ type Digest = [u8; 32];
 
 /// What was signed. Clones are handles.
 #[derive(Clone, Default)]
-pub struct Signatures(Arc<Mutex<Made>>);
+pub struct Signatures(Arc<Mutex<SignedZone>>);
 
 #[derive(Default)]
-struct Made {
+struct SignedZone {
     by_digest: HashMap<Digest, Signature>,
     /// Counts the times that zones were built.
     round: u64,
@@ -89,7 +89,7 @@ impl fmt::Debug for Signer {
 }
 
 impl Signatures {
-    fn made(&self) -> MutexGuard<'_, Made> {
+    fn made(&self) -> MutexGuard<'_, SignedZone> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

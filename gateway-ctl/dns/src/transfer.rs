@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::dns::table::Key;
+use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::zones::{Copy, Times};
 use gateway_core::dns::{Name, NameRef};
 use gateway_model::Id;
@@ -27,7 +27,7 @@ mod tests;
 pub use crate::seam::Secondary;
 pub use fetch::{Error, is_newer};
 
-use fetch::Looked;
+use fetch::SerialCheck;
 
 /// Bounds for what a zone says of itself: shorter is a burden, longer is never.
 const SHORTEST: u32 = 30;
@@ -211,13 +211,13 @@ impl Download for ZoneTransfer {
     ) -> Result<Option<(ZoneCopy, Copy)>, Error> {
         let have = have.map(|copy| copy.serial);
         match fetch::look(&self.context, zone, have, self.key).await? {
-            Looked::Same => {
+            SerialCheck::Same => {
                 if let Err(error) = disk::COPIES.checked(folder, zone.id) {
                     tracing::warn!(zone = %zone.zone, %error, "that the copy of a zone holds cannot be kept");
                 }
                 Ok(None)
             }
-            Looked::New(fetched) => {
+            SerialCheck::New(fetched) => {
                 // It serves as well without a copy on disk.
                 if let Err(error) = write(folder, zone.id, &fetched).await {
                     tracing::warn!(zone = %zone.zone, %error, "the copy of a zone cannot be kept");

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::change::{self, Mode, Order, Outcome};
+use crate::bulk_edit::{self, Mode, Order, Outcome};
 use crate::edit::EditError;
 use crate::kinds::Exception;
 use crate::problem::{Problems, Warning, code};
@@ -69,7 +69,7 @@ impl Document {
             node: node.to_owned(),
             revision: state.revision.0,
             secrets,
-            resources: change::export(state, secrets),
+            resources: bulk_edit::export(state, secrets),
             settings: set.map(shown).collect(),
             data: None,
         }
@@ -126,7 +126,7 @@ impl Document {
     pub fn import(&self, draft: &mut State, mode: Mode) -> Result<Outcome, Problems> {
         let mut order = self.order(mode);
         let left_out = leave_out_exceptions(&mut order, draft);
-        let mut outcome = change::change(draft, &order)?;
+        let mut outcome = bulk_edit::change(draft, &order)?;
         outcome.warnings.extend(left_out);
         let mut problems = Problems::new();
         for (key, value) in &self.settings {
@@ -250,7 +250,7 @@ mod tests {
             assert_eq!(read, document);
             let mut draft = state.begin(now());
             let outcome = read.import(&mut draft, Mode::Replace).unwrap();
-            assert!(outcome.changes.iter().all(|change| change.op == change::Op::Unchanged));
+            assert!(outcome.changes.iter().all(|change| change.op == bulk_edit::Op::Unchanged));
             assert_eq!(
                 Document::of(&draft, true, "1", "gw", now()).settings,
                 Document::of(&state, true, "1", "gw", now()).settings

@@ -17,6 +17,7 @@ pub mod dns_rewrite;
 pub mod dns_zone;
 pub mod exception;
 pub mod federation_role;
+pub mod hops;
 pub mod node;
 pub mod policy_source;
 pub mod preset;
@@ -27,14 +28,13 @@ pub mod routing_policy;
 pub mod segment;
 pub mod splitting_endpoint;
 pub mod test_definition;
-pub mod threat_feed;
 #[cfg(test)]
-mod trial;
+mod test_objects;
+pub mod threat_feed;
 pub mod trust_class;
 pub mod tunnel;
 pub mod tunnel_health;
 pub mod user;
-pub mod way;
 pub mod zone_key;
 
 pub use alert_rule::AlertRule;

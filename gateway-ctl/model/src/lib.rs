@@ -4,8 +4,8 @@
 //! the compiler lowers them to a plan, the API shows them.
 #![forbid(unsafe_code)]
 
+pub mod bulk_edit;
 pub mod capability;
-pub mod change;
 pub mod cow;
 pub mod decode;
 pub mod domain;
@@ -14,9 +14,9 @@ pub mod ending;
 pub mod export;
 pub mod filter;
 pub mod id;
+pub mod id_or_name;
 pub mod kinds;
 pub mod method;
-pub mod named;
 pub mod ovpn;
 pub mod pattern;
 pub mod problem;
@@ -30,8 +30,8 @@ pub mod secrets;
 pub mod settings;
 pub mod state;
 pub mod table;
-pub mod text;
 pub mod upstream;
+pub mod validated;
 pub mod wgconf;
 
 pub use edit::{Attempt, Deleted, EditError, Written};

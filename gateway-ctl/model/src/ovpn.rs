@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::secret::Secret;
-use crate::text::{Host, text_enum};
+use crate::validated::{Host, text_enum};
 
 pub use parse::{MAX_SIZE, parse};
 pub use render::{Run, render, run_text};
@@ -145,7 +145,7 @@ impl fmt::Display for Remote {
             Transport::Udp | Transport::Udp4 | Transport::Udp6 => "udp",
             Transport::Tcp | Transport::Tcp4 | Transport::Tcp6 => "tcp",
         };
-        let endpoint = crate::text::Endpoint { host: self.host.clone(), port: self.port };
+        let endpoint = crate::validated::Endpoint { host: self.host.clone(), port: self.port };
         write!(f, "{endpoint}/{transport}")
     }
 }

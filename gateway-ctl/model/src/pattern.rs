@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{DomainName, MAX_NAME};
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 mod adblock;
 

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::DomainName;
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 mod quoted;
 mod svcb;

@@ -6,7 +6,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::change::{Names, Ops};
+use crate::bulk_edit::{Names, Ops};
 use crate::decode::{self, Decoded};
 use crate::edit::{Deleted, EditError, Written};
 use crate::filter::Filter;

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::change::Names;
+use crate::bulk_edit::Names;
 use crate::edit::EditError;
 use crate::id::{Id, Revision};
 use crate::problem::Problems;

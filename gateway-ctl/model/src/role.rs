@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 text_enum! {
     /// Role of a user or an API key.

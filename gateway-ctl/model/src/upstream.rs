@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::domain::DomainName;
 use crate::problem::{Problems, code};
-use crate::text::{parse_port, text_enum};
+use crate::validated::{parse_port, text_enum};
 
 text_enum! {
     /// How a query travels.

@@ -1,4 +1,4 @@
-//! Outgoing connections of the daemon, each by an egress: mark, proxy, names resolved by that egress, TLS, deadlines, limits.
+//! HostEgress connections of the daemon, each by an egress: mark, proxy, names resolved by that egress, TLS, deadlines, limits.
 //!
 //! | purpose | what it uses |
 //! |---|---|

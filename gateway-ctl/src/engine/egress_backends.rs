@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::effects::openvpn::OpenVpn;
-use crate::effects::proxy::Relay;
-use crate::effects::transport::Transports;
-use crate::effects::wireguard::WireGuard;
+use crate::os::openvpn::OpenVpn;
+use crate::os::proxy::Relay;
+use crate::os::transport::Transports;
+use crate::os::wireguard::WireGuard;
 use crate::reconcile::{self, EgressBackend, SyncedBackend};
 
 pub fn egress_backends(

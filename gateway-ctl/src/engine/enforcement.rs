@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::dns::Name;
-use gateway_core::learned::Key;
+use gateway_core::fqdn_cache::Key;
 use gateway_model::Id;
 use gateway_model::kinds::routing_policy::Hits;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Engine, Error, block};
-use crate::effects::bpf::{self, Counters};
-use crate::effects::proxy::RelayStatus;
+use crate::os::bpf::{self, Counters};
+use crate::os::proxy::RelayStatus;
 use crate::reconcile::{Reason, Status, Stopped};
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -51,7 +51,7 @@ pub trait Enforcement: Send + Sync {
         BTreeMap::new()
     }
 
-    /// Names by which a client was told an address.
+    /// DnsService by which a client was told an address.
     fn known_as(&self, _key: &Key) -> Vec<Name> {
         Vec::new()
     }

@@ -6,8 +6,8 @@ use gateway_core::facts::Facts;
 use tokio::sync::watch;
 
 use super::boot_time::BootTime;
-use crate::effects::netlink;
-use crate::effects::observe::{Observer, Seen};
+use crate::os::netlink;
+use crate::os::observe::{Observer, Seen};
 use crate::reconcile::Observe;
 use crate::service::Services;
 use crate::world::Worlds;

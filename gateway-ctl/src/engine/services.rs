@@ -8,15 +8,15 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::{attachments, waking};
-use crate::effects::openvpn::OpenVpn;
-use crate::effects::transport::Transports;
+use crate::os::openvpn::OpenVpn;
+use crate::os::transport::Transports;
 use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::events::{self, Recent};
+use crate::services::flow_rate::{self, FlowRates};
 use crate::services::proxies::{Proxies, Seen as ProxiesSeen};
 use crate::services::tunnels::{Seen as TunnelsSeen, Tunnels};
-use crate::services::turns::{self, Turns};
-use crate::services::{confirm, endings, moved_flows, open_files, storage, stranded};
+use crate::services::{auto_rollback, endings, failover_reset, moved_flows, open_files, storage};
 use crate::supervise::joined;
 
 /// Parts of the engine that services drive.
@@ -27,7 +27,7 @@ pub(super) struct Parts {
     pub tunnels: (Tunnels, watch::Receiver<Arc<TunnelsSeen>>),
     pub proxies: (Proxies, watch::Receiver<Arc<ProxiesSeen>>),
     pub recent: Recent,
-    pub turns: Turns,
+    pub turns: FlowRates,
 }
 
 pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
@@ -53,10 +53,10 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         Service::new("attachments", context, attachments::watch),
         Service::new("world_reports", context, move |context| waking::publish_reports(context, seen.clone())),
         Service::new("dataplane_events", context, move |context| events::run(context, recent.clone())),
-        Service::new("commit_confirm", &context.store, confirm::run),
+        Service::new("commit_confirm", &context.store, auto_rollback::run),
         Service::new("exception_ends", context, endings::run),
-        Service::new("flow_rates", context, move |context| turns::run(context, turns.clone())),
-        Service::new("orphaned_flows", context, stranded::run),
+        Service::new("flow_rates", context, move |context| flow_rate::run(context, turns.clone())),
+        Service::new("orphaned_flows", context, failover_reset::run),
         Service::new("moved_flows", context, moved_flows::run),
         Service::new("storage_alert", context, storage::run),
     ]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::effects::transport::Seen as TransportsSeen;
+use crate::os::transport::Seen as TransportsSeen;
 use crate::panics::Panics;
 use crate::reconcile::Reason;
 use crate::service::Context;

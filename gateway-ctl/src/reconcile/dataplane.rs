@@ -7,8 +7,8 @@ use gateway_common::wire::SLOT_RESTING;
 use gateway_core::plan::{Attachment, Plan};
 
 use super::Dataplane;
-use crate::effects::bpf::Programs;
-use crate::effects::{DriftEntry, Failure, Outcome};
+use crate::os::bpf::Programs;
+use crate::os::{DriftEntry, Failure, Outcome};
 
 /// The loaded programs, shared with those who read counters.
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use gateway_core::plan::Plan;
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::effects::{Backend, Memory, Outcome, Pass};
+use crate::os::{Backend, Memory, Outcome, Pass};
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

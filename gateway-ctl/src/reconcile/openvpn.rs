@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use gateway_core::plan::OpenVpnProcess;
 
-use crate::effects::Backend;
-use crate::effects::backend::ABSENT;
-use crate::effects::openvpn::OpenVpn;
+use crate::os::Backend;
+use crate::os::backend::ABSENT;
+use crate::os::openvpn::OpenVpn;
 
 #[derive(Debug)]
 pub struct Processes(Arc<OpenVpn>);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use gateway_core::plan::ProxyTarget;
 
-use crate::effects::backend::{ABSENT, Backend, PRESENT};
-use crate::effects::proxy::{Error, Relay};
+use crate::os::backend::{ABSENT, Backend, PRESENT};
+use crate::os::proxy::{Error, Relay};
 
 /// Shared with those who tell of its connections.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::wake::Reason;
-use crate::effects::Outcome;
+use super::trigger::Reason;
+use crate::os::Outcome;
 
 /// How many drift items are kept.
 const DRIFT_KEPT: usize = 256;
@@ -119,7 +119,7 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effects::{DriftEntry, Failure};
+    use crate::os::{DriftEntry, Failure};
 
     fn drifting(repaired: bool) -> Outcome {
         let entry = DriftEntry {

@@ -13,10 +13,10 @@ use gateway_core::plan::{
 };
 
 use super::*;
-use crate::effects::mem::{Journal, Mem};
-use crate::effects::nft::{self, Nft};
-use crate::effects::route;
-use crate::effects::rule::InstalledRule;
+use crate::os::fake_backend::{Journal, Mem};
+use crate::os::nft::{self, Nft};
+use crate::os::route;
+use crate::os::rule::InstalledRule;
 
 #[derive(Clone)]
 struct FakeHost {

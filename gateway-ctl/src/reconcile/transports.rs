@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use gateway_core::plan::TransportTarget;
 
-use crate::effects::backend::{ABSENT, Backend};
-use crate::effects::transport::{Error, Transports as Bridges};
+use crate::os::backend::{ABSENT, Backend};
+use crate::os::transport::{Error, Transports as Bridges};
 
 /// Shared with those who tell of their connections.
 #[derive(Clone, Debug)]

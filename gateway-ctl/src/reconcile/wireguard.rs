@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use gateway_core::plan::{Plan, WireGuardDevice, WireGuardPeer};
 use tokio::sync::Mutex;
 
-use crate::effects::Backend;
-use crate::effects::backend::ABSENT;
-use crate::effects::wireguard::{self, DeviceConfig, DeviceStatus, Key, PeerConfig, WireGuard};
+use crate::os::Backend;
+use crate::os::backend::ABSENT;
+use crate::os::wireguard::{self, DeviceConfig, DeviceStatus, Key, PeerConfig, WireGuard};
 
 /// Where the daemon's other parts (health, `/tunnels`) look at the devices, too: hence shared.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! A run writes, reads back, decrypts and compares, and only then gives the file its name and removes the oldest. What
 //! is there under its name is a backup. One run at a time; nobody waits for it but who asked.
 
-pub mod container;
+pub mod encryption;
 mod error;
 pub mod folder;
 mod http;
@@ -32,7 +32,7 @@ use zeroize::Zeroizing;
 
 use crate::store::{self, AuditTicket, BackupOutcome, BackupRun, BackupTrigger, Store};
 use crate::tls::Factory;
-use container::Form;
+use encryption::Form;
 use names::Series;
 use schedule::Due;
 use target::Target;
@@ -56,11 +56,11 @@ pub struct Service {
     patience: Patience,
     /// Held by whoever speaks with the target.
     turn: tokio::sync::Mutex<()>,
-    seen: Mutex<Seen>,
+    seen: Mutex<TargetState>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct TargetState {
     health: Option<Health>,
     /// The configuration that the health is about.
     revision: Revision,
@@ -113,7 +113,7 @@ pub enum Cause {
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error(transparent)]
-    Container(#[from] container::Error),
+    Container(#[from] encryption::Error),
     #[error("what was read back from the target is not what was written")]
     Differs,
     #[error("the work was broken off")]
@@ -121,7 +121,7 @@ pub enum Cause {
 }
 
 /// What a run that went well has made.
-struct Made {
+struct MadeBackup {
     size: u64,
     /// How many backups are there now.
     backups: usize,
@@ -281,13 +281,13 @@ impl Service {
         series: &Series,
         name: &str,
         at: Timestamp,
-    ) -> Result<Made, Cause> {
+    ) -> Result<MadeBackup, Cause> {
         let passphrase = Zeroizing::new(config.passphrase.expose().to_owned());
         let (held, secret) = (state.clone(), passphrase.clone());
         let (plain, sealed) = blocking(move || {
             let document = Document::of(&held, true, env!("CARGO_PKG_VERSION"), &node(&held), at);
             let plain = Zeroizing::new(document.to_bytes());
-            container::seal(&plain, &secret, Form::Binary).map(|sealed| (plain, Bytes::from(sealed)))
+            encryption::seal(&plain, &secret, Form::Binary).map(|sealed| (plain, Bytes::from(sealed)))
         })
         .await??;
         let length = sealed.len();
@@ -300,7 +300,7 @@ impl Service {
         let stored = async {
             target.write(&written, sealed.clone()).await?;
             let back = target.read(&written, length).await?;
-            let opened = blocking(move || container::open(&back, &passphrase)).await?;
+            let opened = blocking(move || encryption::open(&back, &passphrase)).await?;
             // What does not open is not what was written; neither is another content.
             if !opened.is_ok_and(|opened| Zeroizing::new(opened) == plain) {
                 return Err(Cause::Differs);
@@ -320,7 +320,7 @@ impl Service {
             Ok(backups) => (backups, None),
             Err((backups, error)) => (backups, Some(format!("old backups cannot be removed: {error}"))),
         };
-        Ok(Made { size: length as u64, backups, warning })
+        Ok(MadeBackup { size: length as u64, backups, warning })
     }
 
     async fn open(&self, config: &BackupConfig, largest: usize) -> Result<Target, TargetError> {
@@ -362,7 +362,7 @@ impl Service {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, TargetState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

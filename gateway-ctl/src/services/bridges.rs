@@ -9,7 +9,7 @@ use gateway_core::plan::TransportTarget;
 use gateway_model::Id;
 use gateway_model::kinds::bridge::BridgeTest;
 
-use crate::effects::transport;
+use crate::os::transport;
 
 /// The last test of each bridge since the daemon started.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gateway_core::machines::deadman::{Action, CheckIn, Deadman, Now, WARN_AT};
+use gateway_core::state_machines::deadman::{Action, CheckIn, Deadman, Now, WARN_AT};
 use gateway_model::settings::group::Group;
 use gateway_model::settings::groups::{DeadmanSettings, WipeLevel};
 use jiff::{SignedDuration, Timestamp};
@@ -19,10 +19,10 @@ const SAVE_EVERY: SignedDuration = SignedDuration::from_secs(60);
 pub struct Switch {
     store: Arc<Store>,
     synced: fn() -> bool,
-    held: Mutex<Held>,
+    held: Mutex<SavedCheckIn>,
 }
 
-struct Held {
+struct SavedCheckIn {
     machine: Deadman,
     settings: DeadmanSettings,
     saved: Option<CheckIn>,
@@ -49,7 +49,7 @@ impl Switch {
         let check_in = store.check_in()?;
         let switch = Switch {
             synced,
-            held: Mutex::new(Held {
+            held: Mutex::new(SavedCheckIn {
                 machine: Deadman::new(check_in),
                 settings: DeadmanSettings { enabled: false, ..DeadmanSettings::default() },
                 saved: check_in,
@@ -122,7 +122,7 @@ impl Switch {
     }
 
     /// Takes over the settings if they are others.
-    fn follow(&self, held: &mut Held) -> Result<(), Error> {
+    fn follow(&self, held: &mut SavedCheckIn) -> Result<(), Error> {
         let settings: DeadmanSettings = self.store.current().group();
         if settings == held.settings {
             return Ok(());
@@ -138,7 +138,7 @@ impl Switch {
         }
     }
 
-    fn save(&self, held: &mut Held, check_in: CheckIn) -> Result<(), Error> {
+    fn save(&self, held: &mut SavedCheckIn, check_in: CheckIn) -> Result<(), Error> {
         self.store.keep_check_in(check_in)?;
         held.saved = Some(check_in);
         Ok(())
@@ -149,7 +149,7 @@ impl Switch {
         Now { wall: clock.now(), boot: clock.boot(), synced: (self.synced)() }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, SavedCheckIn> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::effects::bpf::Event;
+use crate::os::bpf::Event;
 use crate::service::Context;
 use crate::supervise::blocking;
 

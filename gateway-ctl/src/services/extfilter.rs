@@ -27,10 +27,10 @@ pub struct Service {
     store: Arc<Store>,
     worlds: Arc<Worlds>,
     context: Arc<Context>,
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<FilterSession>>,
 }
 
-struct Held {
+struct FilterSession {
     config: ExtFilterConfig,
     backend: Arc<Backend>,
     used: tokio::time::Instant,
@@ -82,7 +82,7 @@ impl Service {
             return Ok(same.backend.clone());
         }
         let backend = Arc::new(Backend::new(&config.url, config.password.clone(), self.context.clone())?);
-        if let Some(other) = held.replace(Held { config, backend: backend.clone(), used }) {
+        if let Some(other) = held.replace(FilterSession { config, backend: backend.clone(), used }) {
             leave(&other.backend).await;
         }
         Ok(backend)

@@ -9,12 +9,12 @@ use std::io;
 use std::sync::Arc;
 
 use gateway_common::classify::TCP;
-use gateway_common::hop::FIRST_TUNNEL;
+use gateway_common::leg_selection::FIRST_TUNNEL;
 use gateway_core::evaluate::live_flow::leg_of;
 use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 
-use crate::effects::conntrack;
+use crate::os::conntrack;
 use crate::reconcile::Compiled;
 use crate::service::Context;
 use crate::supervise::blocking;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::effects::limits;
+use crate::os::rlimit;
 use crate::service::{Health, HealthState, Service};
 
 /// Share of the limit, in percent, above which it is degraded.
@@ -11,7 +11,7 @@ const HIGH_PERCENT: u64 = 90;
 /// Reports how many descriptors are open.
 pub fn report() -> Service {
     Service::idle("open_files")
-        .reports(|| std::future::ready(count().ok().map(|open| health(open, limits::open_files()))))
+        .reports(|| std::future::ready(count().ok().map(|open| health(open, rlimit::open_files()))))
 }
 
 /// Descriptors of this process (proc_pid_fd(5)).

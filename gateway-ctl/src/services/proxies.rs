@@ -19,7 +19,7 @@ use gateway_outbound::Resolver;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::effects::proxy::{Doubts, Relay};
+use crate::os::proxy::{Doubts, Relay};
 use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
 use health::{Health, Verdict};
@@ -27,13 +27,13 @@ use probe::{Answer, Question};
 
 /// Proxies as last looked at.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct ProxyStates {
     pub proxies: BTreeMap<Id, ProxyLive>,
     facts: BTreeMap<String, BTreeMap<u8, ProxyFact>>,
     addresses: BTreeMap<String, SocketAddr>,
 }
 
-impl Seen {
+impl ProxyStates {
     /// Adds what is known of the proxies to facts.
     pub fn enrich(&self, facts: &mut Facts) {
         facts.proxies.clone_from(&self.facts);
@@ -48,11 +48,11 @@ const LEAST_PAUSE: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_secs(1);
 
 /// A proxy by a leg.
-type Way = (Id, u8);
+type ProxyPath = (Id, u8);
 
 /// What a task that was started for the watcher brings back.
 enum News {
-    Probed(Way, Result<Answer, String>),
+    Probed(ProxyPath, Result<Answer, String>),
     Resolved(String, Result<SocketAddr, String>),
 }
 
@@ -75,8 +75,8 @@ pub struct Proxies {
     store: Arc<Store>,
     relay: Arc<Relay>,
     endpoint_names: Resolver,
-    seen: watch::Sender<Arc<Seen>>,
-    ways: BTreeMap<Way, Watched>,
+    seen: watch::Sender<Arc<ProxyStates>>,
+    ways: BTreeMap<ProxyPath, Watched>,
     names: BTreeMap<String, Name>,
     sender: mpsc::UnboundedSender<News>,
     news: mpsc::UnboundedReceiver<News>,
@@ -97,7 +97,7 @@ impl Proxies {
         store: Arc<Store>,
         relay: Arc<Relay>,
         endpoint_names: Resolver,
-    ) -> (Proxies, watch::Receiver<Arc<Seen>>) {
+    ) -> (Proxies, watch::Receiver<Arc<ProxyStates>>) {
         let (seen, receiver) = watch::channel(Arc::default());
         let (sender, news) = mpsc::unbounded_channel();
         let (ways, names) = (BTreeMap::new(), BTreeMap::new());
@@ -143,7 +143,7 @@ impl Proxies {
     /// Starts what is due: questions for names, and probes of the ways that are in use. A proxy that no policy
     /// reaches is probed by the default way.
     fn settle(&mut self, state: &State, plan: &Plan, is_current: bool) {
-        let mut wanted: BTreeSet<Way> = BTreeSet::new();
+        let mut wanted: BTreeSet<ProxyPath> = BTreeSet::new();
         // With the legs that carry the proxies of that name.
         let mut names: BTreeMap<String, BTreeSet<u8>> = BTreeMap::new();
         for proxy in state.proxies.iter().filter(|proxy| proxy.enabled) {
@@ -176,7 +176,7 @@ impl Proxies {
     /// A name keeps its address while the proxy is well there. It is asked for by a leg that carries the proxy: never by the
     /// default route if there is another one.
     fn resolve(&mut self, state: &State, name: String, legs: &BTreeSet<u8>) {
-        let down = |way: &Way, watched: &Watched| {
+        let down = |way: &ProxyPath, watched: &Watched| {
             let proxy = state.proxies.get(way.0);
             watched.health.verdict() == Verdict::Down
                 && proxy.is_some_and(|proxy| proxy.endpoint_name().as_ref() == Some(&name))
@@ -199,7 +199,7 @@ impl Proxies {
         });
     }
 
-    fn probe(&mut self, way: Way, proxy: &Proxy) {
+    fn probe(&mut self, way: ProxyPath, proxy: &Proxy) {
         let address = self.address(proxy);
         let login = proxy_login(proxy);
         let name = proxy.endpoint_name().and_then(|name| self.names.get(&name));
@@ -275,8 +275,8 @@ impl Proxies {
         }
     }
 
-    fn look(&self, state: &State) -> Seen {
-        let mut seen = Seen::default();
+    fn look(&self, state: &State) -> ProxyStates {
+        let mut seen = ProxyStates::default();
         for proxy in state.proxies.iter() {
             let id = proxy.meta.id;
             let ways = || self.ways.range((id, 0)..=(id, u8::MAX)).map(|((_, leg), watched)| (*leg, watched));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gateway_model::kinds::alert_rule::AlertKind;
 
 use crate::service::{Context, Health, HealthState, Service};
-use crate::services::notices::Notices;
+use crate::services::active_alerts::ActiveAlerts;
 use crate::store::{DiskRoom, Store};
 use crate::supervise::blocking;
 
@@ -21,12 +21,12 @@ pub fn report(store: &Arc<Store>) -> Service {
 }
 
 /// Runs until it is aborted.
-pub async fn run(Context { store, notices, .. }: Context) {
+pub async fn run(Context { store, active_alerts, .. }: Context) {
     loop {
         let polled = store.clone();
         // The file system does not always say.
         if let Some(room) = blocking(move || polled.disk_room()).await {
-            publish(&notices, room);
+            publish(&active_alerts, room);
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
@@ -44,10 +44,10 @@ pub fn health(store: &Store) -> Option<Health> {
     Some(Health { subsystem: "storage", state, message, since: None, checks: 0 })
 }
 
-fn publish(notices: &Notices, room: DiskRoom) {
+fn publish(active_alerts: &ActiveAlerts, room: DiskRoom) {
     match room.shortage() {
-        Some(message) => notices.raise(LOW, SUBJECT, message),
-        None => notices.clear(LOW, SUBJECT),
+        Some(message) => active_alerts.raise(LOW, SUBJECT, message),
+        None => active_alerts.clear(LOW, SUBJECT),
     }
 }
 
@@ -58,19 +58,19 @@ mod tests {
 
     #[test]
     fn shortage_is_an_alert_until_there_is_room() {
-        let notices = Notices::new(SystemClock::shared());
-        let (_, mut events) = notices.subscribe();
+        let active_alerts = ActiveAlerts::new(SystemClock::shared());
+        let (_, mut events) = active_alerts.subscribe();
         let mib = |free: u64| DiskRoom { free_bytes: free << 20, floor_bytes: 2 << 20, reserve: true };
         for free in [64, 8, 1, 8, 16] {
-            publish(&notices, mib(free));
+            publish(&active_alerts, mib(free));
         }
         let event = |active| (LOW, "store".to_owned(), active);
         let published = std::iter::from_fn(|| events.try_recv().ok());
         let published: Vec<_> = published.map(|alert| (alert.kind, alert.subject, alert.active)).collect();
         assert_eq!(published, [event(true), event(false)]);
-        publish(&notices, mib(8));
-        assert!(notices.subscribe().0[0].message.contains("8 MiB"));
-        publish(&notices, mib(1));
-        assert!(notices.subscribe().0[0].message.contains("changes are refused"));
+        publish(&active_alerts, mib(8));
+        assert!(active_alerts.subscribe().0[0].message.contains("8 MiB"));
+        publish(&active_alerts, mib(1));
+        assert!(active_alerts.subscribe().0[0].message.contains("changes are refused"));
     }
 }

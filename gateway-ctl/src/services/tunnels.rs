@@ -25,18 +25,18 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::clock::handshake_time;
-use crate::effects::openvpn::OpenVpn;
-use crate::effects::transport::Transports;
-use crate::effects::wireguard::{DeviceStatus, WireGuard};
+use crate::os::openvpn::OpenVpn;
+use crate::os::transport::Transports;
+use crate::os::wireguard::{DeviceStatus, WireGuard};
 use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
 
 pub use cover::Cover;
-pub use health::Judgement;
+pub use health::HealthVerdict;
 
 /// Tunnels as last looked at.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct TunnelStates {
     pub tunnels: BTreeMap<Id, TunnelLive>,
     pub peers: BTreeMap<(Id, [u8; 32]), PeerLive>,
     /// Of WireGuard tunnels.
@@ -45,7 +45,7 @@ pub struct Seen {
     endpoints: BTreeMap<String, std::net::SocketAddr>,
 }
 
-impl Seen {
+impl TunnelStates {
     /// Adds what is known of the tunnels to facts.
     pub fn enrich(&self, facts: &mut Facts) {
         facts.tunnels.clone_from(&self.facts);
@@ -68,7 +68,7 @@ pub struct Tunnels {
     engine: Arc<WireGuard>,
     openvpn: Arc<OpenVpn>,
     transports: Arc<Transports>,
-    seen: watch::Sender<Arc<Seen>>,
+    seen: watch::Sender<Arc<TunnelStates>>,
     resolver: resolve::Resolver,
     probes: probes::Probes,
     liveness: liveness::LivenessChecks,
@@ -85,7 +85,7 @@ impl Tunnels {
         store: Arc<Store>,
         (engine, openvpn, transports): (Arc<WireGuard>, Arc<OpenVpn>, Arc<Transports>),
         endpoint_names: Resolver,
-    ) -> (Tunnels, watch::Receiver<Arc<Seen>>) {
+    ) -> (Tunnels, watch::Receiver<Arc<TunnelStates>>) {
         let (seen, receiver) = watch::channel(Arc::default());
         let resolver = resolve::Resolver::new(endpoint_names);
         let probes = probes::Probes::default();
@@ -146,7 +146,7 @@ impl Tunnels {
         }
     }
 
-    async fn look(&mut self, state: &State, handle: &Handle) -> Seen {
+    async fn look(&mut self, state: &State, handle: &Handle) -> TunnelStates {
         let (facts, plan) = (handle.facts().borrow().clone(), handle.compiled().borrow().clone());
         let before = self.seen.borrow().clone();
         let (now, boot) = (self.store.clock().now(), self.store.clock().boot());
@@ -159,7 +159,7 @@ impl Tunnels {
         let mut connected = Facts::default();
         self.transports.enrich(&mut connected);
         let endpoints = self.resolver.look(state, &before, now, outer);
-        let mut seen = Seen { endpoints, ..Seen::default() };
+        let mut seen = TunnelStates { endpoints, ..TunnelStates::default() };
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard) {
             let id = tunnel.meta.id;
             let status = match self.engine.status(&tunnel_interface(tunnel)).await {
@@ -181,9 +181,12 @@ impl Tunnels {
             }
             let judgement = self.probes.judge(tunnel, addresses, itself, boot);
             let judgement = match bridge_refusal(state, &connected, tunnel).filter(|_| tunnel.wanted_up()) {
-                Some(reason) => {
-                    Judgement { status: TunnelStatus::Down, health: Health::Unhealthy, usable: false, reason }
-                }
+                Some(reason) => HealthVerdict {
+                    status: TunnelStatus::Down,
+                    health: Health::Unhealthy,
+                    usable: false,
+                    reason,
+                },
                 None => judgement,
             };
             for peer in status.iter().flat_map(|status| &status.peers) {
@@ -269,7 +272,7 @@ impl Tunnels {
 fn live(
     tunnel: &Tunnel,
     status: Option<&DeviceStatus>,
-    judgement: &Judgement,
+    judgement: &HealthVerdict,
     before: Option<&TunnelLive>,
     now: Timestamp,
 ) -> TunnelLive {

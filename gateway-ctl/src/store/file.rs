@@ -22,8 +22,8 @@ use redb::{
 
 use super::error::Error;
 use super::reserve::Reserve;
-use super::rewrite;
 use super::schema::META;
+use super::secure_compaction;
 
 /// How long, and how often, a lock that somebody else has is asked for.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
@@ -250,7 +250,7 @@ impl Db {
     pub fn rewrite(&self, path: &Path) -> Result<(), Error> {
         let open = self.open.load_full();
         let held = open.begin_write().map_err(Error::at("begin to write"))?;
-        let fresh = rewrite::copy(&open, path)?;
+        let fresh = secure_compaction::copy(&open, path)?;
         self.open.store(Arc::new(fresh));
         held.abort().map_err(Error::at("let the old file go"))
     }

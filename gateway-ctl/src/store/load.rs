@@ -21,7 +21,7 @@ use super::sessions::Sessions;
 use super::values::{number, text};
 use super::vault::{self, Sealing, Started};
 use super::wipe::WIPED;
-use super::{audit, migrate, rewrite, rotate};
+use super::{audit, migrate, passphrase_rotation, secure_compaction};
 use crate::clock::Clock;
 
 type Opened = (OpenFile, State, Head, Sessions, Sealing);
@@ -58,7 +58,7 @@ pub(super) fn open(path: &Path, clock: &dyn Clock, missing: Missing) -> Result<O
         let (mut state, head) = read(&db)?;
         let started = vault::start(&db, folder)?;
         if !started.seal_now {
-            rotate::adopt(&mut state, &started.sealing);
+            passphrase_rotation::adopt(&mut state, &started.sealing);
         }
         seed(&db, &mut state, clock)?;
         let db = secure(db, path, &mut state, &started, clock)?;
@@ -79,7 +79,8 @@ fn secure(
     if started.write {
         let mut draft = state.begin(clock.now());
         let txn = db.begin_write().map_err(Error::at("begin to write"))?;
-        let sealed = started.seal_now && rotate::seal_first(&txn, state, &mut draft, &started.sealing)?;
+        let sealed =
+            started.seal_now && passphrase_rotation::seal_first(&txn, state, &mut draft, &started.sealing)?;
         vault::write(&txn, &started.sealing)?;
         txn.commit().map_err(Error::at("commit"))?;
         if sealed {
@@ -93,9 +94,9 @@ fn secure(
     if !due {
         return Ok(db);
     }
-    let fresh = rewrite::copy(&db, path)?;
+    let fresh = secure_compaction::copy(&db, path)?;
     let txn = fresh.begin_write().map_err(Error::at("begin to write"))?;
-    rotate::clear_due(&txn)?;
+    passphrase_rotation::clear_due(&txn)?;
     txn.commit().map_err(Error::at("commit"))?;
     Ok(fresh)
 }

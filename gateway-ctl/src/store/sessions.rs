@@ -95,11 +95,11 @@ impl Session {
 /// What is kept in memory.
 pub(super) struct Sessions {
     key: Zeroizing<[u8; 32]>,
-    held: Mutex<BTreeMap<Uuid, Held>>,
+    held: Mutex<BTreeMap<Uuid, LiveSession>>,
     sign_ins: Mutex<BTreeMap<Id, Timestamp>>,
 }
 
-struct Held {
+struct LiveSession {
     session: Session,
     /// `last_seen` as written down.
     saved: Timestamp,
@@ -118,7 +118,7 @@ impl Sessions {
         for row in table.iter().map_err(Error::at("read the sessions"))? {
             let (_, json) = row.map_err(Error::at("read the sessions"))?;
             if let Ok(session) = serde_json::from_slice::<Session>(json.value()) {
-                held.insert(session.id, Held { saved: session.last_seen, session });
+                held.insert(session.id, LiveSession { saved: session.last_seen, session });
             }
         }
         let mut sign_ins = BTreeMap::new();
@@ -138,7 +138,7 @@ impl Sessions {
         self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn held(&self) -> MutexGuard<'_, BTreeMap<Uuid, Held>> {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<Uuid, LiveSession>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

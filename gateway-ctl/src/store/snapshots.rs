@@ -86,7 +86,7 @@ pub fn is_snapshot_name(text: &str) -> bool {
 
 /// Makes the draft what a snapshot held, accounts and what only this installation knows apart.
 pub fn restore(draft: &mut State, target: &State) -> Result<(), Error> {
-    gateway_model::change::take_over(draft, target, content::is_kept)
+    gateway_model::bulk_edit::take_over(draft, target, content::is_kept)
         .map_err(|what| Error::Damaged { what: format!("the snapshot contradicts itself: {what}") })
 }
 

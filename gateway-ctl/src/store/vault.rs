@@ -7,8 +7,8 @@
 //! The passphrase stands in the store and in a file beside it: that keeps secrets out of copies of single values, of
 //! exports and of discarded pages, not from somebody who has the whole folder.
 
-mod exchange;
 mod passphrase;
+mod reencrypt;
 mod stored;
 
 use std::num::NonZeroU32;
@@ -23,8 +23,8 @@ use gateway_model::Secret;
 use gateway_model::secret::{Open, SEALED_PREFIX};
 use zeroize::Zeroizing;
 
-pub(super) use exchange::{Unsealable, exchange_secrets, in_clear, open_all, seal_changed};
 pub(super) use passphrase::{Started, forget, keep, start, write};
+pub(super) use reencrypt::{Unsealable, exchange_secrets, in_clear, open_all, seal_changed};
 pub(super) use stored::{Resealed, reseal_snapshots};
 
 const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).expect("not zero");

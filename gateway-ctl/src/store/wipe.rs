@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use gateway_core::machines::deadman::CheckIn;
+use gateway_core::state_machines::deadman::CheckIn;
 use gateway_dns::erase::erase_file;
 use gateway_model::{KINDS, RoutingPolicy, State};
 use redb::{Key, TableDefinition, TableError, TableHandle, Value, WriteTransaction};

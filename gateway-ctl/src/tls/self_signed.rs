@@ -72,7 +72,7 @@ impl Names {
 
     fn hosts(&self) -> BTreeSet<String> {
         let mut hosts = BTreeSet::from(["localhost".to_owned()]);
-        if gateway_model::text::is_host_name(&self.host) {
+        if gateway_model::validated::is_host_name(&self.host) {
             hosts.insert(self.host.to_ascii_lowercase());
         }
         hosts

@@ -10,11 +10,11 @@ use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
 use gateway_model::kinds::routing_policy::{Hits, Hop, PolicyLive, PolicyStatus};
 use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
-use gateway_model::text::PublicKey;
+use gateway_model::validated::PublicKey;
 use gateway_model::{Device, Id, RoutingPolicy, Tunnel};
 
 use super::World;
-use crate::effects::transport::Connection;
+use crate::os::transport::Connection;
 
 /// Objects of a world as the API shows them. Counters of policies are read when a policy is shown.
 pub struct Live<'a> {

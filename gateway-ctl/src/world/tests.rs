@@ -93,7 +93,7 @@ fn the_resolver_hears_of_a_plan_once_and_of_the_world_that_it_is_of() {
     let (_folder, store, worlds) = worlds(Some(AttachMode::Tcx));
     let heard = Arc::<Mutex<Vec<u64>>>::default();
     let noted = heard.clone();
-    worlds.set_herald(move |world| {
+    worlds.on_before_activate(move |world| {
         assert!(Arc::ptr_eq(world.compiled(), world.live()));
         noted.lock().expect("whole").push(world.state.revision.0);
     });

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::filter::{Canaries, Filter, Lists, Options};
 use gateway_core::dns::lists::{Format, List, Reader};
-use gateway_core::dns::table::Key;
 use gateway_core::dns::zones::{self, Host, Zones};
 use gateway_core::dns::{Asker, Decision, Local, Name, NameRef, Question};
 use gateway_model::State;
@@ -78,7 +78,7 @@ fn counted(list: &List, text: &[u8]) {
     }
 }
 
-/// Names that stand in the text, and one below each.
+/// DnsService that stand in the text, and one below each.
 fn words(text: &[u8]) -> Vec<Name> {
     let text = String::from_utf8_lossy(text);
     let inside = text.split(|c: char| !(c.is_alphanumeric() || "-_.".contains(c)));

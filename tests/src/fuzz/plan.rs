@@ -1,12 +1,12 @@
 //! The compiler and the decision under arbitrary states and facts.
 
 use gateway_common::classify::classify;
-use gateway_common::hop;
+use gateway_common::leg_selection;
 use gateway_common::verdict::{Action, decide};
 use gateway_common::wire::*;
 use gateway_core::compile::{Carrier, Compiled, Input, compile};
-use gateway_core::environment::PlanEnvironment;
 use gateway_core::plan::{Dataplane, Family, RouteKey, RuleAction, names};
+use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
 
 use super::world::{PRESHARED, PRIVATE, World};
@@ -106,7 +106,7 @@ fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
         assert!(compiled.legs_in_use().contains(number));
     }
     assert_eq!(
-        hop::choose(choice, choice.kept, Sticky::Flow, |_| 0, 0, || u64::MAX).is_some(),
+        leg_selection::choose(choice, choice.kept, Sticky::Flow, |_| 0, 0, || u64::MAX).is_some(),
         choice.count > 0
     );
 }
@@ -166,8 +166,8 @@ fn assert_no_key(text: &str) {
 
 fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
     let plan = &compiled.plan.dataplane;
-    let environment = PlanEnvironment::new(Some(plan));
-    let resting = PlanEnvironment::new(None);
+    let environment = PlanMaps::new(Some(plan));
+    let resting = PlanMaps::new(None);
     for packet in packets {
         let classified = classify(packet.as_slice(), 2);
         let verdict = decide(&classified, &environment);

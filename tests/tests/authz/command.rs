@@ -8,7 +8,7 @@ use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::Gateway;
 use gateway_api::peer::Peer;
 use gateway_api::user_command::{Command, run_with};
-use gateway_api::{areas, config, dispatch, initialise};
+use gateway_api::{config, dispatch, endpoints, initialise};
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::store::Store;
 use gateway_model::settings::bootstrap::{Bootstrap, parse};
@@ -18,7 +18,7 @@ use crate::authz::site::PASSWORD;
 
 fn configuration(folder: &Path) -> Bootstrap {
     let at = folder.display();
-    // Names of a bpf file system have no dots; nothing is pinned there.
+    // DnsService of a bpf file system have no dots; nothing is pinned there.
     let text = format!(
         "state_dir: {at}/state\nruntime_dir: {at}/run\nmarker: {at}/initialised\n\
          bpf: {{ pin_dir: /sys/fs/bpf/nothing-of-authz }}\n"
@@ -116,7 +116,7 @@ async fn while_the_daemon_holds_the_store_it_is_asked_through_its_socket() {
     assert!(silent.contains("does not answer"), "{silent}");
     let mut settings = Settings::default();
     settings.auth.enabled = true;
-    let api = Api::new(areas::table(), gateway, settings).expect("an API");
+    let api = Api::new(endpoints::table(), gateway, settings).expect("an API");
     let socket = config::socket_path(&config);
     std::fs::create_dir_all(socket.parent().expect("a folder")).expect("the folder");
     let listener = tokio::net::UnixListener::bind(&socket).expect("the socket");

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use gateway_api::areas;
-use gateway_api::table::Row;
+use gateway_api::endpoints;
+use gateway_api::table::Endpoint;
 use gateway_ctl::store::AuditResult;
 use gateway_model::Role;
 
@@ -15,11 +15,11 @@ const MISSING: &str = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
 /// What the handlers of these rows refuse by themselves, knowing whose things are asked for.
 const OWN: [&str; 2] = ["POST /auth/change-password", "DELETE /auth/tokens/{id}"];
 
-fn name(row: &Row) -> String {
+fn name(row: &Endpoint) -> String {
     format!("{} {}", row.method.as_str(), row.path)
 }
 
-fn concrete(row: &Row) -> String {
+fn concrete(row: &Endpoint) -> String {
     let part = |part: &str| if part.starts_with('{') { MISSING.to_owned() } else { part.to_owned() };
     row.full_path().split('/').map(part).collect::<Vec<_>>().join("/")
 }
@@ -67,7 +67,7 @@ async fn walk(who: Who, by_session: bool) {
             caller = caller.with(name, value);
         }
         let (mut tried, mut refused) = (0, 0);
-        for row in areas::table().rows() {
+        for row in endpoints::table().rows() {
             let name = name(row);
             // No page's rate is meant here, and sessions stay in use.
             site.advance(1);
@@ -155,7 +155,7 @@ async fn the_local_network() {
 
 #[test]
 fn the_expectations_name_rows_that_exist() {
-    let rows: BTreeSet<String> = areas::table().rows().iter().map(name).collect();
+    let rows: BTreeSet<String> = endpoints::table().rows().iter().map(name).collect();
     let unknown: Vec<_> = named().filter(|known| !rows.contains(*known)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }

@@ -9,7 +9,7 @@ use axum::extract::ConnectInfo;
 use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::{Gateway, Open};
 use gateway_api::peer::Peer;
-use gateway_api::{areas, auth, dispatch};
+use gateway_api::{auth, dispatch, endpoints};
 use gateway_ctl::clock::ManualClock;
 use gateway_ctl::store::{AuditEntry, AuditFilter, AuditTicket, Session};
 use gateway_model::kinds::{ApiKey, User};
@@ -190,7 +190,7 @@ fn start(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, enabled: bool) ->
         },
         ..Settings::default()
     };
-    Api::new(areas::table(), gateway, settings).expect("the table has no duplicates")
+    Api::new(endpoints::table(), gateway, settings).expect("the table has no duplicates")
 }
 
 impl Caller {

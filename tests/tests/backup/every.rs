@@ -9,7 +9,7 @@ use crate::backup::log::Log;
 use crate::backup::relay::{Relay, Silent};
 use crate::backup::site::{PASSPHRASE, Site, empty};
 
-/// Names in a folder of the server, drafts and all.
+/// DnsService in a folder of the server, drafts and all.
 pub fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
@@ -21,7 +21,7 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Names that count as a backup.
+/// DnsService that count as a backup.
 pub fn backups(folder: &Path) -> Vec<String> {
     names(folder).into_iter().filter(|name| name.starts_with("gateway-") && name.ends_with(".age")).collect()
 }

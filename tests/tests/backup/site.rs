@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::{Gateway, Open};
-use gateway_api::{areas, dispatch};
+use gateway_api::{dispatch, endpoints};
 use gateway_ctl::clock::{ManualClock, SharedClock};
 use gateway_ctl::services::backup::{Patience, Service};
 use http::Request;
@@ -70,7 +70,7 @@ impl Site {
                 patience,
             );
         }
-        let api = Api::new(areas::table(), gateway, Settings::default()).expect("a table");
+        let api = Api::new(endpoints::table(), gateway, Settings::default()).expect("a table");
         Site { api, clock, folder }
     }
 
@@ -120,7 +120,7 @@ impl Site {
 
     /// Asks for a backup.
     pub async fn run(&self) -> Answer {
-        // Names hold the time.
+        // DnsService hold the time.
         self.clock.advance(Duration::from_secs(1));
         self.send("POST", "/backup/run", None).await
     }

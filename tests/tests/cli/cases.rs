@@ -15,7 +15,7 @@ pub struct Case {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     Whole,
-    /// Names and types of the fields
+    /// DnsService and types of the fields
     Shape,
     /// The first line
     Header,

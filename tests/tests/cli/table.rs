@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gateway_api::areas;
+use gateway_api::endpoints;
 use gateway_cli::commands::{Kind, Prints, table};
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ fn shape(path: &str) -> String {
 
 #[test]
 fn every_command_calls_rows_that_exist() {
-    let rows: BTreeSet<String> = areas::table()
+    let rows: BTreeSet<String> = endpoints::table()
         .rows()
         .iter()
         .filter(|row| !row.outside)
@@ -34,7 +34,7 @@ fn every_command_calls_rows_that_exist() {
 /// A column of a field that no answer has would show `-` for ever.
 #[test]
 fn every_column_shows_a_field_of_the_row() {
-    let api = areas::table();
+    let api = endpoints::table();
     let document = gateway_api::openapi::document(&api);
     let resolve = |schema: &Value| match schema["$ref"].as_str() {
         Some(target) => document.pointer(target.trim_start_matches('#')).cloned().unwrap_or_default(),

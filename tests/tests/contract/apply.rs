@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gateway_api::context::Settings;
 use gateway_api::gateway::Gateway;
-use gateway_ctl::services::confirm;
+use gateway_ctl::services::auto_rollback;
 use serde_json::{Value, json};
 
 use crate::contract::client::Client;
@@ -263,7 +263,7 @@ async fn a_revert_undoes_its_own_change_and_keeps_later_writes() {
 async fn a_change_that_nobody_confirms_goes_by_itself() {
     let client = Client::new();
     let Gateway::Open(open) = &client.api.gateway else { panic!("open") };
-    let service = tokio::spawn(confirm::run(open.store.clone()));
+    let service = tokio::spawn(auto_rollback::run(open.store.clone()));
     let mut revisions = open.store.watch();
     client.post("/apply", with(plan(), "confirm_timeout_sec", json!(1))).await.data();
     assert_eq!(client.get("/devices").await.data().as_array().map(Vec::len), Some(1));
@@ -280,9 +280,9 @@ async fn a_change_that_nobody_confirms_goes_by_itself() {
 mod refusing {
     //! A gateway whose kernel takes no plan.
 
-    use gateway_ctl::effects::bpf::AttachMode;
-    use gateway_ctl::effects::{Failure, Outcome};
     use gateway_ctl::engine::{Enforcement, Pending};
+    use gateway_ctl::os::bpf::AttachMode;
+    use gateway_ctl::os::{Failure, Outcome};
     use gateway_ctl::reconcile::{Reason, Status, Stopped, Subsystem};
     use gateway_ctl::world::Worlds;
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use gateway_api::table::Row;
+use gateway_api::table::Endpoint;
 use serde_json::{Value, json};
 
 use crate::contract::client::{Answer, Client};
 use crate::contract::examples::{self, COLLECTIONS};
 
-fn name(row: &Row) -> String {
+fn name(row: &Endpoint) -> String {
     format!("{} {}", row.method.as_str(), row.path)
 }
 
@@ -32,7 +32,7 @@ async fn dependent(client: &Client, path: &str) -> Option<(&'static str, Value)>
 
 /// Uses a row so that it succeeds unless the headers keep it from that, after making what it needs. Nothing if no way
 /// is known here.
-async fn succeed(client: &Client, row: &Row, headers: &[(&str, &str)]) -> Option<(usize, Answer)> {
+async fn succeed(client: &Client, row: &Endpoint, headers: &[(&str, &str)]) -> Option<(usize, Answer)> {
     // An alias does what the other path does.
     let of = row.path.replace("/gateway-nodes", "/nodes");
     let collection = COLLECTIONS.iter().find(|example| of.starts_with(example.path));
@@ -129,7 +129,7 @@ async fn succeed(client: &Client, row: &Row, headers: &[(&str, &str)]) -> Option
 
 #[tokio::test]
 async fn every_change_that_is_built_leaves_exactly_one_entry() {
-    let rows = gateway_api::areas::table();
+    let rows = gateway_api::endpoints::table();
     // Accounts have actors of their own; the suite authz looks at their entries.
     let changes = rows
         .rows()
@@ -163,7 +163,7 @@ async fn every_change_that_is_built_leaves_exactly_one_entry() {
 /// Needs no knowledge of any row: whatever comes of an empty object and of objects that do not exist, it is recorded.
 #[tokio::test]
 async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_says_what_came_of_it() {
-    let table = gateway_api::areas::table();
+    let table = gateway_api::endpoints::table();
     let missing = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
     let changes = table
         .rows()
@@ -200,7 +200,7 @@ async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_s
 /// Of every row that takes a condition: a stale one.
 #[tokio::test]
 async fn every_change_on_a_stale_condition_leaves_exactly_one_entry() {
-    let table = gateway_api::areas::table();
+    let table = gateway_api::endpoints::table();
     let rows = table.rows().iter().filter(|row| {
         row.tagged && row.area != "auth" && row.needs().is_none() && row.effect.audit().is_some()
     });

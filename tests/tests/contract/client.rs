@@ -7,7 +7,7 @@ use axum::body::Body;
 use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::Gateway;
 use gateway_api::table::Table;
-use gateway_api::{areas, dispatch};
+use gateway_api::{dispatch, endpoints};
 use gateway_tests::documented::assert_documented;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
@@ -30,7 +30,7 @@ pub struct Answer {
 
 impl Client {
     pub fn new() -> Client {
-        Client::with(areas::table(), Settings::default())
+        Client::with(endpoints::table(), Settings::default())
     }
 
     pub fn with(table: Table, settings: Settings) -> Client {
@@ -42,7 +42,7 @@ impl Client {
 
     /// The API over any gateway whose store is in the folder.
     pub fn over(gateway: Gateway, settings: Settings, folder: tempfile::TempDir) -> Client {
-        let api = Api::new(areas::table(), gateway, settings).expect("the table has no duplicates");
+        let api = Api::new(endpoints::table(), gateway, settings).expect("the table has no duplicates");
         Client { api, _folder: folder, outside: OnceLock::new() }
     }
 
@@ -57,7 +57,7 @@ impl Client {
         let gateway =
             Gateway::Blocked { reason: reason.to_owned(), cause: "store_unusable", file: Default::default() };
         let api =
-            Api::new(areas::table(), gateway, Settings::default()).expect("the table has no duplicates");
+            Api::new(endpoints::table(), gateway, Settings::default()).expect("the table has no duplicates");
         Client { api, _folder: folder, outside: OnceLock::new() }
     }
 

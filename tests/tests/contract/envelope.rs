@@ -1,11 +1,11 @@
 //! Every answer is in the envelope, whatever went wrong.
 
 use axum::body::Body;
-use gateway_api::areas;
 use gateway_api::context::{Cx, Settings};
+use gateway_api::endpoints;
 use gateway_api::error::ApiError;
 use gateway_api::request::Req;
-use gateway_api::table::{Method, Row};
+use gateway_api::table::{Endpoint, Method};
 use http::Request;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::contract::client::Client;
 use crate::contract::examples;
 
 /// The path of a row with something in its placeholders that does not exist.
-fn concrete(row: &Row) -> String {
+fn concrete(row: &Endpoint) -> String {
     row.full_path()
         .split('/')
         .map(|part| if part.starts_with('{') { "00000000-0000-4000-8000-000000000000" } else { part })
@@ -99,7 +99,7 @@ async fn broken_json_is_reported_with_its_place() {
 #[tokio::test]
 async fn a_body_must_be_json_and_of_bounded_size() {
     let settings = Settings { body_limit: 1000, ..Settings::default() };
-    let client = Client::with(areas::table(), settings);
+    let client = Client::with(endpoints::table(), settings);
     for media in ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x"] {
         let request = request("POST", "/api/v1/devices").header("content-type", media);
         client
@@ -166,7 +166,7 @@ async fn a_request_id_is_taken_over_if_harmless_and_else_made() {
 
 #[tokio::test]
 async fn a_panic_ends_one_request_and_nothing_else() {
-    let mut table = areas::table();
+    let mut table = endpoints::table();
     table.area("test", |t| {
         t.view("/test/panic", "panic", panics).summary("Panics");
     });

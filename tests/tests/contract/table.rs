@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gateway_api::table::{API_ROOT, Row, Table};
-use gateway_api::{areas, openapi};
+use gateway_api::table::{API_ROOT, Endpoint, Table};
+use gateway_api::{endpoints, openapi};
 use serde_json::Value;
 
 fn file(path: &str) -> PathBuf {
@@ -28,7 +28,7 @@ fn contract_lines(path: &str) -> BTreeSet<String> {
         .collect()
 }
 
-fn name(row: &Row) -> String {
+fn name(row: &Endpoint) -> String {
     let path = if row.outside { row.full_path() } else { row.path.to_owned() };
     format!("{} {path}", row.method.as_str())
 }
@@ -44,7 +44,7 @@ fn the_rows_are_those_of_the_contract_and_the_named_additions() {
     let additions = contract_lines("contract/additions.tsv");
     assert_eq!(contract.len(), 249, "lines of the contract");
     assert!(contract.is_disjoint(&additions), "an addition is in the contract already");
-    let rows: BTreeSet<String> = areas::table().rows().iter().map(name).collect();
+    let rows: BTreeSet<String> = endpoints::table().rows().iter().map(name).collect();
     let wanted: BTreeSet<String> = contract.union(&additions).cloned().collect();
     let missing: Vec<_> = wanted.difference(&rows).collect();
     let unknown: Vec<_> = rows.difference(&wanted).collect();
@@ -61,7 +61,7 @@ fn rows_stand_in_the_area_that_the_contract_names() {
             (format!("{} {}", columns[1], columns[2]), columns[0].to_owned())
         })
         .collect();
-    for row in areas::table().rows() {
+    for row in endpoints::table().rows() {
         if let Some(area) = areas_of.get(&name(row)) {
             assert_eq!(row.area, area, "{}", name(row));
         }
@@ -77,7 +77,7 @@ fn the_rows_that_are_not_built_are_exactly_the_listed_ones() {
         .map(str::to_owned)
         .collect();
     let unbuilt: BTreeSet<String> =
-        areas::table().rows().iter().filter(|row| row.needs().is_some()).map(name).collect();
+        endpoints::table().rows().iter().filter(|row| row.needs().is_some()).map(name).collect();
     let forgotten: Vec<_> = unbuilt.difference(&listed).collect();
     let built: Vec<_> = listed.difference(&unbuilt).collect();
     if std::env::var_os("UPDATE").is_some() && forgotten.is_empty() {
@@ -91,7 +91,7 @@ fn the_rows_that_are_not_built_are_exactly_the_listed_ones() {
 
 #[test]
 fn rows_have_unique_operation_names_and_a_summary() {
-    let table = areas::table();
+    let table = endpoints::table();
     let mut names = BTreeSet::new();
     for row in table.rows() {
         assert!(names.insert(row.operation.clone()), "{} names another row already", row.operation);
@@ -110,7 +110,7 @@ fn every_change_that_is_built_has_an_audit_action() {
         "POST /bridges/{id}/test",
         "POST /test-definitions/run",
     ];
-    for row in areas::table().rows().iter().filter(|row| row.needs().is_none()) {
+    for row in endpoints::table().rows().iter().filter(|row| row.needs().is_none()) {
         let reads = row.method.as_str() == "GET" || questions.contains(&name(row).as_str());
         assert_eq!(row.effect.audit().is_none(), reads, "{}", name(row));
     }
@@ -120,7 +120,7 @@ fn every_change_that_is_built_has_an_audit_action() {
 #[test]
 fn the_committed_openapi_document_is_fresh() {
     let path = file("../gateway-api/openapi.json");
-    let made = openapi::text(&areas::table());
+    let made = openapi::text(&endpoints::table());
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, &made).expect("the document can be written");
     }
@@ -130,7 +130,7 @@ fn the_committed_openapi_document_is_fresh() {
 
 #[test]
 fn the_openapi_document_has_the_rows_and_nothing_else() {
-    let table: Table = areas::table();
+    let table: Table = endpoints::table();
     let document = openapi::document(&table);
     assert_eq!(document["openapi"], "3.1.0");
     assert_eq!(document["servers"][0]["url"], API_ROOT);
@@ -171,6 +171,6 @@ fn every_reference_in_the_openapi_document_leads_somewhere() {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-    let document = openapi::document(&areas::table());
+    let document = openapi::document(&endpoints::table());
     walk(&document, &document);
 }

@@ -170,7 +170,7 @@ async fn events_tell_what_is_worth_an_alert_while_it_lasts() {
     let client = Client::new();
     let Gateway::Open(open) = &client.api.gateway else { panic!("it is open") };
     let kind = AlertKind::DnsUpstreamDown;
-    open.notices.raise(kind, "192.0.2.1 by auto", "no answer in time".into());
+    open.active_alerts.raise(kind, "192.0.2.1 by auto", "no answer in time".into());
     let request =
         Request::get("/api/v1/events").header("host", "localhost").body(Body::empty()).expect("request");
     let mut body = gateway_api::dispatch::answer(client.api.clone(), request).await.into_body();
@@ -189,11 +189,11 @@ async fn events_tell_what_is_worth_an_alert_while_it_lasts() {
         (&expected["kind"], &expected["subject"], &expected["message"], &expected["active"]),
         (&json!("dns_upstream_down"), &json!("192.0.2.1 by auto"), &json!("no answer in time"), &json!(true))
     );
-    open.notices.clear(kind, "192.0.2.1 by auto");
+    open.active_alerts.clear(kind, "192.0.2.1 by auto");
     expected["active"] = json!(false);
     assert_eq!(alert(next().await), expected);
     for number in 0..1000 {
-        open.notices.raise(AlertKind::BlocklistUpdateFailed, &number.to_string(), String::new());
+        open.active_alerts.raise(AlertKind::BlocklistUpdateFailed, &number.to_string(), String::new());
     }
     // Whoever cannot follow is told all that goes on.
     assert_eq!(next().await.matches("event: alert").count(), 1000);
@@ -238,7 +238,7 @@ async fn prometheus_reads_the_figures_of_the_other_rows() {
     has(format!("gateway_policy_packets_total{{{labels}}} 0"));
     has(format!("gateway_policy_status{{{labels},status=\"error\"}} 1"));
     has("# EOF".to_owned());
-    // Names are given by people: they cannot end a label and begin a figure.
+    // DnsService are given by people: they cannot end a label and begin a figure.
     let mut hostile = examples::policy(2);
     hostile["name"] = json!("x\"} 1\ngateway_forged 1");
     let created = client.send("POST", "/routing/policies", Some(hostile), &[]).await;

@@ -1,4 +1,4 @@
-//! Names that are not to be resolved: blocked with their reason, and as long as that is wanted.
+//! DnsService that are not to be resolved: blocked with their reason, and as long as that is wanted.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,4 +1,4 @@
-//! Names: the resolver for the LAN, whose policies steer from the first packet on.
+//! DnsService: the resolver for the LAN, whose policies steer from the first packet on.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};

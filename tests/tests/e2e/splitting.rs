@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use gateway_common::hop::address_hash;
+use gateway_common::leg_selection::address_hash;
 use gateway_common::wire::Address;
 use gateway_tests::dns::A;
 use gateway_tests::name_server;

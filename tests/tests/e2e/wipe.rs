@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::machines::deadman::CheckIn;
+use gateway_core::state_machines::deadman::CheckIn;
 use gateway_ctl::clock::{Clock, SystemClock};
 use gateway_ctl::services::deadman::LOOK;
 use gateway_ctl::store::Store;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use gateway_common::checksum;
 use gateway_common::wire::{AnswerKey, AnswerValue, LocalKind, LocalValue};
 use gateway_core::plan::Dataplane;
-use gateway_ctl::effects::bpf::{Programs, Shortcut};
+use gateway_ctl::os::bpf::{Programs, Shortcut};
 use gateway_dns::serve::kernel_cache::Dataplane as _;
 use gateway_dns::serve::kernel_cache::entry::{Span, key, value};
 use gateway_tests::bpf_run::{Arrival, admit_all, run, run_and_read};

@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
-use gateway_common::verdict::{self, Action, Departure, Environment as _, decide};
+use gateway_common::verdict::{self, Action, Departure, PolicyMaps as _, decide};
 use gateway_common::wire::{
     ActionValue, Address, AuthorisedKey, Choice, ClientKey, DomainKey, DomainValue, FlowKey, FlowValue,
     LocalValue, Mac, PlanValue, Prefix4, Prefix6, budget_index, plan_flags,
 };
 use gateway_core::dns::Name;
-use gateway_core::domains::learned;
-use gateway_core::environment::PlanEnvironment;
+use gateway_core::fqdn_match::learned;
 use gateway_core::plan::{Dataplane, DomainRule};
-use gateway_ctl::effects::bpf::{Entries, Programs};
+use gateway_core::plan_maps::PlanMaps;
+use gateway_ctl::os::bpf::{Entries, Programs};
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::policy_source::DomainPattern;
 use gateway_tests::bpf_run::{Arrival, Run, run};
@@ -79,7 +79,7 @@ fn the_program_decides_as_the_function_does() {
         for number in plan.actions.iter().map(|action| action.policy) {
             memory.turns.insert(number, programs.turns(number).expect("turns"));
         }
-        let environment = PlanEnvironment::new(Some(&plan));
+        let environment = PlanMaps::new(Some(&plan));
         environment.generation.set(swap.generation);
         environment.since_boot.set(1 << 40);
         *environment.flows.borrow_mut() = std::mem::take(&mut memory.flows);
@@ -150,12 +150,7 @@ fn the_program_decides_as_the_function_does() {
     }
 }
 
-fn compare(
-    programs: &mut Programs,
-    environment: &PlanEnvironment<'_>,
-    packet: &[u8],
-    round: usize,
-) -> &'static str {
+fn compare(programs: &mut Programs, environment: &PlanMaps<'_>, packet: &[u8], round: usize) -> &'static str {
     let arrival = Arrival::default();
     let classified: Result<Classified, Malformed> = classify(packet, arrival.interface);
     let want = decide(&classified, environment);
@@ -178,7 +173,7 @@ fn compare(
 }
 
 /// What is remembered decides later packets, so it must agree too.
-fn compare_flow(programs: &Programs, environment: &PlanEnvironment<'_>, ip: &IpPacket, round: usize) {
+fn compare_flow(programs: &Programs, environment: &PlanMaps<'_>, ip: &IpPacket, round: usize) {
     let key = verdict::flow_key(ip);
     let want = environment.flows.borrow().get(&key).map(|flow| FlowValue { seen: 0, digest: 0, ..*flow });
     let have = programs.flow(&key).expect("flows").map(|flow| FlowValue { seen: 0, digest: 0, ..flow });
@@ -187,7 +182,7 @@ fn compare_flow(programs: &Programs, environment: &PlanEnvironment<'_>, ip: &IpP
 
 /// Guard and WAN ingress on packets of the small world, IPv4 and IPv6.
 fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRunner) {
-    let environment = PlanEnvironment::new(Some(plan));
+    let environment = PlanMaps::new(Some(plan));
     let local = |address: &Address| {
         let found = if address.is_mapped() {
             environment.local4(&Prefix4 { slot: 1, address: address.last() })
@@ -244,7 +239,7 @@ fn at_rest_everything_is_marked_as_blocked() {
     let mut programs = Programs::load(&pins.0).expect("the programs load");
     assert_eq!(programs.live().expect("the slot"), 0);
     let mut runner = TestRunner::deterministic();
-    let environment = PlanEnvironment::new(None);
+    let environment = PlanMaps::new(None);
     for round in 0..2000 {
         let packet = packets::packet().new_tree(&mut runner).expect("a packet").current();
         compare(&mut programs, &environment, &packet, round);

@@ -10,7 +10,7 @@ mod reconcile;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use gateway_ctl::effects::Netlink;
+use gateway_ctl::os::Netlink;
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_until;
 

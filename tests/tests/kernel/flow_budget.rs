@@ -2,7 +2,7 @@
 
 use gateway_common::wire::{DeviceValue, FLOW_BUDGET, NewFlows, RANK_NONE, budget_index};
 use gateway_core::plan::Dataplane;
-use gateway_ctl::effects::bpf::Programs;
+use gateway_ctl::os::bpf::Programs;
 use gateway_tests::bpf_run::{Arrival, run};
 use gateway_tests::netns::{self, Prefix};
 use proptest::prelude::*;

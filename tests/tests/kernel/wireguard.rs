@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use gateway_ctl::effects::wireguard::{Engine, Error, Key, WireGuard, generate_keypair};
+use gateway_ctl::os::wireguard::{Engine, Error, Key, WireGuard, generate_keypair};
 use gateway_tests::wait::{wait_for, wait_until};
 use site::{DEVICE, PATIENCE, Pair, Site};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aya::programs::{SchedClassifier, TcAttachType};
 use gateway_core::plan::Attachment;
-use gateway_ctl::effects::bpf::Programs;
+use gateway_ctl::os::bpf::Programs;
 use gateway_tests::netns::{Namespace, remove_pins};
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::HTTP;

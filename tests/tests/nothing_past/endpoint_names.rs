@@ -1,4 +1,4 @@
-//! Names that the daemon connects to are asked of the bootstrap servers, through the egress that carries the connection, and
+//! DnsService that the daemon connects to are asked of the bootstrap servers, through the egress that carries the connection, and
 //! not in clear beside it.
 
 use std::time::Duration;

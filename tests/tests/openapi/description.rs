@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use gateway_api::table::{API_ROOT, Row, Table};
-use gateway_api::{areas, openapi};
+use gateway_api::table::{API_ROOT, Endpoint, Table};
+use gateway_api::{endpoints, openapi};
 use serde_json::{Map, Value, json};
 
 use crate::openapi::seeds;
@@ -11,7 +11,7 @@ use crate::openapi::server::Server;
 
 /// The document of the API, without the rows that are tried elsewhere.
 pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
-    let table = areas::table();
+    let table = endpoints::table();
     let mut document = openapi::document(&table);
     let mut paths = Map::new();
     for row in table.rows() {
@@ -34,7 +34,7 @@ pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
 }
 
 /// Gives the row's parameters and body the values of a request that succeeds.
-fn exemplify(server: &Server, row: &Row, operation: &mut Value) {
+fn exemplify(server: &Server, row: &Endpoint, operation: &mut Value) {
     let Some(seed) = seeds::of(server, row) else { return };
     for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
         let name = parameter["name"].as_str().unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use gateway_api::table::{Method, Row};
+use gateway_api::table::{Endpoint, Method};
 use gateway_tests::examples::{self, COLLECTIONS};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn number() -> u8 {
 }
 
 /// A request that succeeds, after making what it needs. Nothing if the row needs neither parameters nor a body.
-pub fn of(server: &Server, row: &Row) -> Option<Seed> {
+pub fn of(server: &Server, row: &Endpoint) -> Option<Seed> {
     let placeholder = gateway_api::table::placeholders(row.path).next();
     let body = body(server, row);
     if placeholder.is_none() {
@@ -116,7 +116,7 @@ fn session(server: &Server) -> String {
     sessions[0]["id"].as_str().expect("a session").to_owned()
 }
 
-fn body(server: &Server, row: &Row) -> Option<Value> {
+fn body(server: &Server, row: &Endpoint) -> Option<Value> {
     row.input?;
     Some(match (row.method, row.path) {
         (_, "/apply" | "/validate") => {

@@ -10,7 +10,7 @@ use axum::middleware::{self, Next};
 use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::Gateway;
 use gateway_api::table::Method;
-use gateway_api::{areas, dispatch, serve};
+use gateway_api::{dispatch, endpoints, serve};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -33,7 +33,7 @@ impl Server {
         let folder = tempfile::tempdir().expect("a folder");
         let runtime = Runtime::new().expect("a runtime");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
-        let api = Api::new(areas::table(), gateway, Settings::default()).expect("no duplicates");
+        let api = Api::new(endpoints::table(), gateway, Settings::default()).expect("no duplicates");
         let seen = Arc::new(Mutex::new(Seen::new()));
         let (counted, counting) = (api.clone(), seen.clone());
         let count = middleware::from_fn(move |request: Request, next: Next| {

@@ -8,9 +8,9 @@ use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::Gateway;
 use gateway_api::serve::{self, Limits, Serving};
 use gateway_api::tls::Tls;
-use gateway_api::{areas, dispatch};
+use gateway_api::{dispatch, endpoints};
 use gateway_ctl::clock::SystemClock;
-use gateway_ctl::tls::{Certificates, Names, Origin, PqMode};
+use gateway_ctl::tls::{Certificates, DnsService, Origin, PqMode};
 use gateway_tests::http::Response;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -39,8 +39,8 @@ impl Site {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
         let folder = tempfile::tempdir().expect("a folder");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
-        let api = Api::new(areas::table(), gateway, Settings::default()).expect("no duplicates");
-        let names = Names::new("gateway", []);
+        let api = Api::new(endpoints::table(), gateway, Settings::default()).expect("no duplicates");
+        let names = DnsService::new("gateway", []);
         let tls = api.open().expect("open").tls.clone();
         let server = origin(folder.path())
             .map(|origin| tls.serve(Certificates::open(origin, &names, SystemClock::shared())));

@@ -42,9 +42,9 @@ mod in_guest {
     use gateway_common::classify::classify;
     use gateway_common::verdict::{Action, decide};
     use gateway_common::wire::*;
-    use gateway_core::environment::PlanEnvironment;
     use gateway_core::plan::{Attachment, Dataplane};
-    use gateway_ctl::effects::bpf::{AttachMode, Programs};
+    use gateway_core::plan_maps::PlanMaps;
+    use gateway_ctl::os::bpf::{AttachMode, Programs};
     use gateway_tests::bpf_run::{Arrival, Run, admit_all, run};
     use gateway_tests::netns::{self, Namespace, Prefix};
     use gateway_tests::wait::wait_ok;
@@ -312,7 +312,7 @@ mod in_guest {
             let plan = plans::plan().new_tree(&mut runner).expect("a plan").current();
             let swap = programs.apply(&plan).expect("the plan goes live");
             programs.forget_flows().expect("flows are forgotten");
-            let environment = PlanEnvironment::new(Some(&plan));
+            let environment = PlanMaps::new(Some(&plan));
             environment.generation.set(swap.generation);
             environment.since_boot.set(1 << 40);
             for number in plan.actions.iter().map(|action| action.policy) {

@@ -37,7 +37,7 @@ fn kernel_wireguard_obeys_the_daemon() {
 
 /// What runs in the guest. Each test would also run on any host whose kernel has WireGuard.
 mod in_guest {
-    use gateway_ctl::effects::wireguard::{Engine, Error, WireGuard, generate_keypair};
+    use gateway_ctl::os::wireguard::{Engine, Error, WireGuard, generate_keypair};
     use gateway_tests::wait::wait_until;
 
     use crate::kernel::wireguard::site::{DEVICE, PATIENCE, Pair, Site};
@@ -134,7 +134,7 @@ mod in_guest {
         assert_eq!(pair.a.list(), [DEVICE]);
         pair.a.apply(&pair.a_config());
         assert!(pair.a.echoes(&pair.b, false));
-        let handshakes = |status: Option<gateway_ctl::effects::wireguard::DeviceStatus>| {
+        let handshakes = |status: Option<gateway_ctl::os::wireguard::DeviceStatus>| {
             status.expect("a device").peers[0].last_handshake
         };
         assert_eq!(handshakes(pair.a.status()), handshakes(before));
@@ -144,7 +144,7 @@ mod in_guest {
     #[ignore = "runs inside the guest"]
     fn a_strangers_kernel_device_is_left_alone() {
         let pair = Pair::between([Engine::Kernel, Engine::Userspace], false);
-        let peer = gateway_ctl::effects::wireguard::Key::new(pair.b.keys.public).to_base64();
+        let peer = gateway_ctl::os::wireguard::Key::new(pair.b.keys.public).to_base64();
         pair.a.namespace.ip(&format!("link add {DEVICE} type wireguard")).expect("ip");
         pair.a.namespace.run("wg", &["set", DEVICE, "peer", &peer]).expect("wg");
         let error = pair.a.try_apply(&pair.a_config()).expect_err("the name is taken");

@@ -6,7 +6,7 @@ use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop, HopMode, HopType, Sticky};
 
 use super::proxies::{by_leg, number};
-use super::{Carrier, HopState, Input, Legs, draining};
+use super::{HopState, Input, Legs, Underlay, draining};
 
 /// The hops of a policy. A hop of a path is usable only if it is reached through the one before.
 pub fn states(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<HopState> {
@@ -91,16 +91,16 @@ fn check_underlay(state: &mut HopState, under: u8, anyhow: bool, legs: &Legs) {
     if !state.usable || state.hop.r#type != HopType::Vpn {
         return;
     }
-    let mut carrier = legs.get(state.leg).map_or(Carrier::Nowhere, |leg| leg.carrier);
+    let mut carrier = legs.get(state.leg).map_or(Underlay::Nowhere, |leg| leg.carrier);
     let by = match carrier {
-        Carrier::Default => "the default way".to_owned(),
-        Carrier::Nowhere => "nothing".to_owned(),
-        Carrier::Leg(number) => legs.get(number).map_or_else(String::new, |leg| leg.interface.clone()),
+        Underlay::Default => "the default way".to_owned(),
+        Underlay::Nowhere => "nothing".to_owned(),
+        Underlay::Leg(number) => legs.get(number).map_or_else(String::new, |leg| leg.interface.clone()),
     };
     for _ in 0..legs.by_number.len() {
         match carrier.leg() {
             Some(number) if number == under => return,
-            Some(number) if anyhow => carrier = legs.get(number).map_or(Carrier::Nowhere, |leg| leg.carrier),
+            Some(number) if anyhow => carrier = legs.get(number).map_or(Underlay::Nowhere, |leg| leg.carrier),
             _ => break,
         }
     }
@@ -144,7 +144,7 @@ fn proxy(input: &Input<'_>, state: &mut HopState, by: Vec<u8>) {
 
 /// What a policy's traffic may take now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct ResolvedEgress {
     /// Place of the hop by which new flows leave, the first of them in a pool; none means that the failure policy applies.
     pub active: Option<usize>,
     /// Legs for new flows; 0 is the default way to a proxy.
@@ -157,7 +157,7 @@ pub struct Way {
     pub udp: bool,
 }
 
-pub fn way(input: &Input<'_>, policy: &RoutingPolicy, hops: &[HopState]) -> Way {
+pub fn way(input: &Input<'_>, policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     let mut way = by_hops(policy, hops);
     if let Some(hop) = hops.iter().find(|hop| hop.proxy != 0 && hop.proxy == way.proxy) {
         let proxy = input.state.find::<Proxy>(&hop.hop.target);
@@ -170,7 +170,7 @@ pub fn way(input: &Input<'_>, policy: &RoutingPolicy, hops: &[HopState]) -> Way 
     way
 }
 
-fn by_hops(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
+fn by_hops(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     if policy.hop_mode == HopMode::Failover {
         return first(policy, hops);
     }
@@ -180,8 +180,8 @@ fn by_hops(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
     path(policy, hops)
 }
 
-fn first(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
-    let Some(active) = hops.iter().position(|hop| hop.usable) else { return Way::default() };
+fn first(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
+    let Some(active) = hops.iter().position(|hop| hop.usable) else { return ResolvedEgress::default() };
     // A flow stays in the tunnel in which it began; one that had to leave without goes back into a tunnel at once. What
     // keeps a source together moves it together.
     let stays = |hop: &&HopState| {
@@ -193,30 +193,30 @@ fn first(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
         Sticky::Flow => hops.iter().filter(stays).map(|hop| hop.leg).collect(),
         Sticky::Source | Sticky::SourceDest => Vec::new(),
     };
-    Way { kept, ..through(hops, active) }
+    ResolvedEgress { kept, ..through(hops, active) }
 }
 
 /// By one hop and nothing before it that is not its carrier anyway.
-fn through(hops: &[HopState], active: usize) -> Way {
+fn through(hops: &[HopState], active: usize) -> ResolvedEgress {
     let HopState { leg, proxy, .. } = hops[active];
-    Way {
+    ResolvedEgress {
         active: Some(active),
         legs: (leg != 0).then_some(leg).into_iter().collect(),
         proxy,
-        ..Way::default()
+        ..ResolvedEgress::default()
     }
 }
 
-fn pool(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
+fn pool(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     let degrades = policy.fail_policy == Some(FailPolicy::Degraded);
     // The common uplink, and the proxy behind.
     let mut others = hops.iter().filter(|hop| hop.hop.r#type != HopType::Vpn);
     if others.any(|hop| !hop.usable) && !degrades {
-        return Way::default();
+        return ResolvedEgress::default();
     }
     let proxy = |hop: &HopState| hop.usable && hop.proxy != 0;
     let members = || hops.iter().enumerate().filter(|(_, hop)| hop.usable && hop.hop.r#type == HopType::Vpn);
-    Way {
+    ResolvedEgress {
         active: members()
             .next()
             .or_else(|| hops.iter().enumerate().find(|(_, hop)| proxy(hop)))
@@ -224,20 +224,20 @@ fn pool(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
         legs: members().map(|(_, hop)| hop.leg).collect(),
         kept: hops.iter().filter(|hop| hop.draining.is_some()).map(|hop| hop.leg).collect(),
         proxy: hops.iter().find(|hop| proxy(hop)).map_or(0, |hop| hop.proxy),
-        ..Way::default()
+        ..ResolvedEgress::default()
     }
 }
 
 /// Traffic leaves by the last hop, which is carried by those before.
-fn path(policy: &RoutingPolicy, hops: &[HopState]) -> Way {
+fn path(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     let degrades = policy.fail_policy == Some(FailPolicy::Degraded);
     if !degrades && hops.iter().any(|hop| !hop.usable) {
-        return Way::default();
+        return ResolvedEgress::default();
     }
-    let Some(active) = hops.iter().rposition(|hop| hop.usable) else { return Way::default() };
+    let Some(active) = hops.iter().rposition(|hop| hop.usable) else { return ResolvedEgress::default() };
     let only_uplinks = hops.iter().all(|hop| hop.hop.r#type == HopType::Interface);
     if hops[active].hop.r#type == HopType::Interface && !only_uplinks {
-        return Way::default();
+        return ResolvedEgress::default();
     }
     through(hops, active)
 }

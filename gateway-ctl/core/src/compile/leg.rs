@@ -10,7 +10,7 @@ use gateway_model::{State, Tunnel};
 use jiff::Timestamp;
 use serde::Serialize;
 
-const FIRST_TUNNEL: u32 = gateway_common::hop::FIRST_TUNNEL as u32;
+const FIRST_TUNNEL: u32 = gateway_common::leg_selection::FIRST_TUNNEL as u32;
 
 /// All legs by number.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub struct Leg {
     pub reason: String,
     /// It takes no new flows, and keeps until then those it has.
     pub draining: Option<Timestamp>,
-    pub carrier: Carrier,
+    pub carrier: Underlay,
     /// Share in a pool.
     pub weight: u32,
     /// Bytes of an inner packet.
@@ -49,7 +49,7 @@ pub enum LegKind {
 /// What takes a leg's outer packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Carrier {
+pub enum Underlay {
     /// The default way.
     Default,
     Leg(u8),
@@ -57,20 +57,20 @@ pub enum Carrier {
     Nowhere,
 }
 
-impl Carrier {
+impl Underlay {
     /// Mark of the outer packets.
     pub fn mark(self) -> u32 {
         match self {
-            Carrier::Default => Mark::OWN.0,
-            Carrier::Leg(number) => Mark::OWN.0 | u32::from(number),
-            Carrier::Nowhere => Mark::OWN_NOWHERE.0,
+            Underlay::Default => Mark::OWN.0,
+            Underlay::Leg(number) => Mark::OWN.0 | u32::from(number),
+            Underlay::Nowhere => Mark::OWN_NOWHERE.0,
         }
     }
 
     pub fn leg(self) -> Option<u8> {
         match self {
-            Carrier::Leg(number) => Some(number),
-            Carrier::Default | Carrier::Nowhere => None,
+            Underlay::Leg(number) => Some(number),
+            Underlay::Default | Underlay::Nowhere => None,
         }
     }
 }

@@ -4,9 +4,9 @@ use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 
-use super::leg::{Carrier, Leg, LegKind, Legs, leg_number, tunnel_interface};
+use super::leg::{Leg, LegKind, Legs, Underlay, leg_number, tunnel_interface};
 use super::well_known::is_link_local;
-use super::{Input, bridges, carriers, draining, openvpn};
+use super::{Input, bridges, draining, openvpn, underlays};
 use crate::network::UplinkSettings;
 
 /// Numbers the uplinks and tunnels, and settles what carries each and which drain.
@@ -20,7 +20,7 @@ pub fn lower(input: &Input<'_>) -> Legs {
             legs.add_tunnel(&tunnel.name, leg);
         }
     }
-    carriers::settle(input, &mut legs);
+    underlays::settle(input, &mut legs);
     draining::settle(input, &mut legs);
     legs
 }
@@ -48,7 +48,7 @@ fn uplink_leg(input: &Input<'_>, uplink: &UplinkSettings) -> Leg {
         usable: reason.is_empty(),
         reason: reason.to_owned(),
         draining: None,
-        carrier: Carrier::Default,
+        carrier: Underlay::Default,
         weight: 1,
         mtu: link
             .filter(|link| link.mtu > 0)
@@ -95,7 +95,7 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
         usable: reason.is_empty(),
         reason,
         draining: None,
-        carrier: Carrier::Default,
+        carrier: Underlay::Default,
         weight: u32::from(tunnel.weight),
         mtu: 0,
     })

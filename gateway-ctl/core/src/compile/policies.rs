@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gateway_common::hop::{spread, spread_over};
+use gateway_common::leg_selection::{spread, spread_over};
 use gateway_common::wire::{
     ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, InterfaceKey, InterfaceValue, LISTS, RANK_NONE,
 };
@@ -13,7 +13,7 @@ use gateway_model::kinds::routing_policy::{FailPolicy, PolicyStatus, Reject, Sti
 use ipnet::IpNet;
 use jiff::Timestamp;
 
-use super::hops::{Way, states, way};
+use super::hops::{ResolvedEgress, states, way};
 use super::lan_sources::scope_of;
 use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, LegKind, Legs};
 use crate::plan::DomainRule;
@@ -308,7 +308,7 @@ fn drain_end(hops: &[HopState], leg: u8) -> Option<Timestamp> {
 
 /// What happens to traffic that the proxy at the end does not take: a policy that fails degraded leaves by the tunnels
 /// before it, if there are such and they carry both families.
-fn rest(policy: &RoutingPolicy, way: &Way, legs: &Legs) -> ChoiceKind {
+fn rest(policy: &RoutingPolicy, way: &ResolvedEgress, legs: &Legs) -> ChoiceKind {
     let carries = |leg: &Leg| matches!(leg.kind, LegKind::Tunnel(_)) && leg.ipv4 && leg.ipv6;
     let all = way.legs.iter().all(|number| legs.get(*number).is_some_and(carries));
     if policy.fail_policy == Some(FailPolicy::Degraded) && all && !way.legs.is_empty() {

@@ -4,7 +4,7 @@ use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 
-use super::leg::{Carrier, Leg, LegKind, is_to_stand};
+use super::leg::{Leg, LegKind, Underlay, is_to_stand};
 use super::{Input, bridges};
 use crate::plan::{AddressKey, LinkSettings, Plan, SecretKey, WireGuardDevice, WireGuardPeer};
 
@@ -41,7 +41,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             private_key: SecretKey(*key),
             listen_port: tunnel.listen_port,
             // Behind a bridge it has nothing to send but to loopback, where marks mean nothing.
-            fwmark: if tunnel.bridge.is_some() { Carrier::Nowhere } else { leg.carrier }.mark(),
+            fwmark: if tunnel.bridge.is_some() { Underlay::Nowhere } else { leg.carrier }.mark(),
             mtu: leg.mtu,
             peers: peers.collect(),
         };

@@ -7,7 +7,7 @@ use gateway_model::kinds::policy_source::{DomainPattern, Source};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::compile::Input;
-use crate::domains;
+use crate::fqdn_match;
 
 /// What is taken, each by the first policy that takes it, named by its place in the order of trial.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl<'a> Cover<'a> {
         match source {
             Source::All => None,
             Source::Domain(pattern) => {
-                let covers = |(other, _): &&(DomainPattern, usize)| domains::covers(other, pattern);
+                let covers = |(other, _): &&(DomainPattern, usize)| fqdn_match::covers(other, pattern);
                 one(self.domains.iter().find(covers).map(|(_, place)| *place))
             }
             Source::Interface(name) => {

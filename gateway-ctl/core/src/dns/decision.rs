@@ -55,7 +55,7 @@ pub enum Cause {
 
 /// The entry that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Because {
+pub struct RuleSource {
     pub cause: Cause,
     /// Of the rule, list, feed or rewrite; none for what is built in.
     pub id: Option<Id>,
@@ -69,7 +69,7 @@ pub struct Because {
 pub struct Decision {
     pub action: Action,
     /// None when nothing matched.
-    pub because: Option<Because>,
+    pub because: Option<RuleSource>,
 }
 
 impl Decision {

@@ -26,11 +26,11 @@ use gateway_model::{Id, State};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::decision::{Action, Asker, Because, Cause, Decision, Question};
+use super::address_set::Nets;
+use super::decision::{Action, Asker, Cause, Decision, Question, RuleSource};
+use super::domain_set::{Effect, Form, Hit, Table};
 use super::lists::Format;
 use super::name::{MAX, NameRef};
-use super::nets::Nets;
-use super::table::{Effect, Form, Hit, Table};
 
 mod canaries;
 mod compile;
@@ -43,7 +43,7 @@ mod tests;
 pub use canaries::Canaries;
 pub use sources::{Lists, TooMany};
 
-use entry::{Entry, Level, Met, Says, Tier};
+use entry::{Entry, Level, RuleEffect, RuleMatch, Tier};
 use pattern::Index;
 
 /// What the filter is told beside what is stored.
@@ -93,7 +93,7 @@ struct Rank {
 
 #[derive(Clone, Copy)]
 enum What<'a> {
-    Entry(&'a Entry, Met),
+    Entry(&'a Entry, RuleMatch),
     Name(Hit<'a>, &'a Source),
     Address(ipnet::IpNet, Effect, &'a Source),
 }
@@ -262,8 +262,8 @@ impl Filter {
         itself: bool,
     ) -> Option<Found<'a>> {
         let entry = self.entries.get(place as usize)?;
-        let foreign =
-            matches!(entry.cause, Cause::Rewrite | Cause::Canary) || matches!(entry.says, Says::Answers(_));
+        let foreign = matches!(entry.cause, Cause::Rewrite | Cause::Canary)
+            || matches!(entry.says, RuleEffect::Answers(_));
         if (part == Part::Answer && foreign)
             || !entry.says.is_about(asked.qtype)
             || !entry.test.is_match(itself, asked.name)
@@ -292,7 +292,7 @@ impl Filter {
                 (source.action(effect), Some(source.id), text.into())
             }
         };
-        Decision { action, because: Some(Because { cause: found.cause, id, rule, through }) }
+        Decision { action, because: Some(RuleSource { cause: found.cause, id, rule, through }) }
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::nets::{CollectNets, Nets};
-use super::table::{Collect, Key, Names};
+use super::address_set::{CollectNets, Nets};
+use super::domain_set::{Collect, Key, Names};
 
 mod adblock;
 mod detect;
@@ -20,7 +20,7 @@ mod rpz;
 mod tests;
 
 use entries::Into;
-pub use entries::{Answer, ListRule, Note, Reason, Report, Says};
+pub use entries::{Answer, ListRule, ListRuleEffect, Note, Reason, Report};
 pub use format::Format;
 
 /// A list that was read.

@@ -2,8 +2,8 @@
 
 use hashbrown::HashTable;
 
+use super::domain_set::Key;
 use super::name::{Name, NameRef};
-use super::table::Key;
 
 #[derive(Clone, Debug)]
 pub struct NameMap<T> {

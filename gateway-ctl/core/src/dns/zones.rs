@@ -8,29 +8,29 @@ use std::sync::Arc;
 use gateway_model::Id;
 use gateway_model::domain::DomainName;
 
+use super::domain_set::Key;
 use super::name_map::NameMap;
-use super::table::Key;
 
 mod answer;
 mod build;
-mod copy;
 mod denial;
 mod hosts;
 mod node;
-mod own;
 mod rdata;
+mod secondary;
 mod sign;
-mod special;
+mod special_use;
 #[cfg(test)]
 mod tests;
+mod zone;
 
-pub use copy::{Copy, NoStart};
 pub use hosts::{Host, label, pointer};
 pub use rdata::{Times, numbers};
+pub use secondary::{Copy, NoStart};
 pub use sign::{Sign, Unsigned};
 
 use node::Node;
-use own::Own;
+use zone::Own;
 
 /// What zones are told beside what is stored.
 #[derive(Clone, Debug)]

@@ -25,7 +25,7 @@ pub struct Evaluation {
     pub sentence: String,
     /// Of both families the one that exposes more: direct before tunnel before block.
     pub decision: Decision,
-    pub device: Subjected,
+    pub device: EvaluatedDevice,
     /// The policies that match, the winner first.
     pub matched_policies: Vec<MatchedPolicy>,
     /// Every policy in the order of trial.
@@ -45,7 +45,7 @@ pub struct Evaluation {
 
 /// Whose traffic was judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Subjected {
+pub struct EvaluatedDevice {
     /// None: no device record has this MAC address.
     pub id: Option<String>,
     pub name: Option<String>,

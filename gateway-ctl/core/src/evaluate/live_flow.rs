@@ -6,7 +6,7 @@ use gateway_common::classify::IpPacket;
 use gateway_common::verdict::Action;
 use gateway_common::wire::Mac;
 
-use super::probe::Entry;
+use super::test_packet::Entry;
 use super::verdict::judge_by;
 use crate::facts::Facts;
 use crate::network::Network;

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::compile::Input;
 use crate::dns::Name;
-use crate::domains;
+use crate::fqdn_match;
 
 /// One policy of the list and what it says to a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -175,7 +175,7 @@ fn matches(input: &Input<'_>, source: &Source, sight: &Sight<'_>) -> Result<Stri
             }
         }
         Source::Domain(pattern) => {
-            match sight.names.iter().find(|name| domains::matches(pattern, name.as_ref())) {
+            match sight.names.iter().find(|name| fqdn_match::matches(pattern, name.as_ref())) {
                 Some(name) => Ok(format!("the destination was asked for as {name}, which {source} matches")),
                 None if sight.names.is_empty() => {
                     Err(format!("the destination was not asked for by a name that {source} could match"))

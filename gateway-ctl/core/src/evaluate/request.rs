@@ -6,7 +6,7 @@ use gateway_model::EditError;
 use gateway_model::domain::DomainName;
 use gateway_model::id::{Id, MacAddr};
 use gateway_model::problem::Problems;
-use gateway_model::text::parse_port;
+use gateway_model::validated::parse_port;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

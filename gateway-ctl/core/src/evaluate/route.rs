@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gateway_common::wire::{AuthorisedKey, Mark};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use crate::compile::{Carrier, Compiled};
+use crate::compile::{Compiled, Underlay};
 use crate::facts::Facts;
 use crate::plan::{Attachment, Family, RouteKey, RouteValue, RuleAction, RuleValue, names};
 
@@ -141,7 +141,7 @@ impl<'a> Kernel<'a> {
         for _ in 0..legs.by_number.len() {
             let Some(leg) = at else { return Ok(()) };
             let Some(carrier) = leg.carrier.leg() else {
-                let lost = leg.carrier == Carrier::Nowhere;
+                let lost = leg.carrier == Underlay::Nowhere;
                 return if lost { Err("what should carry it is missing".to_owned()) } else { Ok(()) };
             };
             let outer = leg.carrier.mark();

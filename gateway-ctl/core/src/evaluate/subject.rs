@@ -6,7 +6,7 @@ use gateway_model::Device;
 use gateway_model::id::MacAddr;
 use gateway_model::problem::{Problems, code};
 
-use super::evaluation::Subjected;
+use super::evaluation::EvaluatedDevice;
 use super::request::{Refusal, Request};
 use crate::compile::Input;
 use crate::dns::Name;
@@ -74,12 +74,12 @@ impl<'a> Subject<'a> {
         }
     }
 
-    pub fn shown(&self, input: &Input<'_>) -> Subjected {
+    pub fn shown(&self, input: &Input<'_>) -> EvaluatedDevice {
         let device = self.device;
         let groups =
             device.map(|device| input.state.groups_of(device.meta.id).map(|g| g.name.clone()).collect());
         let class = device.and_then(|device| input.state.trust_class_of(device));
-        Subjected {
+        EvaluatedDevice {
             id: device.map(|device| device.meta.id.to_string()),
             name: device.map(|device| device.name.clone()),
             mac: self.mac.map(|mac| mac.to_string()),

@@ -8,21 +8,21 @@ use gateway_common::wire::{ChoiceKind, ClientKey, DomainValue, RANK_NONE};
 use gateway_model::kinds::routing_policy::Hop;
 
 use super::evaluation::{Decision, FamilyVerdict, KernelView, PolicyRef};
-use super::matching::device_behind;
-use super::route::Kernel;
-use super::sentence::{
+use super::explanation::{
     self, Words, failure, head, hop_down, leg_name, legs_of, not_for_the_proxy, policy_matched,
 };
+use super::matching::device_behind;
+use super::route::Kernel;
 use super::subject::Subject;
 use crate::compile::{Compiled, CompiledPolicy, Input, LegKind};
 use crate::dns::Name;
-use crate::domains;
-use crate::environment::PlanEnvironment;
+use crate::fqdn_match;
 use crate::plan::Dataplane;
+use crate::plan_maps::PlanMaps;
 
 /// A verdict with what explains it.
 #[derive(Debug)]
-pub struct Judged<'a> {
+pub struct EvaluatedPacket<'a> {
     pub ipv6: bool,
     pub rank: u32,
     pub verdict: FamilyVerdict,
@@ -38,10 +38,10 @@ pub fn judge(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict 
 }
 
 pub(super) fn judge_by(dataplane: &Dataplane, packet: &IpPacket, names: &[Name]) -> Verdict {
-    let environment = PlanEnvironment::new(Some(dataplane));
+    let environment = PlanMaps::new(Some(dataplane));
     if !names.is_empty() {
         let device = verdict::device(packet, 1, &environment).number;
-        let rank = domains::learned(&dataplane.domains, names, device);
+        let rank = fqdn_match::learned(&dataplane.domains, names, device);
         let client = ClientKey::new(device, packet.mac, &packet.source);
         let learned = DomainValue { rank, until: u32::MAX };
         environment.domains.borrow_mut().insert((client, packet.destination), learned);
@@ -65,7 +65,7 @@ pub fn judge_packet<'a>(
     compiled: &'a Compiled,
     subject: &Subject<'_>,
     packet: &IpPacket,
-) -> Judged<'a> {
+) -> EvaluatedPacket<'a> {
     let family = if packet.ipv6 { "IPv6" } else { "IPv4" };
     let verdict = judge(compiled, packet, &subject.names);
     let policy = compiled.policy(verdict.rank);
@@ -85,7 +85,7 @@ pub fn judge_packet<'a>(
         (Some(end), Reason::TrustLan | Reason::TrustInternet) => {
             format!("an exception keeps the device in quarantine until {end}")
         }
-        _ => sentence::reason(verdict.reason, class.map(|class| class.name.as_str())),
+        _ => explanation::reason(verdict.reason, class.map(|class| class.name.as_str())),
     };
     trace.push(format!("{family}: {source} to {}: {because}", destination_text(packet, destination)));
 
@@ -192,7 +192,7 @@ pub fn judge_packet<'a>(
             .map_or_else(|| policy_matched(policy), |clause| format!("{}; {clause}", policy_matched(policy)));
     }
     let words = Words { head: head(&shown), policy: policy.map(policy_matched), clause };
-    Judged { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
+    EvaluatedPacket { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
 }
 
 fn shown(packet: &IpPacket, address: gateway_common::wire::Address) -> IpAddr {

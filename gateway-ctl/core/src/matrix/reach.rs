@@ -13,12 +13,12 @@ use gateway_model::kinds::routing_policy::{HopType, RoutingPolicy};
 use ipnet::IpNet;
 
 use super::cell::{Cell, Outcome};
-use super::worlds::World;
+use super::scenarios::World;
 use crate::compile::{Compiled, CompiledPolicy, Input, LegKind, lan_prefixes};
-use crate::environment::PlanEnvironment;
 use crate::evaluate::route::{Exits, Kernel};
 use crate::evaluate::{Entry, Protocol, host_of, judge, leg_name, legs_of, packet, public_address};
 use crate::plan::Plan;
+use crate::plan_maps::PlanMaps;
 
 /// Where one family of a policy's traffic goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,19 +121,19 @@ impl Reach {
 
 /// What becomes of a question to a name server outside, from where a policy's traffic comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DnsWay {
+pub enum DnsPath {
     /// The policy of this rank has it.
     Policy(u32),
     Direct,
     Blocked,
 }
 
-impl DnsWay {
+impl DnsPath {
     /// Which policy wins does not depend on the state of the tunnels, so one verdict serves all states.
-    pub fn of(input: &Input<'_>, compiled: &Compiled, policy: &RoutingPolicy, ipv6: bool) -> DnsWay {
+    pub fn of(input: &Input<'_>, compiled: &Compiled, policy: &RoutingPolicy, ipv6: bool) -> DnsPath {
         let mut questions = policy.sources().into_iter();
         let Some(mut packet) = questions.find_map(|source| question(input, compiled, &source, ipv6)) else {
-            return DnsWay::Blocked;
+            return DnsPath::Blocked;
         };
         let only = input.only_for(policy.meta.id).and_then(|device| input.state.devices.get(device));
         if let Some(mac) = only.and_then(mac_of) {
@@ -144,11 +144,11 @@ impl DnsWay {
             // The resolver here asks by the way of whoever asked it.
             (RANK_NONE, _, Reason::ForcedDns) => {
                 let place = compiled.policies.iter().find(|compiled| compiled.id == policy.meta.id);
-                place.map_or(DnsWay::Blocked, |place| DnsWay::Policy(place.rank))
+                place.map_or(DnsPath::Blocked, |place| DnsPath::Policy(place.rank))
             }
-            (RANK_NONE, Action::Mark, Reason::Unmatched) => DnsWay::Direct,
-            (RANK_NONE, ..) => DnsWay::Blocked,
-            (rank, ..) => DnsWay::Policy(rank),
+            (RANK_NONE, Action::Mark, Reason::Unmatched) => DnsPath::Direct,
+            (RANK_NONE, ..) => DnsPath::Blocked,
+            (rank, ..) => DnsPath::Policy(rank),
         }
     }
 
@@ -156,9 +156,9 @@ impl DnsWay {
     /// traffic of the policy at hand, of rank `rank`, goes when everything works.
     pub fn outcome(&self, exits: &mut Exits<'_>, usual: &Reach, rank: usize, ipv6: bool) -> (Outcome, bool) {
         match *self {
-            DnsWay::Direct => (Outcome::Direct, false),
-            DnsWay::Blocked => (Outcome::Blocked, false),
-            DnsWay::Policy(winner) => {
+            DnsPath::Direct => (Outcome::Direct, false),
+            DnsPath::Blocked => (Outcome::Blocked, false),
+            DnsPath::Policy(winner) => {
                 let compiled = exits.kernel.compiled;
                 let Some(policy) = compiled.policy(winner) else { return (Outcome::Blocked, false) };
                 let reach = Reach::of_datagrams(exits, policy, ipv6);
@@ -226,7 +226,7 @@ fn mac_of(device: &std::sync::Arc<Device>) -> Option<MacAddr> {
 /// What happens before a plan is loaded, with the rules of an earlier run and without.
 pub fn resting(up: &World) -> Cell {
     let packet = IpPacket { protocol: TCP, destination_port: 443, ..IpPacket::default() };
-    let verdict = decide(&Ok(gateway_common::classify::Classified::Ip(packet)), &PlanEnvironment::default());
+    let verdict = decide(&Ok(gateway_common::classify::Classified::Ip(packet)), &PlanMaps::default());
     let bare = Compiled {
         plan: Plan { attach: up.compiled.plan.attach.clone(), ..Plan::default() },
         ..Compiled::default()

@@ -1,8 +1,8 @@
 //! Exceptions of devices and what policies take from profiles: what is compiled, and when it ends.
 
 use gateway_core::evaluate::{Decision, Request, evaluate};
-use gateway_core::expectation;
 use gateway_core::matrix::{Outcome, Risk, fail_matrix, leak_matrix};
+use gateway_core::network_tests;
 use gateway_model::Id;
 use jiff::SignedDuration;
 use serde_json::json;
@@ -132,7 +132,7 @@ fn gates_judge_the_policies_and_not_the_weather() {
     // The tunnel is down now, which fails no test; strangers have no policy, which does.
     world.set_usable("a", false);
     let failing: Vec<String> =
-        expectation::failing_gates(&world.input()).into_iter().map(|result| result.name).collect();
+        network_tests::failing_gates(&world.input()).into_iter().map(|result| result.name).collect();
     assert_eq!(failing, ["u"]);
     // What is denied may not become possible by an outage.
     let id = world.state.routing_policies.iter().next().expect("a policy").meta.id.to_string();
@@ -144,7 +144,7 @@ fn gates_judge_the_policies_and_not_the_weather() {
     world.apply();
     let down = json!({"name": "v", "source": {"device": laptop}, "deny": ["203.0.113.7:25"]});
     world.create("test_definition", down).expect("a test");
-    let results = expectation::failing_gates(&world.input());
+    let results = network_tests::failing_gates(&world.input());
     let of_v = results.iter().find(|result| result.name == "v").expect("it fails");
     assert!(of_v.failures.iter().any(|text| text.contains("while no tunnel works")), "{of_v:?}");
 }

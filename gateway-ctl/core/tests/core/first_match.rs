@@ -9,10 +9,10 @@ use gateway_common::wire::{Address, ClientKey, DomainValue, Fragment, Mac, Mark,
 use gateway_core::compile::{Compiled, Input, compile};
 use gateway_core::conflicts::{ConflictKind, conflicts};
 use gateway_core::dns::Name;
-use gateway_core::domains::Domains;
-use gateway_core::environment::PlanEnvironment;
 use gateway_core::evaluate::matching::{consider, device_behind};
+use gateway_core::fqdn_match::Domains;
 use gateway_core::matrix::{Cells, Outcome, leak_matrix};
+use gateway_core::plan_maps::PlanMaps;
 use gateway_model::Id;
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::device::{Device, DeviceStatus};
@@ -542,7 +542,7 @@ fn way_of(input: &Input<'_>, policy: &RoutingPolicy, ipv6: bool) -> (Reason, BTr
 
 fn judged(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
     let dataplane = &compiled.plan.dataplane;
-    let environment = PlanEnvironment::new(Some(dataplane));
+    let environment = PlanMaps::new(Some(dataplane));
     let device = device(packet, 1, &environment).number;
     let domains = Domains::new(&dataplane.domains);
     if let Some(rank) = names.iter().map(|name| domains.rank(name.as_ref(), device)).min() {

@@ -3,20 +3,20 @@
 use std::net::IpAddr;
 
 use gateway_common::wire::device_flags;
-use gateway_core::name_servers::{NameServers, of_policy};
-use gateway_core::outgoing::{self, Outgoing};
+use gateway_core::host_egress::{self, HostEgress};
+use gateway_core::profile_dns::{NameServers, of_policy};
 use serde_json::{Value, json};
 
 use crate::world::World;
 
 /// Who is asked by the one policy there is, whose profile has these hops and says this of names.
-fn asked(world: &mut World, hops: Value, dns: Value) -> (Outgoing, NameServers) {
+fn asked(world: &mut World, hops: Value, dns: Value) -> (HostEgress, NameServers) {
     let profile = json!({"name": "p", "hops": hops, "splitting": true, "dns": dns});
     world.create("profile", profile).expect("a profile");
     world.policy(json!({"name": "all", "priority": 1, "source_type": "all", "profile": "p"}));
     world.apply();
     let compiled = world.compiled();
-    of_policy(&world.input(), &compiled, 0, outgoing::of_policy(&compiled, 0, false))
+    of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false))
 }
 
 /// Two tunnels, the second with a name server inside it.
@@ -42,7 +42,7 @@ fn addresses(list: &[&str]) -> Vec<IpAddr> {
 fn a_profile_that_says_nothing_changes_nothing() {
     let mut world = world();
     let (outgoing, servers) = asked(&mut world, vpn(&["a", "b"]), json!({}));
-    assert!(matches!(&outgoing, Outgoing::Legs(legs) if legs.len() == 2), "{outgoing:?}");
+    assert!(matches!(&outgoing, HostEgress::Legs(legs) if legs.len() == 2), "{outgoing:?}");
     assert_eq!(servers, NameServers::Usual);
 }
 
@@ -53,14 +53,14 @@ fn the_name_servers_of_a_tunnel_are_asked_through_that_tunnel_alone() {
     let leg = world.compiled().legs.tunnel("b").expect("its leg").number;
     assert_eq!(
         (outgoing, servers),
-        (Outgoing::Legs(vec![leg]), NameServers::Inside(addresses(&["10.64.0.1"])))
+        (HostEgress::Legs(vec![leg]), NameServers::Inside(addresses(&["10.64.0.1"])))
     );
 }
 
 #[test]
 fn a_tunnel_without_name_servers_resolves_nothing_by_its_own() {
     let (outgoing, servers) = asked(&mut world(), vpn(&["a"]), json!({"mode": "tunnel"}));
-    assert!(matches!(outgoing, Outgoing::Blocked(_)), "{outgoing:?}");
+    assert!(matches!(outgoing, HostEgress::Blocked(_)), "{outgoing:?}");
     assert_eq!(servers, NameServers::Usual);
 }
 
@@ -69,12 +69,12 @@ fn resolvers_that_a_profile_names_are_asked_by_the_way_of_the_policy() {
     let mut world = world();
     let (outgoing, servers) = asked(&mut world, vpn(&["a"]), json!({"mode": "custom", "preset": "Quad9"}));
     let leg = world.compiled().legs.tunnel("a").expect("its leg").number;
-    assert_eq!(outgoing, Outgoing::Legs(vec![leg]));
+    assert_eq!(outgoing, HostEgress::Legs(vec![leg]));
     assert!(matches!(&servers, NameServers::Of(profile) if profile.name == "p"), "{servers:?}");
     world.set_usable("a", false);
     let compiled = world.compiled();
-    let down = of_policy(&world.input(), &compiled, 0, outgoing::of_policy(&compiled, 0, false));
-    assert!(matches!(down, (Outgoing::Blocked(_), NameServers::Usual)), "{down:?}");
+    let down = of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
+    assert!(matches!(down, (HostEgress::Blocked(_), NameServers::Usual)), "{down:?}");
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn a_device_with_a_profile_of_its_own_asks_whom_that_names() {
     let device = json!({"name": "laptop", "mac": "02:00:00:00:00:01", "profile": "p"});
     world.create("device", device).expect("a device");
     let compiled = world.compiled();
-    let told = of_policy(&world.input(), &compiled, 0, outgoing::of_policy(&compiled, 0, false));
-    assert!(matches!(told, (Outgoing::Legs(_), NameServers::Of(_))), "{told:?}");
+    let told = of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
+    assert!(matches!(told, (HostEgress::Legs(_), NameServers::Of(_))), "{told:?}");
 }
 
 /// Its own questions must not come back to it, whoever set it: the file, or somebody at runtime.

@@ -1,7 +1,7 @@
 //! Ways of several hops: what carries what, when it moves, and how large its packets are.
 
 use gateway_common::wire::{ChoiceKind, Mark};
-use gateway_core::compile::{Carrier, Compiled, CompiledPolicy, Leg};
+use gateway_core::compile::{Compiled, CompiledPolicy, Leg, Underlay};
 use gateway_core::network::UplinkSettings;
 use gateway_model::kinds::routing_policy::{FailPolicy, HopType, PolicyStatus};
 use proptest::prelude::*;
@@ -50,8 +50,8 @@ fn leg<'a>(compiled: &'a Compiled, name: &str) -> &'a Leg {
     compiled.legs.tunnel(name).or_else(|| compiled.legs.uplink(name)).expect("a leg")
 }
 
-fn over(compiled: &Compiled, name: &str) -> Carrier {
-    Carrier::Leg(leg(compiled, name).number)
+fn over(compiled: &Compiled, name: &str) -> Underlay {
+    Underlay::Leg(leg(compiled, name).number)
 }
 
 fn found<'a>(compiled: &'a Compiled, name: &str) -> &'a CompiledPolicy {
@@ -77,7 +77,7 @@ fn each_hop_is_carried_by_the_one_before() {
         (leg(&compiled, "b").carrier, leg(&compiled, "a").carrier),
         (over(&compiled, "a"), over(&compiled, "wan1"))
     );
-    assert_eq!(leg(&compiled, "c").carrier, Carrier::Default);
+    assert_eq!(leg(&compiled, "c").carrier, Underlay::Default);
     let marks = ["wg-a", "wg-b", "wg-c"].map(|name| compiled.plan.wireguard[name].fwmark);
     assert_eq!(marks, [0x4701_0002, 0x4701_0010, 0x4701_0000]);
     assert_eq!([leg(&compiled, "a").mtu, leg(&compiled, "b").mtu], [1420, 1340]);
@@ -110,7 +110,7 @@ fn a_path_that_degrades_leaves_out_what_is_down_and_others_stay_closed() {
     assert_eq!(out(&compiled, "alone").as_deref(), Ok("wg-b"));
     world.facts.links.get_mut("wan1").expect("a link").up = false;
     let compiled = world.compiled();
-    assert_eq!(leg(&compiled, "b").carrier, Carrier::Default);
+    assert_eq!(leg(&compiled, "b").carrier, Underlay::Default);
     assert_eq!(out(&compiled, "degrades").as_deref(), Ok("wg-b"));
     world.set_usable("b", false);
     let compiled = world.compiled();
@@ -130,7 +130,7 @@ fn without_its_carrier_a_tunnel_does_not_show_itself() {
         .delete(&mut world.state, &id, None, true)
         .expect("gone");
     let compiled = world.compiled();
-    assert_eq!(leg(&compiled, "b").carrier, Carrier::Nowhere);
+    assert_eq!(leg(&compiled, "b").carrier, Underlay::Nowhere);
     assert_eq!(leg(&compiled, "b").reason, "vpn a below it is missing");
     assert_eq!(compiled.plan.wireguard["wg-b"].fwmark, Mark::OWN_NOWHERE.0);
     assert_eq!(out(&compiled, "p"), Err(ChoiceKind::Reject));
@@ -146,7 +146,7 @@ fn a_mesh_peer_is_skipped_where_the_policy_degrades() {
     let world = world_with(&[policy("p", 1, &["mesh", "c"], degrades)]);
     let compiled = world.compiled();
     assert_eq!(out(&compiled, "p").as_deref(), Ok("wg-c"));
-    assert_eq!(leg(&compiled, "c").carrier, Carrier::Default);
+    assert_eq!(leg(&compiled, "c").carrier, Underlay::Default);
     assert_eq!(found(&compiled, "p").hops[0].reason, "this version has no mesh");
 }
 
@@ -160,9 +160,9 @@ fn tunnels_are_never_carried_in_a_circle() {
     let compiled = world.compiled();
     let mut at = leg(&compiled, "a").carrier;
     for _ in 0..3 {
-        at = at.leg().and_then(|leg| compiled.legs.get(leg)).map_or(Carrier::Nowhere, |leg| leg.carrier);
+        at = at.leg().and_then(|leg| compiled.legs.get(leg)).map_or(Underlay::Nowhere, |leg| leg.carrier);
     }
-    assert_eq!(at, Carrier::Nowhere, "{:?}", compiled.legs);
+    assert_eq!(at, Underlay::Nowhere, "{:?}", compiled.legs);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_tunnel_keeps_to_its_own_uplink_and_contradictions_are_refused() {
     };
     world.create("tunnel", tunnel("wan1")).expect("a tunnel");
     let carrier = |world: &World| leg(&world.compiled(), "d").carrier;
-    assert_eq!(carrier(&world), Carrier::Leg(2));
+    assert_eq!(carrier(&world), Underlay::Leg(2));
     for first in ["wan0", "a"] {
         let refused = world.create("routing_policy", policy("p", 1, &[first, "d"], json!({})));
         let error = refused.expect_err("two underlays");
@@ -196,7 +196,7 @@ fn a_tunnel_keeps_to_its_own_uplink_and_contradictions_are_refused() {
     }
     change(&mut world, "auto").expect("no contradiction");
     world.apply();
-    assert_eq!(carrier(&world), Carrier::Leg(2));
+    assert_eq!(carrier(&world), Underlay::Leg(2));
 }
 
 #[test]
@@ -317,9 +317,9 @@ fn check_carriers(world: &World, compiled: &Compiled) {
             at = at
                 .leg()
                 .and_then(|number| compiled.legs.get(number))
-                .map_or(Carrier::Default, |leg| leg.carrier);
+                .map_or(Underlay::Default, |leg| leg.carrier);
         }
-        assert_eq!(at, Carrier::Default, "{tunnel} goes round");
+        assert_eq!(at, Underlay::Default, "{tunnel} goes round");
         let below = own.carrier.leg().map(|number| compiled.legs.get(number).expect("a leg"));
         if let Some(below) = below {
             assert!(own.mtu + 60 <= below.mtu || own.mtu == 1280, "{tunnel} does not fit");
@@ -334,8 +334,8 @@ fn check_carriers(world: &World, compiled: &Compiled) {
             && demands.all(|(fail, _)| fail != Some(FailPolicy::Degraded))
         {
             let wanted =
-                compiled.legs.of_hop(&under).map_or(Carrier::Nowhere, |leg| Carrier::Leg(leg.number));
-            assert!([wanted, Carrier::Nowhere].contains(&own.carrier), "{tunnel} is by {:?}", own.carrier);
+                compiled.legs.of_hop(&under).map_or(Underlay::Nowhere, |leg| Underlay::Leg(leg.number));
+            assert!([wanted, Underlay::Nowhere].contains(&own.carrier), "{tunnel} is by {:?}", own.carrier);
         }
     }
 }
@@ -365,7 +365,7 @@ fn check_policy(world: &World, compiled: &Compiled, policy: &CompiledPolicy, all
         return;
     }
     let mut carriers = Vec::new();
-    let mut at = Carrier::Leg(policy.v4.legs[0]);
+    let mut at = Underlay::Leg(policy.v4.legs[0]);
     while let Some(number) = at.leg() {
         carriers.push(number);
         at = compiled.legs.get(number).expect("a leg").carrier;

@@ -4,7 +4,7 @@ use gateway_common::classify::{IpPacket, TCP};
 use gateway_common::verdict::{Question, Reason, Verdict, judge};
 use gateway_common::wire::{Address, ChoiceKind, Mark};
 use gateway_core::compile::{Compiled, CompiledPolicy, DRAIN};
-use gateway_core::environment::PlanEnvironment;
+use gateway_core::plan_maps::PlanMaps;
 use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::AdminState;
 use jiff::SignedDuration;
@@ -133,7 +133,7 @@ fn judged(compiled: &Compiled, opening: bool) -> Verdict {
         opening,
         ..IpPacket::default()
     };
-    let environment = PlanEnvironment::new(Some(&compiled.plan.dataplane));
+    let environment = PlanMaps::new(Some(&compiled.plan.dataplane));
     let mut verdict = Verdict::DROP;
     let plan = compiled.plan.dataplane.header;
     let question =

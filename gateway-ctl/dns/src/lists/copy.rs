@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::lists::{List, Reader};
-use gateway_core::dns::table::Key;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 

@@ -10,8 +10,8 @@ use ::http::header::{
 };
 use ::http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use bytes::Bytes;
+use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::lists::{List, Reader};
-use gateway_core::dns::table::Key;
 use gateway_model::Id;
 use gateway_outbound::http::{Body, Client, Limits as HttpLimits};
 use gateway_outbound::{Dialer, Egress, Targets};

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use gateway_core::dns::{Because, Cause};
+use gateway_core::dns::{Cause, RuleSource};
 use gateway_model::Id;
 use jiff::{SignedDuration, Timestamp};
 
@@ -25,7 +25,7 @@ fn answer(text: &str) -> Vec<u8> {
 fn write(buffer: &WorkerBuffer, number: usize, client: &Client, status: Status, text: &str) {
     let time = Timestamp::from_second(1_800_000_000 + number as i64).expect("an instant");
     let because =
-        Because { cause: Cause::Feed, id: Some(Id::from_u128(9)), rule: "||ads^".into(), through: None };
+        RuleSource { cause: Cause::Feed, id: Some(Id::from_u128(9)), rule: "||ads^".into(), through: None };
     let mut trace = Trace::new(status);
     trace.because = (status == Status::Blocked).then_some(because);
     trace.upstream = (status == Status::Forwarded).then(|| "192.0.2.53".into());
@@ -238,7 +238,7 @@ fn hits_of_rules_are_counted_whoever_asks() {
     let log = start(Settings::default());
     let rule = Id::from_u128(5);
     let hit = |number: i64, cause: Cause, client: &Client| {
-        let because = Because { cause, id: Some(rule), rule: "ads.example".into(), through: None };
+        let because = RuleSource { cause, id: Some(rule), rule: "ads.example".into(), through: None };
         let trace = Trace { because: Some(because), ..Trace::new(Status::Blocked) };
         let told = QueryRecord {
             time: Timestamp::from_second(1_800_000_000 + number).expect("an instant"),

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use gateway_core::dns::{Action, Because, Cause, Decision, Local, Question, Record};
+use gateway_core::dns::{Action, Cause, Decision, Local, Question, Record, RuleSource};
 use jiff::Timestamp;
 
 use super::settings::Mode;
@@ -167,7 +167,7 @@ impl<'a> QueryContext<'a> {
     }
 
     /// Answers from what is stored here.
-    pub fn local(&self, out: &mut Vec<u8>, local: &Local, because: Option<Because>) -> Trace {
+    pub fn local(&self, out: &mut Vec<u8>, local: &Local, because: Option<RuleSource>) -> Trace {
         if let Err(install_failed) = self.install_records(&local.answers) {
             return self.install_failed(out, &install_failed);
         }
@@ -251,7 +251,7 @@ impl<'a> QueryContext<'a> {
     }
 
     /// All types of a name (RFC 8482): upstreams are not asked for them.
-    pub fn any(&self, out: &mut Vec<u8>, because: Option<Because>) -> Trace {
+    pub fn any(&self, out: &mut Vec<u8>, because: Option<RuleSource>) -> Trace {
         self.envelope.any(out, self.request);
         Trace { because, ..Trace::new(Status::Allowed) }
     }
@@ -268,11 +268,11 @@ pub struct Found {
     pub cached: bool,
     /// Policies know the name.
     pub wanted: bool,
-    pub because: Option<Because>,
+    pub because: Option<RuleSource>,
 }
 
 /// What a client is told of why: lists are the operator's, rules are what the people of the network wished.
-fn extended(because: &Because) -> Option<Ede<'static>> {
+fn extended(because: &RuleSource) -> Option<Ede<'static>> {
     match because.cause {
         Cause::Blocklist => Some(Ede { code: ede::BLOCKED, text: "blocklist" }),
         Cause::Feed => Some(Ede { code: ede::BLOCKED, text: "threat feed" }),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway_core::dns::Because;
+use gateway_core::dns::RuleSource;
 
 /// In which way a question was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ impl Status {
 pub struct Trace {
     pub status: Status,
     /// What decided; also what allowed it.
-    pub because: Option<Because>,
+    pub because: Option<RuleSource>,
     pub upstream: Option<Arc<str>>,
     /// The answer was validated, or it was found that it cannot be.
     pub secure: Option<bool>,

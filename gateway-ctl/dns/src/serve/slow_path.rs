@@ -5,7 +5,7 @@ pub mod tasks;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use gateway_core::dns::{Action, Because, Decision, Local, Name, Question, Record};
+use gateway_core::dns::{Action, Decision, Local, Name, Question, Record, RuleSource};
 
 use super::fetch::{Fetched, Sender};
 use super::query::{CachedReply, Found, QueryContext};
@@ -24,7 +24,7 @@ struct Path {
     /// What proves that wildcards could answer.
     proofs: Vec<Record>,
     /// What decided first.
-    because: Option<Because>,
+    because: Option<RuleSource>,
     rewritten: bool,
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gateway_core::dns::{Action, Asker, Because, Cause, Decision, Local, Name, NameRef, Question, Record};
+use gateway_core::dns::{Action, Asker, Cause, Decision, Local, Name, NameRef, Question, Record, RuleSource};
 use gateway_model::Id;
 use gateway_model::domain::DomainName;
 use jiff::Timestamp;
@@ -97,7 +97,7 @@ impl Rules {
 fn decision(rule: &str, found: Option<&(Action, Cause)>, through: Option<String>) -> Decision {
     found.map_or(Decision::PASS, |(action, cause)| Decision {
         action: action.clone(),
-        because: Some(Because {
+        because: Some(RuleSource {
             cause: *cause,
             id: Some(Id::from_u128(7)),
             rule: rule.into(),

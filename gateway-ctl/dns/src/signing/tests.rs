@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
-use gateway_core::dns::table;
+use gateway_core::dns::domain_set;
 use gateway_core::dns::zones::{Host, Options, Zones};
 use gateway_core::dns::{Local, Name, NameRef, Question, Record};
 use gateway_model::domain::DomainName;
@@ -55,7 +55,7 @@ impl Fixture {
             addresses: vec![address.parse().expect("an address")],
         };
         let options = Options {
-            key: table::Key::new(5),
+            key: domain_set::Key::new(5),
             domain: "example".parse().expect("a name"),
             hosts: vec![host("nas", "192.168.1.9"), host("www", "192.168.1.8")],
             host_ttl: 10,

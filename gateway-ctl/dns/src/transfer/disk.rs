@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use gateway_core::dns::table::Key;
+use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::zones::{Copy, Times, numbers};
 use gateway_core::dns::{Name, NameRef, Record};
 use gateway_model::Id;

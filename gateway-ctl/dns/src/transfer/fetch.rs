@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::dns::table::Key;
+use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::zones::{Copy, numbers};
 use gateway_core::dns::{Name, Record};
 use gateway_outbound::Egress;
@@ -41,7 +41,7 @@ pub enum Error {
     Bad(Arc<str>, Bad),
 }
 
-pub(super) enum Looked {
+pub(super) enum SerialCheck {
     /// The copy is what the servers have.
     Same,
     New(Arc<Fetched>),
@@ -64,7 +64,7 @@ pub(super) async fn look(
     zone: &Secondary,
     have: Option<u32>,
     key: Key,
-) -> Result<Looked, Error> {
+) -> Result<SerialCheck, Error> {
     let mut last = Error::NoServer;
     for server in &zone.servers {
         let looking = at(context, zone, server, have, key);
@@ -83,11 +83,11 @@ async fn at(
     server: &Server,
     have: Option<u32>,
     key: Key,
-) -> Result<Looked, Error> {
+) -> Result<SerialCheck, Error> {
     let mut line = Line::to(context, server).await?;
     let serial = line.serial(&zone.zone).await?;
     match have {
-        Some(have) if serial == have => return Ok(Looked::Same),
+        Some(have) if serial == have => return Ok(SerialCheck::Same),
         Some(have) if !is_newer(serial, have) => return Err(Error::Older(server.shown.clone(), serial)),
         _ => {}
     }
@@ -108,7 +108,7 @@ async fn at(
     let serial = fetched.whole.copy.serial;
     match have {
         Some(have) if !is_newer(serial, have) => Err(Error::Older(server.shown.clone(), serial)),
-        _ => Ok(Looked::New(Arc::new(fetched))),
+        _ => Ok(SerialCheck::New(Arc::new(fetched))),
     }
 }
 

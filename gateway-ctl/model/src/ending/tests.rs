@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::change::undo::{ChangeSet, undo};
-use crate::change::{self, Mode};
+use crate::bulk_edit::undo::{ChangeSet, undo};
+use crate::bulk_edit::{self, Mode};
 use crate::export::Document;
 use crate::kinds::Device;
 use crate::kinds::exception::ExceptionStatus;
@@ -50,7 +50,7 @@ fn rollback_revives_no_exception() {
         let mut present = snapshot.begin(at(10));
         end(&mut present, id);
         let mut draft = present.begin(at(20));
-        change::take_over(&mut draft, &snapshot, |_| true).unwrap();
+        bulk_edit::take_over(&mut draft, &snapshot, |_| true).unwrap();
         assert!(matches!(status(&draft, id), Some(s) if s != ExceptionStatus::Active), "{case}");
         assert_eq!(
             status(&snapshot.begin(at(20)), id),
@@ -60,7 +60,7 @@ fn rollback_revives_no_exception() {
     }
     let (snapshot, id) = with_exception();
     let mut draft = snapshot.begin(at(20));
-    change::take_over(&mut draft, &snapshot, |_| true).unwrap();
+    bulk_edit::take_over(&mut draft, &snapshot, |_| true).unwrap();
     assert_eq!(status(&draft, id), Some(ExceptionStatus::Active), "what is active stays so");
 }
 
@@ -122,7 +122,7 @@ fn policy_that_has_ended_stays_ended_in_both_forms() {
     // A return to the time before changes nothing of it.
     let ended = draft;
     let mut draft = ended.begin(at(30));
-    change::take_over(&mut draft, &state, |_| true).unwrap();
+    bulk_edit::take_over(&mut draft, &state, |_| true).unwrap();
     assert_eq!(is_in_force(&draft, id, at(30)), (false, false));
 }
 

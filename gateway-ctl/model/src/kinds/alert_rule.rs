@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 
 use super::dns::{check_ids, id_refs, resolve_scope};
 use super::{Device, DeviceGroup};
+use crate::bulk_edit::Names;
 use crate::capability::Capability;
-use crate::change::Names;
 use crate::edit::EditError;
 use crate::id::Id;
-use crate::named::keep_builtin;
+use crate::id_or_name::keep_builtin;
 use crate::problem::{Problems, code};
 use crate::references::Ref;
 use crate::resource::{Keys, Meta, Resource};
 use crate::settings::groups::Severity;
 use crate::state::State;
-use crate::text::{check_free_text, check_name, text_enum};
 use crate::upstream::{check_web_address, normalise_web_address};
+use crate::validated::{check_free_text, check_name, text_enum};
 
 mod builtin;
 

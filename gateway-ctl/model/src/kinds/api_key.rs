@@ -14,7 +14,7 @@ use crate::resource::{Keys, Meta, Resource};
 use crate::role::Role;
 use crate::secret::Secret;
 use crate::state::State;
-use crate::text::{Cidr, check_name};
+use crate::validated::{Cidr, check_name};
 
 /// A key with a role, perhaps bound to networks and to a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

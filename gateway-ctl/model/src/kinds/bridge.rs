@@ -7,17 +7,17 @@ use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use super::hops::{Hop, HopType};
 use super::proxy::Proxy;
 use super::tunnel::Tunnel;
-use super::way::{Hop, HopType};
 use crate::edit::EditError;
 use crate::id::IfName;
-use crate::named::keep_name;
+use crate::id_or_name::keep_name;
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{Cidr, check_name, check_slug, is_host_name, named_endpoint, text_enum};
+use crate::validated::{Cidr, check_name, check_slug, is_host_name, named_endpoint, text_enum};
 
 text_enum! {
     #[derive(Default)]

@@ -3,15 +3,15 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use super::hops::{Hop, HopMode, check_hops, hop_refs};
 use super::routing_policy::admit_indirect;
-use super::way::{Hop, HopMode, check_hops, hop_refs};
 use crate::edit::EditError;
-use crate::named::keep_name;
+use crate::id_or_name::keep_name;
 use crate::problem::{Problems, code};
 use crate::references::Ref;
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_name, text_enum};
+use crate::validated::{check_name, text_enum};
 
 text_enum! {
     /// The worst of its hops.

@@ -14,15 +14,15 @@ use super::exception::Exception;
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
 use super::trust_class::{TrustClass, check_privacy_class};
-use crate::change::Names;
+use crate::bulk_edit::Names;
 use crate::edit::EditError;
 use crate::id::{Id, MacAddr};
-use crate::named::{check_reference, reference};
+use crate::id_or_name::{check_reference, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_free_text, check_name, check_tags, is_host_name, text_enum};
+use crate::validated::{check_free_text, check_name, check_tags, is_host_name, text_enum};
 
 text_enum! {
     /// How far a device is admitted.

@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use super::device::{Device, class_refs};
 use super::profile::Profile;
 use super::trust_class::{TrustClass, check_privacy_class};
-use crate::change::Names;
+use crate::bulk_edit::Names;
 use crate::id::Id;
-use crate::named::check_reference;
+use crate::id_or_name::check_reference;
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_free_text, check_name};
+use crate::validated::{check_free_text, check_name};
 
 /// A group of devices that policies can name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

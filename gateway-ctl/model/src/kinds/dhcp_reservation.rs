@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::device::Device;
+use crate::bulk_edit::Names;
 use crate::capability::Capability;
-use crate::change::Names;
 use crate::id::{Id, MacAddr};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::settings::groups::DhcpConfig;
 use crate::state::State;
-use crate::text::{check_free_text, is_host_name};
+use crate::validated::{check_free_text, is_host_name};
 
 /// A reservation, known by the address of the card.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

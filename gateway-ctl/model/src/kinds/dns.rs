@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Device, DeviceGroup, PrivacyClass};
-use crate::change::Names;
+use crate::bulk_edit::Names;
 use crate::id::Id;
-use crate::named::{check_reference, reference};
+use crate::id_or_name::{check_reference, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::Resource;
 use crate::state::State;
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 text_enum! {
     pub enum Weekday {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::dns::{Scope, Weekday, resolve_scope};
-use crate::change::Names;
+use crate::bulk_edit::Names;
 use crate::domain::DomainName;
 use crate::id::{FormatError, text_serde};
 use crate::pattern::{Match, Pattern};
@@ -20,7 +20,7 @@ use crate::problem::{Problems, code};
 use crate::references::Ref;
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_free_text, text_enum};
+use crate::validated::{check_free_text, text_enum};
 
 text_enum! {
     /// What happens to a query that matches.

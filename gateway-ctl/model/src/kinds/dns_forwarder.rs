@@ -10,7 +10,7 @@ use super::proxy::Proxy;
 use super::tunnel::Tunnel;
 use crate::domain::DomainName;
 use crate::id::IfName;
-use crate::named::{check_reference, reference};
+use crate::id_or_name::{check_reference, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};

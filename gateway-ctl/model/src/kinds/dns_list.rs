@@ -9,8 +9,8 @@ use crate::domain::DomainName;
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_free_text, check_name};
 use crate::upstream::{check_web_address, normalise_web_address};
+use crate::validated::{check_free_text, check_name};
 
 /// What is known of a list on the web; null where nothing has fetched it.
 #[derive(Serialize, JsonSchema)]

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 
 use crate::domain::DomainName;
 use crate::edit::EditError;
-use crate::named::{keep_builtin, keep_name};
+use crate::id_or_name::{keep_builtin, keep_name};
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_free_text, check_name, text_enum};
 use crate::upstream::{DnsProtocol, check_upstreams, normalise_upstreams};
+use crate::validated::{check_free_text, check_name, text_enum};
 
 mod builtin;
 

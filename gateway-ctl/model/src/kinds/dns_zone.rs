@@ -9,13 +9,13 @@ use super::dns_record::DnsRecord;
 use super::zone_key;
 use crate::domain::DomainName;
 use crate::edit::EditError;
-use crate::named::keep_name;
+use crate::id_or_name::keep_name;
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource, ref_key};
 use crate::secret::Secret;
 use crate::state::State;
-use crate::text::text_enum;
 use crate::upstream::{DnsProtocol, check_upstreams, normalise_upstreams};
+use crate::validated::text_enum;
 
 text_enum! {
     /// Where the answers of a zone come from.

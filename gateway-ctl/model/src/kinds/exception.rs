@@ -13,15 +13,15 @@ use super::policy_source::{self, SourceType};
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
 use super::trust_class::Internet;
-use crate::change::Names;
+use crate::bulk_edit::Names;
 use crate::edit::EditError;
 use crate::id::Id;
-use crate::named::{check_reference, reference};
+use crate::id_or_name::{check_reference, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource, ref_key};
 use crate::state::State;
-use crate::text::{Endpoint, check_free_text, is_host_name, parse_port, text_enum};
+use crate::validated::{Endpoint, check_free_text, is_host_name, parse_port, text_enum};
 
 /// Minutes.
 pub const DEFAULT_DURATION: i64 = 60;

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::capability::Capability;
 use crate::edit::EditError;
-use crate::named::{keep_builtin, keep_name};
+use crate::id_or_name::{keep_builtin, keep_name};
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_free_text, check_slug, text_enum};
+use crate::validated::{check_free_text, check_slug, text_enum};
 
 text_enum! {
     /// Kinds of objects that peers exchange.

@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 
 use super::federation_role::{FederationRole, SyncKind};
 use crate::capability::Capability;
-use crate::named::check_reference;
+use crate::id_or_name::check_reference;
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{PublicKey, check_name, text_enum};
 use crate::upstream::{check_web_address, normalise_web_address};
+use crate::validated::{PublicKey, check_name, text_enum};
 
 text_enum! {
     /// How far a peer is admitted, and whether it answers.

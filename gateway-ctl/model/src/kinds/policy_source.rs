@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::refusal;
 use crate::id::{Id, IfName};
-use crate::text::{Cidr, is_host_name, parse_port, text_enum};
+use crate::validated::{Cidr, is_host_name, parse_port, text_enum};
 
 /// Most elements of a comma list.
 pub const MAX_SOURCES: usize = 256;

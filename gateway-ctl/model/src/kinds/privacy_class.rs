@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use super::routing_policy::FailPolicy;
 use crate::capability::Capability;
 use crate::edit::EditError;
-use crate::named::{keep_builtin, keep_name};
+use crate::id_or_name::{keep_builtin, keep_name};
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_free_text, check_name, text_enum};
+use crate::validated::{check_free_text, check_name, text_enum};
 
 /// Number of the kind in the ids of built-in objects.
 const KIND_NUMBER: u16 = 1;

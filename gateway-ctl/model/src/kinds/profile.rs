@@ -5,18 +5,18 @@ use serde::{Deserialize, Serialize};
 
 use super::chain::Chain;
 use super::dns_preset::DnsPreset;
+use super::hops::{Hop, HopMode, check_hops, hop_refs};
 use super::privacy_class::PrivacyClass;
 use super::routing_policy::{FailPolicy, Sticky, admit_indirect};
-use super::way::{Hop, HopMode, check_hops, hop_refs};
 use crate::capability::Capability;
 use crate::edit::EditError;
-use crate::named::{check_reference, keep_name, reference};
+use crate::id_or_name::{check_reference, keep_name, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_free_text, check_name, text_enum};
 use crate::upstream::Upstream;
+use crate::validated::{check_free_text, check_name, text_enum};
 
 text_enum! {
     /// Where the names are resolved for traffic of a profile.

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::edit::EditError;
-use crate::named::keep_name;
+use crate::id_or_name::keep_name;
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::secret::Secret;
 use crate::state::State;
-use crate::text::{check_free_text, check_slug, is_host_name, named_endpoint, text_enum};
+use crate::validated::{check_free_text, check_slug, is_host_name, named_endpoint, text_enum};
 
 text_enum! {
     #[derive(Default)]

@@ -12,22 +12,22 @@ use serde_json::{Map, Value};
 use super::chain::Chain;
 use super::device::Device;
 use super::device_group::DeviceGroup;
+use super::hops::{self, check_hops, hop_refs};
+pub use super::hops::{Hop, HopMode, HopType, MAX_HOPS};
 use super::policy_source::{self, Source, SourceType};
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
 use super::tunnel::Tunnel;
-use super::way::{self, check_hops, hop_refs};
-pub use super::way::{Hop, HopMode, HopType, MAX_HOPS};
-use crate::change::Names;
+use crate::bulk_edit::Names;
 use crate::edit::EditError;
 use crate::ending;
 use crate::id::Id;
-use crate::named::{check_reference, reference};
+use crate::id_or_name::{check_reference, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource, ref_key};
 use crate::state::State;
-use crate::text::{check_free_text, check_name, text_enum};
+use crate::validated::{check_free_text, check_name, text_enum};
 
 text_enum! {
     /// What happens when hops are unavailable.
@@ -145,7 +145,7 @@ impl Default for RoutingPolicy {
 
 /// What a policy comes to with its profile, chain and privacy class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PolicyWay {
+pub struct EffectivePolicy {
     pub hops: Vec<Hop>,
     pub splitting: bool,
     pub hop_mode: HopMode,
@@ -161,7 +161,7 @@ struct PolicyShown {
     #[serde(flatten)]
     live: PolicyLive,
     /// Null if the policy names neither a profile nor a chain nor a privacy class: then it is as it stands.
-    effective: Option<PolicyWay>,
+    effective: Option<EffectivePolicy>,
 }
 
 /// What is known of a policy at work; shown beside what is stored.
@@ -194,7 +194,7 @@ impl RoutingPolicy {
 
     /// Whether its vpn hops form a round-robin pool.
     pub fn is_pool(&self) -> bool {
-        way::is_pool(&self.hops, self.splitting)
+        hops::is_pool(&self.hops, self.splitting)
     }
 
     pub fn vpn_hops(&self) -> impl Iterator<Item = &Hop> {
@@ -203,7 +203,7 @@ impl RoutingPolicy {
 
     /// Which tunnel has to be carried by which hop.
     pub fn underlays(&self) -> BTreeMap<&str, &Hop> {
-        way::underlays(&self.hops, self.splitting, self.hop_mode)
+        hops::underlays(&self.hops, self.splitting, self.hop_mode)
     }
 
     fn same_way(&self, other: &RoutingPolicy) -> bool {
@@ -335,7 +335,7 @@ impl RoutingPolicy {
 
 /// A policy in force, other than this one, whose profile or chain carries the tunnel over something.
 fn indirect_demand(state: &State, tunnel: &str, except: Id) -> Option<Arc<RoutingPolicy>> {
-    let demands = |hops: &[Hop], splitting, mode| way::underlays(hops, splitting, mode).contains_key(tunnel);
+    let demands = |hops: &[Hop], splitting, mode| hops::underlays(hops, splitting, mode).contains_key(tunnel);
     let chains = state.chains.iter().filter(|chain| demands(&chain.way(), false, HopMode::Path));
     let of_chains = chains.flat_map(|chain| users(state, chain));
     let profiles = state.profiles.iter().filter(|profile| match state.referred::<Chain>(&profile.chain) {
@@ -531,7 +531,7 @@ impl Resource for RoutingPolicy {
     fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
         let effective = match state.resolved(self) {
             Cow::Borrowed(_) => Value::Null,
-            Cow::Owned(whole) => serde_json::json!(PolicyWay {
+            Cow::Owned(whole) => serde_json::json!(EffectivePolicy {
                 hops: whole.hops,
                 splitting: whole.splitting,
                 hop_mode: whole.hop_mode,

@@ -7,12 +7,12 @@ use super::trust_class::TrustClass;
 use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::id::IfName;
-use crate::named::{check_reference, keep_name, reference};
+use crate::id_or_name::{check_reference, keep_name, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{Cidr, check_name};
+use crate::validated::{Cidr, check_name};
 
 /// A segment. Stored; this version configures no interface by it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -10,7 +10,7 @@ use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 text_enum! {
     #[derive(Default)]

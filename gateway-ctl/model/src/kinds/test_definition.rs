@@ -8,12 +8,12 @@ use super::device_group::DeviceGroup;
 use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::id::Id;
-use crate::named::{check_reference, keep_name, reference};
+use crate::id_or_name::{check_reference, keep_name, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{Cidr, Endpoint, Host, check_name, is_host_name, text_enum};
+use crate::validated::{Cidr, Endpoint, Host, check_name, is_host_name, text_enum};
 
 text_enum! {
     #[derive(Default)]

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::edit::EditError;
-use crate::named::{keep_builtin, keep_name};
+use crate::id_or_name::{keep_builtin, keep_name};
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_name, text_enum};
 use crate::upstream::{check_web_address, normalise_web_address};
+use crate::validated::{check_name, text_enum};
 
 text_enum! {
     /// How a feed is written.

@@ -9,12 +9,12 @@ use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
 use crate::capability::Capability;
 use crate::edit::EditError;
-use crate::named::{check_reference, keep_builtin, keep_name, reference};
+use crate::id_or_name::{check_reference, keep_builtin, keep_name, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
-use crate::text::{check_free_text, check_name, text_enum};
+use crate::validated::{check_free_text, check_name, text_enum};
 
 text_enum! {
     /// Which part of the local networks a device reaches.

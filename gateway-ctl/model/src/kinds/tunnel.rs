@@ -9,19 +9,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::bridge::{Bridge, TransportType};
+use super::hops::{Hop, HopType};
 use super::routing_policy::admit_uplink;
 use super::tunnel_health::{HealthCheck, LIVE_KEYS, TunnelLive};
-use super::way::{Hop, HopType};
 use crate::edit::EditError;
 use crate::id::{FormatError, IfName, text_serde};
-use crate::named::{check_reference, reference};
+use crate::id_or_name::{check_reference, reference};
 use crate::ovpn::{self, Ovpn, Tag};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource, ref_key};
 use crate::secret::Secret;
 use crate::state::State;
-use crate::text::{
+use crate::validated::{
     Cidr, Endpoint, PublicKey, check_free_text, check_slug, check_tags, is_host_name, text_enum,
 };
 

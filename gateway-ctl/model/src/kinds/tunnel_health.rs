@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::{Problems, code};
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 text_enum! {
     /// By what a tunnel is judged.

@@ -4,7 +4,7 @@ use super::directive::{Argument, Rule, find};
 use super::token::{MAX_LINE, TokenError, tokens};
 use super::{Block, Credentials, Directive, Dropped, Ovpn, OvpnError, Remote, Tag, Transport};
 use crate::secret::Secret;
-use crate::text::{Host, is_host_name, parse_port};
+use crate::validated::{Host, is_host_name, parse_port};
 
 /// Longest text that is looked at, in bytes.
 pub const MAX_SIZE: usize = 256 * 1024;

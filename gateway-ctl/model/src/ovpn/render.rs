@@ -53,8 +53,8 @@ pub(super) fn line(directive: &Directive) -> String {
 
 fn remote(remote: &Remote) -> String {
     let host = match &remote.host {
-        crate::text::Host::Address(address) => address.to_string(),
-        crate::text::Host::Name(name) => name.clone(),
+        crate::validated::Host::Address(address) => address.to_string(),
+        crate::validated::Host::Name(name) => name.clone(),
     };
     format!("remote {host} {} {}", remote.port, remote.transport)
 }

@@ -27,7 +27,7 @@ use crate::resource::Resource;
 use crate::role::Role;
 use crate::secret::Secret;
 use crate::state::State;
-use crate::text::{Cidr, is_host_name, text_enum};
+use crate::validated::{Cidr, is_host_name, text_enum};
 
 /// A file with every key, its default and what it means.
 pub const EXAMPLE: &str = include_str!("example.yaml");

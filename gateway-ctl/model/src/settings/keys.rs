@@ -13,7 +13,7 @@ use super::bootstrap::Bootstrap;
 use super::stored::Setting;
 use crate::decode;
 use crate::problem::{Problems, code};
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 text_enum! {
     /// When a changed value takes hold.

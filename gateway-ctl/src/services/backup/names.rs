@@ -1,4 +1,4 @@
-//! Names of backups at their target, and which of them go.
+//! DnsService of backups at their target, and which of them go.
 //!
 //! `gateway-1f2e3d4c-20261121T030000.123Z.age`: the series tells the files of this gateway from those of others in the
 //! same folder, and nothing else is ever removed.

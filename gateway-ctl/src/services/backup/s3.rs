@@ -39,7 +39,7 @@ impl S3 {
         Ok(S3 { bucket, credentials, prefix, transport })
     }
 
-    /// Names of the objects below the prefix, without those of other folders below it.
+    /// DnsService of the objects below the prefix, without those of other folders below it.
     pub async fn list(&self) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
         let mut continuation: Option<String> = None;
@@ -89,7 +89,7 @@ impl S3 {
     }
 }
 
-/// Names of files; others are folders.
+/// DnsService of files; others are folders.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('/')
 }

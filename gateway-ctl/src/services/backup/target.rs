@@ -72,7 +72,7 @@ impl Target {
         Ok(Target { kind, patience })
     }
 
-    /// Names of the files in the folder.
+    /// DnsService of the files in the folder.
     pub async fn list(&self) -> Result<Vec<String>, Error> {
         let list = async {
             match &self.kind {

@@ -39,7 +39,7 @@ impl Scene {
         self.service.store.commit(ticket, |draft| group.put(draft, config)).unwrap();
     }
 
-    /// Names in the target, oldest first.
+    /// DnsService in the target, oldest first.
     fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.target.path()).unwrap();
         let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

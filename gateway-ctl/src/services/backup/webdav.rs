@@ -55,7 +55,7 @@ impl Webdav {
         Ok(Webdav { endpoint, path, authorization, transport })
     }
 
-    /// Names of the files in the folder; none if there is no folder yet.
+    /// DnsService of the files in the folder; none if there is no folder yet.
     pub async fn list(&self) -> Result<Vec<String>, Error> {
         let request = self.request("PROPFIND", &self.folder(self.path.len())).header("Depth", "1");
         let request = request.header(CONTENT_TYPE, "application/xml; charset=utf-8");

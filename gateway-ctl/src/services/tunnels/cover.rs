@@ -1,6 +1,6 @@
 //! Cover traffic as the settings want it, and as it is.
 
-use crate::effects::wireguard::{CoverStatus, Engine, WireGuard};
+use crate::os::wireguard::{CoverStatus, Engine, WireGuard};
 
 /// Cover traffic of a WireGuard tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime};
 use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel_health::{Health, TunnelStatus};
 
-use crate::effects::wireguard::DeviceStatus;
+use crate::os::wireguard::DeviceStatus;
 
 pub const DEGRADED: Duration = Duration::from_secs(180);
 pub const ERROR: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judgement {
+pub struct HealthVerdict {
     pub status: TunnelStatus,
     pub health: Health,
     /// Whether policies may send traffic into it.
@@ -23,9 +23,9 @@ pub struct Judgement {
     pub reason: String,
 }
 
-pub fn judge(tunnel: &Tunnel, device: Option<&DeviceStatus>, now: SystemTime) -> Judgement {
+pub fn judge(tunnel: &Tunnel, device: Option<&DeviceStatus>, now: SystemTime) -> HealthVerdict {
     let not_usable =
-        |status, health, reason: &str| Judgement { status, health, usable: false, reason: reason.into() };
+        |status, health, reason: &str| HealthVerdict { status, health, usable: false, reason: reason.into() };
     if !tunnel.wanted_up() {
         let status = if device.is_some() { TunnelStatus::Disconnecting } else { TunnelStatus::Down };
         return not_usable(status, Health::Unknown, "it is down");
@@ -38,11 +38,15 @@ pub fn judge(tunnel: &Tunnel, device: Option<&DeviceStatus>, now: SystemTime) ->
         tunnel.peers.iter().any(|peer| peer.persistent_keepalive.unwrap_or(tunnel.keepalive) > 0);
     let last = device.peers.iter().filter_map(|peer| peer.last_handshake).max();
     let age = last.map(|last| now.duration_since(last).unwrap_or_default());
-    let healthy =
-        Judgement { status: TunnelStatus::Up, health: Health::Healthy, usable: true, reason: String::new() };
+    let healthy = HealthVerdict {
+        status: TunnelStatus::Up,
+        health: Health::Healthy,
+        usable: true,
+        reason: String::new(),
+    };
     match age {
         Some(age) if age < DEGRADED => healthy,
-        _ if !keeps_alive => Judgement { health: Health::Unknown, ..healthy },
+        _ if !keeps_alive => HealthVerdict { health: Health::Unknown, ..healthy },
         None => not_usable(TunnelStatus::Connecting, Health::Unknown, "no handshake yet"),
         Some(age) if age < ERROR => {
             not_usable(TunnelStatus::Degraded, Health::Unhealthy, "no handshake for more than 3 minutes")
@@ -54,7 +58,7 @@ pub fn judge(tunnel: &Tunnel, device: Option<&DeviceStatus>, now: SystemTime) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effects::wireguard::{Engine, PeerStatus};
+    use crate::os::wireguard::{Engine, PeerStatus};
 
     fn tunnel(keepalive: u16) -> Tunnel {
         let peer = serde_json::json!({"public_key": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE="});

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use gateway_common::wire::Mark;
 use gateway_core::compile::{leg_number, tunnel_interface};
-use gateway_core::machines::liveness::{Keepalives, Liveness, Traffic};
+use gateway_core::state_machines::liveness::{Keepalives, Liveness, Traffic};
 use gateway_model::kinds::tunnel_health::{Health, TunnelStatus};
 use gateway_model::{Id, Tunnel};
 use ipnet::IpNet;
 
-use super::Judgement;
+use super::HealthVerdict;
 use super::health::ERROR;
 use super::probe::provoke_answer;
 use super::probes::source;
-use crate::effects::openvpn::{Stage, Status};
-use crate::effects::wireguard::DeviceStatus;
+use crate::os::openvpn::{Stage, Status};
+use crate::os::wireguard::DeviceStatus;
 use gateway_outbound::SocketBinding;
 
 /// Size of a keepalive of WireGuard: a data message without content.
@@ -77,9 +77,9 @@ impl LivenessChecks {
         tunnel: &Tunnel,
         links: Vec<Link>,
         addresses: Option<&BTreeSet<IpNet>>,
-        itself: Judgement,
+        itself: HealthVerdict,
         now: Duration,
-    ) -> Judgement {
+    ) -> HealthVerdict {
         if !tunnel.wanted_up() {
             self.0.remove(&tunnel.meta.id);
             return itself;
@@ -106,7 +106,7 @@ impl LivenessChecks {
         let longest = silent.into_iter().max().unwrap_or_default();
         let status = if longest < ERROR { TunnelStatus::Degraded } else { TunnelStatus::Error };
         let reason = format!("no answer to data for {} s (liveness_sec)", limit(tunnel).as_secs());
-        Judgement { status, health: Health::Unhealthy, usable: false, reason }
+        HealthVerdict { status, health: Health::Unhealthy, usable: false, reason }
     }
 
     /// Returns whether a far end of the tunnel owes an answer for so long that probes are due.
@@ -180,7 +180,7 @@ fn probe(tunnel: &Tunnel, link: &Link, addresses: Option<&BTreeSet<IpNet>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effects::wireguard::{Engine, PeerStatus};
+    use crate::os::wireguard::{Engine, PeerStatus};
 
     const KEYS: [&str; 2] =
         ["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI="];
@@ -210,12 +210,17 @@ mod tests {
         }
     }
 
-    fn well() -> Judgement {
-        Judgement { status: TunnelStatus::Up, health: Health::Healthy, usable: true, reason: String::new() }
+    fn well() -> HealthVerdict {
+        HealthVerdict {
+            status: TunnelStatus::Up,
+            health: Health::Healthy,
+            usable: true,
+            reason: String::new(),
+        }
     }
 
     /// The state after so many seconds, of which each sends data to the peers that `asked` names.
-    fn after(checks: &mut LivenessChecks, tunnel: &Tunnel, seconds: u64, asked: [bool; 2]) -> Judgement {
+    fn after(checks: &mut LivenessChecks, tunnel: &Tunnel, seconds: u64, asked: [bool; 2]) -> HealthVerdict {
         let mut last = well();
         for second in 0..=seconds {
             let counters = asked.map(|asked| (0, if asked { second * 200 } else { 0 }));

@@ -8,24 +8,29 @@ use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel_health::{Health, TunnelLive, TunnelStatus};
 use jiff::Timestamp;
 
-use super::Judgement;
-use crate::effects::openvpn::{Stage, Status};
+use super::HealthVerdict;
+use crate::os::openvpn::{Stage, Status};
 
 /// After so many attempts in vain it is an error and no delay.
 const PATIENCE: u32 = 3;
 
-pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> Judgement {
+pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
     let idle = Status::default();
     let status = status.unwrap_or(&idle);
     let not_usable = |state, health, reason: &str| {
         let told = status.error.clone().filter(|error| !error.is_empty());
-        Judgement { status: state, health, usable: false, reason: told.unwrap_or_else(|| reason.to_owned()) }
+        HealthVerdict {
+            status: state,
+            health,
+            usable: false,
+            reason: told.unwrap_or_else(|| reason.to_owned()),
+        }
     };
     if !tunnel.wanted_up() {
         let state =
             if status.stage == Stage::Idle { TunnelStatus::Down } else { TunnelStatus::Disconnecting };
         let reason = "it is down".to_owned();
-        return Judgement { status: state, health: Health::Unknown, usable: false, reason };
+        return HealthVerdict { status: state, health: Health::Unknown, usable: false, reason };
     }
     let in_vain = status.attempts >= PATIENCE;
     match status.stage {
@@ -47,7 +52,7 @@ pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> Judgement {
         Stage::Connected if status.addresses.is_empty() => {
             not_usable(TunnelStatus::Degraded, Health::Unhealthy, "its server gave it no address")
         }
-        Stage::Connected => Judgement {
+        Stage::Connected => HealthVerdict {
             status: TunnelStatus::Up,
             health: Health::Healthy,
             usable: true,
@@ -57,7 +62,7 @@ pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> Judgement {
 }
 
 /// For the compiler. The addresses stay while the process keeps the interface, so that flows outlive a short silence.
-pub fn fact(status: Option<&Status>, judgement: &Judgement) -> TunnelFact {
+pub fn fact(status: Option<&Status>, judgement: &HealthVerdict) -> TunnelFact {
     let kept = status.filter(|status| matches!(status.stage, Stage::Connected | Stage::Reconnecting));
     TunnelFact {
         usable: judgement.usable,
@@ -70,7 +75,7 @@ pub fn fact(status: Option<&Status>, judgement: &Judgement) -> TunnelFact {
 pub fn live(
     tunnel: &Tunnel,
     status: Option<Status>,
-    judgement: Judgement,
+    judgement: HealthVerdict,
     before: Option<&TunnelLive>,
     now: Timestamp,
 ) -> TunnelLive {

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use gateway_common::wire::Mark;
 use gateway_core::compile::{leg_number, tunnel_interface};
-use gateway_core::machines::tunnel_health::{Ticket, TunnelHealth};
+use gateway_core::state_machines::tunnel_health::{Ticket, TunnelHealth};
 use gateway_model::kinds::tunnel_health::{Health, HealthCheck, Probe, TunnelLive, TunnelStatus};
 use gateway_model::{Id, Tunnel};
 use ipnet::IpNet;
 use tokio::sync::mpsc;
 
-use super::Judgement;
+use super::HealthVerdict;
 use super::probe;
 use gateway_outbound::SocketBinding;
 
@@ -77,9 +77,9 @@ impl Probes {
         &mut self,
         tunnel: &Tunnel,
         addresses: Option<&BTreeSet<IpNet>>,
-        itself: Judgement,
+        itself: HealthVerdict,
         now: Duration,
-    ) -> Judgement {
+    ) -> HealthVerdict {
         let id = tunnel.meta.id;
         let probe = tunnel.health_check.probe(&tunnel.dns).ok().flatten();
         let (Some(probe), Some(number)) = (probe, leg_number(tunnel)) else {
@@ -108,10 +108,10 @@ impl Probes {
                 let _ = sender.send(Outcome { tunnel: id, ticket, took });
             });
         }
-        let not_usable = |status, health, reason| Judgement { status, health, usable: false, reason };
+        let not_usable = |status, health, reason| HealthVerdict { status, health, usable: false, reason };
         match watched.health.health() {
             _ if !itself.usable => itself,
-            Health::Healthy => Judgement { health: Health::Healthy, ..itself },
+            Health::Healthy => HealthVerdict { health: Health::Healthy, ..itself },
             Health::Unknown => not_usable(
                 TunnelStatus::Connecting,
                 Health::Unknown,

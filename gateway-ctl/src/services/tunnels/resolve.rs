@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::Seen;
+use super::TunnelStates;
 
 /// A name that was found is asked for again after so long at the earliest.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ impl Resolver {
     pub fn look(
         &mut self,
         state: &State,
-        before: &Seen,
+        before: &TunnelStates,
         now: Timestamp,
         outer: impl Fn(&Tunnel) -> Option<u32>,
     ) -> BTreeMap<String, SocketAddr> {
@@ -180,7 +180,7 @@ mod tests {
         let silent_for = |seconds: i64| {
             let last_handshake = Some(now - jiff::SignedDuration::from_secs(seconds));
             let live = gateway_model::kinds::tunnel_health::PeerLive { last_handshake, ..Default::default() };
-            Seen { peers: BTreeMap::from([((id, peer), live)]), ..Seen::default() }
+            TunnelStates { peers: BTreeMap::from([((id, peer), live)]), ..TunnelStates::default() }
         };
         let mut resolver =
             Resolver::new(gateway_outbound::Resolver::at(vec![name_server([192, 0, 2, 7]).await]));

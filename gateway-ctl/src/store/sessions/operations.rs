@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use redb::ReadableTable;
 use uuid::Uuid;
 
-use super::{Held, SESSIONS, SIGN_INS, Session, put, take};
+use super::{LiveSession, SESSIONS, SIGN_INS, Session, put, take};
 use crate::store::Store;
 use crate::store::audit::{self, AuditResult, AuditTicket};
 use crate::store::error::Error;
@@ -74,7 +74,7 @@ impl Store {
         sign_ins.retain(|user, _| state.users.contains(*user));
         let mut held = self.sessions.held();
         held.retain(|id, _| !gone.contains(id));
-        held.insert(session.id, Held { saved: session.last_seen, session });
+        held.insert(session.id, LiveSession { saved: session.last_seen, session });
         Ok(())
     }
 

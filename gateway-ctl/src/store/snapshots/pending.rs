@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use gateway_model::change::undo::ChangeSet;
+use gateway_model::bulk_edit::undo::ChangeSet;
 use jiff::{SignedDuration, Timestamp};
 use redb::{ReadTransaction, WriteTransaction};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The end of a change that waits: confirmed, or taken back.
 
 use gateway_model::State;
-use gateway_model::change::undo::{self, ChangeSet, Overlap};
+use gateway_model::bulk_edit::undo::{self, ChangeSet, Overlap};
 
 use super::pending::{self, Pending};
 use super::safety::{never_refused, nothing};

@@ -3,7 +3,7 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use gateway_model::State;
-use gateway_model::change::undo::ChangeSet;
+use gateway_model::bulk_edit::undo::ChangeSet;
 use jiff::Timestamp;
 
 use super::content::{self, Content};
@@ -13,7 +13,7 @@ use super::{CONTENTS, SNAPSHOTS, Snapshot, SnapshotReason, list, read_info, take
 use crate::store::audit::AuditTicket;
 use crate::store::commit::CommitError;
 use crate::store::error::Error;
-use crate::store::{Store, rotate};
+use crate::store::{Store, passphrase_rotation};
 
 /// How a change is made that can be taken back.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +140,7 @@ impl Store {
         let (Some(info), Some(packed)) = found else { return Ok(None) };
         let info = read_info(info.value())?;
         let mut state = Content::unpack(packed.value())?.into_state()?;
-        rotate::adopt(&mut state, &sealing);
+        passphrase_rotation::adopt(&mut state, &sealing);
         Ok(Some((info, state)))
     }
 

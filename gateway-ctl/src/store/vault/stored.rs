@@ -9,7 +9,7 @@ use gateway_model::secret::Open;
 use gateway_model::secrets::visit_stored;
 use redb::WriteTransaction;
 
-use super::exchange::in_parallel;
+use super::reencrypt::in_parallel;
 use super::{Vault, has_sealed_form};
 use crate::store::error::Error;
 use crate::store::snapshots;
@@ -23,7 +23,7 @@ pub struct Resealed {
     pub damaged: usize,
 }
 
-enum Made {
+enum SealedSecret {
     Same,
     Exchanged(String),
     Unreadable,
@@ -53,12 +53,12 @@ pub fn reseal_snapshots(
     let made = in_parallel(&left, |text| make(text, old, new));
     for (text, made) in left.into_iter().zip(made) {
         match made {
-            Made::Same => {}
-            Made::Exchanged(exchanged) => {
+            SealedSecret::Same => {}
+            SealedSecret::Exchanged(exchanged) => {
                 done.exchanged += 1;
                 known.insert(text, exchanged);
             }
-            Made::Unreadable => done.unreadable += 1,
+            SealedSecret::Unreadable => done.unreadable += 1,
         }
     }
     if done.exchanged > 0 {
@@ -85,12 +85,12 @@ pub fn reseal_snapshots(
     Ok(done)
 }
 
-fn make(text: &str, old: Option<&Vault>, new: Option<&Vault>) -> Made {
+fn make(text: &str, old: Option<&Vault>, new: Option<&Vault>) -> SealedSecret {
     let opened = if has_sealed_form(text) {
         let Some(clear) = old.and_then(|old| old.open(text)) else {
             // A passphrase of earlier may have come back.
             let opens = new.is_some_and(|new| new.open(text).is_some());
-            return if opens { Made::Same } else { Made::Unreadable };
+            return if opens { SealedSecret::Same } else { SealedSecret::Unreadable };
         };
         Some(clear)
     } else {
@@ -98,8 +98,8 @@ fn make(text: &str, old: Option<&Vault>, new: Option<&Vault>) -> Made {
     };
     let clear = opened.as_ref().map_or(text, |clear| clear.as_str());
     match (new, &opened) {
-        (Some(new), _) => new.seal_text(clear).map_or(Made::Unreadable, Made::Exchanged),
-        (None, Some(_)) => Made::Exchanged(clear.to_owned()),
-        (None, None) => Made::Same,
+        (Some(new), _) => new.seal_text(clear).map_or(SealedSecret::Unreadable, SealedSecret::Exchanged),
+        (None, Some(_)) => SealedSecret::Exchanged(clear.to_owned()),
+        (None, None) => SealedSecret::Same,
     }
 }

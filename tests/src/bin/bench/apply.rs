@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use gateway_core::compile::{Input, compile};
 use gateway_core::facts::{DefaultRoute, Facts, Link};
 use gateway_core::network::{Network, UplinkSettings};
-use gateway_ctl::effects::bpf::Programs;
+use gateway_ctl::os::bpf::Programs;
 use gateway_model::State;
 use gateway_tests::netns::{Namespace, Prefix, remove_pins};
 use jiff::Timestamp;

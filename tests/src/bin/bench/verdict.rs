@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use gateway_common::wire::{FLOW_BUDGET, Mark, NewFlows, budget_index};
-use gateway_ctl::effects::bpf::Programs;
+use gateway_ctl::os::bpf::Programs;
 use gateway_tests::bpf_run::{Arrival, measure, run as run_once};
 use gateway_tests::netns::{Prefix, remove_pins};
 

@@ -6,9 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use gateway_ctl::effects::wireguard::{
-    DeviceConfig, Engine, KeyPair, PeerConfig, WireGuard, generate_keypair,
-};
+use gateway_ctl::os::wireguard::{DeviceConfig, Engine, KeyPair, PeerConfig, WireGuard, generate_keypair};
 use gateway_model::wgconf::encode_key;
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::process::Process;

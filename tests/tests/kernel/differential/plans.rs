@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use gateway_common::hop::spread;
+use gateway_common::leg_selection::spread;
 use gateway_common::wire::*;
 use gateway_core::plan::{Dataplane, DomainRule};
 use gateway_model::kinds::policy_source::DomainPattern;
@@ -180,7 +180,7 @@ fn own_addresses(some: bool, a: u8, b: u8) -> AuthorisedValue {
     AuthorisedValue { v4: u32::from_ne_bytes(four.octets()), v6: Address::v6(six.octets()) }
 }
 
-/// Names of the small world.
+/// DnsService of the small world.
 pub const NAMES: [&str; 3] = ["a.example", "x.a.example", "b.example"];
 
 fn domains() -> impl Strategy<Value = Vec<DomainRule>> {

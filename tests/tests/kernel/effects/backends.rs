@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use gateway_core::plan::{
     AddressKey, Family, LinkSettings, RouteKey, RouteValue, RuleAction, RuleKey, RuleValue, names,
 };
-use gateway_ctl::effects::address::Addresses;
-use gateway_ctl::effects::link::Links;
-use gateway_ctl::effects::route::Routes;
-use gateway_ctl::effects::rule::Rules;
-use gateway_ctl::effects::sysctl::Sysctls;
-use gateway_ctl::effects::{Memory, Outcome, step};
+use gateway_ctl::os::address::Addresses;
+use gateway_ctl::os::link::Links;
+use gateway_ctl::os::route::Routes;
+use gateway_ctl::os::rule::Rules;
+use gateway_ctl::os::sysctl::Sysctls;
+use gateway_ctl::os::{Memory, Outcome, sync};
 
 use super::{ip, namespace, netlink, within};
 

@@ -4,9 +4,9 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use gateway_core::plan::NftRuleset;
-use gateway_ctl::effects::nft::Nft;
-use gateway_ctl::effects::{Memory, Outcome, step};
-use gateway_ctl::reconcile::{Existing, base_block};
+use gateway_ctl::os::nft::Nft;
+use gateway_ctl::os::{Memory, Outcome, sync};
+use gateway_ctl::reconcile::{Existing, default_deny};
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_for;
 

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, U
 use std::time::Duration;
 
 use gateway_core::plan::NftRuleset;
-use gateway_ctl::effects::nft::Nft;
-use gateway_ctl::effects::{Memory, Outcome, step};
+use gateway_ctl::os::nft::Nft;
+use gateway_ctl::os::{Memory, Outcome, sync};
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_until;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway_ctl::effects::observe::{Observer, Seen};
+use gateway_ctl::os::observe::{Observer, Seen};
 use gateway_tests::netns::{Namespace, Prefix};
 use tokio::sync::watch;
 use tokio::time::timeout;

@@ -6,11 +6,11 @@ use gateway_core::plan::{
     AddressKey, Family, LinkSettings, NftRuleset, Plan, RouteKey, RouteValue, RuleAction, RuleKey, RuleValue,
     SecretKey, WireGuardDevice, names,
 };
-use gateway_ctl::effects::Outcome;
-use gateway_ctl::effects::openvpn::{OpenVpn, Resolver};
-use gateway_ctl::effects::wireguard::WireGuard;
 use gateway_ctl::engine::egress_backends;
-use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Subsystems, base_block};
+use gateway_ctl::os::Outcome;
+use gateway_ctl::os::openvpn::{OpenVpn, Resolver};
+use gateway_ctl::os::wireguard::WireGuard;
+use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Subsystems, default_deny};
 
 use super::{ip, namespace, netlink, within};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use gateway_ctl::effects::wireguard::Key;
+use gateway_ctl::os::wireguard::Key;
 use gateway_model::wgconf::{WgConf, WgConfPeer, render};
 use gateway_tests::netns::Prefix;
 use gateway_tests::process::Process;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use gateway_ctl::effects::wireguard::{
+use gateway_ctl::os::wireguard::{
     DeviceConfig, DeviceStatus, Drops, Engine, Error, Key, KeyPair, PeerConfig, WireGuard, generate_keypair,
 };
 use gateway_tests::netns::{Namespace, Prefix};

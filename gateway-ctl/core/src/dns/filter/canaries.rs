@@ -2,11 +2,11 @@
 
 use gateway_model::domain::DomainName;
 
-use super::entry::{Entry, Says, Tier};
+use super::entry::{Entry, RuleEffect, Tier};
 use super::pattern::Test;
 use crate::dns::decision::{Action, Cause};
+use crate::dns::domain_set::Form;
 use crate::dns::name::Name;
-use crate::dns::table::Form;
 
 /// Names by which software asks whether it may use a resolver of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Canaries {
                 id: None,
                 text: text.into(),
                 tier: Tier::Canary,
-                says: Says::Do(action),
+                says: RuleEffect::Do(action),
                 test: Test::Name(Name::from(&name), Form::Both),
                 only: None,
             })

@@ -11,13 +11,13 @@ use gateway_model::pattern::{AdblockRule, Pattern};
 use gateway_model::{Id, State};
 
 use super::canaries::Canaries;
-use super::entry::{Answers, Entry, Hours, Only, Says, Tier, Whom};
+use super::entry::{Answers, ClientSelector, Entry, Hours, RuleConditions, RuleEffect, Tier};
 use super::pattern::Test;
 use super::sources::Loaded;
 use crate::dns::decision::{Action, Cause};
-use crate::dns::lists::{Answer, ListRule, Says as ListSays};
+use crate::dns::domain_set::Form;
+use crate::dns::lists::{Answer, ListRule, RuleEffect as ListSays};
 use crate::dns::name::Name;
-use crate::dns::table::Form;
 
 /// All that is stored here, older entries before younger ones.
 pub(super) fn stored(state: &State, canaries: Canaries) -> Vec<Entry> {
@@ -27,7 +27,7 @@ pub(super) fn stored(state: &State, canaries: Canaries) -> Vec<Entry> {
         .filter(|rule| rule.enabled)
         .filter_map(|rule| of_rule(rule, state))
         .collect();
-    let domain = |cause: Cause, tier: Tier, says: Says| {
+    let domain = |cause: Cause, tier: Tier, says: RuleEffect| {
         move |(id, domain): (Id, &DomainName)| Entry {
             cause,
             id: Some(id),
@@ -40,10 +40,10 @@ pub(super) fn stored(state: &State, canaries: Canaries) -> Vec<Entry> {
     };
     let allowed = state.dns_allowlist.iter().filter(|entry| entry.enabled);
     let allowed = allowed.filter_map(|entry| Some((entry.meta.id, entry.domain.as_ref()?)));
-    entries.extend(allowed.map(domain(Cause::Allowlist, Tier::Allow, Says::Pass)));
+    entries.extend(allowed.map(domain(Cause::Allowlist, Tier::Allow, RuleEffect::Pass)));
     let blocked = state.dns_blocklist.iter().filter(|entry| entry.enabled);
     let blocked = blocked.filter_map(|entry| Some((entry.meta.id, entry.domain.as_ref()?)));
-    entries.extend(blocked.map(domain(Cause::Blocklist, Tier::Blocklist, Says::Do(Action::Block))));
+    entries.extend(blocked.map(domain(Cause::Blocklist, Tier::Blocklist, RuleEffect::Do(Action::Block))));
     entries.extend(rewrites(state));
     entries.extend(canaries.entries());
     entries
@@ -52,16 +52,16 @@ pub(super) fn stored(state: &State, canaries: Canaries) -> Vec<Entry> {
 fn of_rule(rule: &DnsFilterRule, state: &State) -> Option<Entry> {
     let pattern = Pattern::parse(rule.r#match, &rule.pattern).ok()?;
     let says = match rule.action {
-        FilterAction::Block => Says::Do(Action::Block),
-        FilterAction::Nxdomain => Says::Do(Action::Nxdomain),
-        FilterAction::Refuse => Says::Do(Action::Refuse),
-        FilterAction::Allow | FilterAction::Log => Says::Pass,
-        FilterAction::Rewrite => Says::Answers(answers_of(rule.answer.as_deref()?)?),
+        FilterAction::Block => RuleEffect::Do(Action::Block),
+        FilterAction::Nxdomain => RuleEffect::Do(Action::Nxdomain),
+        FilterAction::Refuse => RuleEffect::Do(Action::Refuse),
+        FilterAction::Allow | FilterAction::Log => RuleEffect::Pass,
+        FilterAction::Rewrite => RuleEffect::Answers(answers_of(rule.answer.as_deref()?)?),
     };
-    let mut only = Only::default();
+    let mut only = RuleConditions::default();
     let mut important = false;
     if let Pattern::Adblock(adblock) = &pattern {
-        only = Only::of_adblock(adblock, Some(state));
+        only = RuleConditions::of_adblock(adblock, Some(state));
         important = adblock.important;
     }
     let own: Vec<u16> = rule.qtypes.iter().filter_map(crate::dns::rtype::of_query).collect();
@@ -74,7 +74,7 @@ fn of_rule(rule: &DnsFilterRule, state: &State) -> Option<Entry> {
     if only.types.is_empty() && !rule.qtypes.is_empty() {
         return None;
     }
-    only.scope = Whom::of(&rule.scope, state);
+    only.scope = ClientSelector::of(&rule.scope, state);
     if let Some(schedule) = &rule.schedule {
         match Hours::read(schedule) {
             Some(hours) => only.hours = Some(hours),
@@ -125,7 +125,7 @@ fn rewrites(state: &State) -> Vec<Entry> {
             entries.push(of_rewrite(rewrite, &domain));
             entries.len() - 1
         });
-        let Says::Answers(answers) = &mut entries[place].says else { continue };
+        let RuleEffect::Answers(answers) = &mut entries[place].says else { continue };
         match answer {
             Rewritten::Address(address) => answers.addresses.push(address),
             Rewritten::Name(name) => answers.name = Some(Name::from(&name)),
@@ -143,7 +143,7 @@ fn of_rewrite(rewrite: &DnsRewrite, domain: &DomainOrWildcard) -> Entry {
         id: Some(rewrite.meta.id),
         text: rewrite.domain.as_str().into(),
         tier: Tier::Act,
-        says: Says::Answers(Answers::default()),
+        says: RuleEffect::Answers(Answers::default()),
         test: Test::Name(Name::from(&domain.name), form),
         only: None,
     }
@@ -167,21 +167,21 @@ pub(super) fn of_list(id: Id, cause: Cause, loaded: &Loaded) -> Vec<Entry> {
         match &rule.says {
             ListSays::Adblock(adblock) => {
                 let tier = adblock_tier(adblock, cause);
-                let says = if tier.allows() { Says::Pass } else { Says::Do(Action::Block) };
-                let only = Only::of_adblock(adblock, None).boxed();
+                let says = if tier.allows() { RuleEffect::Pass } else { RuleEffect::Do(Action::Block) };
+                let only = RuleConditions::of_adblock(adblock, None).boxed();
                 entries.push(entry(rule, tier, says, Test::of_adblock(&adblock.target), only));
             }
             // An allowlist answers nothing.
             ListSays::Answer { name, form, .. } if cause == Cause::Allowlist => {
-                entries.push(entry(rule, act, Says::Pass, Test::Name(name.clone(), *form), None));
+                entries.push(entry(rule, act, RuleEffect::Pass, Test::Name(name.clone(), *form), None));
             }
             ListSays::Answer { name, form, answer } => {
                 let place = *places.entry((name, *form)).or_insert_with(|| {
-                    let says = Says::Answers(Answers { alone: true, ..Answers::default() });
+                    let says = RuleEffect::Answers(Answers { alone: true, ..Answers::default() });
                     entries.push(entry(rule, act, says, Test::Name(name.clone(), *form), None));
                     entries.len() - 1
                 });
-                let Says::Answers(answers) = &mut entries[place].says else { continue };
+                let RuleEffect::Answers(answers) = &mut entries[place].says else { continue };
                 match answer {
                     Answer::Address(address) => answers.addresses.push(*address),
                     Answer::Name(name) => answers.name = Some(name.clone()),

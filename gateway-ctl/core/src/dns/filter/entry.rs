@@ -60,14 +60,14 @@ pub(super) struct Entry {
     pub id: Option<Id>,
     pub text: Arc<str>,
     pub tier: Tier,
-    pub says: Says,
+    pub says: RuleEffect,
     pub test: Test,
     /// None: at any time, for everyone and every type.
-    pub only: Option<Box<Only>>,
+    pub only: Option<Box<RuleConditions>>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Says {
+pub(super) enum RuleEffect {
     /// Resolved as usual.
     Pass,
     Do(Action),
@@ -86,22 +86,22 @@ pub(super) struct Answers {
     pub alone: bool,
 }
 
-impl Says {
+impl RuleEffect {
     /// Whether it says anything to questions of the type.
     pub(super) fn is_about(&self, qtype: u16) -> bool {
         let addresses = matches!(qtype, rtype::A | rtype::AAAA | rtype::HTTPS | rtype::SVCB | rtype::ANY);
         match self {
-            Says::Answers(answers) => addresses || answers.alone || answers.name.is_some(),
-            Says::Pass | Says::Do(_) => true,
+            RuleEffect::Answers(answers) => addresses || answers.alone || answers.name.is_some(),
+            RuleEffect::Pass | RuleEffect::Do(_) => true,
         }
     }
 
     /// What is done with a question that it is about.
     pub(super) fn action(&self, asked: Question<'_>) -> Action {
         match self {
-            Says::Pass => Action::Pass,
-            Says::Do(action) => action.clone(),
-            Says::Answers(answers) => answers.action(asked),
+            RuleEffect::Pass => Action::Pass,
+            RuleEffect::Do(action) => action.clone(),
+            RuleEffect::Answers(answers) => answers.action(asked),
         }
     }
 }
@@ -132,10 +132,10 @@ impl Answers {
 
 /// Conditions beside the name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Only {
+pub(super) struct RuleConditions {
     pub types: Vec<u16>,
     pub not_types: Vec<u16>,
-    pub scope: Whom,
+    pub scope: ClientSelector,
     pub clients: Vec<ClientTest>,
     pub hours: Option<Hours>,
     pub deny_allow: Vec<Name>,
@@ -143,7 +143,7 @@ pub(super) struct Only {
 
 /// How a question is met by an entry whose pattern matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Met {
+pub(super) struct RuleMatch {
     pub level: Level,
     /// The entry is for addresses, and the question would lead to them another way.
     pub implied: bool,
@@ -157,22 +157,24 @@ impl Entry {
         qtype: u16,
         now: Timestamp,
         zone: &TimeZone,
-    ) -> Option<Met> {
-        let Some(only) = &self.only else { return Some(Met { level: Level::Everyone, implied: false }) };
-        let implied = only.is_for_type(qtype, !matches!(self.says, Says::Pass))?;
+    ) -> Option<RuleMatch> {
+        let Some(only) = &self.only else {
+            return Some(RuleMatch { level: Level::Everyone, implied: false });
+        };
+        let implied = only.is_for_type(qtype, !matches!(self.says, RuleEffect::Pass))?;
         if only.deny_allow.iter().any(|denied| name.is_within(denied.as_ref())) {
             return None;
         }
         let level = only.scope.level(asker)?.min(clients(&only.clients, asker)?);
         let holds = only.hours.is_none_or(|hours| hours.hold(now, zone));
-        holds.then_some(Met { level, implied })
+        holds.then_some(RuleMatch { level, implied })
     }
 }
 
-impl Only {
+impl RuleConditions {
     /// As far as the rule itself says for whom it is; the scope is added by whoever has one.
-    pub(super) fn of_adblock(rule: &AdblockRule, state: Option<&State>) -> Only {
-        Only {
+    pub(super) fn of_adblock(rule: &AdblockRule, state: Option<&State>) -> RuleConditions {
+        RuleConditions {
             types: rule.types.iter().filter_map(rtype::of_query).collect(),
             not_types: rule.not_types.iter().filter_map(rtype::of_query).collect(),
             clients: match state {
@@ -180,16 +182,16 @@ impl Only {
                 None => Vec::new(),
             },
             deny_allow: rule.deny_allow.iter().map(Name::from).collect(),
-            ..Only::default()
+            ..RuleConditions::default()
         }
     }
 
     /// Without any condition there is nothing to keep.
-    pub(super) fn boxed(self) -> Option<Box<Only>> {
-        let Only { types, not_types, scope, clients, hours, deny_allow } = &self;
+    pub(super) fn boxed(self) -> Option<Box<RuleConditions>> {
+        let RuleConditions { types, not_types, scope, clients, hours, deny_allow } = &self;
         let nothing = types.is_empty()
             && not_types.is_empty()
-            && *scope == Whom::default()
+            && *scope == ClientSelector::default()
             && clients.is_empty()
             && hours.is_none()
             && deny_allow.is_empty();
@@ -212,22 +214,22 @@ impl Only {
     }
 }
 
-/// Whom a rule is for; everyone by default.
+/// ClientSelector a rule is for; everyone by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Whom {
+pub(super) struct ClientSelector {
     devices: Vec<Id>,
     groups: Vec<Id>,
     class: Option<Id>,
     restricted: bool,
 }
 
-impl Whom {
-    pub(super) fn of(scope: &Scope, state: &State) -> Whom {
+impl ClientSelector {
+    pub(super) fn of(scope: &Scope, state: &State) -> ClientSelector {
         let mut devices = scope.devices.clone();
         devices.sort_unstable();
         let restricted = !devices.is_empty() || !scope.groups.is_empty() || scope.privacy_class.is_some();
         let class = state.referred::<PrivacyClass>(&scope.privacy_class).map(|class| class.meta.id);
-        Whom { devices, groups: scope.groups.clone(), class, restricted }
+        ClientSelector { devices, groups: scope.groups.clone(), class, restricted }
     }
 
     fn level(&self, asker: &Asker) -> Option<Level> {

@@ -7,8 +7,8 @@ use gateway_model::pattern::{AdblockTarget, Pattern, matches_wildcard};
 use hashbrown::HashTable;
 use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
 
+use crate::dns::domain_set::{Form, Key};
 use crate::dns::name::{MAX, Name, NameRef};
-use crate::dns::table::{Form, Key};
 
 /// What an entry looks for in a name.
 #[derive(Clone, Debug)]

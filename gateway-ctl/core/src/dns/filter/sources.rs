@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use gateway_model::{Id, State};
 
+use crate::dns::address_set::Nets;
 use crate::dns::decision::Cause;
+use crate::dns::domain_set::{Key, Table, Tag};
 use crate::dns::lists::{Format, List, ListRule};
-use crate::dns::nets::Nets;
-use crate::dns::table::{Key, Table, Tag};
 
 /// All lists that are loaded, by the id of the object that names them. A clone shares them; a list is exchanged without
 /// touching the others.

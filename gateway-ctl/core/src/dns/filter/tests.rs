@@ -11,10 +11,10 @@ use gateway_model::{Device, DeviceGroup};
 use proptest::prelude::*;
 
 use super::*;
+use crate::dns::domain_set::Key;
 use crate::dns::lists::Reader;
 use crate::dns::name::Name;
 use crate::dns::rtype;
-use crate::dns::table::Key;
 
 struct World {
     state: State,

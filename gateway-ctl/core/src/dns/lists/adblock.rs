@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use gateway_model::pattern::{AdblockRule, AdblockTarget, Match, Pattern};
 
-use super::entries::{Into, Says};
+use super::entries::{Into, ListRuleEffect};
 use super::read_name::{Text, read};
+use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::{MAX, Name, NameRef};
-use crate::dns::table::{Effect, Form};
 
 /// A line without blanks around it that is no comment.
 pub(super) fn rule(line: &[u8], into: &mut Into) {
@@ -66,6 +66,6 @@ fn compiled(text: &str, rule: Box<AdblockRule>, into: &mut Into) {
     match &rule.target {
         AdblockTarget::Suffix(name) if bare => take(Name::from(name).as_ref(), Form::Both, effect, into),
         AdblockTarget::Exact(name) if bare => take(Name::from(name).as_ref(), Form::Itself, effect, into),
-        _ => into.rule(text, Says::Adblock(rule)),
+        _ => into.rule(text, ListRuleEffect::Adblock(rule)),
     }
 }

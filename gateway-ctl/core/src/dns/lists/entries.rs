@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use gateway_model::pattern::AdblockRule;
 
+use crate::dns::address_set::CollectNets;
+use crate::dns::domain_set::{Collect, Effect, Form};
 use crate::dns::name::Name;
-use crate::dns::nets::CollectNets;
-use crate::dns::table::{Collect, Effect, Form};
 
 pub(super) const NOTES: usize = 10;
 const TOO_MANY: Reason = Cow::Borrowed("there are too many rules with wildcards, expressions or modifiers");
@@ -21,11 +21,11 @@ const MAX_RULES: usize = 20_000;
 pub struct ListRule {
     /// As it is written.
     pub text: Arc<str>,
-    pub says: Says,
+    pub says: ListRuleEffect,
 }
 
 #[derive(Clone, Debug)]
-pub enum Says {
+pub enum ListRuleEffect {
     /// With wildcards, an expression or modifiers; none of them is for certain clients.
     Adblock(Box<AdblockRule>),
     /// Local data of a response policy zone.
@@ -71,7 +71,7 @@ pub(super) struct Into {
 }
 
 impl Into {
-    pub fn rule(&mut self, text: &str, says: Says) {
+    pub fn rule(&mut self, text: &str, says: ListRuleEffect) {
         if self.rules.len() < MAX_RULES {
             self.rules.push(ListRule { text: text.into(), says });
             self.report.taken += 1;

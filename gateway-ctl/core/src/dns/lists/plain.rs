@@ -8,8 +8,8 @@ use ipnet::IpNet;
 use super::adblock;
 use super::entries::Into;
 use super::read_name::{Text, read};
+use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::{MAX, NameRef};
-use crate::dns::table::{Effect, Form};
 
 /// Names that every hosts file has for the machine itself.
 const OWN: &[&[u8]] = &[

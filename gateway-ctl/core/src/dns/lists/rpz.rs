@@ -9,10 +9,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use super::entries::{Answer, Into, Says};
+use super::entries::{Answer, Into, ListRuleEffect};
 use super::read_name::read;
+use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::MAX;
-use crate::dns::table::{Effect, Form};
 
 /// What lines of a zone depend on of those before them.
 #[derive(Debug, Default)]
@@ -142,7 +142,7 @@ impl Zone {
             }
             (Ok(name), Data::Answer(answer)) => {
                 let text = format!("{owner} {record_type} {data}");
-                into.rule(&text, Says::Answer { name: name.as_ref().to_owned(), form, answer });
+                into.rule(&text, ListRuleEffect::Answer { name: name.as_ref().to_owned(), form, answer });
             }
         }
     }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::entries::NOTES;
 use super::*;
+use crate::dns::domain_set::{Effect, Table, Tag};
 use crate::dns::name::Name;
-use crate::dns::table::{Effect, Table, Tag};
 
 const KEY: Key = Key::new(7);
 

@@ -5,7 +5,7 @@
 
 use super::denial::Denied;
 use super::node::{Node, Set};
-use super::own::{Own, Turn};
+use super::zone::{Own, Turn};
 use super::{Zone, Zones, rdata};
 use crate::dns::decision::{Local, Question, Record};
 use crate::dns::name::{Name, NameRef};

@@ -13,14 +13,14 @@ use gateway_model::{Resource, Stored};
 
 use super::hosts::{from_text, label, pointer};
 use super::node::{Data, Node};
-use super::own::Own;
 use super::rdata::{Times, encode, soa};
 use super::sign::sign;
-use super::{Host, Options, Zone, Zones, special};
+use super::zone::Own;
+use super::{Host, Options, Zone, Zones, special_use};
+use crate::dns::domain_set::Key;
 use crate::dns::name::{Name, NameRef};
 use crate::dns::name_map::NameMap;
 use crate::dns::rtype;
-use crate::dns::table::Key;
 
 /// Seconds that answers of the zones that every resolver has are remembered (RFC 6303, section 3).
 const SPECIAL_TTL: u32 = 10_800;
@@ -62,7 +62,7 @@ impl Zones {
         if !domain.as_ref().is_root() && enclosing(&zones, domain.as_ref()).is_none() {
             zones.entry(domain.as_ref(), || plain(domain.as_ref(), options.host_ttl, options.key));
         }
-        for name in special::NAMES.iter().map(|name| (*name).to_owned()).chain(special::reverse()) {
+        for name in special_use::NAMES.iter().map(|name| (*name).to_owned()).chain(special_use::reverse()) {
             let Some(name) = from_text(&name) else { continue };
             let is_reverse = name.as_ref().is_within(NameRef::new(b"\x04arpa\0").expect("a name"));
             let ttl = if is_reverse { options.host_ttl } else { SPECIAL_TTL };

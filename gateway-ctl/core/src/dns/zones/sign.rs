@@ -8,7 +8,7 @@ use gateway_model::Id;
 
 use super::denial::Denial;
 use super::node::{Data, Set};
-use super::own::Own;
+use super::zone::Own;
 use crate::dns::name::{Name, NameRef};
 use crate::dns::rtype;
 

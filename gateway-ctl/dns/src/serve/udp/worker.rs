@@ -64,7 +64,7 @@ pub struct Worker {
     reins: Arc<Reins>,
     woken: UnixDatagram,
     hand: mpsc::Sender<Handed>,
-    known: Known,
+    known: ClientCache,
     admission: AdmissionFilter,
     /// Of this worker among all.
     number: usize,
@@ -264,7 +264,7 @@ enum Answered {
 
 /// Clients that asked before, until one of them is another.
 #[derive(Default)]
-struct Known {
+struct ClientCache {
     clients: HashMap<IpAddr, Arc<Client>, rapidhash::fast::RandomState>,
     source: Option<Arc<dyn ClientLookup>>,
     version: u64,
@@ -273,7 +273,7 @@ struct Known {
 /// So many are remembered.
 const KNOWN: usize = 8192;
 
-impl Known {
+impl ClientCache {
     fn renew(&mut self, state: &State) {
         let same = self.source.as_ref().is_some_and(|source| Arc::ptr_eq(source, &state.clients));
         // Read before any client is: one that changes from here on is asked for again in the next round.

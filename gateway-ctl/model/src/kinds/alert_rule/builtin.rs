@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AlertRule, AlertScope, Notify, Severity};
 use crate::resource::Meta;
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 text_enum! {
     /// What can be alerted of.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kinds::trial::*;
+use crate::kinds::test_objects::*;
 
 #[test]
 fn a_rule_of_an_alert_is_edited_by_its_kind_and_keeps_it() {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::edit::EditError;
-use crate::kinds::trial::*;
+use crate::kinds::test_objects::*;
 
 #[test]
 fn reservations_are_of_one_card_one_address_and_one_name() {

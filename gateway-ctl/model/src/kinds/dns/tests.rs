@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::change::{Op, Order, change};
+use crate::bulk_edit::{Op, Order, change};
 use crate::edit::EditError;
-use crate::kinds::trial::*;
+use crate::kinds::test_objects::*;
 
 #[test]
 fn filter_rules_are_what_the_resolver_can_do() {

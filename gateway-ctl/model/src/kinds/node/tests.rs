@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kinds::trial::*;
+use crate::kinds::test_objects::*;
 
 #[test]
 fn nodes_name_roles_and_kinds_that_there_are() {

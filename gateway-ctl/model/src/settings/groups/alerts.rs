@@ -9,7 +9,7 @@ use crate::problem::Problems;
 use crate::secret::Secret;
 use crate::settings::group::Group;
 use crate::state::State;
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 text_enum! {
     /// Shape of the body that is posted.

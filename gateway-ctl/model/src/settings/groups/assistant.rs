@@ -8,7 +8,7 @@ use crate::capability::Capability;
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
 use crate::state::State;
-use crate::text::check_free_text;
+use crate::validated::check_free_text;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

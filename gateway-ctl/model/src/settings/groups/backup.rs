@@ -12,7 +12,7 @@ use crate::problem::{Problems, code};
 use crate::secret::Secret;
 use crate::settings::group::Group;
 use crate::state::State;
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 mod target;
 

@@ -9,7 +9,7 @@ use crate::id::MacAddr;
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
 use crate::state::State;
-use crate::text::check_name;
+use crate::validated::check_name;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -7,7 +7,7 @@ use super::check_range;
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
 use crate::state::State;
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 text_enum! {
     /// A machine of the daemon's own that says when cover is sent.

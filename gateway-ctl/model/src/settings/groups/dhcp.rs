@@ -11,7 +11,7 @@ use crate::id::IfName;
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
 use crate::state::State;
-use crate::text::{check_free_text, is_host_name};
+use crate::validated::{check_free_text, is_host_name};
 
 /// A further option for clients (RFC 2132).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::problem::Problems;
 use crate::settings::group::Group;
 use crate::state::State;
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 text_enum! {
     pub enum DnsMode {

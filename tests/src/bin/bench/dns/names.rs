@@ -70,13 +70,13 @@ impl Chance {
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Names of the list, each as often.
+    /// DnsService of the list, each as often.
     Blocked,
-    /// Names that were asked for before, each as often.
+    /// DnsService that were asked for before, each as often.
     Cached,
     /// Some names more often than others, one question in five for a blocked one.
     Mix,
-    /// Names of the list, each once.
+    /// DnsService of the list, each once.
     Once,
 }
 

@@ -1,4 +1,4 @@
-//! Names: one that is blocked, with the reason, and one whose policy takes the first packet.
+//! DnsService: one that is blocked, with the reason, and one whose policy takes the first packet.
 
 use anyhow::{Context, Result, ensure};
 use gateway_tests::scene::policy;

@@ -10,7 +10,7 @@ use url::Url;
 use super::super::check_url;
 use crate::problem::{Problems, code};
 use crate::secret::Secret;
-use crate::text::text_enum;
+use crate::validated::text_enum;
 
 /// Longer ones are no path of any system.
 const PATH_MOST: usize = 1024;

@@ -1,0 +1,142 @@
+//! The lock after wrong passwords: five from one address for one name close that pair for fifteen minutes.
+//!
+//! An attempt counts when it begins and is taken back when it succeeds, so that attempts at the same time are no way
+//! around it. The right password does not open a closed lock.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::rate_limit::Payer;
+
+pub const ATTEMPTS: u32 = 5;
+pub const PAUSE: Duration = Duration::from_secs(15 * 60);
+/// Pairs of address and name. Full, it forgets the oldest; to get there takes an address an hour at its rate.
+const CAPACITY: usize = 16_384;
+
+/// Address and name, as a digest: an attacker chooses the name, and its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair([u8; 32]);
+
+impl Pair {
+    pub fn new(address: Option<Payer>, username: &str) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(format!("{address:?}\n"));
+        hasher.update(username.trim().to_lowercase());
+        Self(hasher.finalize().into())
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Lock {
+    pairs: Mutex<BTreeMap<Pair, Attempts>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attempts {
+    count: u32,
+    last: Duration,
+}
+
+impl Attempts {
+    fn is_over(&self, now: Duration) -> bool {
+        now.saturating_sub(self.last) >= PAUSE
+    }
+}
+
+impl Lock {
+    /// Begins an attempt, or says for how many seconds there can be none.
+    pub fn begin(&self, pair: Pair, now: Duration) -> Result<(), u32> {
+        let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        if !pairs.contains_key(&pair) && pairs.len() >= CAPACITY {
+            pairs.retain(|_, attempts| !attempts.is_over(now));
+            while pairs.len() >= CAPACITY {
+                let oldest = pairs.iter().min_by_key(|(_, attempts)| attempts.last).map(|(pair, _)| *pair);
+                let Some(oldest) = oldest else { break };
+                pairs.remove(&oldest);
+            }
+        }
+        let attempts = pairs.entry(pair).or_insert(Attempts { count: 0, last: now });
+        if attempts.is_over(now) {
+            attempts.count = 0;
+        }
+        if attempts.count >= ATTEMPTS {
+            let left = PAUSE.saturating_sub(now.saturating_sub(attempts.last));
+            return Err(u32::try_from(left.as_secs()).unwrap_or(u32::MAX).saturating_add(1));
+        }
+        *attempts = Attempts { count: attempts.count + 1, last: now };
+        Ok(())
+    }
+
+    /// The password was right: what was wrong before is forgotten.
+    pub fn succeed(&self, pair: Pair) {
+        self.pairs.lock().unwrap_or_else(PoisonError::into_inner).remove(&pair);
+    }
+
+    /// The attempt was not judged.
+    pub fn take_back(&self, pair: Pair) {
+        let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(attempts) = pairs.get_mut(&pair) {
+            attempts.count = attempts.count.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use login_throttle::*;
+
+    const T0: Duration = Duration::from_secs(1000);
+
+    fn pair(address: &str, name: &str) -> Pair {
+        Pair::new(Some(Payer::address(address.parse().expect("an address"))), name)
+    }
+
+    #[test]
+    fn five_failures_close_the_pair_for_fifteen_minutes_and_no_other() {
+        let lock = Lock::default();
+        let anna = pair("192.0.2.1", "anna");
+        for _ in 0..5 {
+            assert_eq!(lock.begin(anna, T0), Ok(()));
+        }
+        let seconds = lock.begin(anna, T0 + Duration::from_secs(1)).expect_err("closed");
+        assert_eq!(seconds, 15 * 60);
+        assert_eq!(
+            lock.begin(pair("192.0.2.1", "  ANNA "), T0),
+            Err(15 * 60 + 1),
+            "names are one in any case"
+        );
+        assert!(lock.begin(pair("192.0.2.1", "bert"), T0).is_ok());
+        assert!(lock.begin(pair("192.0.2.2", "anna"), T0).is_ok());
+        assert!(lock.begin(anna, T0 + PAUSE).is_ok());
+    }
+
+    #[test]
+    fn success_forgets_and_an_attempt_that_was_not_judged_does_not_count() {
+        let lock = Lock::default();
+        let anna = pair("192.0.2.1", "anna");
+        for _ in 0..4 {
+            lock.begin(anna, T0).expect("open");
+        }
+        lock.succeed(anna);
+        for _ in 0..20 {
+            lock.begin(anna, T0).expect("open");
+            lock.take_back(anna);
+        }
+        for _ in 0..5 {
+            lock.begin(anna, T0).expect("open");
+        }
+        assert!(lock.begin(anna, T0).is_err());
+    }
+
+    #[test]
+    fn a_flood_of_names_takes_no_more_memory() {
+        let lock = Lock::default();
+        for n in 0..(CAPACITY + 500) {
+            let _ = lock.begin(pair("192.0.2.1", &format!("u{n}")), T0 + Duration::from_millis(n as u64));
+        }
+        assert!(lock.pairs.lock().expect("no panic").len() <= CAPACITY);
+    }
+}

@@ -1,0 +1,265 @@
+//! Rate limits: token buckets in bounded memory.
+//!
+//! A caller with a credential has a bucket of its own, everybody else shares one per address; of IPv6 the first 64
+//! bits count, because a host has all of its /64. Buckets that are full again say nothing and go first when room is
+//! needed; a flood of addresses then costs the longest unused ones, never more memory.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use gateway_model::Id;
+use uuid::Uuid;
+
+/// So many a second in the long run, so many at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    pub per_second: f64,
+    pub burst: u32,
+}
+
+/// Callers with a credential.
+pub const CREDENTIAL: Rate = Rate { per_second: 20.0, burst: 60 };
+/// All callers of one address that show none.
+pub const ADDRESS: Rate = Rate { per_second: 5.0, burst: 20 };
+/// Audit entries about refused requests, of one caller.
+const DENIALS_OF_ONE: Rate = Rate { per_second: 0.1, burst: 500 };
+/// And of all together: a distributed flood fills the disk with at most 43 MB a day.
+const DENIALS_OF_ALL: Rate = Rate { per_second: 1.0, burst: 5000 };
+
+/// Buckets in one table. An entry takes about 60 bytes.
+const CAPACITY: usize = 16_384;
+
+/// Who pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Payer {
+    Session(Uuid),
+    Key(Id),
+    /// Position in the configuration.
+    ConfiguredKey(usize),
+    Address(IpAddr),
+}
+
+impl Payer {
+    /// An address, IPv6 cut to its network.
+    pub fn address(address: IpAddr) -> Self {
+        Payer::Address(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+            }
+            address => address,
+        })
+    }
+
+    fn rate(self) -> Rate {
+        match self {
+            Payer::Session(_) | Payer::Key(_) | Payer::ConfiguredKey(_) => CREDENTIAL,
+            Payer::Address(_) => ADDRESS,
+        }
+    }
+}
+
+/// What is left, for the `RateLimit-*` headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    pub limit: u32,
+    pub remaining: u32,
+    /// Seconds until all of it is there again.
+    pub reset: u32,
+}
+
+/// The request is one too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    pub quota: Quota,
+    /// Seconds.
+    pub retry_after: u32,
+}
+
+/// The limits of one daemon. All times are of the boot clock.
+#[derive(Debug)]
+pub struct Limits {
+    credentials: Mutex<Buckets<Payer>>,
+    addresses: Mutex<Buckets<Payer>>,
+    denials: Mutex<Denials>,
+}
+
+#[derive(Debug)]
+struct Denials {
+    each: Buckets<Payer>,
+    all: Buckets<()>,
+    unrecorded: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            credentials: Mutex::new(Buckets::new(CAPACITY)),
+            addresses: Mutex::new(Buckets::new(CAPACITY)),
+            denials: Mutex::new(Denials {
+                each: Buckets::new(CAPACITY),
+                all: Buckets::new(1),
+                unrecorded: 0,
+            }),
+        }
+    }
+}
+
+impl Limits {
+    /// Takes one request from the payer's bucket.
+    pub fn take(&self, payer: Payer, now: Duration) -> Result<Quota, Exceeded> {
+        // Apart, so that a flood without credentials costs nobody with one.
+        let buckets = match payer {
+            Payer::Address(_) => &self.addresses,
+            Payer::Session(_) | Payer::Key(_) | Payer::ConfiguredKey(_) => &self.credentials,
+        };
+        buckets.lock().unwrap_or_else(PoisonError::into_inner).take(payer, payer.rate(), now)
+    }
+
+    /// Whether this refusal may be written down; then also how many before it were not.
+    pub fn may_record_denial(&self, payer: Option<Payer>, now: Duration) -> Option<u64> {
+        let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = payer.is_none_or(|payer| denials.each.take(payer, DENIALS_OF_ONE, now).is_ok());
+        if one && denials.all.take((), DENIALS_OF_ALL, now).is_ok() {
+            return Some(std::mem::take(&mut denials.unrecorded));
+        }
+        denials.unrecorded += 1;
+        None
+    }
+}
+
+#[derive(Debug)]
+struct Buckets<K> {
+    capacity: usize,
+    buckets: BTreeMap<K, Bucket>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    tokens: f64,
+    at: Duration,
+    full_at: Duration,
+}
+
+impl<K: Ord + Copy> Buckets<K> {
+    fn new(capacity: usize) -> Self {
+        Self { capacity, buckets: BTreeMap::new() }
+    }
+
+    fn take(&mut self, key: K, rate: Rate, now: Duration) -> Result<Quota, Exceeded> {
+        let burst = f64::from(rate.burst);
+        if !self.buckets.contains_key(&key) && self.buckets.len() >= self.capacity {
+            self.make_room(now);
+        }
+        let bucket = self.buckets.entry(key).or_insert(Bucket { tokens: burst, at: now, full_at: now });
+        let passed = now.saturating_sub(bucket.at).as_secs_f64();
+        bucket.tokens = (bucket.tokens + passed * rate.per_second).min(burst);
+        bucket.at = now;
+        let allowed = bucket.tokens >= 1.0;
+        if allowed {
+            bucket.tokens -= 1.0;
+        }
+        let until_full = (burst - bucket.tokens) / rate.per_second;
+        bucket.full_at = now + Duration::from_secs_f64(until_full);
+        let quota = Quota {
+            limit: rate.burst,
+            remaining: whole(bucket.tokens.floor()),
+            reset: whole(until_full.ceil()),
+        };
+        if allowed {
+            return Ok(quota);
+        }
+        let wait = (1.0 - bucket.tokens) / rate.per_second;
+        Err(Exceeded { quota, retry_after: whole(wait.ceil()).max(1) })
+    }
+
+    /// Drops what is full again; if that is not enough, the half that was unused the longest.
+    fn make_room(&mut self, now: Duration) {
+        self.buckets.retain(|_, bucket| bucket.full_at > now);
+        if self.buckets.len() < self.capacity {
+            return;
+        }
+        let mut uses: Vec<Duration> = self.buckets.values().map(|bucket| bucket.at).collect();
+        uses.sort_unstable();
+        let middle = uses[uses.len() / 2];
+        self.buckets.retain(|_, bucket| bucket.at > middle);
+    }
+}
+
+/// A small number that is not negative.
+fn whole(value: f64) -> u32 {
+    // Saturates at both ends.
+    value as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use rate_limit::*;
+
+    fn ip(text: &str) -> Payer {
+        Payer::address(text.parse().expect("an address"))
+    }
+
+    const T0: Duration = Duration::from_secs(1000);
+
+    #[test]
+    fn an_address_has_a_burst_of_twenty_and_then_five_a_second() {
+        let limits = Limits::default();
+        let payer = ip("192.0.2.1");
+        for left in (0..20).rev() {
+            assert_eq!(limits.take(payer, T0).expect("within the burst").remaining, left);
+        }
+        let refused = limits.take(payer, T0).expect_err("the burst is used up");
+        assert_eq!(refused.retry_after, 1);
+        assert_eq!(refused.quota, Quota { limit: 20, remaining: 0, reset: 4 });
+        let later = T0 + Duration::from_secs(1);
+        assert_eq!((0..10).filter(|_| limits.take(payer, later).is_ok()).count(), 5);
+        assert!(limits.take(ip("192.0.2.2"), T0).is_ok(), "another address has its own");
+    }
+
+    #[test]
+    fn a_credential_has_sixty_and_then_twenty_a_second() {
+        let limits = Limits::default();
+        let payer = Payer::ConfiguredKey(0);
+        assert_eq!((0..100).filter(|_| limits.take(payer, T0).is_ok()).count(), 60);
+        let later = T0 + Duration::from_secs(1);
+        assert_eq!((0..100).filter(|_| limits.take(payer, later).is_ok()).count(), 20);
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_share_and_mapped_ones_are_ipv4() {
+        assert_eq!(ip("2001:db8:1:2::1"), ip("2001:db8:1:2:ffff::9"));
+        assert_ne!(ip("2001:db8:1:2::1"), ip("2001:db8:1:3::1"));
+        assert_eq!(ip("::ffff:192.0.2.1"), ip("192.0.2.1"));
+    }
+
+    #[test]
+    fn a_flood_of_addresses_takes_no_more_memory_and_the_newest_are_remembered() {
+        let mut buckets = Buckets::new(100);
+        for n in 0..10_000_u32 {
+            let now = T0 + Duration::from_micros(u64::from(n));
+            let _ = buckets.take(n, ADDRESS, now);
+            assert!(buckets.buckets.len() <= 100);
+        }
+        let now = T0 + Duration::from_micros(10_000);
+        assert_eq!(buckets.take(9_999, ADDRESS, now).expect("one").remaining, 18, "its bucket was kept");
+        let long_after = T0 + Duration::from_secs(60);
+        for n in 20_000..20_100 {
+            let _ = buckets.take(n, ADDRESS, long_after);
+        }
+        assert!(buckets.buckets.keys().all(|n| *n >= 20_000), "full buckets go first");
+    }
+
+    #[test]
+    fn refusals_are_written_down_up_to_a_measure_and_the_rest_is_counted() {
+        let limits = Limits::default();
+        let payer = Some(ip("192.0.2.1"));
+        let recorded = (0..700).filter(|_| limits.may_record_denial(payer, T0).is_some()).count();
+        assert_eq!(recorded, 500);
+        assert_eq!(limits.may_record_denial(Some(ip("192.0.2.2")), T0), Some(200));
+        assert_eq!(limits.may_record_denial(payer, T0), None);
+        assert_eq!(limits.may_record_denial(payer, T0 + Duration::from_secs(10)), Some(1));
+    }
+}

@@ -1,0 +1,180 @@
+//! Who may do what: the class of capability a row needs, and the one place where a request is judged.
+//!
+//! Who a caller is was found out before, in [`crate::auth`].
+
+use std::net::IpAddr;
+
+use gateway_ctl::store::AuditAuth;
+use gateway_model::{Id, Role};
+use uuid::Uuid;
+
+use crate::error::{ApiError, Code};
+
+/// Classes of capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Without any credential.
+    Open,
+    /// One's own password and sessions.
+    Own,
+    /// Configuration and status, secrets redacted.
+    Read,
+    /// Query log, captures, history of a client. Not for the local network's right to read.
+    Private,
+    /// The audit trail. Not for the local network's right to read.
+    Trail,
+    /// Dry runs that change nothing.
+    Check,
+    /// Captures, probes, flushes, test runs.
+    Diagnose,
+    /// The daily business of the gateway.
+    Operate,
+    /// Configuration export in plaintext.
+    Export,
+    /// Accounts, keys, listeners, secrets, wiping, going back in time.
+    Administer,
+    /// Secrets in clear. Not for the local network's right to read.
+    Reveal,
+}
+
+impl Access {
+    pub fn allows(self, role: Role) -> bool {
+        match self {
+            Access::Open | Access::Own | Access::Read | Access::Trail | Access::Check => true,
+            Access::Private | Access::Diagnose | Access::Export => role != Role::Viewer,
+            Access::Operate => matches!(role, Role::Admin | Role::Operator),
+            Access::Administer | Access::Reveal => role == Role::Admin,
+        }
+    }
+
+    /// The least role of a person that is enough.
+    pub fn required_role(self) -> Role {
+        match self {
+            Access::Open | Access::Own | Access::Read | Access::Trail | Access::Check => Role::Viewer,
+            Access::Private | Access::Diagnose | Access::Export | Access::Operate => Role::Operator,
+            Access::Administer | Access::Reveal => Role::Admin,
+        }
+    }
+
+    /// Returns true if an address in the local network is no proof for it: the caller must show a session or a key.
+    pub fn needs_credential(self) -> bool {
+        matches!(self, Access::Private | Access::Trail | Access::Reveal)
+    }
+}
+
+/// How a caller proved who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Not at all.
+    None,
+    /// Sign-in is off.
+    Open,
+    /// By its address.
+    Localnet,
+    /// By the local socket.
+    System,
+    Session(Uuid),
+    Key(Id),
+    /// By its position in the configuration.
+    ConfiguredKey(usize),
+}
+
+impl Proof {
+    /// The `auth` of an audit entry.
+    pub fn audit(self) -> AuditAuth {
+        match self {
+            Proof::None | Proof::Open => AuditAuth::Open,
+            Proof::Localnet => AuditAuth::Localnet,
+            Proof::System => AuditAuth::System,
+            Proof::Session(_) => AuditAuth::Session,
+            Proof::Key(_) | Proof::ConfiguredKey(_) => AuditAuth::Key,
+        }
+    }
+
+    /// Something that a page of another site could not make a browser send.
+    pub fn is_credential(self) -> bool {
+        match self {
+            Proof::None | Proof::Open | Proof::Localnet => false,
+            Proof::System | Proof::Session(_) | Proof::Key(_) | Proof::ConfiguredKey(_) => true,
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    pub name: String,
+    pub role: Role,
+    pub proof: Proof,
+    /// None for the local socket.
+    pub ip: Option<IpAddr>,
+    /// The managed user, if it is one.
+    pub user: Option<Id>,
+}
+
+/// Has this caller that capability?
+pub fn check(actor: &Actor, access: Access) -> Result<(), ApiError> {
+    let unproven = match actor.proof {
+        Proof::None => access != Access::Open,
+        Proof::Localnet => access.needs_credential(),
+        _ => false,
+    };
+    if unproven {
+        return Err(ApiError::new(
+            Code::Unauthenticated,
+            "This needs a session or an API key: sign in, or send Authorization: Bearer <key>.",
+        ));
+    }
+    if access.allows(actor.role) {
+        return Ok(());
+    }
+    let required = access.required_role();
+    Err(ApiError::new(Code::Forbidden, format!("This needs the role {required}."))
+        .detail("required_role", required.as_str())
+        .detail("role", actor.role.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use authorization::*;
+
+    #[test]
+    fn roles_are_judged_as_the_contract_says() {
+        let allowed = |access: Access| {
+            [Role::Admin, Role::Operator, Role::Viewer, Role::Diagnostics].map(|role| access.allows(role))
+        };
+        assert_eq!(allowed(Access::Own), [true, true, true, true]);
+        assert_eq!(allowed(Access::Read), [true, true, true, true]);
+        assert_eq!(allowed(Access::Private), [true, true, false, true]);
+        assert_eq!(allowed(Access::Check), [true, true, true, true]);
+        assert_eq!(allowed(Access::Diagnose), [true, true, false, true]);
+        assert_eq!(allowed(Access::Export), [true, true, false, true]);
+        assert_eq!(allowed(Access::Operate), [true, true, false, false]);
+        assert_eq!(allowed(Access::Administer), [true, false, false, false]);
+        assert_eq!(allowed(Access::Trail), [true, true, true, true]);
+        assert_eq!(allowed(Access::Reveal), [true, false, false, false]);
+    }
+
+    #[test]
+    fn without_a_proof_no_role_counts() {
+        let nobody =
+            Actor { name: "anonymous".into(), role: Role::Admin, proof: Proof::None, ip: None, user: None };
+        assert_eq!(check(&nobody, Access::Read).expect_err("refused").code, Code::Unauthenticated);
+        assert!(check(&nobody, Access::Open).is_ok());
+    }
+
+    #[test]
+    fn local_network_reads_neither_history_nor_secrets() {
+        let actor = Actor {
+            name: "localnet".into(),
+            role: Role::Admin,
+            proof: Proof::Localnet,
+            ip: None,
+            user: None,
+        };
+        for access in [Access::Private, Access::Trail, Access::Reveal] {
+            assert_eq!(check(&actor, access).expect_err("refused").code, Code::Unauthenticated);
+        }
+        assert!(check(&actor, Access::Read).is_ok());
+    }
+}

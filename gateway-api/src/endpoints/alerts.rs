@@ -1,0 +1,91 @@
+//! The audit log, the rules of alerts, and the alerts and anomalies that this version does not have.
+
+use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, Before};
+use gateway_model::capability::Capability;
+use gateway_model::kinds::AlertRule;
+use gateway_model::settings::groups::AlertWebhook;
+
+use crate::authorization::Access;
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::With;
+use crate::request::{Query, Req};
+use crate::table::Method::{Get, Post};
+use crate::table::{Collection, Ops, Placeholder, Table};
+
+pub fn rows(t: &mut Table) {
+    t.group::<AlertWebhook>("/alerts/webhook", "replace_alert_webhook", Access::Operate);
+    t.view("/audit", "list_audit", audit)
+        .summary("Who changed what, newest first")
+        .parameter("limit", Placeholder::Integer, "At most so many: 1 to 500, 50 if left out.")
+        .parameter("before", Placeholder::Text, "Only entries before this entry id or this time (RFC 3339).")
+        .parameter("actor", Placeholder::Text, "Only entries of this actor.")
+        .parameter("action", Placeholder::Text, "Only this action, such as create_device.")
+        .parameter("resource_type", Placeholder::Text, "Only this type, such as device.")
+        .parameter("resource_id", Placeholder::Text, "Only this object.")
+        .parameter("request_id", Placeholder::Text, "Only this request.")
+        .parameter("result", Placeholder::Text, "success, denied or failed.");
+    t.collection::<AlertRule>(Collection {
+        path: "/alerts/rules",
+        item: "/alerts/rules/{id}",
+        actions: ["create_alert_rule", "replace_alert_rule", "delete_alert_rule"],
+        ops: Ops::LIST | Ops::GET | Ops::REPLACE,
+        live: None,
+    });
+    t.unsupported(
+        Capability::Alerts,
+        &[
+            (Get, "/alerts"),
+            (Get, "/alerts/active"),
+            (Post, "/alerts/{id}/acknowledge"),
+            (Post, "/alerts/{id}/resolve"),
+            (Post, "/alerts/webhook/test"),
+            (Get, "/anomalies"),
+            (Get, "/anomalies/stats"),
+        ],
+    );
+}
+
+async fn audit(cx: Cx, request: Req<()>) -> Result<With<Vec<AuditEntry>>, ApiError> {
+    let query = &request.query;
+    let limit = query.limit(50, 500)?;
+    let before = query.get("before").map(before).transpose()?;
+    let filter = filter(query)?;
+    let store = cx.open()?.store.clone();
+    let (entries, total) = blocking(move || store.audit(limit, before, &filter)).await??;
+    let mut answer = With::new(entries);
+    answer.total = Some(usize::try_from(total).unwrap_or(usize::MAX));
+    Ok(answer)
+}
+
+fn before(text: &str) -> Result<Before, ApiError> {
+    if let Ok(id) = text.parse() {
+        return Ok(Before::Id(id));
+    }
+    text.parse().map(Before::Time).map_err(|_| {
+        ApiError::invalid_parameter(
+            "before",
+            "before is the id of an entry or a time such as 2026-11-20T12:00:00Z.",
+        )
+    })
+}
+
+fn filter(query: &Query) -> Result<AuditFilter, ApiError> {
+    let text = |name: &str| query.get(name).map(str::to_owned);
+    let result = match query.get("result") {
+        None => None,
+        Some("success") => Some(AuditResult::Success),
+        Some("denied") => Some(AuditResult::Denied),
+        Some("failed") => Some(AuditResult::Failed),
+        Some(_) => return Err(ApiError::invalid_parameter("result", "result is success, denied or failed.")),
+    };
+    Ok(AuditFilter {
+        actor: text("actor"),
+        action: text("action"),
+        resource_type: text("resource_type"),
+        resource_id: text("resource_id"),
+        request_id: text("request_id"),
+        result,
+    })
+}

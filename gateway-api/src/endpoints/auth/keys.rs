@@ -1,0 +1,132 @@
+//! API keys. A key is shown once, when it is made.
+
+use gateway_model::kinds::ApiKey;
+use gateway_model::validated::Cidr;
+use gateway_model::{Deleted, Id, Problems, Resource, Role};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::objects::{find, made, remove};
+use crate::auth::api_key;
+use crate::authorization::Access;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Audit, Effect, Table};
+
+pub fn rows(t: &mut Table) {
+    let stores = |action| Effect::Stores(Audit { action, resource_type: ApiKey::NOUN });
+    t.view("/auth/keys", "list_api_keys", list)
+        .summary("All API keys, without the keys themselves")
+        .doc("Keys of the configuration file are not among them.")
+        .access(Access::Administer);
+    t.action("/auth/keys", "create_api_key", stores("create_api_key"), create)
+        .summary("Create an API key")
+        .doc("The answer shows the key; it is never shown again. Send it as Authorization: Bearer <key>.")
+        .access(Access::Administer)
+        .status(201);
+    t.view("/auth/keys/{id}", "get_api_key", get).summary("One API key").access(Access::Administer);
+    t.erase("/auth/keys/{id}", "delete_api_key", stores("delete_api_key"), delete)
+        .summary("Revoke an API key")
+        .doc("It is worth nothing from the next request on.")
+        .access(Access::Administer);
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct KeyInput {
+    name: String,
+    /// admin, operator, viewer or diagnostics
+    role: Option<Role>,
+    /// From then on the key is worth nothing.
+    expires_at: Option<Timestamp>,
+    /// Where it may be used from; empty: from everywhere.
+    cidrs: Vec<Cidr>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct KeyShown {
+    id: Id,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    revision: gateway_model::Revision,
+    name: String,
+    /// admin, operator, viewer or diagnostics
+    role: Role,
+    /// What stands between the underscores of the key.
+    prefix: String,
+    expires_at: Option<Timestamp>,
+    expired: bool,
+    cidrs: Vec<Cidr>,
+    created_by: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct KeyCreated {
+    #[serde(flatten)]
+    shown: KeyShown,
+    /// The key. It is shown only here.
+    key: String,
+}
+
+fn show(key: &ApiKey, now: Timestamp) -> KeyShown {
+    KeyShown {
+        id: key.meta.id,
+        created_at: key.meta.created_at,
+        updated_at: key.meta.updated_at,
+        revision: key.meta.revision,
+        name: key.name.clone(),
+        role: key.role,
+        prefix: key.prefix.clone(),
+        expires_at: key.expires_at,
+        expired: key.is_expired(now),
+        cidrs: key.cidrs.clone(),
+        created_by: key.created_by.clone(),
+    }
+}
+
+async fn list(cx: Cx, _: Req<()>) -> Result<With<Vec<KeyShown>>, ApiError> {
+    let open = cx.open()?;
+    let (state, now) = (open.store.current(), open.now());
+    Ok(With::counted(state.api_keys.iter().map(|key| show(key, now)).collect()))
+}
+
+async fn get(cx: Cx, request: Req<()>) -> Result<KeyShown, ApiError> {
+    let open = cx.open()?;
+    Ok(show(find::<ApiKey>(&open.store.current(), request.params.get("id"))?.as_ref(), open.now()))
+}
+
+async fn create(cx: Cx, request: Req<KeyInput>) -> Result<With<KeyCreated>, ApiError> {
+    let KeyInput { name, role, expires_at, cidrs } = request.input;
+    let fresh = api_key::generate()?;
+    let row = ApiKey {
+        name,
+        role: role.unwrap_or(Role::Viewer),
+        prefix: fresh.prefix,
+        key_hash: fresh.hash,
+        expires_at,
+        cidrs,
+        created_by: cx.actor.name.clone(),
+        ..ApiKey::default()
+    };
+    let key = cx
+        .commit(move |draft| {
+            if role.is_none() {
+                let mut problems = Problems::new();
+                problems.required("role");
+                row.validate(draft, &mut problems);
+                return Err(gateway_model::EditError::Invalid(problems));
+            }
+            draft.create(row).map(|(key, _)| key)
+        })
+        .await?;
+    let location = format!("/auth/keys/{}", key.meta.id);
+    let shown = show(&key, cx.open()?.now());
+    Ok(made(KeyCreated { shown, key: fresh.text.expose().to_owned() }, location))
+}
+
+async fn delete(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {
+    remove::<ApiKey>(&cx, request.params.get("id")).await
+}

@@ -1,0 +1,172 @@
+//! Backups by schedule, and references between objects.
+
+use gateway_ctl::services::backup::{Cause, Error as RunError, Health, Report, folder};
+use gateway_ctl::store::{BackupRun, BackupTrigger};
+use gateway_model::problem::code;
+use gateway_model::references::References;
+use gateway_model::registry;
+use gateway_model::settings::groups::{BackupConfig, TargetType};
+use gateway_model::{EditError, Problems, State};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::authorization::Access;
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::gateway::Open;
+use crate::request::Req;
+use crate::table::{Audit, Effect, Table};
+
+pub fn rows(t: &mut Table) {
+    t.view("/references/{type}/{id}", "get_references", references)
+        .summary("How many objects refer to this one, by id or name")
+        .doc("type is a noun such as tunnel or trust_class; - and _ are alike.");
+    t.view("/backup/status", "get_backup_status", status)
+        .summary("The last backups, the next one, and whether their target can be reached")
+        .doc("The target is looked at once an hour and with each backup; this row does not wait for it.");
+    t.command(
+        "/backup/run",
+        "run_backup",
+        Effect::Stores(Audit { action: "run_backup", resource_type: "backup" }),
+        run,
+    )
+    .summary("Make a backup now")
+    .doc(
+        "As configured, also while backups are switched off. Answers when the backup is at its target and was read \
+         back and decrypted, or with why not. It goes on when the client is gone.",
+    )
+    .answers(&[Code::InvalidState, Code::UpstreamFailed, Code::UpstreamTimeout]);
+    t.group_checked::<BackupConfig>("/backup/config", "replace_backup_config", Access::Administer, check);
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BackupStatus {
+    pub enabled: bool,
+    /// A backup is being made since then.
+    pub running_since: Option<Timestamp>,
+    pub last_run: Option<Timestamp>,
+    /// `ok` or `failed`; null before the first.
+    pub last_result: Option<gateway_ctl::store::BackupOutcome>,
+    /// Bytes of the last one; null if it failed.
+    pub last_size: Option<u64>,
+    /// The last one that went well.
+    pub last_success: Option<Timestamp>,
+    /// By the schedule, or the next try after a failure. In the past: it is about to be made. Null while backups are
+    /// off.
+    pub next_run: Option<Timestamp>,
+    /// Of the machine, in which the schedule is meant.
+    pub time_zone: String,
+    pub target: BackupTargetStatus,
+    /// Newest first: the last fifty, and the last one that went well.
+    pub history: Vec<BackupRun>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BackupTargetStatus {
+    pub r#type: TargetType,
+    /// Where it is.
+    pub location: String,
+    /// Whether it did what was last asked of it. Null as long as nothing was, since the start or the last change.
+    pub reachable: Option<bool>,
+    pub checked_at: Option<Timestamp>,
+    /// How many backups of this gateway are there.
+    pub backups: Option<usize>,
+    /// Why it did not.
+    pub error: Option<String>,
+}
+
+impl From<Report> for BackupStatus {
+    fn from(report: Report) -> Self {
+        let Report { config, running_since, next, zone, health, runs } = report;
+        let last = runs.first();
+        let (checked_at, backups) = match health {
+            Some(Health { checked_at, backups }) => (Some(checked_at), Some(backups)),
+            None => (None, None),
+        };
+        let target = BackupTargetStatus {
+            r#type: config.target.r#type,
+            location: config.target.label(),
+            reachable: backups.as_ref().map(Result::is_ok),
+            checked_at,
+            backups: backups.as_ref().and_then(|backups| backups.as_ref().ok().copied()),
+            error: backups.and_then(Result::err),
+        };
+        Self {
+            enabled: config.enabled,
+            running_since,
+            last_run: last.map(|run| run.at),
+            last_result: last.map(|run| run.result),
+            last_size: last.and_then(|run| run.size),
+            last_success: runs.iter().find(|run| run.is_ok()).map(|run| run.at),
+            next_run: next,
+            time_zone: zone,
+            target,
+            history: runs,
+        }
+    }
+}
+
+async fn status(cx: Cx, _: Req<()>) -> Result<BackupStatus, ApiError> {
+    let service = cx.open()?.backup.clone();
+    Ok(blocking(move || service.report()).await??.into())
+}
+
+async fn run(cx: Cx, _: Req<()>) -> Result<BackupRun, ApiError> {
+    let ticket = cx.own_ticket()?;
+    match cx.open()?.backup.run(ticket, BackupTrigger::Manual).await {
+        Ok(run) => Ok(run),
+        Err(RunError::Failed { run, cause }) => {
+            let code = match &cause {
+                Cause::Target(error) if error.is_timeout() => Code::UpstreamTimeout,
+                Cause::Target(_) | Cause::Differs => Code::UpstreamFailed,
+                Cause::Container(_) | Cause::BrokenOff => Code::Internal,
+            };
+            let mut error = ApiError::new(code, format!("The backup failed: {cause}."))
+                .detail("target", run.target.as_str())
+                .detail("name", run.name.as_str());
+            // With the run itself.
+            error.recorded = true;
+            Err(error)
+        }
+        Err(RunError::Busy) => {
+            Err(ApiError::new(Code::InvalidState, "A backup is being made already.")
+                .detail("state", "running"))
+        }
+        Err(RunError::NotSetUp(missing)) => Err(ApiError::new(Code::InvalidState, missing)
+            .detail("state", "not_set_up")
+            .detail("allowed", vec!["PUT /backup/config"])),
+        Err(RunError::Store(error)) => Err(error.into()),
+    }
+}
+
+/// What the rules of the configuration alone cannot see: a folder inside the state directory is no place for backups.
+fn check(open: &Open, draft: &State) -> Result<(), EditError> {
+    let config: BackupConfig = draft.group();
+    let target = &config.target;
+    let inside = target.r#type == TargetType::Local
+        && !target.path.is_empty()
+        && folder::is_inside(std::path::Path::new(&target.path), &open.backup.own_folder());
+    if !inside {
+        return Ok(());
+    }
+    let mut problems = Problems::new();
+    problems.add(
+        code::CONFLICT,
+        "target.path",
+        "Not in the state directory of the gateway: a backup lies elsewhere.",
+    );
+    Err(EditError::Invalid(problems))
+}
+
+async fn references(cx: Cx, request: Req<()>) -> Result<References, ApiError> {
+    let (kind, id) = (request.params.get("type"), request.params.get("id"));
+    let state = cx.open()?.store.current();
+    let Some(found) = registry::kind(kind) else {
+        let allowed: Vec<&str> = registry::KINDS.iter().map(|kind| kind.noun).collect();
+        return Err(ApiError::invalid_parameter("type", format!("There are no objects of type {kind:?}."))
+            .detail("allowed", allowed));
+    };
+    Ok(found.references(&state, id)?)
+}

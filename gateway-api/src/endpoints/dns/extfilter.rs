@@ -1,0 +1,121 @@
+//! The external filter: where it is, how it is, and whether it is used.
+
+use gateway_dns::extfilter::Status as Told;
+use gateway_model::State;
+use gateway_model::settings::bootstrap::DnsBackend;
+use gateway_model::settings::groups::ExtFilterConfig;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::authorization::Access;
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::request::Req;
+use crate::table::{Audit, Effect, Table};
+
+/// The setting that says who is asked.
+const BACKEND: &str = "dns.backend";
+
+pub fn rows(t: &mut Table) {
+    t.group::<ExtFilterConfig>("/dns/extfilter/config", "replace_dns_extfilter", Access::Administer);
+    t.view("/dns/extfilter/status", "get_dns_extfilter_status", status)
+        .summary("The external filter, as it says of itself")
+        .doc("It is asked for this, so the answer takes as long as the filter does: five seconds if it is gone.");
+    let enables = Effect::Stores(Audit { action: "enable_dns_extfilter", resource_type: "setting" });
+    t.command("/dns/extfilter/enable", "enable_dns_extfilter", enables, enable)
+        .summary("Ask the external filter for names")
+        .doc(
+            "Sets dns.backend to extfilter, from the next question on. DnsService that have a forwarder of their own, and \
+             devices that a policy sends another way, are asked for as before. While the filter does not answer, the names \
+             that it would be asked for are not answered either.",
+        )
+        .answers(&[Code::InvalidState]);
+    let disables = Effect::Stores(Audit { action: "disable_dns_extfilter", resource_type: "setting" });
+    t.command("/dns/extfilter/disable", "disable_dns_extfilter", disables, disable)
+        .summary("Ask the upstream servers for names")
+        .doc("Sets dns.backend to integrated, from the next question on.");
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ExtFilterStatus")]
+struct Status {
+    /// It is set where the filter is.
+    configured: bool,
+    /// It is asked for names.
+    enabled: bool,
+    /// Its API answers.
+    reachable: bool,
+    /// Of its resolver.
+    version: Option<String>,
+    url: Option<String>,
+    /// Whether it filters.
+    blocking: Option<bool>,
+    /// In the last 24 hours, as the filter counts.
+    queries_today: Option<u64>,
+    blocked_today: Option<u64>,
+    /// What is wrong with it: its API, or else its resolver.
+    error: Option<String>,
+}
+
+impl From<Told> for Status {
+    fn from(told: Told) -> Status {
+        Status {
+            configured: told.configured,
+            enabled: told.enabled,
+            reachable: told.reachable,
+            version: told.version,
+            url: told.url,
+            blocking: told.blocking,
+            queries_today: told.queries_today,
+            blocked_today: told.blocked_today,
+            error: told.error,
+        }
+    }
+}
+
+async fn status(cx: Cx, _: Req<()>) -> Result<Status, ApiError> {
+    let open = cx.open()?;
+    let mut status = Status::from(open.extfilter.status().await);
+    if status.error.is_none() && status.enabled {
+        status.error = resolver_error(&cx)?;
+    }
+    Ok(status)
+}
+
+/// Why names are not answered though the API is well.
+fn resolver_error(cx: &Cx) -> Result<Option<String>, ApiError> {
+    let open = cx.open()?;
+    let resolver = open.store.current().group::<ExtFilterConfig>().resolver();
+    let (Some(names), Some(resolver)) = (&open.names, resolver) else { return Ok(None) };
+    let resolver = resolver.to_string();
+    let dead = names.upstreams().into_iter().find(|upstream| upstream.address == resolver && !upstream.ok);
+    Ok(dead.map(|upstream| {
+        let why = upstream.last_error.unwrap_or_default();
+        format!("its resolver {resolver} does not answer: {why}")
+    }))
+}
+
+async fn enable(cx: Cx, request: Req<()>) -> Result<Status, ApiError> {
+    if !cx.open()?.store.current().group::<ExtFilterConfig>().is_configured() {
+        let message = "It is not set where the external filter is: PUT /dns/extfilter/config.";
+        return Err(ApiError::new(Code::InvalidState, message)
+            .detail("state", "not_set_up")
+            .detail("allowed", vec!["PUT /dns/extfilter/config"]));
+    }
+    set(&cx, DnsBackend::Extfilter).await?;
+    status(cx, request).await
+}
+
+async fn disable(cx: Cx, request: Req<()>) -> Result<Status, ApiError> {
+    set(&cx, DnsBackend::Integrated).await?;
+    status(cx, request).await
+}
+
+async fn set(cx: &Cx, backend: DnsBackend) -> Result<(), ApiError> {
+    cx.commit(move |draft: &mut State| {
+        draft.set(BACKEND, json!(backend));
+        Ok(())
+    })
+    .await
+}

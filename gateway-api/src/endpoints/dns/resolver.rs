@@ -1,0 +1,431 @@
+//! The resolver at work: how it is, what it remembers, what was asked.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gateway_core::dns::Cause;
+use gateway_ctl::services::dns::DnsService;
+use gateway_dns::query_log::{Before, Domain, Endpoint as LogRow, Filter, Whose};
+use gateway_dns::serve::{Status as Outcome, Transport};
+use gateway_dns::wire::{code, rtype};
+use gateway_model::domain::DomainName;
+use gateway_model::settings::bootstrap::{DnsBackend, UpstreamMode};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::authorization::Access;
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::With;
+use crate::request::{Query, Req};
+use crate::table::{Audit, Effect, Placeholder, Table};
+
+pub fn rows(t: &mut Table) {
+    t.view("/dns/status", "get_dns_status", status).summary("The resolver, its upstreams and its cache");
+    t.view("/dns/cache", "list_dns_cache", cache)
+        .summary("What the resolver remembers, sorted by name")
+        .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000, 100 if left out.")
+        .parameter("pattern", Placeholder::Text, "Only names that match this glob, such as *.example.com.");
+    let flushes = Effect::Acts(Audit { action: "flush_dns_cache", resource_type: "dns_cache" });
+    t.action("/dns/cache/flush", "flush_dns_cache", flushes, flush)
+        .summary("Forget what matches a glob, or everything")
+        .access(Access::Diagnose);
+    t.view("/dns/log", "list_dns_log", log)
+        .summary("What was asked and what became of it, newest first")
+        .doc("There is no X-Total-Count: all records would have to be read to count them.")
+        .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000, 100 if left out.")
+        .parameter("before", Placeholder::Text, "Only entries before this entry id or this time (RFC 3339).")
+        .parameter("client", Placeholder::Text, "Only this client: its address, or the id of its device.")
+        .parameter(
+            "domain",
+            Placeholder::Text,
+            "Only names with this text in them; =example.com for that name and all below it.",
+        )
+        .parameter(
+            "status",
+            Placeholder::Text,
+            "allowed, blocked, cached, rewritten, forwarded, refused or error.",
+        )
+        .access(Access::Private);
+    t.view("/dns/clients", "list_dns_clients", clients)
+        .summary("Who asks how much, since the daemon started")
+        .access(Access::Private);
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Status {
+    running: bool,
+    backend: DnsBackend,
+    listen: Vec<Listen>,
+    /// Protocol to the upstream servers of the configuration file.
+    mode: UpstreamMode,
+    upstreams: Vec<Upstream>,
+    /// Upstreams that cannot be asked as they are given.
+    problems: Vec<String>,
+    cache: CacheFigures,
+    blocking: Blocking,
+    /// Since midnight, by the clock of the gateway.
+    queries_today: u64,
+    blocked_today: u64,
+    /// Answers of the upstreams that are asked for all names are validated.
+    dnssec: bool,
+    /// Questions that were not answered since the start: because too many waited, and by the limit of their network.
+    overloaded: u64,
+    limited: u64,
+    /// Questions that were answered again where they came in, since the start: in the dataplane, without the resolver.
+    repeated: u64,
+    log: LogState,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Listen {
+    address: String,
+    /// Why it does not listen there by UDP or by TCP.
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Upstream {
+    address: String,
+    protocol: String,
+    /// The way by which it is asked.
+    egress: String,
+    /// Smoothed; null before the first answer.
+    rtt_ms: Option<f64>,
+    ok: bool,
+    queries: u64,
+    failures: u64,
+    last_error: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct CacheFigures {
+    entries: usize,
+    /// Bytes.
+    size: usize,
+    hits: u64,
+    misses: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Blocking {
+    enabled: bool,
+    mode: &'static str,
+    /// Of blocked answers, in seconds.
+    ttl: u32,
+    paused_until: Option<Timestamp>,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct LogState {
+    /// Records that were lost since the start because they came faster than they could be written.
+    lost: u64,
+    /// Why nothing is written to files.
+    error: Option<String>,
+}
+
+async fn status(cx: Cx, _: Req<()>) -> Result<Status, ApiError> {
+    let names = cx.open()?.names.clone();
+    let Some(names) = names else { return Ok(Status::absent()) };
+    blocking(move || Status::of(&names)).await
+}
+
+impl Status {
+    fn absent() -> Status {
+        Status {
+            running: false,
+            backend: DnsBackend::default(),
+            listen: Vec::new(),
+            mode: UpstreamMode::default(),
+            upstreams: Vec::new(),
+            problems: Vec::new(),
+            cache: CacheFigures::default(),
+            blocking: Blocking { enabled: false, mode: "null_ip", ttl: 0, paused_until: None },
+            queries_today: 0,
+            blocked_today: 0,
+            dnssec: false,
+            overloaded: 0,
+            limited: 0,
+            repeated: 0,
+            log: LogState::default(),
+        }
+    }
+
+    fn of(names: &DnsService) -> Status {
+        let (at_work, settings, log) =
+            (names.resolver.status(), names.resolver.settings(), names.resolver.log());
+        let dns = names.config();
+        let listen = at_work.listening.iter().map(|place| {
+            let error = place.udp.as_ref().err().or(place.tcp.as_ref().err());
+            Listen { address: place.listen.address.to_string(), error: error.cloned() }
+        });
+        let secure = at_work.secure.iter().map(|(address, bound)| Listen {
+            address: format!("tls://{address}"),
+            error: bound.as_ref().err().cloned(),
+        });
+        let upstreams = names.upstreams().into_iter().map(|upstream| Upstream {
+            address: upstream.address,
+            protocol: upstream.protocol,
+            egress: upstream.egress,
+            rtt_ms: upstream.rtt_ms,
+            ok: upstream.ok,
+            queries: upstream.queries,
+            failures: upstream.failures,
+            last_error: upstream.last_error,
+        });
+        let today = log.today();
+        Status {
+            running: true,
+            backend: dns.backend,
+            listen: listen.chain(secure).collect(),
+            mode: dns.upstream_mode,
+            upstreams: upstreams.collect(),
+            problems: names.problems(),
+            cache: CacheFigures {
+                entries: at_work.cache.entries,
+                size: at_work.cache.bytes,
+                hits: at_work.cache.hits,
+                misses: at_work.cache.misses,
+            },
+            blocking: Blocking {
+                enabled: settings.blocking.enabled && dns.filtering_enabled,
+                mode: settings.blocking.mode.text(),
+                ttl: settings.blocking.ttl,
+                paused_until: settings.blocking.paused_until,
+            },
+            queries_today: today.queries,
+            blocked_today: today.blocked,
+            dnssec: names.validates(),
+            overloaded: at_work.overloaded,
+            limited: at_work.limited,
+            repeated: at_work.repeated,
+            log: LogState { lost: log.lost(), error: log.error() },
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Cached {
+    entries: Vec<CachedEntry>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CachedEntry {
+    name: String,
+    r#type: String,
+    /// Seconds it has left; 0 for what is kept only to stand in for a fresh answer.
+    ttl: u32,
+    expires_at: Timestamp,
+    upstream: String,
+    rcode: String,
+}
+
+async fn cache(cx: Cx, request: Req<()>) -> Result<Cached, ApiError> {
+    let limit = request.query.limit(100, 1000)?;
+    let pattern = request.query.get("pattern").unwrap_or("*").to_owned();
+    let (names, now) = (cx.open()?.names.clone(), cx.open()?.now());
+    let Some(names) = names else { return Ok(Cached { entries: Vec::new() }) };
+    blocking(move || {
+        let entries = names.resolver.cached(&pattern, limit).into_iter().map(|(entry, ttl)| CachedEntry {
+            name: entry.name.to_string(),
+            r#type: rtype::text(entry.qtype).into_owned(),
+            ttl,
+            expires_at: now + jiff::SignedDuration::from_secs(i64::from(ttl)),
+            upstream: entry.upstream.to_string(),
+            rcode: code::rcode::text(entry.rcode).to_owned(),
+        });
+        Cached { entries: entries.collect() }
+    })
+    .await
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Flush {
+    /// A glob such as *.example.com; everything without it.
+    pattern: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Flushed {
+    flushed: usize,
+}
+
+async fn flush(cx: Cx, request: Req<Flush>) -> Result<Flushed, ApiError> {
+    let names = cx.open()?.names.clone();
+    let pattern = request.input.pattern;
+    let flushed = names.map_or(0, |names: Arc<DnsService>| names.resolver.flush(pattern.as_deref()));
+    Ok(Flushed { flushed })
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Entry {
+    id: u64,
+    time: Timestamp,
+    client: Option<Client>,
+    question: Question,
+    status: &'static str,
+    /// What decided: a rule, a list, a feed, a rewrite or a canary; null when nothing did.
+    reason: Option<&'static str>,
+    rule: Option<String>,
+    /// Of the rule, list or feed.
+    list_id: Option<gateway_model::Id>,
+    /// What was looked at when it was not the name asked for.
+    through: Option<String>,
+    upstream: Option<String>,
+    rcode: String,
+    answers: Vec<Answer>,
+    elapsed_ms: f64,
+    proto: &'static str,
+    /// Validated; null where nothing validates.
+    dnssec: Option<bool>,
+    ede: Option<Ede>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Client {
+    ip: IpAddr,
+    device_id: Option<gateway_model::Id>,
+    name: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Question {
+    name: String,
+    r#type: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Answer {
+    r#type: String,
+    value: String,
+}
+
+/// Extended DNS error (RFC 8914).
+#[derive(Debug, Serialize, JsonSchema)]
+struct Ede {
+    code: u16,
+    text: &'static str,
+}
+
+async fn log(cx: Cx, request: Req<()>) -> Result<With<Vec<Entry>>, ApiError> {
+    let query = &request.query;
+    let limit = query.limit(100, 1000)?;
+    let before = query.get("before").map(before).transpose()?;
+    let filter = filter(query)?;
+    let Some(names) = cx.open()?.names.clone() else { return Ok(With::new(Vec::new())) };
+    let rows = blocking(move || names.resolver.log().read(&filter, before, limit)).await?;
+    Ok(With::new(rows.into_iter().map(Entry::of).collect()))
+}
+
+fn before(text: &str) -> Result<Before, ApiError> {
+    if let Ok(id) = text.parse() {
+        return Ok(Before::Id(id));
+    }
+    text.parse().map(Before::Time).map_err(|_| {
+        let message = "before is the id of an entry or a time such as 2026-11-20T12:00:00Z.";
+        ApiError::invalid_parameter("before", message)
+    })
+}
+
+fn filter(query: &Query) -> Result<Filter, ApiError> {
+    let client = query.get("client").map(|text| match (text.parse(), text.parse()) {
+        (Ok(address), _) => Ok(Whose::Address(address)),
+        (_, Ok(id)) => Ok(Whose::Device(id)),
+        _ => Err(ApiError::invalid_parameter("client", "client is an address or the id of a device.")),
+    });
+    let domain = query.get("domain").map(|text| match text.strip_prefix('=') {
+        None => Ok(Domain::Contains(text.to_ascii_lowercase())),
+        Some(name) => match DomainName::parse(name) {
+            Ok(name) => Ok(Domain::Within((&name).into())),
+            Err(error) => Err(ApiError::invalid_parameter("domain", error.to_string())),
+        },
+    });
+    let status = query.get("status").map(|text| {
+        let message = "status is allowed, blocked, cached, rewritten, forwarded, refused or error.";
+        Outcome::parse(text).ok_or_else(|| ApiError::invalid_parameter("status", message))
+    });
+    Ok(Filter { client: client.transpose()?, domain: domain.transpose()?, status: status.transpose()? })
+}
+
+impl Entry {
+    fn of(row: LogRow) -> Entry {
+        let answers = row.answers.into_iter();
+        Entry {
+            id: row.id,
+            time: row.time,
+            client: row.client.map(|who| Client { ip: who.address, device_id: who.device, name: who.name }),
+            question: Question { name: row.name.to_string(), r#type: rtype::text(row.qtype).into_owned() },
+            status: row.status.text(),
+            reason: row.reason.map(cause),
+            rule: row.rule,
+            list_id: row.list,
+            through: row.through,
+            upstream: row.upstream,
+            rcode: code::rcode::text(row.rcode).to_owned(),
+            answers: answers
+                .map(|(kind, value)| Answer { r#type: rtype::text(kind).into_owned(), value })
+                .collect(),
+            elapsed_ms: (row.elapsed.as_secs_f64() * 1e6).round() / 1e3,
+            proto: match row.transport {
+                Transport::Udp | Transport::Tcp => "plain",
+                Transport::Tls => "dot",
+                Transport::Https => "doh",
+            },
+            dnssec: row.secure,
+            ede: row.ede.map(|number| Ede { code: number, text: code::ede::text(number) }),
+        }
+    }
+}
+
+fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Rule => "rule",
+        Cause::Allowlist => "allowlist",
+        Cause::Blocklist => "blocklist",
+        Cause::Feed => "threat_feed",
+        Cause::Rewrite => "rewrite",
+        Cause::Canary => "canary",
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ClientFigures {
+    client: Client,
+    queries: u64,
+    blocked: u64,
+    cached: u64,
+    last_seen: Timestamp,
+    /// The names asked for most; rare ones may be missing.
+    top: Vec<TopName>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct TopName {
+    name: String,
+    queries: u64,
+}
+
+async fn clients(cx: Cx, _: Req<()>) -> Result<With<Vec<ClientFigures>>, ApiError> {
+    let Some(names) = cx.open()?.names.clone() else { return Ok(With::counted(Vec::new())) };
+    let figures = blocking(move || names.resolver.log().clients()).await?;
+    let shown = figures.into_iter().map(|figures| ClientFigures {
+        client: Client {
+            ip: figures.client.address,
+            device_id: figures.client.device,
+            name: figures.client.name,
+        },
+        queries: figures.queries,
+        blocked: figures.blocked,
+        cached: figures.cached,
+        last_seen: figures.last_seen,
+        top: figures
+            .top
+            .into_iter()
+            .map(|(name, queries)| TopName { name: name.to_string(), queries })
+            .collect(),
+    });
+    Ok(With::counted(shown.collect()))
+}

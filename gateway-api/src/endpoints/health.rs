@@ -1,0 +1,370 @@
+//! Is it alive, what is it doing, what has an outsider changed, what machine is it.
+
+use std::time::Duration;
+
+use gateway_core::compile::Finding;
+use gateway_ctl::os::bpf::AttachMode;
+use gateway_ctl::panics;
+use gateway_ctl::reconcile::{DriftItem, Severity, Status};
+use gateway_ctl::service::{self, HealthState};
+use gateway_ctl::services::storage;
+use gateway_ctl::supervise::{TaskHealth, TaskName};
+use gateway_ctl::tls::CertificateStatus;
+use gateway_ctl::world::World;
+use gateway_model::settings::keys;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::authorization::Access;
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::gateway::{Gateway, Open};
+use crate::host_info::{self, Platform};
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Placeholder, Table};
+
+pub fn rows(t: &mut Table) {
+    t.view("/health", "get_health", health)
+        .summary("Whether the daemon answers, and whether it enforces")
+        .doc("blocked: the store cannot be used, so nothing is forwarded; reason says why.")
+        .access(Access::Open)
+        .always();
+    t.view("/status", "get_status", status)
+        .summary("Version, readiness, age of the snapshot, revisions, failed services");
+    t.view("/observer", "list_observer", observer).summary("How each subsystem came out of the last run");
+    t.view("/drift", "list_drift", drift)
+        .summary("What somebody else changed in the kernel lately, newest first")
+        .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000.");
+    t.view("/platform", "get_platform", platform).summary("The machine").always();
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ServiceHealth")]
+pub struct Health {
+    /// `ok`; `degraded` while it enforces and something else does not work, or while programs, nftables or rules differ
+    /// from the plan; `blocked` while the store cannot be used.
+    pub status: &'static str,
+    /// Why it is not ok.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// While it is blocked: `not_initialised` (run `gatewayd init`), `store_missing` (the store of an initialised
+    /// gateway was lost), or `store_unusable`. While it is degraded: `storage_full`,
+    /// `drift` (programs, nftables or rules), `lan_without_ethernet` (nothing is forwarded from that LAN interface) or
+    /// `task_failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+}
+
+async fn health(cx: Cx, _: Req<()>) -> Result<Health, ApiError> {
+    Ok(match &cx.api.gateway {
+        Gateway::Open(open) => {
+            let world = open.world();
+            let degradation = degraded(&world.status);
+            let blocked_lan = world.live().findings.iter().find_map(lan_without_ethernet);
+            let room = storage::health(&open.store);
+            match (room, degradation, blocked_lan.or_else(|| task_failure(open))) {
+                (Some(service::Health { state: HealthState::Failed, message, .. }), ..) => {
+                    Health { status: "degraded", reason: Some(message), cause: Some("storage_full") }
+                }
+                (_, Some(reason), _) => {
+                    Health { status: "degraded", reason: Some(reason), cause: Some("drift") }
+                }
+                (.., Some((cause, reason))) => {
+                    Health { status: "degraded", reason: Some(reason), cause: Some(cause) }
+                }
+                _ => Health { status: "ok", reason: None, cause: None },
+            }
+        }
+        Gateway::Blocked { reason, cause, .. } => {
+            Health { status: "blocked", reason: Some(reason.clone()), cause: Some(*cause) }
+        }
+    })
+}
+
+/// Cause and reason of a LAN interface that is closed because the program cannot read its packets.
+fn lan_without_ethernet(finding: &Finding) -> Option<(&'static str, String)> {
+    const CAUSE: &str = "lan_without_ethernet";
+    (finding.code == CAUSE).then(|| (CAUSE, finding.message.clone()))
+}
+
+fn task_failure(open: &Open) -> Option<(&'static str, String)> {
+    Some(("task_failed", open.services.supervisor().failure()?))
+}
+
+/// The first failure of what keeps packets from leaving by a wrong interface.
+fn degraded(status: &Status) -> Option<String> {
+    let enforcing = ["dataplane", "nft", "rules"];
+    let subsystems = enforcing.iter().filter_map(|name| Some((name, status.subsystems.get(*name)?)));
+    let mut failures =
+        subsystems.flat_map(|(name, it)| it.outcome.failed.iter().map(move |failure| (name, failure)));
+    failures.next().map(|(name, failure)| format!("{name}: {}: {}", failure.resource, failure.error))
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ServiceStatus {
+    pub version: &'static str,
+    /// A plan is live, every subsystem is as wanted, and the reconcile loop goes on.
+    pub ready: bool,
+    pub uptime_sec: u64,
+    /// Seconds since the newest snapshot was taken; null before the first one.
+    pub snapshot_age_sec: Option<u64>,
+    /// A change waits to be confirmed until then, and is taken back otherwise.
+    pub pending_confirm_until: Option<Timestamp>,
+    /// `network.mode` of the configuration.
+    pub mode: String,
+    /// `ebpf`; `degraded` while the programs do not stand as wanted; `detached` without a kernel behind the API.
+    pub dataplane: &'static str,
+    /// Stable UUID of this installation.
+    pub node_id: Option<String>,
+    /// Revision of the store.
+    pub revision: u64,
+    /// Revision of the last change of a stored policy, or of a profile, chain or privacy class that policies take from.
+    pub stored_revision: u64,
+    /// Revision of the last apply that left no policy pending; 0 before the first.
+    pub applied_revision: u64,
+    pub applied_at: Option<Timestamp>,
+    /// Stored policies differ from those that steer traffic.
+    pub pending_changes: bool,
+    /// Services that have died and not proved themselves since. Left out while there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_services: Option<Vec<FailedService>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FailedService {
+    /// Its name in `/observer`.
+    pub name: String,
+    pub failure: String,
+    pub since: Timestamp,
+}
+
+fn failed_services(open: &Open) -> Option<Vec<FailedService>> {
+    let tasks = open.services.supervisor().report();
+    let failed = tasks.into_iter().filter_map(|(name, TaskHealth { failure, since, .. })| {
+        Some(FailedService { name: name.into_owned(), failure: failure?, since })
+    });
+    Some(failed.collect()).filter(|failed: &Vec<_>| !failed.is_empty())
+}
+
+async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
+    let open = cx.open()?;
+    let world = open.world();
+    let World { state, status: last, .. } = &world;
+    let stored = [
+        state.routing_policies.revision(),
+        state.profiles.revision(),
+        state.chains.revision(),
+        state.privacy_classes.revision(),
+    ];
+    let stored = stored.into_iter().max().unwrap_or_default();
+    Ok(ServiceStatus {
+        version: env!("CARGO_PKG_VERSION"),
+        ready: last.run > 0 && last.is_ok() && open.enforcement.loop_idle_time() < STALLED,
+        uptime_sec: cx.api.started.elapsed().as_secs(),
+        snapshot_age_sec: open.store.newest_snapshot().map(|taken| age(taken, open.now())),
+        pending_confirm_until: open.store.pending().map(|pending| pending.until),
+        mode: world.config.network.mode.to_string(),
+        dataplane: dataplane(&world),
+        node_id: state.settings.get(keys::NODE_ID).and_then(|id| id.as_str()).map(str::to_owned),
+        revision: state.revision.0,
+        stored_revision: stored.0,
+        applied_revision: state.applied.revision.0,
+        applied_at: state.applied.at,
+        pending_changes: state.pending_policies() > 0,
+        failed_services: failed_services(open),
+    })
+}
+
+/// A reconcile loop that was not seen to go on for so long hangs.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// In seconds; the clock may have been set back since.
+fn age(taken: Timestamp, now: Timestamp) -> u64 {
+    u64::try_from(now.duration_since(taken).as_secs()).unwrap_or(0)
+}
+
+fn dataplane(world: &World) -> &'static str {
+    let stands = world.status.subsystems.get("dataplane").is_some_and(|subsystem| subsystem.outcome.is_ok());
+    match (world.attached, stands) {
+        (None, _) => "detached",
+        (Some(_), true) => "ebpf",
+        (Some(_), false) => "degraded",
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Observation {
+    pub subsystem: String,
+    /// `ok`, `degraded` (some entries failed), `failed` (nothing is known to stand), `disabled`.
+    pub state: &'static str,
+    pub message: String,
+    /// Since when it is as well, or as badly, as it is.
+    pub since: Option<Timestamp>,
+    pub checks: u64,
+}
+
+impl From<CertificateStatus> for Observation {
+    fn from(status: CertificateStatus) -> Self {
+        let CertificateStatus { served, fault, since, checks, not_after } = status;
+        let state = match (served, &fault) {
+            (true, None) => "ok",
+            (true, Some(_)) => "degraded",
+            (false, _) => "failed",
+        };
+        let valid = || not_after.map(|end| format!("The certificate is valid until {end}."));
+        let message = fault.or_else(valid).unwrap_or_default();
+        Self { subsystem: "tls".to_owned(), state, message, since: Some(since), checks }
+    }
+}
+
+impl From<service::Health> for Observation {
+    fn from(health: service::Health) -> Self {
+        let service::Health { subsystem, state, message, since, checks } = health;
+        let state = match state {
+            HealthState::Ok => "ok",
+            HealthState::Degraded => "degraded",
+            HealthState::Failed => "failed",
+        };
+        Self { subsystem: subsystem.to_owned(), state, message, since, checks }
+    }
+}
+
+async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError> {
+    let open = cx.open()?;
+    let World { status: last, attached, .. } = open.world();
+    let mut list: Vec<Observation> = last
+        .subsystems
+        .iter()
+        .map(|(name, subsystem)| {
+            let outcome = &subsystem.outcome;
+            let messages: Vec<String> = outcome
+                .failed
+                .iter()
+                .map(|failure| format!("{}: {}", failure.resource, failure.error))
+                .collect();
+            // A backend that could not be read reports itself as the resource.
+            let unreadable = outcome.failed.iter().any(|failure| failure.resource == *name);
+            let state = match (outcome.is_ok(), unreadable) {
+                (true, _) => "ok",
+                (false, true) => "failed",
+                (false, false) => "degraded",
+            };
+            Observation {
+                subsystem: (*name).to_owned(),
+                state,
+                message: messages.join("; "),
+                since: Some(subsystem.since),
+                checks: subsystem.checks,
+            }
+        })
+        .collect();
+    list.extend(open.tls.certificate().map(Observation::from));
+    list.push(secrets(open));
+    list.extend(open.services.health().await.into_iter().map(Observation::from));
+    list.extend(open.services.supervisor().report().into_iter().map(task));
+    list.push(panicked());
+    if attached.is_none() {
+        list.push(Observation {
+            subsystem: "dataplane".to_owned(),
+            state: "disabled",
+            message: "This gateway is not attached to a kernel; it enforces nothing.".to_owned(),
+            since: None,
+            checks: 0,
+        });
+    }
+    Ok(With::counted(list))
+}
+
+/// Whether the stored secrets can be used.
+fn secrets(open: &Open) -> Observation {
+    let status = open.store.secrets_status();
+    let (state, message) = match (status.locked, status.unreadable) {
+        (true, _) => ("failed", "the passphrase of the secrets is lost: set it again".to_owned()),
+        (false, 0) => ("ok", String::new()),
+        (false, count) => ("degraded", format!("{count} secrets cannot be decrypted: set them again")),
+    };
+    Observation { subsystem: "secrets".to_owned(), state, message, since: None, checks: 0 }
+}
+
+/// A long-lived task: failed from its death until it has proved itself again.
+fn task((name, health): (TaskName, TaskHealth)) -> Observation {
+    Observation {
+        subsystem: name.into_owned(),
+        state: if health.failure.is_some() { "failed" } else { "ok" },
+        message: health.failure.unwrap_or_default(),
+        since: Some(health.since),
+        checks: health.starts,
+    }
+}
+
+/// Panics of tasks and threads since the start, short-lived ones included.
+fn panicked() -> Observation {
+    let panics = panics::watch().borrow().clone();
+    let message = panics.last.map(|last| {
+        format!(
+            "{} tasks have panicked, the last one in thread {} at {}",
+            panics.count, last.thread, last.location
+        )
+    });
+    Observation {
+        subsystem: "panics".to_owned(),
+        state: if message.is_none() { "ok" } else { "degraded" },
+        message: message.unwrap_or_default(),
+        since: None,
+        checks: panics.count,
+    }
+}
+
+/// A field of an object in the kernel that somebody else had changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Drift {
+    /// Subsystem.
+    pub r#type: String,
+    pub resource: String,
+    pub field: String,
+    pub expected: String,
+    pub actual: String,
+    /// `warning`, or `critical` where it guards against leaks or could not be repaired.
+    pub severity: &'static str,
+    pub detected_at: Timestamp,
+    pub repaired: bool,
+}
+
+impl From<&DriftItem> for Drift {
+    fn from(item: &DriftItem) -> Self {
+        let DriftItem { subsystem, resource, field, expected, actual, severity, detected_at, repaired } =
+            item;
+        Self {
+            r#type: subsystem.clone(),
+            resource: resource.clone(),
+            field: field.clone(),
+            expected: expected.clone(),
+            actual: actual.clone(),
+            severity: match severity {
+                Severity::Warning => "warning",
+                Severity::Critical => "critical",
+            },
+            detected_at: *detected_at,
+            repaired: *repaired,
+        }
+    }
+}
+
+async fn drift(cx: Cx, request: Req<()>) -> Result<With<Vec<Drift>>, ApiError> {
+    let open = cx.open()?;
+    let limit = request.query.limit(1000, 1000)?;
+    let last = open.world().status;
+    let mut answer = With::new(last.drift.iter().rev().take(limit).map(Drift::from).collect::<Vec<_>>());
+    answer.total = Some(last.drift.len());
+    Ok(answer)
+}
+
+async fn platform(cx: Cx, _: Req<()>) -> Result<Platform, ApiError> {
+    let world = cx.open().ok().map(|open| open.world());
+    let attached = world.as_ref().and_then(|world| world.attached).map_or("none", AttachMode::as_str);
+    let facts = world.map(|world| world.facts).unwrap_or_default();
+    blocking(move || host_info::read(attached, &facts)).await
+}

@@ -1,0 +1,411 @@
+//! Plans of many objects: what they would change, carrying them out, and the time to confirm them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_core::compile::{Input, compile};
+use gateway_core::facts::Facts;
+use gateway_core::network::Network;
+use gateway_core::network_tests::failing_gates;
+use gateway_core::plan_diff::{PlanDiff, plan_diff};
+use gateway_ctl::reconcile::{Reason, Status};
+use gateway_ctl::store::{AuditTicket, Confirm, Reverted, Safety, Secured, SnapshotReason};
+use gateway_ctl::world::World;
+use gateway_model::bulk_edit::undo::Overlap;
+use gateway_model::bulk_edit::{self, ItemChange, Mode, Op, Order, Outcome};
+use gateway_model::problem::code;
+use gateway_model::{EditError, Problem, Problems, Revision, State, Warning};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::dispatch::conditional;
+use crate::error::{ApiError, Code};
+use crate::gateway::Open;
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Audit, Effect, Table};
+use endpoints::routing::views::{Run, failures};
+
+/// A change waits at most so long for its confirmation.
+const LONGEST: u32 = 86_400;
+
+pub fn rows(t: &mut Table) {
+    t.question("/validate", "validate_plan", validate)
+        .summary("What a plan of many objects would change")
+        .doc(
+            "Takes the body of /apply and changes nothing. What is wrong with the plan is listed in errors; the \
+             answer is 200 all the same.",
+        )
+        .answers(&[Code::PreconditionFailed])
+        .input_required = true;
+    t.action("/apply", "apply_plan", Effect::Stores(AUDIT), apply)
+        .summary("Create, change and delete many objects at once, and let them take hold")
+        .doc(
+            "All or nothing, in one transaction, with a snapshot before it. Objects are matched by id, else by a \
+             unique name or address, else by a name that only one object has; those of one plan may name each other. \
+             Policies that were pending before and that the plan does not name stay pending; warnings list them. A \
+             plan without resources applies all. Answers when the kernel has the new plan. With confirm_timeout_sec \
+             the change is undone by itself, unless /apply/confirm is called in time; what was written since stays. \
+             If-Match takes the revision of the store.",
+        )
+        .answers(&[Code::PreconditionFailed])
+        .input_required = true;
+    t.command(
+        "/apply/confirm",
+        "confirm_apply",
+        Effect::Stores(Audit { action: "confirm_apply", resource_type: "plan" }),
+        confirm,
+    )
+    .summary("Let the change that waits for a confirmation stand");
+    t.command(
+        "/apply/revert",
+        "revert_apply",
+        Effect::Stores(Audit { action: "revert_apply", resource_type: "plan" }),
+        revert,
+    )
+    .summary("Take the change that waits for a confirmation back now")
+    .doc(
+        "Undoes what the change wrote. What was written since stays. Objects that both wrote are listed in overlaps: \
+         fields that the change had set go back, objects that it had created and that were changed or are needed \
+         since stay.",
+    );
+}
+
+const AUDIT: Audit = Audit { action: "apply_plan", resource_type: "plan" };
+
+/// Many objects at once.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PlanInput {
+    /// Only tell what would change.
+    pub dry_run: bool,
+    pub mode: Mode,
+    /// Collection to list of objects, as their collections take them; `-` and `_` are alike.
+    pub resources: Map<String, Value>,
+    /// Seconds in which /apply/confirm must be called, up to 86400; 0: none needed.
+    pub confirm_timeout_sec: u32,
+    /// Also delete objects that policies still name; for them they are unavailable then.
+    pub force: bool,
+}
+
+/// What a plan changes.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlanResult {
+    pub valid: bool,
+    pub dry_run: bool,
+    /// The change is in force.
+    pub applied: bool,
+    /// Of the store, before if it is a dry run.
+    pub revision: u64,
+    pub changes: Vec<ItemChange>,
+    /// How many objects there are of each kind of change.
+    pub counts: Counts,
+    pub warnings: Vec<Warning>,
+    pub errors: Vec<Problem>,
+    /// What changes in the dataplane; null for a plan that is not valid.
+    pub plan: Option<PlanDiff>,
+    /// Name of the snapshot from before; null if nothing changed.
+    pub snapshot: Option<String>,
+    /// The change takes itself back then.
+    pub pending_confirm_until: Option<Timestamp>,
+    /// How the kernel took it; null if it was not asked.
+    pub run: Option<Run>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Counts {
+    pub create: usize,
+    pub update: usize,
+    pub unchanged: usize,
+    pub delete: usize,
+}
+
+impl Counts {
+    fn of(changes: &[ItemChange]) -> Counts {
+        let count = |op: Op| changes.iter().filter(|change| change.op == op).count();
+        Counts {
+            create: count(Op::Create),
+            update: count(Op::Update),
+            unchanged: count(Op::Unchanged),
+            delete: count(Op::Delete),
+        }
+    }
+}
+
+async fn validate(cx: Cx, request: Req<PlanInput>) -> Result<PlanResult, ApiError> {
+    check_timeout(request.input.confirm_timeout_sec)?;
+    let order = order(&request.input);
+    dry_run(&cx, request.if_match, carrying_out(order)).await
+}
+
+async fn apply(cx: Cx, request: Req<PlanInput>) -> Result<With<PlanResult>, ApiError> {
+    let Req { input, if_match, .. } = request;
+    check_timeout(input.confirm_timeout_sec)?;
+    let order = order(&input);
+    may_change(&cx, &order)?;
+    if input.dry_run {
+        return Ok(With::new(dry_run(&cx, if_match, carrying_out(order)).await?));
+    }
+    let confirm = confirm_within(input.confirm_timeout_sec);
+    let safety = Safety { reason: SnapshotReason::PreApply, confirm };
+    carry_out(&cx, if_match, safety, carrying_out(order)).await
+}
+
+/// Refuses what fails a gating test.
+fn gate(draft: &State, network: &Network, facts: &Facts) -> Result<(), EditError> {
+    let failing = failing_gates(&Input { state: draft, network, facts, now: draft.now() });
+    if failing.is_empty() {
+        return Ok(());
+    }
+    let reasons: Vec<String> =
+        failing.iter().map(|test| format!("{:?}: {}", test.name, test.failures.join("; "))).collect();
+    let reason = format!("the policies fail {} of the gating tests: {}", failing.len(), reasons.join("; "));
+    Err(EditError::PolicyConflict { policies: Vec::new(), reason })
+}
+
+fn carrying_out(order: Order) -> impl FnOnce(&mut State) -> Result<Outcome, EditError> + Send + 'static {
+    move |draft| bulk_edit::change(draft, &order).map_err(EditError::Invalid)
+}
+
+fn order(input: &PlanInput) -> Order {
+    let PlanInput { dry_run: _, mode, resources, confirm_timeout_sec: _, force } = input.clone();
+    Order { mode, resources, force, redacted: false, freeze: true }
+}
+
+/// A plan must not change what its author could not change piece by piece.
+pub(super) fn may_change(cx: &Cx, order: &Order) -> Result<(), ApiError> {
+    let nouns: Vec<&str> = order
+        .resources
+        .keys()
+        .filter_map(|name| bulk_edit::planned_kind(name))
+        .map(|kind| kind.noun)
+        .collect();
+    for row in cx.api.table.rows() {
+        let edits = row.effect.audit().is_some_and(|audit| {
+            let verb = audit.action.split('_').next().unwrap_or_default();
+            nouns.contains(&audit.resource_type) && matches!(verb, "create" | "replace" | "delete")
+        });
+        if edits {
+            cx.require(row.access)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_timeout(seconds: u32) -> Result<(), ApiError> {
+    if seconds <= LONGEST {
+        return Ok(());
+    }
+    let mut problems = Problems::new();
+    problems.add(code::RANGE, "confirm_timeout_sec", format!("At most {LONGEST} seconds, which is a day."));
+    Err(ApiError::validation(&problems))
+}
+
+pub(super) fn confirm_within(seconds: u32) -> Option<Confirm> {
+    (seconds > 0).then(|| Confirm { within: Duration::from_secs(u64::from(seconds)) })
+}
+
+/// `If-Match` names the revision of the store, or it has changed since.
+fn check_revision(state: &State, if_match: Option<&str>) -> Result<(), EditError> {
+    let Some(list) = if_match else { return Ok(()) };
+    if conditional::matches_revision(list, &state.revision.to_string()) {
+        return Ok(());
+    }
+    let expected = Revision(conditional::first_revision(list).unwrap_or(0));
+    Err(EditError::Stale { resource_type: "plan", expected, current: state.revision })
+}
+
+/// What the order would change, without changing it.
+pub(super) async fn dry_run(
+    cx: &Cx,
+    if_match: Option<String>,
+    edit: impl FnOnce(&mut State) -> Result<Outcome, EditError> + Send + 'static,
+) -> Result<PlanResult, ApiError> {
+    let world = cx.open()?.world();
+    blocking(move || {
+        check_revision(&world.state, if_match.as_deref())?;
+        let mut draft = world.state.begin(world.now);
+        let edited =
+            edit(&mut draft).and_then(|outcome| gate(&draft, &world.network, &world.facts).map(|()| outcome));
+        let outcome = match edited {
+            Ok(outcome) => Ok(outcome),
+            Err(EditError::Invalid(problems)) => Err(problems),
+            Err(error) => {
+                let mut problems = Problems::new();
+                problems.add(code::CONFLICT, "", error.to_string());
+                Err(problems)
+            }
+        };
+        let plan = outcome.is_ok().then(|| {
+            let input = world.input();
+            plan_diff(&compile(&input), &compile(&Input { state: &draft, ..input }))
+        });
+        let (changes, warnings, errors) = match outcome {
+            Ok(Outcome { changes, warnings }) => (changes, warnings, Vec::new()),
+            Err(problems) => {
+                let (errors, warnings) = problems.into_parts();
+                (Vec::new(), warnings, errors)
+            }
+        };
+        Ok(PlanResult {
+            valid: errors.is_empty(),
+            dry_run: true,
+            applied: false,
+            revision: world.state.revision.0,
+            counts: Counts::of(&changes),
+            changes,
+            warnings,
+            errors,
+            plan,
+            snapshot: None,
+            pending_confirm_until: None,
+            run: None,
+        })
+    })
+    .await?
+}
+
+/// Changes the store with a snapshot, brings the kernel there and tells what came of it. What the kernel refuses is
+/// taken back.
+pub(super) async fn carry_out(
+    cx: &Cx,
+    if_match: Option<String>,
+    safety: Safety,
+    edit: impl FnOnce(&mut State) -> Result<Outcome, EditError> + Send + 'static,
+) -> Result<With<PlanResult>, ApiError> {
+    let open = cx.open()?;
+    let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
+    let World { network, facts, .. } = open.world();
+    // A way back is not to be barred by what was tested since.
+    let gated = safety.reason != SnapshotReason::PreRollback;
+    let (outcome, before, secured) = blocking(move || {
+        let committed = store.commit_safely(ticket, safety, |draft, ticket| {
+            let before = store.current();
+            check_revision(&before, if_match.as_deref())?;
+            let outcome = edit(draft)?;
+            if gated {
+                gate(draft, &network, &facts)?;
+            }
+            note(ticket, &outcome);
+            Ok((outcome, before))
+        });
+        committed.map(|((outcome, before), secured)| (outcome, before, secured)).map_err(ApiError::from)
+    })
+    .await??;
+    let status = open.reconcile(Reason::Apply).await?;
+    if let Some(refusal) = refusal(status.as_deref()) {
+        return Err(take_back(open, secured, refusal).await?);
+    }
+    let world = open.world();
+    let plan = blocking(move || {
+        let input = world.input();
+        plan_diff(&compile(&Input { state: &before, ..input }), &compile(&input))
+    })
+    .await?;
+    let Outcome { changes, mut warnings } = outcome;
+    warnings.extend(failures(status.as_ref()));
+    let Secured { snapshot, pending, .. } = secured;
+    Ok(With::new(PlanResult {
+        valid: true,
+        dry_run: false,
+        applied: true,
+        revision: open.store.current().revision.0,
+        counts: Counts::of(&changes),
+        changes,
+        warnings,
+        errors: Vec::new(),
+        plan: Some(plan),
+        snapshot: snapshot.map(|snapshot| snapshot.name),
+        pending_confirm_until: pending.map(|pending| pending.until),
+        run: Some(Run::of(status.as_deref())),
+    }))
+}
+
+fn note(ticket: &mut AuditTicket, outcome: &Outcome) {
+    ticket.details = serde_json::json!({ "counts": Counts::of(&outcome.changes) });
+}
+
+/// Why the dataplane did not take the plan.
+fn refusal(status: Option<&Status>) -> Option<String> {
+    let dataplane = status?.subsystems.get("dataplane")?;
+    dataplane.outcome.failed.first().map(|failure| format!("{}: {}", failure.resource, failure.error))
+}
+
+/// The plan before still holds in the kernel; lets the store say so too. Gives the error to answer with.
+async fn take_back(open: &Open, secured: Secured, refusal: String) -> Result<ApiError, ApiError> {
+    let store = open.store.clone();
+    let Secured { snapshot, changes, .. } = secured;
+    if let Some(snapshot) = snapshot {
+        let ticket = AuditTicket::system("revert_apply", "plan");
+        blocking(move || store.undo(ticket, &snapshot.name, &changes)).await??;
+        open.reconcile(Reason::Apply).await?;
+    }
+    let mut error = ApiError::new(
+        Code::ApplyFailed,
+        "The kernel did not take the plan. The one before goes on holding, and the change was taken back.",
+    )
+    .detail("stage", "dataplane")
+    .detail("kernel_message", refusal)
+    .detail("kept_previous", true);
+    // The commit and the way back have their entries.
+    error.recorded = true;
+    Ok(error)
+}
+
+/// A change that waited.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Confirmed {
+    /// It stands.
+    pub confirmed: bool,
+    /// It was taken back.
+    pub reverted: bool,
+    /// Name of the snapshot from before it.
+    pub snapshot: String,
+    pub revision: u64,
+    /// Objects that were written after the change as well, or that later writes need; empty for a confirmation.
+    pub overlaps: Vec<Overlap>,
+    pub run: Option<Run>,
+}
+
+async fn confirm(cx: Cx, _: Req<()>) -> Result<Confirmed, ApiError> {
+    let open = cx.open()?;
+    let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
+    let pending = blocking(move || store.confirm_pending(ticket)).await??.ok_or_else(nothing_waits)?;
+    let revision = open.store.current().revision.0;
+    Ok(Confirmed {
+        confirmed: true,
+        reverted: false,
+        snapshot: pending.snapshot,
+        revision,
+        overlaps: Vec::new(),
+        run: None,
+    })
+}
+
+async fn revert(cx: Cx, _: Req<()>) -> Result<With<Confirmed>, ApiError> {
+    let open = cx.open()?;
+    let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
+    let reverted = blocking(move || store.revert_pending(ticket)).await??.ok_or_else(nothing_waits)?;
+    let Reverted { pending, overlaps } = reverted;
+    let status: Option<Arc<Status>> = open.reconcile(Reason::Apply).await?;
+    let mut answer = With::new(Confirmed {
+        confirmed: false,
+        reverted: true,
+        snapshot: pending.snapshot,
+        revision: open.store.current().revision.0,
+        overlaps,
+        run: Some(Run::of(status.as_deref())),
+    });
+    answer.warnings = failures(status.as_ref());
+    Ok(answer)
+}
+
+fn nothing_waits() -> ApiError {
+    ApiError::new(Code::InvalidState, "No change waits for a confirmation.")
+        .detail("state", "none")
+        .detail("allowed", ["pending"])
+}

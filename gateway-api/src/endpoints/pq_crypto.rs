@@ -1,0 +1,132 @@
+//! The post-quantum posture of TLS, inbound and outbound.
+
+use gateway_ctl::tls::{ClientReport, Inbound, PqMode};
+use gateway_model::{Problems, Warning};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::authorization::Access;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Audit, Effect, Method, Table};
+use crate::tls::Tls;
+
+const AUDIT: Audit = Audit { action: "replace_pq_crypto", resource_type: "pq_crypto" };
+
+pub fn rows(t: &mut Table) {
+    t.view("/pq-crypto", "get_pq_crypto", show).summary("Which key exchanges TLS sessions use").doc(
+        "curves are offered, the preferred one first; clients are the daemon's own, by what they are for.",
+    );
+    let row = t.action("/pq-crypto", AUDIT.action, Effect::Stores(AUDIT), replace);
+    row.summary("Set the post-quantum mode")
+        .doc(
+            "Obeyed by every TLS session that begins after the answer, inbound and outbound; sessions that stand keep \
+             what they agreed on. With required, peers without post-quantum key exchange are refused; the warnings \
+             name those that were seen.",
+        )
+        .access(Access::Administer);
+    row.method = Method::Put;
+    row.input_required = true;
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PqCrypto {
+    pub mode: PqMode,
+    /// Key exchanges that are offered, in the order of preference.
+    pub curves: Vec<String>,
+    /// Key exchanges that some mode uses.
+    pub supported: Vec<String>,
+    /// Outbound clients and what each last agreed on.
+    pub clients: Vec<ClientReport>,
+    /// What clients of the gateway agreed on, since the daemon started.
+    pub inbound: Inbound,
+}
+
+impl PqCrypto {
+    fn of(tls: &Tls) -> Self {
+        let mode = tls.factory.mode();
+        Self {
+            mode,
+            curves: mode.curves(),
+            supported: PqMode::supported(),
+            clients: tls.factory.clients(),
+            inbound: tls.factory.inbound(),
+        }
+    }
+
+    /// Who would have been refused if the mode had been this one.
+    fn warnings(&self) -> Vec<Warning> {
+        if self.mode != PqMode::Required {
+            return Vec::new();
+        }
+        let classic = |name: &str| !name.contains("MLKEM");
+        let mut warnings = Vec::new();
+        for (index, client) in self.clients.iter().enumerate() {
+            if let Some(group) = client.last_group.as_deref().filter(|group| classic(group)) {
+                let message = format!(
+                    "The last session of {} used {group}; if its server cannot do better, it fails from now on.",
+                    client.name
+                );
+                warnings.push(Warning::new(format!("clients[{index}]"), message));
+            }
+        }
+        let seen: u64 = self.inbound.sessions.iter().filter(|(name, _)| classic(name)).map(|(_, n)| n).sum();
+        if seen > 0 {
+            let message = format!(
+                "{seen} TLS sessions with the gateway were without post-quantum key exchange since it started; such \
+                 clients are refused from now on. The local socket is not affected."
+            );
+            warnings.push(Warning::new("inbound.sessions", message));
+        }
+        warnings
+    }
+}
+
+/// What a client sends; the rest of what it was shown may come back and changes nothing.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "PqCryptoRequest")]
+pub struct Wanted {
+    #[schemars(required)]
+    pub mode: Option<PqMode>,
+    #[serde(rename = "curves")]
+    #[schemars(skip)]
+    _curves: Value,
+    #[serde(rename = "supported")]
+    #[schemars(skip)]
+    _supported: Value,
+    #[serde(rename = "clients")]
+    #[schemars(skip)]
+    _clients: Value,
+    #[serde(rename = "inbound")]
+    #[schemars(skip)]
+    _inbound: Value,
+}
+
+async fn show(cx: Cx, _: Req<()>) -> Result<PqCrypto, ApiError> {
+    Ok(PqCrypto::of(&cx.open()?.tls))
+}
+
+async fn replace(cx: Cx, request: Req<Wanted>) -> Result<With<PqCrypto>, ApiError> {
+    let Some(mode) = request.input.mode else {
+        let mut problems = Problems::new();
+        problems.required("mode");
+        return Err(ApiError::validation(&problems));
+    };
+    cx.commit(move |draft| {
+        if draft.settings.get(PqMode::KEY) != Some(&json!(mode)) {
+            draft.set(PqMode::KEY, json!(mode));
+        }
+        Ok(())
+    })
+    .await?;
+    let open = cx.open()?;
+    // Before the answer: a client that has it may rely on it.
+    open.tls.adopt(&open.store);
+    let shown = PqCrypto::of(&open.tls);
+    let warnings = shown.warnings();
+    Ok(With { warnings, ..With::new(shown) })
+}

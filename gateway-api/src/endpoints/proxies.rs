@@ -1,0 +1,76 @@
+//! SOCKS5 proxies, and the relay that hands traffic over to them.
+
+use gateway_ctl::os::proxy::{self, ProxyTraffic};
+use gateway_model::State;
+use gateway_model::kinds::Proxy;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::gateway::Open;
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Collection, Ops, Table};
+
+pub fn rows(t: &mut Table) {
+    t.collection::<Proxy>(Collection {
+        path: "/proxies",
+        item: "/proxies/{id}",
+        actions: ["create_proxy", "replace_proxy", "delete_proxy"],
+        ops: Ops::ALL,
+        live: Some(observe),
+    });
+}
+
+pub fn status_rows(t: &mut Table) {
+    t.view("/tproxy/status", "get_tproxy_status", status)
+        .summary("What of the LAN's traffic is handed over to proxies")
+        .doc(
+            "The relay runs while policies name proxies. Only what ingress marked for a proxy gets into it.",
+        );
+}
+
+/// What is observed of the proxies.
+fn observe(open: &Open, state: &State, shown: &mut [Value]) {
+    let observed = open.live();
+    super::observed::add_observed(shown, &state.proxies, |proxy| observed.proxy(proxy));
+}
+
+/// The relay.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TproxyStatus {
+    pub running: bool,
+    /// Addresses it listens at; empty while it does not run.
+    pub listen: Vec<String>,
+    pub mode: TproxyMode,
+    /// Open connections.
+    pub connections: usize,
+    /// UDP flows: one per source port of a LAN host.
+    pub udp_flows: usize,
+    pub by_proxy: Vec<ProxyTraffic>,
+}
+
+/// How traffic gets to it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TproxyMode {
+    /// With its addresses as they are.
+    Tproxy,
+}
+
+async fn status(cx: Cx, _: Req<()>) -> Result<With<TproxyStatus>, ApiError> {
+    let relay = cx.open()?.enforcement.relayed();
+    let listen =
+        if relay.running { proxy::addresses().map(|at| at.to_string()).to_vec() } else { Vec::new() };
+    let status = TproxyStatus {
+        running: relay.running,
+        listen,
+        mode: TproxyMode::Tproxy,
+        connections: relay.by_proxy.iter().map(|proxy| proxy.connections).sum(),
+        udp_flows: relay.by_proxy.iter().map(|proxy| proxy.udp_flows).sum(),
+        by_proxy: relay.by_proxy,
+    };
+    Ok(With::new(status))
+}

@@ -1,0 +1,105 @@
+//! What policies are made of and what stands beside them: profiles, chains, privacy classes, segments, presets.
+
+use std::collections::BTreeMap;
+
+use gateway_core::chain_status;
+use gateway_ctl::world::World;
+use gateway_model::State;
+use gateway_model::kinds::{Chain, PrivacyClass, Profile, Segment};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::gateway::Open;
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Collection, Ops, Table};
+
+pub fn rows(t: &mut Table) {
+    t.collection::<Profile>(Collection {
+        path: "/profiles",
+        item: "/profiles/{id}",
+        actions: ["create_profile", "replace_profile", "delete_profile"],
+        ops: Ops::ALL,
+        live: None,
+    });
+    t.collection::<Chain>(Collection {
+        path: "/chains",
+        item: "/chains/{id}",
+        actions: ["create_chain", "replace_chain", "delete_chain"],
+        ops: Ops::ALL,
+        live: Some(observe_chains),
+    });
+    t.collection::<PrivacyClass>(Collection {
+        path: "/privacy-classes",
+        item: "/privacy-classes/{id}",
+        actions: ["create_privacy_class", "replace_privacy_class", "delete_privacy_class"],
+        ops: Ops::ALL,
+        live: None,
+    });
+    t.collection::<Segment>(Collection {
+        path: "/segments",
+        item: "/segments/{id}",
+        actions: ["create_segment", "replace_segment", "delete_segment"],
+        ops: Ops::ALL,
+        live: None,
+    });
+    t.view("/vlans", "list_vlans", vlans).summary("The VLANs of this host, and those that segments name");
+}
+
+/// How the chains fare by the ways out as they are.
+fn observe_chains(open: &Open, state: &State, shown: &mut [Value]) {
+    let world = open.world();
+    crate::endpoints::observed::add_observed(shown, &state.chains, |row| {
+        chain_status::live(world.live(), row)
+    });
+}
+
+/// A VLAN: an interface of this host, a segment, or both.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct Vlan {
+    pub vlan_id: u16,
+    /// The interface that carries its frames.
+    pub parent: String,
+    /// The interface that stands for it on this host; null if there is none.
+    pub interface: Option<String>,
+    /// Whether that interface is up.
+    pub up: bool,
+    /// Whether traffic that enters there is judged.
+    pub lan: bool,
+    /// Name of the segment that is on it.
+    pub segment: Option<String>,
+}
+
+async fn vlans(cx: Cx, _: Req<()>) -> Result<With<Vec<Vlan>>, ApiError> {
+    let open = cx.open()?;
+    let World { facts, state, network, .. } = open.world();
+    let lan = &network.lan;
+    let mut vlans: BTreeMap<(u16, String), Vlan> = BTreeMap::new();
+    for (name, link) in &facts.links {
+        let Some((parent, id)) = &link.vlan else { continue };
+        let vlan = Vlan {
+            vlan_id: *id,
+            parent: parent.clone(),
+            interface: Some(name.clone()),
+            up: link.up,
+            lan: lan.contains(name) || lan.contains(parent),
+            segment: None,
+        };
+        vlans.insert((*id, parent.clone()), vlan);
+    }
+    for segment in state.segments.iter() {
+        let (Some(id), Some(parent)) = (segment.vlan_id, &segment.interface) else { continue };
+        let parent = parent.to_string();
+        let vlan = vlans.entry((id, parent.clone())).or_insert_with(|| Vlan {
+            vlan_id: id,
+            lan: lan.contains(&parent),
+            parent,
+            ..Vlan::default()
+        });
+        vlan.segment = Some(segment.name.clone());
+    }
+    Ok(With::counted(vlans.into_values().collect()))
+}

@@ -1,0 +1,278 @@
+//! What the gateway makes of the policies: applying them, explaining them, showing the plan.
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use gateway_core::compile::Input;
+use gateway_core::conflicts::Conflict;
+use gateway_core::evaluate::{self, Evaluation};
+use gateway_core::matrix::{self, FailRow, LeakMatrix};
+use gateway_core::network_tests::{self, TestResult};
+use gateway_core::render::{self, Enforcement, Render};
+use gateway_ctl::engine::Counted;
+use gateway_ctl::reconcile::{Reason, Status};
+use gateway_ctl::world::World;
+use gateway_model::{EditError, State, Warning};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::authorization::Access;
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Audit, Effect, Table};
+use crate::view_cache::SharedView;
+
+pub fn rows(t: &mut Table) {
+    t.command(
+        "/enforce/reconcile",
+        "reconcile_enforcement",
+        Effect::Acts(Audit { action: "reconcile_enforcement", resource_type: "enforcement" }),
+        reconcile,
+    )
+    .summary("Compare the kernel with the plan now, and repair what differs");
+    t.question("/policy/evaluate", "evaluate_policies", evaluate)
+        .summary("What happens to the traffic of a device, and why")
+        .doc("A dry run by the function that decides in the kernel, over the applied policies. Nothing is sent.")
+        .answers(&[Code::NotFound, Code::Conflict]);
+    t.command("/policy/conflicts", "find_policy_conflicts", Effect::Reads, conflicts)
+        .heavy()
+        .summary("Stored policies that stand in one another's way or lead nowhere")
+        .access(Access::Check);
+    t.view("/policy/leak-matrix", "get_leak_matrix", leak_matrix)
+        .heavy()
+        .summary("What each applied policy does in each state of the tunnels, and whether anything leaks");
+    t.view("/policy/fail-matrix", "get_fail_matrix", fail_matrix)
+        .heavy()
+        .summary("What each applied policy does now, without its first hop, and without all");
+    t.view("/render", "get_render", rendered)
+        .heavy()
+        .summary("The compiled dataplane: maps, rules, routes, what the programs counted");
+    t.view("/enforce", "get_enforcement", enforcement)
+        .heavy()
+        .summary("The compiled policies as they are enforced");
+}
+
+/// How a run of the reconciler came out.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Run {
+    /// False: this gateway is not attached to a kernel, so nothing was done.
+    pub enforced: bool,
+    /// Every subsystem stands as wanted.
+    pub ok: bool,
+    /// Counts the runs; 0 without one.
+    pub run: u64,
+    /// Revision that was compiled.
+    pub revision: u64,
+    pub duration_ms: u64,
+    /// Entries that somebody else had changed since the run before.
+    pub drift: usize,
+}
+
+impl Run {
+    pub fn of(status: Option<&Status>) -> Self {
+        let Some(status) = status else {
+            return Self { enforced: false, ok: false, run: 0, revision: 0, duration_ms: 0, drift: 0 };
+        };
+        Self {
+            enforced: true,
+            ok: status.is_ok(),
+            run: status.run,
+            revision: status.revision,
+            duration_ms: status.duration_ms,
+            drift: status.subsystems.values().map(|subsystem| subsystem.outcome.drift.len()).sum(),
+        }
+    }
+}
+
+/// What did not come out as wanted, as warnings.
+pub fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
+    let subsystems = status.into_iter().flat_map(|status| &status.subsystems);
+    subsystems
+        .flat_map(|(name, subsystem)| {
+            subsystem.outcome.failed.iter().map(move |failure| {
+                Warning::new(format!("subsystems.{name}"), format!("{}: {}", failure.resource, failure.error))
+            })
+        })
+        .collect()
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Applied {
+    /// Revision of the policies that steer traffic from now on.
+    pub applied_revision: u64,
+    /// How many of them are enabled.
+    pub policies: usize,
+    #[serde(flatten)]
+    pub run: Run,
+}
+
+pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
+    if let Some(pending) = cx.open()?.store.pending() {
+        // What it applies would be taken back with the change that waits.
+        return Err(ApiError::apply_in_progress(&pending));
+    }
+    freeze(&cx, |draft| {
+        draft.freeze_applied();
+        Ok(())
+    })
+    .await?;
+    enforce(&cx).await
+}
+
+/// Brings what was applied into the kernel.
+pub async fn enforce(cx: &Cx) -> Result<With<Applied>, ApiError> {
+    let open = cx.open()?;
+    let status = open.reconcile(Reason::Apply).await?;
+    let dataplane = status.as_ref().and_then(|status| status.subsystems.get("dataplane"));
+    if let Some(failure) = dataplane.and_then(|dataplane| dataplane.outcome.failed.first()) {
+        let mut error = ApiError::new(
+            Code::ApplyFailed,
+            "The policies are stored as applied, but the kernel did not take the plan; the one before goes on holding.",
+        )
+        .detail("stage", "dataplane")
+        .detail("kernel_message", format!("{}: {}", failure.resource, failure.error))
+        .detail("kept_previous", true);
+        // The commit has its entry; what the kernel did with it is told by the observer.
+        error.recorded = true;
+        return Err(error);
+    }
+    let state = open.store.current();
+    let now = open.now();
+    let mut answer = With::new(Applied {
+        applied_revision: state.applied.revision.0,
+        policies: state.applied.policies.iter().filter(|policy| policy.in_force(now)).count(),
+        run: Run::of(status.as_deref()),
+    });
+    answer.warnings = failures(status.as_ref());
+    Ok(answer)
+}
+
+/// Changes which policies are the applied ones, unless a gating test fails on them.
+pub async fn freeze(
+    cx: &Cx,
+    change: impl FnOnce(&mut State) -> Result<(), EditError> + Send + 'static,
+) -> Result<(), ApiError> {
+    let open = cx.open()?;
+    let World { network, facts, .. } = open.world();
+    let failed: Arc<OnceLock<Vec<TestResult>>> = Arc::default();
+    let told = failed.clone();
+    let frozen = cx.commit(move |draft| {
+        change(draft)?;
+        let input = Input { state: draft, network: &network, facts: &facts, now: draft.now() };
+        let failing = network_tests::failing_gates(&input);
+        if failing.is_empty() {
+            return Ok(());
+        }
+        let reasons: Vec<String> =
+            failing.iter().map(|test| format!("{:?}: {}", test.name, test.failures.join("; "))).collect();
+        let reason =
+            format!("the policies fail {} of the gating tests: {}", failing.len(), reasons.join("; "));
+        // Nobody else sets it.
+        let _ = failed.set(failing);
+        Err(EditError::PolicyConflict { policies: Vec::new(), reason })
+    });
+    frozen.await.map_err(|error| match told.get() {
+        Some(failing) => error
+            .detail("stage", "test_definitions")
+            .detail("kept_previous", true)
+            .detail("failures", serde_json::json!(failing)),
+        None => error,
+    })
+}
+
+async fn reconcile(cx: Cx, _: Req<()>) -> Result<With<Run>, ApiError> {
+    let status = cx.open()?.reconcile(Reason::Manual).await?;
+    let mut answer = With::new(Run::of(status.as_deref()));
+    answer.warnings = failures(status.as_ref());
+    Ok(answer)
+}
+
+/// Explanations of many policies take their time, so they are made where that hurts nobody.
+async fn explain<T: Send + 'static>(
+    cx: &Cx,
+    make: impl FnOnce(&World) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let world = cx.open()?.world();
+    blocking(move || make(&world)).await
+}
+
+async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation, ApiError> {
+    let mut question = request.input;
+    let open = cx.open()?;
+    let now = open.world();
+    if let Some(key) = evaluate::learned(&now.input(), now.compiled(), &question) {
+        question.known_as = open.enforcement.known_as(&key);
+    }
+    let names = open.names.clone();
+    let answer = explain(&cx, move |now| {
+        let mut answer = evaluate::evaluate(&now.input(), now.compiled(), &question)?;
+        let verdict = answer.families.ipv4.as_ref().or(answer.families.ipv6.as_ref());
+        let from = verdict.and_then(|verdict| verdict.source.parse::<IpAddr>().ok());
+        answer.effective.dns =
+            names.zip(from).map(|(names, from)| names.explain(from, question.name().as_ref()));
+        Ok(answer)
+    });
+    answer.await?.map_err(|refusal: evaluate::Refusal| EditError::from(refusal).into())
+}
+
+/// A conflict with the names that people know the policies by.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NamedConflict {
+    #[serde(flatten)]
+    pub conflict: Conflict,
+    /// Of the policies, in their order.
+    pub names: Vec<String>,
+}
+
+async fn conflicts(cx: Cx, _: Req<()>) -> Result<With<Vec<NamedConflict>>, ApiError> {
+    let list = explain(&cx, |now| {
+        let found = gateway_core::conflicts::conflicts(&now.input(), now.compiled());
+        let name =
+            |id| now.state.routing_policies.get(id).map(|policy| policy.name.clone()).unwrap_or_default();
+        let named = found.into_iter().map(|conflict| NamedConflict {
+            names: conflict.policies.iter().map(|id| name(*id)).collect(),
+            conflict,
+        });
+        named.collect::<Vec<_>>()
+    })
+    .await?;
+    Ok(With::counted(list))
+}
+
+async fn leak_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<LeakMatrix>, ApiError> {
+    let open = cx.open()?;
+    let compute = |now: &World| matrix::leak_matrix(&now.input());
+    cx.api.view_cache.get("leak_matrix", || open.world(), compute, |_| None).await
+}
+
+async fn fail_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<Vec<FailRow>>, ApiError> {
+    let open = cx.open()?;
+    let compute = |now: &World| matrix::fail_matrix(&now.input(), now.compiled());
+    cx.api.view_cache.get("fail_matrix", || open.world(), compute, |rows| Some(rows.len())).await
+}
+
+/// The plan, and what the programs have counted under it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Rendered {
+    #[serde(flatten)]
+    pub plan: Render,
+    pub counters: Counted,
+}
+
+async fn rendered(cx: Cx, _: Req<()>) -> Result<Rendered, ApiError> {
+    let enforcement = cx.open()?.enforcement.clone();
+    let counted = blocking(move || Ok((enforcement.generation()?, enforcement.counters()?))).await?;
+    let (generation, counters) =
+        counted.map_err(|error: gateway_ctl::os::bpf::Error| ApiError::internal(&error))?;
+    let plan = explain(&cx, move |now| render::render(now.compiled(), generation)).await?;
+    Ok(Rendered { plan, counters })
+}
+
+async fn enforcement(cx: Cx, _: Req<()>) -> Result<SharedView<Enforcement>, ApiError> {
+    let open = cx.open()?;
+    let compute = |now: &World| render::enforce(&now.input(), now.compiled());
+    cx.api.view_cache.get("enforcement", || open.world(), compute, |_| None).await
+}

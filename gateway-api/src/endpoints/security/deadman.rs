@@ -1,0 +1,119 @@
+//! The dead-man switch, and wiping by hand.
+
+use gateway_ctl::services::deadman::Report;
+use gateway_model::settings::group::GroupKind;
+use gateway_model::settings::groups::{DeadmanSettings, WipeLevel};
+use gateway_model::{EditError, Problems, problem};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::authorization::Access;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Audit, Effect, Method, Table};
+use crate::wipe::{self, AUDIT as WIPE};
+
+const REPLACE: Audit = Audit { action: "replace_deadman", resource_type: "deadman" };
+/// Shown and ignored in input.
+const READ_ONLY: [&str; 5] = ["last_checkin", "deadline", "warn_hours", "warned_percent", "clock_synced"];
+
+pub fn rows(t: &mut Table) {
+    t.view("/system/deadman", "get_deadman", show)
+        .summary("What happens when nobody in charge has been there for too long");
+    let row = t.action("/system/deadman", REPLACE.action, Effect::Stores(REPLACE), replace);
+    row.summary("Set the dead-man switch")
+        .doc(
+            "Every request by an administrator or an operator is a check-in. Time is counted by the clock that runs \
+             since boot; after a boot the switch waits until the wall clock is synchronised. It warns at 50, 80 and \
+             95 percent of the hours. enabled is required, so that no request disarms the switch by what it leaves out.",
+        )
+        .access(Access::Administer);
+    row.method = Method::Put;
+    row.input_required = true;
+    let row = t.action("/system/wipe", WIPE.action, Effect::Stores(WIPE), wipe);
+    row.summary("Wipe the gateway")
+        .doc(
+            "soft: logs, the audit trail, sessions. medium: also all configuration, users and keys; a single policy \
+             is left, which blocks. hard: everything in the state directory; the daemon ends, everything stays \
+             blocked, and it does not start again before the file `wiped` is removed there.",
+        )
+        .access(Access::Administer);
+    row.input_required = true;
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DeadmanStatus {
+    #[serde(flatten)]
+    pub settings: DeadmanSettings,
+    /// The last request by an administrator or an operator.
+    pub last_checkin: Option<Timestamp>,
+    /// When it wipes if nobody comes.
+    pub deadline: Option<Timestamp>,
+    /// Hours after the last check-in at which it warns.
+    pub warn_hours: Vec<f64>,
+    /// The last warning since the last check-in.
+    pub warned_percent: Option<u8>,
+    /// Until the wall clock was synchronised since the boot, it does not wipe.
+    pub clock_synced: bool,
+}
+
+impl From<Report> for DeadmanStatus {
+    fn from(report: Report) -> Self {
+        let Report { settings, last_checkin, deadline, warn_hours, warned, clock_synced } = report;
+        Self { settings, last_checkin, deadline, warn_hours, warned_percent: warned, clock_synced }
+    }
+}
+
+async fn show(cx: Cx, _: Req<()>) -> Result<DeadmanStatus, ApiError> {
+    Ok(cx.open()?.deadman.report()?.into())
+}
+
+/// As the switch is set; what else it was shown with may come back and changes nothing.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct DeadmanInput(#[schemars(with = "DeadmanSettings")] Map<String, Value>);
+
+async fn replace(cx: Cx, request: Req<DeadmanInput>) -> Result<With<DeadmanStatus>, ApiError> {
+    let mut input = request.input.0;
+    input.retain(|key, _| !READ_ONLY.contains(&key.as_str()));
+    // A default would disarm the switch.
+    if input.get("enabled").is_none_or(Value::is_null) {
+        let mut problems = Problems::new();
+        problems.required("enabled");
+        return Err(EditError::Invalid(problems).into());
+    }
+    let group = GroupKind::find("deadman").expect("it is in the list of groups");
+    let warnings = cx.commit(move |draft| group.put(draft, Value::Object(input))).await?;
+    let mut answer = With::new(DeadmanStatus::from(cx.open()?.deadman.report()?));
+    answer.warnings = warnings;
+    Ok(answer)
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WipeRequest {
+    #[schemars(with = "WipeLevel")]
+    pub level: Option<WipeLevel>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Wiped {
+    pub level: WipeLevel,
+    /// The daemon ends after this answer, and everything stays blocked.
+    pub ending: bool,
+}
+
+async fn wipe(cx: Cx, request: Req<WipeRequest>) -> Result<Wiped, ApiError> {
+    // It destroys, so there is no default.
+    let Some(level) = request.input.level else {
+        let mut problems = Problems::new();
+        problems.add(problem::code::REQUIRED, "level", "soft, medium or hard.");
+        return Err(EditError::Invalid(problems).into());
+    };
+    wipe::wipe(cx.open()?, cx.ticket(WIPE), level).await?;
+    Ok(Wiped { level, ending: level == WipeLevel::Hard })
+}

@@ -1,0 +1,163 @@
+//! Secrets at rest: what there is, and under which passphrase it is sealed.
+
+use gateway_ctl::store::{RotateError, SecretEntry, SecretsMode, Store};
+use gateway_model::secrets::SecretPlace;
+use gateway_model::{Problems, Secret, problem};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::authorization::Access;
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Audit, Effect, Table};
+
+/// Characters of a passphrase.
+const LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
+
+const SET: Audit = Audit { action: "set_secrets_passphrase", resource_type: "secrets" };
+const CLEAR: Audit = Audit { action: "clear_secrets_passphrase", resource_type: "secrets" };
+
+pub fn rows(t: &mut Table) {
+    t.view("/secrets", "list_secrets", list)
+        .summary("Which secrets are stored, and how")
+        .doc("Never their values.")
+        .access(Access::Administer);
+    t.view("/secrets/encryption-status", "get_secrets_encryption_status", status)
+        .summary("How secrets are kept");
+    let row = t.action("/secrets/set-passphrase", SET.action, Effect::Stores(SET), set);
+    row.summary("Seal all secrets under this passphrase")
+        .doc(
+            "Everything is rewritten in one transaction. If a value cannot be read with the present passphrase, \
+             nothing is rewritten and the present passphrase stays (secrets_rotation_failed). While the secrets are \
+             locked because the passphrase is lost, this unlocks them; it must be the one that they are sealed under. \
+             The passphrase is kept on this machine, so that the gateway starts unattended.",
+        )
+        .access(Access::Administer);
+    row.input_required = true;
+    t.command("/secrets/clear-passphrase", CLEAR.action, Effect::Stores(CLEAR), clear)
+        .summary("Keep all secrets in clear")
+        .access(Access::Administer);
+}
+
+/// A stored secret.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StoredSecret {
+    /// `type/id/field`
+    pub r#ref: String,
+    /// `tunnel`; `setting` for settings.
+    pub r#type: &'static str,
+    /// Of the object; the key of a setting.
+    pub id: String,
+    /// What people call the object; the key of a setting.
+    pub name: String,
+    /// `peers[0].preshared_key`; empty for settings.
+    pub field: String,
+    pub encrypted: bool,
+    /// It was needed and could not be decrypted; set it again.
+    pub unreadable: bool,
+    /// When the object that has it was last changed.
+    pub updated_at: Timestamp,
+}
+
+impl From<SecretEntry> for StoredSecret {
+    fn from(entry: SecretEntry) -> Self {
+        let SecretEntry { place, sealed, unreadable } = entry;
+        let r#ref = reference(&place);
+        let SecretPlace { noun, id, name, field, updated_at } = place;
+        Self { r#ref, r#type: noun, id, name, field, encrypted: sealed, unreadable, updated_at }
+    }
+}
+
+fn reference(place: &SecretPlace) -> String {
+    let SecretPlace { noun, id, field, .. } = place;
+    if field.is_empty() { format!("{noun}/{id}") } else { format!("{noun}/{id}/{field}") }
+}
+
+async fn list(cx: Cx, _: Req<()>) -> Result<With<Vec<StoredSecret>>, ApiError> {
+    Ok(With::counted(cx.open()?.store.secrets().into_iter().map(StoredSecret::from).collect()))
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EncryptionStatus {
+    /// Secrets are stored encrypted.
+    pub encrypted: bool,
+    pub total_secrets: usize,
+    pub encrypted_count: usize,
+    /// Those that were needed and could not be decrypted.
+    pub unreadable_count: usize,
+    /// `generated` at the first start, `own`, or `none`.
+    pub passphrase: &'static str,
+    /// The passphrase is lost: secrets can be neither used nor stored until it is set again.
+    pub locked: bool,
+}
+
+impl EncryptionStatus {
+    fn of(store: &Store) -> Self {
+        let status = store.secrets_status();
+        Self {
+            encrypted: status.mode != SecretsMode::Plain,
+            total_secrets: status.total,
+            encrypted_count: status.sealed,
+            unreadable_count: status.unreadable,
+            passphrase: status.mode.as_str(),
+            locked: status.locked,
+        }
+    }
+}
+
+async fn status(cx: Cx, _: Req<()>) -> Result<EncryptionStatus, ApiError> {
+    Ok(EncryptionStatus::of(&cx.open()?.store))
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PassphraseRequest {
+    /// 12 to 1024 characters.
+    #[schemars(with = "String")]
+    pub passphrase: Secret,
+}
+
+async fn set(cx: Cx, request: Req<PassphraseRequest>) -> Result<EncryptionStatus, ApiError> {
+    let passphrase = request.input.passphrase;
+    let mut problems = Problems::new();
+    if !LENGTH.contains(&passphrase.expose().chars().count()) {
+        problems.add(problem::code::RANGE, "passphrase", "It must have 12 to 1024 characters.");
+    }
+    if !problems.is_empty() {
+        return Err(gateway_model::EditError::Invalid(problems).into());
+    }
+    let (store, ticket) = (cx.open()?.store.clone(), cx.ticket(SET));
+    blocking(move || {
+        store.set_passphrase(ticket, &passphrase).map_err(refused)?;
+        Ok(EncryptionStatus::of(&store))
+    })
+    .await?
+}
+
+async fn clear(cx: Cx, _: Req<()>) -> Result<EncryptionStatus, ApiError> {
+    let (store, ticket) = (cx.open()?.store.clone(), cx.ticket(CLEAR));
+    blocking(move || {
+        store.clear_passphrase(ticket).map_err(refused)?;
+        Ok(EncryptionStatus::of(&store))
+    })
+    .await?
+}
+
+/// The dispatcher writes the audit entry.
+fn refused(error: RotateError) -> ApiError {
+    match error {
+        RotateError::Unreadable { places, ticket: _ } => {
+            let message = format!(
+                "{} values cannot be decrypted; nothing was rewritten, and the passphrase is as it was.",
+                places.len()
+            );
+            let places: Vec<String> = places.iter().map(reference).collect();
+            ApiError::new(Code::SecretsRotationFailed, message).detail("secrets", places)
+        }
+        RotateError::Store(error) => error.into(),
+    }
+}

@@ -1,0 +1,203 @@
+//! The programs that the gateway leans on, and whether the plan that is installed is the one that is wanted.
+
+use gateway_core::compile::compile;
+use gateway_core::network_tests;
+use gateway_core::render;
+use gateway_ctl::os::required_programs::{self, Unit};
+use gateway_ctl::reconcile::Status;
+use gateway_ctl::world::World;
+use gateway_model::kinds::tunnel::TunnelType;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::Table;
+
+pub fn rows(t: &mut Table) {
+    t.view("/services", "list_services", services)
+        .summary("Programs and units that the gateway leans on, as they are on this host")
+        .doc("enabled and running are null where nothing tells: for programs that run only when called, and without systemd.");
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Service {
+    pub name: String,
+    pub installed: bool,
+    /// Started at boot.
+    pub enabled: Option<bool>,
+    pub running: Option<bool>,
+    pub version: Option<String>,
+    /// Of systemd; null for what is no unit, and without systemd.
+    pub unit: Option<String>,
+    /// What of the gateway cannot do without.
+    pub required_by: Vec<String>,
+}
+
+async fn services(cx: Cx, _: Req<()>) -> Result<With<Vec<Service>>, ApiError> {
+    let open = cx.open()?;
+    let World { attached, state, reports, .. } = open.world();
+    let wireguard = state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard);
+    let tunnels: Vec<String> = wireguard.map(|tunnel| format!("tunnel {}", tunnel.name)).collect();
+    let of_openvpn = || state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn);
+    let over_openvpn: Vec<String> = of_openvpn().map(|tunnel| format!("tunnel {}", tunnel.name)).collect();
+    let seen = reports.tunnels;
+    let running = of_openvpn()
+        .any(|tunnel| seen.tunnels.get(&tunnel.meta.id).is_some_and(|live| live.interface.is_some()));
+    let list = blocking(move || {
+        vec![
+            daemon("gatewayd", true, "the API, tunnels, changes of the plan"),
+            daemon("gatewayd-guard", false, "blocking before the daemon has started"),
+            program("nft", "--version", attached.map(|_| "second net, NAT")),
+            kernel_wireguard(tunnels),
+            openvpn(over_openvpn, running),
+        ]
+    })
+    .await?;
+    Ok(With::counted(list))
+}
+
+/// A unit of the gateway's own. This very process may have been started without it.
+fn daemon(name: &str, this: bool, required_by: &str) -> Service {
+    let unit_name = format!("{name}.service");
+    let unit: Option<Unit> = required_programs::unit(&unit_name);
+    let unit_runs = unit.map(|unit| unit.running);
+    Service {
+        name: name.to_owned(),
+        installed: this || unit.is_some_and(|unit| unit.installed),
+        enabled: unit.map(|unit| unit.enabled),
+        running: if this { Some(true) } else { unit_runs },
+        version: this.then(|| env!("CARGO_PKG_VERSION").to_owned()),
+        unit: unit.filter(|unit| unit.installed).map(|_| unit_name),
+        required_by: vec![required_by.to_owned()],
+    }
+}
+
+/// A program that runs only when it is called.
+fn program(name: &str, argument: &str, required_by: Option<&str>) -> Service {
+    let file = required_programs::find(name);
+    Service {
+        name: name.to_owned(),
+        installed: file.is_some(),
+        enabled: None,
+        running: None,
+        version: file.and_then(|file| required_programs::version(&file, argument)),
+        unit: None,
+        required_by: required_by.map(str::to_owned).into_iter().collect(),
+    }
+}
+
+/// Without it tunnels of type openvpn do not come up.
+fn openvpn(tunnels: Vec<String>, running: bool) -> Service {
+    Service { running: Some(running), required_by: tunnels, ..program("openvpn", "--version", None) }
+}
+
+/// The kernel's WireGuard. Without it the daemon carries tunnels itself, so no tunnel requires it.
+fn kernel_wireguard(tunnels: Vec<String>) -> Service {
+    let module = std::path::Path::new("/sys/module/wireguard");
+    let loaded = module.is_dir();
+    let version = std::fs::read_to_string(module.join("version")).ok();
+    Service {
+        name: "wireguard (kernel)".to_owned(),
+        installed: loaded,
+        enabled: None,
+        running: Some(loaded),
+        version: version.map(|text| text.trim().to_owned()),
+        unit: None,
+        required_by: if loaded { tunnels } else { Vec::new() },
+    }
+}
+
+/// How the self-test came out.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Verification {
+    /// All checks passed.
+    pub ok: bool,
+    /// Of the plan that is installed, as `/render` shows it; null where nothing enforces.
+    pub hash: Option<String>,
+    /// Of the plan that follows from the state as it is.
+    pub expected_hash: String,
+    /// Of the plan that is live in the kernel; 0 at rest.
+    pub generation: u32,
+    pub checks: Vec<Check>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Check {
+    pub name: &'static str,
+    /// Null: it could not be made, `detail` says why.
+    pub ok: Option<bool>,
+    pub detail: String,
+}
+
+pub fn verify_rows(t: &mut Table) {
+    t.view("/verify", "verify_plan", verify)
+        .summary("Self-test: whether the installed plan is the one that the state asks for")
+        .doc("Looks and changes nothing; POST /enforce/reconcile repairs.");
+}
+
+async fn verify(cx: Cx, _: Req<()>) -> Result<Verification, ApiError> {
+    let open = cx.open()?;
+    let (enforcement, world) = (open.enforcement.clone(), open.world());
+    let (enforced, runs) = (world.attached.is_some(), subsystems(&world.status));
+    blocking(move || {
+        let generation = enforcement.generation().map_err(|error| ApiError::internal(&error))?;
+        let fresh = compile(&world.input());
+        let expected_hash = render::render(&fresh, generation).hash;
+        let hash = enforced.then(|| render::render(world.compiled(), generation).hash);
+        let mut checks = vec![live(enforced, generation), same(hash.as_deref(), &expected_hash), runs];
+        checks.push(gates(&world));
+        let ok = enforced && checks.iter().all(|check| check.ok != Some(false));
+        Ok(Verification { ok, hash, expected_hash, generation, checks })
+    })
+    .await?
+}
+
+fn live(enforced: bool, generation: u32) -> Check {
+    let (ok, detail) = match (enforced, generation) {
+        (false, _) => (None, "This gateway is not attached to a kernel.".to_owned()),
+        (true, 0) => (Some(false), "No plan is live: nothing is forwarded.".to_owned()),
+        (true, number) => (Some(true), format!("Generation {number} is live.")),
+    };
+    Check { name: "live", ok, detail }
+}
+
+fn same(installed: Option<&str>, expected: &str) -> Check {
+    let (ok, detail) = match installed {
+        None => (None, "Nothing is installed.".to_owned()),
+        Some(hash) if hash == expected => (Some(true), "The installed plan is that of the state.".to_owned()),
+        Some(_) => {
+            (Some(false), "The state asks for another plan than the one that is installed.".to_owned())
+        }
+    };
+    Check { name: "plan", ok, detail }
+}
+
+/// How the last comparison with the kernel came out.
+fn subsystems(status: &Status) -> Check {
+    if status.run == 0 {
+        let detail = "The kernel was not compared with the plan yet.".to_owned();
+        return Check { name: "kernel", ok: None, detail };
+    }
+    let failed: Vec<&str> =
+        status.subsystems.iter().filter(|(_, last)| !last.outcome.is_ok()).map(|(name, _)| *name).collect();
+    let detail = match failed.as_slice() {
+        [] => format!("All subsystems stand as wanted since the run at {}.", status.started),
+        names => format!("Not as wanted: {}; /observer says why.", names.join(", ")),
+    };
+    Check { name: "kernel", ok: Some(failed.is_empty()), detail }
+}
+
+/// The gating tests against the policies at work.
+fn gates(world: &World) -> Check {
+    let failed = network_tests::failing_gates(&world.input());
+    let names: Vec<String> = failed.iter().map(|result| format!("{:?}", result.name)).collect();
+    let detail = match names.as_slice() {
+        [] => "No gating test fails on the applied policies.".to_owned(),
+        names => format!("Failing on the applied policies: {}.", names.join(", ")),
+    };
+    Check { name: "tests", ok: Some(names.is_empty()), detail }
+}

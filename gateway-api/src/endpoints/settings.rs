@@ -1,0 +1,365 @@
+//! Settings at runtime: the keys of the configuration, the groups, and what the daemon keeps for itself.
+
+use gateway_ctl::configuration::Configuration;
+use gateway_dns::upstream::without_certificate_name;
+use gateway_model::settings::bootstrap::Bootstrap;
+use gateway_model::settings::group::{GROUPS, GroupKind};
+use gateway_model::settings::keys::{self, Apply, INTERNAL, KEYS, Shown, Source};
+use gateway_model::{Deleted, EditError, Problems, State, Warning};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::authorization::Access;
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::gateway::Open;
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Audit, Effect, Method, Table, expect};
+
+const NOUN: &str = "setting";
+const SET: Audit = Audit { action: "replace_setting", resource_type: NOUN };
+const SET_ALL: Audit = Audit { action: "replace_settings", resource_type: "settings" };
+const UNSET: Audit = Audit { action: "delete_setting", resource_type: NOUN };
+
+pub fn rows(t: &mut Table) {
+    t.view("/settings", "get_settings", tree)
+        .summary("All settings as a tree of {value, source, apply, pending_restart}")
+        .doc("source: bootstrap (the configuration file), runtime (set here) or default. Secrets are masked.")
+        .tagged();
+    let row = t.action("/settings", SET_ALL.action, Effect::Stores(SET_ALL), replace_tree);
+    row.summary("Set many at once, all or none")
+        .doc("The same tree, with leaves {value} or bare values. What is left out, or is as it was, stays as it is.")
+        .access(Access::Administer)
+        .tagged();
+    row.method = Method::Put;
+    row.input_required = true;
+    t.view("/settings/{key}", "get_setting", one).summary("One setting by its dotted key").tagged();
+    let row = t.action("/settings/{key}", SET.action, Effect::Stores(SET), replace);
+    row.summary("Set one: {value}").access(Access::Administer).tagged();
+    row.method = Method::Put;
+    row.input_required = true;
+    let row = t.command("/settings/{key}", UNSET.action, Effect::Stores(UNSET), unset);
+    row.summary("Take a runtime value back: the file or the default counts again")
+        .access(Access::Administer)
+        .tagged();
+    row.method = Method::Delete;
+}
+
+/// The tree of [`Shown`] leaves.
+#[derive(serde::Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Tree(Map<String, Value>);
+
+/// Input of a single setting; the other fields of what was shown may come back and change nothing.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "SettingRequest")]
+pub struct Wanted {
+    #[schemars(required)]
+    #[serde(deserialize_with = "given")]
+    pub value: Option<Value>,
+    #[serde(rename = "key")]
+    #[schemars(skip)]
+    _key: Value,
+    #[serde(rename = "source")]
+    #[schemars(skip)]
+    _source: Value,
+    #[serde(rename = "apply")]
+    #[schemars(skip)]
+    _apply: Value,
+    #[serde(rename = "pending_restart")]
+    #[schemars(skip)]
+    _pending_restart: Value,
+}
+
+/// A `null` is a value here; only what is not there is not given.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "SettingsRequest")]
+pub struct SettingsUpdate {
+    #[serde(flatten)]
+    tree: Map<String, Value>,
+}
+
+/// Everything that shows a setting.
+struct Scene<'a> {
+    state: &'a State,
+    file: &'a Bootstrap,
+    in_force: Value,
+    wanted: Value,
+}
+
+impl<'a> Scene<'a> {
+    fn new(configuration: &'a Configuration, state: &'a State) -> Self {
+        let file = configuration.file();
+        let in_force = keys::shown(&configuration.with(&state.settings).config);
+        let (wanted, _) = file.overlaid_or_less(&state.settings);
+        Self { state, file, in_force, wanted: keys::shown(&wanted) }
+    }
+
+    fn show(&self, key: &str) -> Option<Shown> {
+        if let Some(apply) = keys::apply_of(key) {
+            let value = keys::at(&self.wanted, key).cloned().unwrap_or(Value::Null);
+            let pending_restart = keys::at(&self.in_force, key) != Some(&value);
+            let source = self.file.source(&self.state.settings, key);
+            return Some(Shown { key: key.to_owned(), value, source, apply, pending_restart });
+        }
+        if let Some(group) = GroupKind::find(key) {
+            return Some(self.of_runtime(key, group.shown(self.state)));
+        }
+        if INTERNAL.contains(&key) {
+            let setting = self.state.settings.setting(key);
+            let masked = setting.is_some_and(|setting| setting.is_secret());
+            let value = setting.map_or(Value::Null, |setting| setting.value.clone());
+            let value = if masked || key == keys::SECRETS_PASSPHRASE { mask(&value) } else { value };
+            return Some(self.of_runtime(key, value));
+        }
+        None
+    }
+
+    fn of_runtime(&self, key: &str, value: Value) -> Shown {
+        let source = if self.state.settings.get(key).is_some() { Source::Runtime } else { Source::Default };
+        Shown { key: key.to_owned(), value, source, apply: Apply::Live, pending_restart: false }
+    }
+}
+
+fn mask(value: &Value) -> Value {
+    if value.is_null() { Value::Null } else { json!("***") }
+}
+
+fn all_keys() -> impl Iterator<Item = &'static str> {
+    let keys = KEYS.iter().map(|(key, _)| *key);
+    keys.chain(GROUPS.iter().map(|group| group.key)).chain(INTERNAL.iter().copied())
+}
+
+async fn tree(cx: Cx, _: Req<()>) -> Result<With<Tree>, ApiError> {
+    let Open { store, worlds, .. } = cx.open()?;
+    Ok(tree_of(worlds.configuration(), &store.current()))
+}
+
+fn tree_of(configuration: &Configuration, state: &State) -> With<Tree> {
+    let scene = Scene::new(configuration, state);
+    let mut tree = Map::new();
+    for shown in all_keys().filter_map(|key| scene.show(key)) {
+        let Shown { key, value, source, apply, pending_restart } = shown;
+        let leaf =
+            json!({"value": value, "source": source, "apply": apply, "pending_restart": pending_restart});
+        plant(&mut tree, &key, leaf);
+    }
+    With { etag: Some(state.settings.revision().to_string()), ..With::new(Tree(tree)) }
+}
+
+/// Puts a leaf at its dotted key. A key may be a leaf and the parent of others (`bluetooth`): the others stand beside
+/// `value` then.
+fn plant(tree: &mut Map<String, Value>, key: &str, leaf: Value) {
+    match key.split_once('.') {
+        None => match (tree.get_mut(key), leaf) {
+            (Some(Value::Object(there)), Value::Object(leaf)) => there.extend(leaf),
+            (_, leaf) => drop(tree.insert(key.to_owned(), leaf)),
+        },
+        Some((head, rest)) => {
+            let inner = tree.entry(head).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(inner) = inner {
+                plant(inner, rest, leaf);
+            }
+        }
+    }
+}
+
+async fn one(cx: Cx, request: Req<()>) -> Result<With<Shown>, ApiError> {
+    let Open { store, worlds, .. } = cx.open()?;
+    let (state, key) = (store.current(), request.params.get("key"));
+    let shown = Scene::new(worlds.configuration(), &state).show(key).ok_or_else(|| unknown(key))?;
+    Ok(tagged(&state, shown, Vec::new()))
+}
+
+fn tagged(state: &State, shown: Shown, warnings: Vec<Warning>) -> With<Shown> {
+    let etag = Some(state.settings.revision().to_string());
+    With { etag, warnings, ..With::new(shown) }
+}
+
+fn unknown(key: &str) -> ApiError {
+    EditError::NotFound { resource_type: NOUN, id: key.to_owned() }.into()
+}
+
+/// Whether this key may be set by hand at all.
+fn check_key(key: &str) -> Result<(), ApiError> {
+    if INTERNAL.contains(&key) {
+        let message = format!("{key} is managed by the daemon and cannot be set here.");
+        return Err(ApiError::new(Code::Forbidden, message).detail("key", key));
+    }
+    match keys::apply_of(key) {
+        Some(Apply::File) => {
+            let message =
+                format!("{key} is set in the configuration file only; restart the daemon afterwards.");
+            Err(ApiError::new(Code::InvalidState, message).detail("key", key).detail("apply", "file"))
+        }
+        None if GroupKind::find(key).is_none() => Err(unknown(key)),
+        _ => Ok(()),
+    }
+}
+
+async fn replace(cx: Cx, request: Req<Wanted>) -> Result<With<Shown>, ApiError> {
+    let key = request.params.get("key").to_owned();
+    check_key(&key)?;
+    let Some(value) = request.input.value else {
+        let mut problems = Problems::new();
+        problems.required("value");
+        return Err(ApiError::validation(&problems));
+    };
+    let if_match = request.if_match;
+    blocking(move || {
+        let Open { store, worlds, .. } = cx.open()?;
+        let configuration = worlds.configuration();
+        let warnings = cx.commit_blocking(|draft| {
+            expect(NOUN, draft.settings.revision(), if_match.as_deref())?;
+            set(draft, configuration.file(), &key, value)
+        })?;
+        let state = store.current();
+        let shown = Scene::new(configuration, &state).show(&key).ok_or_else(|| unknown(&key))?;
+        Ok(tagged(&state, shown, warnings))
+    })
+    .await?
+}
+
+/// Sets one key and checks the configuration as a whole.
+fn set(draft: &mut State, file: &Bootstrap, key: &str, value: Value) -> Result<Vec<Warning>, EditError> {
+    if let Some(group) = GroupKind::find(key) {
+        return group.put(draft, value).map_err(|error| below(key, error));
+    }
+    draft.set(key, value);
+    let config = file.overlaid(&draft.settings).map_err(EditError::Invalid)?;
+    Ok(advice(&config, draft.now(), &[key.to_owned()]))
+}
+
+/// Warns of values that are valid and do not have the effect that their author may expect.
+fn advice(config: &Bootstrap, now: Timestamp, keys: &[String]) -> Vec<Warning> {
+    let is_set = |name: &str| keys.iter().any(|key| key.starts_with(name));
+    let mut warnings = Vec::new();
+    if is_set("dns.upstream_") {
+        warnings.extend(without_certificate_name(&config.dns).into_iter().map(|address| {
+            let message = format!(
+                "{address} is not asked: with the mode {} its certificate name must be in dns.upstream_tls_names.",
+                config.dns.upstream_mode
+            );
+            Warning::new("dns.upstream_servers", message)
+        }));
+    }
+    if is_set("dns.blocking_paused_until") && config.dns.blocking_paused_until.is_some_and(|end| end <= now) {
+        warnings.push(Warning::new("dns.blocking_paused_until", "This time has passed: nothing is paused."));
+    }
+    warnings
+}
+
+/// Problems of a group, with the key in front of their paths.
+fn below(key: &str, error: EditError) -> EditError {
+    let EditError::Invalid(problems) = error else { return error };
+    let mut moved = Problems::new();
+    for problem in problems.list() {
+        let path = if problem.path.is_empty() { key.to_owned() } else { format!("{key}.{}", problem.path) };
+        moved.add(problem.code, path, problem.message.clone()).allowed = problem.allowed.clone();
+    }
+    EditError::Invalid(moved)
+}
+
+async fn unset(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {
+    let key = request.params.get("key").to_owned();
+    check_key(&key)?;
+    let if_match = request.if_match;
+    blocking(move || {
+        let file = cx.open()?.worlds.configuration().file();
+        cx.commit_blocking(|draft| {
+            expect(NOUN, draft.settings.revision(), if_match.as_deref())?;
+            let mut was_set = draft.unset(&key);
+            for secret in GroupKind::find(&key).map(|group| group.secrets).unwrap_or_default() {
+                was_set |= draft.unset(&format!("{key}.{secret}"));
+            }
+            if !was_set {
+                return Err(EditError::NotFound { resource_type: NOUN, id: key.clone() });
+            }
+            // What the file says may not fit to the other values that are set.
+            file.overlaid(&draft.settings).map_err(EditError::Invalid)?;
+            Ok(())
+        })?;
+        Ok(Deleted { id: key, deleted: true })
+    })
+    .await?
+}
+
+async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<With<Tree>, ApiError> {
+    let mut wishes = Vec::new();
+    let mut warnings = Vec::new();
+    flatten(&Value::Object(request.input.tree), "", &mut wishes, &mut warnings);
+    let if_match = request.if_match;
+    blocking(move || {
+        let Open { store, worlds, .. } = cx.open()?;
+        let configuration = worlds.configuration();
+        let before = store.current();
+        let scene = Scene::new(configuration, &before);
+        // What comes back as it was shown is no wish.
+        wishes.retain(|(key, value)| scene.show(key).is_none_or(|shown| shown.value != *value));
+        for (key, _) in &wishes {
+            check_key(key)?;
+        }
+        let more = cx.commit_blocking(|draft| {
+            expect("settings", draft.settings.revision(), if_match.as_deref())?;
+            set_all(draft, configuration.file(), wishes)
+        })?;
+        warnings.extend(more);
+        Ok(With { warnings, ..tree_of(configuration, &store.current()) })
+    })
+    .await?
+}
+
+/// Sets all of them, and tells of all that is wrong at once.
+fn set_all(
+    draft: &mut State,
+    file: &Bootstrap,
+    wishes: Vec<(String, Value)>,
+) -> Result<Vec<Warning>, EditError> {
+    let (mut problems, mut warnings) = (Problems::new(), Vec::new());
+    let keys: Vec<String> = wishes.iter().map(|(key, _)| key.clone()).collect();
+    for (key, value) in wishes {
+        match GroupKind::find(&key) {
+            None => draft.set(&key, value),
+            Some(group) => match group.put(draft, value).map_err(|error| below(&key, error)) {
+                Ok(more) => warnings.extend(more),
+                Err(EditError::Invalid(found)) => problems.extend(found),
+                Err(error) => return Err(error),
+            },
+        }
+    }
+    match file.overlaid(&draft.settings) {
+        Ok(config) => warnings.extend(advice(&config, draft.now(), &keys)),
+        Err(found) => problems.extend(found),
+    }
+    if problems.is_empty() { Ok(warnings) } else { Err(EditError::Invalid(problems)) }
+}
+
+/// The wishes of a tree: a leaf is where a key is. Keys nobody knows are warned of.
+fn flatten(tree: &Value, path: &str, wishes: &mut Vec<(String, Value)>, warnings: &mut Vec<Warning>) {
+    let Value::Object(map) = tree else { return };
+    for (name, value) in map {
+        let key = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let known = all_keys().any(|known| known == key);
+        let shown = value
+            .get("value")
+            .filter(|_| value.get("source").is_some() || value.as_object().is_some_and(|map| map.len() == 1));
+        if known {
+            wishes.push((key.clone(), shown.unwrap_or(value).clone()));
+        }
+        let is_parent = all_keys().any(|known| known.starts_with(&format!("{key}.")));
+        if is_parent {
+            flatten(value, &key, wishes, warnings);
+        } else if !known && !["value", "source", "apply", "pending_restart"].contains(&name.as_str()) {
+            warnings.push(Warning::new(key, "Unknown key, ignored."));
+        }
+    }
+}

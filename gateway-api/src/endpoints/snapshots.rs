@@ -1,0 +1,124 @@
+//! Snapshots of the configuration, and the way back to one.
+
+use gateway_ctl::store::{Safety, Snapshot, SnapshotReason, is_snapshot_name, restore};
+use gateway_model::bulk_edit::{Outcome, diff};
+use gateway_model::problem::code;
+use gateway_model::{EditError, Problems};
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::authorization::Access;
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Audit, Effect, Table};
+use endpoints::plan::{self, PlanResult};
+
+pub fn rows(t: &mut Table) {
+    t.view("/snapshots", "list_snapshots", snapshots)
+        .summary("What the configuration was before each apply, import and rollback; newest first")
+        .doc("The last fifty are kept. They hold no accounts, and their secrets as the store keeps them.")
+        .access(Access::Administer);
+    let row = t.action("/snapshots", TAKE.action, Effect::Stores(TAKE), take);
+    row.summary("Take a snapshot of the configuration now")
+        .doc("Without a name it is called after its time. A name that is taken already is refused.")
+        .access(Access::Administer)
+        .answers(&[Code::Conflict])
+        .status(201);
+    t.action(
+        "/rollback",
+        "rollback_snapshot",
+        Effect::Stores(Audit { action: "rollback_snapshot", resource_type: "snapshot" }),
+        rollback,
+    )
+    .summary("Go back to a snapshot")
+    .doc(
+        "Objects, settings and applied policies become those of the snapshot, in one transaction, with a snapshot \
+         before it. Users and keys stay as they are: a way back brings no revoked key to life.",
+    )
+    .access(Access::Administer)
+    .answers(&[Code::NotFound, Code::PreconditionFailed])
+    .input_required = true;
+}
+
+async fn snapshots(cx: Cx, _: Req<()>) -> Result<With<Vec<Snapshot>>, ApiError> {
+    let store = cx.open()?.store.clone();
+    Ok(With::counted(blocking(move || store.snapshots()).await??))
+}
+
+const TAKE: Audit = Audit { action: "create_snapshot", resource_type: "snapshot" };
+
+/// A snapshot by hand.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SnapshotInput {
+    /// Up to 64 letters, digits, hyphens and underscores; null for a name made of the time.
+    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
+    pub name: Option<String>,
+}
+
+async fn take(cx: Cx, request: Req<SnapshotInput>) -> Result<With<Snapshot>, ApiError> {
+    let name = request.input.name;
+    if name.as_deref().is_some_and(|name| !is_snapshot_name(name)) {
+        let mut problems = Problems::new();
+        problems.add(code::FORMAT, "name", NAME_RULE);
+        return Err(ApiError::validation(&problems));
+    }
+    let (store, mut ticket) = (cx.open()?.store.clone(), cx.own_ticket()?);
+    ticket.resource_id.clone_from(&name);
+    let wanted = name.clone();
+    let taken = blocking(move || store.take_snapshot(ticket, SnapshotReason::Manual, wanted)).await??;
+    let snapshot = taken.ok_or_else(|| {
+        ApiError::new(Code::Conflict, "There is a snapshot of this name already.").detail("field", "name")
+    })?;
+    let mut answer = With::new(snapshot);
+    answer.status = StatusCode::CREATED;
+    answer.location = Some("/snapshots".to_owned());
+    Ok(answer)
+}
+
+const NAME_RULE: &str = "The name of a snapshot has up to 64 letters, digits, hyphens and underscores.";
+
+/// Where to go back to.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RollbackInput {
+    /// Name of a snapshot.
+    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
+    pub snapshot: String,
+    /// Seconds in which /apply/confirm must be called, up to 86400; 0: none needed.
+    pub confirm_timeout_sec: u32,
+}
+
+async fn rollback(cx: Cx, request: Req<RollbackInput>) -> Result<With<PlanResult>, ApiError> {
+    let RollbackInput { snapshot: name, confirm_timeout_sec } = request.input;
+    plan::check_timeout(confirm_timeout_sec)?;
+    let mut problems = Problems::new();
+    if name.is_empty() {
+        problems.required("snapshot");
+    } else if !is_snapshot_name(&name) {
+        problems.add(code::FORMAT, "snapshot", NAME_RULE);
+    }
+    if !problems.is_empty() {
+        return Err(ApiError::validation(&problems));
+    }
+    let store = cx.open()?.store.clone();
+    let wanted = name.clone();
+    let found = blocking(move || store.snapshot(&wanted)).await??;
+    let (_, target) = found.ok_or_else(|| ApiError::not_found("snapshot", &name))?;
+    let confirm = plan::confirm_within(confirm_timeout_sec);
+    let safety = Safety { reason: SnapshotReason::PreRollback, confirm };
+    plan::carry_out(&cx, request.if_match, safety, move |draft| {
+        let before = draft.clone();
+        restore(draft, &target).map_err(|error| {
+            let mut problems = Problems::new();
+            problems.add(code::CONFLICT, "snapshot", error.to_string());
+            EditError::Invalid(problems)
+        })?;
+        Ok(Outcome { changes: diff(&before, draft), warnings: Vec::new() })
+    })
+    .await
+}

@@ -1,0 +1,253 @@
+//! Splitting of one policy's new flows over several tunnels.
+
+mod cover;
+mod pools;
+
+use gateway_core::compile::DRAIN;
+use gateway_model::kinds::routing_policy::{HopMode, Sticky};
+use gateway_model::kinds::{EndpointLive, EndpointState, SplittingEndpoint};
+use gateway_model::{EditError, Id, Problems, Resource, RoutingPolicy, State};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::pools::{Pool, Pools, percent};
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::gateway::Open;
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Audit, Collection, Effect, Ops, Table};
+use endpoints::routing::views::{Applied, enforce, freeze};
+
+pub fn rows(t: &mut Table) {
+    t.collection::<SplittingEndpoint>(Collection {
+        path: "/splitting/endpoints",
+        item: "/splitting/endpoints/{id}",
+        actions: ["create_splitting_endpoint", "replace_splitting_endpoint", "delete_splitting_endpoint"],
+        ops: Ops::LIST | Ops::CREATE | Ops::DELETE,
+        live: Some(observe),
+    });
+    t.view("/splitting/status", "get_splitting_status", status)
+        .summary("The pools: who takes new flows of which policy, and how many each has");
+    t.view("/splitting/dns/status", "get_splitting_dns_status", dns)
+        .summary("How name resolution and pools go together");
+    t.view("/splitting/transport", "get_splitting_transport", transport)
+        .summary("What is shared out, and how large its packets may be");
+    t.action(
+        "/splitting/activate",
+        "activate_splitting",
+        Effect::Stores(Audit { action: "activate_splitting", resource_type: RoutingPolicy::NOUN }),
+        activate,
+    )
+    .summary("Have a policy split, or not any more, at once")
+    .doc(
+        "The policy is stored and applied with it; one that has other edits waiting for an apply is refused.",
+    )
+    .answers(&[
+        Code::NotFound,
+        Code::InvalidState,
+        Code::PolicyConflict,
+        Code::ApplyInProgress,
+        Code::ApplyFailed,
+    ]);
+    t.view("/splitting/cover/stats", "get_cover_stats", cover::stats)
+        .summary("Cover traffic: what was sent for nobody, and among how much")
+        .doc("It is set by the key splitting.cover of /settings, and off as long as nothing is.");
+}
+
+/// What is known of the endpoints: the sum over the pools they are for.
+fn observe(open: &Open, state: &State, shown: &mut [Value]) {
+    if shown.is_empty() {
+        return;
+    }
+    let pools = Pools::of(open);
+    super::observed::add_observed(shown, &state.splitting_endpoints, |endpoint| {
+        let of = |pool: &&Pool| endpoint.policy_id.is_none_or(|id| pool.policy_id == id.to_string());
+        let concerned = || pools.pools.iter().filter(of);
+        let members = || concerned().flat_map(|pool| &pool.endpoints).filter(|m| m.tunnel == endpoint.tunnel);
+        let in_state = |state| members().any(|member| member.state == state);
+        let state = match (in_state(EndpointState::Active), in_state(EndpointState::Draining)) {
+            (true, _) => EndpointState::Active,
+            (false, true) => EndpointState::Draining,
+            (false, false) => EndpointState::Down,
+        };
+        let (healthy, bytes, rtt_ms) = pools.tunnel(&endpoint.tunnel);
+        let flows = members().map(|member| member.flows).sum();
+        let all = concerned().filter(|pool| pool.endpoints.iter().any(|m| m.tunnel == endpoint.tunnel));
+        let share_pct = percent(flows, all.map(|pool| pool.flows).sum());
+        EndpointLive { state, healthy, flows, bytes, rtt_ms, share_pct }
+    });
+}
+
+/// Splitting as a whole.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SplittingStatus {
+    /// A policy in force splits.
+    enabled: bool,
+    /// New flows in turn, as many to each leg as its weight says; exact where all weights are equal.
+    algorithm: &'static str,
+    /// What a policy keeps on its leg if it says nothing else.
+    sticky: Sticky,
+    policies: Vec<Pool>,
+}
+
+async fn status(cx: Cx, _: Req<()>) -> Result<SplittingStatus, ApiError> {
+    let policies = pools(&cx).await?.pools;
+    Ok(SplittingStatus {
+        enabled: !policies.is_empty(),
+        algorithm: "round_robin",
+        sticky: Sticky::Flow,
+        policies,
+    })
+}
+
+async fn pools(cx: &Cx) -> Result<Pools, ApiError> {
+    let cx = cx.clone();
+    blocking(move || Ok(Pools::of(cx.open()?))).await?
+}
+
+/// Resolution and pools.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SplittingDns {
+    /// `shared`: questions to resolvers elsewhere are flows like all others, each takes the leg it draws, with sticky: source
+    /// that of its host; those that the gateway asks for a host of the policy take its legs in turn. Where its profile has
+    /// the name servers of the tunnel asked, that is one of its tunnels that has some.
+    mode: &'static str,
+    /// The gateway resolves for its LAN.
+    resolver: bool,
+    per_endpoint: Vec<EndpointDns>,
+}
+
+/// What the gateway asks by a tunnel, for whomever; not what it asks through a proxy behind that.
+#[derive(Debug, Serialize, JsonSchema)]
+struct EndpointDns {
+    tunnel: String,
+    upstreams: Vec<String>,
+    queries: u64,
+    /// Not answered, or with a failure.
+    failures: u64,
+}
+
+async fn dns(cx: Cx, _: Req<()>) -> Result<SplittingDns, ApiError> {
+    let pools = pools(&cx).await?;
+    let names = cx.open()?.names.clone();
+    let asked = names.as_ref().map(|names| names.upstreams()).unwrap_or_default();
+    let per_endpoint = pools.tunnels().into_iter().map(|tunnel| {
+        let by_it = || asked.iter().filter(|one| one.egress == tunnel);
+        EndpointDns {
+            upstreams: by_it().map(|one| one.address.clone()).collect(),
+            queries: by_it().map(|one| one.queries).sum(),
+            failures: by_it().map(|one| one.failures).sum(),
+            tunnel,
+        }
+    });
+    Ok(SplittingDns { mode: "shared", resolver: names.is_some(), per_endpoint: per_endpoint.collect() })
+}
+
+/// What is shared out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SplittingTransport {
+    /// Whole flows: a flow never changes its leg as long as that takes it.
+    mode: &'static str,
+    protocols: [&'static str; 3],
+    /// `steer`: QUIC is shared out like all UDP.
+    quic: &'static str,
+    /// Bytes of the largest packet that fits each leg of each pool; null without a pool.
+    mtu_min: Option<u16>,
+    /// TCP is told what fits the leg.
+    mss_clamp: bool,
+    /// How long flows may go on in a leg that was taken out or down. Then TCP connections are reset.
+    drain_sec: i64,
+}
+
+async fn transport(cx: Cx, _: Req<()>) -> Result<SplittingTransport, ApiError> {
+    let pools = pools(&cx).await?;
+    let world = cx.open()?.world();
+    let compiled = world.live();
+    let legs = pools.tunnels();
+    let legs = legs.iter().filter_map(|name| compiled.legs.tunnel(name));
+    Ok(SplittingTransport {
+        mode: "flow",
+        protocols: ["tcp", "udp", "icmp"],
+        quic: "steer",
+        mtu_min: legs.map(|leg| leg.mtu).min(),
+        mss_clamp: true,
+        drain_sec: DRAIN.as_secs(),
+    })
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Activation {
+    #[schemars(required)]
+    policy_id: Option<Id>,
+    enabled: bool,
+}
+
+impl Default for Activation {
+    fn default() -> Self {
+        Self { policy_id: None, enabled: true }
+    }
+}
+
+/// How the activation came out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Activated {
+    policy_id: String,
+    enabled: bool,
+    #[serde(flatten)]
+    applied: Applied,
+}
+
+async fn activate(cx: Cx, request: Req<Activation>) -> Result<With<Activated>, ApiError> {
+    let Activation { policy_id, enabled } = request.input;
+    let Some(id) = policy_id else {
+        let mut problems = Problems::new();
+        problems.required("policy_id");
+        return Err(ApiError::validation(&problems));
+    };
+    if let Some(pending) = cx.open()?.store.pending() {
+        return Err(ApiError::apply_in_progress(&pending));
+    }
+    freeze(&cx, move |draft| switch(draft, id, enabled)).await?;
+    let answer = enforce(&cx).await?;
+    let activated = Activated { policy_id: id.to_string(), enabled, applied: answer.data };
+    let mut reply = With::new(activated);
+    reply.warnings = answer.warnings;
+    Ok(reply)
+}
+
+fn switch(draft: &mut State, id: Id, enabled: bool) -> Result<(), EditError> {
+    let resource_type = RoutingPolicy::NOUN;
+    let refuse = |state: &'static str, message: &str| {
+        Err(EditError::WrongState { resource_type, id, state, message: message.to_owned() })
+    };
+    let policy = draft.expect::<RoutingPolicy>(id, None)?;
+    if !draft.is_applied(id) {
+        return refuse("pending", "The policy was not applied as it stands; apply the policies first.");
+    }
+    if enabled && policy.hop_mode == HopMode::Failover {
+        return refuse(
+            "failover",
+            "The policy takes the first hop that is available, so it shares nothing out.",
+        );
+    }
+    draft.update::<RoutingPolicy>(id, None, |policy| policy.splitting = enabled)?;
+    let policy = draft.expect::<RoutingPolicy>(id, None)?;
+    match (draft.resolved(&policy).is_pool(), enabled) {
+        (false, true) => {
+            return refuse(
+                "too_few_hops",
+                "The policy has fewer than two vpn hops to share its traffic among.",
+            );
+        }
+        (true, false) => {
+            return refuse("splitting_by_profile", "The profile of the policy says that it splits.");
+        }
+        _ => {}
+    }
+    draft.freeze_policy(id);
+    Ok(())
+}

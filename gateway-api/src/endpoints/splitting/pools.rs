@@ -1,0 +1,168 @@
+//! The pools as they are at work: plan, tunnels and flow table put together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gateway_common::wire::Choice;
+use gateway_core::compile::{CompiledPolicy, HopState};
+use gateway_ctl::world::World;
+use gateway_model::kinds::EndpointState;
+use gateway_model::kinds::routing_policy::{HopType, Sticky};
+use gateway_model::kinds::tunnel_health::TunnelLive;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::gateway::Open;
+
+/// A flow counts for so long after its last packet.
+const RECENT: u32 = 60;
+
+/// The pool of a policy.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Pool {
+    pub policy_id: String,
+    pub policy: String,
+    /// New flows are shared out now.
+    pub active: bool,
+    pub sticky: Sticky,
+    pub endpoints: Vec<Member>,
+    /// Flows with a packet in the last minute.
+    pub flows: u64,
+    /// Over the last minute; null before it was read twice, and for policies that are sticky by address: those draw no turn.
+    pub new_flows_per_min: Option<f64>,
+}
+
+/// A tunnel in a pool.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Member {
+    pub tunnel: String,
+    /// Of its splitting endpoint, else its own.
+    pub weight: u32,
+    /// `active`: takes new flows. `draining`: only keeps flows that it has.
+    pub state: EndpointState,
+    /// When it has drained.
+    pub draining_until: Option<jiff::Timestamp>,
+    pub healthy: bool,
+    /// Why it takes no new flows; empty when it does.
+    pub reason: String,
+    /// Flows of this policy with a packet in the last minute.
+    pub flows: u64,
+    /// Both ways through the tunnel since it came up, whoever sent them.
+    pub bytes: u64,
+    /// Of the last probes through the tunnel; null without probes that were answered.
+    pub rtt_ms: Option<f64>,
+    /// Share of the policy's flows; null while it has none.
+    pub share_pct: Option<f64>,
+    /// Share of new flows that it gets at present.
+    pub new_share_pct: f64,
+}
+
+/// All of them.
+pub struct Pools {
+    pub pools: Vec<Pool>,
+    /// By name.
+    tunnels: BTreeMap<String, TunnelLive>,
+}
+
+impl Pools {
+    pub fn of(open: &Open) -> Pools {
+        let observed = open.live();
+        let World { state, now, .. } = &observed.world;
+        let (compiled, now) = (observed.world.live(), *now);
+        let tunnels = state.tunnels.iter().map(|tunnel| (tunnel.name.clone(), observed.tunnel(tunnel)));
+        let tunnels: BTreeMap<String, TunnelLive> = tunnels.collect();
+        let mut splitting =
+            state.applied.policies.iter().filter(|p| p.is_pool() && p.in_force(now)).peekable();
+        // The flow table may be long.
+        let flows = match splitting.peek() {
+            Some(_) => open.enforcement.flows_by_leg(RECENT),
+            None => Ok(BTreeMap::new()),
+        };
+        let flows = flows.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot read the flow table");
+            BTreeMap::new()
+        });
+        let rates = open.enforcement.turns_per_minute();
+        let pool = |policy: &gateway_model::RoutingPolicy| {
+            let at_work = compiled.policies.iter().find(|one| one.id == policy.meta.id)?;
+            let sticky = policy.sticky.unwrap_or_default();
+            let mut endpoints: Vec<Member> = members(at_work)
+                .map(|hop| member(at_work, hop, &flows, tunnels.get(&hop.hop.target)))
+                .collect();
+            let all = endpoints.iter().map(|member| member.flows).sum();
+            endpoints.iter_mut().for_each(|member| member.share_pct = percent(member.flows, all));
+            let drawn = observed.policy(policy).routing && sticky == Sticky::Flow;
+            Some(Pool {
+                policy_id: policy.meta.id.to_string(),
+                policy: policy.name.clone(),
+                active: observed.policy(policy).routing
+                    && endpoints.iter().any(|member| member.state == EndpointState::Active),
+                sticky,
+                endpoints,
+                flows: all,
+                new_flows_per_min: rates.get(&at_work.number).copied().filter(|_| drawn),
+            })
+        };
+        Pools { pools: splitting.filter_map(pool).collect(), tunnels }
+    }
+
+    /// DnsService of the tunnels in pools.
+    pub fn tunnels(&self) -> BTreeSet<String> {
+        self.pools.iter().flat_map(|pool| &pool.endpoints).map(|member| member.tunnel.clone()).collect()
+    }
+
+    /// Whether a tunnel is healthy, its bytes, and its round trip.
+    pub fn tunnel(&self, name: &str) -> (bool, u64, Option<f64>) {
+        self.tunnels.get(name).map_or((false, 0, None), measured)
+    }
+}
+
+fn measured(live: &TunnelLive) -> (bool, u64, Option<f64>) {
+    (live.healthy, live.rx_bytes.saturating_add(live.tx_bytes), live.latency_ms)
+}
+
+fn members(policy: &CompiledPolicy) -> impl Iterator<Item = &HopState> {
+    policy.hops.iter().filter(|hop| hop.hop.r#type == HopType::Vpn)
+}
+
+fn member(
+    policy: &CompiledPolicy,
+    hop: &HopState,
+    flows: &BTreeMap<(u32, u8), u64>,
+    live: Option<&TunnelLive>,
+) -> Member {
+    let of_new = |choice: &Choice| {
+        let legs = &choice.all()[..usize::from(choice.count).min(choice.all().len())];
+        let places = legs.iter().filter(|leg| **leg == hop.leg && hop.leg != 0).count();
+        (places as u64, legs.len() as u64)
+    };
+    let kept = |choice: &Choice| hop.leg != 0 && choice.all().contains(&hop.leg);
+    let (four, six) = (of_new(&policy.v4), of_new(&policy.v6));
+    let (places, all) = if four.0 > 0 { four } else { six };
+    let state = if places > 0 {
+        EndpointState::Active
+    } else if hop.draining.is_some() && (kept(&policy.v4) || kept(&policy.v6)) {
+        EndpointState::Draining
+    } else {
+        EndpointState::Down
+    };
+    let (healthy, bytes, rtt_ms) = live.map_or((false, 0, None), measured);
+    Member {
+        tunnel: hop.hop.target.clone(),
+        weight: hop.weight,
+        state,
+        draining_until: hop.draining.filter(|_| state == EndpointState::Draining),
+        healthy,
+        reason: hop.reason.clone(),
+        flows: flows.get(&(policy.number, hop.leg)).copied().unwrap_or_default(),
+        bytes,
+        rtt_ms,
+        share_pct: None,
+        new_share_pct: percent(places, all).unwrap_or_default(),
+    }
+}
+
+/// With one decimal; none of nothing.
+pub fn percent(part: u64, all: u64) -> Option<f64> {
+    let thousandths = u128::from(part) * 1000 / u128::from(all.max(1));
+    (all > 0).then(|| f64::from(u32::try_from(thousandths).unwrap_or(u32::MAX)) / 10.0)
+}

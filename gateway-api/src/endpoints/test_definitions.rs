@@ -1,0 +1,98 @@
+//! Network tests: their definitions, and running them against the policies.
+
+use gateway_core::network_tests::{self, TestResult};
+use gateway_model::capability::Capability;
+use gateway_model::kinds::TestDefinition;
+use gateway_model::kinds::test_definition::TestMode;
+use gateway_model::{Id, State};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::authorization::Access;
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::{ApiError, Code};
+use crate::reply::With;
+use crate::request::Req;
+use crate::table::{Collection, Ops, Table};
+
+pub fn rows(t: &mut Table) {
+    t.collection::<TestDefinition>(Collection {
+        path: "/test-definitions",
+        item: "/test-definitions/{id}",
+        actions: ["create_test_definition", "replace_test_definition", "delete_test_definition"],
+        ops: Ops::ALL,
+        live: None,
+    });
+    t.question("/test-definitions/run", "run_test_definitions", run)
+        .summary("Hold test definitions against the policies")
+        .doc("Nothing is sent: each packet is judged by the function that decides in the kernel. What must be possible is judged with all tunnels working, what must not be also with none.")
+        .access(Access::Diagnose)
+        .answers(&[Code::NotFound, Code::NotSupported]);
+}
+
+/// Which tests, against what.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Run {
+    /// Without it all that are enabled.
+    ids: Option<Vec<Id>>,
+    policies: Policies,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Policies {
+    /// As they would steer traffic after an apply.
+    #[default]
+    Stored,
+    /// As they steer traffic.
+    Applied,
+}
+
+/// How the tests came out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Report {
+    /// None of those that were run failed.
+    pass: bool,
+    policies: Policies,
+    results: Vec<TestResult>,
+}
+
+async fn run(cx: Cx, request: Req<Run>) -> Result<With<Report>, ApiError> {
+    let open = cx.open()?;
+    let mut world = open.world();
+    let tests = chosen(&world.state, request.input.ids.as_deref())?;
+    let policies = request.input.policies;
+    let report = blocking(move || {
+        if policies == Policies::Stored {
+            let mut draft = world.state.begin(world.now);
+            draft.freeze_applied();
+            world.state = std::sync::Arc::new(draft);
+        }
+        let tests: Vec<&TestDefinition> = tests.iter().map(AsRef::as_ref).collect();
+        let results = network_tests::run(&world.input(), &tests);
+        Report { pass: results.iter().all(|result| result.pass != Some(false)), policies, results }
+    })
+    .await?;
+    let mut answer = With::new(report);
+    answer.total = Some(answer.data.results.len());
+    Ok(answer)
+}
+
+fn chosen(state: &State, ids: Option<&[Id]>) -> Result<Vec<std::sync::Arc<TestDefinition>>, ApiError> {
+    let Some(ids) = ids else {
+        return Ok(state.test_definitions.arcs().filter(|test| test.enabled).cloned().collect());
+    };
+    let mut tests = Vec::new();
+    for id in ids {
+        let test = state.test_definitions.get(*id);
+        let test = test.ok_or_else(|| super::by_id::not_found::<TestDefinition>(&id.to_string()))?;
+        if test.mode == TestMode::Live {
+            let needs = format!("{} ({:?} is one)", Capability::LiveTests.needs(), test.name);
+            return Err(ApiError::not_supported(&needs));
+        }
+        tests.push(test.clone());
+    }
+    Ok(tests)
+}

@@ -1,0 +1,343 @@
+//! The machine under the gateway, as the kernel tells it through /proc and /sys. Nothing is cached or assumed: what
+//! cannot be read is null or absent.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gateway_core::facts::Facts;
+use gateway_model::MacAddr;
+use rustix::net::{AddressFamily, SocketType};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Platform {
+    pub hostname: String,
+    /// Name and version of the distribution.
+    pub os: String,
+    pub kernel: String,
+    pub arch: String,
+    pub cpu: Cpu,
+    pub memory: Memory,
+    pub disks: Vec<Disk>,
+    pub nics: Vec<Nic>,
+    pub ebpf: Ebpf,
+    /// Degrees Celsius; null without a sensor.
+    pub cpu_temp: Option<f64>,
+    /// Seconds since the machine was started.
+    pub uptime: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Cpu {
+    pub model: String,
+    pub cores: usize,
+    /// Over 1, 5 and 15 minutes.
+    pub load: Vec<f64>,
+}
+
+/// Bytes.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Memory {
+    pub total: u64,
+    pub available: u64,
+    pub used: u64,
+    pub swap_total: u64,
+    pub swap_free: u64,
+}
+
+/// A mounted file system on a device; bytes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Disk {
+    pub device: String,
+    pub mount: String,
+    pub filesystem: String,
+    pub size: u64,
+    pub free: u64,
+    pub used: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Nic {
+    pub name: String,
+    /// Kernel driver, or the kind of a link without hardware.
+    pub driver: Option<String>,
+    /// How a program of the gateway is attached as XDP: `native`, `generic` or `none`.
+    pub xdp: &'static str,
+    /// Mbit/s; null while the link is down or has no speed.
+    pub speed: Option<u32>,
+    pub mac: Option<String>,
+    pub mtu: Option<u32>,
+    /// `up`, `down`, `unknown`, ...
+    pub state: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Ebpf {
+    /// How the programs are attached: `tcx`, `clsact`, or `none` while none are.
+    pub mode: &'static str,
+    pub btf: bool,
+    /// Kernel features that were found: btf, bpffs, tcx.
+    pub features: Vec<&'static str>,
+}
+
+/// Reads everything anew. `attached`: how the gateway's programs are attached at this moment; `facts`: what is known
+/// of the links, empty if nothing is.
+pub fn read(attached: &'static str, facts: &Facts) -> Platform {
+    let system = rustix::system::uname();
+    let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
+    Platform {
+        hostname: text(system.nodename()),
+        os: os_name(&read_text("/etc/os-release").unwrap_or_default()),
+        kernel: text(system.release()),
+        arch: text(system.machine()),
+        cpu: cpu(),
+        memory: memory(&read_text("/proc/meminfo").unwrap_or_default()),
+        disks: disks(&read_text("/proc/self/mounts").unwrap_or_default()),
+        nics: nics(facts),
+        ebpf: ebpf(attached),
+        cpu_temp: cpu_temperature(Path::new("/sys/class")),
+        uptime: read_text("/proc/uptime").and_then(|text| first_number(&text)).unwrap_or(0),
+    }
+}
+
+/// Kernel features by name, for the preflight as well.
+pub fn kernel_features() -> Vec<&'static str> {
+    let mut features = Vec::new();
+    if Path::new("/sys/kernel/btf/vmlinux").exists() {
+        features.push("btf");
+    }
+    if read_text("/proc/filesystems").is_some_and(|text| text.lines().any(|line| line.ends_with("\tbpf"))) {
+        features.push("bpffs");
+    }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    if kernel_version(&release).is_some_and(|version| version >= (6, 6)) {
+        features.push("tcx");
+    }
+    features
+}
+
+/// `6.18.5-custom` to `(6, 18)`.
+pub fn kernel_version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn read_text(path: impl AsRef<Path>) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+/// The trimmed text of an attribute; nothing if empty.
+fn attribute(path: impl AsRef<Path>) -> Option<String> {
+    read_text(path).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn first_number(text: &str) -> Option<u64> {
+    text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+fn os_name(release: &str) -> String {
+    release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))
+        .map_or_else(|| "Linux".to_owned(), |name| name.trim_matches('"').to_owned())
+}
+
+fn cpu() -> Cpu {
+    let info = read_text("/proc/cpuinfo").unwrap_or_default();
+    let value = |name: &str| {
+        info.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim().to_owned())
+        })
+    };
+    Cpu {
+        model: value("model name").or_else(|| value("Model")).unwrap_or_else(|| "unknown".to_owned()),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        load: read_text("/proc/loadavg")
+            .unwrap_or_default()
+            .split_whitespace()
+            .take(3)
+            .filter_map(|number| number.parse().ok())
+            .collect(),
+    }
+}
+
+fn memory(info: &str) -> Memory {
+    let bytes = |name: &str| {
+        info.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .and_then(|value| first_number(value.trim()))
+            .unwrap_or(0)
+            .saturating_mul(1024)
+    };
+    let (total, available) = (bytes("MemTotal"), bytes("MemAvailable"));
+    Memory {
+        total,
+        available,
+        used: total.saturating_sub(available),
+        swap_total: bytes("SwapTotal"),
+        swap_free: bytes("SwapFree"),
+    }
+}
+
+/// File systems on block devices, each device once.
+fn disks(mounts: &str) -> Vec<Disk> {
+    let mut seen = BTreeSet::new();
+    let mut disks = Vec::new();
+    for line in mounts.lines() {
+        let mut fields = line.split(' ');
+        let (Some(device), Some(mount), Some(filesystem)) = (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let on_device = device.starts_with("/dev/") || filesystem == "overlay";
+        if !on_device || filesystem == "squashfs" || !seen.insert(device.to_owned()) {
+            continue;
+        }
+        // The kernel writes blanks in paths as \040.
+        let mount = mount.replace("\\040", " ");
+        if let Ok(usage) = rustix::fs::statvfs(mount.as_str()) {
+            let size = usage.f_blocks.saturating_mul(usage.f_frsize);
+            let free = usage.f_bavail.saturating_mul(usage.f_frsize);
+            let used = size.saturating_sub(usage.f_bfree.saturating_mul(usage.f_frsize));
+            disks.push(Disk {
+                device: device.to_owned(),
+                mount,
+                filesystem: filesystem.to_owned(),
+                size,
+                free,
+                used,
+            });
+        }
+    }
+    disks
+}
+
+/// DnsService of the interfaces of this process's network namespace. /sys may show another one's.
+pub fn interface_names() -> Vec<String> {
+    let table = read_text("/proc/self/net/dev").unwrap_or_default();
+    let mut names: Vec<String> = table
+        .lines()
+        .filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()))
+        .filter(|name| name != "lo")
+        .collect();
+    names.sort();
+    names
+}
+
+/// The folder of /sys for an interface, if it is about this very interface.
+pub fn interface_folder(name: &str, mac: Option<&str>) -> Option<PathBuf> {
+    let folder = Path::new("/sys/class/net").join(name);
+    let index: u32 = attribute(folder.join("ifindex"))?.parse().ok()?;
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    let same_index = rustix::net::netdevice::name_to_index(&socket, name).ok()? == index;
+    let same_mac = mac.is_none_or(|mac| attribute(folder.join("address")).as_deref() == Some(mac));
+    (same_index && same_mac).then_some(folder)
+}
+
+fn nics(facts: &Facts) -> Vec<Nic> {
+    let nic = |name: String| {
+        let link = facts.links.get(&name);
+        let mac = link.and_then(|link| link.mac).map(|mac| MacAddr(mac).to_string());
+        let folder = interface_folder(&name, mac.as_deref());
+        let text = |file: &str| folder.as_deref().and_then(|folder| attribute(folder.join(file)));
+        let kind = link.map(|link| link.kind.clone()).filter(|kind| !kind.is_empty());
+        let up = link.map(|link| if link.up { "up" } else { "down" }.to_owned());
+        Nic {
+            driver: folder.as_deref().and_then(driver).or(kind),
+            xdp: "none",
+            speed: text("speed").and_then(|text| text.parse().ok()),
+            mtu: link.map(|link| link.mtu).or_else(|| text("mtu")?.parse().ok()),
+            state: text("operstate").or(up),
+            mac: mac.or_else(|| text("address")),
+            name,
+        }
+    };
+    interface_names().into_iter().map(nic).collect()
+}
+
+fn driver(base: &Path) -> Option<String> {
+    let linked = fs::read_link(base.join("device/driver")).ok();
+    if let Some(name) = linked.as_deref().and_then(Path::file_name) {
+        return Some(name.to_string_lossy().into_owned());
+    }
+    let uevent = read_text(base.join("uevent")).unwrap_or_default();
+    if let Some(kind) = uevent.lines().find_map(|line| line.strip_prefix("DEVTYPE=")) {
+        return Some(kind.to_owned());
+    }
+    if base.join("tun_flags").exists() {
+        return Some("tun".to_owned());
+    }
+    // A link that names another index as its peer and has no hardware is one end of a pair.
+    let (own, peer) = (attribute(base.join("ifindex"))?, attribute(base.join("iflink"))?);
+    (own != peer).then(|| "veth".to_owned())
+}
+
+fn ebpf(attached: &'static str) -> Ebpf {
+    let features = kernel_features();
+    Ebpf { mode: attached, btf: features.contains(&"btf"), features }
+}
+
+/// The processor's own sensor, else the first thermal zone.
+fn cpu_temperature(class: &Path) -> Option<f64> {
+    let millidegrees = |path: &Path| attribute(path)?.parse::<f64>().ok().map(|value| value / 1000.0);
+    let entries = |folder: &str| {
+        let mut paths: Vec<_> = fs::read_dir(class.join(folder))
+            .into_iter()
+            .flatten()
+            .filter_map(|e| Some(e.ok()?.path()))
+            .collect();
+        paths.sort();
+        paths
+    };
+    for sensor in entries("hwmon") {
+        let name = attribute(sensor.join("name")).unwrap_or_default();
+        if ["coretemp", "k10temp", "zenpower", "cpu_thermal"].contains(&name.as_str())
+            && let Some(value) = millidegrees(&sensor.join("temp1_input"))
+        {
+            return Some(value);
+        }
+    }
+    entries("thermal")
+        .into_iter()
+        .filter(|zone| zone.join("temp").exists())
+        .find_map(|zone| millidegrees(&zone.join("temp")))
+}
+
+#[cfg(test)]
+mod tests {
+    use host_info::*;
+
+    #[test]
+    fn memory_is_given_in_bytes() {
+        let memory = memory("MemTotal:       2048 kB\nMemFree: 1 kB\nMemAvailable:   1024 kB\n");
+        assert_eq!((memory.total, memory.available, memory.used), (2_097_152, 1_048_576, 1_048_576));
+        assert_eq!(memory.swap_total, 0);
+    }
+
+    #[test]
+    fn kernel_versions_compare_as_numbers() {
+        assert_eq!(kernel_version("6.18.5-custom"), Some((6, 18)));
+        assert!(kernel_version("6.1.0-40-amd64") < Some((6, 6)));
+        assert_eq!(kernel_version("x"), None);
+    }
+
+    #[test]
+    fn a_machine_without_a_sensor_has_no_temperature() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        assert_eq!(cpu_temperature(folder.path()), None);
+        let zone = folder.path().join("thermal/thermal_zone0");
+        fs::create_dir_all(&zone).expect("folder");
+        fs::write(zone.join("temp"), "41500\n").expect("file");
+        assert_eq!(cpu_temperature(folder.path()), Some(41.5));
+    }
+
+    #[test]
+    fn this_machine_has_a_kernel_and_memory() {
+        let platform = read("none", &Facts::default());
+        assert!(kernel_version(&platform.kernel).is_some());
+        assert!(platform.memory.total > 0 && platform.uptime > 0);
+    }
+}

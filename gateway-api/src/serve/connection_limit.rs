@@ -1,0 +1,108 @@
+//! How many connections there may be, in all and of one address.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::peer::Peer;
+
+pub(super) struct Slots {
+    free: Arc<Semaphore>,
+    per_address: usize,
+    taken: Arc<Taken>,
+}
+
+type Taken = Mutex<BTreeMap<IpAddr, usize>>;
+
+/// A connection's place; dropping it frees the place.
+pub(super) struct Slot {
+    _permit: OwnedSemaphorePermit,
+    address: Option<(IpAddr, Arc<Taken>)>,
+}
+
+impl Slots {
+    pub fn new(connections: usize, per_address: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(connections)), per_address, taken: Arc::default() }
+    }
+
+    /// Waits until there is room for one more.
+    pub async fn free(&self) -> OwnedSemaphorePermit {
+        self.free.clone().acquire_owned().await.expect("the semaphore is never closed")
+    }
+
+    /// Nothing if the address has all it may have.
+    pub fn take(&self, permit: OwnedSemaphorePermit, peer: &Peer) -> Option<Slot> {
+        let counted = peer.ip().filter(|address| !address.is_loopback()).map(network);
+        let Some(address) = counted else { return Some(Slot { _permit: permit, address: None }) };
+        let mut taken = lock(&self.taken);
+        let count = taken.entry(address).or_default();
+        if *count >= self.per_address {
+            return None;
+        }
+        *count += 1;
+        Some(Slot { _permit: permit, address: Some((address, self.taken.clone())) })
+    }
+}
+
+/// One host has as many IPv6 addresses as it likes within its network.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => IpAddr::from(std::net::Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let Some((address, taken)) = &self.address else { return };
+        let mut taken = lock(taken);
+        if let Some(count) = taken.get_mut(address) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(address);
+            }
+        }
+    }
+}
+
+fn lock(taken: &Taken) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+    taken.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use connection_limit::*;
+
+    fn peer(address: &str) -> Peer {
+        Peer::Remote { address: std::net::SocketAddr::new(address.parse().unwrap(), 1), tls: false }
+    }
+
+    #[tokio::test]
+    async fn an_address_has_its_share_and_gets_it_back() {
+        let slots = Slots::new(10, 2);
+        let take = async |address: &str| slots.take(slots.free().await, &peer(address));
+        let first = take("192.0.2.1").await;
+        let _second = take("192.0.2.1").await.unwrap();
+        assert!(first.is_some() && take("192.0.2.1").await.is_none());
+        assert!(take("::ffff:192.0.2.1").await.is_none());
+        let _other = take("192.0.2.2").await.unwrap();
+        drop(first);
+        assert!(take("192.0.2.1").await.is_some());
+        let _six = (take("2001:db8::1").await.unwrap(), take("2001:db8::2").await.unwrap());
+        assert!(take("2001:db8::3").await.is_none() && take("2001:db8:0:1::3").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn loopback_and_the_local_socket_are_only_counted_together() {
+        let slots = Slots::new(4, 1);
+        let mut kept = Vec::new();
+        for peer in [peer("127.0.0.1"), peer("127.0.0.1"), peer("::1"), Peer::Local] {
+            kept.push(slots.take(slots.free().await, &peer).unwrap());
+        }
+        assert!(slots.free.clone().try_acquire_owned().is_err());
+        kept.pop();
+        assert!(slots.free.clone().try_acquire_owned().is_ok());
+    }
+}

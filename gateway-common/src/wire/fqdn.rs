@@ -1,0 +1,86 @@
+//! Addresses that clients learned from the resolver: what domain policies match.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Address, Mac};
+
+/// Who asked: a device by its number, any other host by its MAC address, and by its own address where there is none.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct ClientKey {
+    high: u32,
+    low: u32,
+}
+
+const BY_MAC: u32 = 1 << 31;
+const BY_ADDRESS: u32 = 1 << 30;
+
+impl ClientKey {
+    /// `device` is 0 for a host that is no device.
+    #[inline(always)]
+    pub const fn new(device: u32, mac: Mac, address: &Address) -> ClientKey {
+        if device != 0 {
+            return ClientKey { high: 0, low: device };
+        }
+        let [first, second, third] = mac.0;
+        if first | second | third != 0 {
+            return ClientKey { high: BY_MAC | first as u32, low: (second as u32) << 16 | third as u32 };
+        }
+        let [a, b, c, d] = address.0;
+        ClientKey { high: BY_ADDRESS | (a ^ b) >> 2, low: c ^ d }
+    }
+
+    /// Number of the device, 0 for a host that is none.
+    pub const fn device(self) -> u32 {
+        if self.high == 0 { self.low } else { 0 }
+    }
+
+    pub const fn from_number(number: u64) -> ClientKey {
+        ClientKey { high: (number >> 32) as u32, low: number as u32 }
+    }
+
+    /// As one number.
+    pub const fn number(self) -> u64 {
+        (self.high as u64) << 32 | self.low as u64
+    }
+}
+
+/// What one client was told.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct DomainKey {
+    pub slot: u32,
+    pub client: ClientKey,
+    pub address: Address,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct DomainValue {
+    /// Of the first policy that matches a name by which the client knows the address.
+    pub rank: u32,
+    /// The last moment (see [`super::MOMENT_SHIFT`]) of that; flows that are known go on.
+    pub until: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use fqdn::*;
+
+    #[test]
+    fn devices_cards_and_addresses_are_never_taken_for_one_another() {
+        let none = Mac::new([0; 6]);
+        let address = Address::v4([192, 0, 2, 1]);
+        let device = ClientKey::new(7, Mac::new([2, 0, 0, 0, 0, 7]), &address);
+        let card = ClientKey::new(0, Mac::new([0, 0, 0, 0, 0, 7]), &address);
+        let host = ClientKey::new(0, none, &address);
+        assert!(device != card && card != host && device != host);
+        assert_eq!(device, ClientKey::new(7, none, &Address::v4([192, 0, 2, 2])));
+        assert_eq!(card, ClientKey::new(0, Mac::new([0, 0, 0, 0, 0, 7]), &Address::v4([192, 0, 2, 2])));
+        assert_ne!(host, ClientKey::new(0, none, &Address::v4([192, 0, 2, 2])));
+    }
+}

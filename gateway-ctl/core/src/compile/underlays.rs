@@ -1,0 +1,193 @@
+//! What carries what: which leg takes the outer packets of each tunnel, what that makes of the tunnel, and how large
+//! its packets may be.
+//!
+//! A tunnel has one underlay at a time. Applied policies demand it, else the tunnel's own setting says. A policy that
+//! fails degraded skips a hop that is unavailable, so the tunnel behind it moves to the hop before, or to the tunnel's own
+//! way; policies that fail otherwise find it elsewhere than they demand and take their failure policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gateway_model::kinds::hops::before;
+use gateway_model::kinds::routing_policy::{FailPolicy, Hop, RoutingPolicy};
+use gateway_model::kinds::tunnel::{TunnelType, Uplink};
+use gateway_model::{State, Tunnel};
+
+use crate::facts::Facts;
+
+use super::leg::{Leg, LegKind, Legs, Underlay};
+use super::{Input, bridges};
+
+/// What a policy demands to carry a tunnel.
+#[derive(Debug)]
+struct Demand {
+    /// The hops before the tunnel, nearest last.
+    before: Vec<Hop>,
+    degrades: bool,
+}
+
+/// Sets carrier, size and, where the carrier fails it, unavailability of all tunnels.
+pub fn settle(input: &Input<'_>, legs: &mut Legs) {
+    let mut demands: BTreeMap<u8, Vec<Demand>> = BTreeMap::new();
+    let in_trial = input.in_trial();
+    // Policies in their order; exceptions have to fit in.
+    let (policies, exceptions): (Vec<_>, Vec<_>) =
+        in_trial.iter().partition(|policy| input.state.applied.policies.contains(policy.meta.id));
+    for policy in policies.into_iter().chain(exceptions).filter(|policy| policy.in_force(input.now)) {
+        note(policy, legs, &mut demands);
+    }
+    let tunnels = input.state.tunnels.iter().filter_map(|tunnel| {
+        let leg = legs.by_number.values().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id))?;
+        Some((leg.number, tunnel))
+    });
+    let tunnels: BTreeMap<u8, &Tunnel> = tunnels.collect();
+    let mut settling = Settling {
+        state: input.state,
+        facts: input.facts,
+        tunnels: &tunnels,
+        demands: &demands,
+        legs,
+        done: BTreeSet::new(),
+    };
+    for number in tunnels.keys() {
+        settling.settle(*number, &mut Vec::new());
+    }
+}
+
+fn note(policy: &RoutingPolicy, legs: &Legs, demands: &mut BTreeMap<u8, Vec<Demand>>) {
+    let degrades = policy.fail_policy == Some(FailPolicy::Degraded);
+    for tunnel in policy.underlays().keys() {
+        let Some(leg) = legs.tunnel(tunnel) else { continue };
+        let before = before(&policy.hops, tunnel, policy.splitting).to_vec();
+        demands.entry(leg.number).or_default().push(Demand { before, degrades });
+    }
+}
+
+struct Settling<'a> {
+    state: &'a State,
+    facts: &'a Facts,
+    tunnels: &'a BTreeMap<u8, &'a Tunnel>,
+    demands: &'a BTreeMap<u8, Vec<Demand>>,
+    legs: &'a mut Legs,
+    done: BTreeSet<u8>,
+}
+
+impl<'a> Settling<'a> {
+    /// Settles a leg and those that might carry it; whether it is usable. `inside` are the legs that ask.
+    fn settle(&mut self, number: u8, inside: &mut Vec<u8>) -> bool {
+        let Some(tunnel) = self.tunnels.get(&number).copied() else {
+            return self.legs.get(number).is_some_and(|leg| leg.usable);
+        };
+        if inside.contains(&number) {
+            return false;
+        }
+        if self.done.insert(number) {
+            inside.push(number);
+            let (carrier, broken) = self.carrier(number, tunnel, inside);
+            inside.pop();
+            let agreed = self.facts.tunnels.get(&tunnel.meta.id.to_string()).and_then(|fact| fact.mtu);
+            let mtu = self.mtu(tunnel, carrier).min(agreed.unwrap_or(u16::MAX));
+            if let Some(leg) = self.legs.by_number.get_mut(&number) {
+                (leg.carrier, leg.mtu) = (carrier, mtu);
+                if let Some(reason) = broken.filter(|_| leg.usable) {
+                    leg.usable = false;
+                    leg.reason = reason;
+                }
+            }
+        }
+        self.legs.get(number).is_some_and(|leg| leg.usable)
+    }
+
+    /// What carries a tunnel, and why the tunnel cannot be used by that.
+    fn carrier(&mut self, number: u8, tunnel: &Tunnel, inside: &mut Vec<u8>) -> (Underlay, Option<String>) {
+        let demands: &'a BTreeMap<u8, Vec<Demand>> = self.demands;
+        let demands = demands.get(&number).map_or(&[] as &[Demand], Vec::as_slice);
+        let Some(wanted) = demands.first().and_then(|demand| demand.before.last()) else {
+            return self.own(tunnel);
+        };
+        let wanted_leg = self.legs.of_hop(wanted).map(|leg| leg.number);
+        let by_itself = wanted_leg.is_some_and(|leg| inside.contains(&leg));
+        if let Some(leg) = wanted_leg
+            && self.settle(leg, inside)
+        {
+            return (Underlay::Leg(leg), None);
+        }
+        if demands.iter().any(|demand| demand.degrades) {
+            for hop in demands.iter().filter(|demand| demand.degrades).flat_map(|d| d.before.iter().rev()) {
+                if let Some(leg) = self.legs.of_hop(hop).map(|leg| leg.number)
+                    && self.settle(leg, inside)
+                {
+                    return (Underlay::Leg(leg), None);
+                }
+            }
+            return self.own(tunnel);
+        }
+        match wanted_leg.and_then(|leg| self.legs.get(leg)) {
+            None => {
+                (Underlay::Nowhere, Some(format!("{} {} below it is missing", wanted.r#type, wanted.target)))
+            }
+            // Its packets would go round for ever.
+            Some(_) if by_itself => (Underlay::Nowhere, Some("it would be carried inside itself".to_owned())),
+            Some(below) => {
+                let reason = format!("{} below it is unavailable: {}", below.interface, below.reason);
+                (Underlay::Leg(below.number), Some(reason))
+            }
+        }
+    }
+
+    /// What the tunnel's own setting says.
+    fn own(&self, tunnel: &Tunnel) -> (Underlay, Option<String>) {
+        let Uplink::Interface(name) = &tunnel.uplink else { return (Underlay::Default, None) };
+        match self.legs.uplink(name.as_str()) {
+            Some(uplink) => {
+                let broken =
+                    (!uplink.usable).then(|| format!("{name} below it is unavailable: {}", uplink.reason));
+                (Underlay::Leg(uplink.number), broken)
+            }
+            None => (Underlay::Nowhere, Some(format!("its uplink {name} is not configured"))),
+        }
+    }
+
+    /// Bytes of an inner packet whose outer packet fits what carries it.
+    fn mtu(&self, tunnel: &Tunnel, carrier: Underlay) -> u16 {
+        let outer = match carrier.leg().and_then(|leg| self.legs.get(leg)) {
+            Some(leg) => leg.mtu,
+            // Whichever uplink is the default way at a time.
+            None => self.legs.uplinks().map(|leg: &Leg| leg.mtu).min().unwrap_or(ETHERNET),
+        };
+        let state = self.state;
+        let fits = |outer: u16, ipv6| outer.saturating_sub(overhead(state, tunnel, ipv6));
+        match tunnel.mtu {
+            Some(own) => own.min(fits(outer, !ends_in_ipv4(state, tunnel)).max(LEAST.min(own))),
+            None => fits(outer.min(ETHERNET), true).max(LEAST),
+        }
+    }
+}
+
+/// What the internet takes, however large the packets of an uplink may be.
+const ETHERNET: u16 = 1500;
+/// IPv6 needs so much. A tunnel that is left with less sends outer packets in fragments.
+const LEAST: u16 = 1280;
+
+/// What a tunnel adds to a packet.
+fn overhead(state: &State, tunnel: &Tunnel, ipv6: bool) -> u16 {
+    let ip = if ipv6 { 40 } else { 20 };
+    if let Some(Ok((_, transport))) = bridges::transport(state, tunnel) {
+        return ip + bridges::overhead(transport, tunnel) + 32;
+    }
+    match tunnel.r#type {
+        // UDP, and the header and authenticator of a data message.
+        TunnelType::Wireguard => ip + 8 + 32,
+        // UDP or TCP, opcode and peer, packet id, and what the worst cipher adds.
+        TunnelType::Openvpn => ip + 20 + 4 + 4 + 32,
+    }
+}
+
+fn ends_in_ipv4(state: &State, tunnel: &Tunnel) -> bool {
+    if let Some(Ok((_, transport))) = bridges::transport(state, tunnel) {
+        return transport.address.parse::<std::net::Ipv4Addr>().is_ok();
+    }
+    let literal =
+        |peer: &gateway_model::kinds::tunnel::Peer| peer.endpoint.as_ref()?.to_string().parse().ok();
+    tunnel.r#type == TunnelType::Wireguard
+        && tunnel.peers.iter().all(|peer| literal(peer).is_some_and(|at: std::net::SocketAddr| at.is_ipv4()))
+}

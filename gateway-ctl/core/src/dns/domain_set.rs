@@ -1,0 +1,543 @@
+//! The set of listed names: which lists have a name, or one above it, and what they say.
+//!
+//! A name is kept as 59 bits of a keyed hash beside the number of its list, in one word. The words lie in 4096 shards
+//! by the first bits of their hash, in each in ascending order with gaps (linear probing), so that a name is found by
+//! reading one or two cache lines and a list is exchanged by merging: shards are copied, never changed, and whoever
+//! holds the table of before goes on reading it. That two names share a hash is as likely as 1 in 10^11 for a million
+//! entries; which ones they are nobody can know without the key.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+
+use super::name::NameRef;
+
+/// What hashes depend on, so that nobody outside can make two names meet.
+#[derive(Clone, Copy)]
+pub struct Key(RapidSecrets);
+
+impl Key {
+    pub const fn new(random: u64) -> Key {
+        Key(RapidSecrets::seed(random))
+    }
+
+    pub(super) fn hash(&self, name: NameRef<'_>) -> u64 {
+        rapidhash_v3_seeded(name.wire(), &self.0)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+/// Which names an entry is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Form {
+    /// The name, not those below it: a line of a hosts file.
+    Itself = 1,
+    /// Those below it only.
+    Below = 2,
+    Both = 3,
+}
+
+impl Form {
+    pub const fn is_for(self, itself: bool) -> bool {
+        self as u8 & if itself { 1 } else { 2 } != 0
+    }
+
+    const fn of(bits: u64) -> Form {
+        match bits & 3 {
+            1 => Form::Itself,
+            2 => Form::Below,
+            _ => Form::Both,
+        }
+    }
+}
+
+/// What a list says of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+    Block = 0,
+    Allow = 1,
+    /// `$important`: against exceptions too.
+    BlockAlways = 2,
+    AllowAlways = 3,
+    Nxdomain = 4,
+    NoData = 5,
+    Refuse = 6,
+}
+
+impl Effect {
+    pub const fn allows(self) -> bool {
+        matches!(self, Effect::Allow | Effect::AllowAlways)
+    }
+
+    pub const fn is_important(self) -> bool {
+        matches!(self, Effect::BlockAlways | Effect::AllowAlways)
+    }
+
+    const fn of(bits: u64) -> Effect {
+        match bits & 7 {
+            1 => Effect::Allow,
+            2 => Effect::BlockAlways,
+            3 => Effect::AllowAlways,
+            4 => Effect::Nxdomain,
+            5 => Effect::NoData,
+            6 => Effect::Refuse,
+            _ => Effect::Block,
+        }
+    }
+}
+
+/// Number of a list in the table: 1 to [`Tag::LAST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(u16);
+
+impl Tag {
+    pub const LAST: u16 = (1 << TAG_BITS) - 1;
+
+    pub const fn new(number: u16) -> Option<Tag> {
+        if number == 0 || number > Tag::LAST { None } else { Some(Tag(number)) }
+    }
+
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+}
+
+const SHARD_BITS: u32 = 12;
+const TAG_BITS: u32 = 12;
+/// Effect and form.
+const SAYS_BITS: u32 = 5;
+const SAYS: u64 = (1 << SAYS_BITS) - 1;
+/// Of a word of the table: all but its part of the hash.
+const LOW: u64 = (1 << (SAYS_BITS + TAG_BITS)) - 1;
+
+/// So many slots from its first choice on a word is looked for at once; few stand further away.
+const WINDOW: usize = 8;
+/// So many names are looked for at once.
+const LANES: usize = 8;
+
+/// The names of one list on their way into the table: hashes in ascending order, each with what is said of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    words: Vec<u64>,
+    depths: u128,
+}
+
+impl Names {
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+/// Collects the names of one list, in any order.
+#[derive(Debug)]
+pub struct Collect {
+    key: Key,
+    words: Vec<u64>,
+    depths: u128,
+}
+
+impl Collect {
+    pub fn new(key: Key) -> Collect {
+        Collect { key, words: Vec::new(), depths: 0 }
+    }
+
+    pub fn add(&mut self, name: NameRef<'_>, form: Form, effect: Effect) {
+        self.depths |= 1 << depth(name);
+        self.words.push(self.key.hash(name) & !SAYS | (effect as u64) << 2 | form as u64);
+    }
+
+    pub fn finish(mut self) -> Names {
+        self.words.sort_unstable();
+        // What differs in its form only is one entry with both.
+        self.words.dedup_by(|next, kept| {
+            let same = (*next ^ *kept) >> 2 == 0;
+            *kept |= if same { *next } else { 0 };
+            same
+        });
+        self.words.shrink_to_fit();
+        Names { words: self.words, depths: self.depths }
+    }
+}
+
+/// Labels of a name: at most 127.
+fn depth(name: NameRef<'_>) -> u32 {
+    let (wire, mut at, mut labels) = (name.wire(), 0, 0);
+    while wire[at] != 0 {
+        at += 1 + usize::from(wire[at]);
+        labels += 1;
+    }
+    labels
+}
+
+/// Words of one shard, ascending but for the gaps, which are zero.
+#[derive(Clone, Debug)]
+struct Shard {
+    slots: Arc<[u64]>,
+    /// So many slots are the first choice of some hash; what runs over stands behind them.
+    homes: u32,
+}
+
+impl Shard {
+    /// Four of five slots are taken, and behind the last first choice a whole window stands.
+    fn of(sorted: &[u64], room: &mut Vec<u64>) -> Shard {
+        let homes = sorted.len() + sorted.len() / 4 + 1;
+        let homes = u32::try_from(homes).unwrap_or(u32::MAX);
+        room.clear();
+        for word in sorted {
+            room.resize(room.len().max(home(*word, homes)), 0);
+            room.push(*word);
+        }
+        if !sorted.is_empty() {
+            room.resize(room.len().max(homes as usize) + WINDOW - 1, 0);
+        }
+        Shard { slots: room.as_slice().into(), homes }
+    }
+
+    fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        self.slots.iter().copied().filter(|word| *word != 0)
+    }
+}
+
+/// Ascends with the hash.
+fn home(word: u64, homes: u32) -> usize {
+    (((word >> 32) * u64::from(homes)) >> 32) as usize
+}
+
+/// What is known of one list in the table.
+#[derive(Clone, Copy, Debug)]
+struct Listed {
+    tag: Tag,
+    names: usize,
+    depths: u128,
+}
+
+/// The names of all lists. A clone shares what it can with its original.
+#[derive(Clone, Debug)]
+pub struct Table {
+    key: Key,
+    shards: Vec<Shard>,
+    lists: Vec<Listed>,
+    /// Bit n: there are names with n labels.
+    depths: u128,
+}
+
+/// A list has the name that was looked for, or one above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit<'a> {
+    pub tag: Tag,
+    pub effect: Effect,
+    /// The name as the list has it.
+    pub name: NameRef<'a>,
+    pub form: Form,
+}
+
+impl Table {
+    pub fn new(key: Key) -> Table {
+        let empty = Shard { slots: Arc::default(), homes: 0 };
+        Table { key, shards: vec![empty; 1 << SHARD_BITS], lists: Vec::new(), depths: 0 }
+    }
+
+    pub const fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Names in all lists; one in two lists counts twice.
+    pub fn len(&self) -> usize {
+        self.lists.iter().map(|list| list.names).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.depths == 0
+    }
+
+    /// Bytes of memory it takes.
+    pub fn memory(&self) -> usize {
+        let words: usize = self.shards.iter().map(|shard| shard.slots.len()).sum();
+        size_of::<Table>() + self.shards.capacity() * (size_of::<Shard>() + 16) + words * size_of::<u64>()
+    }
+
+    /// Puts the names of a list in place of those it had before.
+    pub fn put(&mut self, tag: Tag, names: &Names) {
+        let had = self.lists.iter().any(|list| list.tag == tag);
+        if !had && names.is_empty() {
+            return;
+        }
+        self.lists.retain(|list| list.tag != tag);
+        if !names.is_empty() {
+            self.lists.push(Listed { tag, names: names.len(), depths: names.depths });
+        }
+        self.depths = self.lists.iter().fold(0, |depths, list| depths | list.depths);
+        let (mut rest, mut merged, mut room) = (names.words.as_slice(), Vec::new(), Vec::new());
+        for (number, shard) in (0u64..).zip(&mut self.shards) {
+            let mine = rest.partition_point(|word| word >> (64 - SHARD_BITS) == number);
+            let (new, others) = rest.split_at(mine);
+            rest = others;
+            let is_old = |word: u64| (word >> SAYS_BITS) as u16 & Tag::LAST == tag.0;
+            if new.is_empty() && !(had && shard.words().any(is_old)) {
+                continue;
+            }
+            merge(shard.words().filter(|word| !is_old(*word)), new, tag, &mut merged);
+            *shard = Shard::of(&merged, &mut room);
+        }
+    }
+
+    /// Takes a list out.
+    pub fn take(&mut self, tag: Tag) {
+        self.put(tag, &Names::default());
+    }
+
+    /// All lists that have the name or one above it; the longest names come first.
+    pub fn find<'a>(&self, name: NameRef<'a>, found: impl FnMut(Hit<'a>)) {
+        self.walk(name, 0, |_, _, _| {}, found);
+    }
+
+    /// The same; and for each of these names with so many labels as one of the bits of `also`, its hash, it, and
+    /// whether it is the whole name.
+    pub(super) fn walk<'a>(
+        &self,
+        name: NameRef<'a>,
+        also: u128,
+        mut each: impl FnMut(u64, NameRef<'a>, bool),
+        mut found: impl FnMut(Hit<'a>),
+    ) {
+        let mut lanes = [(0, NameRef::ROOT); LANES];
+        let (mut count, mut maybe, mut left, whole) = (0, 0u32, depth(name), name.wire().len());
+        for suffix in name.suffixes() {
+            let (here, there) = (self.depths >> left & 1 != 0, also >> left & 1 != 0);
+            left = left.saturating_sub(1);
+            if !here && !there {
+                continue;
+            }
+            let hash = self.key.hash(suffix);
+            if there {
+                each(hash, suffix, suffix.wire().len() == whole);
+            }
+            if here {
+                // Nothing is decided by what is read here: so the reads of all names are under way at once.
+                maybe |= u32::from(self.may_have(hash)) << count;
+                lanes[count] = (hash, suffix);
+                count += 1;
+            }
+            if count == LANES {
+                self.probe_lanes(&lanes, maybe, whole, &mut found);
+                (count, maybe) = (0, 0);
+            }
+        }
+        self.probe_lanes(&lanes, maybe, whole, &mut found);
+    }
+
+    fn probe_lanes<'a>(
+        &self,
+        lanes: &[(u64, NameRef<'a>); LANES],
+        mut maybe: u32,
+        whole: usize,
+        found: &mut impl FnMut(Hit<'a>),
+    ) {
+        while maybe != 0 {
+            let (hash, name) = lanes[maybe.trailing_zeros() as usize % LANES];
+            maybe &= maybe - 1;
+            self.probe(hash, name, name.wire().len() == whole, found);
+        }
+    }
+
+    /// False if no list has the name whose hash it is.
+    fn may_have(&self, hash: u64) -> bool {
+        let shard = &self.shards[(hash >> (64 - SHARD_BITS)) as usize];
+        let want = hash << SHARD_BITS & !LOW;
+        let Some(window) =
+            shard.slots.get(home(want, shard.homes)..).and_then(<[u64]>::first_chunk::<WINDOW>)
+        else {
+            return false;
+        };
+        let here = window.iter().fold(false, |here, word| here | (word & !LOW == want));
+        let last = window[WINDOW - 1];
+        here | (last != 0) & (last & !LOW < want)
+    }
+
+    /// All lists that have this name, whose hash it is, for the name itself or for one below it.
+    fn probe<'a>(&self, hash: u64, name: NameRef<'a>, itself: bool, found: &mut impl FnMut(Hit<'a>)) {
+        let shard = &self.shards[(hash >> (64 - SHARD_BITS)) as usize];
+        let want = hash << SHARD_BITS & !LOW;
+        for word in shard.slots.get(home(want, shard.homes)..).unwrap_or_default() {
+            let form = Form::of(*word);
+            match (word & !LOW).cmp(&want) {
+                _ if *word == 0 => return,
+                std::cmp::Ordering::Less => {}
+                std::cmp::Ordering::Equal if form.is_for(itself) => {
+                    let tag = Tag((word >> SAYS_BITS) as u16 & Tag::LAST);
+                    found(Hit { tag, effect: Effect::of(word >> 2), name, form });
+                }
+                std::cmp::Ordering::Equal => {}
+                std::cmp::Ordering::Greater => return,
+            }
+        }
+    }
+}
+
+/// Words of the shard and of the list in one ascending order.
+fn merge(old: impl Iterator<Item = u64>, new: &[u64], tag: Tag, merged: &mut Vec<u64>) {
+    merged.clear();
+    let tagged = |word: &u64| word << SHARD_BITS & !LOW | u64::from(tag.0) << SAYS_BITS | word & SAYS;
+    let mut new = new.iter().map(tagged).peekable();
+    for word in old {
+        while let Some(first) = new.next_if(|first| *first < word) {
+            merged.push(first);
+        }
+        merged.push(word);
+    }
+    merged.extend(new);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use gateway_model::domain::DomainName;
+    use proptest::prelude::*;
+
+    use domain_set::super::name::Name;
+    use domain_set::*;
+
+    const KEY: Key = Key::new(0x5eed);
+
+    fn name(text: &str) -> Name {
+        Name::from(&DomainName::parse(text).expect("a name"))
+    }
+
+    fn names(entries: &[(&str, Form, Effect)]) -> Names {
+        let mut collect = Collect::new(KEY);
+        entries.iter().for_each(|(text, form, effect)| collect.add(name(text).as_ref(), *form, *effect));
+        collect.finish()
+    }
+
+    fn found(table: &Table, asked: &str) -> Vec<(u16, String, Effect)> {
+        let (asked, mut hits) = (name(asked), Vec::new());
+        table.find(asked.as_ref(), |hit| hits.push((hit.tag.0, hit.name.to_string(), hit.effect)));
+        hits
+    }
+
+    fn tag(number: u16) -> Tag {
+        Tag::new(number).expect("a tag")
+    }
+
+    #[test]
+    fn every_list_that_has_the_name_or_one_above_it_is_found() {
+        let mut table = Table::new(KEY);
+        table.put(
+            tag(1),
+            &names(&[
+                ("ads.example", Form::Both, Effect::Block),
+                ("exact.example", Form::Itself, Effect::Block),
+            ]),
+        );
+        table.put(
+            tag(Tag::LAST),
+            &names(&[
+                ("ads.example", Form::Below, Effect::Nxdomain),
+                ("www.ads.example", Form::Both, Effect::Allow),
+            ]),
+        );
+        assert_eq!(found(&table, "ads.example"), [(1, "ads.example".to_owned(), Effect::Block)]);
+        assert_eq!(
+            found(&table, "www.ads.example"),
+            [
+                (4095, "www.ads.example".to_owned(), Effect::Allow),
+                (1, "ads.example".to_owned(), Effect::Block),
+                (4095, "ads.example".to_owned(), Effect::Nxdomain),
+            ]
+        );
+        assert_eq!(found(&table, "exact.example").len(), 1);
+        assert_eq!(found(&table, "www.exact.example"), []);
+        assert_eq!(found(&table, "example"), []);
+        assert_eq!(table.len(), 4);
+    }
+
+    #[test]
+    fn a_name_given_with_both_forms_is_one_entry() {
+        let both =
+            names(&[("a.example", Form::Below, Effect::Block), ("a.example", Form::Itself, Effect::Block)]);
+        assert_eq!(both, names(&[("a.example", Form::Both, Effect::Block)]));
+    }
+
+    #[test]
+    fn whoever_holds_the_table_of_before_goes_on_reading_it() {
+        let mut table = Table::new(KEY);
+        table.put(tag(1), &names(&[("a.example", Form::Both, Effect::Block)]));
+        let before = table.clone();
+        table.put(tag(1), &names(&[("b.example", Form::Both, Effect::Block)]));
+        assert_eq!((found(&before, "a.example").len(), found(&before, "b.example").len()), (1, 0));
+        assert_eq!((found(&table, "a.example").len(), found(&table, "b.example").len()), (0, 1));
+        table.take(tag(1));
+        assert!(table.is_empty() && found(&table, "b.example").is_empty());
+    }
+
+    #[test]
+    fn a_table_takes_less_than_twelve_bytes_a_name() {
+        let mut collect = Collect::new(KEY);
+        for number in 0..200_000u32 {
+            let label = number.to_be_bytes().map(|byte| [b'a' + (byte >> 4), b'a' + (byte & 15)]).concat();
+            let wire = [&[8][..], &label, b"\x07example\0"].concat();
+            collect.add(NameRef::new(&wire).expect("a name"), Form::Both, Effect::Block);
+        }
+        let names = collect.finish();
+        let mut table = Table::new(KEY);
+        let empty = table.memory();
+        table.put(tag(1), &names);
+        assert_eq!(names.len(), 200_000);
+        let used = table.memory() - empty;
+        assert!(used < 200_000 * 12, "{used} bytes");
+    }
+
+    proptest! {
+        /// Puts and takes of lists in any order, held against plain maps.
+        #[test]
+        fn it_finds_what_a_map_of_names_finds(
+            edits in prop::collection::vec(
+                (1u16..5, prop::collection::vec(("[ab](\\.[ab]){0,4}", 1u8..4, 0u64..7), 0..30)),
+                1..8,
+            ),
+            asked in prop::collection::vec("[abc](\\.[ab]){0,5}", 1..30),
+        ) {
+            let mut table = Table::new(KEY);
+            let mut plain: BTreeMap<u16, BTreeMap<(String, Effect), u8>> = BTreeMap::new();
+            for (list, entries) in &edits {
+                let mut collect = Collect::new(KEY);
+                let kept = plain.entry(*list).or_default();
+                kept.clear();
+                for (text, form, effect) in entries {
+                    let (form, effect) = (Form::of(u64::from(*form)), Effect::of(*effect));
+                    collect.add(name(text).as_ref(), form, effect);
+                    *kept.entry((text.clone(), effect)).or_default() |= form as u8;
+                }
+                table.put(tag(*list), &collect.finish());
+            }
+            prop_assert_eq!(table.len(), plain.values().map(BTreeMap::len).sum::<usize>());
+            for asked in &asked {
+                let mut want = Vec::new();
+                for (list, entries) in &plain {
+                    for ((text, effect), form) in entries {
+                        let itself = text == asked;
+                        let below = asked.ends_with(&format!(".{text}"));
+                        if (itself && form & 1 != 0) || (below && form & 2 != 0) {
+                            want.push((*list, text.clone(), *effect));
+                        }
+                    }
+                }
+                let mut have = found(&table, asked);
+                have.sort();
+                want.sort();
+                prop_assert_eq!(have, want);
+            }
+        }
+    }
+}

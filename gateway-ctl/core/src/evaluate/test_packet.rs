@@ -1,0 +1,312 @@
+//! The packet that a question is about: what it does not say is filled in, and told.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
+use gateway_common::wire::Mac;
+use gateway_model::id::MacAddr;
+use gateway_model::problem::{Problems, code};
+use ipnet::IpNet;
+
+use super::request::{Family, Protocol, Refusal, Request};
+use super::subject::Subject;
+use crate::compile::{Compiled, Input, lan_prefixes};
+use crate::facts::Facts;
+use crate::network::Network;
+use crate::plan_maps::longest;
+
+/// Where HTTPS is served: what a device most likely wants.
+const PORT: u16 = 443;
+
+/// A LAN interface as packets are seen there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    /// Interface at which the packet is judged, and the tag it has there.
+    pub index: u32,
+    pub vlan: u16,
+}
+
+impl Entry {
+    /// The entry at a LAN interface; index 0 if the interface does not exist.
+    pub fn at(input: &Input<'_>, name: &str) -> Entry {
+        Entry::of(input.facts, input.network, name)
+    }
+
+    pub(super) fn of(facts: &Facts, network: &Network, name: &str) -> Entry {
+        let entry = |index, vlan| Entry { name: name.to_owned(), index, vlan };
+        let Some(link) = facts.links.get(name) else { return entry(0, 0) };
+        let parent = link.vlan.as_ref().filter(|(parent, _)| network.lan.contains(parent));
+        match parent.and_then(|(parent, id)| Some((facts.links.get(parent)?, *id))) {
+            Some((parent, id)) => entry(parent.index, id),
+            None => entry(link.index, 0),
+        }
+    }
+}
+
+/// The packets the question is about: one per family.
+pub fn packets(
+    input: &Input<'_>,
+    compiled: &Compiled,
+    request: &Request,
+    subject: &Subject<'_>,
+    trace: &mut Vec<String>,
+) -> Result<Vec<IpPacket>, Refusal> {
+    let mut problems = Problems::new();
+    let destination = destination(request, &mut problems);
+    let given = destination.map(|(address, _)| address).or(request.source);
+    let ipv6 = |family| family == Family::Ipv6;
+    if let (Some((address, _)), Some(source)) = (destination, request.source)
+        && address.is_ipv6() != source.is_ipv6()
+    {
+        problems.add(code::CONFLICT, "source", "The source and the destination are of different families.");
+    }
+    if let (Some(address), Some(family)) = (given, request.family)
+        && address.is_ipv6() != ipv6(family)
+    {
+        problems.add(code::CONFLICT, "family", format!("{address} is of the other family."));
+    }
+    let named = request.name_and_port();
+    let of_destination = destination.and_then(|(_, port)| port).or(named.and_then(|(_, port)| port));
+    if request.protocol == Some(Protocol::Icmp) && (of_destination.is_some() || request.port.is_some()) {
+        let path = if request.port.is_some() { "port" } else { "destination" };
+        problems.add(code::CONFLICT, path, "ICMP has no ports.");
+    }
+    if request.port == Some(0) {
+        problems.add(code::RANGE, "port", "Must be from 1 to 65535.");
+    }
+    if let (Some(one), Some(other)) = (of_destination, request.port)
+        && one != other
+    {
+        problems.add(code::CONFLICT, "port", format!("The destination says port {one}."));
+    }
+    let known = subject.addresses(input);
+    let near: Vec<IpAddr> = request.source.map_or_else(|| known.clone(), |source| vec![source]);
+    let entry = entry(input, request, &near, &mut problems, trace);
+    if !problems.is_empty() {
+        return Err(Refusal::Invalid(problems));
+    }
+    let port = port(request, of_destination, trace);
+    let families = match (given, request.family) {
+        (Some(address), _) => vec![address.is_ipv6()],
+        (None, Some(family)) => vec![ipv6(family)],
+        (None, None) => vec![false, true],
+    };
+    let protocol = request.protocol.unwrap_or_default();
+    Ok(families
+        .into_iter()
+        .map(|ipv6| {
+            let to = match destination {
+                Some((address, _)) => address,
+                None => public_address(compiled, ipv6, port, trace),
+            };
+            let from = source(input, request, &known, &entry, ipv6, trace);
+            packet(subject.mac, &entry, from, to, protocol, port)
+        })
+        .collect())
+}
+
+/// The destination of a question, if it is given by its address.
+pub fn destination(request: &Request, problems: &mut Problems) -> Option<(IpAddr, Option<u16>)> {
+    let text = request.destination.as_deref()?.trim();
+    if request.name().is_some() {
+        return None;
+    }
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Some((address.to_canonical(), None));
+    }
+    if let Ok(pair) = text.parse::<std::net::SocketAddr>()
+        && pair.port() != 0
+    {
+        return Some((pair.ip().to_canonical(), Some(pair.port())));
+    }
+    let message = "Expected an address, with a port or without: 203.0.113.7, 203.0.113.7:443, [2001:db8::7]:443; or a name, with a port or without: www.example.com:443.";
+    problems.add(code::FORMAT, "destination", message);
+    None
+}
+
+/// By which LAN interface the packet enters.
+pub fn entry(
+    input: &Input<'_>,
+    request: &Request,
+    sources: &[IpAddr],
+    problems: &mut Problems,
+    trace: &mut Vec<String>,
+) -> Entry {
+    let lan = &input.network.lan;
+    let vlan_of = |name: &str| input.facts.links.get(name).and_then(|link| link.vlan.as_ref()).map(|v| v.1);
+    if let Some(vlan) = request.vlan.filter(|vlan| !(1..=4094).contains(vlan)) {
+        problems.add(code::RANGE, "vlan", format!("{vlan} is no VLAN id: those go from 1 to 4094."));
+    }
+    let named = match &request.interface {
+        Some(name) if !lan.contains(name) => {
+            let message = format!("{name} is no LAN interface: what enters there is not judged.");
+            problems.add(code::UNKNOWN_REFERENCE, "interface", message).allowed = Some(lan.clone());
+            None
+        }
+        Some(name) => Some(name.clone()),
+        None => None,
+    };
+    let of_vlan = || lan.iter().find(|name| request.vlan.is_some() && vlan_of(name) == request.vlan);
+    let near = |name: &&String| {
+        lan_prefixes(input, name).any(|net| sources.iter().any(|source| net.contains(source)))
+    };
+    let given = named.is_some();
+    let chosen = named.or_else(|| of_vlan().or_else(|| lan.iter().find(near)).or(lan.first()).cloned());
+    let Some(name) = chosen else {
+        trace.push("no LAN interface is configured: nothing enters, so nothing is judged".to_owned());
+        return Entry { name: String::new(), index: 0, vlan: request.vlan.unwrap_or(0) };
+    };
+    let mut entry = Entry::at(input, &name);
+    if entry.index == 0 {
+        trace.push(format!("the interface {name} does not exist at present"));
+    }
+    match (request.vlan, vlan_of(&name)) {
+        (Some(want), Some(have)) if want != have => {
+            problems.add(code::CONFLICT, "vlan", format!("The interface {name} is VLAN {have}, not {want}."));
+        }
+        (Some(want), None) => entry.vlan = want,
+        _ => {}
+    }
+    let tag = if entry.vlan == 0 { String::new() } else { format!(" with the tag of VLAN {}", entry.vlan) };
+    let assumed = if given { "" } else { " (assumed)" };
+    trace.push(format!("it enters by {name}{tag}{assumed}"));
+    entry
+}
+
+/// The source address: as given, as seen in use by the device, or one of the network it is in.
+pub fn source(
+    input: &Input<'_>,
+    request: &Request,
+    known: &[IpAddr],
+    entry: &Entry,
+    ipv6: bool,
+    trace: &mut Vec<String>,
+) -> IpAddr {
+    let fits = |address: &&IpAddr| address.is_ipv6() == ipv6 && !is_link_local(**address);
+    if let Some(given) = request.source.filter(|given| given.is_ipv6() == ipv6) {
+        return given;
+    }
+    let nets = || input.facts.addresses.get(&entry.name).into_iter().flatten();
+    let near = |address: &&IpAddr| nets().any(|net| net.contains(*address));
+    if let Some(seen) = known.iter().filter(fits).find(near).or_else(|| known.iter().find(fits)) {
+        return *seen;
+    }
+    let family = if ipv6 { "IPv6" } else { "IPv4" };
+    match host_of(input, entry, ipv6) {
+        Some(host) => {
+            trace.push(format!("no {family} address of it is known: {host} is assumed"));
+            host
+        }
+        None => {
+            trace.push(format!("no {family} address of it is known: policies for subnets see none"));
+            if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+        }
+    }
+}
+
+/// An address that a host of the LAN interface may have; none if the interface has no network of the family.
+pub fn host_of(input: &Input<'_>, entry: &Entry, ipv6: bool) -> Option<IpAddr> {
+    let nets = input.facts.addresses.get(&entry.name).into_iter().flatten();
+    let mut of_family = nets.filter(|net| net.addr().is_ipv6() == ipv6 && !is_link_local(net.addr()));
+    of_family.next().and_then(some_host)
+}
+
+/// An address of the network that is not the gateway's own.
+fn some_host(net: &IpNet) -> Option<IpAddr> {
+    match net {
+        IpNet::V4(four) => four.hosts().take(3).find(|host| *host != four.addr()).map(IpAddr::V4),
+        IpNet::V6(six) => six.hosts().skip(1).take(3).find(|host| *host != six.addr()).map(IpAddr::V6),
+    }
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(four) => four.is_link_local(),
+        IpAddr::V6(six) => six.is_unicast_link_local(),
+    }
+}
+
+/// A public address for which there is no policy of its own.
+pub fn public_address(compiled: &Compiled, ipv6: bool, port: u16, trace: &mut Vec<String>) -> IpAddr {
+    let plan = &compiled.plan.dataplane;
+    let has_port = |address: &IpAddr| {
+        let nets = (0..=128).filter_map(|length| IpNet::new(*address, length).ok());
+        nets.into_iter().any(|net| plan.destination_ports.contains_key(&(port, net.trunc())))
+    };
+    let covered = |address: &IpAddr| {
+        longest(&plan.locals, *address).is_some()
+            || longest(&plan.destinations, *address).is_some()
+            || has_port(address)
+    };
+    let family = if ipv6 { "IPv6" } else { "IPv4" };
+    match candidates(ipv6).find(|address| !covered(address)) {
+        Some(address) => {
+            trace.push(format!("no destination is given: {address} stands for the internet in {family}"));
+            address
+        }
+        None => {
+            let first = candidates(ipv6).next().expect("there are candidates");
+            trace.push(format!(
+                "no destination is given: {first} stands for the internet in {family}; policies for destinations cover all of it"
+            ));
+            first
+        }
+    }
+}
+
+/// Public addresses, spread widely.
+fn candidates(ipv6: bool) -> Box<dyn Iterator<Item = IpAddr>> {
+    if ipv6 {
+        return Box::new((0x00..=0xff).map(|n| Ipv6Addr::new(0x2a00 + n % 16, n, 0, 0, 0, 0, 0, 1).into()));
+    }
+    Box::new((1..=223).filter(|n| !matches!(n, 10 | 127)).map(|n| Ipv4Addr::new(n, 1, 1, 1).into()))
+}
+
+/// Puts the packet together.
+pub fn packet(
+    mac: Option<MacAddr>,
+    entry: &Entry,
+    source: IpAddr,
+    destination: IpAddr,
+    protocol: Protocol,
+    port: u16,
+) -> IpPacket {
+    let ipv6 = destination.is_ipv6();
+    // The type of an echo request (RFC 792, RFC 4443) stands where others have their port.
+    let (number, destination_port) = match (protocol, ipv6) {
+        (Protocol::Tcp, _) => (TCP, port),
+        (Protocol::Udp, _) => (UDP, port),
+        (Protocol::Icmp, false) => (ICMP, 8 << 8),
+        (Protocol::Icmp, true) => (ICMPV6, 128 << 8),
+    };
+    IpPacket {
+        source: source.into(),
+        destination: destination.into(),
+        interface: entry.index,
+        length: 100,
+        source_port: 50_000,
+        destination_port,
+        mac: Mac::new(mac.map_or([0; 6], MacAddr::octets)),
+        vlan: entry.vlan,
+        protocol: number,
+        ipv6,
+        ..IpPacket::default()
+    }
+}
+
+/// The port of a question: as given, else that of HTTPS.
+pub fn port(request: &Request, of_destination: Option<u16>, trace: &mut Vec<String>) -> u16 {
+    if request.protocol.unwrap_or_default() == Protocol::Icmp {
+        return 0;
+    }
+    match (of_destination, request.port) {
+        (Some(port), _) | (None, Some(port)) => port,
+        (None, None) => {
+            let protocol = request.protocol.unwrap_or_default();
+            trace.push(format!("no port is given: {} port {PORT} is assumed", protocol.as_str()));
+            PORT
+        }
+    }
+}

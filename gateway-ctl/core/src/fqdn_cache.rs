@@ -1,0 +1,321 @@
+//! What clients were told of addresses: what the dataplane has to know of it under the policies in force.
+//!
+//! An entry outlives its time to live by far, because connections that began in time go on; for new ones the dataplane
+//! looks at its end.
+
+use std::collections::{BTreeMap, HashMap};
+
+use gateway_common::maps::LEARNED;
+use gateway_common::wire::{Address, ClientKey, DomainValue, MOMENT_SHIFT, RANK_NONE};
+
+use crate::dns::{Name, NameRef};
+use crate::fqdn_match::Domains;
+use crate::plan::{Dataplane, DomainRule};
+
+/// Clients keep answers longer than they may: browsers do for a minute.
+const FLOOR: u64 = 300;
+const SLOP: u64 = 60;
+/// How long connections are taken to go on after an answer has ended.
+const KEPT: u32 = moments(24 * 3600);
+/// An entry is written anew so long before a name of it ends that others outlive.
+const AHEAD: u32 = moments(10);
+
+/// Seconds in the unit of flows, rounded up.
+const fn moments(seconds: u64) -> u32 {
+    ((seconds * 1_000_000_000) >> MOMENT_SHIFT) as u32 + 1
+}
+
+/// Whose and what.
+pub type Key = (ClientKey, Address);
+
+/// All that was told, and under which policies.
+#[derive(Debug, Default)]
+pub struct FqdnCache {
+    rules: Vec<DomainRule>,
+    domains: Domains,
+    /// Ranks of the policies with domains, by the number of the policy.
+    ranks: HashMap<u32, u32>,
+    told: HashMap<Key, Vec<FqdnEntry>>,
+    /// What made room for others and is to go from the dataplane.
+    forgotten: Vec<Key>,
+}
+
+#[derive(Debug)]
+struct FqdnEntry {
+    by: FqdnKey,
+    until: u32,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum FqdnKey {
+    Name(Name),
+    /// An entry of an earlier run, of which only the policy is known.
+    Policy(u32),
+}
+
+/// No entry is free, and none can be spared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{LEARNED} addresses are known by name; there is no room for more")]
+pub struct Full;
+
+impl FqdnCache {
+    /// Takes over what an earlier run left in the kernel: its entries, and the number of the policy of each rank.
+    pub fn restore(
+        &mut self,
+        entries: impl IntoIterator<Item = (Key, DomainValue)>,
+        policy: impl Fn(u32) -> Option<u32>,
+    ) {
+        for (key, value) in entries {
+            if let Some(policy) = policy(value.rank) {
+                self.told
+                    .entry(key)
+                    .or_default()
+                    .push(FqdnEntry { by: FqdnKey::Policy(policy), until: value.until });
+            }
+        }
+    }
+
+    /// Whether these are the policies in force.
+    pub fn is_under(&self, rules: &[DomainRule]) -> bool {
+        self.rules == rules
+    }
+
+    /// Everything that was told, under other policies.
+    pub fn under(&mut self, plan: &Dataplane, now: u32) -> BTreeMap<Key, DomainValue> {
+        if self.rules != plan.domains {
+            self.rules.clone_from(&plan.domains);
+            self.domains = Domains::new(&plan.domains);
+        }
+        let ranks = self.rules.iter().map(|rule| rule.rank);
+        let action = |rank: u32| plan.actions.get(usize::try_from(rank).ok()?);
+        self.ranks = ranks.filter_map(|rank| Some((action(rank)?.policy, rank))).collect();
+        if self.rules.is_empty() {
+            return BTreeMap::new();
+        }
+        self.told.keys().filter_map(|key| Some((*key, self.value(key, now)?))).collect()
+    }
+
+    /// A client is about to be told an address. What the dataplane has to know then; nothing if no policy minds.
+    pub fn tell(
+        &mut self,
+        (client, address): Key,
+        name: NameRef<'_>,
+        ttl: u64,
+        now: u32,
+    ) -> Result<Option<DomainValue>, Full> {
+        let key = (client, address);
+        if self.told.len() >= LEARNED as usize && !self.told.contains_key(&key) {
+            self.make_room(now)?;
+        }
+        let until = now.saturating_add(moments(ttl.clamp(FLOOR, 7 * 86_400) + SLOP));
+        let told = self.told.entry(key).or_default();
+        match told.iter_mut().find(|told| matches!(&told.by, FqdnKey::Name(known) if known.as_ref() == name))
+        {
+            Some(known) => known.until = known.until.max(until),
+            None => told.push(FqdnEntry { by: FqdnKey::Name(name.to_owned()), until }),
+        }
+        Ok(self.value(&key, now))
+    }
+
+    /// What was forgotten to make room, each key once.
+    pub fn take_forgotten(&mut self) -> Vec<Key> {
+        std::mem::take(&mut self.forgotten)
+    }
+
+    /// Names by which a client knows an address at present, the longest known first.
+    pub fn names(&self, key: &Key, now: u32) -> Vec<Name> {
+        let told = self.told.get(key).into_iter().flatten().filter(|told| told.until >= now);
+        told.filter_map(|told| if let FqdnKey::Name(name) = &told.by { Some(name.clone()) } else { None })
+            .collect()
+    }
+
+    /// What has to be written anew because a name of it is about to end, and what has ended long ago.
+    pub fn sweep(&mut self, now: u32) -> (Vec<(Key, DomainValue)>, Vec<Key>) {
+        let mut gone = Vec::new();
+        let mut changing = Vec::new();
+        self.told.retain(|key, told| {
+            let most = told.iter().map(|told| told.until).max().unwrap_or(0);
+            if most.saturating_add(KEPT) < now {
+                gone.push(*key);
+                return false;
+            }
+            let ends = |told: &FqdnEntry| (now..now.saturating_add(AHEAD)).contains(&told.until);
+            if told.len() > 1 && told.iter().any(ends) && most >= now.saturating_add(AHEAD) {
+                told.retain(|told| told.until >= now.saturating_add(AHEAD));
+                changing.push(*key);
+            }
+            true
+        });
+        let changed = changing.into_iter().filter_map(|key| Some((key, self.value(&key, now)?))).collect();
+        (changed, gone)
+    }
+
+    pub fn len(&self) -> usize {
+        self.told.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+
+    /// The first policy that minds any of the names that still hold; of names that have all ended, any.
+    fn value(&self, key: &Key, now: u32) -> Option<DomainValue> {
+        let device = key.0.device();
+        let told = self.told.get(key)?;
+        let held = told.iter().any(|told| told.until >= now);
+        let ranked = told.iter().filter(|told| !held || told.until >= now).map(|told| {
+            let rank = match &told.by {
+                FqdnKey::Name(name) => self.domains.rank(name.as_ref(), device),
+                FqdnKey::Policy(number) => self.ranks.get(number).copied().unwrap_or(RANK_NONE),
+            };
+            (rank, told.until)
+        });
+        let best = ranked
+            .filter(|(rank, _)| *rank != RANK_NONE)
+            .min_by_key(|(rank, until)| (*rank, u32::MAX - until));
+        best.map(|(rank, until)| DomainValue { rank, until })
+    }
+
+    /// Forgets what has ended, the longest ended first.
+    fn make_room(&mut self, now: u32) -> Result<(), Full> {
+        let last = |told: &[FqdnEntry]| told.iter().map(|told| told.until).max().unwrap_or(0);
+        let mut ended: Vec<(u32, Key)> = self
+            .told
+            .iter()
+            .map(|(key, told)| (last(told), *key))
+            .filter(|(until, _)| *until < now)
+            .collect();
+        if ended.is_empty() {
+            return Err(Full);
+        }
+        ended.sort_unstable();
+        // Some at once: looking through all of them is not for every answer.
+        for (_, key) in ended.into_iter().take(1024) {
+            self.told.remove(&key);
+            self.forgotten.push(key);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_common::wire::{ActionValue, Mac};
+    use gateway_model::domain::DomainName;
+    use gateway_model::kinds::policy_source::DomainPattern;
+
+    use fqdn_cache::*;
+
+    fn name(text: &str) -> Name {
+        Name::from(&DomainName::parse(text).expect("a name"))
+    }
+
+    fn plan(domains: &[(&str, u32)]) -> Dataplane {
+        let rule = |(text, rank): &(&str, u32)| DomainRule {
+            pattern: DomainPattern::Suffix((*text).to_owned()),
+            rank: *rank,
+            device: None,
+        };
+        // The policy of rank 0 has the number 10, and so on.
+        let actions =
+            (0..4).map(|rank| ActionValue { policy: 10 + rank, ..ActionValue::default() }).collect();
+        Dataplane { domains: domains.iter().map(rule).collect(), actions, ..Dataplane::default() }
+    }
+
+    fn key(device: u32, last: u8) -> Key {
+        let address = Address::v4([203, 0, 113, last]);
+        (ClientKey::new(device, Mac::default(), &address), address)
+    }
+
+    fn under(domains: &[(&str, u32)]) -> FqdnCache {
+        let mut learned = FqdnCache::default();
+        learned.under(&plan(domains), 0);
+        learned
+    }
+
+    #[test]
+    fn an_address_known_by_several_names_belongs_to_the_first_policy_of_them() {
+        let mut learned = under(&[("a.example", 2), ("b.example", 1)]);
+        let mut tell = |text: &str| learned.tell(key(1, 1), name(text).as_ref(), 60, 1000).expect("room");
+        assert_eq!(tell("x.a.example").map(|value| value.rank), Some(2));
+        assert_eq!(tell("b.example").map(|value| value.rank), Some(1));
+        assert_eq!(tell("a.example").map(|value| value.rank), Some(1));
+        assert_eq!(learned.tell(key(2, 1), name("c.example").as_ref(), 60, 1000), Ok(None));
+    }
+
+    #[test]
+    fn an_entry_lives_as_long_as_its_answer_and_longer() {
+        let mut learned = under(&[("a.example", 0)]);
+        let short =
+            learned.tell(key(1, 1), name("a.example").as_ref(), 5, 1000).expect("room").expect("wanted");
+        let long =
+            learned.tell(key(1, 2), name("a.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
+        assert_eq!(short.until, 1000 + moments(360));
+        assert_eq!(long.until, 1000 + moments(3660));
+    }
+
+    #[test]
+    fn when_a_name_ends_the_address_is_that_of_the_others() {
+        let mut learned = under(&[("a.example", 0), ("b.example", 1)]);
+        learned.tell(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
+        let both =
+            learned.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
+        assert_eq!(both.rank, 0);
+        let (changed, gone) = learned.sweep(both.until - AHEAD - 1);
+        assert_eq!((changed.len(), gone.len()), (0, 0));
+        let (changed, gone) = learned.sweep(both.until - 1);
+        assert_eq!((changed[0].0, changed[0].1.rank, gone.len()), (key(1, 1), 1, 0));
+        let (changed, gone) = learned.sweep(changed[0].1.until + KEPT + 1);
+        assert_eq!((changed.len(), gone), (0, vec![key(1, 1)]));
+    }
+
+    #[test]
+    fn other_policies_see_what_was_told_before_them() {
+        let mut learned = under(&[("a.example", 2)]);
+        learned.tell(key(1, 1), name("a.example").as_ref(), 60, 1000).expect("room");
+        learned.tell(key(1, 2), name("other.example").as_ref(), 60, 1000).expect("room");
+        let seen = learned.under(&plan(&[("a.example", 3), ("example", 1)]), 1000);
+        assert_eq!(seen.values().map(|value| value.rank).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!(learned.under(&plan(&[]), 1000).len(), 0);
+        assert_eq!(learned.names(&key(1, 1), 1000), [name("a.example")]);
+    }
+
+    #[test]
+    fn a_new_plan_goes_by_the_names_that_still_hold() {
+        let domains = [("a.example", 0), ("b.example", 1)];
+        let mut learned = under(&domains);
+        learned.tell(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
+        let both = learned.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room");
+        assert_eq!(both.map(|value| value.rank), Some(0));
+        let seen = learned.under(&plan(&domains), 1000 + moments(360) + 1);
+        assert_eq!(seen[&key(1, 1)].rank, 1);
+        // When all have ended, what goes on goes on by the first of them.
+        let seen = learned.under(&plan(&domains), 1000 + moments(3660) + 1);
+        assert_eq!(seen[&key(1, 1)].rank, 0);
+    }
+
+    #[test]
+    fn what_an_earlier_run_left_follows_its_policy() {
+        let mut learned = FqdnCache::default();
+        let left = DomainValue { rank: 3, until: 500 };
+        learned.restore([(key(1, 1), left)], |rank| Some(10 + rank));
+        // The policy of number 13 has rank 3 here; it matters only while it has domains.
+        assert_eq!(learned.under(&plan(&[("a.example", 3)]), 0)[&key(1, 1)], left);
+        assert_eq!(learned.under(&plan(&[("a.example", 2)]), 0).len(), 0);
+    }
+
+    #[test]
+    fn a_full_table_forgets_what_has_ended_and_nothing_else() {
+        let mut learned = under(&[("a.example", 0)]);
+        let a = name("a.example");
+        for n in 0..LEARNED {
+            let key = (ClientKey::new(n + 1, Mac::default(), &Address::default()), Address::default());
+            learned.tell(key, a.as_ref(), 60, 1000).expect("room");
+        }
+        assert_eq!(learned.tell(key(LEARNED + 9, 1), a.as_ref(), 60, 1000), Err(Full));
+        let later = 1000 + moments(360) + 1;
+        assert!(learned.tell(key(LEARNED + 9, 1), a.as_ref(), 60, later).is_ok());
+        let forgotten = learned.take_forgotten();
+        assert!(!forgotten.is_empty() && forgotten.iter().all(|key| learned.names(key, 0).is_empty()));
+    }
+}

@@ -1,0 +1,146 @@
+//! How questions to resolvers outside leave: for a client as its own question would, for a name as its policy says.
+
+use std::net::{IpAddr, SocketAddr};
+
+use gateway_common::verdict::{Action, Reason};
+use gateway_common::wire::{ChoiceKind, RANK_NONE};
+use gateway_model::id::MacAddr;
+use gateway_model::kinds::Proxy;
+
+use crate::compile::{Compiled, Input, by_leg, named_leg, proxy_address, proxy_login};
+use crate::evaluate::{Entry, Protocol, judge, packet, public_address};
+use crate::plan::ProxyLogin;
+
+/// Where a resolver listens.
+const DOMAIN: u16 = 53;
+/// Where a host that may not ask resolvers would go.
+const ANY: u16 = 443;
+
+/// A way for what the gateway sends itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostEgress {
+    /// As the gateway's own traffic.
+    Default,
+    /// By one of these legs, in turn.
+    Legs(Vec<u8>),
+    /// Over a proxy that is reached by this leg (0: the default way).
+    Proxy { address: SocketAddr, leg: u8, login: Option<ProxyLogin> },
+    /// Why nothing leaves, in words for people.
+    Blocked(String),
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    pub mac: Option<MacAddr>,
+    pub address: IpAddr,
+    /// Index of the interface behind which it is, where that was observed.
+    pub interface: Option<u32>,
+}
+
+/// The way of a client's question to a resolver, and the rank of the policy that has it.
+pub fn of_client(
+    input: &Input<'_>,
+    compiled: &Compiled,
+    client: &Client,
+    resolver: IpAddr,
+) -> (HostEgress, u32) {
+    let Client { mac, address, .. } = *client;
+    let Some(entry) = entry(input, client) else {
+        let why = format!("nobody knows by which network {address} asks");
+        return (HostEgress::Blocked(why), RANK_NONE);
+    };
+    let judged = |(from, to): (IpAddr, IpAddr)| {
+        // By TCP, which every way takes that takes anything.
+        let verdict = |port| judge(compiled, &packet(mac, &entry, from, to, Protocol::Tcp, port), &[]);
+        let told = verdict(DOMAIN);
+        if told.reason == Reason::ForcedDns { verdict(ANY) } else { told }
+    };
+    let mut packets = vec![(address, resolver)];
+    if address.is_ipv6() != resolver.is_ipv6() {
+        // It asks by one family what the gateway asks by the other: the first policy for either has the question.
+        let far = public_address(compiled, address.is_ipv6(), DOMAIN, &mut Vec::new());
+        let others = mac.and_then(|mac| input.facts.neighbours.get(&mac.octets())).into_iter().flatten();
+        let others = others.filter(|other| other.is_ipv6() == resolver.is_ipv6());
+        packets = others.map(|other| (*other, resolver)).chain([(address, far)]).collect();
+    }
+    let verdict = packets.into_iter().map(judged).min_by_key(|verdict| verdict.rank);
+    let verdict = verdict.expect("there is a packet at least");
+    let out = match (verdict.action, verdict.reason) {
+        (Action::Mark, Reason::PolicyLeg | Reason::PolicyProxy) => {
+            of_policy(compiled, verdict.rank, resolver.is_ipv6())
+        }
+        (
+            Action::Mark,
+            Reason::PolicyDirect | Reason::Unmatched | Reason::Own | Reason::Lan | Reason::Link,
+        ) => HostEgress::Default,
+        (_, Reason::DeviceBlocked) => HostEgress::Blocked("the device is blocked".to_owned()),
+        (_, Reason::TrustInternet | Reason::UnmatchedReject) => {
+            HostEgress::Blocked("the device may not reach the internet".to_owned())
+        }
+        _ => of_policy(compiled, verdict.rank, resolver.is_ipv6()),
+    };
+    (out, verdict.rank)
+}
+
+/// The LAN interface by which a client's packets enter: as observed, else by its address. Nothing if that leaves a choice:
+/// the policies of one LAN are not to be taken for those of another.
+fn entry(input: &Input<'_>, client: &Client) -> Option<Entry> {
+    let index = |name: &&String| input.facts.links.get(*name).map(|link| link.index);
+    let near = |name: &&String| {
+        let nets = input.facts.addresses.get(*name).into_iter().flatten();
+        nets.into_iter().any(|net| net.contains(&client.address))
+    };
+    let lan = &input.network.lan;
+    let observed = client.interface.and_then(|there| lan.iter().find(|name| index(name) == Some(there)));
+    let by_address = || {
+        let mut near = lan.iter().filter(near);
+        near.next().filter(|_| near.next().is_none())
+    };
+    let only = || lan.first().filter(|_| lan.len() == 1);
+    Some(Entry::at(input, observed.or_else(by_address).or_else(only)?))
+}
+
+/// The way of a policy's traffic.
+pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> HostEgress {
+    let Some(policy) = compiled.policy(rank) else {
+        return HostEgress::Blocked("no policy lets the question out".to_owned());
+    };
+    let choice = if ipv6 { &policy.v6 } else { &policy.v4 };
+    let mut legs = choice.legs[..usize::from(choice.count).min(choice.legs.len())].to_vec();
+    legs.sort_unstable();
+    legs.dedup();
+    match choice.kind() {
+        ChoiceKind::Direct => HostEgress::Default,
+        ChoiceKind::Legs => HostEgress::Legs(legs),
+        ChoiceKind::Proxy => match compiled.plan.proxies.get(&choice.proxy) {
+            Some(target) => match (target.address, legs.first()) {
+                (Some(address), Some(leg)) => {
+                    HostEgress::Proxy { address, leg: *leg, login: target.login.clone() }
+                }
+                _ => HostEgress::Blocked(format!("the proxy {} is not known by its address", target.name)),
+            },
+            None => HostEgress::Blocked(format!("the policy {:?} has no proxy", policy.name)),
+        },
+        ChoiceKind::Drop | ChoiceKind::Reject => {
+            HostEgress::Blocked(format!("no way of the policy {:?} is usable", policy.name))
+        }
+    }
+}
+
+/// The way by a tunnel or an uplink that is named.
+pub fn by_name(input: &Input<'_>, compiled: &Compiled, name: &str) -> HostEgress {
+    match named_leg(input.state, compiled.legs.by_number.values(), name) {
+        None => HostEgress::Blocked(format!("there is no tunnel and no uplink {name}")),
+        Some(leg) if !leg.usable => HostEgress::Blocked(format!("{name} is not usable: {}", leg.reason)),
+        Some(leg) => HostEgress::Legs(vec![leg.number]),
+    }
+}
+
+/// The way over a proxy that is named, reached by a leg (0: the default way).
+pub fn to_proxy(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<HostEgress, String> {
+    by_leg(input, proxy, leg).map_err(|why| format!("the proxy {} is not usable: {why}", proxy.name))?;
+    let address = proxy_address(input, proxy)
+        .ok_or_else(|| format!("the address of the proxy {} is not known", proxy.name))?;
+    Ok(HostEgress::Proxy { address, leg, login: proxy_login(proxy) })
+}

@@ -1,0 +1,236 @@
+//! Test definitions held against the policies: what they expect is asked of the same decision as everything else.
+//!
+//! Nothing is sent. What must be possible is judged with all tunnels working; what must not be, with all of them and
+//! with none. So a test tells of the policies and not of the weather.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use gateway_model::capability::Capability;
+use gateway_model::id::MacAddr;
+use gateway_model::kinds::device_group::DeviceGroup;
+use gateway_model::kinds::test_definition::{TestDefinition, TestMode, TestProtocol};
+use gateway_model::validated::{Endpoint, Host};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::compile::Input;
+use crate::evaluate::{Decision, FamilyVerdict, Protocol, Request, verdicts};
+use crate::matrix::{World, up_and_down};
+
+/// So many failures of one definition are told.
+const TOLD: usize = 20;
+
+/// How a definition came out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TestResult {
+    pub id: String,
+    pub name: String,
+    pub mode: TestMode,
+    pub gate: bool,
+    /// Null: it was not run, `note` says why.
+    pub pass: Option<bool>,
+    pub at: Timestamp,
+    pub failures: Vec<String>,
+    pub note: Option<String>,
+}
+
+/// Runs definitions of the mode plan; the others come back as not run.
+pub fn run(input: &Input<'_>, definitions: &[&TestDefinition]) -> Vec<TestResult> {
+    if definitions.is_empty() {
+        return Vec::new();
+    }
+    let worlds = up_and_down(input);
+    definitions.iter().map(|definition| result(input, &worlds, definition)).collect()
+}
+
+/// The gating definitions that fail, so that the policies may not be applied.
+pub fn failing_gates(input: &Input<'_>) -> Vec<TestResult> {
+    let gates: Vec<&TestDefinition> =
+        input.state.test_definitions.iter().filter(|test| test.is_gate()).collect();
+    run(input, &gates).into_iter().filter(|result| result.pass == Some(false)).collect()
+}
+
+fn result(input: &Input<'_>, worlds: &[World; 2], definition: &TestDefinition) -> TestResult {
+    let mut result = TestResult {
+        id: definition.meta.id.to_string(),
+        name: definition.name.clone(),
+        mode: definition.mode,
+        gate: definition.gate,
+        pass: None,
+        at: input.now,
+        failures: Vec::new(),
+        note: None,
+    };
+    if definition.mode == TestMode::Live {
+        result.note = Some(Capability::LiveTests.sentence());
+        return result;
+    }
+    if definition.dns.is_some() {
+        result.note =
+            Some("What it expects of DNS was not tested: names are asked for in live tests only.".to_owned());
+    }
+    let sources = sources(input, definition);
+    if sources.is_empty() {
+        result.note = Some("There is no device that it would apply to.".to_owned());
+    }
+    let [up, down] = worlds;
+    for source in &sources {
+        let mut test = Test { input, definition, source, failures: &mut result.failures };
+        test.accept(up);
+        test.egress(up);
+        test.deny(up, "while all tunnels work");
+        test.deny(down, "while no tunnel works");
+    }
+    let more = result.failures.len().saturating_sub(TOLD);
+    if more > 0 {
+        result.failures.truncate(TOLD);
+        result.failures.push(format!("and {more} more"));
+    }
+    result.pass = Some(result.failures.is_empty());
+    result
+}
+
+/// Who sends: a name for people and the beginning of a question.
+struct Source {
+    label: String,
+    request: Request,
+}
+
+fn sources(input: &Input<'_>, definition: &TestDefinition) -> Vec<Source> {
+    let state = input.state;
+    let (source, protocol) = (&definition.source, protocol(definition.proto));
+    let device = |id| {
+        let label = state.devices.get(id).map_or_else(|| id.to_string(), |device| device.name.clone());
+        Source { label, request: Request { device_id: Some(id), protocol, ..Request::default() } }
+    };
+    let members = state.referred::<DeviceGroup>(&source.group).map(|group| group.members.clone());
+    let mut sources: Vec<Source> =
+        source.device.into_iter().chain(members.unwrap_or_default()).map(device).collect();
+    if let Some(cidr) = source.cidr {
+        // Of no device: the address of all zeroes belongs to none.
+        let net = cidr.net();
+        let host: Option<IpAddr> = net.hosts().next();
+        let request = Request { mac: Some(MacAddr([0; 6])), source: host, protocol, ..Request::default() };
+        sources.push(Source { label: net.to_string(), request });
+    }
+    sources
+}
+
+fn protocol(protocol: TestProtocol) -> Option<Protocol> {
+    Some(match protocol {
+        TestProtocol::Tcp => Protocol::Tcp,
+        TestProtocol::Udp => Protocol::Udp,
+    })
+}
+
+/// One definition from one source.
+struct Test<'a> {
+    input: &'a Input<'a>,
+    definition: &'a TestDefinition,
+    source: &'a Source,
+    failures: &'a mut Vec<String>,
+}
+
+impl Test<'_> {
+    fn accept(&mut self, world: &World) {
+        for endpoint in &self.definition.accept {
+            for verdict in self.ask(world, Some(endpoint)) {
+                if verdict.decision == Decision::Block {
+                    let label = &self.source.label;
+                    self.failures
+                        .push(format!("{label} must reach {endpoint}, but is blocked: {}", verdict.reason));
+                }
+            }
+        }
+    }
+
+    fn deny(&mut self, world: &World, when: &str) {
+        for endpoint in &self.definition.deny {
+            for verdict in self.ask(world, Some(endpoint)) {
+                if verdict.decision != Decision::Block {
+                    let (label, via) = (&self.source.label, verdict.via.as_deref().unwrap_or("?"));
+                    let text = format!(
+                        "{label} must not reach {endpoint}, but {when} leaves by {via}: {}",
+                        verdict.reason
+                    );
+                    self.failures.push(text);
+                }
+            }
+        }
+    }
+
+    fn egress(&mut self, world: &World) {
+        let Some(expected) = &self.definition.expect_egress else { return };
+        let expected: BTreeSet<&str> = expected.split(',').map(str::trim).collect();
+        let mut asked: Vec<(String, FamilyVerdict)> = Vec::new();
+        if self.definition.accept.is_empty() {
+            asked.extend(
+                self.ask(world, None).into_iter().map(|verdict| (verdict.destination.clone(), verdict)),
+            );
+        }
+        for endpoint in &self.definition.accept {
+            asked.extend(
+                self.ask(world, Some(endpoint)).into_iter().map(|verdict| (endpoint.to_string(), verdict)),
+            );
+        }
+        // A family that is blocked does not leave by another way; both blocked is no way at all.
+        let leaves = asked.iter().any(|(_, verdict)| verdict.decision != Decision::Block);
+        for (destination, verdict) in asked {
+            if leaves && verdict.decision == Decision::Block {
+                continue;
+            }
+            let have = ways(&verdict);
+            if !have.iter().any(|ways| ways.iter().all(|way| expected.contains(way.as_str()))) {
+                let (label, all) =
+                    (&self.source.label, expected.iter().copied().collect::<Vec<_>>().join(", "));
+                let have = have.first().map(|ways| ways.join(", ")).unwrap_or_default();
+                let text = format!(
+                    "{label} must leave by {all} for {destination}, but leaves by {have}: {}",
+                    verdict.reason
+                );
+                self.failures.push(text);
+            }
+        }
+    }
+
+    /// What becomes of packets to the destination, or to the internet at large.
+    fn ask(&mut self, world: &World, endpoint: Option<&Endpoint>) -> Vec<FamilyVerdict> {
+        let mut request = self.source.request.clone();
+        match endpoint.map(|endpoint| (&endpoint.host, endpoint)) {
+            None => {}
+            Some((Host::Address(address), _))
+                if request.source.is_some_and(|from| from.is_ipv6() != address.is_ipv6()) =>
+            {
+                // Such packets do not exist.
+                return Vec::new();
+            }
+            Some((Host::Address(_), endpoint)) => request.destination = Some(endpoint.to_string()),
+            Some((Host::Name(name), _)) => {
+                self.failures.push(format!("{name} cannot be judged: names need the resolver"));
+                return Vec::new();
+            }
+        }
+        let input = Input { facts: &world.facts, ..*self.input };
+        match verdicts(&input, &world.compiled, &request) {
+            Ok(verdicts) => verdicts,
+            Err(refusal) => {
+                self.failures.push(format!("{}: {refusal}", self.source.label));
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// The names a verdict may go by, each a list of all ways it takes.
+fn ways(verdict: &FamilyVerdict) -> Vec<Vec<String>> {
+    let name = |text: &str| vec![vec![text.to_owned()]];
+    match verdict.decision {
+        _ if verdict.local => name("local"),
+        Decision::Block => name("block"),
+        Decision::Tunnel => vec![verdict.ways.clone()],
+        Decision::Direct if verdict.ways.is_empty() => name("direct"),
+        Decision::Direct => vec![verdict.ways.clone(), vec!["direct".to_owned()]],
+    }
+}

@@ -1,0 +1,204 @@
+//! A plan as the environment of the decision: what the kernel program finds in maps, found in the
+//! plan. This is what `/policy/evaluate` runs and what the kernel is compared with.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use gateway_common::verdict::PolicyMaps;
+use gateway_common::wire::*;
+use ipnet::IpNet;
+
+use crate::plan::Dataplane;
+
+/// One live plan with flows and round robins of its own.
+#[derive(Debug, Default)]
+pub struct PlanMaps<'a> {
+    /// None is the resting state.
+    pub plan: Option<&'a Dataplane>,
+    pub generation: Cell<u32>,
+    pub now: Cell<u64>,
+    /// Nanoseconds since boot, by which deadlines are.
+    pub since_boot: Cell<u64>,
+    pub flows: RefCell<BTreeMap<FlowKey, FlowValue>>,
+    /// New flows of each budget.
+    pub new_flows: RefCell<BTreeMap<u32, NewFlows>>,
+    pub turns: RefCell<BTreeMap<u32, u64>>,
+    /// What clients learned from the resolver.
+    pub domains: RefCell<BTreeMap<(ClientKey, Address), DomainValue>>,
+}
+
+const SLOT: Slot = 1;
+/// Index of a LAN interface that does not exist. No packet has it; explanations assume that the interface is there, with
+/// any source.
+const ABSENT: u32 = 0;
+const ABSENT_SCOPE: u16 = u16::MAX;
+
+impl<'a> PlanMaps<'a> {
+    pub fn new(plan: Option<&'a Dataplane>) -> PlanMaps<'a> {
+        PlanMaps { plan, generation: Cell::new(1), ..PlanMaps::default() }
+    }
+
+    fn at<T: Copy>(&self, find: impl FnOnce(&'a Dataplane) -> Option<T>) -> Option<T> {
+        self.plan.and_then(find)
+    }
+}
+
+/// The longest stored prefix of an address.
+pub fn longest<V: Copy>(prefixes: &BTreeMap<IpNet, V>, address: IpAddr) -> Option<V> {
+    longest_with(address, |net| prefixes.get(net).copied())
+}
+
+fn longest_with<V>(address: IpAddr, find: impl Fn(&IpNet) -> Option<V>) -> Option<V> {
+    let longest = IpNet::from(address).prefix_len();
+    (0..=longest).rev().find_map(|length| find(&IpNet::new(address, length).ok()?.trunc()))
+}
+
+/// The plan's own destinations, or those of the list that the slot names.
+fn destination(plan: &Dataplane, slot: u32, address: IpAddr) -> Option<u32> {
+    match list_of_slot(slot).1 {
+        0 => longest(&plan.destinations, address),
+        list => {
+            let list = u16::try_from(list).ok()?;
+            longest_with(address, |net| plan.list_destinations.get(&(list, *net)).copied())
+        }
+    }
+}
+
+fn destination_port(plan: &Dataplane, slot: u16, port: u16, address: IpAddr) -> Option<u32> {
+    match list_of_slot(u32::from(slot)).1 {
+        0 => longest_with(address, |net| plan.destination_ports.get(&(port, *net)).copied()),
+        list => {
+            let list = u16::try_from(list).ok()?;
+            longest_with(address, |net| plan.list_ports.get(&(list, port, *net)).copied())
+        }
+    }
+}
+
+fn lan_source(plan: &Dataplane, slot: u32, address: IpAddr) -> Option<u32> {
+    let scope = scope_of_slot(slot).1;
+    if scope == ABSENT_SCOPE {
+        return Some(SourceKind::Lan as u32);
+    }
+    longest_with(address, |net| plan.lan_sources.get(&(scope, *net)).copied())
+}
+
+fn four(word: u32) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from(word.to_ne_bytes()))
+}
+
+fn six(address: Address) -> IpAddr {
+    // Not canonical: an address of the IPv6 tries stays one.
+    IpAddr::V6(address.octets().into())
+}
+
+impl PolicyMaps for PlanMaps<'_> {
+    fn live(&self) -> Slot {
+        if self.plan.is_some() { SLOT } else { SLOT_RESTING }
+    }
+
+    fn plan(&self, _slot: Slot) -> Option<PlanValue> {
+        self.at(|plan| Some(PlanValue { generation: self.generation.get(), ..plan.header }))
+    }
+
+    fn interface(&self, key: &InterfaceKey) -> Option<InterfaceValue> {
+        if key.index == ABSENT {
+            return self.at(|_| Some(InterfaceValue { rank: RANK_NONE, vlan: 0, scope: ABSENT_SCOPE }));
+        }
+        self.at(|plan| plan.interfaces.get(&InterfaceKey { slot: 0, ..*key }).copied())
+    }
+
+    fn vlan(&self, key: &VlanKey) -> Option<u32> {
+        self.at(|plan| plan.vlans.get(&key.vlan).copied())
+    }
+
+    fn device_by_mac(&self, key: &MacKey) -> Option<DeviceValue> {
+        self.at(|plan| plan.devices_by_mac.get(&key.mac.octets()).copied())
+    }
+
+    fn device_by_address(&self, key: &AddressKey) -> Option<DeviceValue> {
+        self.at(|plan| plan.devices_by_address.get(&key.address.into()).copied())
+    }
+
+    fn source4(&self, key: &Prefix4) -> Option<u32> {
+        self.at(|plan| longest(&plan.sources, four(key.address)))
+    }
+
+    fn source6(&self, key: &Prefix6) -> Option<u32> {
+        self.at(|plan| longest(&plan.sources, six(key.address)))
+    }
+
+    fn destination4(&self, key: &Prefix4) -> Option<u32> {
+        self.at(|plan| destination(plan, key.slot, four(key.address)))
+    }
+
+    fn destination6(&self, key: &Prefix6) -> Option<u32> {
+        self.at(|plan| destination(plan, key.slot, six(key.address)))
+    }
+
+    fn destination_port4(&self, key: &PortPrefix4) -> Option<u32> {
+        self.at(|plan| destination_port(plan, key.slot, key.port, four(key.address)))
+    }
+
+    fn destination_port6(&self, key: &PortPrefix6) -> Option<u32> {
+        self.at(|plan| destination_port(plan, key.slot, key.port, six(key.address)))
+    }
+
+    fn domain(&self, key: &DomainKey) -> Option<DomainValue> {
+        self.domains.borrow().get(&(key.client, key.address)).copied()
+    }
+
+    fn lan_source4(&self, key: &Prefix4) -> Option<u32> {
+        self.at(|plan| lan_source(plan, key.slot, four(key.address)))
+    }
+
+    fn lan_source6(&self, key: &Prefix6) -> Option<u32> {
+        self.at(|plan| lan_source(plan, key.slot, six(key.address)))
+    }
+
+    fn local4(&self, key: &Prefix4) -> Option<LocalValue> {
+        self.at(|plan| longest(&plan.locals, four(key.address)))
+    }
+
+    fn local6(&self, key: &Prefix6) -> Option<LocalValue> {
+        self.at(|plan| longest(&plan.locals, six(key.address)))
+    }
+
+    fn action(&self, _slot: Slot, rank: u32) -> Option<&ActionValue> {
+        self.plan.and_then(|plan| plan.actions.get(usize::try_from(rank).ok()?))
+    }
+
+    fn turn(&self, policy: u32) -> u64 {
+        let mut turns = self.turns.borrow_mut();
+        let turn = turns.entry(policy).or_default();
+        let now = *turn;
+        *turn = turn.wrapping_add(1);
+        now
+    }
+
+    fn flow(&self, key: &FlowKey) -> Option<FlowValue> {
+        self.flows.borrow().get(key).copied()
+    }
+
+    fn remember(&self, key: &FlowKey, value: &FlowValue) {
+        self.flows.borrow_mut().insert(*key, *value);
+    }
+
+    fn count_new_flow(&self, index: u32, window: u32) -> NewFlows {
+        let mut counted = self.new_flows.borrow_mut();
+        let flows = counted.entry(index).or_default();
+        *flows = flows.next(window);
+        *flows
+    }
+
+    fn now(&self) -> u64 {
+        self.now.get()
+    }
+
+    fn since_boot(&self) -> u64 {
+        self.since_boot.get()
+    }
+}
+
+#[cfg(test)]
+mod tests;

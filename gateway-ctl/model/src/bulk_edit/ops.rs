@@ -1,0 +1,122 @@
+//! What a change of many objects asks of each kind, as a table of functions.
+
+use serde_json::{Map, Value};
+
+use crate::decode;
+use crate::edit::EditError;
+use crate::id::{Id, Revision};
+use crate::problem::{Problems, Warning};
+use crate::resource::{Keys, META_KEYS, Resource, strip, strip_read_only, to_revealed};
+use crate::state::State;
+use crate::table::KeyClash;
+use bulk_edit::diff::{RowDiff, diff_row};
+use bulk_edit::names::Names;
+use bulk_edit::undo;
+
+/// Writes a form over a draft, under this id; answers what to warn of.
+type Write = fn(&mut State, &State, Id, Value) -> Result<Vec<Warning>, EditError>;
+
+/// Puts a row back as it was in an earlier state; see [`undo`].
+type PutBack = fn(&mut State, &State, &State, Id, Option<&[String]>) -> Result<(), String>;
+
+/// The functions of one kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ops {
+    pub identify: fn(&State, &Map<String, Value>) -> Identified,
+    pub labels: fn(&State) -> Vec<(String, Id)>,
+    pub ids: fn(&State) -> Vec<Id>,
+    pub resolve: fn(&mut Map<String, Value>, &Names<'_>),
+    pub mint: fn(&mut State) -> Id,
+    pub lift: fn(&mut State, Id),
+    pub lay_back: fn(&mut State, &State, Id),
+    pub write: Write,
+    pub remove: fn(&mut State, &State, Id, bool) -> Result<(), EditError>,
+    pub take_over: fn(&mut State, &State) -> Result<(), KeyClash>,
+    pub diff: fn(&State, &State, Id) -> Option<RowDiff>,
+    pub dirty: fn(&State) -> Vec<Id>,
+    pub export: fn(&State, bool) -> Vec<Value>,
+    /// One of them, without its secrets.
+    pub form: fn(&State, Id) -> Option<Value>,
+    pub label: fn(&State, Id) -> Option<String>,
+    pub revision: fn(&State, Id) -> Option<Revision>,
+    pub put_back: PutBack,
+    pub obstacle: fn(&State, &State, Id) -> Option<String>,
+}
+
+/// Which stored object an item means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Identified {
+    /// By its unique keys: the field and the object.
+    pub by_key: Vec<(String, Id)>,
+    /// What it is called, if it says so.
+    pub label: Option<String>,
+    /// By its unique keys and its name, whether stored or not: what other items of a plan may call it.
+    pub aliases: Vec<String>,
+}
+
+impl Ops {
+    pub const fn of<R: Resource>() -> Ops {
+        Ops {
+            identify: identify::<R>,
+            labels: |state| {
+                let rows = R::table(state).iter().filter(|row| !row.label().is_empty());
+                rows.map(|row| (row.label().to_owned(), row.meta().id)).collect()
+            },
+            ids: |state| R::table(state).iter().map(|row| row.meta().id).collect(),
+            resolve: R::resolve,
+            mint: State::mint,
+            lift: State::lift::<R>,
+            lay_back: State::lay_back::<R>,
+            write: State::write_lifted::<R>,
+            remove: State::drop_lifted::<R>,
+            take_over: State::take_over::<R>,
+            diff: diff_row::<R>,
+            dirty: |state| R::table(state).dirty().iter().copied().collect(),
+            export: |state, secrets| R::table(state).iter().map(|row| form(row, secrets)).collect(),
+            form: |state, id| R::table(state).get(id).map(|row| form(row.as_ref(), false)),
+            label: |state, id| R::table(state).get(id).map(|row| row.label().to_owned()),
+            revision: |state, id| R::table(state).get(id).map(|row| row.meta().revision),
+            put_back: undo::put_back::<R>,
+            obstacle: undo::obstacle::<R>,
+        }
+    }
+}
+
+/// Reads what can be read of the item; what is wrong with it is reported when it is written.
+fn identify<R: Resource>(state: &State, item: &Map<String, Value>) -> Identified {
+    let mut item = item.clone();
+    strip_read_only::<R>(&mut item);
+    let Some(decoded) = decode::decode::<R>(Value::Object(item), R::SECRETS, &mut Problems::new()) else {
+        return Identified::default();
+    };
+    let mut row = decoded.value;
+    let label = Some(row.label().to_owned()).filter(|label| R::LABEL_IS_NAME && !label.is_empty());
+    row.prepare();
+    let mut keys = Keys::default();
+    row.keys(&mut keys);
+    let mut found = Identified { label, ..Identified::default() };
+    for (field, key) in keys.unique {
+        if let Some(existing) = R::table(state).by_key(&key) {
+            found.by_key.push((field, existing.meta().id));
+        }
+        found.aliases.push(key.to_string());
+    }
+    found.aliases.extend(row.alias().map(str::to_owned).filter(|alias| !alias.is_empty()));
+    found
+}
+
+/// A row as an export shows it: its id and what is set, secrets only if they are asked for.
+fn form<R: Resource>(row: &R, secrets: bool) -> Value {
+    let form = if secrets {
+        to_revealed(row)
+    } else {
+        serde_json::to_value(row).expect("resources are structs with string keys")
+    };
+    let Value::Object(mut map) = form else { return form };
+    let id = map.get("id").cloned();
+    META_KEYS.iter().for_each(|key| drop(map.shift_remove(*key)));
+    R::READ_ONLY.iter().for_each(|path| strip(&mut map, path));
+    let mut whole: Map<String, Value> = id.map(|id| ("id".to_owned(), id)).into_iter().collect();
+    whole.extend(map);
+    Value::Object(whole)
+}

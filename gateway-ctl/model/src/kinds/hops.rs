@@ -1,0 +1,230 @@
+//! The way of traffic: its hops and how they belong together. Policies, profiles and chains have one.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::chain::Chain;
+use super::privacy_class::PrivacyClass;
+use super::profile::Profile;
+use super::proxy::Proxy;
+use super::routing_policy::{FailPolicy, RoutingPolicy};
+use super::tunnel::Tunnel;
+use crate::id::Id;
+use crate::id::IfName;
+use crate::problem::{Problems, code};
+use crate::references::{Hold, Ref};
+use crate::resource::Resource;
+use crate::state::State;
+use crate::validated::{check_name, check_slug, text_enum};
+
+/// Most hops of a way; the dataplane has so many places in a pool.
+pub const MAX_HOPS: usize = 16;
+
+text_enum! {
+    /// How several hops belong together.
+    #[derive(Default)]
+    pub enum HopMode {
+        /// One after the other, each reached through the one before.
+        #[default]
+        Path = "path",
+        /// The first that is available.
+        Failover = "failover",
+    }
+}
+
+text_enum! {
+    pub enum HopType {
+        Vpn = "vpn",
+        Interface = "interface",
+        Proxy = "proxy",
+        MeshPeer = "mesh_peer",
+    }
+}
+
+/// A leg of the way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Hop {
+    pub r#type: HopType,
+    /// Name of the tunnel, interface, proxy or mesh peer.
+    pub target: String,
+}
+
+/// Whether the vpn hops form a round-robin pool.
+pub fn is_pool(hops: &[Hop], splitting: bool) -> bool {
+    splitting && hops.iter().filter(|hop| hop.r#type == HopType::Vpn).count() > 1
+}
+
+/// Which tunnel has to be carried by which hop.
+pub fn underlays(hops: &[Hop], splitting: bool, mode: HopMode) -> BTreeMap<&str, &Hop> {
+    if mode == HopMode::Failover {
+        return BTreeMap::new();
+    }
+    let vpn = |hop: &&Hop| hop.r#type == HopType::Vpn;
+    if is_pool(hops, splitting) {
+        let uplink = hops.first().filter(|hop| hop.r#type == HopType::Interface);
+        return uplink
+            .into_iter()
+            .flat_map(|up| hops.iter().filter(vpn).map(move |hop| (hop.target.as_str(), up)))
+            .collect();
+    }
+    let pairs = hops.iter().zip(hops.iter().skip(1));
+    pairs.filter(|(_, hop)| vpn(hop)).map(|(under, hop)| (hop.target.as_str(), under)).collect()
+}
+
+/// The hops that a tunnel of the way is reached through, nearest last.
+pub fn before<'a>(hops: &'a [Hop], tunnel: &str, splitting: bool) -> &'a [Hop] {
+    let at = if is_pool(hops, splitting) {
+        usize::from(hops.first().is_some_and(|hop| hop.r#type == HopType::Interface))
+    } else {
+        hops.iter().position(|hop| hop.r#type == HopType::Vpn && hop.target == tunnel).unwrap_or(0)
+    };
+    &hops[..at]
+}
+
+/// Reports what is wrong with hops in themselves, and warns of those that lead nowhere.
+pub(crate) fn check_hops(hops: &[Hop], mode: HopMode, state: &State, problems: &mut Problems) {
+    if hops.len() > MAX_HOPS {
+        problems.add(code::RANGE, "hops", format!("At most {MAX_HOPS} hops."));
+    }
+    let ordered = mode == HopMode::Path;
+    let mut seen = BTreeSet::new();
+    for (index, hop) in hops.iter().enumerate() {
+        let target = format!("hops[{index}].target");
+        let kind = format!("hops[{index}].type");
+        match hop.r#type {
+            HopType::Interface => {
+                if let Err(error) = hop.target.parse::<IfName>() {
+                    problems.add(code::FORMAT, &target, format!("Expected {}.", error.0));
+                }
+                if ordered && index > 0 {
+                    let message = "An interface may stand only first: it picks the uplink.";
+                    problems.add(code::ORDER, kind, message);
+                }
+            }
+            HopType::Vpn => {
+                check_slug(&target, &hop.target, problems);
+                if state.tunnel_by_name(&hop.target).is_none() {
+                    problems.warn(
+                        &target,
+                        format!(
+                            "There is no tunnel {:?}: the hop is unavailable and the failure policy applies.",
+                            hop.target
+                        ),
+                    );
+                }
+            }
+            HopType::Proxy | HopType::MeshPeer => {
+                check_name(&target, &hop.target, problems);
+                if ordered && hop.r#type == HopType::Proxy && index + 1 < hops.len() {
+                    problems.add(code::ORDER, kind, "A proxy may stand only last.");
+                }
+                let why = match (hop.r#type, state.find::<Proxy>(&hop.target)) {
+                    (HopType::Proxy, Some(_)) => None,
+                    (HopType::Proxy, None) => Some(format!("There is no proxy {:?}", hop.target)),
+                    _ => Some(format!("This version sends nothing to hops of type {}", hop.r#type)),
+                };
+                if let Some(why) = why {
+                    problems
+                        .warn(&target, format!("{why}: it is unavailable and the failure policy applies."));
+                }
+            }
+        }
+        if !seen.insert(hop) {
+            problems.add(code::DUPLICATE, target, "This hop is given twice.");
+        }
+    }
+}
+
+/// What hops refer to.
+pub(crate) fn hop_refs(hops: &[Hop]) -> impl Iterator<Item = Ref> {
+    hops.iter().enumerate().filter_map(|(index, hop)| {
+        let kind = match hop.r#type {
+            HopType::Vpn => <Tunnel as Resource>::NOUN,
+            HopType::Proxy => <Proxy as Resource>::NOUN,
+            HopType::MeshPeer => "mesh_peer",
+            HopType::Interface => return None,
+        };
+        Some(Ref::new(kind, &hop.target, format!("hops[{index}].target"), Hold::Loose))
+    })
+}
+
+impl State {
+    /// The policy with everything that it takes from its profile, its chain and its privacy class.
+    ///
+    /// What it says itself counts, then what its profile says. A way is taken whole: hops with their mode.
+    pub fn resolved<'a>(&self, policy: &'a RoutingPolicy) -> Cow<'a, RoutingPolicy> {
+        if policy.profile.is_none() && policy.chain.is_none() && policy.privacy_class.is_none() {
+            return Cow::Borrowed(policy);
+        }
+        let mut whole = policy.clone();
+        let profile = self.referred::<Profile>(&policy.profile);
+        if whole.hops.is_empty() {
+            let chain = if policy.chain.is_some() {
+                &policy.chain
+            } else if let Some(profile) = profile {
+                whole.hops.clone_from(&profile.hops);
+                whole.hop_mode = profile.hop_mode;
+                whole.splitting |= profile.splitting;
+                &profile.chain
+            } else {
+                &None
+            };
+            if let Some(chain) = self.referred::<Chain>(chain) {
+                whole.hops = chain.way();
+                whole.hop_mode = HopMode::Path;
+                whole.splitting = false;
+            }
+        }
+        if let Some(profile) = profile {
+            whole.fail_policy = whole.fail_policy.or(Some(profile.fail_policy));
+            whole.sticky = whole.sticky.or(Some(profile.sticky));
+            whole.privacy_class = whole.privacy_class.or_else(|| profile.privacy_class.clone());
+        }
+        let floor = self.referred::<PrivacyClass>(&whole.privacy_class).map(|class| class.fail_policy_floor);
+        let own = whole.fail_policy.unwrap_or_default();
+        whole.fail_policy = Some(floor.map_or(own, |floor| own.stricter(floor)));
+        whole.sticky = Some(whole.sticky.unwrap_or_default());
+        Cow::Owned(whole)
+    }
+
+    /// The same, sharing the policy where nothing is taken.
+    pub fn resolved_arc(&self, policy: &Arc<RoutingPolicy>) -> Arc<RoutingPolicy> {
+        match self.resolved(policy) {
+            Cow::Borrowed(_) => Arc::clone(policy),
+            Cow::Owned(whole) => Arc::new(whole),
+        }
+    }
+
+    /// Number of policies that an apply would change: edited, removed, or fed by a profile, chain or class that was.
+    pub fn pending_policies(&self) -> usize {
+        self.pending().count()
+    }
+
+    /// The policies that an apply would change.
+    pub fn pending_policy_ids(&self) -> Vec<Id> {
+        self.pending().collect()
+    }
+
+    fn pending(&self) -> impl Iterator<Item = Id> {
+        let (stored, applied) = (&self.routing_policies, &self.applied.policies);
+        let changed = stored.iter().map(|policy| policy.meta.id).filter(|id| !self.is_applied(*id));
+        let removed = applied.iter().map(|policy| policy.meta.id).filter(|id| !stored.contains(*id));
+        changed.chain(removed)
+    }
+}
+
+impl FailPolicy {
+    /// The one that lets less through.
+    pub fn stricter(self, other: FailPolicy) -> FailPolicy {
+        let strictness = |policy: FailPolicy| match policy {
+            FailPolicy::Open => 0,
+            FailPolicy::Degraded => 1,
+            FailPolicy::Closed => 2,
+        };
+        if strictness(other) > strictness(self) { other } else { self }
+    }
+}

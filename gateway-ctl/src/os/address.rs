@@ -1,0 +1,111 @@
+//! IP addresses of our own links (tunnels).
+//!
+//! On a link that is ours every address is ours, whoever added it, except the link-local ones that the kernel makes
+//! itself. On any other link nothing is seen or touched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use gateway_core::plan::{AddressKey, names};
+use ipnet::IpNet;
+use rtnetlink::packet_route::address::{
+    AddressAttribute, AddressFlags, AddressMessage, AddressProtocol, AddressScope,
+};
+
+use os::backend::{ABSENT, Backend, PRESENT};
+use os::netlink::{Error, Netlink, collect, settled};
+
+#[derive(Debug)]
+pub struct Addresses {
+    netlink: Netlink,
+    links: BTreeSet<String>,
+}
+
+impl Addresses {
+    /// Sees the addresses of these links only.
+    pub fn new(netlink: Netlink, links: impl IntoIterator<Item = String>) -> Self {
+        Self { netlink, links: links.into_iter().collect() }
+    }
+
+    async fn messages(&self) -> Result<Vec<AddressMessage>, Error> {
+        collect("addresses", self.netlink.handle()?.address().get().execute()).await
+    }
+
+    fn key(&self, names: &BTreeMap<u32, String>, message: &AddressMessage) -> Option<AddressKey> {
+        let interface = names.get(&message.header.index).filter(|name| self.links.contains(*name))?;
+        let made_by_kernel = message.header.scope == AddressScope::Link && !is_tagged(message);
+        let address = address(message)?;
+        (!made_by_kernel).then(|| AddressKey { interface: interface.clone(), address })
+    }
+}
+
+impl Backend for Addresses {
+    type Key = AddressKey;
+    type Value = ();
+    type Error = Error;
+
+    const NAME: &'static str = "addresses";
+    const REMOVE_FIRST: bool = false;
+
+    async fn read(&self) -> Result<BTreeMap<AddressKey, ()>, Error> {
+        if self.links.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let names = self.netlink.names().await?;
+        let messages = self.messages().await?;
+        Ok(messages.iter().filter_map(|message| Some((self.key(&names, message)?, ()))).collect())
+    }
+
+    async fn put(&self, key: &AddressKey, _want: &(), _have: Option<&()>) -> Result<(), Error> {
+        let index = self.netlink.index(&key.interface).await?;
+        let (address, length) = (key.address.addr(), key.address.prefix_len());
+        let mut request = self.netlink.handle()?.address().add(index, address, length).replace();
+        let attributes = &mut request.message_mut().attributes;
+        // A far end that names its network like one of ours must not get a route to it in the main table
+        // (TunnelCrack's LocalNet); nor does a tunnel have neighbours that could hold the same address.
+        attributes.push(AddressAttribute::Flags(AddressFlags::Noprefixroute | AddressFlags::Nodad));
+        attributes.push(AddressAttribute::Protocol(AddressProtocol::Other(names::ROUTE_PROTOCOL)));
+        settled("add the address", request.execute().await, &[libc::EEXIST])
+    }
+
+    async fn remove(&self, key: &AddressKey, _have: &()) -> Result<(), Error> {
+        let names = self.netlink.names().await?;
+        for message in self.messages().await? {
+            if self.key(&names, &message).as_ref() == Some(key) {
+                let request = self.netlink.handle()?.address().del(message);
+                settled("remove the address", request.execute().await, &[libc::EADDRNOTAVAIL, libc::ENODEV])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn resource(key: &AddressKey) -> String {
+        format!("{} on {}", key.address, key.interface)
+    }
+
+    fn differences(expected: Option<&()>, actual: Option<&()>) -> Vec<(&'static str, String, String)> {
+        let show = |value: Option<&()>| value.map_or(ABSENT, |()| PRESENT).to_owned();
+        vec![("address", show(expected), show(actual))]
+    }
+}
+
+/// The host's own address; on a point-to-point link `Address` is that of the far end.
+pub(super) fn address(message: &AddressMessage) -> Option<IpNet> {
+    let find = |pick: fn(&AddressAttribute) -> Option<IpAddr>| message.attributes.iter().find_map(pick);
+    let local = find(|attribute| match attribute {
+        AddressAttribute::Local(address) => Some(*address),
+        _ => None,
+    });
+    let own = local.or_else(|| {
+        find(|attribute| match attribute {
+            AddressAttribute::Address(address) => Some(*address),
+            _ => None,
+        })
+    });
+    IpNet::new(own?, message.header.prefix_len).ok()
+}
+
+fn is_tagged(message: &AddressMessage) -> bool {
+    let tag = AddressAttribute::Protocol(AddressProtocol::Other(names::ROUTE_PROTOCOL));
+    message.attributes.contains(&tag)
+}

@@ -1,0 +1,102 @@
+//! The dataplane in the kernel: loading, pinning, attaching the programs, and making a plan live.
+//!
+//! Nothing here decides anything about packets. Programs, links and maps are pinned, so that they
+//! outlive this process; a restart adopts them and replaces the programs in place.
+
+mod attach;
+mod clsact;
+mod counters;
+mod dns_cache;
+mod events;
+mod filters;
+mod flows;
+mod fqdn;
+mod grace;
+mod load;
+mod maps;
+mod pins;
+mod swap;
+mod syscall;
+mod versions;
+
+use std::path::{Path, PathBuf};
+
+use aya::programs::ProgramError;
+
+pub use attach::{AttachMode, Attached};
+pub use counters::Counters;
+pub use dns_cache::{Answers, KernelDnsCache};
+pub use events::Event;
+pub use grace::{GraceMode, grace_mode};
+pub use load::Programs;
+pub use maps::Entries;
+pub use swap::Swap;
+pub use versions::is_plan_live;
+
+/// The kernel programs, committed in `gateway-ebpf/object` and built by `cargo xtask ebpf`.
+pub const OBJECT: &[u8] = aya::include_bytes_aligned!(env!("GATEWAY_BPF_OBJECT"));
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot make {} the pin directory", .path.display())]
+    PinDirectory {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("cannot mount the BPF file system on {}", .path.display())]
+    Mount {
+        path: PathBuf,
+        #[source]
+        source: rustix::io::Errno,
+    },
+    #[error("cannot load the kernel programs")]
+    Load(#[source] Box<aya::EbpfError>),
+    #[error("the kernel refused program {name}")]
+    Program {
+        name: &'static str,
+        #[source]
+        source: Box<ProgramError>,
+    },
+    #[error("the object has no {what} {name}")]
+    Missing { what: &'static str, name: String },
+    #[error("cannot {operation} map {map}")]
+    Map {
+        operation: &'static str,
+        map: &'static str,
+        #[source]
+        source: Box<aya::maps::MapError>,
+    },
+    #[error("the plan has {count} policies, more than the {limit} the dataplane holds")]
+    TooManyPolicies { count: usize, limit: u32 },
+    #[error("cannot attach {program} to {interface}")]
+    Attach {
+        program: &'static str,
+        interface: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error(transparent)]
+    Full(#[from] gateway_core::fqdn_cache::Full),
+    #[error("cannot get random numbers")]
+    Random(#[source] std::io::Error),
+    #[error("cannot ask for the names of interfaces")]
+    Uplinks(#[source] std::io::Error),
+    #[error("cannot wait for packets in flight")]
+    Grace(#[source] std::io::Error),
+}
+
+/// Makes sure a BPF file system is mounted below which pins can lie.
+pub fn mount_bpffs(pin_dir: &Path) -> Result<(), Error> {
+    const BPF_FS_MAGIC: rustix::fs::FsWord = 0xcafe_4a11;
+    let root = Path::new("/sys/fs/bpf");
+    if !pin_dir.starts_with(root) {
+        return Ok(());
+    }
+    let is_bpffs = rustix::fs::statfs(root).is_ok_and(|fs| fs.f_type == BPF_FS_MAGIC);
+    if is_bpffs {
+        return Ok(());
+    }
+    rustix::mount::mount("bpf", root, "bpf", rustix::mount::MountFlags::empty(), None)
+        .map_err(|source| Error::Mount { path: root.to_owned(), source })
+}

@@ -1,0 +1,117 @@
+//! Programs as filters on a clsact qdisc, for kernels before 6.6.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aya::programs::TcAttachType;
+use aya::programs::links::Link as _;
+use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcHandle, qdisc_add_clsact};
+use gateway_core::plan::Attachment;
+use nix::net::if_::if_nameindex;
+
+use super::Programs;
+use super::attach::{Hook, Placement, programs_of};
+use super::filters::{self, Filter};
+use super::load::{GUARD, INGRESS, WAN_INGRESS};
+
+/// Our filter's place on a clsact qdisc: fixed, so that a restart finds and replaces it.
+const PRIORITY: u16 = 71;
+const HANDLE: u16 = 71;
+
+impl Programs {
+    pub(super) fn attach_clsact(
+        &mut self,
+        hook: &Hook<'_>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let Hook { interface, program: name, kind, .. } = *hook;
+        // Fails where the qdisc exists already, which is as good.
+        let _ = qdisc_add_clsact(interface);
+        let handle = TcHandle::new(0, HANDLE);
+        let program = self.program(name)?;
+        let earlier = SchedClassifierLink::attached(interface, kind, PRIORITY, handle, None)?;
+        let id = match program.attach_to_link(earlier) {
+            Ok(id) => id,
+            Err(_) => {
+                let options = NlOptions { priority: PRIORITY, handle, classid: None };
+                program.attach_with_options(interface, kind, TcAttachOptions::Netlink(options))?
+            }
+        };
+        // Dropping the link would detach the filter; it is to stay when this process goes.
+        std::mem::forget(program.take_link(id)?);
+        Ok(())
+    }
+}
+
+/// Where the program is among the filters of an interface. Filters of others with a lower preference come before it,
+/// and cannot be moved: they are reported until somebody removes them.
+pub(super) fn placement(interface: u32, kind: TcAttachType, id: u32) -> Placement {
+    let Ok(filters) = filters::list(interface, kind) else { return Placement::Detached };
+    if installed(&filters) != Some(id) {
+        return Placement::Detached;
+    }
+    match foreign_before(&filters) {
+        0 => Placement::First,
+        count => Placement::Behind(count),
+    }
+}
+
+/// How many preferences lower than ours have filters.
+fn foreign_before(filters: &[Filter]) -> usize {
+    let preferences = filters.iter().map(|filter| filter.preference);
+    preferences.filter(|preference| *preference < PRIORITY).collect::<BTreeSet<_>>().len()
+}
+
+/// Id of the program in our filter's place.
+fn installed(filters: &[Filter]) -> Option<u32> {
+    let in_place = filters.iter().filter(|filter| filter.preference == PRIORITY);
+    let ours = |name: &str| [INGRESS, GUARD, WAN_INGRESS].iter().any(|program| name.starts_with(program));
+    in_place
+        .filter_map(|filter| filter.program.as_ref())
+        .find(|program| ours(&program.name))
+        .map(|program| program.id)
+}
+
+/// There is no pin that tells where filters were put: every interface is looked at.
+pub(super) fn prune(want: &BTreeMap<String, Attachment>) -> Result<(), std::io::Error> {
+    for interface in &if_nameindex()? {
+        let Ok(name) = interface.name().to_str() else { continue };
+        for kind in [TcAttachType::Ingress, TcAttachType::Egress] {
+            let is_wanted = want
+                .get(name)
+                .is_some_and(|attachment| programs_of(*attachment).any(|(_, wanted)| wanted == kind));
+            if is_wanted || installed(&filters::list(interface.index(), kind)?).is_none() {
+                continue;
+            }
+            let handle = TcHandle::new(0, HANDLE);
+            SchedClassifierLink::attached(name, kind, PRIORITY, handle, None)?
+                .detach()
+                .map_err(std::io::Error::other)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::os::filters::BpfProgram;
+    use super::*;
+
+    fn filter(preference: u16, program: Option<&str>) -> Filter {
+        let program = program.map(|name| BpfProgram { name: name.to_owned(), id: u32::from(preference) });
+        Filter { preference, program }
+    }
+
+    #[test]
+    fn filters_with_a_lower_preference_come_first() {
+        // The kernel reports each preference once by itself and once with its filter.
+        let filters =
+            [filter(1, None), filter(1, None), filter(71, None), filter(71, Some(GUARD)), filter(99, None)];
+        assert_eq!(foreign_before(&filters), 1);
+        assert_eq!(foreign_before(&filters[2..]), 0);
+    }
+
+    #[test]
+    fn installed_program_has_our_preference_and_name() {
+        assert_eq!(installed(&[filter(71, None), filter(71, Some(GUARD))]), Some(71));
+        assert_eq!(installed(&[filter(70, Some(GUARD)), filter(71, Some("foreign"))]), None);
+    }
+}

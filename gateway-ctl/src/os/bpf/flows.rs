@@ -1,0 +1,70 @@
+//! The flow table, for inspection and for starting over.
+
+use std::collections::BTreeMap;
+
+use gateway_common::maps as spec;
+use gateway_common::verdict::Reason;
+use gateway_common::wire::{FlowKey, FlowValue, MOMENT_SHIFT};
+
+use super::fqdn::moment;
+use super::maps::{Entries, HashTable};
+use super::{Error, Programs};
+
+/// The flow table, to be read without [`Programs`].
+pub struct FlowReader {
+    flows4: HashTable<spec::Flows4>,
+    flows6: HashTable<spec::Flows6>,
+}
+
+impl FlowReader {
+    /// Flows with a packet in the last so many seconds, by the number of their policy and their leg.
+    pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, Error> {
+        let now = u64::from(moment());
+        let oldest = now.saturating_sub((u64::from(seconds) * 1_000_000_000) >> MOMENT_SHIFT);
+        let chosen = [Reason::PolicyLeg as u8, Reason::PolicyProxy as u8];
+        let mut flows = BTreeMap::new();
+        let mut count = |flow: FlowValue| {
+            if u64::from(flow.seen) >= oldest && chosen.contains(&flow.reason) {
+                *flows.entry((flow.policy, flow.leg)).or_default() += 1;
+            }
+        };
+        self.flows4.for_each(&mut count)?;
+        self.flows6.for_each(&mut count)?;
+        Ok(flows)
+    }
+}
+
+impl Programs {
+    pub fn flows(&self) -> Result<BTreeMap<FlowKey, FlowValue>, Error> {
+        let short = self.maps.flows4.read()?.into_iter().map(|(key, value)| (key.into(), value));
+        Ok(self.maps.flows6.read()?.into_iter().chain(short).collect())
+    }
+
+    pub fn flow(&self, key: &FlowKey) -> Result<Option<FlowValue>, Error> {
+        match key.short() {
+            Some(short) => self.maps.flows4.get(&short),
+            None => self.maps.flows6.get(key),
+        }
+    }
+
+    /// Forgets all flows: each is judged as a new one.
+    pub fn forget_flows(&mut self) -> Result<(), Error> {
+        for key in self.maps.flows4.read()?.keys() {
+            self.maps.flows4.remove(key)?;
+        }
+        for key in self.maps.flows6.read()?.keys() {
+            self.maps.flows6.remove(key)?;
+        }
+        Ok(())
+    }
+
+    /// The flow table by descriptors of its own: reading it takes long, and must not hold up the plan.
+    pub fn flow_reader(&self) -> Result<FlowReader, Error> {
+        Ok(FlowReader { flows4: self.maps.flows4.try_clone()?, flows6: self.maps.flows6.try_clone()? })
+    }
+
+    /// FlowRates that a policy's round robin has made.
+    pub fn turns(&self, policy: u32) -> Result<u64, Error> {
+        self.maps.turns.get(policy)
+    }
+}

@@ -1,0 +1,75 @@
+//! Addresses that clients are told, put beside the plan that is live before they are told.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use gateway_common::maps::action_index;
+use gateway_common::wire::{ClientKey, DomainKey, MOMENT_SHIFT, SLOT_RESTING};
+use gateway_core::dns::{Name, NameRef};
+use gateway_core::fqdn_cache::Key;
+
+use super::maps::Entries;
+use super::{Error, Programs};
+
+impl Programs {
+    /// When it returns, new flows of the client to these addresses are those of the name.
+    pub fn learn(
+        &mut self,
+        client: ClientKey,
+        name: NameRef<'_>,
+        addresses: &[(IpAddr, Duration)],
+    ) -> Result<(), Error> {
+        let slot = self.live()?;
+        let now = moment();
+        for (address, ttl) in addresses {
+            let address = (*address).into();
+            let value = self.learned.tell((client, address), name, ttl.as_secs(), now)?;
+            for (client, address) in self.learned.take_forgotten() {
+                self.maps.domains.remove(&DomainKey { slot, client, address })?;
+            }
+            // At rest nothing is forwarded; the next plan takes what was told with it.
+            if let Some(value) = value.filter(|_| slot != SLOT_RESTING) {
+                self.maps.domains.put(&DomainKey { slot, client, address }, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names by which a client knows an address at present.
+    pub fn known_as(&self, key: &Key) -> Vec<Name> {
+        self.learned.names(key, moment())
+    }
+
+    /// Brings entries to what still holds; to be called every few seconds.
+    pub fn sweep_learned(&mut self) -> Result<(), Error> {
+        let slot = self.live()?;
+        let (changed, gone) = self.learned.sweep(moment());
+        if slot == SLOT_RESTING {
+            return Ok(());
+        }
+        for ((client, address), value) in changed {
+            self.maps.domains.put(&DomainKey { slot, client, address }, &value)?;
+        }
+        for (client, address) in gone {
+            self.maps.domains.remove(&DomainKey { slot, client, address })?;
+        }
+        Ok(())
+    }
+
+    /// Takes over what an earlier run left beside the plan that is live: clients still have those answers.
+    pub(super) fn restore_learned(&mut self) -> Result<(), Error> {
+        let slot = self.live()?;
+        let entries = self.maps.domains.read()?.into_iter().filter(|(key, _)| key.slot == slot);
+        let entries: Vec<(Key, _)> = entries.map(|(key, value)| ((key.client, key.address), value)).collect();
+        let actions = &self.maps.actions;
+        self.learned.restore(entries, |rank| Some(actions.get(action_index(slot, rank)?).ok()?.policy));
+        Ok(())
+    }
+}
+
+/// The clock of the flow table.
+pub(super) fn moment() -> u32 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    let nanos = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();
+    u32::try_from(nanos >> MOMENT_SHIFT).unwrap_or(u32::MAX)
+}

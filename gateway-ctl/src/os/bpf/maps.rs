@@ -1,0 +1,245 @@
+//! The maps of the dataplane with the types `gateway_common::maps` gives them.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd as _;
+
+use aya::maps::lpm_trie::{Key as TrieKey, LpmTrie};
+use aya::maps::{Array, HashMap, IterableMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, RingBuf};
+use aya::{Ebpf, Pod};
+use gateway_common::maps::{self as spec, MapSpec, Wire};
+
+use super::Error;
+
+/// A wire structure as aya wants it.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Raw<T: Wire>(pub T);
+
+// SAFETY: `Wire` types are plain bytes without padding, valid for every bit pattern, and `Raw` is
+// transparent.
+unsafe impl<T: Wire> Pod for Raw<T> {}
+
+type RawKey<M> = Raw<<M as MapSpec>::Key>;
+type RawValue<M> = Raw<<M as MapSpec>::Value>;
+
+pub struct ArrayMap<M: MapSpec>(pub(super) Array<MapData, RawValue<M>>);
+pub struct HashTable<M: MapSpec>(pub(super) HashMap<MapData, RawKey<M>, RawValue<M>>);
+pub struct Trie<M: MapSpec>(LpmTrie<MapData, RawKey<M>, RawValue<M>>);
+pub struct CounterArray<M: MapSpec>(PerCpuArray<MapData, RawValue<M>>);
+pub struct CounterTable<M: MapSpec>(PerCpuHashMap<MapData, RawKey<M>, RawValue<M>>);
+
+type PerProcessor<M> = (<M as MapSpec>::Key, Vec<<M as MapSpec>::Value>);
+
+pub struct Maps {
+    pub live: ArrayMap<spec::Live>,
+    pub plans: ArrayMap<spec::Plans>,
+    pub interfaces: HashTable<spec::Interfaces>,
+    pub vlans: HashTable<spec::Vlans>,
+    pub device_macs: HashTable<spec::DeviceMacs>,
+    pub device_addresses: HashTable<spec::DeviceAddresses>,
+    pub sources4: Trie<spec::Sources4>,
+    pub sources6: Trie<spec::Sources6>,
+    pub destinations4: Trie<spec::Destinations4>,
+    pub destinations6: Trie<spec::Destinations6>,
+    pub destination_ports4: Trie<spec::DestinationPorts4>,
+    pub destination_ports6: Trie<spec::DestinationPorts6>,
+    pub lan_sources4: Trie<spec::LanSources4>,
+    pub lan_sources6: Trie<spec::LanSources6>,
+    pub locals4: Trie<spec::Locals4>,
+    pub locals6: Trie<spec::Locals6>,
+    pub actions: ArrayMap<spec::Actions>,
+    pub turns: ArrayMap<spec::FlowRates>,
+    pub domains: HashTable<spec::Domains>,
+    pub authorised: HashTable<spec::Authorised>,
+    pub egress_legs: HashTable<spec::EgressLegs>,
+    pub flows4: HashTable<spec::Flows4>,
+    pub flows6: HashTable<spec::Flows6>,
+    pub new_flows: ArrayMap<spec::NewFlowCounts>,
+    pub unrecorded: CounterArray<spec::Unrecorded>,
+    pub policy_counters: CounterArray<spec::PolicyCounters>,
+    pub device_counters: CounterArray<spec::DeviceCounters>,
+    pub reason_counters: CounterArray<spec::ReasonCounters>,
+    pub prevented: CounterTable<spec::Prevented>,
+    pub events: RingBuf<MapData>,
+}
+
+impl Maps {
+    /// Takes the maps out of a loaded object.
+    pub fn take(ebpf: &mut Ebpf) -> Result<Maps, Error> {
+        Ok(Maps {
+            live: ArrayMap(open::<spec::Live, _>(ebpf)?),
+            plans: ArrayMap(open::<spec::Plans, _>(ebpf)?),
+            interfaces: HashTable(open::<spec::Interfaces, _>(ebpf)?),
+            vlans: HashTable(open::<spec::Vlans, _>(ebpf)?),
+            device_macs: HashTable(open::<spec::DeviceMacs, _>(ebpf)?),
+            device_addresses: HashTable(open::<spec::DeviceAddresses, _>(ebpf)?),
+            sources4: Trie(open::<spec::Sources4, _>(ebpf)?),
+            sources6: Trie(open::<spec::Sources6, _>(ebpf)?),
+            destinations4: Trie(open::<spec::Destinations4, _>(ebpf)?),
+            destinations6: Trie(open::<spec::Destinations6, _>(ebpf)?),
+            destination_ports4: Trie(open::<spec::DestinationPorts4, _>(ebpf)?),
+            destination_ports6: Trie(open::<spec::DestinationPorts6, _>(ebpf)?),
+            lan_sources4: Trie(open::<spec::LanSources4, _>(ebpf)?),
+            lan_sources6: Trie(open::<spec::LanSources6, _>(ebpf)?),
+            locals4: Trie(open::<spec::Locals4, _>(ebpf)?),
+            locals6: Trie(open::<spec::Locals6, _>(ebpf)?),
+            actions: ArrayMap(open::<spec::Actions, _>(ebpf)?),
+            turns: ArrayMap(open::<spec::FlowRates, _>(ebpf)?),
+            domains: HashTable(open::<spec::Domains, _>(ebpf)?),
+            authorised: HashTable(open::<spec::Authorised, _>(ebpf)?),
+            egress_legs: HashTable(open::<spec::EgressLegs, _>(ebpf)?),
+            flows4: HashTable(open::<spec::Flows4, _>(ebpf)?),
+            flows6: HashTable(open::<spec::Flows6, _>(ebpf)?),
+            new_flows: ArrayMap(open::<spec::NewFlowCounts, _>(ebpf)?),
+            unrecorded: CounterArray(open::<spec::Unrecorded, _>(ebpf)?),
+            policy_counters: CounterArray(open::<spec::PolicyCounters, _>(ebpf)?),
+            device_counters: CounterArray(open::<spec::DeviceCounters, _>(ebpf)?),
+            reason_counters: CounterArray(open::<spec::ReasonCounters, _>(ebpf)?),
+            prevented: CounterTable(open::<spec::Prevented, _>(ebpf)?),
+            events: open::<spec::Events, _>(ebpf)?,
+        })
+    }
+}
+
+pub(super) fn open<M: MapSpec, T: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf) -> Result<T, Error> {
+    let map =
+        ebpf.take_map(M::NAME).ok_or_else(|| Error::Missing { what: "map", name: M::NAME.to_owned() })?;
+    T::try_from(map).map_err(failed::<M>("open"))
+}
+
+fn failed<M: MapSpec>(operation: &'static str) -> impl FnOnce(MapError) -> Error {
+    move |source| Error::Map { operation, map: M::NAME, source: Box::new(source) }
+}
+
+impl<M: MapSpec> ArrayMap<M> {
+    pub fn get(&self, index: u32) -> Result<M::Value, Error> {
+        self.0.get(&index, 0).map(|v| v.0).map_err(failed::<M>("read"))
+    }
+
+    pub fn set(&mut self, index: u32, value: M::Value) -> Result<(), Error> {
+        self.0.set(index, Raw(value), 0).map_err(failed::<M>("write"))
+    }
+}
+
+/// A map whose entries belong to slots and that is brought to a wanted content slot by slot.
+pub trait Entries {
+    type Key: Ord + Clone;
+    type Value: PartialEq + Clone;
+
+    fn read(&self) -> Result<BTreeMap<Self::Key, Self::Value>, Error>;
+    fn put(&mut self, key: &Self::Key, value: &Self::Value) -> Result<(), Error>;
+    fn remove(&mut self, key: &Self::Key) -> Result<(), Error>;
+}
+
+/// Reading a map while the kernel side writes it may miss a key; that is no failure.
+fn gone<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(MapError::KeyNotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl<M: MapSpec> HashTable<M> {
+    /// The same map by a descriptor of its own.
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let open = || {
+            let data = MapData::from_fd(IterableMap::map(&self.0).fd().as_fd().try_clone_to_owned()?)?;
+            HashMap::try_from(Map::LruHashMap(data))
+        };
+        open().map(HashTable).map_err(failed::<M>("open"))
+    }
+
+    /// Visits the values one by one, so that a large table is never in memory as a whole.
+    pub fn for_each(&self, mut visit: impl FnMut(M::Value)) -> Result<(), Error> {
+        for entry in self.0.iter() {
+            if let Some((_, value)) = gone(entry).map_err(failed::<M>("read"))? {
+                visit(value.0);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn get(&self, key: &M::Key) -> Result<Option<M::Value>, Error> {
+        gone(self.0.get(&Raw(*key), 0)).map(|value| value.map(|v| v.0)).map_err(failed::<M>("read"))
+    }
+}
+
+impl<M: MapSpec> Entries for HashTable<M>
+where
+    M::Key: Ord,
+    M::Value: PartialEq,
+{
+    type Key = M::Key;
+    type Value = M::Value;
+
+    fn read(&self) -> Result<BTreeMap<M::Key, M::Value>, Error> {
+        self.0
+            .iter()
+            .filter_map(|entry| gone(entry).transpose())
+            .map(|entry| entry.map(|(k, v)| (k.0, v.0)).map_err(failed::<M>("read")))
+            .collect()
+    }
+
+    fn put(&mut self, key: &M::Key, value: &M::Value) -> Result<(), Error> {
+        self.0.insert(Raw(*key), Raw(*value), 0).map_err(failed::<M>("write"))
+    }
+
+    fn remove(&mut self, key: &M::Key) -> Result<(), Error> {
+        gone(self.0.remove(&Raw(*key))).map(|_| ()).map_err(failed::<M>("remove from"))
+    }
+}
+
+impl<M: MapSpec> Entries for Trie<M>
+where
+    M::Key: Ord,
+    M::Value: PartialEq,
+{
+    /// Prefix length in bits, slot and port included, and the data.
+    type Key = (u32, M::Key);
+    type Value = M::Value;
+
+    fn read(&self) -> Result<BTreeMap<Self::Key, M::Value>, Error> {
+        self.0
+            .iter()
+            .filter_map(|entry| gone(entry).transpose())
+            .map(|entry| entry.map(|(k, v)| ((k.prefix_len(), k.data().0), v.0)).map_err(failed::<M>("read")))
+            .collect()
+    }
+
+    fn put(&mut self, key: &Self::Key, value: &M::Value) -> Result<(), Error> {
+        let key = TrieKey::new(key.0, Raw(key.1));
+        self.0.insert(&key, Raw(*value), 0).map_err(failed::<M>("write"))
+    }
+
+    fn remove(&mut self, key: &Self::Key) -> Result<(), Error> {
+        let key = TrieKey::new(key.0, Raw(key.1));
+        gone(self.0.remove(&key)).map(|_| ()).map_err(failed::<M>("remove from"))
+    }
+}
+
+impl<M: MapSpec> CounterArray<M>
+where
+    M::Value: 'static,
+{
+    /// The values of all processors.
+    pub fn get(&self, index: u32) -> Result<Vec<M::Value>, Error> {
+        let values = self.0.get(&index, 0).map_err(failed::<M>("read"))?;
+        Ok(values.iter().map(|v| v.0).collect())
+    }
+}
+
+impl<M: MapSpec> CounterTable<M> {
+    /// Each key with the values of all processors.
+    pub fn read(&self) -> Result<Vec<PerProcessor<M>>, Error> {
+        let mut all = Vec::new();
+        for key in self.0.keys() {
+            let key = key.map_err(failed::<M>("read"))?;
+            let values = gone(self.0.get(&key, 0)).map_err(failed::<M>("read"))?;
+            if let Some(values) = values {
+                all.push((key.0, values.iter().map(|v| v.0).collect()));
+            }
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,285 @@
+//! Making a plan live: write it beside the live one, flip one byte, wait for packets in flight.
+
+use std::collections::BTreeMap;
+
+use gateway_common::maps::{POLICIES, action_index};
+use gateway_common::wire::*;
+use gateway_core::fqdn_cache::Key;
+use gateway_core::plan::Dataplane;
+use ipnet::{IpNet, Ipv4Net};
+
+use super::fqdn::moment;
+use super::grace::grace;
+use super::maps::{Entries, Maps};
+use super::{Error, Programs};
+
+/// What a swap did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swap {
+    pub generation: u32,
+    /// False when the live plan already was the wanted one.
+    pub changed: bool,
+    pub puts: usize,
+    pub removes: usize,
+}
+
+impl Programs {
+    /// The live slot, 0 at rest.
+    pub fn live(&self) -> Result<Slot, Error> {
+        self.maps.live.get(0)
+    }
+
+    /// Generation of the live plan, 0 at rest.
+    pub fn generation(&self) -> Result<u32, Error> {
+        match self.live()? {
+            SLOT_RESTING => Ok(0),
+            slot => Ok(self.maps.plans.get(slot)?.generation),
+        }
+    }
+
+    /// Back to the resting state: everything from the LAN is blocked.
+    pub fn rest(&mut self) -> Result<(), Error> {
+        self.maps.live.set(0, SLOT_RESTING)?;
+        grace()
+    }
+
+    /// Makes `plan` live, atomically for every packet. Does nothing when it already is.
+    pub fn apply(&mut self, plan: &Dataplane) -> Result<Swap, Error> {
+        if plan.actions.len() > POLICIES as usize {
+            return Err(Error::TooManyPolicies { count: plan.actions.len(), limit: POLICIES });
+        }
+        let live = self.live()?;
+        if live != SLOT_RESTING && self.differences(plan, live)? == 0 {
+            let generation = self.maps.plans.get(live)?.generation;
+            return Ok(Swap { generation, ..Swap::default() });
+        }
+        let newest = [1, 2].map(|slot| self.maps.plans.get(slot).map(|p| p.generation));
+        let [first, second] = newest;
+        let generation = first?.max(second?).wrapping_add(1).max(1);
+        let target = if live == 1 { 2 } else { 1 };
+        let mut swap = Swap { generation, changed: true, ..Swap::default() };
+        let told = slotted(target, self.learned.under(plan, moment()));
+        let header = PlanValue { generation, seed: self.seed()?, ..plan.header };
+        each(&mut self.maps, plan, target, &mut Write { swap: &mut swap })?;
+        Write { swap: &mut swap }.visit(&mut self.maps.domains, &told, |key| key.slot == target)?;
+        for (rank, action) in plan.actions.iter().enumerate() {
+            let Some(index) = u32::try_from(rank).ok().and_then(|rank| action_index(target, rank)) else {
+                break;
+            };
+            self.maps.actions.set(index, *action)?;
+        }
+        self.maps.plans.set(target, header)?;
+        // What is common to both slots: additions before the flip, removals after it.
+        let (authorised, legs) = (self.maps.authorised.read()?, self.maps.egress_legs.read()?);
+        put_missing(&mut self.maps.authorised, &authorised, &plan.authorised)?;
+        put_missing(&mut self.maps.egress_legs, &legs, &plan.egress_legs)?;
+        self.maps.live.set(0, target)?;
+        grace()?;
+        remove_excess(&mut self.maps.authorised, &authorised, &plan.authorised)?;
+        remove_excess(&mut self.maps.egress_legs, &legs, &plan.egress_legs)?;
+        Ok(swap)
+    }
+
+    /// The secret of the digests in the flow table: that of the plans so far, so that flows outlive a swap.
+    fn seed(&self) -> Result<u32, Error> {
+        for slot in [1, 2] {
+            let seed = self.maps.plans.get(slot)?.seed;
+            if seed != 0 {
+                return Ok(seed);
+            }
+        }
+        let mut bytes = [0; 4];
+        getrandom::fill(&mut bytes).map_err(|error| Error::Random(error.into()))?;
+        Ok(u32::from_ne_bytes(bytes) | 1)
+    }
+
+    /// How many entries of the live slot differ from `plan`.
+    pub fn differences(&mut self, plan: &Dataplane, slot: Slot) -> Result<usize, Error> {
+        let mut compare = Compare { differences: 0 };
+        each(&mut self.maps, plan, slot, &mut compare)?;
+        let mut differences = compare.differences + usize::from(!self.learned.is_under(&plan.domains));
+        for (rank, action) in plan.actions.iter().enumerate() {
+            let Some(index) = u32::try_from(rank).ok().and_then(|rank| action_index(slot, rank)) else {
+                break;
+            };
+            differences += usize::from(self.maps.actions.get(index)? != *action);
+        }
+        let header = self.maps.plans.get(slot)?;
+        let PlanValue { generation, seed, .. } = header;
+        differences += usize::from(header != PlanValue { generation, seed, ..plan.header });
+        differences += usize::from(self.maps.authorised.read()? != plan.authorised);
+        differences += usize::from(self.maps.egress_legs.read()? != plan.egress_legs);
+        Ok(differences)
+    }
+}
+
+fn put_missing<E: Entries>(
+    map: &mut E,
+    have: &BTreeMap<E::Key, E::Value>,
+    want: &BTreeMap<E::Key, E::Value>,
+) -> Result<(), Error> {
+    for (key, value) in want.iter().filter(|(key, value)| have.get(key) != Some(value)) {
+        map.put(key, value)?;
+    }
+    Ok(())
+}
+
+fn remove_excess<E: Entries>(
+    map: &mut E,
+    have: &BTreeMap<E::Key, E::Value>,
+    want: &BTreeMap<E::Key, E::Value>,
+) -> Result<(), Error> {
+    for key in have.keys().filter(|key| !want.contains_key(key)) {
+        map.remove(key)?;
+    }
+    Ok(())
+}
+
+/// What is done with each map of a slot.
+trait Visit {
+    fn visit<E: Entries>(
+        &mut self,
+        map: &mut E,
+        want: &BTreeMap<E::Key, E::Value>,
+        ours: impl Fn(&E::Key) -> bool,
+    ) -> Result<(), Error>;
+}
+
+struct Write<'a> {
+    swap: &'a mut Swap,
+}
+
+impl Visit for Write<'_> {
+    fn visit<E: Entries>(
+        &mut self,
+        map: &mut E,
+        want: &BTreeMap<E::Key, E::Value>,
+        ours: impl Fn(&E::Key) -> bool,
+    ) -> Result<(), Error> {
+        let have = map.read()?;
+        // Removing first leaves room in a map that is nearly full.
+        for key in have.keys().filter(|key| ours(key) && !want.contains_key(key)) {
+            map.remove(key)?;
+            self.swap.removes += 1;
+        }
+        for (key, value) in want.iter().filter(|(key, value)| have.get(key) != Some(value)) {
+            map.put(key, value)?;
+            self.swap.puts += 1;
+        }
+        Ok(())
+    }
+}
+
+struct Compare {
+    differences: usize,
+}
+
+impl Visit for Compare {
+    fn visit<E: Entries>(
+        &mut self,
+        map: &mut E,
+        want: &BTreeMap<E::Key, E::Value>,
+        ours: impl Fn(&E::Key) -> bool,
+    ) -> Result<(), Error> {
+        let have = map.read()?;
+        self.differences += have.keys().filter(|key| ours(key) && !want.contains_key(key)).count();
+        self.differences += want.iter().filter(|(key, value)| have.get(key) != Some(value)).count();
+        Ok(())
+    }
+}
+
+fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) -> Result<(), Error> {
+    let interfaces =
+        plan.interfaces.iter().map(|(key, value)| (InterfaceKey { slot, ..*key }, *value)).collect();
+    visit.visit(&mut maps.interfaces, &interfaces, |key| key.slot == slot)?;
+    let vlans =
+        plan.vlans.iter().map(|(vlan, rank)| (VlanKey { slot, vlan: *vlan, _pad: 0 }, *rank)).collect();
+    visit.visit(&mut maps.vlans, &vlans, |key| key.slot == slot)?;
+    let macs = plan
+        .devices_by_mac
+        .iter()
+        .map(|(mac, value)| (MacKey { slot: slot as u16, mac: Mac::new(*mac) }, *value))
+        .collect();
+    visit.visit(&mut maps.device_macs, &macs, |key| u32::from(key.slot) == slot)?;
+    let addresses = plan
+        .devices_by_address
+        .iter()
+        .map(|(address, value)| (AddressKey { slot, address: (*address).into() }, *value))
+        .collect();
+    visit.visit(&mut maps.device_addresses, &addresses, |key| key.slot == slot)?;
+    let (four, six) = prefixes(slot, &plan.sources);
+    visit.visit(&mut maps.sources4, &four, |(_, key)| key.slot == slot)?;
+    visit.visit(&mut maps.sources6, &six, |(_, key)| key.slot == slot)?;
+    let in_slot = |slot_and_list: u32| list_of_slot(slot_and_list).0 == slot;
+    let (mut four, mut six) = prefixes(slot, &plan.destinations);
+    for ((list, prefix), rank) in &plan.list_destinations {
+        let of_list = BTreeMap::from([(*prefix, *rank)]);
+        let (more_four, more_six) = prefixes(slot_of_list(slot, u32::from(*list)), &of_list);
+        four.extend(more_four);
+        six.extend(more_six);
+    }
+    visit.visit(&mut maps.destinations4, &four, |(_, key)| in_slot(key.slot))?;
+    visit.visit(&mut maps.destinations6, &six, |(_, key)| in_slot(key.slot))?;
+    let (mut four, mut six) = (BTreeMap::new(), BTreeMap::new());
+    for ((scope, prefix), kind) in &plan.lan_sources {
+        let of_scope = BTreeMap::from([(*prefix, *kind)]);
+        let (more_four, more_six) = prefixes(slot_of_scope(slot, *scope), &of_scope);
+        four.extend(more_four);
+        six.extend(more_six);
+    }
+    visit.visit(&mut maps.lan_sources4, &four, |(_, key)| scope_of_slot(key.slot).0 == slot)?;
+    visit.visit(&mut maps.lan_sources6, &six, |(_, key)| scope_of_slot(key.slot).0 == slot)?;
+    let (four, six) = prefixes(slot, &plan.locals);
+    visit.visit(&mut maps.locals4, &four, |(_, key)| key.slot == slot)?;
+    visit.visit(&mut maps.locals6, &six, |(_, key)| key.slot == slot)?;
+    let (mut four, mut six) = (BTreeMap::new(), BTreeMap::new());
+    let plain = plan.destination_ports.iter().map(|((port, prefix), rank)| (0, *port, prefix, rank));
+    let listed = plan.list_ports.iter().map(|((list, port, prefix), rank)| (*list, *port, prefix, rank));
+    for (list, port, prefix, rank) in plain.chain(listed) {
+        let slot = slot_of_list(slot, u32::from(list)) as u16;
+        let length = PREFIX_BASE + u32::from(prefix.prefix_len());
+        match prefix.trunc() {
+            IpNet::V4(net) => {
+                let key = PortPrefix4 { slot, port, address: word(net) };
+                four.insert((length, key), *rank);
+            }
+            IpNet::V6(net) => {
+                let key = PortPrefix6 { slot, port, address: Address::v6(net.addr().octets()) };
+                six.insert((length, key), *rank);
+            }
+        }
+    }
+    visit.visit(&mut maps.destination_ports4, &four, |(_, key)| in_slot(u32::from(key.slot)))?;
+    visit.visit(&mut maps.destination_ports6, &six, |(_, key)| in_slot(u32::from(key.slot)))
+}
+
+/// Entries as they stand in a slot.
+pub(super) fn slotted(slot: Slot, told: BTreeMap<Key, DomainValue>) -> BTreeMap<DomainKey, DomainValue> {
+    told.into_iter().map(|((client, address), value)| (DomainKey { slot, client, address }, value)).collect()
+}
+
+type Prefixes<K, V> = BTreeMap<(u32, K), V>;
+
+fn prefixes<V: Copy>(
+    slot: Slot,
+    wanted: &BTreeMap<IpNet, V>,
+) -> (Prefixes<Prefix4, V>, Prefixes<Prefix6, V>) {
+    let (mut four, mut six) = (BTreeMap::new(), BTreeMap::new());
+    for (prefix, value) in wanted {
+        let length = PREFIX_BASE + u32::from(prefix.prefix_len());
+        match prefix.trunc() {
+            IpNet::V4(net) => {
+                four.insert((length, Prefix4 { slot, address: word(net) }), *value);
+            }
+            IpNet::V6(net) => {
+                six.insert((length, Prefix6 { slot, address: Address::v6(net.addr().octets()) }), *value);
+            }
+        }
+    }
+    (four, six)
+}
+
+/// In memory order.
+fn word(net: Ipv4Net) -> u32 {
+    u32::from_ne_bytes(net.addr().octets())
+}

@@ -1,0 +1,149 @@
+//! A backend in memory, with failures on demand. It stands for every subsystem in tests of the order and of the
+//! comparison; it is not part of the running gateway.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use os::backend::Backend;
+
+/// Shared: a clone shows the same entries.
+#[derive(Debug)]
+pub struct Mem<K, V> {
+    inside: Arc<Mutex<Inside<K, V>>>,
+    journal: Option<(&'static str, Journal)>,
+}
+
+/// What was done to several backends, in order, as text.
+#[derive(Clone, Debug, Default)]
+pub struct Journal(Arc<Mutex<Vec<String>>>);
+
+impl Journal {
+    pub fn write(&self, line: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+
+    /// What was written since the last call.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[derive(Debug)]
+struct Inside<K, V> {
+    entries: BTreeMap<K, V>,
+    failing: BTreeSet<K>,
+    unreadable: bool,
+    log: Vec<Operation<K>>,
+}
+
+/// What was done, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation<K> {
+    Put(K),
+    Remove(K),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("this entry was told to fail")]
+    Entry,
+    #[error("reading was told to fail")]
+    Read,
+}
+
+impl<K, V> Clone for Mem<K, V> {
+    fn clone(&self) -> Self {
+        Self { inside: Arc::clone(&self.inside), journal: self.journal.clone() }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Default for Mem<K, V> {
+    fn default() -> Self {
+        Self::holding(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Mem<K, V> {
+    pub fn holding(entries: BTreeMap<K, V>) -> Self {
+        let inside = Inside { entries, failing: BTreeSet::new(), unreadable: false, log: Vec::new() };
+        Self { inside: Arc::new(Mutex::new(inside)), journal: None }
+    }
+
+    /// Writes what is done to it into a journal, too, under a name.
+    pub fn journaling(name: &'static str, journal: &Journal) -> Self {
+        Self { journal: Some((name, journal.clone())), ..Self::default() }
+    }
+
+    /// Putting and removing these entries fails from here on; of all others it succeeds.
+    pub fn fail_at(&self, keys: impl IntoIterator<Item = K>) {
+        self.lock().failing = keys.into_iter().collect();
+    }
+
+    pub fn fail_reading(&self, fail: bool) {
+        self.lock().unreadable = fail;
+    }
+
+    pub fn entries(&self) -> BTreeMap<K, V> {
+        self.lock().entries.clone()
+    }
+
+    /// Changes the entries as an outsider would.
+    pub fn tamper(&self, change: impl FnOnce(&mut BTreeMap<K, V>)) {
+        change(&mut self.lock().entries);
+    }
+
+    /// What was done since the last call.
+    pub fn take_log(&self) -> Vec<Operation<K>> {
+        std::mem::take(&mut self.lock().log)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside<K, V>> {
+        // A panic of another test thread leaves the map whole.
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K, V> Backend for Mem<K, V>
+where
+    K: Ord + Clone + Debug + Send + Sync,
+    V: PartialEq + Clone + Debug + Send + Sync,
+{
+    type Key = K;
+    type Value = V;
+    type Error = Error;
+
+    const NAME: &'static str = "memory";
+    const REMOVE_FIRST: bool = false;
+
+    async fn read(&self) -> Result<BTreeMap<K, V>, Error> {
+        let inside = self.lock();
+        if inside.unreadable { Err(Error::Read) } else { Ok(inside.entries.clone()) }
+    }
+
+    async fn put(&self, key: &K, want: &V, _have: Option<&V>) -> Result<(), Error> {
+        let mut inside = self.lock();
+        if inside.failing.contains(key) {
+            return Err(Error::Entry);
+        }
+        inside.log.push(Operation::Put(key.clone()));
+        if let Some((name, journal)) = &self.journal {
+            journal.write(format!("{name} put {key:?}"));
+        }
+        inside.entries.insert(key.clone(), want.clone());
+        Ok(())
+    }
+
+    async fn remove(&self, key: &K, _have: &V) -> Result<(), Error> {
+        let mut inside = self.lock();
+        if inside.failing.contains(key) {
+            return Err(Error::Entry);
+        }
+        inside.log.push(Operation::Remove(key.clone()));
+        if let Some((name, journal)) = &self.journal {
+            journal.write(format!("{name} remove {key:?}"));
+        }
+        inside.entries.remove(key);
+        Ok(())
+    }
+}

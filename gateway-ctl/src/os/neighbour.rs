@@ -1,0 +1,90 @@
+//! Who is behind an address, asked of the kernel's table of neighbours at once: for whoever cannot wait until it has been
+//! observed.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+use netlink_packet_core::{NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
+use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
+use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
+
+use os::observe;
+
+/// Longest answer of the kernel.
+const LONGEST: usize = 32 * 1024;
+
+/// A host on a link of this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    pub mac: [u8; 6],
+    /// Index of the interface.
+    pub interface: u32,
+}
+
+/// Asks for the entry of one address on each of these links. None if the kernel knows no host there.
+pub fn at(address: IpAddr, links: &[u32]) -> Option<Neighbour> {
+    look(address, links)
+        .inspect_err(|error| tracing::warn!(%error, "cannot read the neighbours"))
+        .ok()
+        .flatten()
+}
+
+/// One entry a message, and no dump: the table may have thousands of entries, and its readers hold a lock of the kernel.
+fn look(address: IpAddr, links: &[u32]) -> io::Result<Option<Neighbour>> {
+    let socket: OwnedFd =
+        socket_with(net::AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    let mut buffer = vec![0; LONGEST];
+    for link in links {
+        net::send(&socket, &request(address, *link), SendFlags::empty())?;
+        let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::empty())?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&buffer[..length.min(LONGEST)])
+            .map_err(io::Error::other)?;
+        match answer.payload {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(entry)) => {
+                let known = observe::neighbour(&entry).filter(|(_, known)| *known == address);
+                if let Some((mac, _)) = known {
+                    return Ok(Some(Neighbour { mac, interface: entry.header.ifindex }));
+                }
+            }
+            NetlinkPayload::Error(error) => match error.to_io() {
+                // No entry, or no such link any more.
+                error if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)) => {}
+                error => return Err(error),
+            },
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+fn request(address: IpAddr, link: u32) -> Vec<u8> {
+    let mut entry = NeighbourMessage::default();
+    entry.header.family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    entry.header.ifindex = link;
+    entry.attributes.push(NeighbourAttribute::Destination(match address {
+        IpAddr::V4(address) => NeighbourAddress::Inet(address),
+        IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+    }));
+    let mut message = NetlinkMessage::from(RouteNetlinkMessage::GetNeighbour(entry));
+    message.header.flags = NLM_F_REQUEST;
+    message.finalize();
+    let mut request = vec![0; message.buffer_len()];
+    message.serialize(&mut request);
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use os::*;
+
+    #[test]
+    fn nobody_is_behind_an_address_of_nowhere() {
+        for address in ["192.0.2.254", "2001:db8::254"] {
+            // The loopback link, and one that does not exist.
+            let looked = look(address.parse().expect("an address"), &[1, 0x7fff_fff0]);
+            assert_eq!(looked.expect("the kernel answers"), None, "{address}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Our own nftables table `inet gateway`, replaced as a whole in one transaction.
+//!
+//! It is the second net behind the policy decisions (which are made in BPF): forwarding is dropped unless it comes
+//! from the LAN to a way out, sources are masqueraded, and nothing outside reaches this host unasked. Tables of other
+//! programs are not looked at.
+//!
+//! What is installed is told by a seal: a rule that no packet meets, whose comment holds the fingerprint of the text
+//! that was applied and the digest of the listing that it gave. An outsider who adds, removes or changes anything
+//! changes the listing; one who replaces the table takes the seal away.
+
+mod program;
+mod ruleset;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use gateway_core::plan::{NftRuleset, names};
+use sha2::{Digest, Sha256};
+
+pub use ruleset::{render, render_block};
+
+use os::backend::{ABSENT, Backend};
+
+/// One rule set to be installed.
+#[derive(Clone, Debug)]
+pub struct Nft {
+    shape: &'static str,
+    text: String,
+}
+
+/// The table as it is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// Names the text that was applied; `None` if there is no seal to tell.
+    fingerprint: Option<String>,
+    /// Whether the table is as our transaction left it.
+    intact: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the program nft is missing (Debian package nftables)")]
+    Missing,
+    #[error("cannot run nft")]
+    Run(#[source] io::Error),
+    #[error("nft did not finish in time")]
+    Timeout,
+    #[error("nft could not {action}: {message}")]
+    Refused { action: &'static str, message: String },
+    #[error("{0:?} cannot stand in a rule as the name of an interface")]
+    InterfaceName(String),
+    #[error("another rule set than the given one was asked for")]
+    Mismatch,
+}
+
+const SHAPE_GATEWAY: &str = "gateway";
+const SHAPE_BLOCK: &str = "block";
+const TABLE: &str = names::NFT_TABLE;
+
+impl Nft {
+    pub fn gateway(ruleset: &NftRuleset) -> Result<Self, Error> {
+        Ok(Self { shape: SHAPE_GATEWAY, text: render(ruleset)? })
+    }
+
+    /// Forwards nothing, and accepts input from the LAN and loopback only.
+    pub fn block(lan: &[String]) -> Self {
+        Self { shape: SHAPE_BLOCK, text: render_block(lan) }
+    }
+
+    /// The table as it is to be found.
+    pub fn want(&self) -> BTreeMap<(), Installed> {
+        BTreeMap::from([((), Installed { fingerprint: Some(self.fingerprint()), intact: true })])
+    }
+
+    fn fingerprint(&self) -> String {
+        format!("{}-{}", self.shape, digest(&self.text))
+    }
+
+    /// One transaction. A table that is as we left it keeps its chains and only the rules are exchanged: a base chain
+    /// that is made anew drops packets between its registration and the commit.
+    fn script(&self, have: Option<&Installed>) -> String {
+        let text = &self.text;
+        let same_chains = have.is_some_and(|have| have.intact && have.shape() == Some(self.shape));
+        let clear = if same_chains { "flush" } else { "delete" };
+        format!("add table inet {TABLE}\n{clear} table inet {TABLE}\n{text}")
+    }
+}
+
+impl Installed {
+    fn shape(&self) -> Option<&str> {
+        self.fingerprint.as_deref()?.split('-').next()
+    }
+
+    /// Whether this is a rule set for a running gateway, as we left it.
+    pub fn is_live(&self) -> bool {
+        self.intact && self.shape() == Some(SHAPE_GATEWAY)
+    }
+
+    fn parse(listing: &str) -> Self {
+        let seal = listing.lines().find_map(|line| Some((line, seal_of(line)?)));
+        let Some((line, seal)) = seal else { return Self { fingerprint: None, intact: false } };
+        let unsealed = listing.replacen(&format!("{line}\n"), "", 1);
+        let mut words = seal.split(' ');
+        let fingerprint = words.next().map(str::to_owned);
+        Self { fingerprint, intact: words.next() == Some(&digest(&unsealed)) }
+    }
+}
+
+impl Backend for Nft {
+    type Key = ();
+    type Value = Installed;
+    type Error = Error;
+
+    const NAME: &'static str = "nft";
+    const REMOVE_FIRST: bool = false;
+
+    async fn read(&self) -> Result<BTreeMap<(), Installed>, Error> {
+        let listing = program::list(TABLE).await?;
+        Ok(listing.iter().map(|listing| ((), Installed::parse(listing))).collect())
+    }
+
+    async fn put(&self, _key: &(), want: &Installed, have: Option<&Installed>) -> Result<(), Error> {
+        let fingerprint = self.fingerprint();
+        if want.fingerprint.as_ref() != Some(&fingerprint) {
+            return Err(Error::Mismatch);
+        }
+        program::apply("install the rule set", &self.script(have)).await?;
+        let listing = program::list(TABLE)
+            .await?
+            .ok_or(Error::Refused { action: "list the rule set", message: "it is gone again".to_owned() })?;
+        let seal = format!("{fingerprint} {}", digest(&listing));
+        program::apply(
+            "seal the rule set",
+            &format!("add rule inet {TABLE} seal return comment \"{seal}\"\n"),
+        )
+        .await
+    }
+
+    async fn remove(&self, _key: &(), _have: &Installed) -> Result<(), Error> {
+        program::apply("remove the table", &format!("add table inet {TABLE}\ndelete table inet {TABLE}\n"))
+            .await
+    }
+
+    fn resource(_key: &()) -> String {
+        format!("table inet {TABLE}")
+    }
+
+    fn differences(
+        expected: Option<&Installed>,
+        actual: Option<&Installed>,
+    ) -> Vec<(&'static str, String, String)> {
+        let show = |value: Option<&Installed>| match value {
+            None => ABSENT.to_owned(),
+            Some(Installed { fingerprint: None, .. }) => "not the gateway's".to_owned(),
+            Some(Installed { fingerprint: Some(fingerprint), intact: true }) => fingerprint.clone(),
+            Some(Installed { fingerprint: Some(fingerprint), intact: false }) => {
+                format!("{fingerprint}, altered")
+            }
+        };
+        vec![("rules", show(expected), show(actual))]
+    }
+}
+
+/// The comment of a seal.
+fn seal_of(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("return comment \"")?.strip_suffix('"')
+}
+
+fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use os::*;
+
+    fn sealed(fingerprint: &str, listing: &str) -> String {
+        let seal = format!("\t\treturn comment \"{fingerprint} {}\"\n", digest(listing));
+        listing.replacen("chain seal {\n", &format!("chain seal {{\n{seal}"), 1)
+    }
+
+    const LISTING: &str =
+        "table inet gateway {\n\tchain forward {\n\t\taccept\n\t}\n\n\tchain seal {\n\t}\n}\n";
+
+    #[test]
+    fn a_sealed_listing_is_intact() {
+        let installed = Installed::parse(&sealed("gateway-1", LISTING));
+        assert_eq!(installed, Installed { fingerprint: Some("gateway-1".to_owned()), intact: true });
+        assert!(installed.is_live());
+    }
+
+    #[test]
+    fn any_change_breaks_the_seal() {
+        let sealed = sealed("gateway-1", LISTING);
+        for changed in [
+            sealed.replace("accept", "drop"),
+            sealed.replace("\t\taccept\n", ""),
+            sealed.replace("\t\taccept\n", "\t\taccept\n\t\taccept\n"),
+            sealed.replace("table inet gateway {\n", "table inet gateway {\n\tflags dormant\n\n"),
+        ] {
+            assert!(!Installed::parse(&changed).intact, "{changed}");
+        }
+    }
+
+    #[test]
+    fn a_table_without_a_seal_is_not_ours() {
+        assert_eq!(Installed::parse(LISTING), Installed { fingerprint: None, intact: false });
+    }
+
+    #[test]
+    fn the_chains_stay_only_if_they_are_the_same() {
+        let gateway = Nft::gateway(&NftRuleset::default()).unwrap();
+        let have = gateway.want().remove(&()).unwrap();
+        let altered = Installed { intact: false, ..have.clone() };
+        assert!(gateway.script(Some(&have)).contains("flush table inet gateway"));
+        assert!(gateway.script(Some(&altered)).contains("delete table inet gateway"));
+        assert!(gateway.script(None).contains("delete table inet gateway"));
+        assert!(Nft::block(&[]).script(Some(&have)).contains("delete table inet gateway"));
+    }
+}

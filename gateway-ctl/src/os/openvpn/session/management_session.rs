@@ -1,0 +1,436 @@
+//! Talking with one process: what it asks for it is told, what it says is noted.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::time::Duration;
+
+use gateway_core::plan::OpenVpnProcess;
+use gateway_outbound::Resolver;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader, Lines};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::process::Child;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::super::log_parser::{self, LogLine};
+use super::super::management::{Message, Needs, Remote, State, command};
+use super::super::resolve::resolve;
+use super::super::{GRACE, Stage, Wanted, command as start};
+use super::backoff::{Backoff, Ending};
+use super::log::Log;
+use super::{Teller, after};
+
+/// How long a process may take to be heard of.
+const STARTED: Duration = Duration::from_secs(10);
+/// A name that could not be resolved is asked for again after so long.
+const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
+/// How many options are shown that a server pushed in vain.
+const MAX_PUSHED: usize = 64;
+
+/// A process that has been started and is being talked to.
+pub struct Conversation {
+    child: Child,
+    output: mpsc::Receiver<String>,
+    management: Lines<BufReader<OwnedReadHalf>>,
+    commands: OwnedWriteHalf,
+    log: Log,
+    endpoint_names: Resolver,
+    /// Mark of the outer packets: names of servers are asked for with it.
+    mark: u32,
+    /// What went wrong, of the greatest weight and of that the latest.
+    error: Option<Trouble>,
+    /// When the process may go on.
+    release: Option<Instant>,
+    /// The server it asks for, and when to look for it.
+    asked: Option<(Remote, Instant)>,
+    looking: Option<Looking>,
+    /// Counts the addresses that were tried.
+    turn: usize,
+    skipped: usize,
+    connected: bool,
+}
+
+impl Conversation {
+    /// Starts the process and waits until it is heard of.
+    pub async fn open(
+        (folder, endpoint_names): (&Path, &Resolver),
+        process: &OpenVpnProcess,
+    ) -> Result<Conversation, Ending> {
+        let broken = |what: &str, error: &dyn std::fmt::Display| Ending::Broken(format!("{what}: {error}"));
+        let socket = folder.join(start::SOCKET);
+        // Of the process before.
+        let _ = std::fs::remove_file(&socket);
+        let listener = UnixListener::bind(&socket)
+            .map_err(|error| broken("the management socket cannot be made", &error))?;
+        let mut child = start::spawn(process, folder).map_err(|error| Ending::Broken(error.to_string()))?;
+        let (sender, mut output) = mpsc::channel(256);
+        if let Some(stdout) = child.stdout.take() {
+            forward(stdout, sender.clone());
+        }
+        if let Some(stderr) = child.stderr.take() {
+            forward(stderr, sender);
+        }
+        if let Some(mut stdin) = child.stdin.take() {
+            let config = process.config.clone();
+            tokio::spawn(async move {
+                // One that has ended reads no more, which is seen elsewhere.
+                let _ = stdin.write_all(config.expose().as_bytes()).await;
+            });
+        }
+        let mut log = Log::new(process);
+        let mut error = None;
+        let pid = child.id();
+        let deadline = Instant::now() + STARTED;
+        let stream = loop {
+            tokio::select! {
+                accepted = accept(&listener, pid) => break accepted,
+                Some(line) = output.recv() => {
+                    log.write(&line);
+                    note_error(&mut error, &line);
+                }
+                status = child.wait() => {
+                    while let Some(line) = output.recv().await {
+                        log.write(&line);
+                        note_error(&mut error, &line);
+                    }
+                    let ended = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+                    return Err(Ending::Broken(error.map_or(ended, |trouble| trouble.words)));
+                }
+                () = tokio::time::sleep_until(deadline) => {
+                    end(&mut child).await;
+                    return Err(Ending::Broken("openvpn does not say anything".to_owned()));
+                }
+            }
+        };
+        let stream = match stream {
+            Ok(stream) => stream,
+            Err(error) => {
+                end(&mut child).await;
+                return Err(broken("the management socket cannot be used", &error));
+            }
+        };
+        let (reader, commands) = stream.into_split();
+        let management = BufReader::new(reader).lines();
+        Ok(Conversation {
+            child,
+            output,
+            management,
+            commands,
+            log,
+            endpoint_names: endpoint_names.clone(),
+            mark: process.fwmark,
+            error,
+            release: None,
+            asked: None,
+            looking: None,
+            turn: 0,
+            skipped: 0,
+            connected: false,
+        })
+    }
+
+    /// Until the process ends, or another one is wanted: then it is ended first.
+    pub async fn run(
+        mut self,
+        process: &OpenVpnProcess,
+        wanted: &mut watch::Receiver<Wanted>,
+        teller: &Teller,
+        backoff: &mut Backoff,
+    ) -> Ending {
+        teller.tell(|status| status.pid = self.child.id());
+        self.send(&command::watch()).await;
+        loop {
+            let pause = self.release.into_iter().chain(self.asked.as_ref().map(|(_, at)| *at)).min();
+            tokio::select! {
+                line = self.management.next_line() => match line {
+                    Ok(Some(line)) => {
+                        if let Some(ending) = self.hear(&line, process, teller, backoff).await {
+                            end(&mut self.child).await;
+                            return ending;
+                        }
+                    }
+                    _ => return self.last(teller).await,
+                },
+                Some(line) = self.output.recv() => self.read(&line, teller),
+                () = until(pause) => self.act().await,
+                (remote, found) = found(&mut self.looking) => self.found(remote, found, teller).await,
+                changed = wanted.changed() => {
+                    let now = wanted.borrow_and_update().clone();
+                    if changed.is_err() || now.process.as_deref() != Some(process) {
+                        teller.tell(|status| status.stage = Stage::Ending);
+                        end(&mut self.child).await;
+                        return Ending::Wanted;
+                    }
+                    // It was told to hurry.
+                    self.release = self.release.map(|_| Instant::now());
+                }
+            }
+        }
+    }
+
+    /// A line of the management. With an ending the process is of no more use.
+    async fn hear(
+        &mut self,
+        line: &str,
+        process: &OpenVpnProcess,
+        teller: &Teller,
+        backoff: &mut Backoff,
+    ) -> Option<Ending> {
+        match Message::parse(line) {
+            Message::Hold => self.release = Some(Instant::now() + backoff.attempt()),
+            Message::State(state) => self.state(state, teller, backoff),
+            Message::Bytes { received, sent } => teller.count(received, sent),
+            Message::Remote(remote) => self.asked = Some((remote, Instant::now())),
+            Message::Needs(Needs::Credentials) => {
+                if !process.username.is_set() || !process.password.is_set() {
+                    return Some(Ending::Denied(
+                        "the server asks for a user name and a password: set both".into(),
+                    ));
+                }
+                self.send(&command::username(process.username.expose())).await;
+                self.send(&command::password("Auth", process.password.expose())).await;
+            }
+            Message::Needs(Needs::Passphrase) => {
+                if !process.key_passphrase.is_set() {
+                    return Some(Ending::Denied(
+                        "the key in the file is encrypted: set key_passphrase".into(),
+                    ));
+                }
+                self.send(&command::password("Private Key", process.key_passphrase.expose())).await;
+            }
+            Message::Needs(Needs::Code) | Message::Asks => {
+                return Some(Ending::Denied(
+                    "the server asks for a one-time code or a person, which is not supported".into(),
+                ));
+            }
+            Message::Needs(Needs::Else) => {
+                return Some(Ending::Denied("openvpn asks for something that is not supported".into()));
+            }
+            Message::Refused(what) => {
+                let words = match what.as_str() {
+                    "Private Key" => "the passphrase of the key is wrong",
+                    _ => "the server refuses the user name, the password or the key (AUTH_FAILED)",
+                };
+                self.note(Weight::Refusal, words);
+            }
+            Message::Fatal(words) => {
+                let words = self.log.hidden(&words);
+                self.note(Weight::Least, &words);
+            }
+            Message::Other => {}
+        }
+        None
+    }
+
+    fn state(&mut self, state: State, teller: &Teller, backoff: &mut Backoff) {
+        match state.name.as_str() {
+            "CONNECTED" => {
+                backoff.connected();
+                (self.error, self.skipped, self.connected) = (None, 0, true);
+                teller.tell(|status| {
+                    status.stage = Stage::Connected;
+                    status.addresses.clone_from(&state.addresses);
+                    status.remote = state.remote;
+                    (status.error, status.attempts) = (None, 0);
+                });
+            }
+            "RECONNECTING" => {
+                self.turn += 1;
+                let words = self.error.take().map(|trouble| trouble.words);
+                let words = words.or_else(|| log_parser::reason(&state.detail).map(str::to_owned));
+                let lost = self.connected;
+                teller.tell(|status| {
+                    status.stage = if lost { Stage::Reconnecting } else { Stage::Connecting };
+                    status.error = words.or_else(|| status.error.take());
+                    status.attempts += 1;
+                    status.restarts += u32::from(lost && status.attempts == 1);
+                    status.pushed.clear();
+                    status.ping_sec = None;
+                });
+            }
+            "EXITING" => {
+                if let Some(words) = log_parser::reason(&state.detail) {
+                    let denied = state.detail == "auth-failure";
+                    self.note(if denied { Weight::Refusal } else { Weight::Least }, words);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A line of the log.
+    fn read(&mut self, line: &str, teller: &Teller) {
+        self.log.write(line);
+        match log_parser::told(line) {
+            Some(LogLine::Error(words)) => self.note(Weight::LogLine, &words),
+            Some(LogLine::Vague(words)) => self.note(Weight::Least, &words),
+            Some(LogLine::Denied(words)) => self.note(Weight::Reason, &words),
+            Some(LogLine::Ignored(option)) => teller.tell(|status| {
+                if status.pushed.len() < MAX_PUSHED && !status.pushed.contains(&option) {
+                    status.pushed.push(option);
+                }
+            }),
+            Some(LogLine::Cipher(cipher)) => teller.tell(|status| status.cipher = Some(cipher)),
+            Some(LogLine::Mtu(mtu)) => teller.tell(|status| status.mtu = Some(mtu)),
+            Some(LogLine::Ping(seconds)) => teller.tell(|status| status.ping_sec = Some(seconds)),
+            None => {}
+        }
+    }
+
+    fn note(&mut self, weight: Weight, words: &str) {
+        note(&mut self.error, weight, words);
+    }
+
+    /// What was put off and is due.
+    async fn act(&mut self) {
+        let now = Instant::now();
+        if self.release.take_if(|at| *at <= now).is_some() {
+            self.send(&command::release()).await;
+        }
+        if let Some((remote, _)) = self.asked.take_if(|(_, at)| *at <= now) {
+            let (names, mark, turn) = (self.endpoint_names.clone(), self.mark, self.turn);
+            self.looking = Some(Box::pin(async move {
+                let found = resolve(&names, mark, &remote, turn).await;
+                (remote, found)
+            }));
+        }
+    }
+
+    async fn found(&mut self, remote: Remote, found: Result<SocketAddr, String>, teller: &Teller) {
+        let reason = match found {
+            Ok(at) => return self.send(&command::remote(at)).await,
+            Err(reason) => reason,
+        };
+        let words =
+            format!("the server's name {} cannot be resolved: {reason}", log_parser::clean(&remote.host));
+        teller.tell(|status| status.error = Some(words));
+        // Another server may have a name that can. Asked too often, the process takes them all for hopeless.
+        self.skipped += 1;
+        if self.skipped.is_multiple_of(4) {
+            self.send(&command::skip()).await;
+        } else {
+            self.asked = Some((remote, after(RESOLVE_AGAIN)));
+        }
+    }
+
+    async fn send(&mut self, text: &str) {
+        // A process that does not listen any more has ended, which is seen elsewhere.
+        let _ = self.commands.write_all(text.as_bytes()).await;
+    }
+
+    /// The process has closed its side: it ends.
+    async fn last(mut self, teller: &Teller) -> Ending {
+        let status = tokio::time::timeout(GRACE, self.child.wait()).await;
+        if status.is_err() {
+            end(&mut self.child).await;
+        }
+        while let Some(line) = self.output.recv().await {
+            self.read(&line, teller);
+        }
+        match self.error {
+            Some(Trouble { weight, words }) if weight >= Weight::Refusal => Ending::Denied(words),
+            Some(Trouble { words, .. }) => Ending::Gone(Some(words)),
+            None => Ending::Gone(match status {
+                Ok(Ok(status)) => Some(format!("openvpn ended ({status})")),
+                _ => None,
+            }),
+        }
+    }
+}
+
+struct Trouble {
+    weight: Weight,
+    words: String,
+}
+
+/// What says most of why a process ended. From `Refusal` on, trying again soon is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    Least,
+    LogLine,
+    Refusal,
+    /// A refusal in the server's own words.
+    Reason,
+}
+
+fn note_error(error: &mut Option<Trouble>, line: &str) {
+    match log_parser::told(line) {
+        Some(LogLine::Error(words)) => note(error, Weight::LogLine, &words),
+        Some(LogLine::Vague(words)) => note(error, Weight::Least, &words),
+        Some(LogLine::Denied(words)) => note(error, Weight::Reason, &words),
+        _ => {}
+    }
+}
+
+fn note(error: &mut Option<Trouble>, weight: Weight, words: &str) {
+    if error.as_ref().is_none_or(|trouble| trouble.weight <= weight) {
+        *error = Some(Trouble { weight, words: words.to_owned() });
+    }
+}
+
+/// The connection of this very process.
+async fn accept(listener: &UnixListener, child: Option<u32>) -> std::io::Result<UnixStream> {
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let peer = stream.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok());
+        if peer.is_some() && peer == child {
+            return Ok(stream);
+        }
+        tracing::warn!(?peer, "a stranger at the management socket of openvpn");
+    }
+}
+
+/// SIGTERM, some patience, SIGKILL; returns when it is gone.
+async fn end(child: &mut Child) {
+    if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
+        // It may have ended already.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM);
+    }
+    if tokio::time::timeout(GRACE, child.wait()).await.is_err()
+        && let Err(error) = child.kill().await
+    {
+        tracing::error!(%error, "openvpn cannot be killed");
+    }
+}
+
+type Looking = Pin<Box<dyn Future<Output = (Remote, Result<SocketAddr, String>)> + Send>>;
+
+async fn found(looking: &mut Option<Looking>) -> (Remote, Result<SocketAddr, String>) {
+    match looking {
+        Some(future) => {
+            let found = future.await;
+            *looking = None;
+            found
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn forward(stream: impl AsyncRead + Unpin + Send + 'static, into: mpsc::Sender<String>) {
+    tokio::spawn(async move {
+        let mut reader = BufReader::new(stream);
+        while let Some(line) = next_line(&mut reader).await {
+            if into.send(line).await.is_err() {
+                break;
+            }
+        }
+    });
+}
+
+/// The next line, whatever bytes it is of.
+async fn next_line(reader: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
+    let mut bytes = Vec::new();
+    match reader.read_until(b'\n', &mut bytes).await {
+        Ok(length) if length > 0 => Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,249 @@
+//! The relay: takes connections and datagrams that ingress marked for a proxy, and carries them through it.
+//!
+//! The kernel hands them over by mark (`nft/ruleset.rs`, chain `proxied`); the mark tells the proxy and the leg to it.
+//! Without this process nobody takes them, and they go nowhere.
+
+mod fd_budget;
+mod sockets;
+mod splice;
+mod target;
+mod tcp;
+mod udp;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use gateway_core::plan::ProxyTarget;
+use gateway_outbound::{EgressError, socks5};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use sockets::addresses;
+pub(super) use udp::{over, send};
+
+use crate::supervise::Supervisor;
+use fd_budget::Places;
+use splice::Pool;
+use target::{Counters, Passage, Target};
+
+/// How long connections may take to end, and how often they are looked at meanwhile.
+const ENDING: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(5);
+
+/// The relay of this process. Dropping it ends all connections.
+#[derive(Debug, Default)]
+pub struct Relay {
+    shared: Arc<Shared>,
+    supervisor: Supervisor,
+    listening: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    targets: RwLock<BTreeMap<u8, Arc<Target>>>,
+    pool: Pool,
+    places: Places,
+    associations: udp::Associations,
+    doubts: watch::Sender<Doubts>,
+}
+
+/// Proxies that could not be reached, with the leg; how often, so that each time is news.
+pub type Doubts = BTreeMap<(String, u8), u64>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot listen for proxied traffic at {address}")]
+    Listen { address: std::net::SocketAddr, source: io::Error },
+}
+
+/// Why a connection did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreached {
+    #[error("its name has no address")]
+    NoAddress,
+    #[error("it cannot be reached: {0}")]
+    Connect(io::Error),
+    #[error(transparent)]
+    Socks(socks5::Error),
+    #[error("it does not answer in time")]
+    Silent,
+    #[error("SOCKS5 proxy named the UDP relay {0}, which is neither its own address nor one of the internet")]
+    ForeignRelay(std::net::SocketAddr),
+    /// What came about has ended.
+    #[error("{0}")]
+    Ended(String),
+}
+
+impl Unreached {
+    /// Whether it speaks against the proxy, and not against the destination only.
+    fn is_the_proxys(&self) -> bool {
+        !matches!(self, Unreached::Socks(socks5::Error::Refused(_)))
+    }
+}
+
+impl From<EgressError> for Unreached {
+    fn from(error: EgressError) -> Unreached {
+        match error {
+            EgressError::Connect(error) | EgressError::ProxyConnect(error) => Unreached::Connect(error),
+            EgressError::Proxy(error) => Unreached::Socks(error),
+            EgressError::ForeignRelay(at) => Unreached::ForeignRelay(at),
+        }
+    }
+}
+
+/// What the relay does now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RelayStatus {
+    pub running: bool,
+    pub by_proxy: Vec<ProxyTraffic>,
+}
+
+/// What goes through one proxy. Numbers that only rise count from the start of the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProxyTraffic {
+    pub proxy_id: String,
+    pub name: String,
+    /// Open connections of LAN hosts.
+    pub connections: usize,
+    pub udp_flows: usize,
+    /// Connections and UDP flows of LAN hosts so far.
+    pub accepted: u64,
+    /// Those for which the proxy could not be reached or refused.
+    pub failed: u64,
+    /// Those that were reset because there were too many, through this proxy or at all.
+    pub over_limit: u64,
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
+}
+
+impl Relay {
+    /// Creates a relay whose listeners are restarted and reported by this supervisor.
+    pub fn new(supervisor: Supervisor) -> Relay {
+        Relay { supervisor, shared: Arc::default(), listening: Mutex::default() }
+    }
+
+    /// The proxies that are known, by number.
+    pub fn targets(&self) -> BTreeMap<u8, ProxyTarget> {
+        let targets = self.shared.targets.read().unwrap_or_else(PoisonError::into_inner);
+        targets.iter().map(|(number, target)| (*number, ProxyTarget::clone(&target.to))).collect()
+    }
+
+    /// Makes a proxy known, or known anew, and listens from the first one on.
+    pub fn put(&self, number: u8, to: ProxyTarget) -> Result<(), Error> {
+        self.listen()?;
+        {
+            let mut targets = self.shared.targets.write().unwrap_or_else(PoisonError::into_inner);
+            let next = match targets.get(&number).filter(|target| target.to.proxy_id == to.proxy_id) {
+                Some(before) => before.replaced(to),
+                None => Target::new(to, Arc::new(Counters::default())),
+            };
+            targets.insert(number, Arc::new(next));
+        }
+        Ok(())
+    }
+
+    /// Forgets a proxy; its connections are reset. When it returns they are gone, unless that takes very long.
+    pub async fn remove(&self, number: u8) {
+        let gone = {
+            let mut targets = self.shared.targets.write().unwrap_or_else(PoisonError::into_inner);
+            let gone = targets.remove(&number).map(|target| target.counters.clone());
+            if targets.is_empty() {
+                self.stop_listening();
+            }
+            gone
+        };
+        let Some(counters) = gone else { return };
+        let deadline = tokio::time::Instant::now() + ENDING;
+        while counters.open.load(Ordering::Relaxed) > 0 && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(TICK).await;
+        }
+    }
+
+    fn listen(&self) -> Result<(), Error> {
+        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        if !listening.is_empty() {
+            return Ok(());
+        }
+        let mut listeners = Vec::new();
+        for address in addresses() {
+            let connections = sockets::listen(address);
+            let both =
+                connections.and_then(|one| Ok((address, one, sockets::listen_for_datagrams(address)?)));
+            match both {
+                Ok(both) => listeners.push(both),
+                // A kernel without IPv6 has none to relay.
+                Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {}
+                Err(source) => return Err(Error::Listen { address, source }),
+            }
+        }
+        for (address, connections, datagrams) in listeners {
+            let (connections, datagrams) = (Arc::new(connections), Arc::new(datagrams));
+            let shared = self.shared.clone();
+            let accept = move || tcp::accept(connections.clone(), shared.clone());
+            listening.push(self.supervisor.restart(format!("proxy_relay tcp {address}"), accept));
+            let shared = self.shared.clone();
+            let receive = move || udp::listen(datagrams.clone(), shared.clone());
+            listening.push(self.supervisor.restart(format!("proxy_relay udp {address}"), receive));
+        }
+        Ok(())
+    }
+
+    fn stop_listening(&self) {
+        for task in self.listening.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            task.abort();
+        }
+    }
+
+    pub fn is_running(&self) -> bool {
+        !self.listening.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    pub fn status(&self) -> RelayStatus {
+        let targets = self.shared.targets.read().unwrap_or_else(PoisonError::into_inner);
+        let by_proxy = targets.values().map(|target| {
+            let counters = &target.counters;
+            ProxyTraffic {
+                proxy_id: target.to.proxy_id.clone(),
+                name: target.to.name.clone(),
+                connections: counters.open.load(Ordering::Relaxed),
+                udp_flows: counters.flows.load(Ordering::Relaxed),
+                accepted: counters.accepted.load(Ordering::Relaxed),
+                failed: counters.failed.load(Ordering::Relaxed),
+                over_limit: counters.over_limit.load(Ordering::Relaxed),
+                sent_bytes: counters.traffic.up.load(Ordering::Relaxed),
+                received_bytes: counters.traffic.down.load(Ordering::Relaxed),
+            }
+        });
+        RelayStatus { running: self.is_running(), by_proxy: by_proxy.collect() }
+    }
+
+    /// Tells of proxies that could not be reached for a connection.
+    pub fn doubts(&self) -> watch::Receiver<Doubts> {
+        self.shared.doubts.subscribe()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop_listening();
+        self.shared.targets.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Shared {
+    fn target(&self, number: u8) -> Option<Arc<Target>> {
+        self.targets.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+    }
+
+    /// Somebody should look at this proxy.
+    fn doubt(&self, passage: &Passage) {
+        self.doubts.send_modify(|doubts| {
+            *doubts.entry((passage.to.proxy_id.clone(), passage.leg)).or_default() += 1;
+        });
+    }
+}

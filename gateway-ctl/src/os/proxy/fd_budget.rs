@@ -1,0 +1,60 @@
+//! Descriptors that the relay may have open, so that LAN hosts cannot take those that the rest of the daemon needs.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::os::rlimit::open_files;
+
+/// What the relay leaves to the daemon, its own pipes included.
+const RESERVED: u64 = 1024;
+
+/// Descriptors that are left for connections and datagrams.
+#[derive(Clone, Debug)]
+pub struct Places(Arc<Semaphore>);
+
+/// Held for as long as the descriptors are open.
+pub type Place = OwnedSemaphorePermit;
+
+impl Default for Places {
+    fn default() -> Places {
+        Places::of(open_files())
+    }
+}
+
+impl Places {
+    /// Of a process that may open so many; of a very small limit the relay has half.
+    fn of(limit: u64) -> Places {
+        let ours = limit.saturating_sub(RESERVED).max(limit / 2);
+        let ours = usize::try_from(ours).unwrap_or(usize::MAX);
+        Places(Arc::new(Semaphore::new(ours.min(Semaphore::MAX_PERMITS))))
+    }
+
+    /// Nothing if there are not so many.
+    pub fn take(&self, descriptors: u32) -> Option<Place> {
+        self.0.clone().try_acquire_many_owned(descriptors).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fd_budget::*;
+
+    #[test]
+    fn some_descriptors_are_left() {
+        for (limit, left) in [(65_536, 1024), (1024, 512), (0, 0)] {
+            let places = Places::of(limit);
+            assert_eq!(limit - places.0.available_permits() as u64, left);
+        }
+        assert!(Places::of(u64::MAX).take(2).is_some());
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let places = Places::of(8);
+        let first = places.take(3);
+        assert!(first.is_some() && places.take(2).is_none());
+        drop(first);
+        assert!(places.take(4).is_some());
+    }
+}

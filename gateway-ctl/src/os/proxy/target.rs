@@ -1,0 +1,191 @@
+//! A proxy as the relay knows it: where it is, by which legs it may be reached, and what went through it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gateway_core::plan::ProxyTarget;
+use gateway_outbound::socks5::Credentials;
+use tokio::sync::watch;
+
+use super::fd_budget;
+use super::splice::Traffic;
+use crate::secrets;
+
+/// A proxy, and the way in for connections through it.
+#[derive(Debug)]
+pub struct Target {
+    pub to: Arc<ProxyTarget>,
+    pub counters: Arc<Counters>,
+    /// By leg: connections live as long as the sender of theirs, which only this holds.
+    gates: Mutex<BTreeMap<u8, watch::Sender<()>>>,
+}
+
+/// What happened to a proxy's connections since the daemon started.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub open: AtomicUsize,
+    /// Open flows of datagrams.
+    pub flows: AtomicUsize,
+    /// Connections and flows so far.
+    pub accepted: AtomicU64,
+    /// The proxy could not be reached, or refused.
+    pub failed: AtomicU64,
+    /// There were too many already, through this proxy or at all.
+    pub over_limit: AtomicU64,
+    pub traffic: Traffic,
+}
+
+/// The right to go through a proxy by a leg, for as long as the gate says.
+#[derive(Debug)]
+pub struct Passage {
+    pub to: Arc<ProxyTarget>,
+    pub leg: u8,
+    pub gate: Gate,
+    pub counters: Arc<Counters>,
+    pub places: fd_budget::Places,
+    _open: Open,
+    _descriptors: fd_budget::Place,
+}
+
+/// It is open as long as somebody can still close it.
+#[derive(Debug)]
+pub struct Gate(watch::Receiver<()>);
+
+impl Gate {
+    pub async fn closed(&self) {
+        let mut sender = self.0.clone();
+        // Nothing is ever sent: the only news is that the sender is gone.
+        while sender.changed().await.is_ok() {}
+    }
+}
+
+/// A connection counts as open as long as this lives.
+#[derive(Debug)]
+struct Open {
+    counters: Arc<Counters>,
+    count: fn(&Counters) -> &AtomicUsize,
+}
+
+impl Target {
+    pub fn new(to: ProxyTarget, counters: Arc<Counters>) -> Target {
+        let gates = to.legs.iter().map(|leg| (*leg, watch::Sender::new(()))).collect();
+        Target { to: Arc::new(to), counters, gates: Mutex::new(gates) }
+    }
+
+    /// The same proxy with other settings. Connections go on if they would lead to the same place.
+    pub fn replaced(&self, to: ProxyTarget) -> Target {
+        let next = Target::new(to, self.counters.clone());
+        if (&next.to.address, &next.to.login) == (&self.to.address, &self.to.login) {
+            let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = next.gates.lock().unwrap_or_else(PoisonError::into_inner);
+            for (leg, gate) in kept.iter_mut() {
+                if let Some(open) = gates.remove(leg) {
+                    *gate = open;
+                }
+            }
+        }
+        next
+    }
+
+    /// Nothing if the proxy may not be reached by this leg, or has too many connections.
+    pub fn admit(&self, leg: u8, places: &fd_budget::Places) -> Option<Passage> {
+        self.passage(leg, places, |counters| &counters.open)
+    }
+
+    /// The same for a flow of datagrams.
+    pub fn admit_flow(&self, leg: u8, places: &fd_budget::Places) -> Option<Passage> {
+        self.passage(leg, places, |counters| &counters.flows)
+    }
+
+    fn passage(
+        &self,
+        leg: u8,
+        places: &fd_budget::Places,
+        count: fn(&Counters) -> &AtomicUsize,
+    ) -> Option<Passage> {
+        let gate = {
+            let gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+            Gate(gates.get(&leg)?.subscribe())
+        };
+        let counters = self.counters.clone();
+        counters.accepted.fetch_add(1, Ordering::Relaxed);
+        let most = usize::try_from(self.to.connections).unwrap_or(usize::MAX);
+        // From here on it is counted, and no longer once it is dropped.
+        let open = Open { counters: counters.clone(), count };
+        let many = count(&counters).fetch_add(1, Ordering::Relaxed) >= most;
+        // One towards the host and one towards the proxy.
+        let Some(descriptors) = places.take(2).filter(|_| !many) else {
+            counters.over_limit.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        let (to, places) = (self.to.clone(), places.clone());
+        Some(Passage { to, leg, gate, counters, places, _open: open, _descriptors: descriptors })
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        (self.count)(&self.counters).fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Passage {
+    pub async fn login(&self) -> Option<Credentials<'_>> {
+        let login = self.to.login.as_ref()?;
+        Some(Credentials { username: &login.username, password: secrets::open(&login.password).await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::fd_budget::Places;
+    use super::*;
+
+    fn target(legs: &[u8]) -> ProxyTarget {
+        ProxyTarget {
+            proxy_id: "p".into(),
+            name: "p".into(),
+            address: Some("192.0.2.1:1080".parse().unwrap()),
+            login: None,
+            udp: true,
+            legs: BTreeSet::from_iter(legs.iter().copied()),
+            connections: 2,
+        }
+    }
+
+    fn is_open(passage: &Passage) -> bool {
+        passage.gate.0.has_changed().is_ok()
+    }
+
+    #[test]
+    fn connections_end_with_their_leg_or_with_the_proxy_they_led_to() {
+        let first = Target::new(target(&[0, 16]), Arc::default());
+        let (by_default, by_tunnel) =
+            (first.admit(0, &Places::default()).unwrap(), first.admit(16, &Places::default()).unwrap());
+        assert!(first.admit(17, &Places::default()).is_none());
+        let second = first.replaced(ProxyTarget { udp: false, ..target(&[16, 17]) });
+        drop(first);
+        assert!(!is_open(&by_default), "its leg is gone");
+        assert!(is_open(&by_tunnel));
+        let moved = ProxyTarget { address: Some("192.0.2.2:1080".parse().unwrap()), ..target(&[16, 17]) };
+        let third = second.replaced(moved);
+        drop(second);
+        assert!(!is_open(&by_tunnel));
+        drop((by_default, by_tunnel));
+        assert!(is_open(&third.admit(16, &Places::default()).unwrap()));
+    }
+
+    #[test]
+    fn there_are_no_more_connections_than_allowed() {
+        let target = Target::new(target(&[0]), Arc::default());
+        let one = target.admit(0, &Places::default()).unwrap();
+        let _two = target.admit(0, &Places::default()).unwrap();
+        assert!(target.admit(0, &Places::default()).is_none());
+        drop(one);
+        assert!(target.admit(0, &Places::default()).is_some());
+        assert_eq!(target.counters.over_limit.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,93 @@
+//! Connections of LAN hosts that a proxy takes.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use gateway_common::wire::Mark;
+use gateway_outbound::KernelSockets;
+use gateway_outbound::socks5::{self, Destination};
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::sockets::{reset, watch_over_client};
+use super::splice::pump;
+use super::target::Passage;
+use super::{Shared, Unreached};
+
+/// From the first packet to the proxy until it has connected to the destination.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// After a failure to accept, which is a lack of something.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts until the task is aborted.
+pub async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => admit(client, &shared),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection for a proxy");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+fn admit(client: TcpStream, shared: &Arc<Shared>) {
+    let Some(passage) = passage(&client, shared) else { return reset(client) };
+    let shared = shared.clone();
+    tokio::spawn(async move { carry(client, passage, &shared).await });
+}
+
+/// What a connection may take, by its mark.
+fn passage(client: &TcpStream, shared: &Shared) -> Option<Passage> {
+    let mark = SockRef::from(client).mark().ok()?;
+    // Whoever connects to the listener itself has no such mark.
+    let (number, leg) = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0)?;
+    shared.target(number)?.admit(leg, &shared.places)
+}
+
+async fn carry(client: TcpStream, passage: Passage, shared: &Shared) {
+    let Ok(to) = client.local_addr() else { return };
+    if watch_over_client(&client).is_err() {
+        return;
+    }
+    let outcome = tokio::select! {
+        outcome = open(&passage, to) => outcome,
+        () = passage.gate.closed() => return reset(client),
+    };
+    let server = match outcome {
+        Ok(server) => server,
+        Err(error) => {
+            passage.counters.failed.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(proxy = %passage.to.name, %to, %error, "no way through the proxy");
+            if error.is_the_proxys() {
+                shared.doubt(&passage);
+            }
+            return reset(client);
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = pump(&client, &server, &shared.pool, &passage.counters.traffic) => outcome,
+        () = passage.gate.closed() => Err(io::ErrorKind::ConnectionAborted.into()),
+    };
+    if outcome.is_err() {
+        reset(client);
+        reset(server);
+    }
+}
+
+/// A connection to a destination through the proxy.
+async fn open(passage: &Passage, to: SocketAddr) -> Result<TcpStream, Unreached> {
+    let address = passage.to.address.ok_or(Unreached::NoAddress)?;
+    let through = async {
+        let mark = Mark::carried_by(passage.leg).0;
+        let mut server =
+            gateway_outbound::open(&KernelSockets::PATIENT, address, mark, passage.login()).await?;
+        socks5::connect(&mut server, &Destination::Address(to)).await.map_err(Unreached::Socks)?;
+        Ok(server)
+    };
+    tokio::time::timeout(PATIENCE, through).await.unwrap_or(Err(Unreached::Silent))
+}

@@ -1,0 +1,233 @@
+//! IP rules of ours: those in our range of priorities that bear our protocol number.
+//!
+//! The kernel knows a rule by all it says, not by its priority: several may share one. So the whole rule is the key,
+//! and a change is a new rule that stands before the old one goes.
+
+use std::collections::BTreeMap;
+
+use gateway_core::plan::{Family, RuleAction as Action, RuleKey, RuleValue, names};
+use ipnet::IpNet;
+use rtnetlink::IpVersion;
+use rtnetlink::packet_route::AddressFamily;
+use rtnetlink::packet_route::route::{RouteHeader, RouteProtocol};
+use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
+
+use os::backend::{ABSENT, Backend, PRESENT};
+use os::netlink::{Error, Netlink, collect, settled};
+
+#[derive(Clone, Debug)]
+pub struct Rules {
+    netlink: Netlink,
+}
+
+/// A rule of ours as it is found.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InstalledRule {
+    pub place: RuleKey,
+    pub says: RuleField,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RuleField {
+    Plain(RuleValue),
+    /// It has selectors or an action that we never use.
+    Foreign(String),
+}
+
+/// How the kernel writes "no suppression".
+const NO_SUPPRESSION: u32 = u32::MAX;
+const OURS: RouteProtocol = RouteProtocol::Other(names::ROUTE_PROTOCOL);
+
+impl Rules {
+    pub fn new(netlink: Netlink) -> Self {
+        Self { netlink }
+    }
+
+    /// The rules of a plan as the kernel will show them.
+    pub fn want(rules: &BTreeMap<RuleKey, RuleValue>) -> BTreeMap<InstalledRule, ()> {
+        let rules = rules.iter().map(|(key, value)| {
+            let mut value = value.clone();
+            if let Some((mark, mask)) = &mut value.fwmark {
+                *mark &= *mask;
+            }
+            (InstalledRule { place: key.clone(), says: RuleField::Plain(value) }, ())
+        });
+        rules.collect()
+    }
+
+    /// Whether the rule stops packets: it goes in first and out last.
+    pub fn blocks(rule: &InstalledRule) -> bool {
+        match &rule.says {
+            RuleField::Plain(value) => matches!(value.action, Action::Prohibit | Action::Unreachable),
+            RuleField::Foreign(_) => false,
+        }
+    }
+
+    /// Whether the rule is for what this host itself answers, from a tunnel's address or in the name of others. It has to
+    /// be there for as long as such answers can be: without it they go out by the uplink, or not at all.
+    pub fn answers(rule: &InstalledRule) -> bool {
+        let here = |value: &RuleValue| value.input_interface.as_deref() == Some("lo");
+        matches!(&rule.says, RuleField::Plain(value) if value.source.is_some() || here(value))
+    }
+
+    /// Our rules with the messages they were found as.
+    async fn found(&self) -> Result<Vec<(InstalledRule, RuleMessage)>, Error> {
+        let mut found = Vec::new();
+        for (family, version) in [(Family::V4, IpVersion::V4), (Family::V6, IpVersion::V6)] {
+            let messages = collect("rules", self.netlink.handle()?.rule().get(version).execute()).await?;
+            found.extend(messages.into_iter().filter_map(|message| Some((rule(family, &message)?, message))));
+        }
+        Ok(found)
+    }
+}
+
+impl Backend for Rules {
+    type Key = InstalledRule;
+    type Value = ();
+    type Error = Error;
+
+    const NAME: &'static str = "rules";
+    const REMOVE_FIRST: bool = false;
+
+    async fn read(&self) -> Result<BTreeMap<InstalledRule, ()>, Error> {
+        Ok(self.found().await?.into_iter().map(|(rule, _)| (rule, ())).collect())
+    }
+
+    async fn put(&self, key: &InstalledRule, _want: &(), _have: Option<&()>) -> Result<(), Error> {
+        let RuleField::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length }) =
+            &key.says
+        else {
+            return Err(Error::Unsupported("such a rule cannot be wanted"));
+        };
+        if !(names::RULE_FIRST..=names::RULE_LAST).contains(&key.place.priority) {
+            return Err(Error::Unsupported("the priority is outside of our range"));
+        }
+        let mut request = self.netlink.handle()?.rule().add().priority(key.place.priority);
+        request = match action {
+            Action::Table(table) => request.table_id(*table).action(RuleAction::ToTable),
+            Action::Prohibit => request.action(RuleAction::Prohibit),
+            Action::Unreachable => request.action(RuleAction::Unreachable),
+        };
+        if let Some(interface) = input_interface {
+            request = request.input_interface(interface);
+        }
+        let message = request.message_mut();
+        message.header.family = match key.place.family {
+            Family::V4 => AddressFamily::Inet,
+            Family::V6 => AddressFamily::Inet6,
+        };
+        if !matches!(action, Action::Table(_)) {
+            // The builder's default is the main table, which would be shown as if it were looked up.
+            message.header.table = RouteHeader::RT_TABLE_UNSPEC;
+        }
+        message.attributes.push(RuleAttribute::Protocol(OURS));
+        if let Some(source) = source {
+            message.header.src_len = source.prefix_len();
+            message.attributes.push(RuleAttribute::Source(source.addr()));
+        }
+        if let Some((mark, mask)) = fwmark {
+            message.attributes.extend([RuleAttribute::FwMark(*mark), RuleAttribute::FwMask(*mask)]);
+        }
+        if let Some(length) = suppress_prefix_length {
+            message.attributes.push(RuleAttribute::SuppressPrefixLen(*length));
+        }
+        settled("add the rule", request.execute().await, &[libc::EEXIST])
+    }
+
+    async fn remove(&self, key: &InstalledRule, _have: &()) -> Result<(), Error> {
+        for (rule, mut message) in self.found().await? {
+            if rule == *key {
+                // These tell the state of the interface; they do not select.
+                message.header.flags -=
+                    RuleFlags::IifDetached | RuleFlags::OifDetached | RuleFlags::Unresolved;
+                let request = self.netlink.handle()?.rule().del(message);
+                settled("remove the rule", request.execute().await, &[libc::ENOENT])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn resource(key: &InstalledRule) -> String {
+        let family = match key.place.family {
+            Family::V4 => "IPv4",
+            Family::V6 => "IPv6",
+        };
+        let text = match &key.says {
+            RuleField::Plain(value) => show(value),
+            RuleField::Foreign(text) => text.clone(),
+        };
+        format!("{family} {}: {text}", key.place.priority)
+    }
+
+    fn differences(expected: Option<&()>, actual: Option<&()>) -> Vec<(&'static str, String, String)> {
+        let show = |value: Option<&()>| value.map_or(ABSENT, |()| PRESENT).to_owned();
+        vec![("rule", show(expected), show(actual))]
+    }
+}
+
+/// `None` if the rule is not ours.
+fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
+    let mut priority = 0;
+    let mut protocol = None;
+    let mut table = u32::from(message.header.table);
+    let (mut mark, mut mask) = (None, None);
+    let mut input_interface = None;
+    let mut suppress_prefix_length = None;
+    let header = &message.header;
+    let mut source = None;
+    let mut foreign = header.dst_len != 0 || header.tos != 0 || header.flags.contains(RuleFlags::Invert);
+    for attribute in &message.attributes {
+        match attribute {
+            RuleAttribute::Source(address) => source = Some(*address),
+            RuleAttribute::Priority(number) => priority = *number,
+            RuleAttribute::Protocol(number) => protocol = Some(*number),
+            RuleAttribute::Table(number) => table = *number,
+            RuleAttribute::FwMark(number) => mark = Some(*number),
+            RuleAttribute::FwMask(number) => mask = Some(*number),
+            RuleAttribute::Iifname(name) => input_interface = Some(name.clone()),
+            RuleAttribute::SuppressPrefixLen(NO_SUPPRESSION) => {}
+            RuleAttribute::SuppressPrefixLen(length) => suppress_prefix_length = Some(*length),
+            RuleAttribute::SuppressIfGroup(NO_SUPPRESSION) => {}
+            _ => foreign = true,
+        }
+    }
+    if protocol != Some(OURS) || !(names::RULE_FIRST..=names::RULE_LAST).contains(&priority) {
+        return None;
+    }
+    let source = source.and_then(|address| IpNet::new(address, header.src_len).ok());
+    foreign |= source.is_none() && header.src_len != 0;
+    let action = match header.action {
+        RuleAction::ToTable => Some(Action::Table(table)),
+        RuleAction::Prohibit => Some(Action::Prohibit),
+        RuleAction::Unreachable => Some(Action::Unreachable),
+        _ => None,
+    };
+    let says = match action {
+        Some(action) if !foreign => {
+            let fwmark = mask.map(|mask| (mark.unwrap_or_default(), mask));
+            RuleField::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length })
+        }
+        _ => RuleField::Foreign(format!("{:?} with {:?}", header.action, message.attributes)),
+    };
+    Some(InstalledRule { place: RuleKey { family, priority }, says })
+}
+
+fn show(value: &RuleValue) -> String {
+    let RuleValue { source, fwmark, input_interface, action, suppress_prefix_length } = value;
+    let mut text = source.map_or_else(|| "from all".to_owned(), |source| format!("from {source}"));
+    if let Some((mark, mask)) = fwmark {
+        text.push_str(&format!(" fwmark {mark:#x}/{mask:#x}"));
+    }
+    if let Some(interface) = input_interface {
+        text.push_str(&format!(" iif {interface}"));
+    }
+    match action {
+        Action::Table(table) => text.push_str(&format!(" lookup {table}")),
+        Action::Prohibit => text.push_str(" prohibit"),
+        Action::Unreachable => text.push_str(" unreachable"),
+    }
+    if let Some(length) = suppress_prefix_length {
+        text.push_str(&format!(" suppress_prefixlength {length}"));
+    }
+    text
+}

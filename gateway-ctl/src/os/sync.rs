@@ -1,0 +1,223 @@
+//! Bringing one backend to what is wanted: read, compare over the union of keys, put, remove.
+//!
+//! One bad entry never blocks the rest. The comparison is with the kernel alone; what is remembered from run to run
+//! serves only to tell drift (somebody else changed it) from our own changes.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use os::backend::{Backend, DriftEntry, Failure, Outcome};
+
+/// What the last run of a subsystem left in the kernel.
+#[derive(Clone, Debug)]
+pub struct Memory<K, V> {
+    /// `None` until a run has finished: what stands before it may be of an earlier process.
+    applied: Option<BTreeMap<K, V>>,
+    /// Entries whose state is uncertain because putting or removing them failed.
+    unsettled: BTreeSet<K>,
+}
+
+impl<K, V> Memory<K, V> {
+    pub fn applied(&self) -> Option<&BTreeMap<K, V>> {
+        self.applied.as_ref()
+    }
+}
+
+impl<K, V> Default for Memory<K, V> {
+    fn default() -> Self {
+        Self { applied: None, unsettled: BTreeSet::new() }
+    }
+}
+
+/// Brings the backend to `want` in one go.
+pub async fn step<B: Backend>(
+    backend: &B,
+    want: &BTreeMap<B::Key, B::Value>,
+    memory: &mut Memory<B::Key, B::Value>,
+) -> Outcome {
+    let mut pass = Pass::open(backend, want, memory).await;
+    if B::REMOVE_FIRST {
+        pass.remove().await;
+        pass.put().await;
+    } else {
+        pass.put().await;
+        pass.remove().await;
+    }
+    pass.close(memory)
+}
+
+/// A step in parts, for subsystems whose order is interleaved with that of others.
+pub struct Pass<'a, B: Backend> {
+    backend: &'a B,
+    want: Cow<'a, BTreeMap<B::Key, B::Value>>,
+    puts: BTreeMap<B::Key, Option<B::Value>>,
+    removals: BTreeMap<B::Key, B::Value>,
+    drift: Vec<(B::Key, DriftEntry)>,
+    failed: BTreeMap<B::Key, Failure>,
+    /// Reading failed, so nothing is known and nothing is done.
+    unreadable: Option<Failure>,
+    put: usize,
+    removed: usize,
+}
+
+impl<'a, B: Backend> Pass<'a, B> {
+    /// Reads the backend and compares.
+    pub async fn open(
+        backend: &'a B,
+        want: &'a BTreeMap<B::Key, B::Value>,
+        memory: &Memory<B::Key, B::Value>,
+    ) -> Self {
+        Self::over(backend, Cow::Borrowed(want), memory).await
+    }
+
+    /// The same for entries that nobody else keeps.
+    pub async fn over(
+        backend: &'a B,
+        want: Cow<'a, BTreeMap<B::Key, B::Value>>,
+        memory: &Memory<B::Key, B::Value>,
+    ) -> Self {
+        let mut pass = Self {
+            backend,
+            want,
+            puts: BTreeMap::new(),
+            removals: BTreeMap::new(),
+            drift: Vec::new(),
+            failed: BTreeMap::new(),
+            unreadable: None,
+            put: 0,
+            removed: 0,
+        };
+        match backend.read().await {
+            Ok(have) => {
+                if let Some(applied) = &memory.applied {
+                    pass.drift = drift::<B>(&pass.want, &have, applied, &memory.unsettled);
+                }
+                pass.compare(have);
+            }
+            Err(error) => pass.unreadable = Some(Failure::new(B::NAME, &error)),
+        }
+        pass
+    }
+
+    fn compare(&mut self, mut have: BTreeMap<B::Key, B::Value>) {
+        self.puts.clear();
+        for (key, want) in self.want.iter() {
+            let present = have.remove(key);
+            if present.as_ref() != Some(want) {
+                self.puts.insert(key.clone(), present);
+            }
+        }
+        self.removals = have;
+    }
+
+    /// Reads and compares again, for when other steps have changed what this backend shows. Drift stays as it was
+    /// found at first.
+    pub async fn reread(&mut self) {
+        match self.backend.read().await {
+            Ok(have) => self.compare(have),
+            Err(error) => self.unreadable = Some(Failure::new(B::NAME, &error)),
+        }
+    }
+
+    pub async fn put(&mut self) {
+        self.put_where(|_, _| true).await;
+    }
+
+    /// Puts the missing and the differing entries that satisfy the condition, in the order of their keys.
+    pub async fn put_where(&mut self, condition: impl Fn(&B::Key, &B::Value) -> bool) {
+        for (key, have) in std::mem::take(&mut self.puts) {
+            let want = &self.want[&key];
+            if !condition(&key, want) {
+                self.puts.insert(key, have);
+                continue;
+            }
+            match self.backend.put(&key, want, have.as_ref()).await {
+                Ok(()) => {
+                    self.put += 1;
+                    self.failed.remove(&key);
+                }
+                Err(error) => self.fail(key, &error),
+            }
+        }
+    }
+
+    pub async fn remove(&mut self) {
+        self.remove_where(|_, _| true).await;
+    }
+
+    /// Removes the entries that are not wanted and satisfy the condition, in the order of their keys.
+    pub async fn remove_where(&mut self, condition: impl Fn(&B::Key, &B::Value) -> bool) {
+        for (key, have) in std::mem::take(&mut self.removals) {
+            if !condition(&key, &have) {
+                self.removals.insert(key, have);
+                continue;
+            }
+            match self.backend.remove(&key, &have).await {
+                Ok(()) => self.removed += 1,
+                Err(error) => self.fail(key, &error),
+            }
+        }
+    }
+
+    fn fail(&mut self, key: B::Key, error: &B::Error) {
+        let failure = Failure::new(B::resource(&key), error);
+        tracing::warn!(
+            subsystem = B::NAME,
+            resource = failure.resource,
+            error = failure.error,
+            "entry failed"
+        );
+        self.failed.insert(key, failure);
+    }
+
+    /// Ends the step and remembers what it left behind. What was not put or removed by now stays undone.
+    pub fn close(self, memory: &mut Memory<B::Key, B::Value>) -> Outcome {
+        if let Some(failure) = self.unreadable {
+            // The memory stays as it was: nothing was learned and nothing was done.
+            return Outcome { failed: vec![failure], ..Outcome::default() };
+        }
+        let mut unsettled: BTreeSet<B::Key> = self.failed.keys().cloned().collect();
+        unsettled.extend(self.puts.into_keys());
+        unsettled.extend(self.removals.into_keys());
+        let settled = self.want.iter().filter(|(key, _)| !unsettled.contains(*key));
+        let applied = settled.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let drift = self.drift.into_iter().map(|(key, mut entry)| {
+            entry.repaired = !unsettled.contains(&key);
+            entry
+        });
+        let outcome = Outcome {
+            put: self.put,
+            removed: self.removed,
+            failed: self.failed.into_values().collect(),
+            drift: drift.collect(),
+        };
+        *memory = Memory { applied: Some(applied), unsettled };
+        outcome
+    }
+}
+
+/// Entries that differ from what the last run left although the plan wants the same of them as it did then.
+fn drift<B: Backend>(
+    want: &BTreeMap<B::Key, B::Value>,
+    have: &BTreeMap<B::Key, B::Value>,
+    applied: &BTreeMap<B::Key, B::Value>,
+    unsettled: &BTreeSet<B::Key>,
+) -> Vec<(B::Key, DriftEntry)> {
+    let keys: BTreeSet<&B::Key> = applied.keys().chain(have.keys()).collect();
+    let mut entries = Vec::new();
+    for key in keys {
+        let (before, now, present) = (applied.get(key), want.get(key), have.get(key));
+        if before == present || before != now || unsettled.contains(key) {
+            continue;
+        }
+        for (field, expected, actual) in B::differences(before, present) {
+            let resource = B::resource(key);
+            let entry = DriftEntry { resource, field: field.to_owned(), expected, actual, repaired: false };
+            entries.push((key.clone(), entry));
+        }
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+//! Transport bridges: what carries the outer packets of tunnels over something else than UDP from here to the peer.
+//!
+//! Each tunnel has one of its own. It takes the tunnel's datagrams at a loopback address and keeps one connection to
+//! the far end, or tries again and again. Without the connection datagrams go nowhere.
+
+mod datagrams;
+mod frames;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gateway_core::facts::{Facts, TransportFact};
+use gateway_core::plan::{TransportKind, TransportTarget};
+use gateway_outbound::backoff::{Backoff, spread};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::UdpSocket;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::os::proxy::Unreached;
+use crate::supervise::Supervisor;
+
+/// A connection must have come about after so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+const RETRY: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(15));
+/// After a connection that lasted so long the pauses begin anew.
+const STEADY: Duration = Duration::from_secs(5);
+/// Bytes of datagrams that wait to be taken.
+const WAITING: usize = 4 << 20;
+const MOST_DATAGRAM: usize = 65_535;
+
+/// The bridges of this process by the id of the tunnel. Dropping ends them.
+#[derive(Debug, Default)]
+pub struct Transports {
+    running: Mutex<BTreeMap<String, Running>>,
+    supervisor: Supervisor,
+    seen: watch::Sender<Arc<BridgeStates>>,
+}
+
+/// Bridges as they are, by the id of the tunnel.
+pub type BridgeStates = BTreeMap<String, Connection>;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    pub connected: bool,
+    /// Why it is not connected.
+    pub reason: String,
+    /// How often it was connected since it was put to work.
+    pub connects: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot take a tunnel's datagrams at {address}")]
+    Listen { address: SocketAddr, source: io::Error },
+}
+
+#[derive(Debug)]
+struct Running {
+    target: TransportTarget,
+    near: Arc<Near>,
+    again: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Transports {
+    /// Creates bridges that are restarted and reported by this supervisor.
+    pub fn new(supervisor: Supervisor) -> Transports {
+        Transports { supervisor, ..Transports::default() }
+    }
+
+    pub fn targets(&self) -> BTreeMap<String, TransportTarget> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive = running.iter().filter(|(_, one)| !one.task.is_finished());
+        alive.map(|(tunnel, one)| (tunnel.clone(), one.target.clone())).collect()
+    }
+
+    pub fn seen(&self) -> watch::Receiver<Arc<BridgeStates>> {
+        self.seen.subscribe()
+    }
+
+    /// Adds what is known of the bridges to facts.
+    pub fn enrich(&self, facts: &mut Facts) {
+        let fact = |one: &Connection| TransportFact { connected: one.connected, reason: one.reason.clone() };
+        facts.transports =
+            self.seen.borrow().iter().map(|(tunnel, one)| (tunnel.clone(), fact(one))).collect();
+    }
+
+    /// Puts a bridge to work, or makes it another one.
+    pub fn put(&self, tunnel: &str, target: TransportTarget) -> Result<(), Error> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = running.remove(tunnel).filter(|before| before.target.near == target.near);
+        // The address stays with the tunnel, so its socket does.
+        let near = match before.as_ref().map(|before| before.near.clone()) {
+            Some(near) => near,
+            None => Arc::new(
+                Near::open(target.near).map_err(|source| Error::Listen { address: target.near, source })?,
+            ),
+        };
+        drop(before);
+        self.note(tunnel, |connection| {
+            connection.connected = false;
+            "it is being connected".clone_into(&mut connection.reason);
+        });
+        let again = Arc::new(Notify::new());
+        let teller = Teller { tunnel: tunnel.to_owned(), seen: self.seen.clone() };
+        let task = {
+            let (target, near, again) = (target.clone(), near.clone(), again.clone());
+            let start = move || run(target.clone(), near.clone(), again.clone(), teller.clone());
+            self.supervisor.restart(format!("bridge {tunnel}"), start)
+        };
+        running.insert(tunnel.to_owned(), Running { target, near, again, task });
+        Ok(())
+    }
+
+    /// Ends a bridge; its address is free when this returns.
+    pub async fn remove(&self, tunnel: &str) {
+        let removed = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(tunnel);
+        if let Some(mut removed) = removed {
+            removed.task.abort();
+            // Aborted or done: both are the end.
+            let _ = (&mut removed.task).await;
+        }
+        self.seen.send_if_modified(|seen| Arc::make_mut(seen).remove(tunnel).is_some());
+    }
+
+    /// Tells a bridge the port of the WireGuard device that it carries; 0 while there is no device.
+    pub fn set_device_port(&self, tunnel: &str, port: u16) {
+        if let Some(one) = self.running.lock().unwrap_or_else(PoisonError::into_inner).get(tunnel) {
+            one.near.set_device(port);
+        }
+    }
+
+    /// Has all bridges that bear this mark connect anew: their way has changed.
+    pub fn renew(&self, mark: u32) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        for one in running.values().filter(|one| one.target.mark == mark) {
+            one.again.notify_one();
+        }
+    }
+
+    fn note(&self, tunnel: &str, change: impl FnOnce(&mut Connection)) {
+        note(&self.seen, tunnel, change);
+    }
+}
+
+fn note(seen: &watch::Sender<Arc<BridgeStates>>, tunnel: &str, change: impl FnOnce(&mut Connection)) {
+    seen.send_if_modified(|seen| {
+        let before = seen.get(tunnel).cloned();
+        let mut after = before.clone().unwrap_or_default();
+        change(&mut after);
+        let news = before.as_ref() != Some(&after);
+        if news {
+            Arc::make_mut(seen).insert(tunnel.to_owned(), after);
+        }
+        news
+    });
+}
+
+/// Tells of one bridge.
+#[derive(Clone)]
+struct Teller {
+    tunnel: String,
+    seen: watch::Sender<Arc<BridgeStates>>,
+}
+
+impl Teller {
+    fn connected(&self) {
+        note(&self.seen, &self.tunnel, |connection| {
+            *connection =
+                Connection { connected: true, reason: String::new(), connects: connection.connects + 1 };
+        });
+    }
+
+    fn broken(&self, reason: String) {
+        note(&self.seen, &self.tunnel, |connection| {
+            (connection.connected, connection.reason) = (false, reason);
+        });
+    }
+}
+
+/// The tunnel's side: a socket at a loopback address, and the tunnel's own address as last seen.
+#[derive(Debug)]
+struct Near {
+    socket: UdpSocket,
+    /// Port of the tunnel at 127.0.0.1; 0 before it has sent anything.
+    tunnel: AtomicU16,
+    /// Port of the WireGuard device, from which alone datagrams are taken; 0 while it is not known. Until then they wait.
+    device: watch::Sender<u16>,
+}
+
+impl Near {
+    fn open(address: SocketAddr) -> io::Result<Near> {
+        let socket =
+            Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+        socket.set_recv_buffer_size(WAITING)?;
+        socket.bind(&address.into())?;
+        let socket = UdpSocket::from_std(socket.into())?;
+        Ok(Near { socket, tunnel: AtomicU16::new(0), device: watch::Sender::new(0) })
+    }
+
+    /// A datagram of the tunnel.
+    async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let (length, from) = self.socket.recv_from(buffer).await?;
+            // A tunnel's first handshake is not lost: its device becomes known within a second.
+            let _ = self.device.subscribe().wait_for(|port| *port != 0).await;
+            if self.takes(from) {
+                return Ok(length);
+            }
+        }
+    }
+
+    /// Returns whether a datagram is the tunnel's, and takes its sender for the tunnel then. Any process of this host can
+    /// send here; none but the WireGuard device may take the return path.
+    fn takes(&self, from: SocketAddr) -> bool {
+        let device = *self.device.borrow();
+        let is_tunnel = device != 0 && device == from.port();
+        if is_tunnel {
+            self.tunnel.store(from.port(), Ordering::Relaxed);
+        }
+        is_tunnel
+    }
+
+    /// Takes datagrams from this port alone; 0: from nobody.
+    fn set_device(&self, port: u16) {
+        let before = self.device.send_replace(port);
+        if before != port && port != 0 {
+            self.tunnel.store(port, Ordering::Relaxed);
+        }
+    }
+
+    /// A datagram of the tunnel that waits already.
+    fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let (length, from) = self.socket.try_recv_from(buffer)?;
+            if self.takes(from) {
+                return Ok(length);
+            }
+        }
+    }
+
+    /// Gives the tunnel a datagram. What it does not take is lost, as anywhere.
+    fn give(&self, datagram: &[u8]) {
+        let port = self.tunnel.load(Ordering::Relaxed);
+        if port != 0 {
+            let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let _ = socket2::SockRef::from(&self.socket).send_to(datagram, &to.into());
+        }
+    }
+
+    /// Drops what waited while there was no connection: it is of an earlier time.
+    fn drain(&self) {
+        let mut buffer = [0; 2048];
+        while self.socket.try_recv_from(&mut buffer).is_ok() {}
+    }
+}
+
+async fn run(target: TransportTarget, near: Arc<Near>, again: Arc<Notify>, teller: Teller) {
+    let mut failures = 0u32;
+    loop {
+        let began = Instant::now();
+        let reason = tokio::select! {
+            ended = once(&target, &near, &teller) => ended.to_string(),
+            () = again.notified() => {
+                teller.broken("the way to it has changed".to_owned());
+                failures = 0;
+                continue;
+            }
+        };
+        tracing::debug!(tunnel = teller.tunnel, reason, "the bridge is not connected");
+        teller.broken(reason);
+        if began.elapsed() > STEADY + PATIENCE {
+            failures = 0;
+        }
+        failures = failures.saturating_add(1);
+        // Many tunnels do not connect at the same time.
+        tokio::select! {
+            () = tokio::time::sleep(spread(RETRY.after(failures), 0.5, 1.0)) => {}
+            () = again.notified() => {}
+        }
+    }
+}
+
+/// One connection from its beginning to its end.
+async fn once(target: &TransportTarget, near: &Near, teller: &Teller) -> Unreached {
+    let Some(address) = target.address else { return Unreached::NoAddress };
+    let ended = match &target.kind {
+        TransportKind::Udp2Tcp => match within(stream::open(address, target.mark)).await {
+            Ok(far) => {
+                near.drain();
+                teller.connected();
+                stream::carry(far, near).await
+            }
+            Err(error) => return error,
+        },
+        TransportKind::Socks5 { to } => match within(datagrams::open(address, target.mark, to)).await {
+            Ok(far) => {
+                near.drain();
+                teller.connected();
+                far.carry(near).await
+            }
+            Err(error) => return error,
+        },
+    };
+    Unreached::Ended(ended)
+}
+
+async fn within<T>(opening: impl Future<Output = Result<T, Unreached>>) -> Result<T, Unreached> {
+    tokio::time::timeout(PATIENCE, opening).await.unwrap_or(Err(Unreached::Silent))
+}
+
+/// Whether the far end of a transport answers, with what it takes to find out; for each step how long it took.
+pub async fn probe(target: &TransportTarget) -> Vec<(&'static str, Result<Duration, Unreached>)> {
+    let mut steps = Vec::new();
+    let Some(address) = target.address else {
+        return vec![("resolve", Err(Unreached::NoAddress))];
+    };
+    let began = Instant::now();
+    match within(stream::open(address, target.mark)).await {
+        Ok(_) => steps.push(("connect", Ok(began.elapsed()))),
+        Err(error) => return vec![("connect", Err(error))],
+    }
+    if let TransportKind::Socks5 { to } = &target.kind {
+        let began = Instant::now();
+        let outcome = within(datagrams::open(address, target.mark, to)).await;
+        steps.push(("associate", outcome.map(|_| began.elapsed())));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests;

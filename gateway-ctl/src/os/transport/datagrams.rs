@@ -1,0 +1,74 @@
+//! A tunnel's datagrams by way of a SOCKS5 proxy (RFC 1928, section 7).
+
+use std::future::ready;
+use std::net::SocketAddr;
+
+use gateway_outbound::socks5::{Destination, datagram_header, read_datagram};
+use gateway_outbound::{KernelSockets, associate};
+use tokio::net::{TcpStream, UdpSocket};
+
+use super::stream::watch_over;
+use super::{MOST_DATAGRAM, Near};
+use crate::os::proxy::{Unreached, over, send};
+
+/// An association with the proxy.
+pub struct Association {
+    /// It ends with this connection.
+    control: TcpStream,
+    upstream: UdpSocket,
+    header: Vec<u8>,
+    /// Of whom answers are taken; any if the proxy resolves a name.
+    from: Option<SocketAddr>,
+}
+
+pub async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association, Unreached> {
+    let from: Option<SocketAddr> = to.parse().ok();
+    let destination = match (from, to.rsplit_once(':')) {
+        (Some(address), _) => Destination::Address(address),
+        (None, Some((name, port))) => {
+            let port = port.parse().map_err(|_| Unreached::NoAddress)?;
+            Destination::Name(name.to_owned(), port)
+        }
+        (None, None) => return Err(Unreached::NoAddress),
+    };
+    let header = datagram_header(&destination).map_err(|_| Unreached::NoAddress)?;
+    let (control, upstream) = associate(&KernelSockets::PATIENT, proxy, mark, ready(None)).await?;
+    watch_over(&control).map_err(Unreached::Connect)?;
+    Ok(Association { control, upstream, header, from })
+}
+
+impl Association {
+    /// Carries datagrams both ways; why it ended.
+    pub async fn carry(&self, near: &Near) -> String {
+        let up = async {
+            let mut buffer = vec![0; MOST_DATAGRAM];
+            loop {
+                let length = match near.receive(&mut buffer).await {
+                    Ok(length) => length,
+                    Err(error) => return error.to_string(),
+                };
+                // A full socket loses datagrams, as any queue does.
+                let _ = send(&self.upstream, &self.header, &buffer[..length]);
+            }
+        };
+        let down = async {
+            let mut buffer = vec![0; MOST_DATAGRAM];
+            loop {
+                let length = match self.upstream.recv(&mut buffer).await {
+                    Ok(length) => length,
+                    Err(error) => return format!("the proxy's socket is gone: {error}"),
+                };
+                if let Some((Some(from), start)) = read_datagram(&buffer[..length])
+                    && self.from.is_none_or(|wanted| wanted == from)
+                {
+                    near.give(&buffer[start..length]);
+                }
+            }
+        };
+        tokio::select! {
+            ended = up => ended,
+            ended = down => ended,
+            () = over(&self.control) => "the proxy ended the association".to_owned(),
+        }
+    }
+}

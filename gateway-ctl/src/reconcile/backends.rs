@@ -1,0 +1,87 @@
+//! The backends of a run, as one thing that tests can replace.
+
+use std::collections::BTreeSet;
+
+use gateway_core::plan::{AddressKey, LinkSettings, Plan, RouteKey};
+
+use super::egress_backends::EgressBackend;
+use crate::os::address::Addresses;
+use crate::os::link::Links;
+use crate::os::nft::{self, Nft};
+use crate::os::route::{self, Routes};
+use crate::os::rule::{InstalledRule, Rules};
+use crate::os::sysctl::Sysctls;
+use crate::os::{Backend, Netlink};
+
+/// One backend per subsystem; those that see only what a plan names are made for the plan.
+pub trait Host: Send + Sync + 'static {
+    type Links: Backend<Key = String, Value = LinkSettings> + Send;
+    type Addresses: Backend<Key = AddressKey, Value = ()> + Send;
+    type Sysctls: Backend<Key = String, Value = String> + Send;
+    type Routes: Backend<Key = RouteKey, Value = route::Installed>;
+    type Rules: Backend<Key = InstalledRule, Value = ()>;
+    type Nft: Backend<Key = (), Value = nft::Installed> + Send;
+
+    /// Backends in the order in which a run puts them; it removes in the opposite order.
+    fn egress_backends(&self) -> &[Box<dyn EgressBackend>];
+    fn links(&self, plan: &Plan) -> Self::Links;
+    fn addresses(&self, plan: &Plan) -> Self::Addresses;
+    fn sysctls(&self, plan: &Plan) -> Self::Sysctls;
+    fn routes(&self) -> &Self::Routes;
+    fn rules(&self) -> &Self::Rules;
+    fn nft(&self, ruleset: &Nft) -> Self::Nft;
+}
+
+/// The kernel of this machine, in the network namespace that the connection was opened in, and what the daemon runs
+/// beside it.
+pub struct Kernel {
+    netlink: Netlink,
+    egress_backends: Vec<Box<dyn EgressBackend>>,
+    routes: Routes,
+    rules: Rules,
+}
+
+impl Kernel {
+    pub fn new(netlink: Netlink, egress_backends: Vec<Box<dyn EgressBackend>>) -> Self {
+        let (routes, rules) = (Routes::new(netlink.clone()), Rules::new(netlink.clone()));
+        Self { netlink, egress_backends, routes, rules }
+    }
+}
+
+impl Host for Kernel {
+    type Links = Links;
+    type Addresses = Addresses;
+    type Sysctls = Sysctls;
+    type Routes = Routes;
+    type Rules = Rules;
+    type Nft = Nft;
+
+    fn egress_backends(&self) -> &[Box<dyn EgressBackend>] {
+        &self.egress_backends
+    }
+
+    fn links(&self, plan: &Plan) -> Links {
+        Links::new(self.netlink.clone(), plan.links.keys().cloned())
+    }
+
+    fn addresses(&self, plan: &Plan) -> Addresses {
+        let ours: BTreeSet<String> = plan.links.keys().chain(plan.wireguard.keys()).cloned().collect();
+        Addresses::new(self.netlink.clone(), ours)
+    }
+
+    fn sysctls(&self, plan: &Plan) -> Sysctls {
+        Sysctls::new(plan.sysctls.keys().cloned())
+    }
+
+    fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    fn nft(&self, ruleset: &Nft) -> Nft {
+        ruleset.clone()
+    }
+}

@@ -1,0 +1,88 @@
+//! The resting state: nothing is forwarded from the LAN.
+//!
+//! For early boot, for the time before the first plan, and for a store that cannot be read. Two independent means:
+//! a forward chain that drops everything, and ip rules that refuse what comes from the LAN (by name, so they may
+//! come before the interface). The ordinary run takes both over: its own rules stand before these go.
+
+use std::collections::BTreeMap;
+
+use gateway_core::plan::{Family, RuleAction, RuleKey, RuleValue, names};
+
+use crate::os::nft::{self, Nft};
+use crate::os::rule::Rules;
+use crate::os::{Backend, Memory, Netlink, Outcome, Pass, sync};
+
+/// What to do with the rule set of a gateway that is already there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// After a restart: it goes on holding until the first plan, if it is as we left it.
+    Keep,
+    /// Whatever was allowed is allowed no longer.
+    Replace,
+}
+
+/// Needs a tokio runtime, and the network namespace of the calling thread is the one that is blocked.
+pub async fn base_block(lan: &[String], existing: Existing) -> Outcome {
+    let mut outcome = block_rules(lan).await;
+    outcome.absorb(block_forwarding(lan, existing).await);
+    outcome
+}
+
+async fn block_forwarding(lan: &[String], existing: Existing) -> Outcome {
+    let nft = Nft::block(lan);
+    let live = match nft.read().await {
+        Ok(have) => have.values().any(nft::Installed::is_live),
+        // A table that cannot be read is replaced.
+        Err(_) => false,
+    };
+    if live && existing == Existing::Keep {
+        return Outcome::default();
+    }
+    step(&nft, &nft.want(), &mut Memory::default()).await
+}
+
+async fn block_rules(lan: &[String]) -> Outcome {
+    let netlink = match Netlink::open() {
+        Ok(netlink) => netlink,
+        Err(error) => return Outcome::failure(Rules::NAME, &error),
+    };
+    let rules = Rules::new(netlink);
+    let want = Rules::want(&wanted_rules(lan));
+    let mut memory = Memory::default();
+    let mut pass = Pass::open(&rules, &want, &memory).await;
+    // Nothing is removed: what else is there may be holding.
+    pass.put().await;
+    pass.close(&mut memory)
+}
+
+fn wanted_rules(lan: &[String]) -> BTreeMap<RuleKey, RuleValue> {
+    let mut rules = BTreeMap::new();
+    for (interface, priority) in lan.iter().zip((names::RULE_FIRST..=names::RULE_LAST).rev()) {
+        for family in [Family::V4, Family::V6] {
+            let value = RuleValue {
+                source: None,
+                fwmark: None,
+                input_interface: Some(interface.clone()),
+                action: RuleAction::Prohibit,
+                suppress_prefix_length: None,
+            };
+            rules.insert(RuleKey { family, priority }, value);
+        }
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use default_deny::*;
+
+    #[test]
+    fn every_lan_interface_is_refused_in_both_families_after_all_other_rules() {
+        let rules = wanted_rules(&["lan0".to_owned(), "lan1".to_owned()]);
+        assert_eq!(rules.len(), 4);
+        for (key, value) in &rules {
+            assert!(key.priority >= names::RULE_LAST - 1);
+            assert_eq!(value.action, RuleAction::Prohibit);
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The loop itself: it waits for reasons, reads the facts, compiles, runs the subsystems and tells what came of it.
+//!
+//! Reasons that arrive during a run make one run after it. Who asks for a run gets the result of one that began after
+//! the question.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_core::facts::Facts;
+use gateway_outbound::backoff::Backoff;
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+use super::apply_order::Subsystems;
+use super::backends::Host;
+use super::status::Status;
+use super::trigger::{Pending, Reason};
+use super::{Compile, Compiled, Dataplane, Observe};
+use crate::os::Outcome;
+use crate::os::observe::Seen;
+
+/// Waits before a run that follows a failed one.
+const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+/// A plan that claims to be valid for less does not make the loop spin.
+const DEADLINE_LEAST: Duration = Duration::from_millis(100);
+/// The loop shows at least this often that it goes on.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// Rounds of one run: a tunnel that was made is a new fact, which makes a new plan.
+const ROUNDS: usize = 3;
+
+/// How the loop shall run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `None`: no periodic look; the other reasons stay.
+    pub interval: Option<Duration>,
+}
+
+/// The loop has ended.
+#[derive(Debug, thiserror::Error)]
+#[error("the reconcile loop has stopped")]
+pub struct Stopped;
+
+/// The loop as the rest of the daemon sees it. When the last one is dropped, the loop ends after its current run.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    commands: mpsc::UnboundedSender<Command>,
+    status: watch::Receiver<Arc<Status>>,
+    compiled: watch::Receiver<Arc<Compiled>>,
+    facts: watch::Receiver<Arc<Facts>>,
+    progress: watch::Receiver<Instant>,
+}
+
+#[derive(Debug)]
+enum Command {
+    Wake(Reason),
+    Run(Reason, oneshot::Sender<Arc<Status>>),
+    Interval(Option<Duration>),
+}
+
+impl Handle {
+    /// Asks for a run without waiting for it.
+    pub fn wake(&self, reason: Reason) {
+        // A loop that has stopped is told to those who wait for a run.
+        let _ = self.commands.send(Command::Wake(reason));
+    }
+
+    /// Runs and tells what came of it.
+    pub async fn run_now(&self, reason: Reason) -> Result<Arc<Status>, Stopped> {
+        let (reply, status) = oneshot::channel();
+        self.commands.send(Command::Run(reason, reply)).map_err(|_| Stopped)?;
+        status.await.map_err(|_| Stopped)
+    }
+
+    pub fn set_interval(&self, interval: Option<Duration>) {
+        let _ = self.commands.send(Command::Interval(interval));
+    }
+
+    pub fn status(&self) -> watch::Receiver<Arc<Status>> {
+        self.status.clone()
+    }
+
+    /// Time since the loop was last seen to go on. It grows while a run hangs, and for ever once the loop is dead.
+    pub fn idle_time(&self) -> Duration {
+        self.progress.borrow().elapsed()
+    }
+
+    /// The plan of the last run.
+    pub fn compiled(&self) -> watch::Receiver<Arc<Compiled>> {
+        self.compiled.clone()
+    }
+
+    /// The facts of the last run.
+    pub fn facts(&self) -> watch::Receiver<Arc<Facts>> {
+        self.facts.clone()
+    }
+}
+
+/// Starts the loop; its first run begins at once. The task ends when the last handle is dropped.
+pub fn start<H: Host, D: Dataplane, O: Observe, C: Compile>(
+    subsystems: Subsystems<H, D>,
+    observe: O,
+    compile: Arc<C>,
+    clock: impl Fn() -> Timestamp + Send + Sync + 'static,
+    settings: Settings,
+) -> (Handle, JoinHandle<()>) {
+    let (commands_sender, commands) = mpsc::unbounded_channel();
+    let (status_sender, status) = watch::channel(Arc::new(Status::default()));
+    let (compiled_sender, compiled) = watch::channel(Arc::default());
+    let (facts_sender, facts) = watch::channel(Arc::default());
+    let (progress_sender, progress) = watch::channel(Instant::now());
+    let handle = Handle { commands: commands_sender, status, compiled, facts, progress };
+    let changes = observe.changes();
+    let seen = *changes.borrow();
+    let looping = Loop {
+        subsystems,
+        observe,
+        compile,
+        clock: Box::new(clock),
+        interval: settings.interval,
+        commands,
+        seen,
+        changes,
+        status: status_sender,
+        compiled: compiled_sender,
+        facts: facts_sender,
+        progress: progress_sender,
+        has_facts: false,
+        pending: Pending::default(),
+        waiting: Vec::new(),
+        last_run: Instant::now(),
+        deadline: None,
+        retry: None,
+        failures: 0,
+    };
+    (handle, tokio::spawn(looping.run()))
+}
+
+struct Loop<H, D, O, C> {
+    subsystems: Subsystems<H, D>,
+    observe: O,
+    compile: Arc<C>,
+    clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    interval: Option<Duration>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    changes: watch::Receiver<Seen>,
+    seen: Seen,
+    status: watch::Sender<Arc<Status>>,
+    compiled: watch::Sender<Arc<Compiled>>,
+    facts: watch::Sender<Arc<Facts>>,
+    progress: watch::Sender<Instant>,
+    has_facts: bool,
+    pending: Pending,
+    waiting: Vec<oneshot::Sender<Arc<Status>>>,
+    last_run: Instant,
+    deadline: Option<Instant>,
+    retry: Option<Instant>,
+    /// Failed runs in a row.
+    failures: u32,
+}
+
+impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
+    async fn run(mut self) {
+        self.once(Reason::Start).await;
+        while self.wait().await {
+            while let Ok(command) = self.commands.try_recv() {
+                self.take(command);
+            }
+            if let Some(reason) = self.pending.take() {
+                self.once(reason).await;
+            }
+            let status = self.status.borrow().clone();
+            for waiting in self.waiting.drain(..) {
+                // Nobody waits any longer: fine.
+                let _ = waiting.send(Arc::clone(&status));
+            }
+        }
+    }
+
+    /// Waits for something to happen; false if nobody holds a handle any more.
+    async fn wait(&mut self) -> bool {
+        let interval = self.interval.map(|interval| self.last_run + interval);
+        self.progress.send_replace(Instant::now());
+        tokio::select! {
+            command = self.commands.recv() => match command {
+                Some(command) => self.take(command),
+                None => return false,
+            },
+            Ok(()) = self.changes.changed() => self.notice().await,
+            () = at(self.deadline) => self.pending.add(Reason::Deadline),
+            () = at(self.retry) => self.pending.add(Reason::Retry),
+            () = at(interval) => self.pending.add(Reason::Interval),
+            () = tokio::time::sleep(HEARTBEAT) => {}
+        }
+        true
+    }
+
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Wake(reason) => self.pending.add(reason),
+            Command::Run(reason, reply) => {
+                self.pending.add(reason);
+                self.waiting.push(reply);
+            }
+            Command::Interval(interval) => self.interval = interval,
+        }
+    }
+
+    /// Neighbours come and go without meaning anything: they are a reason only if the facts differ.
+    async fn notice(&mut self) {
+        let before = std::mem::replace(&mut self.seen, *self.changes.borrow_and_update());
+        if before.structure == self.seen.structure
+            && let Ok(facts) = self.observe.facts().await
+            && facts == **self.facts.borrow()
+        {
+            return;
+        }
+        self.pending.add(Reason::Facts);
+    }
+
+    async fn once(&mut self, reason: Reason) {
+        let (started, clock) = ((self.clock)(), Instant::now());
+        let mut outcomes = BTreeMap::new();
+        for round in 0..ROUNDS {
+            let compiled = match self.prepare(reason, round).await {
+                Ok(Some(compiled)) => compiled,
+                Ok(None) => break,
+                Err((name, outcome)) => {
+                    outcomes.insert(name, outcome);
+                    break;
+                }
+            };
+            let results = self.subsystems.run(&compiled.plan).await;
+            let again = self.subsystems.makers_of_facts().iter().any(|name| results[name].changed());
+            for (name, outcome) in results {
+                merge(outcomes.entry(name).or_default(), outcome);
+            }
+            if !again {
+                break;
+            }
+        }
+        // Once broken, these must be seen to work before they count as well again.
+        for name in ["facts", "compile"] {
+            outcomes.entry(name).or_default();
+        }
+        self.finish(reason, started, clock, outcomes);
+    }
+
+    /// Facts and plan for a round. `None`: the last round has changed no fact, so another one would do the same.
+    async fn prepare(
+        &mut self,
+        reason: Reason,
+        round: usize,
+    ) -> Result<Option<Arc<Compiled>>, (&'static str, Outcome)> {
+        let facts = Arc::new(self.observe.facts().await.map_err(|error| {
+            tracing::warn!(%error, "cannot read the facts");
+            ("facts", Outcome::failure("facts", &error))
+        })?);
+        let same = self.has_facts && *facts == **self.facts.borrow();
+        if same && round > 0 {
+            return Ok(None);
+        }
+        let now = (self.clock)();
+        let last = self.compiled.borrow().clone();
+        let valid = last.plan.valid_until.is_none_or(|until| now < until);
+        if same && valid && matches!(reason, Reason::Facts | Reason::Retry) {
+            return Ok(Some(last));
+        }
+        let compile = Arc::clone(&self.compile);
+        let given = Arc::clone(&facts);
+        let compiled = tokio::task::spawn_blocking(move || compile.compile(&given, now))
+            .await
+            .map_err(|error| ("compile", Outcome::failure("plan", &error)))?;
+        self.has_facts = true;
+        self.facts.send_replace(facts);
+        let compiled = Arc::new(compiled);
+        self.compiled.send_replace(Arc::clone(&compiled));
+        Ok(Some(compiled))
+    }
+
+    fn finish(
+        &mut self,
+        reason: Reason,
+        started: Timestamp,
+        clock: Instant,
+        outcomes: BTreeMap<&'static str, Outcome>,
+    ) {
+        let compiled = self.compiled.borrow().clone();
+        let mut status = Status::clone(&self.status.borrow());
+        status.run += 1;
+        status.revision = compiled.revision;
+        status.reason = reason;
+        status.started = started;
+        status.duration_ms = u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX);
+        status.valid_until = compiled.plan.valid_until;
+        status.record(started, outcomes);
+
+        self.last_run = Instant::now();
+        self.deadline = status.valid_until.map(|until| {
+            let left = until.duration_since((self.clock)());
+            self.last_run + Duration::try_from(left).unwrap_or_default().max(DEADLINE_LEAST)
+        });
+        if status.is_ok() {
+            self.retry = None;
+            self.failures = 0;
+        } else {
+            self.failures = self.failures.saturating_add(1);
+            self.retry = Some(self.last_run + RETRY.after(self.failures));
+        }
+        tracing::debug!(
+            run = status.run,
+            revision = status.revision,
+            ?reason,
+            duration_ms = status.duration_ms,
+            ok = status.is_ok(),
+            "reconciled"
+        );
+        let status = Arc::new(status);
+        self.compile.finished(&status);
+        self.status.send_replace(status);
+    }
+}
+
+/// A later round repairs what failed in an earlier one, so only its failures count.
+fn merge(outcome: &mut Outcome, later: Outcome) {
+    outcome.failed.clear();
+    outcome.absorb(later);
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,136 @@
+//! What goes on that is worth an alert: told when it begins and when it ends, and kept while it lasts, so that whoever
+//! comes later knows of it as well.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gateway_model::kinds::alert_rule::AlertKind;
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+use crate::clock::SharedClock;
+
+/// Whoever is so many behind is told that it has missed some.
+const BEHIND: usize = 256;
+
+/// One of them, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ActiveAlert {
+    pub kind: AlertKind,
+    /// Which one, among those of the kind.
+    pub subject: String,
+    pub message: String,
+    pub since: Timestamp,
+    /// False: it is over.
+    pub active: bool,
+}
+
+/// Takes them and tells them.
+#[derive(Clone, Debug)]
+pub struct ActiveAlerts(Arc<Alerts>);
+
+#[derive(Debug)]
+struct Alerts {
+    clock: SharedClock,
+    /// Held while something is told, so that everybody is told in the same order.
+    active: Mutex<BTreeMap<(String, String), ActiveAlert>>,
+    told: broadcast::Sender<ActiveAlert>,
+}
+
+impl ActiveAlerts {
+    pub fn new(clock: SharedClock) -> ActiveAlerts {
+        let told = broadcast::channel(BEHIND).0;
+        ActiveAlerts(Arc::new(Alerts { clock, active: Mutex::default(), told }))
+    }
+
+    /// It has begun. While it lasts it is told once; the newest words are kept.
+    pub fn raise(&self, kind: AlertKind, subject: &str, message: String) {
+        let mut active = self.lock();
+        if let Some(known) = active.get_mut(&key(kind, subject)) {
+            known.message = message;
+            return;
+        }
+        let since = self.0.clock.now();
+        let notice = ActiveAlert { kind, subject: subject.to_owned(), message, since, active: true };
+        active.insert(key(kind, subject), notice.clone());
+        // Nobody has to listen.
+        let _ = self.0.told.send(notice);
+    }
+
+    /// It is over, if it was going on.
+    pub fn clear(&self, kind: AlertKind, subject: &str) {
+        self.end(&mut self.lock(), &key(kind, subject));
+    }
+
+    /// Those of a kind whose subject is not there any more are over. Nothing is told meanwhile.
+    pub fn keep(&self, kind: AlertKind, there: impl Fn(&str) -> bool) {
+        let mut active = self.lock();
+        let gone = active.values().filter(|notice| notice.kind == kind && !there(&notice.subject));
+        let gone: Vec<_> = gone.map(|notice| key(kind, &notice.subject)).collect();
+        gone.iter().for_each(|key| self.end(&mut active, key));
+    }
+
+    fn end(&self, active: &mut BTreeMap<(String, String), ActiveAlert>, key: &(String, String)) {
+        if let Some(notice) = active.remove(key) {
+            let _ = self.0.told.send(ActiveAlert { active: false, ..notice });
+        }
+    }
+
+    /// What goes on now, and all that begins or ends from here on.
+    pub fn subscribe(&self) -> (Vec<ActiveAlert>, broadcast::Receiver<ActiveAlert>) {
+        let active = self.lock();
+        (active.values().cloned().collect(), self.0.told.subscribe())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), ActiveAlert>> {
+        self.0.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(kind: AlertKind, subject: &str) -> (String, String) {
+    (kind.to_string(), subject.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::clock::SystemClock;
+    use active_alerts::*;
+
+    const DOWN: AlertKind = AlertKind::DnsUpstreamDown;
+
+    #[test]
+    fn each_is_told_when_it_begins_and_when_it_ends_and_no_more() {
+        let active_alerts = ActiveAlerts::new(SystemClock::shared());
+        let (before, mut told) = active_alerts.subscribe();
+        assert_eq!(before, []);
+        active_alerts.clear(DOWN, "192.0.2.1");
+        active_alerts.raise(DOWN, "192.0.2.1", "no answer".into());
+        active_alerts.raise(DOWN, "192.0.2.1", "refused".into());
+        active_alerts.raise(AlertKind::BlocklistUpdateFailed, "192.0.2.1", "not found".into());
+        let (during, _) = active_alerts.subscribe();
+        let words: Vec<&str> = during.iter().map(|notice| notice.message.as_str()).collect();
+        assert_eq!(words, ["not found", "refused"]);
+        active_alerts.clear(DOWN, "192.0.2.1");
+        active_alerts.clear(DOWN, "192.0.2.1");
+        let heard: Vec<ActiveAlert> = std::iter::from_fn(|| told.try_recv().ok()).collect();
+        let shown: Vec<(AlertKind, bool)> = heard.iter().map(|notice| (notice.kind, notice.active)).collect();
+        assert_eq!(shown, [(DOWN, true), (AlertKind::BlocklistUpdateFailed, true), (DOWN, false)]);
+        assert_eq!((heard[2].since, &*heard[2].message), (heard[0].since, "refused"));
+        assert_eq!(active_alerts.subscribe().0.len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_there_any_more_is_over() {
+        let active_alerts = ActiveAlerts::new(SystemClock::shared());
+        for subject in ["a", "b"] {
+            active_alerts.raise(DOWN, subject, String::new());
+        }
+        let (_, mut told) = active_alerts.subscribe();
+        active_alerts.keep(DOWN, |subject| subject == "b");
+        active_alerts.keep(AlertKind::BlocklistUpdateFailed, |_| false);
+        let over = told.try_recv().expect("one is over");
+        assert_eq!((over.subject.as_str(), over.active), ("a", false));
+        assert!(told.try_recv().is_err());
+    }
+}

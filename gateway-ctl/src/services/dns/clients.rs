@@ -1,0 +1,166 @@
+//! Who is behind an address: devices as the plan knows them, and all others by their cards.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gateway_common::wire::{ClientKey, Mac};
+use gateway_core::dns::Asker;
+use gateway_core::host_egress;
+use gateway_dns::hooks::{Client, ClientLookup, Logged};
+use gateway_model::id::MacAddr;
+use gateway_model::kinds::privacy_class::QueryLog;
+use gateway_model::{Device, State};
+
+use crate::os::neighbour;
+use dns::inputs::{ResolverInputs, is_link_local};
+use dns::query_routes::QueryRoutes;
+use dns::upstream_selection::{Asking, Choice};
+
+/// Of all tables, so that no two have the same.
+static VERSION: AtomicU64 = AtomicU64::new(1);
+
+/// So many addresses that came in between are remembered.
+const LATE: usize = 4096;
+
+pub struct Table {
+    inputs: Arc<ResolverInputs>,
+    /// An upstream that stands for all.
+    resolver: IpAddr,
+    ways: Arc<QueryRoutes>,
+    choice: Arc<Choice>,
+    by_address: HashMap<IpAddr, Arc<Client>>,
+    /// Addresses that came in between: the kernel was asked about them. Those without a host stand here, too, until the
+    /// next table.
+    late: Mutex<HashMap<IpAddr, Arc<Client>>>,
+    /// Indexes of the links of the LAN.
+    links: Vec<u32>,
+    /// The gateway itself.
+    own: Arc<Client>,
+    version: u64,
+}
+
+impl Table {
+    pub fn new(
+        inputs: Arc<ResolverInputs>,
+        resolver: IpAddr,
+        ways: Arc<QueryRoutes>,
+        choice: Arc<Choice>,
+    ) -> Table {
+        let (outgoing, resolvers) = choice.usual(host_egress::HostEgress::Default, None);
+        let own = Client {
+            number: 0,
+            asker: Asker::default(),
+            name: Some("gateway".into()),
+            way: ways.of(outgoing, resolvers),
+            rank: u32::MAX,
+            logged: Logged::Full,
+            filtered: true,
+            near: true,
+        };
+        let version = VERSION.fetch_add(1, Ordering::Relaxed);
+        let (by_address, late, own) = (HashMap::new(), Mutex::default(), Arc::new(own));
+        let links = inputs.lan_links();
+        let mut table = Table { inputs, resolver, ways, choice, by_address, late, links, own, version };
+        let mut by_address = HashMap::new();
+        for (mac, addresses) in &table.inputs.world.facts.neighbours {
+            // A link-local address does not say by which network it asks.
+            for address in addresses.iter().filter(|address| !is_link_local(**address)) {
+                by_address.insert(*address, table.describe(Some(*mac), *address, None));
+            }
+        }
+        table.by_address = by_address;
+        table
+    }
+
+    fn late(&self, address: IpAddr) -> Arc<Client> {
+        if let Some(known) = lock(&self.late).get(&address) {
+            return known.clone();
+        }
+        let neighbour = neighbour::at(address, &self.links);
+        let interface = neighbour.map(|neighbour| neighbour.interface);
+        let found = self.describe(neighbour.map(|neighbour| neighbour.mac), address, interface);
+        let mut late = lock(&self.late);
+        if late.len() >= LATE {
+            late.clear();
+        }
+        late.insert(address, found.clone());
+        found
+    }
+
+    fn describe(&self, mac: Option<[u8; 6]>, address: IpAddr, interface: Option<u32>) -> Arc<Client> {
+        let (state, plan) = (&self.inputs.world.state, &self.inputs.world.compiled().plan.dataplane);
+        // As the dataplane finds the device.
+        let by_mac = mac.and_then(|mac| plan.devices_by_mac.get(&mac));
+        let number = by_mac.or_else(|| plan.devices_by_address.get(&address)).map_or(0, |value| value.number);
+        let of_number = || state.devices.iter().find(|device| number != 0 && device.meta.slot == number);
+        let of_card = mac.and_then(|mac| state.device_by_mac(MacAddr(mac))).map(AsRef::as_ref);
+        let device = of_card.or_else(of_number);
+        let asks = host_egress::Client { mac: mac.map(MacAddr), address, interface };
+        let input = self.inputs.world.input();
+        let (outgoing, rank) =
+            host_egress::of_client(&input, self.inputs.world.compiled(), &asks, self.resolver);
+        let compiled = self.inputs.world.compiled();
+        let asking = Asking { input, compiled, rank, from: Some(address) };
+        let (outgoing, resolvers) = self.choice.of(&asking, outgoing);
+        let key = ClientKey::new(number, Mac::new(mac.unwrap_or_default()), &address.into());
+        let stranger = || Asker { address: Some(address), ..Asker::default() };
+        Arc::new(Client {
+            number: key.number(),
+            asker: device.map_or_else(stranger, |device| asker(state, device, address)),
+            name: device.map(|device| device.name.as_str().into()),
+            way: self.ways.of(outgoing, resolvers),
+            rank,
+            logged: device.map_or(Logged::Full, |device| logged(state, device)),
+            filtered: true,
+            near: mac.is_some(),
+        })
+    }
+}
+
+impl ClientLookup for Table {
+    fn client(&self, address: IpAddr) -> Arc<Client> {
+        let address = address.to_canonical();
+        match self.by_address.get(&address) {
+            Some(client) => client.clone(),
+            None if address.is_loopback() => self.own.clone(),
+            None => self.late(address),
+        }
+    }
+
+    fn known(&self, address: IpAddr) -> Option<Arc<Client>> {
+        let address = address.to_canonical();
+        match self.by_address.get(&address) {
+            Some(client) => Some(client.clone()),
+            None if address.is_loopback() => Some(self.own.clone()),
+            None => lock(&self.late).get(&address).cloned(),
+        }
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+/// The map is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn asker(state: &State, device: &Device, address: IpAddr) -> Asker {
+    Asker {
+        address: Some(address),
+        device: Some(device.meta.id),
+        groups: state.groups_of(device.meta.id).map(|group| group.meta.id).collect(),
+        privacy_class: state.privacy_class_of(device).map(|class| class.meta.id),
+    }
+}
+
+fn logged(state: &State, device: &Device) -> Logged {
+    match state.privacy_class_of(device).map(|class| class.query_log) {
+        None | Some(QueryLog::Full) => Logged::Full,
+        Some(QueryLog::Anonymous) => Logged::Anonymous,
+        Some(QueryLog::Off) => Logged::Off,
+    }
+}

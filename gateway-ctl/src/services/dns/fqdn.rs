@@ -1,0 +1,93 @@
+//! Policies for domains: which names they know, and addresses on their way to the dataplane.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use gateway_common::wire::{ClientKey, RANK_NONE};
+use gateway_core::dns::NameRef;
+use gateway_core::fqdn_match::Domains;
+use gateway_core::host_egress;
+use gateway_dns::hooks::{Client, FqdnInstallError, FqdnPolicy, QueryRoute, Resolvers};
+
+use crate::reconcile::KernelDataplane;
+use dns::inputs::ResolverInputs;
+use dns::query_routes::QueryRoutes;
+use dns::upstream_selection::{Asking, Choice};
+
+/// An address that no host has.
+const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+pub struct FqdnInstaller {
+    dataplane: KernelDataplane,
+    domains: Arc<ArcSwap<Domains>>,
+    ways: Arc<QueryRoutes>,
+    taken: ArcSwap<Taken>,
+}
+
+/// What follows from the plan.
+#[derive(Default)]
+struct Taken {
+    choice: Arc<Choice>,
+    /// The way of each policy with domains, by its rank: for everybody, and for the external filter itself.
+    by_rank: HashMap<u32, [Arc<QueryRoute>; 2]>,
+}
+
+impl FqdnInstaller {
+    pub fn new(
+        dataplane: KernelDataplane,
+        domains: Arc<ArcSwap<Domains>>,
+        ways: Arc<QueryRoutes>,
+    ) -> FqdnInstaller {
+        FqdnInstaller { dataplane, domains, ways, taken: ArcSwap::default() }
+    }
+
+    /// Upstreams are asked by IPv6, or by IPv4.
+    pub fn follow(&self, inputs: &ResolverInputs, choice: Arc<Choice>, ipv6: bool) {
+        let compiled = inputs.world.compiled();
+        let rules = compiled.plan.dataplane.domains.iter();
+        let ways = |rank: u32| {
+            let outgoing = host_egress::of_policy(compiled, rank, ipv6);
+            let asking = Asking { input: inputs.world.input(), compiled, rank, from: Some(NOBODY) };
+            let (chosen, resolvers) = choice.of(&asking, outgoing.clone());
+            (rank, [self.ways.of(chosen, resolvers), self.ways.of(outgoing, Resolvers::Usual)])
+        };
+        let by_rank = rules.map(|rule| ways(rule.rank)).collect();
+        self.taken.store(Arc::new(Taken { choice, by_rank }));
+    }
+}
+
+impl FqdnPolicy for FqdnInstaller {
+    fn wanted(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
+        let domains = self.domains.load();
+        if domains.is_empty() {
+            return None;
+        }
+        let device = ClientKey::from_number(client.number).device();
+        let rank = domains.rank(asked, device);
+        if rank == RANK_NONE {
+            return None;
+        }
+        // Where a policy of the client comes first, its traffic to the name takes that one's way, and so do its questions.
+        // So does what a policy is asked that is too new for its way to be known.
+        let taken = self.taken.load();
+        let itself = usize::from(taken.choice.is_itself(client.asker.address));
+        let way = taken.by_rank.get(&rank).filter(|_| rank < client.rank).map(|ways| &ways[itself]);
+        Some(way.unwrap_or(&client.way).clone())
+    }
+
+    fn install(
+        &self,
+        client: &Client,
+        asked: NameRef<'_>,
+        addresses: &[(IpAddr, Duration)],
+    ) -> Result<(), FqdnInstallError> {
+        let key = ClientKey::from_number(client.number);
+        self.dataplane.with(|programs| programs.learn(key, asked, addresses)).map_err(|error| {
+            tracing::error!(%error, "an answer is kept back: the dataplane has not learned it");
+            FqdnInstallError(error.to_string().into())
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! Inputs of answers at one instant: the world, and how names are to be resolved in it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gateway_core::dns::domain_set::Key;
+use gateway_core::dns::filter::{Filter, Lists, Options as FilterOptions};
+use gateway_core::dns::zones::{Host, Options as ZoneOptions, Zones};
+use gateway_dns::signing::Signatures;
+use gateway_dns::upstream::{Given, Place, Plan};
+use gateway_model::Device;
+use gateway_model::domain::DomainName;
+use gateway_model::settings::bootstrap::{Dns, DnsBackend};
+use gateway_model::settings::groups::{DhcpConfig, DnsRotation, ExtFilterConfig};
+use ipnet::IpNet;
+use jiff::tz::TimeZone;
+
+use crate::world::World;
+use dns::query_routes::{self, QueryRoutes};
+use dns::secondary_zones::Copies;
+use dns::upstream_selection::Choice;
+
+/// TTL of names of machines.
+const HOST_TTL: u32 = 60;
+
+pub struct ResolverInputs {
+    pub world: World,
+}
+
+impl ResolverInputs {
+    pub fn of(world: World) -> ResolverInputs {
+        ResolverInputs { world }
+    }
+
+    pub fn dns(&self) -> &Dns {
+        &self.world.config.dns
+    }
+
+    pub fn upstreams(&self, ways: &QueryRoutes) -> Plan {
+        let input = self.world.input();
+        let route = |egress: &str, proxy: Option<&str>| {
+            ways.of_forwarder(&input, self.world.compiled(), egress, proxy)
+        };
+        let rotation = self.world.state.group::<DnsRotation>();
+        let given = Given { dns: self.dns(), rotation: &rotation, dnssec: false, route: &route };
+        Plan {
+            called: query_routes::called(&self.world.state, self.world.compiled()),
+            ..Plan::of(&self.world.state, &given)
+        }
+    }
+
+    pub fn choice(&self) -> Arc<Choice> {
+        let external = self.dns().backend == DnsBackend::Extfilter;
+        let filter = external.then(|| self.world.state.group::<ExtFilterConfig>());
+        Arc::new(Choice::new(filter.as_ref(), &self.world.facts, self.dns()))
+    }
+
+    pub fn filter(&self, lists: &Lists) -> Arc<Filter> {
+        let options = FilterOptions { zone: TimeZone::system(), canaries: Default::default() };
+        Arc::new(Filter::new(&self.world.state, lists, options))
+    }
+
+    pub fn zones(&self, key: Key, copies: &Copies, signatures: &Signatures) -> Arc<Zones> {
+        let domain = DomainName::parse(&self.world.state.group::<DhcpConfig>().domain);
+        let options = ZoneOptions {
+            key,
+            domain: domain.unwrap_or_else(|_| DomainName::parse("lan").expect("a name")),
+            hosts: self.world.state.devices.iter().map(|device| self.host(device)).collect(),
+            host_ttl: HOST_TTL,
+            copies: copies.current(&self.world.state),
+            signer: Some(Arc::new(signatures.signer(&self.world.state, self.world.now))),
+        };
+        Arc::new(Zones::new(&self.world.state, &options))
+    }
+
+    /// Indexes of the links of the LAN.
+    pub fn lan_links(&self) -> Vec<u32> {
+        let links = self.world.network.lan.iter().filter_map(|name| self.world.facts.links.get(name));
+        links.map(|link| link.index).collect()
+    }
+
+    /// Networks of the LAN and all addresses of this host.
+    pub fn own_networks(&self) -> Vec<IpNet> {
+        let addresses = self
+            .world
+            .facts
+            .addresses
+            .iter()
+            .flat_map(|(name, nets)| nets.iter().map(move |net| (name, net)));
+        let network = |(name, net): (&String, &IpNet)| match self.world.network.lan.contains(name) {
+            true => net.trunc(),
+            false => IpNet::from(net.addr()),
+        };
+        addresses.map(network).collect()
+    }
+
+    fn host(&self, device: &Device) -> Host {
+        let macs = device.all_macs();
+        let seen = macs.iter().filter_map(|mac| self.world.facts.neighbours.get(&mac.octets())).flatten();
+        // A link-local address is of use to nobody who asks for a name.
+        let far = seen.filter(|address| !is_link_local(**address));
+        Host { name: device.name.clone(), addresses: far.copied().collect() }
+    }
+}
+
+/// A resolver that stands for all: policies for destinations are asked about it.
+pub fn first_upstream(plan: &Plan) -> IpAddr {
+    let for_all = plan.groups.iter().filter(|group| group.domain.as_ref().is_root());
+    let mut places = for_all.flat_map(|group| &group.servers).filter_map(|server| match server.place {
+        Place::Address(address) => Some(address.ip()),
+        Place::Name(..) => None,
+    });
+    // Documentation, which no policy names.
+    places.next().unwrap_or(IpAddr::from([192, 0, 2, 53]))
+}
+
+pub(super) fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
+}

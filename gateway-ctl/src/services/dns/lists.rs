@@ -1,0 +1,91 @@
+//! Lists on the web: which ones are wanted, and what becomes of those that came.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gateway_core::dns::filter::Lists;
+use gateway_core::dns::lists::List;
+use gateway_dns::lists::{Deliver, Error, Limits, Subscription};
+use gateway_model::kinds::alert_rule::AlertKind;
+use gateway_model::settings::bootstrap::Dns;
+use gateway_model::{Id, State};
+use tokio::sync::Notify;
+
+use crate::services::active_alerts::ActiveAlerts;
+
+/// The lists of the allowlist and the blocklist are looked at once a day.
+const DAILY: Duration = Duration::from_secs(24 * 3600);
+const HOUR: u64 = 3600;
+
+/// Takes lists in and says so.
+#[derive(Clone)]
+pub struct ListStore {
+    pub lists: Arc<Mutex<Lists>>,
+    pub changed: Arc<Notify>,
+    pub active_alerts: ActiveAlerts,
+}
+
+const FAILED: AlertKind = AlertKind::BlocklistUpdateFailed;
+
+impl ListStore {
+    /// The lists of objects that are still there.
+    pub fn current(&self, state: &State) -> Lists {
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone: Vec<Id> = lists.ids().filter(|id| !is_there(state, *id)).collect();
+        gone.into_iter().for_each(|id| lists.take(id));
+        lists.clone()
+    }
+}
+
+impl ListStore {
+    /// Only these are kept up to date from now on.
+    pub fn keep(&self, wanted: &[Subscription]) {
+        self.active_alerts.keep(FAILED, |subject| wanted.iter().any(|one| one.id.to_string() == subject));
+    }
+}
+
+impl Deliver for ListStore {
+    fn deliver(&self, id: Id, list: List) {
+        let taken = self.lists.lock().unwrap_or_else(PoisonError::into_inner).put(id, list);
+        match taken {
+            Ok(()) => self.changed.notify_one(),
+            Err(error) => tracing::error!(%id, %error, "a list is left out"),
+        }
+    }
+
+    fn succeeded(&self, id: Id) {
+        self.active_alerts.clear(FAILED, &id.to_string());
+    }
+
+    fn failed(&self, id: Id, error: &Error) {
+        tracing::warn!(%id, %error, "a list could not be brought up to date");
+        self.active_alerts.raise(FAILED, &id.to_string(), error.to_string());
+    }
+}
+
+fn is_there(state: &State, id: Id) -> bool {
+    state.dns_allowlist.contains(id) || state.dns_blocklist.contains(id) || state.threat_feeds.contains(id)
+}
+
+/// The lists that are to be kept up to date.
+pub fn wanted(state: &State, dns: &Dns) -> Vec<Subscription> {
+    let limits = Limits {
+        max_entries: dns.list_max_entries,
+        max_total_entries: dns.list_max_total_entries,
+        private_targets: dns.list_private_targets,
+    };
+    let daily = |id: Id, url: &Option<String>| {
+        Some(Subscription { id, url: url.clone()?, format: None, every: DAILY, limits })
+    };
+    let allowed = state.dns_allowlist.iter().filter(|list| list.enabled);
+    let blocked = state.dns_blocklist.iter().filter(|list| list.enabled);
+    let feeds = state.threat_feeds.iter().filter(|feed| feed.enabled).map(|feed| Subscription {
+        id: feed.meta.id,
+        url: feed.url.clone(),
+        format: Some(feed.format.into()),
+        every: Duration::from_secs(u64::from(feed.interval_h) * HOUR),
+        limits,
+    });
+    let listed = allowed.filter_map(|list| daily(list.meta.id, &list.url));
+    listed.chain(blocked.filter_map(|list| daily(list.meta.id, &list.url))).chain(feeds).collect()
+}

@@ -1,0 +1,68 @@
+//! The filter and what is stored here, as the resolver asks for them.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gateway_core::dns::filter::Filter;
+use gateway_core::dns::zones::Zones;
+use gateway_core::dns::{Asker, Decision, Local, NameRef, Question};
+use gateway_dns::hooks::LocalAnswers;
+use gateway_dns::transfer::Secondaries;
+use jiff::Timestamp;
+
+pub struct FilterAndZones {
+    filter: Arc<Filter>,
+    zones: Arc<Zones>,
+    secondaries: Arc<Secondaries>,
+    filtering: bool,
+}
+
+impl FilterAndZones {
+    /// Without filtering everything passes.
+    pub fn new(
+        filter: Arc<Filter>,
+        zones: Arc<Zones>,
+        secondaries: Arc<Secondaries>,
+        filtering: bool,
+    ) -> FilterAndZones {
+        FilterAndZones { filter, zones, secondaries, filtering }
+    }
+
+    fn filtered(&self, decide: impl FnOnce(&Filter) -> Decision) -> Decision {
+        if self.filtering { decide(&self.filter) } else { Decision::PASS }
+    }
+}
+
+impl LocalAnswers for FilterAndZones {
+    fn decide(&self, asker: &Asker, question: Question<'_>, now: Timestamp) -> Decision {
+        self.filtered(|filter| filter.decide(asker, question, now))
+    }
+
+    fn inspect_name(
+        &self,
+        asker: &Asker,
+        asked: Question<'_>,
+        target: NameRef<'_>,
+        now: Timestamp,
+    ) -> Decision {
+        self.filtered(|filter| filter.inspect_name(asker, asked, target, now))
+    }
+
+    fn inspect_address(
+        &self,
+        asker: &Asker,
+        asked: Question<'_>,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Decision {
+        self.filtered(|filter| filter.inspect_address(asker, asked, address, now))
+    }
+
+    fn local(&self, question: Question<'_>, proved: bool) -> Option<Local> {
+        self.zones.answer(question, proved)
+    }
+
+    fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool {
+        self.secondaries.notified(zone, from)
+    }
+}

@@ -1,0 +1,190 @@
+//! QueryRoutes of questions: from what the plan says to what sockets bear.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gateway_common::wire::Mark;
+use gateway_core::compile::{Compiled, Input, Leg, LegKind};
+use gateway_core::host_egress::{self, HostEgress};
+use gateway_core::plan::ProxyLogin;
+use gateway_dns::hooks::{Login, QueryEgress, QueryRoute, Resolvers};
+use gateway_dns::upstream::Called;
+use gateway_model::State;
+use gateway_model::kinds::{DnsForwarder, Proxy};
+use zeroize::Zeroizing;
+
+/// The ways in use: a way keeps its number, and with it its part of the cache. Unused ones expire.
+#[derive(Default)]
+pub struct QueryRoutes(Mutex<QueryRouteTable>);
+
+#[derive(Default)]
+struct QueryRouteTable {
+    ways: Vec<Entry>,
+    /// Numbers from here on were never given.
+    next: u16,
+    /// Numbers of expired ways, oldest first.
+    retired: VecDeque<(u16, Instant)>,
+}
+
+struct Entry {
+    way: Arc<QueryRoute>,
+    unused_since: Option<Instant>,
+}
+
+/// Time without use after which a way expires.
+const EXPIRES_AFTER: Duration = Duration::from_secs(600);
+/// Time after which the number of an expired way may be given again: no answer stays in the cache for so long.
+const RETIRED_FOR: Duration = Duration::from_secs(8 * 24 * 3600);
+
+impl QueryRouteTable {
+    fn take_number(&mut self, now: Instant) -> Option<u16> {
+        if self.next < u16::MAX {
+            self.next += 1;
+            return Some(self.next - 1);
+        }
+        let (_, retired) = self.retired.front()?;
+        let is_free = now.saturating_duration_since(*retired) >= RETIRED_FOR;
+        if is_free { self.retired.pop_front().map(|(number, _)| number) } else { None }
+    }
+}
+
+impl QueryRoutes {
+    pub fn of(&self, outgoing: HostEgress, resolvers: Resolvers) -> Arc<QueryRoute> {
+        let route = route(outgoing);
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known =
+            table.ways.iter_mut().find(|one| one.way.route == route && one.way.resolvers == resolvers);
+        if let Some(known) = known {
+            known.unused_since = None;
+            return known.way.clone();
+        }
+        let Some(partition) = table.take_number(Instant::now()) else {
+            // Without a number of their own answers would not be kept apart, so nothing goes that way.
+            let route = QueryEgress::Blocked("there are too many ways".into());
+            return Arc::new(QueryRoute { partition: u16::MAX, route, resolvers });
+        };
+        let way = Arc::new(QueryRoute { partition, route, resolvers });
+        table.ways.push(Entry { way: way.clone(), unused_since: None });
+        way
+    }
+
+    /// Drops the ways that no client, no policy and no query has used for some time.
+    pub fn expire(&self, now: Instant) {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let QueryRouteTable { ways, retired, .. } = &mut *table;
+        ways.retain_mut(|one| {
+            if Arc::strong_count(&one.way) > 1 {
+                one.unused_since = None;
+                return true;
+            }
+            let since = *one.unused_since.get_or_insert(now);
+            let stays = now.saturating_duration_since(since) < EXPIRES_AFTER;
+            if !stays {
+                retired.push_back((one.way.partition, now));
+            }
+            stays
+        });
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).ways.len()
+    }
+
+    /// The route of a forwarder by its own settings.
+    pub fn of_forwarder(
+        &self,
+        input: &Input<'_>,
+        compiled: &Compiled,
+        egress: &str,
+        proxy: Option<&str>,
+    ) -> QueryEgress {
+        let way = match egress {
+            DnsForwarder::AUTO => HostEgress::Default,
+            name => host_egress::by_name(input, compiled, name),
+        };
+        let Some(proxy) = proxy else { return route(way) };
+        let leg = match way {
+            HostEgress::Default => 0,
+            HostEgress::Legs(legs) => legs.first().copied().unwrap_or(0),
+            other => return route(other),
+        };
+        let Some(found) = input.state.find::<Proxy>(proxy) else {
+            return QueryEgress::Blocked(format!("there is no proxy {proxy}").into());
+        };
+        match host_egress::to_proxy(input, found, leg) {
+            Ok(outgoing) => route(outgoing),
+            Err(why) => QueryEgress::Blocked(why.into()),
+        }
+    }
+}
+
+/// What the ways are called that tunnels and uplinks are.
+pub fn called(state: &State, compiled: &Compiled) -> Called {
+    let name = |leg: &Leg| -> Arc<str> {
+        match &leg.kind {
+            LegKind::Uplink => leg.interface.as_str().into(),
+            LegKind::Tunnel(id) => {
+                state.tunnels.get(*id).map_or(leg.interface.as_str(), |tunnel| &tunnel.name).into()
+            }
+        }
+    };
+    compiled.legs.by_number.values().map(|leg| (mark(leg.number), name(leg))).collect()
+}
+
+fn mark(leg: u8) -> u32 {
+    Mark::OWN.0 | u32::from(leg)
+}
+
+fn route(outgoing: HostEgress) -> QueryEgress {
+    match outgoing {
+        HostEgress::Default => QueryEgress::Default,
+        HostEgress::Legs(legs) => QueryEgress::Marked(legs.into_iter().map(mark).collect()),
+        HostEgress::Proxy { address, leg, login } => {
+            QueryEgress::Proxy { server: address, mark: mark(leg), user: login.map(credentials) }
+        }
+        HostEgress::Blocked(why) => QueryEgress::Blocked(why.into()),
+    }
+}
+
+fn credentials(login: ProxyLogin) -> Arc<Login> {
+    let password = Zeroizing::new(login.password.expose().to_owned());
+    Arc::new(Login { user: login.username, password })
+}
+
+#[cfg(test)]
+mod tests {
+    use query_routes::*;
+
+    #[test]
+    fn unused_ways_expire_and_their_numbers_are_not_given_again_soon() {
+        let (ways, start) = (QueryRoutes::default(), Instant::now());
+        let kept = ways.of(HostEgress::Default, Resolvers::Usual);
+        for n in 0..1000_u16 {
+            ways.of(HostEgress::Blocked(format!("policy {n}")), Resolvers::Usual);
+        }
+        assert_eq!(ways.len(), 1001);
+        ways.expire(start);
+        assert_eq!(ways.len(), 1001, "unused from now on");
+        ways.of(HostEgress::Blocked("policy 7".into()), Resolvers::Usual);
+        ways.expire(start + EXPIRES_AFTER);
+        assert_eq!(ways.len(), 2, "the one that was used again begins anew");
+        ways.expire(start + EXPIRES_AFTER * 2);
+        assert_eq!(ways.len(), 1);
+        assert!(Arc::ptr_eq(&kept, &ways.of(HostEgress::Default, Resolvers::Usual)), "what is in use stays");
+        let next = ways.of(HostEgress::Blocked("another".into()), Resolvers::Usual);
+        assert_eq!(next.partition, 1001, "answers of an expired way may still be cached under its number");
+    }
+
+    #[test]
+    fn numbers_are_given_again_when_no_cache_can_hold_them() {
+        let (mut table, start) = (QueryRouteTable::default(), Instant::now());
+        table.next = u16::MAX;
+        assert_eq!(table.take_number(start), None);
+        table.retired.push_back((5, start));
+        assert_eq!(table.take_number(start + RETIRED_FOR / 2), None);
+        assert_eq!(table.take_number(start + RETIRED_FOR), Some(5));
+        assert_eq!(table.take_number(start + RETIRED_FOR), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! Start of the resolver over an engine that has a plan.
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use gateway_core::dns::domain_set::Key;
+use gateway_core::dns::filter::Lists;
+use gateway_dns::WallClock;
+use gateway_dns::hooks::Daemon;
+use gateway_dns::lists::Subscriptions;
+use gateway_dns::resolver::Resolver;
+use gateway_dns::serve::kernel_cache::Dataplane;
+use gateway_dns::signing::Signatures;
+use gateway_dns::transfer::Secondaries;
+use gateway_dns::upstream::{Context, Event, Upstreams};
+
+use crate::engine::Engine;
+use crate::os::bpf::KernelDnsCache;
+use crate::services::active_alerts::ActiveAlerts;
+use crate::store::Store;
+use crate::tls::Factory;
+use dns::clients::Table;
+use dns::fqdn::FqdnInstaller;
+use dns::inputs::{ResolverInputs, first_upstream};
+use dns::lists::{self, ListStore};
+use dns::local_answers::FilterAndZones;
+use dns::query_routes::QueryRoutes;
+use dns::secondary_zones::{self, Copies};
+use dns::{Config, DOWN, DnsService, UpstreamSummary, settings, subject, updates};
+
+impl DnsService {
+    /// Starts it over an engine that has a plan. Addresses that cannot be bound stand in its status.
+    pub async fn start(
+        config: Config,
+        store: Arc<Store>,
+        engine: Arc<Engine>,
+        tls: Arc<Factory>,
+    ) -> io::Result<Arc<DnsService>> {
+        let supervisor = Arc::new(engine.services().supervisor().clone());
+        let key = Key::new(getrandom::u64().map_err(io::Error::other)?);
+        let worlds = engine.worlds().clone();
+        let inputs = Arc::new(ResolverInputs::of(worlds.now()));
+        let ways = Arc::new(QueryRoutes::default());
+        let client = tls.client("dns");
+        let active_alerts = config.active_alerts.clone();
+        let told = move |event| tell(&active_alerts, event);
+        let hosts = engine.endpoint_names();
+        let context =
+            Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), told);
+        let (plan, choice) = (inputs.upstreams(&ways), inputs.choice());
+        let told = ArcSwap::from(UpstreamSummary::of(&plan, inputs.dns()));
+        let asked = first_upstream(&plan);
+        let upstreams = Arc::new(Upstreams::new(plan, context));
+        let lists = Arc::new(Mutex::new(Lists::new(key)));
+        let list_store =
+            ListStore { lists, changed: Arc::default(), active_alerts: config.active_alerts.clone() };
+        let client = tls.client("dns lists");
+        let context =
+            Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), |_| {});
+        let folder = config.directory.join("lists");
+        std::fs::create_dir_all(&folder)?;
+        let context = Arc::new(context);
+        let subscriptions =
+            Subscriptions::new(folder, key, context.clone(), list_store.clone(), supervisor.clone());
+        let copies = Copies { held: Arc::default(), changed: list_store.changed.clone() };
+        let folder = config.directory.join("zones");
+        std::fs::create_dir_all(&folder)?;
+        let secondaries = Secondaries::new(folder, key, context, copies.clone(), supervisor.clone());
+        // Their copies are there before the first question.
+        let wanted = lists::wanted(&inputs.world.state, inputs.dns());
+        let zones_wanted = secondary_zones::wanted(&inputs.world.state, inputs.dns());
+        let loading = tokio::task::spawn_blocking(move || {
+            subscriptions.load(&wanted);
+            secondaries.load(&zones_wanted);
+            (subscriptions, secondaries)
+        });
+        let (subscriptions, secondaries) = loading.await.map_err(io::Error::other)?;
+        subscriptions.set_own_networks(inputs.own_networks());
+        subscriptions.set(&lists::wanted(&inputs.world.state, inputs.dns()));
+        secondaries.set(&secondary_zones::wanted(&inputs.world.state, inputs.dns()));
+        let filter = inputs.filter(&list_store.current(&inputs.world.state));
+        let signatures = Signatures::default();
+        let zones = inputs.zones(key, &copies, &signatures);
+        let secondaries = Arc::new(secondaries);
+        let filtering = inputs.dns().filtering_enabled;
+        let book = Arc::new(FilterAndZones::new(filter, zones, secondaries.clone(), filtering));
+        let table = Arc::new(Table::new(inputs.clone(), asked, ways.clone(), choice.clone()));
+        let (dataplane, domains, ipv6) = (engine.dataplane(), worlds.domains().clone(), asked.is_ipv6());
+        let learner = Arc::new(FqdnInstaller::new(dataplane, domains, ways.clone()));
+        learner.follow(&inputs, choice, ipv6);
+        let settings = settings(&config.directory, inputs.dns());
+        let (asks, kernel_dns_cache) = (upstreams.clone(), kernel_dns_cache(&engine));
+        let clock = store.clock().clone();
+        let daemon = Daemon { supervisor, wall: WallClock::new(move || clock.now()) };
+        let resolver =
+            Resolver::start(settings, table, book, learner.clone(), asks, kernel_dns_cache, daemon).await?;
+        let names = Arc::new(DnsService {
+            resolver,
+            upstreams,
+            config,
+            list_store,
+            subscriptions,
+            copies,
+            secondaries,
+            signatures,
+            told,
+            ways,
+            learner,
+            renewed: Mutex::new(inputs),
+            silenced: AtomicBool::new(false),
+            followed: Mutex::default(),
+            store: store.clone(),
+            worlds,
+            key,
+            following: Mutex::default(),
+        });
+        let following = updates::all(&names, store, engine);
+        *names.following.lock().unwrap_or_else(PoisonError::into_inner) = following;
+        Ok(names)
+    }
+}
+
+/// Without it the resolver answers everything itself.
+fn kernel_dns_cache(engine: &Engine) -> Option<Box<dyn Dataplane>> {
+    match engine.dataplane().with(|programs| programs.answers()) {
+        Ok(answers) => Some(Box::new(KernelDnsCache(Arc::new(answers)))),
+        Err(error) => {
+            tracing::warn!(%error, "the dataplane does not repeat answers");
+            None
+        }
+    }
+}
+
+fn tell(active_alerts: &ActiveAlerts, event: Event) {
+    match event {
+        Event::Down { upstream, egress, error } => {
+            tracing::warn!(%upstream, %egress, error, "a DNS upstream does not answer and is left out");
+            active_alerts.raise(DOWN, &subject(&upstream, &egress), error);
+        }
+        Event::Up { upstream, egress } => {
+            tracing::info!(%upstream, %egress, "a DNS upstream answers again");
+            active_alerts.clear(DOWN, &subject(&upstream, &egress));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Which resolvers are asked by a way, where no forwarder is set for the name's domain.
+//!
+//! What a profile says of its traffic's names comes first. Else the external filter takes the place of the upstreams for
+//! questions that leave as the gateway's own do. Whoever a policy sends another way keeps to it and to the upstreams: the
+//! filter would ask further by a way of its own.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gateway_core::compile::{Compiled, Input};
+use gateway_core::facts::Facts;
+use gateway_core::host_egress::HostEgress;
+use gateway_core::profile_dns::{self, NameServers};
+use gateway_dns::hooks::Resolvers;
+use gateway_dns::upstream::{Server, of_profile};
+use gateway_model::settings::bootstrap::Dns;
+use gateway_model::settings::groups::ExtFilterConfig;
+
+/// Where resolvers listen.
+const DOMAIN: u16 = 53;
+
+#[derive(Default)]
+pub struct Choice {
+    filter: Option<Filter>,
+    /// For names of resolvers.
+    dns: Dns,
+}
+
+/// A question on its way out.
+pub struct Asking<'a> {
+    pub input: Input<'a>,
+    pub compiled: &'a Compiled,
+    /// Of its policy.
+    pub rank: u32,
+    /// None: the gateway itself.
+    pub from: Option<IpAddr>,
+}
+
+/// The external filter in use.
+struct Filter {
+    /// None as long as it is not known where its resolver is.
+    servers: Option<Arc<[Server]>>,
+    /// It asks from here.
+    addresses: HashSet<IpAddr>,
+}
+
+impl Choice {
+    /// With the external filter, if it is used.
+    pub fn new(filter: Option<&ExtFilterConfig>, facts: &Facts, dns: &Dns) -> Choice {
+        Choice { filter: filter.map(|config| Filter::new(config, facts)), dns: dns.clone() }
+    }
+
+    /// Who is asked, and by which way, where the policy's is `outgoing`.
+    pub fn of(&self, asking: &Asking<'_>, outgoing: HostEgress) -> (HostEgress, Resolvers) {
+        let Asking { input, compiled, rank, from } = asking;
+        let (outgoing, servers) = profile_dns::of_policy(input, compiled, *rank, outgoing);
+        let servers: Vec<Server> = match servers {
+            NameServers::Usual => return self.usual(outgoing, *from),
+            NameServers::Inside(addresses) => {
+                addresses.into_iter().map(|address| Server::plain((address, DOMAIN).into())).collect()
+            }
+            // What is wrong with them is told with the plan of the upstreams.
+            NameServers::Of(profile) => of_profile(input.state, &profile, &self.dns, &mut Vec::new()),
+        };
+        (outgoing, Resolvers::Only(servers.into()))
+    }
+
+    /// The same where no profile has a word in it.
+    pub fn usual(&self, outgoing: HostEgress, from: Option<IpAddr>) -> (HostEgress, Resolvers) {
+        match &self.filter {
+            Some(filter) if outgoing == HostEgress::Default && !filter.is_itself(from) => {
+                match &filter.servers {
+                    Some(servers) => (outgoing, Resolvers::Only(servers.clone())),
+                    None => {
+                        let why = "it is not set where the external filter is".to_owned();
+                        (HostEgress::Blocked(why), Resolvers::Usual)
+                    }
+                }
+            }
+            _ => (outgoing, Resolvers::Usual),
+        }
+    }
+
+    /// Whether it matters who asks.
+    pub fn is_itself(&self, from: Option<IpAddr>) -> bool {
+        self.filter.as_ref().is_some_and(|filter| filter.is_itself(from))
+    }
+}
+
+impl Filter {
+    fn new(config: &ExtFilterConfig, facts: &Facts) -> Filter {
+        let Some(resolver) = config.resolver() else {
+            return Filter { servers: None, addresses: HashSet::new() };
+        };
+        // All addresses of the host that it is on.
+        let hosts = facts.neighbours.values().filter(|addresses| addresses.contains(&resolver.ip()));
+        let mut addresses: HashSet<IpAddr> = hosts.flatten().copied().collect();
+        addresses.insert(resolver.ip());
+        Filter { servers: Some([Server::plain(resolver)].into()), addresses }
+    }
+
+    /// What it asks for itself must not come back to it.
+    fn is_itself(&self, from: Option<IpAddr>) -> bool {
+        // The gateway itself asks from anywhere.
+        let here = || self.addresses.iter().any(IpAddr::is_loopback);
+        from.map_or_else(here, |from| self.addresses.contains(&from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use upstream_selection::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    fn filter(resolver: Option<&str>) -> Choice {
+        let url = if resolver.is_some() { "https://pi.hole".to_owned() } else { String::new() };
+        let config = ExtFilterConfig { url, resolver: resolver.map(str::to_owned), ..Default::default() };
+        let mut facts = Facts::default();
+        let addresses = ["192.168.1.2", "fd00::2"].map(address);
+        facts.neighbours.insert([2, 0, 0, 0, 0, 1], addresses.into_iter().collect());
+        Choice::new(Some(&config), &facts, &Dns::default())
+    }
+
+    #[test]
+    fn the_filter_is_asked_for_those_who_leave_as_the_gateway_does() {
+        let choice = filter(Some("192.168.1.2"));
+        let (outgoing, resolvers) = choice.usual(HostEgress::Default, Some(address("192.168.1.9")));
+        assert_eq!(outgoing, HostEgress::Default);
+        let Resolvers::Only(servers) = resolvers else { panic!("{resolvers:?}") };
+        assert_eq!(&*servers, [Server::plain(([192, 168, 1, 2], 53).into())]);
+        assert!(
+            matches!(choice.usual(HostEgress::Default, None).1, Resolvers::Only(_)),
+            "the gateway itself, too"
+        );
+        for outgoing in [HostEgress::Legs(vec![16]), HostEgress::Blocked("down".into())] {
+            let told = choice.usual(outgoing.clone(), Some(address("192.168.1.9")));
+            assert_eq!(told, (outgoing, Resolvers::Usual));
+        }
+    }
+
+    #[test]
+    fn what_the_filter_asks_does_not_come_back_to_it() {
+        let choice = filter(Some("192.168.1.2"));
+        for own in ["192.168.1.2", "fd00::2"] {
+            let told = choice.usual(HostEgress::Default, Some(address(own)));
+            assert_eq!(told, (HostEgress::Default, Resolvers::Usual), "{own}");
+        }
+        assert_eq!(filter(Some("127.0.0.1:5353")).usual(HostEgress::Default, None).1, Resolvers::Usual);
+    }
+
+    #[test]
+    fn without_a_place_of_the_filter_nothing_is_asked_in_its_stead() {
+        let (outgoing, _) = filter(None).usual(HostEgress::Default, Some(address("192.168.1.9")));
+        assert!(matches!(outgoing, HostEgress::Blocked(_)), "{outgoing:?}");
+        let integrated = Choice::default().usual(HostEgress::Default, None);
+        assert_eq!(integrated, (HostEgress::Default, Resolvers::Usual));
+    }
+}

@@ -1,0 +1,120 @@
+//! Tells LAN hosts of connections whose tunnel takes them no longer while their policy has another way.
+//!
+//! Their next segment is answered with a reset. Who only listens would never send one, so such hosts are reminded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_common::classify::TCP;
+use gateway_common::leg_selection::{FIRST_TUNNEL, offers};
+use gateway_common::verdict::Reason;
+use gateway_common::wire::{Choice, ChoiceKind, FlowKey, FlowValue};
+use gateway_core::plan::Dataplane;
+
+use crate::os::bpf::{self, Programs};
+use crate::os::tcp_probe::nudge;
+use crate::reconcile::KernelDataplane;
+use crate::service::Context;
+
+/// A host that was just reminded does not answer at once again.
+const AGAIN: Duration = Duration::from_secs(1);
+const ROUNDS: usize = 2;
+/// Connections that are reminded at a time, the latest first: old ones are mostly none any more.
+const MOST: usize = 16_384;
+
+/// The ways of a policy, by its number.
+type Ways = BTreeMap<u32, [Choice; 2]>;
+
+/// Watches the runs of the loop.
+pub async fn run(Context { wake, dataplane, .. }: Context) {
+    let (mut status, compiled) = (wake.status(), wake.compiled());
+    let mut before = Ways::new();
+    while status.changed().await.is_ok() {
+        let after = ways(&compiled.borrow().plan.dataplane);
+        let lost = Arc::new(lost(&before, &after));
+        before = after;
+        if !lost.is_empty() {
+            tokio::spawn(remind(dataplane.clone(), lost));
+        }
+    }
+}
+
+async fn remind(dataplane: KernelDataplane, lost: Arc<Lost>) {
+    for round in 0..ROUNDS {
+        if round > 0 {
+            tokio::time::sleep(AGAIN).await;
+        }
+        let (dataplane, lost) = (dataplane.clone(), Arc::clone(&lost));
+        let sent = tokio::task::spawn_blocking(move || {
+            let flows = dataplane.with(|programs| stranded(programs, &lost))?;
+            // It fits a connection by chance only, and is an acknowledgement then.
+            Ok::<_, bpf::Error>(nudge(&flows, getrandom::u32().unwrap_or_default()))
+        });
+        match sent.await {
+            Ok(Ok(Ok(0))) => return,
+            Ok(Ok(Ok(sent))) => tracing::info!(sent, "connections have lost their tunnel: hosts reminded"),
+            Ok(Ok(Err(error))) => tracing::warn!(%error, "cannot remind hosts of connections that were lost"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot read the flow table"),
+            Err(_) => return,
+        }
+    }
+}
+
+fn ways(plan: &Dataplane) -> Ways {
+    plan.actions.iter().map(|action| (action.policy, [action.v4, action.v6])).collect()
+}
+
+/// Legs that flows of a policy and a family (IPv6 is the second) may have no longer.
+type Lost = BTreeSet<(u32, bool, u8)>;
+
+fn lost(before: &Ways, after: &Ways) -> Lost {
+    let mut lost = Lost::new();
+    for (policy, after) in after {
+        let Some(before) = before.get(policy) else { continue };
+        for ((before, after), ipv6) in before.iter().zip(after).zip([false, true]) {
+            // Where nothing takes new flows, those from before wait for their leg.
+            if !matches!(after.kind(), ChoiceKind::Legs | ChoiceKind::Direct) {
+                continue;
+            }
+            let gone =
+                before.all().iter().filter(|leg| **leg >= FIRST_TUNNEL && !offers(after, after.kept, **leg));
+            lost.extend(gone.map(|leg| (*policy, ipv6, *leg)));
+        }
+    }
+    lost
+}
+
+fn stranded(programs: &Programs, lost: &Lost) -> Result<Vec<FlowKey>, bpf::Error> {
+    let is_lost = |key: &FlowKey, flow: &FlowValue| {
+        key.protocol == TCP
+            && flow.established != 0
+            && flow.reason == Reason::PolicyLeg as u8
+            && lost.contains(&(flow.policy, !key.source.is_mapped(), flow.leg))
+    };
+    let mut flows: Vec<(FlowKey, FlowValue)> =
+        programs.flows()?.into_iter().filter(|(key, flow)| is_lost(key, flow)).collect();
+    flows.sort_by_key(|(_, flow)| std::cmp::Reverse(flow.seen));
+    Ok(flows.into_iter().take(MOST).map(|(key, _)| key).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use failover_reset::*;
+
+    fn both(choice: Choice) -> Ways {
+        Ways::from([(7, [choice; 2])])
+    }
+
+    #[test]
+    fn what_is_kept_or_has_no_other_way_is_not_lost() {
+        let before = both(Choice::legs(&[16, 17, 2]));
+        let gone = |after: Choice| lost(&before, &both(after));
+        assert_eq!(gone(Choice::legs(&[17])), BTreeSet::from([(7, false, 16), (7, true, 16)]));
+        assert_eq!(gone(Choice::legs(&[17]).keeping(&[16])), Lost::new());
+        assert_eq!(gone(Choice::REJECT), Lost::new());
+        assert_eq!(gone(Choice::DROP), Lost::new());
+        assert_eq!(gone(Choice::DIRECT).len(), 4);
+        assert_eq!(lost(&before, &Ways::new()), Lost::new());
+    }
+}

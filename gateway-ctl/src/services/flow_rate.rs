@@ -1,0 +1,105 @@
+//! How many new flows each policy has shared out lately: its round robin, read every few seconds.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::service::Context;
+use crate::supervise::blocking;
+
+const PAUSE: Duration = Duration::from_secs(5);
+/// Readings that are kept: a minute of them.
+const KEPT: usize = 13;
+
+/// The last readings.
+#[derive(Clone, Debug, Default)]
+pub struct FlowRates(Arc<Mutex<VecDeque<Reading>>>);
+
+#[derive(Debug)]
+struct Reading {
+    at: Instant,
+    turns: BTreeMap<u32, u64>,
+}
+
+impl FlowRates {
+    /// New flows a minute over the last minute, by the number of the policy; none before there are two readings.
+    pub fn per_minute(&self) -> BTreeMap<u32, f64> {
+        let readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(last) = readings.back() else { return BTreeMap::new() };
+        let rate = |(number, now): (&u32, &u64)| {
+            let first = readings.iter().find_map(|reading| Some((reading.at, reading.turns.get(number)?)));
+            let (at, before) = first.filter(|(at, _)| *at < last.at)?;
+            let minutes = last.at.duration_since(at).as_secs_f64() / 60.0;
+            // Hundredths are more than such a figure is good for.
+            let turns = u32::try_from(now.saturating_sub(*before)).unwrap_or(u32::MAX);
+            Some((*number, (f64::from(turns) / minutes * 100.0).round() / 100.0))
+        };
+        last.turns.iter().filter_map(rate).collect()
+    }
+
+    fn note(&self, at: Instant, turns: BTreeMap<u32, u64>) {
+        let mut readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        readings.push_back(Reading { at, turns });
+        while readings.len() > KEPT {
+            readings.pop_front();
+        }
+    }
+}
+
+/// Reads the round robins of the policies that share out flows.
+pub async fn run(Context { wake, dataplane, .. }: Context, turns: FlowRates) {
+    let compiled = wake.compiled();
+    let mut ticks = tokio::time::interval(PAUSE);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let plan = compiled.borrow().clone();
+        let numbers: BTreeSet<u32> = plan
+            .plan
+            .dataplane
+            .actions
+            .iter()
+            .filter(|a| a.v4.all().len().max(a.v6.all().len()) > 1)
+            .map(|a| a.policy)
+            .collect();
+        let read = {
+            let dataplane = dataplane.clone();
+            blocking(move || {
+                dataplane.with(|programs| {
+                    let of = |number| Some((number, programs.turns(number).ok()?));
+                    numbers.into_iter().filter_map(of).collect()
+                })
+            })
+        };
+        let read = read.await;
+        turns.note(Instant::now(), read);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flow_rate::*;
+
+    #[test]
+    fn the_rate_is_that_of_the_last_minute() {
+        let turns = FlowRates::default();
+        let start = Instant::now();
+        turns.note(start, BTreeMap::from([(1, 100)]));
+        assert!(turns.per_minute().is_empty(), "one reading is no rate");
+        for n in 1..=20u32 {
+            turns.note(start + PAUSE * n, BTreeMap::from([(1, 100 + 10 * u64::from(n)), (2, 7)]));
+        }
+        assert_eq!(turns.per_minute(), BTreeMap::from([(1, 120.0), (2, 0.0)]));
+    }
+
+    #[test]
+    fn a_counter_that_began_anew_is_no_rate_beyond_reason() {
+        let turns = FlowRates::default();
+        let start = Instant::now();
+        turns.note(start, BTreeMap::from([(1, 100)]));
+        turns.note(start + PAUSE, BTreeMap::from([(1, 3)]));
+        assert_eq!(turns.per_minute(), BTreeMap::from([(1, 0.0)]));
+    }
+}

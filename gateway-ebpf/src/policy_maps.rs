@@ -1,0 +1,174 @@
+//! The maps as the environment of the decision.
+
+use core::intrinsics::{AtomicOrdering, atomic_xadd};
+
+use aya_ebpf::maps::lpm_trie::{Key, LpmTrie};
+use gateway_common::maps::action_index;
+use gateway_common::verdict::PolicyMaps;
+use gateway_common::wire::*;
+
+use crate::maps::*;
+
+pub struct Kernel;
+
+/// A whole key: the trie finds the longest stored prefix of it.
+#[inline(always)]
+fn longest<K, V: Copy>(trie: &LpmTrie<K, V>, key: K) -> Option<V> {
+    trie.get(Key::new(8 * size_of::<K>() as u32, key)).copied()
+}
+
+impl PolicyMaps for Kernel {
+    #[inline(always)]
+    fn live(&self) -> Slot {
+        LIVE.get(0).map_or(SLOT_RESTING, |slot| *slot)
+    }
+
+    #[inline(always)]
+    fn plan(&self, slot: Slot) -> Option<PlanValue> {
+        PLANS.get(slot).copied()
+    }
+
+    #[inline(always)]
+    fn interface(&self, key: &InterfaceKey) -> Option<InterfaceValue> {
+        // SAFETY: values are plain bytes; a concurrent update of another slot does not touch this one.
+        unsafe { INTERFACES.get(key).copied() }
+    }
+
+    #[inline(always)]
+    fn vlan(&self, key: &VlanKey) -> Option<u32> {
+        // SAFETY: as for interfaces.
+        unsafe { VLANS.get(key).copied() }
+    }
+
+    #[inline(always)]
+    fn device_by_mac(&self, key: &MacKey) -> Option<DeviceValue> {
+        // SAFETY: as for interfaces.
+        unsafe { DEVICE_MACS.get(key).copied() }
+    }
+
+    #[inline(always)]
+    fn device_by_address(&self, key: &AddressKey) -> Option<DeviceValue> {
+        // SAFETY: as for interfaces.
+        unsafe { DEVICE_ADDRESSES.get(key).copied() }
+    }
+
+    #[inline(always)]
+    fn source4(&self, key: &Prefix4) -> Option<u32> {
+        longest(&SOURCES4, *key)
+    }
+
+    #[inline(always)]
+    fn source6(&self, key: &Prefix6) -> Option<u32> {
+        longest(&SOURCES6, *key)
+    }
+
+    #[inline(always)]
+    fn destination4(&self, key: &Prefix4) -> Option<u32> {
+        longest(&DESTINATIONS4, *key)
+    }
+
+    #[inline(always)]
+    fn destination6(&self, key: &Prefix6) -> Option<u32> {
+        longest(&DESTINATIONS6, *key)
+    }
+
+    #[inline(always)]
+    fn destination_port4(&self, key: &PortPrefix4) -> Option<u32> {
+        longest(&DESTINATION_PORTS4, *key)
+    }
+
+    #[inline(always)]
+    fn destination_port6(&self, key: &PortPrefix6) -> Option<u32> {
+        longest(&DESTINATION_PORTS6, *key)
+    }
+
+    #[inline(always)]
+    fn domain(&self, key: &DomainKey) -> Option<DomainValue> {
+        // SAFETY: as for interfaces.
+        unsafe { DOMAINS.get(key).copied() }
+    }
+
+    #[inline(always)]
+    fn lan_source4(&self, key: &Prefix4) -> Option<u32> {
+        longest(&LAN_SOURCES4, *key)
+    }
+
+    #[inline(always)]
+    fn lan_source6(&self, key: &Prefix6) -> Option<u32> {
+        longest(&LAN_SOURCES6, *key)
+    }
+
+    #[inline(always)]
+    fn local4(&self, key: &Prefix4) -> Option<LocalValue> {
+        longest(&LOCALS4, *key)
+    }
+
+    #[inline(always)]
+    fn local6(&self, key: &Prefix6) -> Option<LocalValue> {
+        longest(&LOCALS6, *key)
+    }
+
+    #[inline(always)]
+    fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue> {
+        ACTIONS.get(action_index(slot, rank)?)
+    }
+
+    #[inline(always)]
+    fn turn(&self, policy: u32) -> u64 {
+        match TURNS.get_ptr_mut(policy) {
+            // Sequentially consistent, because LLVM loses the result of a relaxed one
+            // (llvm-project 210280). The type has no fetch_add: the target has no compare-and-swap.
+            // SAFETY: a pointer into an array map is valid and aligned; all access is atomic.
+            Some(turn) => unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(turn, 1) },
+            None => 0,
+        }
+    }
+
+    #[inline(always)]
+    fn flow(&self, key: &FlowKey) -> Option<FlowValue> {
+        // SAFETY: all bit patterns are valid. The kernel may give the element to another flow during the copy; the digest
+        // of the record tells.
+        unsafe {
+            match key.short() {
+                Some(short) => FLOWS4.get(&short).copied(),
+                None => FLOWS6.get(key).copied(),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn remember(&self, key: &FlowKey, value: &FlowValue) {
+        // A full table forgets old flows; a flow that is not remembered is judged again.
+        let _ = match key.short() {
+            Some(short) => FLOWS4.insert(&short, value, 0),
+            None => FLOWS6.insert(key, value, 0),
+        };
+    }
+
+    #[inline(always)]
+    fn count_new_flow(&self, index: u32, window: u32) -> NewFlows {
+        let Some(counted) = NEW_FLOWS.get_ptr_mut(index) else { return NewFlows::default() };
+        // SAFETY: a pointer into an array map is valid and aligned. A value is one word, so another processor's update
+        // may be lost, but is never seen in part.
+        unsafe {
+            let before = counted.read();
+            let flows = before.next(window);
+            if flows != before {
+                counted.write(flows);
+            }
+            flows
+        }
+    }
+
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        // SAFETY: the helper has no preconditions.
+        unsafe { aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns() }
+    }
+
+    #[inline(always)]
+    fn since_boot(&self) -> u64 {
+        // SAFETY: the helper has no preconditions.
+        unsafe { aya_ebpf::helpers::generated::bpf_ktime_get_boot_ns() }
+    }
+}
