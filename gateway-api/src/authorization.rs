@@ -136,7 +136,7 @@ pub fn check(actor: &Actor, access: Access) -> Result<(), ApiError> {
 
 #[cfg(test)]
 mod tests {
-    use authorization::*;
+    use super::*;
 
     #[test]
     fn roles_are_judged_as_the_contract_says() {

@@ -308,7 +308,7 @@ fn cpu_temperature(class: &Path) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use host_info::*;
+    use super::*;
 
     #[test]
     fn memory_is_given_in_bytes() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use gateway_core::facts::Facts;
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::store::Store;
-use gateway_ctl::tls::{CertificateStatus, Certificates, DnsService, Factory, Origin, PqMode, Server};
+use gateway_ctl::tls::{CertificateNames, CertificateStatus, Certificates, Factory, Origin, PqMode, Server};
 use gateway_model::settings::bootstrap::Bootstrap;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinError;
@@ -79,14 +79,14 @@ pub fn origin(config: &Bootstrap) -> Origin {
 }
 
 /// By which names and addresses clients reach the API and the resolver.
-pub fn names(config: &Bootstrap, facts: &Facts) -> DnsService {
+pub fn names(config: &Bootstrap, facts: &Facts) -> CertificateNames {
     let places = [&config.listen.api_addr].into_iter().chain(&config.dns.tls_listen_addrs);
     let places: Vec<IpAddr> = places.map(SocketAddr::ip).collect();
     let listens = |address: &IpAddr| places.iter().any(|place| place.is_unspecified() || place == address);
     let lan = config.lans().iter().filter_map(|name| facts.addresses.get(name.as_str())).flatten();
     let reached = lan.map(|network| network.addr()).filter(listens);
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    DnsService::new(&host, reached.chain(places.iter().copied()))
+    CertificateNames::new(&host, reached.chain(places.iter().copied()))
 }
 
 /// Reads, or makes, the certificate of this configuration.

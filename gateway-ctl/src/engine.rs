@@ -26,7 +26,8 @@ use crate::os::transport::Transports;
 use crate::os::wireguard::WireGuard;
 use crate::os::{Netlink, bpf, netlink};
 use crate::reconcile::{
-    self, Existing, Handle, Kernel, KernelDataplane, Reason, Settings, Stopped, Subsystems, default_deny,
+    self, Existing, Handle, Kernel, KernelDataplane, Reason, Settings, Stopped, Subsystems,
+    install_default_deny,
 };
 use crate::service::{Context, Services};
 use crate::services::active_alerts::ActiveAlerts;
@@ -75,7 +76,7 @@ impl Engine {
         active_alerts: ActiveAlerts,
     ) -> Result<Engine, Error> {
         let config = configuration.with(&store.current().settings).config;
-        let blocked = base_block(&lans(&config), Existing::Keep).await;
+        let blocked = install_default_deny(&lans(&config), Existing::Keep).await;
         if !blocked.is_ok() {
             tracing::error!(failed = ?blocked.failed, "the base block does not stand");
         }
@@ -168,7 +169,7 @@ impl Engine {
 /// A plan that is live already goes on.
 pub async fn guard(config: &Bootstrap) -> Result<(), Error> {
     let network = network(config, &mut UplinkNumbers::default());
-    let blocked = base_block(&network.lan, Existing::Keep).await;
+    let blocked = install_default_deny(&network.lan, Existing::Keep).await;
     let facts = match Netlink::open().and_then(Observer::new) {
         Ok(observer) => observer.facts(|_| false).await,
         Err(error) => Err(error),
@@ -191,7 +192,7 @@ pub async fn guard(config: &Bootstrap) -> Result<(), Error> {
 
 /// Blocks everything now, whatever plan is live: for a store that cannot be read.
 pub async fn block(config: &Bootstrap) -> Result<(), Error> {
-    let blocked = base_block(&lans(config), Existing::Replace).await;
+    let blocked = install_default_deny(&lans(config), Existing::Replace).await;
     for failure in &blocked.failed {
         tracing::error!(resource = %failure.resource, error = %failure.error, "the base block does not stand");
     }

@@ -27,7 +27,7 @@ use tokio::sync::watch;
 pub use apply_order::Subsystems;
 pub use backends::{Host, Kernel};
 pub use dataplane::KernelDataplane;
-pub use default_deny::{Existing, base_block};
+pub use default_deny::{Existing, install_default_deny};
 pub use egress_backends::{EgressBackend, SyncedBackend};
 pub use openvpn::Processes;
 pub use proxies::Proxies;
@@ -37,7 +37,7 @@ pub use transports::Transports;
 pub use trigger::Reason;
 pub use wireguard::{Tunnels, WireGuardState};
 
-use crate::os::observe::Seen;
+use crate::os::observe::KernelChanges;
 use crate::os::{Outcome, netlink};
 
 /// The programs and maps in the kernel.
@@ -52,7 +52,7 @@ pub trait Observe: Send + Sync + 'static {
     fn facts(&self) -> impl Future<Output = Result<Facts, netlink::Error>> + Send;
 
     /// Tells that something was seen to change.
-    fn changes(&self) -> watch::Receiver<Seen>;
+    fn changes(&self) -> watch::Receiver<KernelChanges>;
 }
 
 /// What the compiler made of the current state and the facts.

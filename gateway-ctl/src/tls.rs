@@ -26,7 +26,7 @@ pub use certificate::{Certificates, Origin, Status as CertificateStatus};
 pub use client::Client;
 pub use error::{Error, explain};
 pub use mode::{PqMode, group_name, is_post_quantum};
-pub use self_signed::Names;
+pub use self_signed::CertificateNames;
 pub use server::Server;
 
 use key_exchange::{RecordingKxGroup, witnessed};

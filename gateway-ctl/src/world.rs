@@ -23,10 +23,10 @@ pub use live::Live;
 
 use crate::configuration::{Configuration, InForce};
 use crate::os::bpf::AttachMode;
-use crate::os::transport::Seen as TransportsSeen;
+use crate::os::transport::BridgeStates;
 use crate::reconcile::{self, Compile, Status};
-use crate::services::proxies::Seen as ProxiesSeen;
-use crate::services::tunnels::Seen as TunnelsSeen;
+use crate::services::proxies::ProxyStates;
+use crate::services::tunnels::TunnelStates;
 use crate::store::Store;
 
 /// One instant of the gateway. All of it is shared: a copy is cheap.
@@ -53,10 +53,10 @@ pub struct World {
 /// What services last saw of what they drive.
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
-    pub tunnels: Arc<TunnelsSeen>,
-    pub proxies: Arc<ProxiesSeen>,
+    pub tunnels: Arc<TunnelStates>,
+    pub proxies: Arc<ProxyStates>,
     /// Bridges by the id of the tunnel that each carries.
-    pub transports: Arc<TransportsSeen>,
+    pub transports: Arc<BridgeStates>,
 }
 
 impl World {

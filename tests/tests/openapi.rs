@@ -1,6 +1,6 @@
 //! The API against its own description: schemathesis makes requests of the OpenAPI document, valid ones and such as are
 //! wrong in every way it knows, and holds each answer against it. No server error, no status that the document does not
-//! name for that row, every body as its schema says. Needs neither root nor network; `cargo xtask setup` installs it.
+//! name for that endpoint, every body as its schema says. Needs neither root nor network; `cargo xtask setup` installs it.
 
 mod description;
 mod seeds;
@@ -45,26 +45,26 @@ fn every_row_answers_as_its_description_says() {
     assert!(outcome.passed, "see above");
 
     let seen = server.seen();
-    let silent = |row: &str| ELSEWHERE.iter().any(|(known, _)| *known == row);
+    let silent = |endpoint: &str| ELSEWHERE.iter().any(|(known, _)| *known == endpoint);
     let (mut untried, mut never, mut tried) = (Vec::new(), Vec::new(), 0);
-    for row in endpoints::table().rows() {
-        let name = format!("{} {}", row.method.as_str(), row.path);
-        match seen.get(&row.operation) {
+    for endpoint in endpoints::table().endpoints() {
+        let name = format!("{} {}", endpoint.method.as_str(), endpoint.path);
+        match seen.get(&endpoint.operation) {
             None if silent(&name) => {}
             None => untried.push(name),
             Some(statuses) => {
                 tried += statuses.values().sum::<usize>();
                 let succeeded = statuses.keys().any(|status| *status < 300);
-                if row.needs().is_none() && !succeeded {
+                if endpoint.needs().is_none() && !succeeded {
                     never.push(format!("{name}: {statuses:?}"));
                 }
             }
         }
     }
-    println!("{tried} requests to {} rows", seen.len());
+    println!("{tried} requests to {} endpoints", seen.len());
     assert!(untried.is_empty(), "never asked: {untried:#?}");
-    let known: BTreeSet<&str> = REFUSED.iter().map(|(row, _)| *row).collect();
-    never.retain(|row| !known.iter().any(|known| row.starts_with(&format!("{known}:"))));
+    let known: BTreeSet<&str> = REFUSED.iter().map(|(endpoint, _)| *endpoint).collect();
+    never.retain(|endpoint| !known.iter().any(|known| endpoint.starts_with(&format!("{known}:"))));
     assert!(never.is_empty(), "asked, and never with success: {never:#?}");
     // A run that tried next to nothing would find nothing.
     assert!(tried > 5_000, "{tried} requests");

@@ -86,7 +86,7 @@ impl Lock {
 
 #[cfg(test)]
 mod tests {
-    use login_throttle::*;
+    use super::*;
 
     const T0: Duration = Duration::from_secs(1000);
 

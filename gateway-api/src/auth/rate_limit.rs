@@ -196,7 +196,7 @@ fn whole(value: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use rate_limit::*;
+    use super::*;
 
     fn ip(text: &str) -> Payer {
         Payer::address(text.parse().expect("an address"))

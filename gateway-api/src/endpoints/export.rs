@@ -15,6 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::plan::{self, PlanResult};
 use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
@@ -22,7 +23,6 @@ use crate::error::{ApiError, Code};
 use crate::reply::{Answer, Content, Reply, With};
 use crate::request::{Body, Query, Req, Request, decode};
 use crate::table::{Audit, Effect, Endpoint, Placeholder, Table};
-use endpoints::plan::{self, PlanResult};
 
 const OCTETS: &str = "application/octet-stream";
 

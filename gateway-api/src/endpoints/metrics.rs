@@ -24,7 +24,7 @@ const PREFIX: &str = "gateway";
 pub fn rows(t: &mut Table) {
     t.stream("/metrics", "get_metrics", MEDIA, metrics)
         .summary("Metrics for Prometheus")
-        .doc("OpenMetrics 1.0 as text. DnsService begin with gateway_; policies and tunnels are distinguished by id and name.")
+        .doc("OpenMetrics 1.0 as text. Names begin with gateway_; policies and tunnels are distinguished by id and name.")
         .outside();
 }
 

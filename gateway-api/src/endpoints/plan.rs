@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::routing::views::{Run, failures};
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::dispatch::conditional;
@@ -28,7 +29,6 @@ use crate::gateway::Open;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
-use endpoints::routing::views::{Run, failures};
 
 /// A change waits at most so long for its confirmation.
 const LONGEST: u32 = 86_400;
@@ -184,7 +184,7 @@ pub(super) fn may_change(cx: &Cx, order: &Order) -> Result<(), ApiError> {
         .filter_map(|name| bulk_edit::planned_kind(name))
         .map(|kind| kind.noun)
         .collect();
-    for row in cx.api.table.rows() {
+    for row in cx.api.table.endpoints() {
         let edits = row.effect.audit().is_some_and(|audit| {
             let verb = audit.action.split('_').next().unwrap_or_default();
             nouns.contains(&audit.resource_type) && matches!(verb, "create" | "replace" | "delete")

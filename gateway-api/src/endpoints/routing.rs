@@ -118,7 +118,7 @@ mod tests {
     use gateway_core::facts::Link;
     use serde_json::json;
 
-    use endpoints::*;
+    use super::*;
 
     #[test]
     fn interfaces_that_the_host_lacks_are_warned_of() {

@@ -8,6 +8,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::plan::{self, PlanResult};
 use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
@@ -15,7 +16,6 @@ use crate::error::{ApiError, Code};
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
-use endpoints::plan::{self, PlanResult};
 
 pub fn rows(t: &mut Table) {
     t.view("/snapshots", "list_snapshots", snapshots)

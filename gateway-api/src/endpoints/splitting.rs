@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::pools::{Pool, Pools, percent};
+use super::routing::views::{Applied, enforce, freeze};
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
@@ -19,7 +20,6 @@ use crate::gateway::Open;
 use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Collection, Effect, Ops, Table};
-use endpoints::routing::views::{Applied, enforce, freeze};
 
 pub fn rows(t: &mut Table) {
     t.collection::<SplittingEndpoint>(Collection {

@@ -73,7 +73,7 @@ fn lock(taken: &Taken) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
 
 #[cfg(test)]
 mod tests {
-    use connection_limit::*;
+    use super::*;
 
     fn peer(address: &str) -> Peer {
         Peer::Remote { address: std::net::SocketAddr::new(address.parse().unwrap(), 1), tls: false }

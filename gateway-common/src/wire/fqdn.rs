@@ -69,7 +69,7 @@ pub struct DomainValue {
 
 #[cfg(test)]
 mod tests {
-    use fqdn::*;
+    use super::*;
 
     #[test]
     fn devices_cards_and_addresses_are_never_taken_for_one_another() {

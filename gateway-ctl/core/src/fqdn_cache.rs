@@ -204,7 +204,7 @@ mod tests {
     use gateway_model::domain::DomainName;
     use gateway_model::kinds::policy_source::DomainPattern;
 
-    use fqdn_cache::*;
+    use super::*;
 
     fn name(text: &str) -> Name {
         Name::from(&DomainName::parse(text).expect("a name"))

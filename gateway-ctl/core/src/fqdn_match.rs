@@ -120,7 +120,7 @@ pub fn learned(rules: &[DomainRule], names: &[Name], device: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use fqdn_match::*;
+    use super::*;
 
     fn rank(rules: &[(&str, u32, Option<u32>)], name: &str, device: u32) -> u32 {
         let rules: Vec<DomainRule> = rules

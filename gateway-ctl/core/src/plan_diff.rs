@@ -96,7 +96,7 @@ fn json(view: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plan_diff::*;
+    use super::*;
 
     fn part(lines: &[&str]) -> Lines {
         BTreeMap::from([("rules".to_owned(), lines.iter().map(|line| (*line).to_owned()).collect())])

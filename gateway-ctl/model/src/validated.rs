@@ -278,7 +278,7 @@ pub fn check_tags(path: &str, tags: &[String], problems: &mut Problems) {
 
 #[cfg(test)]
 mod tests {
-    use validated::*;
+    use super::*;
 
     #[test]
     fn endpoints_of_every_spelling_are_read_and_shown() {

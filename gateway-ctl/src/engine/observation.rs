@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::boot_time::BootTime;
 use crate::os::netlink;
-use crate::os::observe::{Observer, Seen};
+use crate::os::observe::{KernelChanges, Observer};
 use crate::reconcile::Observe;
 use crate::service::Services;
 use crate::world::Worlds;
@@ -29,7 +29,7 @@ impl Observe for Observation {
         Ok(facts)
     }
 
-    fn changes(&self) -> watch::Receiver<Seen> {
+    fn changes(&self) -> watch::Receiver<KernelChanges> {
         self.observer.changes()
     }
 }

@@ -14,8 +14,8 @@ use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::events::{self, Recent};
 use crate::services::flow_rate::{self, FlowRates};
-use crate::services::proxies::{Proxies, Seen as ProxiesSeen};
-use crate::services::tunnels::{Seen as TunnelsSeen, Tunnels};
+use crate::services::proxies::{Proxies, ProxyStates};
+use crate::services::tunnels::{TunnelStates, Tunnels};
 use crate::services::{auto_rollback, endings, failover_reset, moved_flows, open_files, storage};
 use crate::supervise::joined;
 
@@ -24,8 +24,8 @@ pub(super) struct Parts {
     pub looping: JoinHandle<()>,
     pub openvpn: Arc<OpenVpn>,
     pub transports: Arc<Transports>,
-    pub tunnels: (Tunnels, watch::Receiver<Arc<TunnelsSeen>>),
-    pub proxies: (Proxies, watch::Receiver<Arc<ProxiesSeen>>),
+    pub tunnels: (Tunnels, watch::Receiver<Arc<TunnelStates>>),
+    pub proxies: (Proxies, watch::Receiver<Arc<ProxyStates>>),
     pub recent: Recent,
     pub turns: FlowRates,
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::os::transport::Seen as TransportsSeen;
+use crate::os::transport::BridgeStates;
 use crate::panics::Panics;
 use crate::reconcile::Reason;
 use crate::service::Context;
-use crate::services::proxies::Seen as ProxiesSeen;
-use crate::services::tunnels::Seen as TunnelsSeen;
+use crate::services::proxies::ProxyStates;
+use crate::services::tunnels::TunnelStates;
 use crate::world::Reports;
 
 /// Shortest time between two runs that panics cause.
@@ -23,14 +23,17 @@ pub(super) async fn on_change(context: Context) {
     }
 }
 
-pub(super) type Seen = (
-    watch::Receiver<Arc<TunnelsSeen>>,
-    watch::Receiver<Arc<ProxiesSeen>>,
-    watch::Receiver<Arc<TransportsSeen>>,
+pub(super) type ReportReceivers = (
+    watch::Receiver<Arc<TunnelStates>>,
+    watch::Receiver<Arc<ProxyStates>>,
+    watch::Receiver<Arc<BridgeStates>>,
 );
 
 /// Publishes what services see as soon as one of them sees something else.
-pub(super) async fn publish_reports(context: Context, (mut tunnels, mut proxies, mut transports): Seen) {
+pub(super) async fn publish_reports(
+    context: Context,
+    (mut tunnels, mut proxies, mut transports): ReportReceivers,
+) {
     loop {
         context.worlds.report(Reports {
             tunnels: tunnels.borrow_and_update().clone(),
@@ -48,7 +51,7 @@ pub(super) async fn publish_reports(context: Context, (mut tunnels, mut proxies,
     }
 }
 
-pub(super) async fn on_connections(context: Context, mut seen: watch::Receiver<Arc<TransportsSeen>>) {
+pub(super) async fn on_connections(context: Context, mut seen: watch::Receiver<Arc<BridgeStates>>) {
     while seen.changed().await.is_ok() {
         context.wake.wake(Reason::Facts);
     }

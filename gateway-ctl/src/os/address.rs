@@ -12,8 +12,8 @@ use rtnetlink::packet_route::address::{
     AddressAttribute, AddressFlags, AddressMessage, AddressProtocol, AddressScope,
 };
 
-use os::backend::{ABSENT, Backend, PRESENT};
-use os::netlink::{Error, Netlink, collect, settled};
+use super::backend::{ABSENT, Backend, PRESENT};
+use super::netlink::{Error, Netlink, collect, settled};
 
 #[derive(Debug)]
 pub struct Addresses {

@@ -149,7 +149,7 @@ fn read(message: &[u8]) -> Option<UntranslatedEntry> {
 
 #[cfg(test)]
 mod tests {
-    use os::*;
+    use super::*;
 
     fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
         let length = (ATTRIBUTE_HEADER + content.len()) as u16;

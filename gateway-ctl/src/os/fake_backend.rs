@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use os::backend::Backend;
+use super::backend::Backend;
 
 /// Shared: a clone shows the same entries.
 #[derive(Debug)]

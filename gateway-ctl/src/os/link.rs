@@ -8,8 +8,8 @@ use gateway_core::plan::LinkSettings;
 use rtnetlink::LinkUnspec;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
 
-use os::backend::{ABSENT, Backend};
-use os::netlink::{self, Error, Netlink, settled};
+use super::backend::{ABSENT, Backend};
+use super::netlink::{self, Error, Netlink, settled};
 
 #[derive(Debug)]
 pub struct Links {

@@ -10,7 +10,7 @@ use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, N
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 
-use os::observe;
+use super::observe;
 
 /// Longest answer of the kernel.
 const LONGEST: usize = 32 * 1024;
@@ -77,7 +77,7 @@ fn request(address: IpAddr, link: u32) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use os::*;
+    use super::*;
 
     #[test]
     fn nobody_is_behind_an_address_of_nowhere() {

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 pub use ruleset::{render, render_block};
 
-use os::backend::{ABSENT, Backend};
+use super::backend::{ABSENT, Backend};
 
 /// One rule set to be installed.
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ fn digest(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use os::*;
+    use super::*;
 
     fn sealed(fingerprint: &str, listing: &str) -> String {
         let seal = format!("\t\treturn comment \"{fingerprint} {}\"\n", digest(listing));

@@ -24,9 +24,9 @@ use tokio::sync::watch;
 
 pub use subscription::KernelChanges;
 
+use super::netlink::{self, Error, Netlink, collect};
+use super::{address, route};
 use crate::supervise::Supervisor;
-use os::netlink::{self, Error, Netlink, collect};
-use os::{address, route};
 use subscription::Subscription;
 
 /// Watches from its making until it is dropped.

@@ -73,7 +73,7 @@ fn run(program: &Path, arguments: &[&str]) -> io::Result<Output> {
 
 #[cfg(test)]
 mod tests {
-    use required_programs::*;
+    use super::*;
 
     #[test]
     fn versions_are_found_in_what_programs_say() {

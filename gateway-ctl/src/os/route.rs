@@ -11,8 +11,8 @@ use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType, RouteVia,
 };
 
-use os::backend::{ABSENT, Backend};
-use os::netlink::{Error, Netlink, collect, settled};
+use super::backend::{ABSENT, Backend};
+use super::netlink::{Error, Netlink, collect, settled};
 
 /// The metric that the kernel gives an IPv6 route without one.
 const METRIC_V6_DEFAULT: u32 = 1024;

@@ -12,8 +12,8 @@ use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::route::{RouteHeader, RouteProtocol};
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
 
-use os::backend::{ABSENT, Backend, PRESENT};
-use os::netlink::{Error, Netlink, collect, settled};
+use super::backend::{ABSENT, Backend, PRESENT};
+use super::netlink::{Error, Netlink, collect, settled};
 
 #[derive(Clone, Debug)]
 pub struct Rules {

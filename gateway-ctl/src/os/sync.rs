@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use os::backend::{Backend, DriftEntry, Failure, Outcome};
+use super::backend::{Backend, DriftEntry, Failure, Outcome};
 
 /// What the last run of a subsystem left in the kernel.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl<K, V> Default for Memory<K, V> {
 }
 
 /// Brings the backend to `want` in one go.
-pub async fn step<B: Backend>(
+pub async fn sync<B: Backend>(
     backend: &B,
     want: &BTreeMap<B::Key, B::Value>,
     memory: &mut Memory<B::Key, B::Value>,

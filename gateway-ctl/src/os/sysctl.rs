@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 
-use os::backend::{ABSENT, Backend};
+use super::backend::{ABSENT, Backend};
 
 #[derive(Clone, Debug)]
 pub struct Sysctls {
@@ -115,7 +115,7 @@ fn path(name: &str) -> Result<PathBuf, Error> {
 
 #[cfg(test)]
 mod tests {
-    use os::*;
+    use super::*;
 
     #[test]
     fn names_are_dotted_or_paths() {

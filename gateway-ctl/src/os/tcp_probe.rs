@@ -95,7 +95,7 @@ fn checksum(parts: &[&[u8]]) -> u16 {
 mod tests {
     use gateway_common::wire::Mac;
 
-    use tcp_probe::*;
+    use super::*;
 
     fn flow(source: Address, destination: Address, vlan: u16) -> FlowKey {
         FlowKey {

@@ -75,7 +75,7 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
             stage.put().await;
             stages.push(stage);
         }
-        let links_outcome = step(&links, &plan.links, &mut memory.links).await;
+        let links_outcome = sync(&links, &plan.links, &mut memory.links).await;
         let mut addresses = Pass::open(&addresses, &plan.addresses, &memory.addresses).await;
         addresses.put().await;
         let mut settings = Pass::open(&sysctls, &sysctls_want, &memory.sysctls).await;
@@ -136,7 +136,7 @@ async fn set_nft<H: Host>(host: &H, memory: &mut Memories, ruleset: &NftRuleset)
         Ok(rendered) => rendered,
         Err(error) => return Outcome::failure("table inet gateway", &error),
     };
-    let outcome = step(&host.nft(&rendered), &rendered.want(), &mut memory.nft).await;
+    let outcome = sync(&host.nft(&rendered), &rendered.want(), &mut memory.nft).await;
     if outcome.is_ok() {
         memory.ruleset = Some(ruleset.clone());
     }

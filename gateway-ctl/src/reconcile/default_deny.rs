@@ -22,7 +22,7 @@ pub enum Existing {
 }
 
 /// Needs a tokio runtime, and the network namespace of the calling thread is the one that is blocked.
-pub async fn base_block(lan: &[String], existing: Existing) -> Outcome {
+pub async fn install_default_deny(lan: &[String], existing: Existing) -> Outcome {
     let mut outcome = block_rules(lan).await;
     outcome.absorb(block_forwarding(lan, existing).await);
     outcome
@@ -38,7 +38,7 @@ async fn block_forwarding(lan: &[String], existing: Existing) -> Outcome {
     if live && existing == Existing::Keep {
         return Outcome::default();
     }
-    step(&nft, &nft.want(), &mut Memory::default()).await
+    sync(&nft, &nft.want(), &mut Memory::default()).await
 }
 
 async fn block_rules(lan: &[String]) -> Outcome {
@@ -74,7 +74,7 @@ fn wanted_rules(lan: &[String]) -> BTreeMap<RuleKey, RuleValue> {
 
 #[cfg(test)]
 mod tests {
-    use default_deny::*;
+    use super::*;
 
     #[test]
     fn every_lan_interface_is_refused_in_both_families_after_all_other_rules() {

@@ -20,7 +20,7 @@ use super::status::Status;
 use super::trigger::{Pending, Reason};
 use super::{Compile, Compiled, Dataplane, Observe};
 use crate::os::Outcome;
-use crate::os::observe::Seen;
+use crate::os::observe::KernelChanges;
 
 /// Waits before a run that follows a failed one.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
@@ -145,8 +145,8 @@ struct Loop<H, D, O, C> {
     clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
     interval: Option<Duration>,
     commands: mpsc::UnboundedReceiver<Command>,
-    changes: watch::Receiver<Seen>,
-    seen: Seen,
+    changes: watch::Receiver<KernelChanges>,
+    seen: KernelChanges,
     status: watch::Sender<Arc<Status>>,
     compiled: watch::Sender<Arc<Compiled>>,
     facts: watch::Sender<Arc<Facts>>,

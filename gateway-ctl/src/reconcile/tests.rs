@@ -314,12 +314,12 @@ async fn routes_that_went_with_their_link_are_put_again_in_the_same_run() {
 #[derive(Clone)]
 struct FakeWorld {
     facts: Arc<Mutex<Facts>>,
-    seen: Arc<watch::Sender<Seen>>,
+    seen: Arc<watch::Sender<KernelChanges>>,
 }
 
 impl FakeWorld {
     fn new() -> Self {
-        Self { facts: Arc::default(), seen: Arc::new(watch::channel(Seen::default()).0) }
+        Self { facts: Arc::default(), seen: Arc::new(watch::channel(KernelChanges::default()).0) }
     }
 
     fn change(&self, change: impl FnOnce(&mut Facts)) {
@@ -332,7 +332,7 @@ impl Observe for FakeWorld {
         Ok(self.facts.lock().unwrap().clone())
     }
 
-    fn changes(&self) -> watch::Receiver<Seen> {
+    fn changes(&self) -> watch::Receiver<KernelChanges> {
         self.seen.subscribe()
     }
 }

@@ -42,7 +42,7 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
-    use trigger::*;
+    use super::*;
 
     #[test]
     fn reasons_that_come_together_are_one_run_for_the_most_important() {

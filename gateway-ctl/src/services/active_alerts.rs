@@ -94,8 +94,8 @@ fn key(kind: AlertKind, subject: &str) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::clock::SystemClock;
-    use active_alerts::*;
 
     const DOWN: AlertKind = AlertKind::DnsUpstreamDown;
 

@@ -50,9 +50,9 @@ async fn revert(store: &Arc<Store>) {
 mod tests {
     use gateway_model::kinds::Device;
 
+    use super::*;
     use crate::clock::ManualClock;
     use crate::store::{AuditTicket, Confirm, Safety, SnapshotReason};
-    use auto_rollback::*;
 
     #[tokio::test(start_paused = true)]
     async fn what_is_not_confirmed_is_taken_back_at_its_time() {

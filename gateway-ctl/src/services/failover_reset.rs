@@ -100,7 +100,7 @@ fn stranded(programs: &Programs, lost: &Lost) -> Result<Vec<FlowKey>, bpf::Error
 
 #[cfg(test)]
 mod tests {
-    use failover_reset::*;
+    use super::*;
 
     fn both(choice: Choice) -> Ways {
         Ways::from([(7, [choice; 2])])

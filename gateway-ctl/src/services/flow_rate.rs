@@ -80,7 +80,7 @@ pub async fn run(Context { wake, dataplane, .. }: Context, turns: FlowRates) {
 
 #[cfg(test)]
 mod tests {
-    use flow_rate::*;
+    use super::*;
 
     #[test]
     fn the_rate_is_that_of_the_last_minute() {

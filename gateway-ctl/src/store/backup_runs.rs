@@ -157,8 +157,8 @@ fn add(txn: &WriteTransaction, run: &Run) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::clock::SystemClock;
-    use backup_runs::*;
 
     fn run(number: i64, result: Outcome) -> Run {
         let at = Timestamp::from_second(number).unwrap();

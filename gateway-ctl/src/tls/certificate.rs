@@ -18,7 +18,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use zeroize::Zeroizing;
 
 use super::lock;
-use super::self_signed::{self, Names};
+use super::self_signed::{self, CertificateNames};
 use crate::clock::SharedClock;
 
 /// An own certificate is reported so many days before its end.
@@ -106,7 +106,7 @@ fn fingerprint(path: &Path) -> Print {
 impl Certificates {
     /// Reads, or makes, the certificate. Without a good one no handshake succeeds, until [`Certificates::refresh`]
     /// finds one: that is no reason for a gateway not to start.
-    pub fn open(origin: Origin, names: &Names, clock: SharedClock) -> Arc<Self> {
+    pub fn open(origin: Origin, names: &CertificateNames, clock: SharedClock) -> Arc<Self> {
         let since = clock.now();
         let status = Status { served: false, fault: None, since, checks: 0, not_after: None };
         let watched = Mutex::new(Watched { print: None, status });
@@ -116,7 +116,7 @@ impl Certificates {
     }
 
     /// Takes the files over if they have changed and are good. Waits for the disk.
-    pub fn refresh(&self, names: &Names) {
+    pub fn refresh(&self, names: &CertificateNames) {
         let mut watched = lock(&self.watched);
         let now = self.clock.now();
         let before = watched.status.fault.clone();
@@ -142,7 +142,7 @@ impl Certificates {
     }
 
     /// Whether there was something new, which is then served.
-    fn read(&self, watched: &mut Watched, names: &Names, now: Timestamp) -> Result<bool, Fault> {
+    fn read(&self, watched: &mut Watched, names: &CertificateNames, now: Timestamp) -> Result<bool, Fault> {
         if let Origin::SelfSigned { folder } = &self.origin
             && let Some(reason) = self_signed::ensure(folder, names, now)?
         {
@@ -261,14 +261,14 @@ mod tests {
         _folder: tempfile::TempDir,
         certificate: PathBuf,
         key: PathBuf,
-        names: Names,
+        names: CertificateNames,
     }
 
     impl Files {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let (certificate, key) = (folder.path().join("a.pem"), folder.path().join("b.pem"));
-            Self { _folder: folder, certificate, key, names: Names::new("gw", []) }
+            Self { _folder: folder, certificate, key, names: CertificateNames::new("gw", []) }
         }
 
         fn origin(&self) -> Origin {
@@ -378,7 +378,7 @@ mod tests {
     fn a_self_signed_one_survives_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let origin = Origin::SelfSigned { folder: folder.path().join("tls") };
-        let names = Names::new("gw", ["192.168.7.1".parse().unwrap()]);
+        let names = CertificateNames::new("gw", ["192.168.7.1".parse().unwrap()]);
         let first = shown(&Certificates::open(origin.clone(), &names, clock()));
         assert!(first.is_some());
         assert_eq!(shown(&Certificates::open(origin, &names, clock())), first);

@@ -49,12 +49,12 @@ fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
 
 /// Names and addresses by which the gateway is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct CertificateNames {
     pub host: String,
     pub addresses: BTreeSet<IpAddr>,
 }
 
-impl Names {
+impl CertificateNames {
     /// Of a host with these addresses, besides `localhost`.
     ///
     /// Left out are addresses that no URL can hold (link-local) and global IPv6 addresses, which change with the
@@ -100,7 +100,11 @@ impl Names {
 
 /// Sees to it that the folder holds a key and a certificate that is good for these names. Tells why a certificate was
 /// made, if it was.
-pub(super) fn ensure(folder: &Path, names: &Names, now: Timestamp) -> Result<Option<&'static str>, Error> {
+pub(super) fn ensure(
+    folder: &Path,
+    names: &CertificateNames,
+    now: Timestamp,
+) -> Result<Option<&'static str>, Error> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file("make", folder))?;
     let (key, fresh) = ensure_key(&folder.join(KEY))?;
     let path = folder.join(CERTIFICATE);
@@ -148,7 +152,7 @@ fn ensure_key(path: &Path) -> Result<(KeyPair, bool), Error> {
 }
 
 /// Why this certificate does not do.
-fn shortcoming(pem: &[u8], key: &KeyPair, names: &Names, now: Timestamp) -> Option<&'static str> {
+fn shortcoming(pem: &[u8], key: &KeyPair, names: &CertificateNames, now: Timestamp) -> Option<&'static str> {
     let Ok((_, pem)) = x509_parser::pem::parse_x509_pem(pem) else { return Some("it was broken") };
     let Ok((_, certificate)) = X509Certificate::from_der(&pem.contents) else { return Some("it was broken") };
     use rcgen::PublicKeyData;
@@ -162,7 +166,7 @@ fn shortcoming(pem: &[u8], key: &KeyPair, names: &Names, now: Timestamp) -> Opti
     (!names.are_covered(&certificate)).then_some("it lacked a name or an address of the gateway")
 }
 
-fn params(names: &Names, now: Timestamp) -> Result<CertificateParams, Error> {
+fn params(names: &CertificateNames, now: Timestamp) -> Result<CertificateParams, Error> {
     let mut params = CertificateParams::default();
     let day = |offset: i32| {
         let date = (now.saturating_add(DAY * offset).unwrap_or(now)).to_zoned(TimeZone::UTC).date();
@@ -210,8 +214,8 @@ fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    fn names(addresses: &[&str]) -> Names {
-        Names::new("gw.home.arpa", addresses.iter().map(|text| text.parse().unwrap()))
+    fn names(addresses: &[&str]) -> CertificateNames {
+        CertificateNames::new("gw.home.arpa", addresses.iter().map(|text| text.parse().unwrap()))
     }
 
     fn at(text: &str) -> Timestamp {
@@ -242,7 +246,7 @@ mod tests {
         let now = at("2026-11-21T12:00:00Z");
         ensure(folder, &names(&[]), now).unwrap();
         let key = fs::read(folder.join(KEY)).unwrap();
-        let again = |names: &Names, now: &str| ensure(folder, names, at(now)).unwrap();
+        let again = |names: &CertificateNames, now: &str| ensure(folder, names, at(now)).unwrap();
         let more = names(&["192.168.7.1", "fd00::1"]);
         assert!(again(&more, "2026-11-21T12:00:00Z").unwrap().contains("lacked"));
         assert_eq!(again(&more, "2028-10-20T00:00:00Z"), None);
@@ -272,7 +276,7 @@ mod tests {
         let names = names(&["0.0.0.0", "169.254.1.1", "2001:db8::1", "fe80::1", "fd00::1", "10.0.0.1"]);
         let kept: Vec<String> = names.addresses.iter().map(ToString::to_string).collect();
         assert_eq!(kept, ["10.0.0.1", "127.0.0.1", "::1", "fd00::1"]);
-        let odd = Names::new("not a host name!", []);
+        let odd = CertificateNames::new("not a host name!", []);
         assert_eq!(odd.hosts().into_iter().collect::<Vec<_>>(), ["localhost"]);
     }
 }

@@ -110,7 +110,7 @@ fn runs_and_reports_are_published_with_what_they_are_of() {
     let mut watched = worlds.watch();
     worlds.compile(&facts(7), store.clock().now());
     worlds.finished(&Arc::new(Status { run: 3, ..Status::default() }));
-    let tunnels = Arc::<TunnelsSeen>::default();
+    let tunnels = Arc::<TunnelStates>::default();
     worlds.report(Reports { tunnels: tunnels.clone(), ..Reports::default() });
     let world = watched.borrow_and_update().clone();
     assert_eq!((world.status.run, world.facts.links["eth1"].index), (3, 7));

@@ -4,7 +4,7 @@ use gateway_common::classify::classify;
 use gateway_common::leg_selection;
 use gateway_common::verdict::{Action, decide};
 use gateway_common::wire::*;
-use gateway_core::compile::{Carrier, Compiled, Input, compile};
+use gateway_core::compile::{Compiled, Input, Underlay, compile};
 use gateway_core::plan::{Dataplane, Family, RouteKey, RuleAction, names};
 use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
@@ -117,9 +117,9 @@ fn carriers(compiled: &Compiled) {
     for leg in legs.by_number.values() {
         let mut at = leg.carrier;
         for _ in 0..=legs.by_number.len() {
-            at = at.leg().and_then(|number| legs.get(number)).map_or(Carrier::Default, |leg| leg.carrier);
+            at = at.leg().and_then(|number| legs.get(number)).map_or(Underlay::Default, |leg| leg.carrier);
         }
-        assert_eq!(at, Carrier::Default, "{leg:?} goes round");
+        assert_eq!(at, Underlay::Default, "{leg:?} goes round");
         if let Some(carrier) = leg.carrier.leg() {
             let below = legs.get(carrier).expect("a leg that exists");
             assert!(!leg.usable || below.usable, "{leg:?} on {below:?}");

@@ -1,4 +1,4 @@
-//! Every row, by every kind of caller, from every origin.
+//! Every endpoint, by every kind of caller, from every origin.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +12,19 @@ use crate::authz::site::{Caller, LOCAL, OUTSIDE, Site};
 
 const MISSING: &str = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
 
-/// What the handlers of these rows refuse by themselves, knowing whose things are asked for.
+/// What the handlers of these endpoints refuse by themselves, knowing whose things are asked for.
 const OWN: [&str; 2] = ["POST /auth/change-password", "DELETE /auth/tokens/{id}"];
 
-fn name(row: &Endpoint) -> String {
-    format!("{} {}", row.method.as_str(), row.path)
+fn name(endpoint: &Endpoint) -> String {
+    format!("{} {}", endpoint.method.as_str(), endpoint.path)
 }
 
-fn concrete(row: &Endpoint) -> String {
+fn concrete(endpoint: &Endpoint) -> String {
     let part = |part: &str| if part.starts_with('{') { MISSING.to_owned() } else { part.to_owned() };
-    row.full_path().split('/').map(part).collect::<Vec<_>>().join("/")
+    endpoint.full_path().split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// A fresh gateway for each, because some rows change it.
+/// A fresh gateway for each, because some endpoints change it.
 fn caller(who: Who, by_session: bool) -> (Site, Caller) {
     let site = Site::new();
     let person = |role| {
@@ -67,16 +67,16 @@ async fn walk(who: Who, by_session: bool) {
             caller = caller.with(name, value);
         }
         let (mut tried, mut refused) = (0, 0);
-        for row in endpoints::table().rows() {
-            let name = name(row);
+        for endpoint in endpoints::table().endpoints() {
+            let name = name(endpoint);
             // No page's rate is meant here, and sessions stay in use.
             site.advance(1);
             let (before, _) = site.audit();
-            let body = row.input.is_some().then(|| serde_json::json!({}));
-            let answer = site.send_to(&caller, row.method.as_str(), &concrete(row), body).await;
+            let body = endpoint.input.is_some().then(|| serde_json::json!({}));
+            let answer = site.send_to(&caller, endpoint.method.as_str(), &concrete(endpoint), body).await;
             let context = format!("{who:?} session={by_session} foreign={foreign} {name}: {}", answer.body);
             tried += 1;
-            match refusal(who, line(&name, row.outside), &name, foreign) {
+            match refusal(who, line(&name, endpoint.outside), &name, foreign) {
                 Some((status, code)) => {
                     refused += 1;
                     assert_eq!((answer.status, answer.code()), (status, code), "{context}");
@@ -87,7 +87,7 @@ async fn walk(who: Who, by_session: bool) {
                         }
                     }
                     let (after, newest) = site.audit();
-                    let changes = row.effect.audit().is_some();
+                    let changes = endpoint.effect.audit().is_some();
                     assert_eq!(after - before, u64::from(changes), "audit entries: {context}");
                     if let (true, Some(entry)) = (changes, newest) {
                         assert_eq!(entry.result, AuditResult::Denied, "{context}");
@@ -155,7 +155,7 @@ async fn the_local_network() {
 
 #[test]
 fn the_expectations_name_rows_that_exist() {
-    let rows: BTreeSet<String> = endpoints::table().rows().iter().map(name).collect();
-    let unknown: Vec<_> = named().filter(|known| !rows.contains(*known)).collect();
+    let endpoints: BTreeSet<String> = endpoints::table().endpoints().iter().map(name).collect();
+    let unknown: Vec<_> = named().filter(|known| !endpoints.contains(*known)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }

@@ -1,4 +1,4 @@
-//! The table of commands against the rows of the API, against the specification, and against the golden files.
+//! The table of commands against the endpoints of the API, against the specification, and against the golden files.
 
 use std::collections::BTreeSet;
 
@@ -15,17 +15,17 @@ fn shape(path: &str) -> String {
 
 #[test]
 fn every_command_calls_rows_that_exist() {
-    let rows: BTreeSet<String> = endpoints::table()
-        .rows()
+    let endpoints: BTreeSet<String> = endpoints::table()
+        .endpoints()
         .iter()
-        .filter(|row| !row.outside)
-        .map(|row| format!("{} {}", row.method.as_str(), shape(row.path)))
+        .filter(|endpoint| !endpoint.outside)
+        .map(|endpoint| format!("{} {}", endpoint.method.as_str(), shape(endpoint.path)))
         .collect();
     for kind in table() {
         for command in &kind.commands {
             for call in &command.calls {
                 let called = format!("{} {}", call.method.as_str(), shape(call.path));
-                assert!(rows.contains(&called), "{} {} calls {called}", kind.name, command.verb);
+                assert!(endpoints.contains(&called), "{} {} calls {called}", kind.name, command.verb);
             }
         }
     }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::contract::client::{Answer, Client};
 use crate::contract::examples::{self, COLLECTIONS};
 
-fn name(row: &Endpoint) -> String {
-    format!("{} {}", row.method.as_str(), row.path)
+fn name(endpoint: &Endpoint) -> String {
+    format!("{} {}", endpoint.method.as_str(), endpoint.path)
 }
 
 /// The body of a collection whose objects need others: made after those.
@@ -30,16 +30,16 @@ async fn dependent(client: &Client, path: &str) -> Option<(&'static str, Value)>
     None
 }
 
-/// Uses a row so that it succeeds unless the headers keep it from that, after making what it needs. Nothing if no way
+/// Uses an endpoint so that it succeeds unless the headers keep it from that, after making what it needs. Nothing if no way
 /// is known here.
-async fn succeed(client: &Client, row: &Endpoint, headers: &[(&str, &str)]) -> Option<(usize, Answer)> {
+async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)]) -> Option<(usize, Answer)> {
     // An alias does what the other path does.
-    let of = row.path.replace("/gateway-nodes", "/nodes");
+    let of = endpoint.path.replace("/gateway-nodes", "/nodes");
     let collection = COLLECTIONS.iter().find(|example| of.starts_with(example.path));
-    let dependent = dependent(client, row.path).await;
+    let dependent = dependent(client, endpoint.path).await;
     let made = match (collection, &dependent) {
-        (_, Some((path, body))) if row.path.contains("{id}") => client.create(path, body.clone()).await,
-        (Some(example), None) if row.path.contains('{') => {
+        (_, Some((path, body))) if endpoint.path.contains("{id}") => client.create(path, body.clone()).await,
+        (Some(example), None) if endpoint.path.contains('{') => {
             client.create(example.path, (example.body)(200)).await
         }
         // There is one of each, and none is made.
@@ -48,14 +48,14 @@ async fn succeed(client: &Client, row: &Endpoint, headers: &[(&str, &str)]) -> O
         }
         _ => Value::Null,
     };
-    let id = match row.path.contains("{key}") {
+    let id = match endpoint.path.contains("{key}") {
         true => "log.level",
         false => made["id"].as_str().unwrap_or_default(),
     };
     let path = ["{id}", "{key}", "{domain}", "{mac}"]
         .iter()
-        .fold(row.path.to_owned(), |path, name| path.replace(name, id));
-    let body = match (row.method.as_str(), row.path) {
+        .fold(endpoint.path.to_owned(), |path, name| path.replace(name, id));
+    let body = match (endpoint.method.as_str(), endpoint.path) {
         (_, "/apply") => Some(json!({"resources": {"devices": [{"name": "new"}]}})),
         (_, "/apply/confirm" | "/apply/revert") => {
             let plan = json!({"resources": {"devices": [{"name": "new"}]}, "confirm_timeout_sec": 600});
@@ -124,100 +124,101 @@ async fn succeed(client: &Client, row: &Endpoint, headers: &[(&str, &str)]) -> O
         _ => return None,
     };
     let before = client.audit_count().await;
-    Some((before, client.send(row.method.as_str(), &path, body, headers).await))
+    Some((before, client.send(endpoint.method.as_str(), &path, body, headers).await))
 }
 
 #[tokio::test]
 async fn every_change_that_is_built_leaves_exactly_one_entry() {
-    let rows = gateway_api::endpoints::table();
+    let endpoints = gateway_api::endpoints::table();
     // Accounts have actors of their own; the suite authz looks at their entries.
-    let changes = rows
-        .rows()
-        .iter()
-        .filter(|row| row.area != "auth" && row.needs().is_none() && row.effect.audit().is_some());
+    let changes = endpoints.endpoints().iter().filter(|endpoint| {
+        endpoint.area != "auth" && endpoint.needs().is_none() && endpoint.effect.audit().is_some()
+    });
     let mut tried = BTreeSet::new();
-    for row in changes {
+    for endpoint in changes {
         let client = Client::new();
-        let Some((before, answer)) = succeed(&client, row, &[]).await else {
-            panic!("{}: this test does not know how to use it", name(row));
+        let Some((before, answer)) = succeed(&client, endpoint, &[]).await else {
+            panic!("{}: this test does not know how to use it", name(endpoint));
         };
-        assert!(answer.status < 300, "{}: {}", name(row), answer.text);
+        assert!(answer.status < 300, "{}: {}", name(endpoint), answer.text);
         // A wipe takes the trail with it and is the first entry of the next one.
-        let expected = if row.path == "/system/wipe" { 1 } else { before + 1 };
-        assert_eq!(client.audit_count().await, expected, "{}", name(row));
+        let expected = if endpoint.path == "/system/wipe" { 1 } else { before + 1 };
+        assert_eq!(client.audit_count().await, expected, "{}", name(endpoint));
         let entry = client.last_audit().await;
-        let audit = row.effect.audit().expect("a change");
-        assert_eq!(entry["action"], audit.action, "{}: {entry}", name(row));
-        assert_eq!(entry["resource_type"], audit.resource_type, "{}", name(row));
-        assert_eq!(entry["result"], "success", "{}", name(row));
+        let audit = endpoint.effect.audit().expect("a change");
+        assert_eq!(entry["action"], audit.action, "{}: {entry}", name(endpoint));
+        assert_eq!(entry["resource_type"], audit.resource_type, "{}", name(endpoint));
+        assert_eq!(entry["result"], "success", "{}", name(endpoint));
         assert_eq!((&entry["actor"], &entry["auth"]), (&json!("admin"), &json!("open")), "{entry}");
-        assert_eq!(entry["request_id"], answer.header("x-request-id"), "{}", name(row));
+        assert_eq!(entry["request_id"], answer.header("x-request-id"), "{}", name(endpoint));
         for field in ["timestamp", "resource_id", "details", "id", "prev_hash", "hash"] {
             assert!(entry.get(field).is_some(), "no {field}: {entry}");
         }
-        tried.insert(name(row));
+        tried.insert(name(endpoint));
     }
     assert!(tried.len() >= 15, "{tried:?}");
 }
 
-/// Needs no knowledge of any row: whatever comes of an empty object and of objects that do not exist, it is recorded.
+/// Needs no knowledge of any endpoint: whatever comes of an empty object and of objects that do not exist, it is recorded.
 #[tokio::test]
 async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_says_what_came_of_it() {
     let table = gateway_api::endpoints::table();
     let missing = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
-    let changes = table
-        .rows()
-        .iter()
-        .filter(|row| row.area != "auth" && row.needs().is_none() && row.effect.audit().is_some());
+    let changes = table.endpoints().iter().filter(|endpoint| {
+        endpoint.area != "auth" && endpoint.needs().is_none() && endpoint.effect.audit().is_some()
+    });
     let (mut failed, mut succeeded) = (0, 0);
-    for row in changes {
+    for endpoint in changes {
         let client = Client::new();
         let path: Vec<&str> =
-            row.path.split('/').map(|step| if step.starts_with('{') { missing } else { step }).collect();
-        let body = row.input.is_some().then(|| json!({}));
+            endpoint.path.split('/').map(|step| if step.starts_with('{') { missing } else { step }).collect();
+        let body = endpoint.input.is_some().then(|| json!({}));
         let before = client.audit_count().await;
-        let answer = client.send(row.method.as_str(), &path.join("/"), body, &[]).await;
-        assert!(answer.status < 500, "{}: {}", name(row), answer.text);
-        assert_eq!(client.audit_count().await, before + 1, "{}: {}", name(row), answer.text);
+        let answer = client.send(endpoint.method.as_str(), &path.join("/"), body, &[]).await;
+        assert!(answer.status < 500, "{}: {}", name(endpoint), answer.text);
+        assert_eq!(client.audit_count().await, before + 1, "{}: {}", name(endpoint), answer.text);
         let entry = client.last_audit().await;
-        let audit = row.effect.audit().expect("a change");
+        let audit = endpoint.effect.audit().expect("a change");
         assert_eq!(
             (&entry["action"], &entry["resource_type"]),
             (&json!(audit.action), &json!(audit.resource_type))
         );
         if answer.status < 300 {
             succeeded += 1;
-            assert_eq!(entry["result"], "success", "{}", name(row));
+            assert_eq!(entry["result"], "success", "{}", name(endpoint));
         } else {
             failed += 1;
-            assert_eq!(entry["result"], "failed", "{}: {entry}", name(row));
-            assert_eq!(entry["details"]["error"], answer.json()["error"]["code"], "{}", name(row));
+            assert_eq!(entry["result"], "failed", "{}: {entry}", name(endpoint));
+            assert_eq!(entry["details"]["error"], answer.json()["error"]["code"], "{}", name(endpoint));
         }
     }
     assert!(failed >= 10 && succeeded >= 2, "{failed} failed, {succeeded} succeeded");
 }
 
-/// Of every row that takes a condition: a stale one.
+/// Of every endpoint that takes a condition: a stale one.
 #[tokio::test]
 async fn every_change_on_a_stale_condition_leaves_exactly_one_entry() {
     let table = gateway_api::endpoints::table();
-    let rows = table.rows().iter().filter(|row| {
-        row.tagged && row.area != "auth" && row.needs().is_none() && row.effect.audit().is_some()
+    let endpoints = table.endpoints().iter().filter(|endpoint| {
+        endpoint.tagged
+            && endpoint.area != "auth"
+            && endpoint.needs().is_none()
+            && endpoint.effect.audit().is_some()
     });
     let mut refused = 0;
-    for row in rows.filter(|row| row.status != 201) {
+    for endpoint in endpoints.filter(|endpoint| endpoint.status != 201) {
         let client = Client::new();
-        let Some((before, answer)) = succeed(&client, row, &[("if-match", "\"999999\"")]).await else {
-            panic!("{}: this test does not know how to use it", name(row));
+        let Some((before, answer)) = succeed(&client, endpoint, &[("if-match", "\"999999\"")]).await else {
+            panic!("{}: this test does not know how to use it", name(endpoint));
         };
         answer.error(412, "precondition_failed");
-        assert_eq!(client.audit_count().await, before + 1, "{}", name(row));
+        assert_eq!(client.audit_count().await, before + 1, "{}", name(endpoint));
         let entry = client.last_audit().await;
-        let audit = row.effect.audit().expect("a change");
+        let audit = endpoint.effect.audit().expect("a change");
         assert_eq!((&entry["action"], &entry["result"]), (&json!(audit.action), &json!("failed")), "{entry}");
-        assert_eq!(entry["details"]["error"], "precondition_failed", "{}", name(row));
-        if row.path.contains('{') {
-            assert!(entry["resource_id"].is_string(), "{}: {entry}", name(row));
+        assert_eq!(entry["details"]["error"], "precondition_failed", "{}", name(endpoint));
+        if endpoint.path.contains('{') {
+            assert!(entry["resource_id"].is_string(), "{}: {entry}", name(endpoint));
         }
         refused += 1;
     }

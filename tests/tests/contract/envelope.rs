@@ -12,9 +12,10 @@ use serde_json::json;
 use crate::contract::client::Client;
 use crate::contract::examples;
 
-/// The path of a row with something in its placeholders that does not exist.
-fn concrete(row: &Endpoint) -> String {
-    row.full_path()
+/// The path of an endpoint with something in its placeholders that does not exist.
+fn concrete(endpoint: &Endpoint) -> String {
+    endpoint
+        .full_path()
         .split('/')
         .map(|part| if part.starts_with('{') { "00000000-0000-4000-8000-000000000000" } else { part })
         .collect::<Vec<_>>()
@@ -28,19 +29,19 @@ fn request(method: &str, uri: &str) -> http::request::Builder {
 #[tokio::test]
 async fn every_row_answers_in_the_envelope() {
     let client = Client::new();
-    for row in client.api.table.rows() {
-        let name = format!("{} {}", row.method.as_str(), row.full_path());
-        if row.media == Some("text/event-stream") {
+    for endpoint in client.api.table.endpoints() {
+        let name = format!("{} {}", endpoint.method.as_str(), endpoint.full_path());
+        if endpoint.media == Some("text/event-stream") {
             continue; // Goes on for ever; it has a test of its own.
         }
         let answer = client
-            .raw(request(row.method.as_str(), &concrete(row)).body(Body::empty()).expect("request"))
+            .raw(request(endpoint.method.as_str(), &concrete(endpoint)).body(Body::empty()).expect("request"))
             .await;
         assert!(!answer.header("x-request-id").is_empty(), "{name}");
-        if let Some(needs) = row.needs() {
+        if let Some(needs) = endpoint.needs() {
             assert_eq!(answer.error(501, "not_supported")["needs"], needs, "{name}");
-        } else if let Some(media) = row.media
-            && !row.input_required
+        } else if let Some(media) = endpoint.media
+            && !endpoint.input_required
         {
             assert_eq!(answer.status, 200, "{name}");
             assert_eq!(answer.header("content-type"), media, "{name}");
@@ -206,8 +207,15 @@ async fn without_a_usable_store_only_the_rows_that_need_none_answer() {
     assert!(answer.text.contains("the store is of a newer version"), "{}", answer.text);
     assert!(!answer.header("retry-after").is_empty());
     client.post("/devices", examples::device(1)).await.error(503, "not_ready");
-    for row in client.api.table.rows().iter().filter(|row| row.always && row.method == Method::Get) {
-        let answer = client.raw(request("GET", &concrete(row)).body(Body::empty()).expect("request")).await;
-        assert_eq!(answer.status, 200, "{}", row.full_path());
+    for endpoint in client
+        .api
+        .table
+        .endpoints()
+        .iter()
+        .filter(|endpoint| endpoint.always && endpoint.method == Method::Get)
+    {
+        let answer =
+            client.raw(request("GET", &concrete(endpoint)).body(Body::empty()).expect("request")).await;
+        assert_eq!(answer.status, 200, "{}", endpoint.full_path());
     }
 }

@@ -1,4 +1,4 @@
-//! The rows against the contract, and the OpenAPI document against the rows.
+//! The endpoints against the contract, and the OpenAPI document against the endpoints.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ fn contract_lines(path: &str) -> BTreeSet<String> {
         .collect()
 }
 
-fn name(row: &Endpoint) -> String {
-    let path = if row.outside { row.full_path() } else { row.path.to_owned() };
-    format!("{} {path}", row.method.as_str())
+fn name(endpoint: &Endpoint) -> String {
+    let path = if endpoint.outside { endpoint.full_path() } else { endpoint.path.to_owned() };
+    format!("{} {path}", endpoint.method.as_str())
 }
 
 /// Placeholders may have another name in the contract than in the table.
@@ -44,10 +44,10 @@ fn the_rows_are_those_of_the_contract_and_the_named_additions() {
     let additions = contract_lines("contract/additions.tsv");
     assert_eq!(contract.len(), 249, "lines of the contract");
     assert!(contract.is_disjoint(&additions), "an addition is in the contract already");
-    let rows: BTreeSet<String> = endpoints::table().rows().iter().map(name).collect();
+    let endpoints: BTreeSet<String> = endpoints::table().endpoints().iter().map(name).collect();
     let wanted: BTreeSet<String> = contract.union(&additions).cloned().collect();
-    let missing: Vec<_> = wanted.difference(&rows).collect();
-    let unknown: Vec<_> = rows.difference(&wanted).collect();
+    let missing: Vec<_> = wanted.difference(&endpoints).collect();
+    let unknown: Vec<_> = endpoints.difference(&wanted).collect();
     assert!(missing.is_empty() && unknown.is_empty(), "missing: {missing:#?}\nunknown: {unknown:#?}");
 }
 
@@ -61,14 +61,14 @@ fn rows_stand_in_the_area_that_the_contract_names() {
             (format!("{} {}", columns[1], columns[2]), columns[0].to_owned())
         })
         .collect();
-    for row in endpoints::table().rows() {
-        if let Some(area) = areas_of.get(&name(row)) {
-            assert_eq!(row.area, area, "{}", name(row));
+    for endpoint in endpoints::table().endpoints() {
+        if let Some(area) = areas_of.get(&name(endpoint)) {
+            assert_eq!(endpoint.area, area, "{}", name(endpoint));
         }
     }
 }
 
-/// The list may only shrink. `UPDATE=1` takes off what was built; a row is put on it by hand, and the reviewer asks why.
+/// The list may only shrink. `UPDATE=1` takes off what was built; an endpoint is put on it by hand, and the reviewer asks why.
 #[test]
 fn the_rows_that_are_not_built_are_exactly_the_listed_ones() {
     let listed: BTreeSet<String> = read("contract/unimplemented.txt")
@@ -76,8 +76,12 @@ fn the_rows_that_are_not_built_are_exactly_the_listed_ones() {
         .filter(|line| !line.is_empty())
         .map(str::to_owned)
         .collect();
-    let unbuilt: BTreeSet<String> =
-        endpoints::table().rows().iter().filter(|row| row.needs().is_some()).map(name).collect();
+    let unbuilt: BTreeSet<String> = endpoints::table()
+        .endpoints()
+        .iter()
+        .filter(|endpoint| endpoint.needs().is_some())
+        .map(name)
+        .collect();
     let forgotten: Vec<_> = unbuilt.difference(&listed).collect();
     let built: Vec<_> = listed.difference(&unbuilt).collect();
     if std::env::var_os("UPDATE").is_some() && forgotten.is_empty() {
@@ -93,9 +97,13 @@ fn the_rows_that_are_not_built_are_exactly_the_listed_ones() {
 fn rows_have_unique_operation_names_and_a_summary() {
     let table = endpoints::table();
     let mut names = BTreeSet::new();
-    for row in table.rows() {
-        assert!(names.insert(row.operation.clone()), "{} names another row already", row.operation);
-        assert!(!row.summary.is_empty(), "{} has no summary", name(row));
+    for endpoint in table.endpoints() {
+        assert!(
+            names.insert(endpoint.operation.clone()),
+            "{} names another endpoint already",
+            endpoint.operation
+        );
+        assert!(!endpoint.summary.is_empty(), "{} has no summary", name(endpoint));
     }
 }
 
@@ -110,9 +118,9 @@ fn every_change_that_is_built_has_an_audit_action() {
         "POST /bridges/{id}/test",
         "POST /test-definitions/run",
     ];
-    for row in endpoints::table().rows().iter().filter(|row| row.needs().is_none()) {
-        let reads = row.method.as_str() == "GET" || questions.contains(&name(row).as_str());
-        assert_eq!(row.effect.audit().is_none(), reads, "{}", name(row));
+    for endpoint in endpoints::table().endpoints().iter().filter(|endpoint| endpoint.needs().is_none()) {
+        let reads = endpoint.method.as_str() == "GET" || questions.contains(&name(endpoint).as_str());
+        assert_eq!(endpoint.effect.audit().is_none(), reads, "{}", name(endpoint));
     }
 }
 
@@ -146,12 +154,12 @@ fn the_openapi_document_has_the_rows_and_nothing_else() {
             }
         }
     }
-    let rows: BTreeSet<String> = table.rows().iter().map(name).collect();
-    assert_eq!(described, rows);
+    let endpoints: BTreeSet<String> = table.endpoints().iter().map(name).collect();
+    assert_eq!(described, endpoints);
     // One path, one set of placeholder names: the shapes are as many as the paths.
-    let paths: BTreeSet<&str> = table.rows().iter().map(|row| row.path).collect();
+    let paths: BTreeSet<&str> = table.endpoints().iter().map(|endpoint| endpoint.path).collect();
     let shapes: BTreeSet<String> = paths.iter().map(|path| shape(path)).collect();
-    assert_eq!(paths.len(), shapes.len(), "two rows name the placeholder of one path differently");
+    assert_eq!(paths.len(), shapes.len(), "two endpoints name the placeholder of one path differently");
 }
 
 #[test]

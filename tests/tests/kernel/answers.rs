@@ -7,7 +7,7 @@ use std::time::Duration;
 use gateway_common::checksum;
 use gateway_common::wire::{AnswerKey, AnswerValue, LocalKind, LocalValue};
 use gateway_core::plan::Dataplane;
-use gateway_ctl::os::bpf::{Programs, Shortcut};
+use gateway_ctl::os::bpf::{KernelDnsCache, Programs};
 use gateway_dns::serve::kernel_cache::Dataplane as _;
 use gateway_dns::serve::kernel_cache::entry::{Span, key, value};
 use gateway_tests::bpf_run::{Arrival, admit_all, run, run_and_read};
@@ -77,7 +77,7 @@ impl Drop for Pins {
 
 struct Site {
     programs: Programs,
-    shortcut: Shortcut,
+    shortcut: KernelDnsCache,
     serial: u64,
     _pins: Pins,
 }
@@ -92,7 +92,7 @@ impl Site {
         let mut plan = Dataplane { locals: locals.into(), ..Dataplane::default() };
         admit_all(&mut plan, Arrival::default().interface);
         programs.apply(&plan).expect("a plan");
-        let shortcut = Shortcut(programs.answers().expect("its maps").into());
+        let shortcut = KernelDnsCache(programs.answers().expect("its maps").into());
         shortcut.set_epoch(EPOCH);
         Site { programs, shortcut, serial: 0, _pins: pins }
     }

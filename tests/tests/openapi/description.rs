@@ -1,4 +1,4 @@
-//! The document as schemathesis is given it: whole paths, and for each row an example that succeeds.
+//! The document as schemathesis is given it: whole paths, and for each endpoint an example that succeeds.
 
 use std::fmt::Write as _;
 
@@ -9,22 +9,22 @@ use serde_json::{Map, Value, json};
 use crate::openapi::seeds;
 use crate::openapi::server::Server;
 
-/// The document of the API, without the rows that are tried elsewhere.
+/// The document of the API, without the endpoints that are tried elsewhere.
 pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
     let table = endpoints::table();
     let mut document = openapi::document(&table);
     let mut paths = Map::new();
-    for row in table.rows() {
-        let name = format!("{} {}", row.method.as_str(), row.path);
+    for endpoint in table.endpoints() {
+        let name = format!("{} {}", endpoint.method.as_str(), endpoint.path);
         if elsewhere.iter().any(|(known, _)| *known == name) {
             continue;
         }
-        let method = row.method.as_str().to_ascii_lowercase();
-        let mut operation = document["paths"][row.path][&method].take();
-        if row.needs().is_none() {
-            exemplify(server, row, &mut operation);
+        let method = endpoint.method.as_str().to_ascii_lowercase();
+        let mut operation = document["paths"][endpoint.path][&method].take();
+        if endpoint.needs().is_none() {
+            exemplify(server, endpoint, &mut operation);
         }
-        let item = paths.entry(row.full_path()).or_insert_with(|| json!({}));
+        let item = paths.entry(endpoint.full_path()).or_insert_with(|| json!({}));
         item[&method] = operation;
     }
     // The servers of the document have the root of the API in them, and so do these paths now.
@@ -33,9 +33,9 @@ pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
     document
 }
 
-/// Gives the row's parameters and body the values of a request that succeeds.
-fn exemplify(server: &Server, row: &Endpoint, operation: &mut Value) {
-    let Some(seed) = seeds::of(server, row) else { return };
+/// Gives the endpoint's parameters and body the values of a request that succeeds.
+fn exemplify(server: &Server, endpoint: &Endpoint, operation: &mut Value) {
+    let Some(seed) = seeds::of(server, endpoint) else { return };
     for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
         let name = parameter["name"].as_str().unwrap_or_default();
         if let Some(value) = seed.parameters.iter().find(|(known, _)| *known == name) {
@@ -50,13 +50,14 @@ fn exemplify(server: &Server, row: &Endpoint, operation: &mut Value) {
 /// What is not built may answer 501. One scenario is a sequence of requests in which one takes what others gave.
 pub fn configuration(table: &Table) -> String {
     let mut text = String::from("[phases.stateful]\ngeneration.max-examples = 40\n");
-    for row in table.rows().iter().filter(|row| row.needs().is_some()) {
-        let path = if row.outside { row.path.to_owned() } else { format!("{API_ROOT}{}", row.path) };
+    for endpoint in table.endpoints().iter().filter(|endpoint| endpoint.needs().is_some()) {
+        let path =
+            if endpoint.outside { endpoint.path.to_owned() } else { format!("{API_ROOT}{}", endpoint.path) };
         write!(
             text,
             "[[operations]]\ninclude-name = \"{} {path}\"\n\
              checks.not_a_server_error.expected-statuses = [\"2xx\", \"3xx\", \"4xx\", 501]\n",
-            row.method.as_str()
+            endpoint.method.as_str()
         )
         .expect("a string takes everything");
     }

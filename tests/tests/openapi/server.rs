@@ -91,6 +91,6 @@ impl Server {
 
 fn operation(api: &Api, request: &Request) -> Option<String> {
     let found = api.routes.find(request.uri().path())?;
-    let position = Method::find(request.method().as_str()).and_then(|method| found.rows.get(&method))?;
-    Some(api.table.rows()[*position].operation.clone())
+    let position = Method::find(request.method().as_str()).and_then(|method| found.endpoints.get(&method))?;
+    Some(api.table.endpoints()[*position].operation.clone())
 }

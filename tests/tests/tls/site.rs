@@ -10,7 +10,7 @@ use gateway_api::serve::{self, Limits, Serving};
 use gateway_api::tls::Tls;
 use gateway_api::{dispatch, endpoints};
 use gateway_ctl::clock::SystemClock;
-use gateway_ctl::tls::{Certificates, DnsService, Origin, PqMode};
+use gateway_ctl::tls::{CertificateNames, Certificates, Origin, PqMode};
 use gateway_tests::http::Response;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -40,7 +40,7 @@ impl Site {
         let folder = tempfile::tempdir().expect("a folder");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
         let api = Api::new(endpoints::table(), gateway, Settings::default()).expect("no duplicates");
-        let names = DnsService::new("gateway", []);
+        let names = CertificateNames::new("gateway", []);
         let tls = api.open().expect("open").tls.clone();
         let server = origin(folder.path())
             .map(|origin| tls.serve(Certificates::open(origin, &names, SystemClock::shared())));

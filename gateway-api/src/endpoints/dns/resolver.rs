@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gateway_core::dns::Cause;
 use gateway_ctl::services::dns::DnsService;
-use gateway_dns::query_log::{Before, Domain, Endpoint as LogRow, Filter, Whose};
+use gateway_dns::query_log::{Before, Domain, Filter, Row as LogRow, Whose};
 use gateway_dns::serve::{Status as Outcome, Transport};
 use gateway_dns::wire::{code, rtype};
 use gateway_model::domain::DomainName;

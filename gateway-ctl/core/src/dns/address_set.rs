@@ -105,7 +105,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 mod tests {
     use proptest::prelude::*;
 
-    use address_set::*;
+    use super::*;
 
     fn nets(entries: &[(&str, Effect)]) -> Nets {
         let mut collect = CollectNets::default();

@@ -405,8 +405,8 @@ mod tests {
     use gateway_model::domain::DomainName;
     use proptest::prelude::*;
 
-    use domain_set::super::name::Name;
-    use domain_set::*;
+    use super::super::name::Name;
+    use super::*;
 
     const KEY: Key = Key::new(0x5eed);
 

@@ -4,7 +4,7 @@ use gateway_common::admission::Admission;
 use gateway_common::classify::{Classified, IpPacket, TCP, UDP};
 use gateway_common::verdict::{Verdict, decide, flow_key};
 
-use plan_maps::*;
+use super::*;
 
 const TABLET: u8 = 1;
 const PHONE: u8 = 2;

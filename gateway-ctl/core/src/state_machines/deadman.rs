@@ -153,7 +153,7 @@ fn before(now: Timestamp, ago: Duration) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use state_machines::*;
+    use super::*;
 
     const HOUR: Duration = Duration::from_secs(3600);
 

@@ -105,7 +105,7 @@ impl Liveness {
 mod tests {
     use proptest::prelude::*;
 
-    use state_machines::*;
+    use super::*;
 
     const LIMIT: Duration = Duration::from_secs(15);
     const KEEPALIVE: u64 = 32;

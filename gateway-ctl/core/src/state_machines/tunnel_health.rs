@@ -109,7 +109,7 @@ impl TunnelHealth {
 mod tests {
     use proptest::prelude::*;
 
-    use state_machines::*;
+    use super::*;
 
     const RTT: Option<Duration> = Some(Duration::from_millis(20));
 

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use super::diff::{RowDiff, diff_row};
+use super::names::Names;
+use super::undo;
 use crate::decode;
 use crate::edit::EditError;
 use crate::id::{Id, Revision};
@@ -9,9 +12,6 @@ use crate::problem::{Problems, Warning};
 use crate::resource::{Keys, META_KEYS, Resource, strip, strip_read_only, to_revealed};
 use crate::state::State;
 use crate::table::KeyClash;
-use bulk_edit::diff::{RowDiff, diff_row};
-use bulk_edit::names::Names;
-use bulk_edit::undo;
 
 /// Writes a form over a draft, under this id; answers what to warn of.
 type Write = fn(&mut State, &State, Id, Value) -> Result<Vec<Warning>, EditError>;

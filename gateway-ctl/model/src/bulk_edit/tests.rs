@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::*;
 use crate::Secret;
 use crate::kinds::{Device, DeviceGroup, RoutingPolicy, Tunnel};
-use bulk_edit::*;
 
 const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
 

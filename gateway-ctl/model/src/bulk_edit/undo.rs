@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::position;
 use crate::id::{Id, Revision};
 use crate::kinds::RoutingPolicy;
 use crate::registry::{self, ChangeOp, KINDS, Kind};
 use crate::resource::Resource;
 use crate::state::State;
-use bulk_edit::position;
 
 /// Everything that one change wrote, without the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -92,7 +92,7 @@ pub(super) fn prune(want: &BTreeMap<String, Attachment>) -> Result<(), std::io::
 
 #[cfg(test)]
 mod tests {
-    use super::os::filters::BpfProgram;
+    use super::super::filters::BpfProgram;
     use super::*;
 
     fn filter(preference: u16, program: Option<&str>) -> Filter {

@@ -63,7 +63,7 @@ impl Programs {
         Ok(FlowReader { flows4: self.maps.flows4.try_clone()?, flows6: self.maps.flows6.try_clone()? })
     }
 
-    /// FlowRates that a policy's round robin has made.
+    /// Number of turns of a policy's round robin.
     pub fn turns(&self, policy: u32) -> Result<u64, Error> {
         self.maps.turns.get(policy)
     }

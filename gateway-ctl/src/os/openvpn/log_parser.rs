@@ -119,7 +119,7 @@ pub fn clean(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use log_parser::*;
+    use super::*;
 
     fn error(line: &str) -> String {
         match told(line) {

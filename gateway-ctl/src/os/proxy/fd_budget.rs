@@ -38,7 +38,7 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use fd_budget::*;
+    use super::*;
 
     #[test]
     fn some_descriptors_are_left() {

@@ -3,8 +3,8 @@
 use proptest::collection::{btree_map, btree_set};
 use proptest::prelude::*;
 
+use super::*;
 use crate::os::fake_backend::{Mem, Operation};
-use sync::*;
 
 type Entries = BTreeMap<u8, u8>;
 
@@ -14,7 +14,7 @@ fn entries() -> impl Strategy<Value = Entries> {
 }
 
 fn run(mem: &Mem<u8, u8>, want: &Entries, memory: &mut Memory<u8, u8>) -> Outcome {
-    block_on(step(mem, want, memory))
+    block_on(sync(mem, want, memory))
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -46,7 +46,7 @@ pub fn open(sealed: &[u8], passphrase: &str) -> Result<Vec<u8>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use encryption::*;
+    use super::*;
 
     const PASSPHRASE: &str = "correct horse battery";
 

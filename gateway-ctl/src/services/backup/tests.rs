@@ -86,7 +86,7 @@ async fn a_backup_is_made_at_its_time_and_opens_with_its_passphrase() {
     let files = scene.files();
     assert_eq!(files.len(), 1, "{files:?}");
     let sealed = fs::read(scene.target.path().join(&files[0])).unwrap();
-    let document = Document::from_bytes(&container::open(&sealed, PASSPHRASE).unwrap()).unwrap();
+    let document = Document::from_bytes(&encryption::open(&sealed, PASSPHRASE).unwrap()).unwrap();
     assert!(document.secrets && document.settings.contains_key("backup.config"));
     let report = scene.report();
     let run = &report.runs[0];

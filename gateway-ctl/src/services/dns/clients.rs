@@ -13,10 +13,10 @@ use gateway_model::id::MacAddr;
 use gateway_model::kinds::privacy_class::QueryLog;
 use gateway_model::{Device, State};
 
+use super::inputs::{ResolverInputs, is_link_local};
+use super::query_routes::QueryRoutes;
+use super::upstream_selection::{Asking, Choice};
 use crate::os::neighbour;
-use dns::inputs::{ResolverInputs, is_link_local};
-use dns::query_routes::QueryRoutes;
-use dns::upstream_selection::{Asking, Choice};
 
 /// Of all tables, so that no two have the same.
 static VERSION: AtomicU64 = AtomicU64::new(1);

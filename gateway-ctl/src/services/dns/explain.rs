@@ -7,7 +7,7 @@ use gateway_dns::serve::QueryOutcome;
 use gateway_dns::upstream::UpstreamSelection;
 use gateway_model::kinds::DnsForwarder;
 
-use dns::DnsService;
+use super::DnsService;
 
 impl DnsService {
     /// For a name, or for names that nothing is said of. As it is now; nobody is asked.

@@ -12,10 +12,10 @@ use gateway_core::fqdn_match::Domains;
 use gateway_core::host_egress;
 use gateway_dns::hooks::{Client, FqdnInstallError, FqdnPolicy, QueryRoute, Resolvers};
 
+use super::inputs::ResolverInputs;
+use super::query_routes::QueryRoutes;
+use super::upstream_selection::{Asking, Choice};
 use crate::reconcile::KernelDataplane;
-use dns::inputs::ResolverInputs;
-use dns::query_routes::QueryRoutes;
-use dns::upstream_selection::{Asking, Choice};
 
 /// An address that no host has.
 const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

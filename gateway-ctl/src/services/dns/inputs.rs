@@ -15,10 +15,10 @@ use gateway_model::settings::groups::{DhcpConfig, DnsRotation, ExtFilterConfig};
 use ipnet::IpNet;
 use jiff::tz::TimeZone;
 
+use super::query_routes::{self, QueryRoutes};
+use super::secondary_zones::Copies;
+use super::upstream_selection::Choice;
 use crate::world::World;
-use dns::query_routes::{self, QueryRoutes};
-use dns::secondary_zones::Copies;
-use dns::upstream_selection::Choice;
 
 /// TTL of names of machines.
 const HOST_TTL: u32 = 60;

@@ -155,7 +155,7 @@ fn credentials(login: ProxyLogin) -> Arc<Login> {
 
 #[cfg(test)]
 mod tests {
-    use query_routes::*;
+    use super::*;
 
     #[test]
     fn unused_ways_expire_and_their_numbers_are_not_given_again_soon() {

@@ -16,19 +16,19 @@ use gateway_dns::signing::Signatures;
 use gateway_dns::transfer::Secondaries;
 use gateway_dns::upstream::{Context, Event, Upstreams};
 
+use super::clients::Table;
+use super::fqdn::FqdnInstaller;
+use super::inputs::{ResolverInputs, first_upstream};
+use super::lists::{self, ListStore};
+use super::local_answers::FilterAndZones;
+use super::query_routes::QueryRoutes;
+use super::secondary_zones::{self, Copies};
+use super::{Config, DOWN, DnsService, UpstreamSummary, settings, subject, updates};
 use crate::engine::Engine;
 use crate::os::bpf::KernelDnsCache;
 use crate::services::active_alerts::ActiveAlerts;
 use crate::store::Store;
 use crate::tls::Factory;
-use dns::clients::Table;
-use dns::fqdn::FqdnInstaller;
-use dns::inputs::{ResolverInputs, first_upstream};
-use dns::lists::{self, ListStore};
-use dns::local_answers::FilterAndZones;
-use dns::query_routes::QueryRoutes;
-use dns::secondary_zones::{self, Copies};
-use dns::{Config, DOWN, DnsService, UpstreamSummary, settings, subject, updates};
 
 impl DnsService {
     /// Starts it over an engine that has a plan. Addresses that cannot be bound stand in its status.

@@ -7,12 +7,12 @@ use gateway_model::{Revision, State};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use super::inputs::ResolverInputs;
+use super::{DnsService, Followed, lists, secondary_zones};
 use crate::engine::Engine;
 use crate::store::Store;
 use crate::supervise::blocking;
 use crate::world::Worlds;
-use dns::inputs::ResolverInputs;
-use dns::{DnsService, Followed, lists, secondary_zones};
 
 /// Changes that come in a row are taken together.
 const PAUSE: Duration = Duration::from_millis(30);

@@ -110,7 +110,7 @@ impl Filter {
 
 #[cfg(test)]
 mod tests {
-    use upstream_selection::*;
+    use super::*;
 
     fn address(text: &str) -> IpAddr {
         text.parse().expect("an address")

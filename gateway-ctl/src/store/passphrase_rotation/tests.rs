@@ -12,9 +12,9 @@ use redb::{ReadableTable, TableDefinition};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::super::{CommitError, Safety, SnapshotReason, restore};
+use super::*;
 use crate::clock::SystemClock;
-use passphrase_rotation::super::{CommitError, Safety, SnapshotReason, restore};
-use passphrase_rotation::*;
 
 const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
 const OTHER: &str = "YAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAGE=";

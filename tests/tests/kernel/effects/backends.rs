@@ -25,7 +25,7 @@ fn links_are_brought_up_and_sized_and_others_are_left_alone() {
         ]);
         let links = Links::new(netlink(), want.keys().cloned());
         let mut memory = Memory::default();
-        let outcome = step(&links, &want, &mut memory).await;
+        let outcome = sync(&links, &want, &mut memory).await;
         assert_eq!(outcome.put, 1);
         assert_eq!(outcome.failed.len(), 1, "a missing link fails alone");
         assert!(outcome.failed[0].error.contains("no interface missing"), "{outcome:?}");
@@ -34,7 +34,7 @@ fn links_are_brought_up_and_sized_and_others_are_left_alone() {
         assert!(!ip(&ns, "-o link show theirs").contains(",UP"));
 
         ns.ip("link set ours mtu 1280").expect("outsider");
-        let outcome = step(&links, &want, &mut memory).await;
+        let outcome = sync(&links, &want, &mut memory).await;
         let drift = &outcome.drift[0];
         assert_eq!(
             (drift.field.as_str(), drift.expected.as_str(), drift.actual.as_str()),
@@ -56,7 +56,7 @@ fn addresses_are_exact_on_our_links_and_untouched_on_others() {
             .into();
         let addresses = Addresses::new(netlink(), ["ours".to_owned()]);
         let mut memory = Memory::default();
-        let outcome = step(&addresses, &want, &mut memory).await;
+        let outcome = sync(&addresses, &want, &mut memory).await;
         assert_eq!((outcome.put, outcome.removed, outcome.failed.len()), (3, 1, 0), "{outcome:?}");
         let shown = ip(&ns, "-o addr show dev ours");
         for address in ["10.9.0.2/24", "fd00:9::2/64", "fe80::9/64"] {
@@ -68,10 +68,10 @@ fn addresses_are_exact_on_our_links_and_untouched_on_others() {
             !ip(&ns, "route show table main").contains("10.9.0.0/24"),
             "a tunnel's network gets no route"
         );
-        assert_eq!(step(&addresses, &want, &mut memory).await, Outcome::default());
+        assert_eq!(sync(&addresses, &want, &mut memory).await, Outcome::default());
 
         ns.ip("addr del 10.9.0.2/24 dev ours").expect("outsider");
-        let outcome = step(&addresses, &want, &mut memory).await;
+        let outcome = sync(&addresses, &want, &mut memory).await;
         assert_eq!(outcome.drift[0].resource, "10.9.0.2/24 on ours");
         assert!(ip(&ns, "addr show dev ours").contains("10.9.0.2/24"));
     });
@@ -116,7 +116,7 @@ fn routes_of_every_kind_are_installed_read_back_and_removed() {
     within(&ns, async || {
         let backend = Routes::new(netlink());
         let mut memory = Memory::default();
-        let outcome = step(&backend, &Routes::want(&routes()), &mut memory).await;
+        let outcome = sync(&backend, &Routes::want(&routes()), &mut memory).await;
         assert_eq!((outcome.put, outcome.removed, outcome.failed.len()), (11, 1, 0), "{outcome:?}");
         let leg = ip(&ns, "route show table 47001");
         assert!(leg.contains("default via 192.0.2.1 dev wan proto 71 metric 10"), "{leg}");
@@ -131,9 +131,9 @@ fn routes_of_every_kind_are_installed_read_back_and_removed() {
             assert!(relay.contains("local default dev lo proto 71"), "{relay}");
         }
         assert!(ip(&ns, "route show table main").contains("203.0.113.9"), "routes of others stay");
-        assert_eq!(step(&backend, &Routes::want(&routes()), &mut memory).await, Outcome::default());
+        assert_eq!(sync(&backend, &Routes::want(&routes()), &mut memory).await, Outcome::default());
 
-        let outcome = step(&backend, &BTreeMap::new(), &mut memory).await;
+        let outcome = sync(&backend, &BTreeMap::new(), &mut memory).await;
         assert_eq!((outcome.removed, outcome.failed.len()), (11, 0), "{outcome:?}");
         assert!(!ip(&ns, "route show table all").contains("proto 71"));
         assert!(!ip(&ns, "-6 route show table all").contains("proto 71"));
@@ -159,12 +159,12 @@ fn a_route_changes_in_place_between_all_kinds() {
                 for to in &kinds {
                     for value in [from, to] {
                         let want = BTreeMap::from([(route(47005, destination, 10), value.clone())]);
-                        let outcome = step(&backend, &Routes::want(&want), &mut memory).await;
+                        let outcome = sync(&backend, &Routes::want(&want), &mut memory).await;
                         assert!(
                             outcome.is_ok() && outcome.drift.is_empty(),
                             "{from:?} to {to:?}: {outcome:?}"
                         );
-                        let again = step(&backend, &Routes::want(&want), &mut memory).await;
+                        let again = sync(&backend, &Routes::want(&want), &mut memory).await;
                         assert_eq!(again, Outcome::default(), "{from:?} to {to:?}");
                     }
                 }
@@ -191,15 +191,15 @@ fn routes_that_an_outsider_took_changed_or_added_are_told_and_repaired() {
             ("-6 route flush table 47001 metric 10", 1),
             ("-6 route del unreachable default table 47001 metric 4294967295", 1),
         ] {
-            assert!(step(&backend, &want, &mut memory).await.is_ok());
+            assert!(sync(&backend, &want, &mut memory).await.is_ok());
             ip(&ns, change);
-            let outcome = step(&backend, &want, &mut memory).await;
+            let outcome = sync(&backend, &want, &mut memory).await;
             assert_eq!(outcome.drift.len(), count, "{change}: {outcome:?}");
             assert!(
                 outcome.is_ok() && outcome.drift.iter().all(|entry| entry.repaired),
                 "{change}: {outcome:?}"
             );
-            assert_eq!(step(&backend, &want, &mut memory).await, Outcome::default(), "{change}");
+            assert_eq!(sync(&backend, &want, &mut memory).await, Outcome::default(), "{change}");
         }
     });
 }
@@ -238,7 +238,7 @@ fn rules_of_every_kind_are_installed_read_back_and_removed() {
     within(&ns, async || {
         let backend = Rules::new(netlink());
         let mut memory = Memory::default();
-        let outcome = step(&backend, &Rules::want(&rules()), &mut memory).await;
+        let outcome = sync(&backend, &Rules::want(&rules()), &mut memory).await;
         assert_eq!((outcome.put, outcome.removed, outcome.failed.len()), (12, 0, 0), "{outcome:?}");
         for family in ["-4", "-6"] {
             let shown = ip(&ns, &format!("{family} rule show"));
@@ -255,9 +255,9 @@ fn rules_of_every_kind_are_installed_read_back_and_removed() {
             let line = format!("4970:\tfrom {source} iif lo lookup 47016 proto 71");
             assert!(shown.contains(&line), "{line} in {shown}");
         }
-        assert_eq!(step(&backend, &Rules::want(&rules()), &mut memory).await, Outcome::default());
+        assert_eq!(sync(&backend, &Rules::want(&rules()), &mut memory).await, Outcome::default());
 
-        let outcome = step(&backend, &BTreeMap::new(), &mut memory).await;
+        let outcome = sync(&backend, &BTreeMap::new(), &mut memory).await;
         assert_eq!((outcome.removed, outcome.failed.len()), (12, 0), "{outcome:?}");
         let shown = ip(&ns, "rule show");
         assert!(shown.contains("4750:") && shown.contains("100:"), "rules of others stay: {shown}");
@@ -282,12 +282,12 @@ fn rules_that_an_outsider_took_changed_or_added_are_told_and_repaired() {
             ("-6 rule add not fwmark 1 lookup main priority 4800 protocol 71", 1),
             ("rule add blackhole priority 4700 protocol 71", 1),
         ] {
-            assert!(step(&backend, &want, &mut memory).await.is_ok());
+            assert!(sync(&backend, &want, &mut memory).await.is_ok());
             ip(&ns, change);
-            let outcome = step(&backend, &want, &mut memory).await;
+            let outcome = sync(&backend, &want, &mut memory).await;
             assert_eq!((outcome.drift.len(), outcome.removed), (1, removed), "{change}: {outcome:?}");
             assert!(outcome.is_ok() && outcome.drift[0].repaired, "{change}: {outcome:?}");
-            assert_eq!(step(&backend, &want, &mut memory).await, Outcome::default(), "{change}");
+            assert_eq!(sync(&backend, &want, &mut memory).await, Outcome::default(), "{change}");
         }
     });
 }
@@ -304,7 +304,7 @@ fn a_rule_outside_of_our_range_is_refused() {
             suppress_prefix_length: None,
         };
         let want = BTreeMap::from([(RuleKey { family: Family::V4, priority: 10 }, value)]);
-        let outcome = step(&Rules::new(netlink()), &Rules::want(&want), &mut Memory::default()).await;
+        let outcome = sync(&Rules::new(netlink()), &Rules::want(&want), &mut Memory::default()).await;
         assert_eq!(outcome.failed.len(), 1, "it could never be found again");
     });
 }
@@ -324,14 +324,14 @@ fn kernel_settings_are_written_and_what_is_missing_fails_alone() {
         .into();
         let backend = Sysctls::new(want.keys().cloned());
         let mut memory = Memory::default();
-        let outcome = step(&backend, &Sysctls::want(&want), &mut memory).await;
+        let outcome = sync(&backend, &Sysctls::want(&want), &mut memory).await;
         assert_eq!((outcome.put, outcome.failed.len()), (3, 2), "{outcome:?}");
         let value = |name: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
         assert_eq!(value("ip_forward").trim(), "1");
         assert_eq!(value("conf/lo/rp_filter").trim(), "2");
 
         std::fs::write("/proc/sys/net/ipv4/ip_forward", "0").expect("outsider");
-        let outcome = step(&backend, &Sysctls::want(&want), &mut memory).await;
+        let outcome = sync(&backend, &Sysctls::want(&want), &mut memory).await;
         assert_eq!(outcome.drift.len(), 1, "{outcome:?}");
         assert_eq!(value("ip_forward").trim(), "1");
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gateway_core::plan::NftRuleset;
 use gateway_ctl::os::nft::Nft;
 use gateway_ctl::os::{Memory, Outcome, sync};
-use gateway_ctl::reconcile::{Existing, default_deny};
+use gateway_ctl::reconcile::{Existing, install_default_deny};
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_for;
 
@@ -15,7 +15,7 @@ use super::{ip, namespace, receiver, within};
 const LAN: [&str; 2] = ["lan0", "lan1"];
 
 async fn block(existing: Existing) -> Outcome {
-    let outcome = base_block(&LAN.map(str::to_owned), existing).await;
+    let outcome = install_default_deny(&LAN.map(str::to_owned), existing).await;
     assert!(outcome.is_ok(), "{outcome:?}");
     outcome
 }
@@ -24,7 +24,7 @@ async fn install_gateway() {
     let ruleset =
         NftRuleset { lan: vec!["lan0".into()], uplinks: vec!["wan0".into()], ..NftRuleset::default() };
     let nft = Nft::gateway(&ruleset).expect("plain names");
-    assert!(step(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
+    assert!(sync(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
 }
 
 #[test]

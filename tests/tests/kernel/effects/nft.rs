@@ -50,7 +50,7 @@ fn mark_by_destination(gateway: &Namespace, uplink: u32, tunnel: u32) {
 
 async fn install(ruleset: &NftRuleset) -> Outcome {
     let nft = Nft::gateway(ruleset).expect("plain names");
-    step(&nft, &nft.want(), &mut Memory::default()).await
+    sync(&nft, &nft.want(), &mut Memory::default()).await
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn any_change_by_an_outsider_is_told_and_repaired() {
         let nft = Nft::gateway(&ruleset()).expect("plain names");
         let want = nft.want();
         let mut memory = Memory::default();
-        assert_eq!(step(&nft, &want, &mut memory).await, Outcome { put: 1, ..Outcome::default() });
-        assert_eq!(step(&nft, &want, &mut memory).await, Outcome::default());
+        assert_eq!(sync(&nft, &want, &mut memory).await, Outcome { put: 1, ..Outcome::default() });
+        assert_eq!(sync(&nft, &want, &mut memory).await, Outcome::default());
         let pristine = ns.run("nft", &["list", "table", "inet", "gateway"]).expect("listing");
 
         for change in [
@@ -80,7 +80,7 @@ fn any_change_by_an_outsider_is_told_and_repaired() {
              add rule inet gateway seal return comment \"gateway-00 00\"",
         ] {
             ns.nft(&format!("{change}\n")).unwrap_or_else(|error| panic!("{change}: {error:#}"));
-            let outcome = step(&nft, &want, &mut memory).await;
+            let outcome = sync(&nft, &want, &mut memory).await;
             assert_eq!((outcome.put, outcome.drift.len()), (1, 1), "{change}: {outcome:?}");
             assert!(outcome.is_ok() && outcome.drift[0].repaired, "{change}: {outcome:?}");
             assert_eq!(
@@ -88,11 +88,11 @@ fn any_change_by_an_outsider_is_told_and_repaired() {
                 pristine,
                 "{change}"
             );
-            assert_eq!(step(&nft, &want, &mut memory).await, Outcome::default(), "{change}");
+            assert_eq!(sync(&nft, &want, &mut memory).await, Outcome::default(), "{change}");
         }
         ns.run("nft", &["list", "table", "inet", "other"]).expect("tables of others stay");
 
-        let outcome = step(&nft, &BTreeMap::new(), &mut memory).await;
+        let outcome = sync(&nft, &BTreeMap::new(), &mut memory).await;
         assert_eq!((outcome.removed, outcome.failed.len()), (1, 0), "{outcome:?}");
         assert!(ns.run("nft", &["list", "table", "inet", "gateway"]).is_err());
     });
@@ -261,7 +261,7 @@ fn a_change_of_the_rule_set_cuts_no_flow_and_the_block_cuts_all() {
     }
     within(gateway, async || {
         let nft = Nft::block(&["lan0".to_owned()]);
-        assert!(step(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
+        assert!(sync(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
     });
     server.set_read_timeout(Some(SILENCE)).expect("timeout");
     let mut buffer = [0];
@@ -288,7 +288,7 @@ fn the_lan_cannot_speak_for_the_gateway() {
     assert_eq!(spoofed(), None, "with our table it is not");
     within(gateway, async || {
         let nft = Nft::block(&["lan0".to_owned()]);
-        assert!(step(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
+        assert!(sync(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
     });
     reaches(device, gateway, "10.0.1.1:9000");
     assert_eq!(spoofed(), None, "nor at rest");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway_ctl::os::observe::{Observer, Seen};
+use gateway_ctl::os::observe::{KernelChanges, Observer};
 use gateway_tests::netns::{Namespace, Prefix};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -97,13 +97,13 @@ fn several_next_hops_are_several_default_routes() {
     });
 }
 
-async fn next(changes: &mut watch::Receiver<Seen>) -> Seen {
+async fn next(changes: &mut watch::Receiver<KernelChanges>) -> KernelChanges {
     timeout(PATIENCE, changes.changed()).await.expect("a change is told").expect("the observer lives");
     *changes.borrow_and_update()
 }
 
 /// Waits until nothing more is told: a link goes on changing for a while after it came.
-async fn settle(changes: &mut watch::Receiver<Seen>) -> Seen {
+async fn settle(changes: &mut watch::Receiver<KernelChanges>) -> KernelChanges {
     while timeout(QUIET, changes.changed()).await.is_ok() {
         changes.borrow_and_update();
     }

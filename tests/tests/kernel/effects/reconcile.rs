@@ -10,7 +10,7 @@ use gateway_ctl::engine::egress_backends;
 use gateway_ctl::os::Outcome;
 use gateway_ctl::os::openvpn::{OpenVpn, Resolver};
 use gateway_ctl::os::wireguard::WireGuard;
-use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Subsystems, default_deny};
+use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Subsystems, install_default_deny};
 
 use super::{ip, namespace, netlink, within};
 
@@ -88,7 +88,7 @@ fn a_plan_is_brought_into_the_kernel_kept_there_and_taken_away() {
     let ns = namespace("plan");
     ns.ip("link add lan0 type bridge\nlink set lan0 up").expect("set-up");
     within(&ns, async || {
-        assert!(base_block(&["lan0".to_owned()], Existing::Keep).await.is_ok());
+        assert!(install_default_deny(&["lan0".to_owned()], Existing::Keep).await.is_ok());
         let mut subsystems = subsystems().await;
         let outcomes = subsystems.run(&plan()).await;
         assert_ok(&outcomes);

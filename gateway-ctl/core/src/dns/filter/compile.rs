@@ -16,7 +16,7 @@ use super::pattern::Test;
 use super::sources::Loaded;
 use crate::dns::decision::{Action, Cause};
 use crate::dns::domain_set::Form;
-use crate::dns::lists::{Answer, ListRule, RuleEffect as ListSays};
+use crate::dns::lists::{Answer, ListRule, ListRuleEffect};
 use crate::dns::name::Name;
 
 /// All that is stored here, older entries before younger ones.
@@ -165,17 +165,17 @@ pub(super) fn of_list(id: Id, cause: Cause, loaded: &Loaded) -> Vec<Entry> {
     let act = if cause == Cause::Allowlist { Tier::Allow } else { Tier::ListAct };
     for rule in loaded.rules.iter() {
         match &rule.says {
-            ListSays::Adblock(adblock) => {
+            ListRuleEffect::Adblock(adblock) => {
                 let tier = adblock_tier(adblock, cause);
                 let says = if tier.allows() { RuleEffect::Pass } else { RuleEffect::Do(Action::Block) };
                 let only = RuleConditions::of_adblock(adblock, None).boxed();
                 entries.push(entry(rule, tier, says, Test::of_adblock(&adblock.target), only));
             }
             // An allowlist answers nothing.
-            ListSays::Answer { name, form, .. } if cause == Cause::Allowlist => {
+            ListRuleEffect::Answer { name, form, .. } if cause == Cause::Allowlist => {
                 entries.push(entry(rule, act, RuleEffect::Pass, Test::Name(name.clone(), *form), None));
             }
-            ListSays::Answer { name, form, answer } => {
+            ListRuleEffect::Answer { name, form, answer } => {
                 let place = *places.entry((name, *form)).or_insert_with(|| {
                     let says = RuleEffect::Answers(Answers { alone: true, ..Answers::default() });
                     entries.push(entry(rule, act, says, Test::Name(name.clone(), *form), None));

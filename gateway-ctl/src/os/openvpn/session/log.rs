@@ -45,7 +45,7 @@ impl Log {
     }
 
     pub fn hidden(&self, line: &str) -> String {
-        let mut line = super::super::words::clean(line);
+        let mut line = super::super::log_parser::clean(line);
         for secret in &self.secrets {
             line = line.replace(secret.expose(), "***");
         }

@@ -124,7 +124,7 @@ impl Peer {
         (state.nudged, state.restart) = (true, !state.has_session());
     }
 
-    /// FlowRates an inner packet into a datagram in `out`. `None`: it waits for a handshake that is under way.
+    /// Turns an inner packet into a datagram in `out`. `None`: it waits for a handshake that is under way.
     /// `Err`: there is nowhere to send it.
     pub(super) fn encapsulate(
         &self,
