@@ -230,7 +230,7 @@ fn below(label: &str, name: NameRef<'_>) -> Option<Name> {
     NameRef::new(&wire).map(NameRef::to_owned)
 }
 
-/// Returns whether the address is a unicast address beyond its link. Link-local addresses mean nothing without the link.
+/// Returns whether the address is unicast and valid beyond its link. Link-local addresses mean nothing without it.
 fn is_lasting(address: &IpAddr) -> bool {
     let local = match address {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
