@@ -79,7 +79,7 @@ fn of_rule(rule: &DnsFilterRule, state: &State) -> Option<Entry> {
     if let Some(schedule) = &rule.schedule {
         match Hours::read(schedule) {
             Some(hours) => only.hours = Some(hours),
-            // A pattern that cannot be parsed blocks: it never allows.
+            // An invalid schedule fails closed: a rule that allows is dropped, any other rule applies at all times.
             None if rule.action == FilterAction::Allow => return None,
             None => {}
         }

@@ -87,7 +87,7 @@ pub(super) struct Answers {
 }
 
 impl RuleEffect {
-    /// Returns whether the answers apply to queries of this type.
+    /// Returns whether the effect applies to queries of this type.
     pub(super) fn is_about(&self, qtype: u16) -> bool {
         let addresses = matches!(qtype, rtype::A | rtype::AAAA | rtype::HTTPS | rtype::SVCB | rtype::ANY);
         match self {
@@ -198,8 +198,8 @@ impl RuleConditions {
         (!nothing).then(|| Box::new(self))
     }
 
-    /// Returns whether the conditions apply to the type; true if they apply only because of the addresses in its
-    /// answer.
+    /// Returns whether the conditions apply to the type only because of the addresses in its answers. Returns none if
+    /// they do not apply at all.
     fn is_for_type(&self, qtype: u16, acts: bool) -> Option<bool> {
         let is_for = |qtype: u16| {
             (self.types.is_empty() || self.types.contains(&qtype)) && !self.not_types.contains(&qtype)
