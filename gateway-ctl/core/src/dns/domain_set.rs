@@ -1,8 +1,8 @@
 //! Set of listed names. A lookup returns the lists that have a name or a parent of it, with their effects.
 //!
-//! A word of 64 bits holds 59 bits of a keyed hash of the name, and the number of its list. The words lie in 4096
-//! shards by the first bits of their hash. Each shard is in ascending order with gaps (linear probing). A lookup reads
-//! one or two cache lines.
+//! An entry consists of 59 bits of a keyed hash of the name, the number of its list, its effect and its form. The first
+//! bits of the hash select one of 4096 shards; all else is one word in that shard. The words of a shard are in
+//! ascending order with gaps (linear probing). A lookup reads one or two cache lines.
 //!
 //! A list is replaced by a merge: shards are copied, never changed. Readers of the previous table continue to read it.
 //! The probability that two names share a hash is 1 in 10^11 for a million entries. Without the key, colliding names

@@ -31,8 +31,7 @@ enum Step {
 }
 
 impl Zones {
-    /// Returns the local answer; none if the query is to be forwarded. `proved` adds DNSSEC records, where there are
-    /// any.
+    /// Returns the answer from local data, or none. `proved` adds DNSSEC records, where there are any.
     pub fn answer(&self, asked: Question<'_>, proved: bool) -> Option<Local> {
         let mut local = Local::default();
         let mut alias: Option<Name> = None;

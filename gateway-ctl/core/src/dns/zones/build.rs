@@ -47,7 +47,7 @@ impl Zones {
             };
             zones.entry(name.as_ref(), || zone);
         }
-        // Domains with forwarders are forwarded.
+        // Queries for a domain with a forwarder go to the servers of the forwarder.
         for forwarder in state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled) {
             if !forwarder.domain.is_root() {
                 zones.entry(Name::from(&forwarder.domain).as_ref(), || Zone::Elsewhere);
