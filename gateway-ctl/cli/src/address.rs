@@ -1,21 +1,21 @@
-//! Where the gateway is: `GATEWAY_ADDR`.
+//! Address of the gateway: `GATEWAY_ADDR`.
 
 use std::fmt;
 
 pub const VARIABLE: &str = "GATEWAY_ADDR";
 pub const DEFAULT: &str = "http://localhost:8080";
-/// Of the API, where an address names no port and no scheme.
+/// Port of the API, for addresses without a port and a scheme.
 const PORT: u16 = 8080;
 const ROOT: &str = "/api/v1";
 
-/// Text that is no address.
+/// Error for text that is no address.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Invalid {
     pub message: String,
 }
 
 impl Invalid {
-    /// Form of an address that is taken.
+    /// Accepted forms of an address.
     pub const ADVICE: &str =
         "It takes host:port, http://host:port or https://host:port, such as 192.168.1.1:8080.";
 }
@@ -28,7 +28,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// `host`, `host:port`, `http://host[:port]` or `https://host[:port]`, with or without a slash at the end.
+    /// Parses `host`, `host:port`, `http://host[:port]` or `https://host[:port]`, with or without a trailing slash.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         if text.is_empty() {
@@ -58,7 +58,7 @@ impl Address {
         }
         let port = match (port, scheme) {
             (Some(port), _) => Some(port),
-            // A URL without a port has the one of its scheme.
+            // A URL without a port has the default port of its scheme.
             (None, Some(_)) => None,
             (None, None) => Some(PORT),
         };
@@ -67,7 +67,7 @@ impl Address {
         Ok(Self { base: format!("{scheme}://{host}{port}"), https })
     }
 
-    /// The whole URL of a path below the root of the API.
+    /// Returns the whole URL of a path below the root of the API.
     pub fn url(&self, path: &str) -> String {
         format!("{}{ROOT}{path}", self.base)
     }
@@ -79,7 +79,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Host and port; None if there is something after the colon that is no port.
+/// Splits into host and port. Returns none if the text after the colon is no port.
 fn split(text: &str) -> Option<(&str, Option<u16>)> {
     let colon = match text.rfind(']') {
         Some(bracket) => text[bracket..].find(':').map(|colon| bracket + colon),

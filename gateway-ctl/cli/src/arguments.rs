@@ -1,20 +1,20 @@
-//! From the words of a command line to a command of the table.
+//! Parser from the words of a command line to a command of the table.
 
 use crate::commands::unavailable;
 use crate::failure::Failure;
 use crate::grammar::{Arity, Command, Flag, Kind, What};
 use crate::{manual, suggest};
 
-/// What the user wants.
+/// Parsed command line.
 #[derive(Debug)]
 pub enum Asked<'a> {
-    /// Help; with a kind or a command about that
+    /// Help: the overview, or help on a kind or command.
     Help(Option<&'a Kind>, Option<&'a Command>),
     /// `--version`
     Version,
-    /// For the completions: what may follow these words
+    /// `__complete`, for shell completions: words that may follow these.
     Candidates(Vec<String>),
-    /// For the packages: a manual page
+    /// Manual page, for packages.
     Manual(&'static manual::Page),
     Run(&'a Kind, &'a Command, Arguments),
 }
@@ -27,7 +27,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The first operand of this name.
+    /// Returns the first operand of this name.
     pub fn operand(&self, name: &str) -> Option<&str> {
         self.operands.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
@@ -41,7 +41,7 @@ impl Arguments {
     }
 }
 
-/// Takes the words after the name of the program.
+/// Parses the words after the name of the program.
 pub fn parse<'a>(table: &'a [Kind], words: &[String]) -> Result<Asked<'a>, Failure> {
     let Some((first, rest)) = words.split_first() else {
         return Err(Failure::usage("a command is missing").advise("gateway-ctl --help lists them all"));
@@ -94,7 +94,7 @@ fn only_command(kind: &Kind) -> Option<&Command> {
 }
 
 fn kind<'a>(table: &'a [Kind], word: &str) -> Result<&'a Kind, Failure> {
-    // Names take - and _ alike, as in the API.
+    // Names accept - and _ alike, as in the API.
     let name = word.replace('_', "-");
     if let Some(found) = table.iter().find(|kind| kind.name == name) {
         return Ok(found);

@@ -1,6 +1,6 @@
-//! What the completions ask for at every press of the key: ids and names of the objects there are.
+//! Candidates for shell completions, requested at every key press: ids and names of the existing objects.
 //!
-//! Fast or silent: a completion must never make a shell wait, nor print an error into the line.
+//! On delay or error the output is empty. A completion must never block a shell, nor print an error into the line.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::{escape, request};
 
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// One line each: what to type, a tab, what it is. The words are a kind and, if it has any, a verb.
+/// Returns one line for each candidate: the word, a tab, its description. `words` are a kind and, if it has any, a
+/// verb.
 pub fn lines(table: &[Kind], words: &[String]) -> String {
     let collection =
         command(table, words).and_then(request::object_operand).map(|(_, collection)| collection);
@@ -31,7 +32,8 @@ fn command<'a>(table: &'a [Kind], words: &[String]) -> Option<&'a Command> {
     verb.or_else(|| kind.default_command())
 }
 
-/// A name that is unique and needs no quotes is easier to type than an id.
+/// Returns the candidates. It offers a name instead of the id if the name is unique and needs no quotes, because it is
+/// easier to type.
 fn choices(objects: &[Value]) -> String {
     let word =
         |object: &Value, name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -52,7 +54,7 @@ fn choices(objects: &[Value]) -> String {
     text
 }
 
-/// Nothing that a shell would expand or split, nor take for an option.
+/// Returns whether the shell would neither expand nor split the word, nor take it for an option.
 fn is_plain(word: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     !word.is_empty() && !word.starts_with('-') && word.chars().all(plain)

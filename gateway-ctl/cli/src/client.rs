@@ -1,4 +1,4 @@
-//! Speaks with the API: one request, one answer in its envelope.
+//! HTTP client of the API: one request, one response in its envelope.
 
 use std::env;
 use std::sync::Arc;
@@ -16,36 +16,36 @@ use crate::address::{Address, VARIABLE};
 use crate::failure::{Failure, Refusal};
 use crate::grammar::Method;
 
-/// A file with the certificates that are trusted instead of the system's.
+/// File with CA certificates that replace those of the system.
 pub const CA_VARIABLE: &str = "GATEWAY_CA";
 
 const CONNECT: Duration = Duration::from_secs(5);
-/// A change may have to wait for the kernel, a check for its peers.
+/// Timeouts. A change may have to wait for the kernel, a check for its peers.
 const READ: Duration = Duration::from_secs(30);
 const CHANGE: Duration = Duration::from_secs(180);
-/// Answers are held in memory; the largest exports are far below this.
+/// Maximum size of a response in bytes. Responses are held in memory; the largest exports are far smaller.
 const LIMIT: u64 = 512 * 1024 * 1024;
 
 #[derive(Debug)]
 pub struct Client {
     agent: ureq::Agent,
     pub address: Address,
-    /// For all requests, instead of the usual ones
+    /// Timeout of all requests that replaces the usual ones.
     limit: Option<Duration>,
 }
 
-/// A successful answer.
+/// Successful response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     pub data: Value,
-    /// Where, and what.
+    /// Path and message of each warning.
     pub warnings: Vec<(String, String)>,
-    /// Number of objects there are, of `X-Total-Count`; the list may have fewer.
+    /// Total number of objects, from `X-Total-Count`; the list may have fewer.
     pub total: Option<usize>,
 }
 
 impl Client {
-    /// For the address that the environment names.
+    /// Creates a client for the address in the environment.
     pub fn from_environment() -> Result<Self, Failure> {
         let address = match env::var(VARIABLE) {
             Ok(text) => Address::parse(&text)?,
@@ -56,7 +56,7 @@ impl Client {
         };
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // Redirects would carry a change somewhere else, and a proxy is not the way to one's own gateway.
+            // Redirects could send a change to another host. The client connects to its gateway without a proxy.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
@@ -69,7 +69,7 @@ impl Client {
         Ok(Self { agent: config.into(), address, limit: None })
     }
 
-    /// For whoever cannot wait.
+    /// Sets a timeout for all requests, for callers that cannot wait.
     pub fn hurried(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
@@ -79,7 +79,7 @@ impl Client {
         self.call(Method::Get, path, None)
     }
 
-    /// Sends a request; the body is JSON in the user's own writing.
+    /// Sends a request. The body is JSON as the user wrote it.
     pub fn call(&self, method: Method, path: &str, body: Option<&str>) -> Result<Answer, Failure> {
         let url = self.address.url(path);
         let usual = if method == Method::Get { READ } else { CHANGE };
@@ -88,7 +88,7 @@ impl Client {
             Some(body) => request.header("content-type", "application/json").body(body.to_owned()),
             None => request.body(String::new()),
         };
-        // A placeholder cannot break the URL: it is escaped.
+        // Placeholders are escaped, so they cannot break the URL.
         let request = request.map_err(|error| Failure::Other(format!("{url}: {error}")))?;
         let config = self.agent.configure_request(request);
         let request =
@@ -173,7 +173,7 @@ fn answer(mut envelope: Map<String, Value>, url: &str) -> Result<Answer, Failure
     Ok(Answer { data, warnings, total: None })
 }
 
-/// Post-quantum key exchange first: a gateway may require it.
+/// Returns the TLS configuration. It prefers post-quantum key exchange, because a gateway may require it.
 fn tls() -> Result<TlsConfig, Failure> {
     let roots: Vec<Certificate<'static>> = match env::var_os(CA_VARIABLE).filter(|file| !file.is_empty()) {
         Some(file) => {
@@ -190,7 +190,7 @@ fn tls() -> Result<TlsConfig, Failure> {
             }
             read.iter().map(owned).collect()
         }
-        // What cannot be read of the system's is as good as not there: the handshake says so.
+        // Unreadable system certificates count as missing; the handshake reports the error.
         None => rustls_native_certs::load_native_certs().certs.iter().map(owned).collect(),
     };
     Ok(TlsConfig::builder()

@@ -1,4 +1,4 @@
-//! The table of commands: what can be said, which rows of the API it calls, what it prints.
+//! Table of commands: their words, the API endpoints they call, their output.
 
 mod build;
 mod network;
@@ -13,7 +13,7 @@ pub use crate::grammar::{
     Work,
 };
 
-/// Every command there is.
+/// Returns all commands.
 pub fn table() -> Vec<Kind> {
     let mut kinds = Vec::new();
     state::kinds(&mut kinds);

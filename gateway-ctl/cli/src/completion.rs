@@ -1,5 +1,5 @@
-//! Completions for shells: kinds, verbs and options stand in the script; ids and names are asked for with
-//! `gateway-ctl __complete`, which answers within half a second or not at all.
+//! Shell completions. The script contains kinds, verbs and options, and requests ids and names from `gateway-ctl
+//! __complete`, which responds within half a second or not at all.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::grammar::{Arity, Command, Kind, What};
 
 pub const SHELLS: &[&str] = &["bash", "zsh", "fish"];
 
-/// The script for a shell of [`SHELLS`].
+/// Returns the script for a shell in [`SHELLS`].
 pub fn script(table: &[Kind], shell: &str) -> String {
     match shell {
         "zsh" => include_str!("completion/zsh.txt").replace("#TABLE#\n", &zsh(table)),
@@ -16,11 +16,11 @@ pub fn script(table: &[Kind], shell: &str) -> String {
     }
 }
 
-/// What stands at the place of the next word.
+/// Kind of the next word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Nothing,
-    /// Ask for ids and names
+    /// Id or name of an object, from `gateway-ctl __complete`.
     Object,
     File,
     Words(&'static [&'static str]),
@@ -36,7 +36,7 @@ impl Next {
     }
 }
 
-/// For each place after the verb. What may be repeated stands once, at the end.
+/// Returns the kind of each operand after the verb. A repeatable operand occurs once, at the end.
 fn places(command: &Command) -> Vec<Next> {
     let next = |what| match what {
         What::Object(_) => Next::Object,
@@ -52,7 +52,8 @@ fn options(command: &Command) -> Vec<String> {
     command.flags.iter().map(|flag| format!("--{}", flag.name)).collect()
 }
 
-/// Lines of a `case`: the words that may follow, with what kind of place comes after the verb.
+/// Calls `line` for each command, which becomes one line of a `case`. The arguments are the kind and verb, the words
+/// that may follow, and the kinds of the operands.
 fn cases(table: &[Kind], mut line: impl FnMut(&str, &str, &str)) {
     for kind in table {
         for command in &kind.commands {
@@ -159,7 +160,7 @@ fn fish(table: &[Kind]) -> String {
     text
 }
 
-/// For single quotes, and for zsh's colons: our own sentences have neither quotes nor colons in bad places.
+/// Escapes text for single quotes, and for zsh's colons, by removing quotes and replacing colons with commas.
 fn quoted(text: &str) -> String {
     text.replace('\'', "").replace(':', ",")
 }

@@ -1,11 +1,11 @@
-//! Makes text from elsewhere harmless for a terminal and for a line of a table.
+//! Escapes of untrusted text for a terminal and for a line of a table.
 
 use std::fmt::Write;
 
-/// `\t`, `\n` and `\\` by their letters, every other control byte as `\xNN`.
+/// Writes `\t`, `\n` and `\\` with their letters, and every other control character as `\xNN`.
 ///
-/// Beside the control bytes of ASCII also those of C1 (some terminals obey them) and the characters that turn the
-/// direction of writing, with which a name can pretend to be another.
+/// Besides the ASCII control characters, this covers those of C1, which some terminals obey. It also covers the
+/// bidirectional control characters, with which a name can look like another one.
 pub fn cell(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -20,7 +20,7 @@ pub fn cell(text: &str) -> String {
     safe
 }
 
-/// For messages: as [`cell`], but a backslash may stand.
+/// Escapes a message like [`cell`], but keeps backslashes.
 pub fn text(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -34,13 +34,13 @@ pub fn text(text: &str) -> String {
     safe
 }
 
-/// JSON keeps its value: what is left unescaped in it and hostile becomes `\uNNNN`.
+/// Escapes JSON without a change of its value: hostile characters left unescaped in it become `\uNNNN`.
 pub fn json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
-        // The line ends and the indentation are ours: inside strings they are escaped already.
+        // The serializer wrote these line ends and the indentation: inside strings they are already escaped.
         if letter != '\n' && is_hostile(letter) {
-            // All hostile characters lie in the first plane. Writing to a string cannot fail.
+            // All hostile characters are in the Basic Multilingual Plane. Writing to a string cannot fail.
             let _ = write!(safe, "\\u{:04x}", u32::from(letter));
         } else {
             safe.push(letter);

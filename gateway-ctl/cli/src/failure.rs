@@ -1,4 +1,4 @@
-//! What can go wrong, as it is told to people and to scripts.
+//! Failures, with their text for people and their exit code for scripts.
 
 use std::fmt::Write;
 
@@ -23,30 +23,30 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
 
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line or its input: nothing was sent.
+    /// Error in the command line or its input: nothing was sent.
     Usage(Usage),
-    /// No answer.
+    /// The gateway did not respond.
     Unreachable {
         address: Address,
         reason: String,
-        /// A way out that fits this reason better than the usual one.
+        /// Advice that fits this reason better than the usual one.
         advice: Option<String>,
     },
     Refused(Box<Refusal>),
-    /// Neither the daemon's nor the user's mistake, such as an answer of another program.
+    /// Error of neither the daemon nor the user, such as a response from another program.
     Other(String),
-    /// Whoever reads our output has enough.
+    /// The reader of standard output closed it.
     Closed,
 }
 
 #[derive(Debug, Default)]
 pub struct Usage {
     pub message: String,
-    /// Lines below it: what would be right.
+    /// Lines below the message, with the correct usage.
     pub advice: Vec<String>,
 }
 
-/// An answer of the gateway that is an error.
+/// Error response of the gateway.
 #[derive(Debug)]
 pub struct Refusal {
     pub method: Method,
@@ -57,7 +57,7 @@ pub struct Refusal {
     pub code: String,
     pub message: String,
     pub details: Map<String, Value>,
-    /// Seconds, of `Retry-After`
+    /// Seconds, from `Retry-After`.
     pub retry_after: Option<u64>,
 }
 
@@ -72,7 +72,7 @@ impl Failure {
         Failure::Usage(Usage { message: message.into(), advice: Vec::new() })
     }
 
-    /// Adds a line to a usage failure; the others say what to do by themselves.
+    /// Adds a line to a usage failure. Other failures have their own advice.
     pub fn advise(mut self, line: impl Into<String>) -> Self {
         if let Failure::Usage(usage) = &mut self {
             usage.advice.push(line.into());
@@ -90,7 +90,7 @@ impl Failure {
         }
     }
 
-    /// For standard error; ends with a newline.
+    /// Returns the text for standard error; it ends with a newline.
     pub fn text(&self) -> String {
         match self {
             Failure::Usage(usage) => {
@@ -132,7 +132,7 @@ impl From<Refusal> for Failure {
 /// Paths of dry runs.
 const CHECKS: &[&str] = &["/validate", "/policy/conflicts", "/policy/evaluate"];
 
-/// Of the details, those that tell more than the message does, and their words.
+/// Details that say more than the message, with their labels.
 const TELLING: &[(&str, &str)] = &[
     ("allowed", "allowed"),
     ("existing_id", "existing object"),
@@ -157,7 +157,7 @@ impl Refusal {
         }
     }
 
-    /// The sentence without its full stop.
+    /// Returns the message without its full stop.
     pub fn sentence(&self) -> &str {
         self.message.trim_end().trim_end_matches('.')
     }
@@ -181,7 +181,7 @@ impl Refusal {
         text
     }
 
-    /// One line a field, aligned. A single one stands in the message already.
+    /// Adds one aligned line for each field. A single field is omitted if the message contains it.
     fn push_fields(&self, text: &mut String) {
         let fields = self.details.get("fields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         if fields.len() < 2 && fields.iter().all(|field| self.message.contains(word(field, "message"))) {
@@ -235,7 +235,7 @@ impl Refusal {
         lines
     }
 
-    /// Returns true for requests that are no GET and change nothing all the same.
+    /// Returns true for requests other than GET that change nothing.
     fn is_check(&self) -> bool {
         CHECKS.iter().any(|path| self.url.ends_with(path))
     }
@@ -255,7 +255,7 @@ fn word<'a>(object: &'a Value, name: &str) -> &'a str {
     object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// `routing_policies 2, devices 1`: of a references result only what refers.
+/// Returns `routing_policies 2, devices 1`: the referring objects of a references result.
 fn counts(references: &Map<String, Value>) -> String {
     let Some(Value::Object(kinds)) = references.get("referenced_by") else {
         return plain(&Value::Object(references.clone()));

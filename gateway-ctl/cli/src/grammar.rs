@@ -1,19 +1,19 @@
-//! Grammar of commands: kinds, verbs, operands and flags, the rows of the API they call, what they print.
+//! Grammar of commands: kinds, verbs, operands and flags, the API endpoints they call, their output.
 
 pub use gateway_model::method::Method;
 
-/// The first word: `devices`, `status`.
+/// First word of a command: `devices`, `status`.
 #[derive(Clone, Debug)]
 pub struct Kind {
     pub name: &'static str,
     pub group: Group,
     /// One sentence without its full stop.
     pub about: &'static str,
-    /// The first one may be meant when no verb is given.
+    /// Commands of the kind. The first one may be the default without a verb.
     pub commands: Vec<Command>,
 }
 
-/// How the overview is divided.
+/// Section of the overview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     State,
@@ -38,7 +38,7 @@ impl Group {
     }
 }
 
-/// One verb of a kind.
+/// Command: one verb of a kind.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// Empty: the kind is the whole command.
@@ -47,27 +47,27 @@ pub struct Command {
     pub about: &'static str,
     pub operands: Vec<Operand>,
     pub flags: &'static [Flag],
-    /// The rows of the API it calls.
+    /// The API endpoints that it calls.
     pub calls: Vec<Call>,
     pub work: Work,
     pub prints: Prints,
-    /// When the answer itself is bad news.
+    /// Condition under which a successful response is bad news.
     pub verdict: Option<Verdict>,
-    /// Printed to standard error after success.
+    /// Text printed to standard error after success.
     pub remark: Option<&'static str>,
     /// Arguments of the examples, without the name of the program.
     pub examples: Vec<String>,
 }
 
-/// A row of the API.
+/// Endpoint of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub method: Method,
-    /// Below the API root.
+    /// Path below the API root.
     pub path: &'static str,
 }
 
-/// A word after the verb. It goes into the path where the path has a placeholder of its name, else into the body.
+/// Word after the verb. It replaces the placeholder of its name in the path; without one, it is a field of the body.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
     pub name: &'static str,
@@ -78,7 +78,7 @@ pub struct Operand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Text,
-    /// An object of the collection at this path: its id, or its name where that is unique.
+    /// An object of the collection at this path: its id, or its name if unique.
     Object(&'static str),
     /// The body: a literal, a file or standard input.
     Json,
@@ -106,57 +106,57 @@ pub struct Flag {
     pub about: &'static str,
 }
 
-/// How a command does its work.
+/// Execution of a command.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
-    /// The first call, with the operands and flags in path and body.
+    /// Makes the first call, with the operands and flags in path and body.
     Call,
-    /// The list of the first call, and of it the object that the operand names: there is no row for one of them.
+    /// Gets the list of the first call, and picks the object of the operand: there is no endpoint for a single object.
     Pick,
-    /// Something that one call cannot do.
+    /// Does more than one call can.
     Special(Special),
 }
 
 /// Command that one call cannot do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// The client's version and, if it can be reached, the server's
+    /// The client's version and, if reachable, the server's.
     Version,
-    /// The views that tell whether all is well, as checks
+    /// The views that show whether the gateway is healthy, as checks.
     Verify,
-    /// By address of the card, id or name
+    /// Evaluates by MAC address, id or name.
     Evaluate,
     Block,
     Unblock,
     Completion,
 }
 
-/// What goes to standard output.
+/// Format of standard output.
 #[derive(Clone, Copy, Debug)]
 pub enum Prints {
-    /// The answer's data as JSON
+    /// The data of the response as JSON.
     Json,
-    /// A list, one object a line
+    /// A list, one object a line.
     Table(&'static [Column]),
-    /// One object, one field a line
+    /// One object, one field a line.
     Fields,
-    /// The grid of `/policy/leak-matrix`: its states are its columns
+    /// The grid of `/policy/leak-matrix`: its states are the columns.
     LeakMatrix,
-    /// Text that is no answer of the API
+    /// Text that is no response of the API.
     Text,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     pub heading: &'static str,
-    /// Names and indices with dots between; `n..` is the rest of a list.
+    /// Path of the field: names and indices, separated by dots. `n..` is the rest of a list.
     pub field: &'static str,
 }
 
-/// A field of the answer with a value that is bad news.
+/// Field of the response with a value that is bad news.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict {
-    /// JSON pointer
+    /// JSON pointer.
     pub field: &'static str,
     pub bad: Bad,
     pub exit: u8,
@@ -173,7 +173,8 @@ impl Kind {
         self.commands.iter().find(|command| command.verb == verb)
     }
 
-    /// What is meant when no verb is given: only what shows something, never by accident a whole export.
+    /// Returns the command without a verb. Only commands that show something qualify: a whole export is never the
+    /// default.
     pub fn default_command(&self) -> Option<&Command> {
         self.commands.first().filter(|command| matches!(command.verb, "" | "list" | "status"))
     }
@@ -184,7 +185,7 @@ impl Kind {
 }
 
 impl Command {
-    /// The operand that is the body.
+    /// Returns the operand that is the body.
     pub fn body(&self) -> Option<&Operand> {
         self.operands.iter().find(|operand| matches!(operand.what, What::Json | What::File))
     }

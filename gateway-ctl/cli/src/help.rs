@@ -1,4 +1,4 @@
-//! Help at every level, from the table.
+//! Help at every level, generated from the table.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::{address, client};
 
 pub const ABOUT: &str = "Command-line client of the network gateway";
 
-/// Variables of the environment, and what they do.
+/// Returns the environment variables, with their descriptions.
 pub fn environment() -> [(&'static str, String); 3] {
     [
         (
@@ -26,12 +26,12 @@ pub fn environment() -> [(&'static str, String); 3] {
     ]
 }
 
-/// `gateway-ctl devices update <id> [json]`
+/// Returns the synopsis, such as `gateway-ctl devices update <id> [json]`.
 pub fn synopsis(kind: &Kind, command: &Command) -> String {
     format!("gateway-ctl {}", usage(kind, command))
 }
 
-/// The same without the name of the program; a verb that may be left out is in brackets.
+/// Returns the synopsis without the name of the program. An optional verb is in brackets.
 pub fn usage(kind: &Kind, command: &Command) -> String {
     let mut words = vec![kind.name.to_owned()];
     if !command.verb.is_empty() {
@@ -56,7 +56,7 @@ fn flag(flag: &Flag) -> String {
     if flag.required { text } else { format!("[{text}]") }
 }
 
-/// What an operand takes, where its name does not say it.
+/// Returns the values that an operand takes, if its name does not say so.
 pub fn operand_text(operand: &Operand) -> Option<String> {
     Some(match operand.what {
         What::Json => {
@@ -74,7 +74,7 @@ pub fn operand_text(operand: &Operand) -> Option<String> {
     })
 }
 
-/// What goes to standard output, in words.
+/// Returns a description of standard output.
 pub fn prints(command: &Command) -> String {
     match command.prints {
         Prints::Json => "JSON".to_owned(),
@@ -87,7 +87,7 @@ pub fn prints(command: &Command) -> String {
     }
 }
 
-/// `POST /api/v1/devices`
+/// Returns the endpoints that a command calls, such as `POST /api/v1/devices`.
 pub fn calls(command: &Command) -> Vec<String> {
     command.calls.iter().map(|call| format!("{} /api/v1{}", call.method.as_str(), call.path)).collect()
 }
@@ -110,7 +110,7 @@ pub fn overview(table: &[Kind]) -> String {
     text
 }
 
-/// A kind with several verbs; with one only, that command.
+/// Returns the help of a kind; if it has only one command, the help of that command.
 pub fn kind(kind: &Kind) -> String {
     if let [only] = kind.commands.as_slice() {
         return command(kind, only);

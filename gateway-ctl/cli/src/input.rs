@@ -1,4 +1,4 @@
-//! The JSON body: a literal, a file or standard input. It is read here to find mistakes early, and sent as it is.
+//! JSON body: a literal, a file or standard input. It is validated here to find mistakes early, and sent unchanged.
 
 use std::io::{IsTerminal, Read};
 use std::path::Path;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::grammar::{Operand, What};
 
-/// Larger bodies are refused by the daemon; this keeps a wrong file from filling the memory.
+/// Maximum size of a body in bytes. The daemon refuses larger ones; the limit keeps a wrong file out of memory.
 const LIMIT: u64 = 64 * 1024 * 1024;
 
-/// A body that is JSON, in the user's own writing: numbers keep their digits and keys their order.
+/// Returns a body that is valid JSON, as the user wrote it: numbers keep their digits, and keys their order.
 pub fn body(operand: &Operand, given: Option<&str>) -> Result<String, Failure> {
     let (source, text) = match (operand.what, given) {
         (What::File, Some(path)) => (path.to_owned(), read_file(path)?),
@@ -63,7 +63,7 @@ fn decode(source: &str, bytes: Vec<u8>) -> Result<String, Failure> {
     let text = String::from_utf8(bytes).map_err(|error| {
         Failure::usage(format!("{source} is not UTF-8: byte {}", error.utf8_error().valid_up_to() + 1))
     })?;
-    // Editors of another system put a mark before the first letter.
+    // Editors on other systems write a byte order mark.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
@@ -73,7 +73,7 @@ fn check(source: &str, text: &str) -> Result<(), Failure> {
             .advise("Give the JSON itself in quotes, a file, or pipe it in."));
     }
     let Err(error) = serde_json::from_str::<Value>(text) else { return Ok(()) };
-    // The place stands before the message, where editors look for it.
+    // The position comes before the message, where editors look for it.
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
     Err(Failure::usage(format!("{source}:{}:{}: not valid JSON: {message}", error.line(), error.column())))

@@ -1,7 +1,7 @@
-//! The command-line client of the gateway: a client of its REST API and nothing else.
+//! Command-line client of the gateway: a client of its REST API and nothing else.
 //!
-//! Everything a user can say is one row of the table in [`commands`]. Parsing, the requests, what is printed, the help,
-//! the manual page and the completions all come from that table.
+//! Every command is one entry of the table in [`commands`]. Parsing, requests, output, help, the manual page and the
+//! completions are generated from that table.
 #![forbid(unsafe_code)]
 
 pub mod address;

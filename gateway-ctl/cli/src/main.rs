@@ -1,4 +1,4 @@
-//! `gateway-ctl`: the command-line client. What it does is in the library.
+//! `gateway-ctl`: the command-line client. The implementation is in the library.
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {

@@ -9,10 +9,10 @@ use crate::grammar::{Command, Group, Kind};
 use crate::help;
 use roff::Roff;
 
-/// A page and how it is made.
+/// Manual page and its renderer.
 #[derive(Debug)]
 pub struct Page {
-    /// Name of its file
+    /// Name of its file.
     pub file: &'static str,
     render: fn(&[Kind]) -> String,
 }
@@ -91,7 +91,7 @@ fn push_command(page: &mut Roff, kind: &Kind, command: &Command) {
     page.example(&command.examples.iter().map(|line| help::example(line)).collect::<Vec<_>>());
 }
 
-/// All pages with their files, for tests and packages.
+/// Returns all pages with their file names, for tests and packages.
 pub fn all() -> Vec<(&'static str, String)> {
     let table = table();
     PAGES.iter().map(|page| (page.file, render(page, &table))).collect()

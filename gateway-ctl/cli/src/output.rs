@@ -1,4 +1,4 @@
-//! Standard output: data and nothing else. Warnings and hints go to standard error.
+//! Standard output: data only. Warnings and hints go to standard error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -9,7 +9,7 @@ use crate::grammar::{Command, Kind, Prints};
 use crate::tabular::{self, Style};
 use crate::{client::Answer, escape};
 
-/// Prints an answer as its command says.
+/// Prints a response in the format of its command.
 pub fn print(kind: &Kind, command: &Command, answer: &Answer) -> Result<(), Failure> {
     let style = style();
     let text = match command.prints {
@@ -36,7 +36,7 @@ pub fn print(kind: &Kind, command: &Command, answer: &Answer) -> Result<(), Fail
     Ok(())
 }
 
-/// Reports that the gateway has more objects than it answered with.
+/// Returns a hint if the gateway has more objects than the response.
 fn partial_hint(answer: &Answer) -> Option<String> {
     let (shown, total) = (answer.data.as_array()?.len(), answer.total?);
     (shown < total)
@@ -54,13 +54,13 @@ fn is_empty_list(data: &Value) -> bool {
     data.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Two spaces a level, and one newline.
+/// Formats JSON with two spaces a level, and one newline at the end.
 pub fn json(data: &Value) -> String {
     let text = serde_json::to_string_pretty(data).unwrap_or_default();
     format!("{}\n", escape::json(&text))
 }
 
-/// Writes to standard output. A reader that has gone away has seen enough.
+/// Writes to standard output. A closed pipe ends the command without an error message.
 pub fn write(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -70,7 +70,7 @@ pub fn write(text: &str) -> Result<(), Failure> {
     })
 }
 
-/// One line on standard error. If that is closed there is nobody to tell.
+/// Writes one line to standard error. If it is closed, the line is lost.
 pub fn warn(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
@@ -80,7 +80,7 @@ fn style() -> Style {
     Style { aligned: terminal, coloured: terminal && wants_colour(|name| std::env::var_os(name)) }
 }
 
-/// By the conventions of no-color.org and of terminals that can do nothing.
+/// Returns whether the output has colours: by the conventions of no-color.org and of dumb terminals.
 fn wants_colour(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> bool {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     set("NO_COLOR").is_none() && set("TERM").is_some_and(|term| term != "dumb")

@@ -1,4 +1,4 @@
-//! The program from its words to its exit code.
+//! Main program: from the arguments to the exit code.
 
 use std::env;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::{candidates, help, manual, output, request, special};
 
 pub fn main() -> ExitCode {
     let code = words().and_then(|words| run(&table(), &words)).unwrap_or_else(|failure| {
-        // Nothing can be told where standard error is closed.
+        // If standard error is closed, the message is lost.
         let text = failure.text();
         if !text.is_empty() {
             output::warn(text.trim_end());
@@ -30,7 +30,7 @@ fn words() -> Result<Vec<String>, Failure> {
     env::args_os().skip(1).map(word).collect()
 }
 
-/// The exit code of what went well.
+/// Runs a command and returns the exit code of its success.
 fn run(table: &[Kind], words: &[String]) -> Result<u8, Failure> {
     match parse(table, words)? {
         Asked::Help(None, _) => output::write(&help::overview(table))?,

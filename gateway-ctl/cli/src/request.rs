@@ -1,4 +1,4 @@
-//! What is sent for a command of the table: operands and flags in path and body.
+//! Request for a command of the table: operands and flags in path and body.
 
 use std::borrow::Cow;
 
@@ -11,14 +11,14 @@ use crate::failure::{Failure, Usage};
 use crate::grammar::{Call, Command, Flag, Operand, What};
 use crate::input;
 
-/// The path of a call and, for methods that have one, the body.
+/// Returns the path of a call and, for methods with a body, the body.
 pub fn build(
     client: &Client,
     command: &Command,
     call: Call,
     arguments: &Arguments,
 ) -> Result<(String, Option<String>), Failure> {
-    // Mistakes in the input are found before anything is sent.
+    // Mistakes in the input are found before a request is sent.
     let body = body(command, call, arguments)?;
     let mut path = call.path.to_owned();
     for operand in &command.operands {
@@ -61,12 +61,12 @@ fn flag_value(flag: &Flag, text: &str) -> Value {
     }
 }
 
-/// The id of the object that is meant: ids go as they are, names are looked up.
+/// Returns the id of an object: ids are returned unchanged, names are looked up.
 pub fn resolve(client: &Client, collection: &'static str, given: &str) -> Result<String, Failure> {
     if given.parse::<Id>().is_ok() {
         return Ok(given.to_owned());
     }
-    // Whatever keeps the list away keeps the object away too, and says so better there.
+    // If the list fails, the request for the object fails too, with a better error.
     let Ok(answer) = client.get(collection) else { return Ok(given.to_owned()) };
     let objects = answer.data.as_array().map_or(&[][..], Vec::as_slice);
     match find(objects, given)? {
@@ -75,7 +75,7 @@ pub fn resolve(client: &Client, collection: &'static str, given: &str) -> Result
     }
 }
 
-/// The object with this id, else the only one with this name.
+/// Returns the object with this id, else the only one with this name.
 pub fn find<'a>(objects: &'a [Value], given: &str) -> Result<Option<&'a Value>, Failure> {
     if let Some(object) = objects.iter().find(|object| identity(object) == Some(given)) {
         return Ok(Some(object));
@@ -96,10 +96,10 @@ fn identity(object: &Value) -> Option<&str> {
     object.get("id").and_then(Value::as_str)
 }
 
-/// A value as one segment of a path.
+/// Encodes a value as one segment of a path.
 pub fn segment(value: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    // A segment of dots alone would climb.
+    // A segment of dots alone would leave its parent.
     let climbs = matches!(value, "." | "..");
     if !climbs && value.bytes().all(plain) {
         return Cow::Borrowed(value);
@@ -111,7 +111,7 @@ pub fn segment(value: &str) -> Cow<'_, str> {
     Cow::Owned(escaped.collect())
 }
 
-/// The operand of a command that names an object.
+/// Returns the operand that names an object.
 pub fn object_operand(command: &Command) -> Option<(&Operand, &'static str)> {
     command.operands.iter().find_map(|operand| match operand.what {
         What::Object(collection) => Some((operand, collection)),

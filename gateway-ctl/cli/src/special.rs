@@ -10,7 +10,7 @@ use crate::failure::{Failure, Refusal};
 use crate::grammar::{Kind, Method, Special};
 use crate::request::find;
 
-/// Does it. The client is made when it is wanted: some need none.
+/// Runs a special command. Some need no client, so it is created on demand.
 pub fn run(special: Special, table: &[Kind], arguments: &Arguments) -> Result<Answer, Failure> {
     match special {
         Special::Version => version(&Client::from_environment()?),
@@ -40,7 +40,7 @@ fn version(client: &Client) -> Result<Answer, Failure> {
     Ok(data(json!({"client": {"version": env!("CARGO_PKG_VERSION")}, "server": server})))
 }
 
-/// A view of the API and what it must say.
+/// Name, path and test of an API view.
 type Check = (&'static str, &'static str, fn(&Value) -> (bool, String));
 
 const CHECKS: &[Check] = &[
@@ -52,7 +52,7 @@ const CHECKS: &[Check] = &[
     ("plan", "/verify", plan_is_installed),
 ];
 
-/// A view that the gateway refuses is a check that fails; only a gateway that does not answer ends the command.
+/// Runs all checks. A view that the gateway refuses is a failed check; only an unreachable gateway ends the command.
 fn verify(client: &Client) -> Result<Answer, Failure> {
     let mut checks = Vec::new();
     for (name, path, check) in CHECKS {
@@ -120,7 +120,7 @@ fn nothing_leaks(matrix: &Value) -> (bool, String) {
         .collect();
     let detail =
         if bad.is_empty() { format!("risk {risk}") } else { format!("risk {risk}: {}", bad.join(", ")) };
-    // Low: it leaks where a policy says that it may.
+    // Low risk: traffic leaks only where a policy allows it.
     (matches!(risk, "none" | "low"), detail)
 }
 
@@ -147,7 +147,7 @@ fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// The gateway's own test of what is installed. What it could not check it does not hold against itself.
+/// Tests the gateway's own check of the installed plan. Checks that could not run do not fail it.
 fn plan_is_installed(own: &Value) -> (bool, String) {
     let bad: Vec<String> = list(&own["checks"])
         .iter()
@@ -174,7 +174,7 @@ fn evaluate(client: &Client, device: &str) -> Result<Answer, Failure> {
     if let Some(fields) = answer.data.as_object_mut()
         && let Some(sentence) = fields.remove("sentence")
     {
-        // What people look for stands first.
+        // The most important field comes first.
         let mut ordered = Map::from_iter([("sentence".to_owned(), sentence)]);
         ordered.append(fields);
         *fields = ordered;
@@ -182,7 +182,7 @@ fn evaluate(client: &Client, device: &str) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// As if the gateway had said it.
+/// Returns the same failure as a 404 response of the gateway.
 pub fn absent(client: &Client, method: Method, path: &str, noun: &str, name: &str) -> Failure {
     Refusal {
         method,
@@ -202,7 +202,7 @@ fn block(client: &Client, domains: &[&str]) -> Result<Answer, Failure> {
     client.call(Method::Post, "/dns/blocklist", Some(&json!({"domains": domains}).to_string()))
 }
 
-/// One that was not on the list is not a failure, as the outcome is the wanted one.
+/// Unblocks domains. A domain that is not on the list is no failure, because the result is the same.
 fn unblock(client: &Client, domains: &[&str]) -> Result<Answer, Failure> {
     client.call(Method::Delete, "/dns/blocklist", Some(&json!({"domains": domains}).to_string()))
 }

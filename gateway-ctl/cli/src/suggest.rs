@@ -1,12 +1,12 @@
-//! "Did you mean …": the word nearest to a mistyped one.
+//! Suggestions ("Did you mean …"): the word nearest to a mistyped one.
 
-/// The nearest word, if it is near enough to be meant.
+/// Returns the nearest word, if it is similar enough.
 pub fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let near = |word: &str| {
         let distance = distance(&typed, word);
         let begins = typed.chars().count() >= 2 && word.starts_with(&typed);
-        // A third of the letters may be wrong.
+        // Up to a third of the letters may differ.
         (begins || distance * 3 <= word.chars().count().max(3)).then_some(distance)
     };
     words
@@ -16,7 +16,7 @@ pub fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, word)| word)
 }
 
-/// Letters to add, take away, change or swap with their neighbour.
+/// Returns the edit distance: letters to insert, delete, replace or swap with their neighbour.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];

@@ -1,4 +1,4 @@
-//! Lists: one header, one object a line, tabs between.
+//! Lists: one header, one object a line, separated by tabs.
 
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -6,19 +6,19 @@ use unicode_width::UnicodeWidthStr;
 use crate::escape;
 use crate::grammar::Column;
 
-/// What stands for null, for nothing and for an empty text.
+/// Placeholder for null, missing values and empty text.
 const EMPTY: &str = "-";
 
-/// How the lines are made ready for whoever reads them.
+/// Formatting of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Cells are padded before the tab.
     pub aligned: bool,
-    /// Words of state have a colour.
+    /// State words are coloured.
     pub coloured: bool,
 }
 
-/// A table, every line with its end.
+/// Returns a table. Every line ends with a newline.
 pub fn table(columns: &[Column], data: &Value, style: Style) -> String {
     let mut rows = vec![columns.iter().map(|column| column.heading.to_owned()).collect::<Vec<_>>()];
     for object in data.as_array().map_or(&[][..], Vec::as_slice) {
@@ -27,7 +27,7 @@ pub fn table(columns: &[Column], data: &Value, style: Style) -> String {
     lines(&rows, style)
 }
 
-/// One field a line, of one object.
+/// Returns the fields of one object, one a line.
 pub fn fields(data: &Value, style: Style) -> String {
     let mut rows = vec![vec!["FIELD".to_owned(), "VALUE".to_owned()]];
     for (name, value) in data.as_object().into_iter().flatten() {
@@ -36,7 +36,7 @@ pub fn fields(data: &Value, style: Style) -> String {
     lines(&rows, style)
 }
 
-/// One line a policy, one column a state. Names of the states come with the grid.
+/// Returns the leak matrix: one line a policy, one column a state. The names of the states are in the grid.
 pub fn leak_matrix(data: &Value, style: Style) -> String {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let states: Vec<String> =
@@ -52,7 +52,7 @@ pub fn leak_matrix(data: &Value, style: Style) -> String {
     lines(&rows, style)
 }
 
-/// `via:wg-a`, `blocked`, `direct` where that is meant, `DIRECT` where it is a leak.
+/// Returns `via:wg-a`, `blocked`, `direct` if that is intended, `DIRECT` if it is a leak.
 fn outcome(of: &Value) -> String {
     if of["leak"] == Value::Bool(true) {
         return "DIRECT".to_owned();
@@ -94,7 +94,7 @@ fn paint(cell: &str, style: Style) -> String {
     if style.coloured { format!("\u{1b}[{colour}m{cell}\u{1b}[0m") } else { cell.to_owned() }
 }
 
-/// The value at `a.b`, `list.0` or `list.1..`.
+/// Returns the value at `a.b`, `list.0` or `list.1..`.
 fn field(object: &Value, path: &str) -> Value {
     let mut value = object;
     let mut rest = path;
@@ -119,7 +119,7 @@ fn field(object: &Value, path: &str) -> Value {
     value.clone()
 }
 
-/// A value as a cell.
+/// Formats a value as a cell.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
@@ -131,7 +131,7 @@ fn cell(value: &Value) -> String {
     if text.is_empty() { EMPTY.to_owned() } else { text }
 }
 
-/// An element of a list: a hop as `vpn:exit`, another object by its name.
+/// Formats an element of a list: a hop as `vpn:exit`, another object by its name.
 fn part(value: &Value) -> String {
     let word = |name: &str| value.get(name).and_then(Value::as_str);
     match (value, word("type"), word("target"), word("name").or_else(|| word("kind"))) {

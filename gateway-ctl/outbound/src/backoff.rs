@@ -1,4 +1,4 @@
-//! Waits between attempts: doubled after each failure up to a bound, and spread by chance.
+//! Delays between attempts: doubled after each failure up to a maximum, with jitter.
 
 use std::time::Duration;
 
@@ -14,21 +14,22 @@ impl Backoff {
         Backoff { first, longest }
     }
 
-    /// Returns the wait after so many failures in a row; the first one counts as 1.
+    /// Returns the delay after this number of failures in a row; the first one counts as 1.
     pub fn after(&self, failures: u32) -> Duration {
         let factor = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         self.first.saturating_mul(factor).min(self.longest)
     }
 }
 
-/// Returns a random time between `least` and `most` times the wait. Without randomness it is `least` times the wait.
+/// Returns a random time between `least` and `most` times the delay. If random bytes are unavailable, it is `least`
+/// times the delay.
 pub fn spread(wait: Duration, least: f64, most: f64) -> Duration {
     let mut byte = [0u8; 1];
     let _ = getrandom::fill(&mut byte);
     wait.mul_f64(least + (most - least) * f64::from(byte[0]) / 255.0)
 }
 
-/// Returns up to a tenth less, for waits until something is due.
+/// Returns up to a tenth less, for delays until something is due.
 pub fn up_to_a_tenth_less(wait: Duration) -> Duration {
     spread(wait, 0.9, 1.0)
 }

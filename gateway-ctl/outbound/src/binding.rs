@@ -1,4 +1,4 @@
-//! Sockets bound to one interface, for probes that nothing else may carry.
+//! Sockets bound to one interface, for probes that must not use another one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 
 use crate::sockets::any_address;
 
-/// Interface, source address and mark of a socket.
+/// Interface, source address and fwmark of a socket.
 #[derive(Clone, Debug)]
 pub struct SocketBinding {
     pub interface: String,

@@ -1,8 +1,8 @@
-//! An error and what caused it, in one line.
+//! Errors with their causes, in one line.
 
 use std::error::Error;
 
-/// Returns an error with its causes, which often say more than itself; nothing is repeated.
+/// Returns an error with its causes, which often say more than the error itself. Repeated texts are omitted.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -14,18 +14,17 @@ use crate::reserved::is_reserved;
 use crate::sockets::Sockets;
 use crate::socks5::Destination;
 
-/// Addresses that may be connected to.
+/// Addresses that a dialer may connect to.
 #[derive(Clone, Copy, Debug)]
 pub enum Targets<'a> {
     Any,
-    /// Addresses of the internet that are in none of these networks of this host. A name that a proxy resolves is left to
-    /// the proxy.
+    /// Internet addresses outside these networks of this host. A name that a proxy resolves is not checked.
     Public {
         own: &'a [IpNet],
     },
 }
 
-/// Connects to hosts.
+/// Dialer of TCP connections to hosts.
 #[derive(Clone, Copy)]
 pub struct Dialer<'a> {
     pub sockets: &'a dyn Sockets,
@@ -36,7 +35,7 @@ pub struct Dialer<'a> {
     pub timeout: Duration,
 }
 
-/// Reason why there is no connection to a host.
+/// Reason why a connection to a host failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     #[error("{0}")]
@@ -52,8 +51,8 @@ pub enum DialError {
 }
 
 impl Dialer<'_> {
-    /// Connects to a host: a name, or an address, of IPv6 with or without brackets. The addresses of a name are tried in
-    /// order. Each is checked after the look-up, so that no name leads to a private address.
+    /// Connects to a host: a name, or an address (IPv6 with or without brackets). Tries the addresses of a name in
+    /// order. Checks each address after the look-up, so that no name leads to a private address.
     pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, DialError> {
         let dialed = timeout(self.timeout, self.dial(host, port));
         dialed.await.unwrap_or(Err(DialError::Timeout(self.timeout)))

@@ -1,4 +1,4 @@
-//! DNS messages (RFC 1035) that ask for an address, and their replies. Pure.
+//! DNS messages (RFC 1035) that query an address, and their replies. Pure.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ impl DnsQuery {
         Some(DnsQuery { id, query: Query::query(name, rtype) })
     }
 
-    /// Asks for the name servers of the root.
+    /// Returns a query for the name servers of the root.
     pub fn root_name_servers(id: u16) -> DnsQuery {
         DnsQuery { id, query: Query::query(Name::root(), RecordType::NS) }
     }
@@ -33,13 +33,13 @@ impl DnsQuery {
         message.to_vec().ok()
     }
 
-    /// Returns whether this is a reply with the id of the query, whatever it says.
+    /// Returns whether the message is a reply with the id of the query, regardless of its content.
     pub fn is_reply(&self, message: &[u8]) -> bool {
         const HEADER: usize = 12;
         message.len() >= HEADER && message[..2] == self.id.to_be_bytes() && message[2] & 0x80 != 0
     }
 
-    /// Returns the addresses in a reply; none if it is another one's, or refuses the query.
+    /// Returns the addresses in a reply; none if it belongs to another query or refuses this one.
     pub fn addresses(&self, message: &[u8]) -> Option<Vec<IpAddr>> {
         if !self.is_reply(message) {
             return None;
@@ -48,7 +48,7 @@ impl DnsQuery {
         if reply.metadata.response_code != ResponseCode::NoError || reply.queries != [self.query.clone()] {
             return None;
         }
-        // The target of a CNAME is in the same reply.
+        // The reply contains the target of a CNAME too.
         let found = reply.answers.iter().filter_map(|record| match (&record.data, self.query.query_type()) {
             (RData::A(address), RecordType::A) => Some(IpAddr::from(address.0)),
             (RData::AAAA(address), RecordType::AAAA) => Some(IpAddr::from(address.0)),

@@ -1,4 +1,4 @@
-//! Egress of a connection: the mark of its packets, and the proxy that it goes through.
+//! Egress of a connection: the fwmark of its packets, and its proxy.
 
 use std::fmt;
 use std::future::ready;
@@ -14,10 +14,10 @@ use crate::reserved::relay_address;
 use crate::sockets::{Sockets, any_address};
 use crate::socks5::{self, Credentials, Destination};
 
-/// Mark and proxy of outgoing packets.
+/// Fwmark and proxy of outgoing packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
-    /// 0: no mark, as other traffic of this host.
+    /// 0: no mark, like other traffic of this host.
     pub mark: u32,
     pub proxy: Option<Proxy>,
 }
@@ -42,7 +42,7 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Reason why an egress carries no connection.
+/// Reason why a connection through an egress failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     #[error("{0}")]
@@ -56,7 +56,7 @@ pub enum EgressError {
 }
 
 impl EgressError {
-    /// Returns whether the proxy is the reason, and not the destination.
+    /// Returns whether the proxy caused the error, and not the destination.
     pub fn is_of_proxy(&self) -> bool {
         !matches!(self, EgressError::Connect(_))
     }
@@ -72,9 +72,9 @@ pub struct UdpPath {
 /// SOCKS5 association of a [`UdpPath`].
 #[derive(Debug)]
 pub struct UdpWrapper {
-    /// Precedes each datagram.
+    /// Header before each datagram.
     pub header: Vec<u8>,
-    /// The association ends with this connection.
+    /// Control connection. The association ends with it.
     pub control: TcpStream,
 }
 
@@ -116,7 +116,7 @@ impl Egress {
         }
     }
 
-    /// Returns a path for datagrams to one server and from it.
+    /// Returns a path for datagrams to and from one server.
     pub async fn datagrams(&self, sockets: &dyn Sockets, to: SocketAddr) -> Result<UdpPath, EgressError> {
         let Some(proxy) = &self.proxy else {
             let socket = sockets.datagrams(to, self.mark).map_err(EgressError::Connect)?;
@@ -130,7 +130,7 @@ impl Egress {
 }
 
 impl Proxy {
-    /// Connects to the proxy and signs in.
+    /// Connects to the proxy and authenticates.
     pub async fn open(&self, sockets: &dyn Sockets, mark: u32) -> Result<TcpStream, EgressError> {
         open(sockets, self.server, mark, ready(self.login.as_deref().map(Login::credentials))).await
     }
@@ -145,8 +145,8 @@ impl Proxy {
     }
 }
 
-/// Connects to a proxy and signs in. The login is asked for when the connection stands: to open a password takes
-/// milliseconds of a processor.
+/// Connects to a proxy and authenticates. Polls the login only after the connection is established, because decrypting
+/// a password takes milliseconds of CPU time.
 pub async fn open(
     sockets: &dyn Sockets,
     proxy: SocketAddr,
@@ -158,8 +158,8 @@ pub async fn open(
     Ok(stream)
 }
 
-/// Opens an association: the connection that keeps it open, and the socket for its datagrams. The packets of both carry
-/// the mark.
+/// Opens an association. Returns its control connection and the socket for its datagrams. The packets of both carry the
+/// mark.
 pub async fn associate(
     sockets: &dyn Sockets,
     proxy: SocketAddr,
@@ -167,7 +167,7 @@ pub async fn associate(
     login: impl Future<Output = Option<Credentials<'_>>>,
 ) -> Result<(TcpStream, UdpSocket), EgressError> {
     let mut control = open(sockets, proxy, mark, login).await?;
-    // The source of the datagrams is not known before there is a socket.
+    // The source of the datagrams is unknown before the socket exists.
     let named = socks5::associate(&mut control, any_address(proxy.is_ipv6())).await?;
     let at = relay_address(proxy, named).ok_or(EgressError::ForeignRelay(named))?;
     let socket = sockets.datagrams(at, mark).map_err(EgressError::ProxyConnect)?;

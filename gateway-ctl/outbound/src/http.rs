@@ -1,4 +1,4 @@
-//! HTTP/1.1 client: one connection for each request, with deadlines, a bound for bodies, and redirections on request.
+//! HTTP/1.1 client: one connection for each request, with deadlines, a limit for bodies, and optional redirects.
 
 use std::io;
 use std::net::IpAddr;
@@ -22,21 +22,21 @@ use url::Url;
 use crate::dial::{DialError, Dialer};
 use crate::tls::Tls;
 
-/// Bounds of one request.
+/// Limits of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Deadline of the TLS handshake. The connection has that of the [`Dialer`].
+    /// Deadline of the TLS handshake. The [`Dialer`] has the deadline of the connection.
     pub tls_timeout: Duration,
-    /// Deadline of everything up to the head of the reply, for each redirection.
+    /// Deadline of everything up to the head of the reply, for each redirect.
     pub head_timeout: Duration,
-    /// Longest time from one piece of the body to the next.
+    /// Maximum time between two chunks of the body.
     pub piece_timeout: Duration,
     pub body_bytes: u64,
-    /// Redirections that are followed; 0 returns them to the caller.
+    /// Maximum number of redirects; 0 returns them to the caller.
     pub redirects: usize,
 }
 
-/// Sends requests.
+/// HTTP client over a [`Dialer`].
 #[derive(Clone, Copy)]
 pub struct Client<'a> {
     pub dialer: Dialer<'a>,
@@ -44,7 +44,7 @@ pub struct Client<'a> {
     pub limits: Limits,
 }
 
-/// Part of a request that missed its deadline.
+/// Step of a request that missed its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Connect,
@@ -75,7 +75,7 @@ pub enum Error {
     TooLong(u64),
 }
 
-/// Body of a reply. Dropping it ends the connection.
+/// Body of a reply. Dropping it closes the connection.
 pub struct Body {
     incoming: Incoming,
     limits: Limits,
@@ -92,7 +92,7 @@ impl Drop for ConnectionTask {
 }
 
 impl Body {
-    /// Returns the next piece; none at the end.
+    /// Returns the next chunk; none at the end.
     pub async fn piece(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             let frame = timeout(self.limits.piece_timeout, self.incoming.frame());
@@ -106,7 +106,7 @@ impl Body {
         }
     }
 
-    /// Returns everything.
+    /// Returns the whole body.
     pub async fn collect(mut self) -> Result<Bytes, Error> {
         let mut whole = Vec::new();
         while let Some(piece) = self.piece().await? {
@@ -117,8 +117,8 @@ impl Body {
 }
 
 impl Client<'_> {
-    /// Sends a request to an absolute address. Its headers need no `Host`. Only requests without a body are redirected,
-    /// and credentials do not follow to another origin.
+    /// Sends a request to an absolute URI. Its headers need no `Host`. Only requests without a body are redirected.
+    /// Credentials are not sent to another origin.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
         let (mut parts, body) = request.into_parts();
         for _ in 0..=self.limits.redirects {

@@ -1,6 +1,9 @@
-//! HostEgress connections of the daemon, each by an egress: mark, proxy, names resolved by that egress, TLS, deadlines, limits.
+//! Outgoing connections of the daemon, each through an egress.
 //!
-//! | purpose | what it uses |
+//! An egress consists of an fwmark and an optional proxy. Host names are resolved through the same egress. This crate
+//! also covers TLS, deadlines and limits.
+//!
+//! | purpose | modules and types |
 //! |---|---|
 //! | DNS upstreams, bootstrap look-ups, zone transfers | [`Egress`], [`Sockets`] |
 //! | lists on the web, external DNS filter, backups to WebDAV and S3 | [`http`] |
@@ -9,8 +12,8 @@
 //! | names of tunnels, bridges, OpenVPN servers and proxies | [`Resolver`] |
 //! | probes of tunnels | [`SocketBinding`] |
 //!
-//! Not here, because they open no connection by name: the UDP sockets of WireGuard in userspace, the processes of OpenVPN
-//! (their server is resolved here), and connections to local sockets (management of OpenVPN, `gatewayd user`).
+//! This crate does not cover the UDP sockets of WireGuard in userspace, the processes of OpenVPN (it resolves their
+//! server), and connections to local sockets (management of OpenVPN, `gatewayd user`). They open no connection by name.
 
 pub mod backoff;
 mod binding;

@@ -1,8 +1,8 @@
-//! Names of hosts to addresses, through the egress that carries the connection.
+//! Resolution of host names, through the egress of the later connection.
 //!
-//! A name is asked for through the egress that carries the connection to it, never in clear beside it: by the name servers
-//! of the configuration, from a socket with the connection's mark. Without name servers the host's own resolver is asked,
-//! and only for what leaves by the default route; for anything else there is no address.
+//! A name is resolved through the egress of its connection, never in clear text outside of it. The queries go to the
+//! configured name servers, from a socket with the connection's fwmark. Without name servers the host's own resolver is
+//! used, but only for connections through the default route. For any other connection there is no address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +15,7 @@ use hickory_proto::rr::RecordType;
 use crate::dns_query::DnsQuery;
 use crate::sockets::{KernelSockets, Sockets};
 
-/// Longest time for one name server, or for the host's resolver.
+/// Timeout of one name server, or of the host's resolver.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 const DNS: u16 = 53;
 
@@ -26,14 +26,14 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Uses these name servers; without any, the host's own resolver.
+    /// Creates a resolver with these name servers; without any, with the host's own resolver.
     pub fn new(servers: &[IpAddr]) -> Resolver {
         let resolver = Resolver::default();
         resolver.set_servers(servers);
         resolver
     }
 
-    /// Uses other name servers from now on; without any, the host's own resolver.
+    /// Replaces the name servers; without any, uses the host's own resolver.
     pub fn set_servers(&self, servers: &[IpAddr]) {
         let servers = servers.iter().map(|server| SocketAddr::new(*server, DNS)).collect();
         *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
@@ -43,12 +43,12 @@ impl Resolver {
         self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Uses name servers at other ports than 53.
+    /// Creates a resolver with name servers at ports other than 53.
     pub fn at(servers: Vec<SocketAddr>) -> Resolver {
         Resolver { servers: Arc::new(RwLock::new(servers.into())) }
     }
 
-    /// Returns the addresses of an endpoint (`name:port`), asked for with the mark of the connection that will go there.
+    /// Returns the addresses of an endpoint (`name:port`). The queries carry the mark of the later connection.
     pub async fn resolve(&self, endpoint: &str, mark: u32) -> io::Result<Vec<SocketAddr>> {
         let (name, port) = endpoint.rsplit_once(':').ok_or(io::ErrorKind::InvalidInput)?;
         let port: u16 = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -71,7 +71,7 @@ impl Resolver {
                 let lookup = tokio::net::lookup_host((name, port));
                 Ok(tokio::time::timeout(host_timeout, lookup).await??.collect())
             }
-            // The host's resolver takes its own route, and would show there to whom a hop inside another one leads.
+            // The host's resolver takes its own route, and would reveal there the server of a nested hop.
             (true, false) => {
                 Err(io::Error::other("dns.bootstrap_servers is needed for what another hop carries"))
             }
@@ -79,7 +79,7 @@ impl Resolver {
     }
 }
 
-/// Asks the servers in turn until one answers.
+/// Queries the servers in order until one answers.
 async fn by_servers(servers: &[SocketAddr], name: &str, port: u16, mark: u32) -> io::Result<Vec<SocketAddr>> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for server in servers {

@@ -1,9 +1,9 @@
-//! Addresses that no host of the internet has: this host, its links and private networks.
+//! Addresses that no internet host has: this host, its links and private networks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Returns whether an address is loopback, unspecified, private (RFC 1918, RFC 4193), shared (RFC 6598), link-local,
-/// multicast or broadcast. IPv6 addresses with an IPv4 address in them are judged by that.
+/// multicast or broadcast. IPv6 addresses with an embedded IPv4 address are classified by the latter.
 pub fn is_reserved(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_reserved_v4(address),
@@ -11,8 +11,9 @@ pub fn is_reserved(address: IpAddr) -> bool {
     }
 }
 
-/// Address for the datagrams of a SOCKS5 association (RFC 1928, section 6), from the one that the proxy named. Many proxies name none: then it is their
-/// own. Another one must be an address of the internet: a proxy does not choose hosts of this network, or this one.
+/// Returns the relay address for the datagrams of a SOCKS5 association (RFC 1928, section 6), from the address in the
+/// reply. Many proxies return an unspecified address, which means their own. Another address must be an internet
+/// address: a proxy must not choose hosts of this network, or this host.
 pub fn relay_address(proxy: SocketAddr, named: SocketAddr) -> Option<SocketAddr> {
     let (proxy, ip) = (proxy.ip().to_canonical(), named.ip().to_canonical());
     let ip = if ip.is_unspecified() { proxy } else { ip };
@@ -34,7 +35,7 @@ fn is_reserved_v4(address: Ipv4Addr) -> bool {
 
 fn is_reserved_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
-    // NAT64 (RFC 6052) and IPv4-compatible addresses lead to an IPv4 address.
+    // NAT64 (RFC 6052) and IPv4-compatible addresses contain an IPv4 address.
     let embedded = match segments {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] if (high, low) != (0, 1) => {
             Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
@@ -105,7 +106,7 @@ mod tests {
             ("198.18.0.1:1080", "0.0.0.0:4000", Some("198.18.0.1:4000")),
             ("198.18.0.1:1080", "198.18.0.9:4000", Some("198.18.0.9:4000")),
             ("198.18.0.1:1080", "[::ffff:198.18.0.1]:4000", Some("198.18.0.1:4000")),
-            // A proxy in the LAN, inside a tunnel or on this host names itself.
+            // A proxy in the LAN, inside a tunnel or on this host returns its own address.
             ("192.168.10.20:1080", "192.168.10.20:4000", Some("192.168.10.20:4000")),
             ("127.0.0.1:1080", "127.0.0.1:4000", Some("127.0.0.1:4000")),
             ("[2001:db8::1]:1080", "[::]:4000", Some("[2001:db8::1]:4000")),

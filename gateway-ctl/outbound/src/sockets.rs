@@ -1,4 +1,4 @@
-//! Sockets whose packets carry a mark.
+//! Sockets whose packets carry an fwmark.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,29 +8,29 @@ use futures_util::future::BoxFuture;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 
-/// Factory of sockets with a mark. It never returns a socket without the mark that was asked for.
+/// Factory of sockets with an fwmark. It never returns a socket without the requested mark.
 pub trait Sockets: Send + Sync + 'static {
-    /// Returns a socket that is connected to one address, at a port of its own.
+    /// Returns a socket connected to one address, with its own source port.
     fn datagrams(&self, to: SocketAddr, mark: u32) -> io::Result<UdpSocket>;
     /// Connects over TCP.
     fn connect(&self, to: SocketAddr, mark: u32) -> BoxFuture<'static, io::Result<TcpStream>>;
 }
 
-/// Detection of a peer that is gone.
+/// Detection of dead peers.
 #[derive(Clone, Copy, Debug)]
 pub struct Keepalive {
     pub idle: Duration,
-    /// Interval and number of probes; none for those of the kernel.
+    /// Interval and number of probes; none for the kernel's defaults.
     pub probes: Option<(Duration, u32)>,
-    /// Longest time that sent data may stay unacknowledged.
+    /// Maximum time that sent data may stay unacknowledged (`TCP_USER_TIMEOUT`).
     pub unacknowledged: Duration,
 }
 
 impl Keepalive {
-    /// For connections that are soon replaced.
+    /// Keepalive of connections that are quickly replaced.
     pub const QUICK: Keepalive =
         Keepalive { idle: Duration::from_secs(20), probes: None, unacknowledged: Duration::from_secs(10) };
-    /// For connections that carry the traffic of others.
+    /// Keepalive of connections that relay traffic of clients.
     pub const PATIENT: Keepalive = Keepalive {
         idle: Duration::from_secs(60),
         probes: Some((Duration::from_secs(15), 4)),
@@ -48,7 +48,7 @@ impl Keepalive {
     }
 }
 
-/// Sockets of the kernel. Marks need CAP_NET_ADMIN.
+/// Kernel sockets. Marks need `CAP_NET_ADMIN`.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelSockets {
     pub keepalive: Keepalive,
@@ -65,7 +65,7 @@ impl Sockets for KernelSockets {
         if mark != 0 {
             socket.set_mark(mark)?;
         }
-        // The kernel draws the port at random from those that are not reserved.
+        // The kernel chooses a random port that is not reserved.
         socket.bind(&any_address(to.is_ipv6()).into())?;
         socket.connect(&to.into())?;
         UdpSocket::from_std(socket.into())
@@ -86,7 +86,7 @@ impl Sockets for KernelSockets {
     }
 }
 
-/// Any address and port of a family.
+/// Returns the unspecified address of a family, with port 0.
 pub fn any_address(ipv6: bool) -> SocketAddr {
     let ip: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     SocketAddr::new(ip, 0)

@@ -1,6 +1,6 @@
-//! Client of SOCKS5: RFC 1928, and RFC 1929 for user name and password.
+//! SOCKS5 client: RFC 1928, and RFC 1929 for user name and password.
 //!
-//! It reads nothing beyond the end of a message, because the traffic itself follows.
+//! It never reads beyond the end of a message, because the traffic follows on the same stream.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 const VERSION: u8 = 5;
-/// Of the negotiation in RFC 1929.
+/// Version of the authentication subnegotiation (RFC 1929).
 const LOGIN_VERSION: u8 = 1;
 const NO_LOGIN: u8 = 0;
 const USERNAME_PASSWORD: u8 = 2;
@@ -30,7 +30,7 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     Address(SocketAddr),
-    /// A name that the proxy resolves; at most 255 bytes.
+    /// Name that the proxy resolves; at most 255 bytes.
     Name(String, u16),
 }
 
@@ -40,7 +40,7 @@ impl From<SocketAddr> for Destination {
     }
 }
 
-/// User name and password, each of 1 to 255 bytes; an empty password is sent as it is.
+/// User name and password, each of 1 to 255 bytes; an empty password is sent unchanged.
 #[derive(Clone, Copy)]
 pub struct Credentials<'a> {
     pub username: &'a str,
@@ -67,12 +67,12 @@ pub enum Error {
     NoAddress,
 }
 
-/// Negotiates the authentication method, and signs in.
+/// Negotiates the authentication method, and authenticates.
 pub async fn greet<S>(stream: &mut S, login: Option<Credentials<'_>>) -> Result<(), Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    // A login is offered alone: it must not be left out.
+    // With a login, no other method is offered: the proxy must not skip authentication.
     let method = if login.is_some() { USERNAME_PASSWORD } else { NO_LOGIN };
     stream.write_all(&[VERSION, 1, method]).await?;
     let mut answer = [0; 2];
@@ -99,11 +99,11 @@ where
     stream.write_all(&message).await?;
     let mut answer = [0; 2];
     stream.read_exact(&mut answer).await?;
-    // Some servers answer with the version of the protocol around it.
+    // Some servers reply with the SOCKS version instead of the subnegotiation version.
     if answer[1] == 0 { Ok(()) } else { Err(Error::LoginRefused) }
 }
 
-/// Requests a connection; the traffic to the destination follows on the stream.
+/// Requests a connection. Traffic to the destination follows on the stream.
 pub async fn connect<S>(stream: &mut S, to: &Destination) -> Result<(), Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -111,8 +111,8 @@ where
     ask(stream, Command::Connect, to).await.map(drop)
 }
 
-/// Requests an association, and returns the address to which the proxy takes datagrams as long as the stream stays open.
-/// `from` is the source of the datagrams, unspecified if that is not known.
+/// Requests an association. Returns the relay address for datagrams, which is valid as long as the stream stays open.
+/// `from` is the source of the datagrams, unspecified if unknown.
 pub async fn associate<S>(stream: &mut S, from: SocketAddr) -> Result<SocketAddr, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -168,8 +168,8 @@ pub fn datagram_header(to: &Destination) -> Result<Vec<u8>, Error> {
     Ok(header)
 }
 
-/// Returns the sender of a datagram from the proxy, unless that is a name, and where its content begins. Fragments are
-/// dropped: no server is known to send them, and the standard allows it.
+/// Returns the sender of a datagram from the proxy (none if it is a name), and the offset of its payload. Fragments are
+/// dropped: no known server sends them, and the RFC permits it.
 pub fn read_datagram(datagram: &[u8]) -> Option<(Option<SocketAddr>, usize)> {
     let [_, _, 0, kind, rest @ ..] = datagram else { return None };
     let (address, length): (Option<IpAddr>, usize) = match *kind {
@@ -182,7 +182,7 @@ pub fn read_datagram(datagram: &[u8]) -> Option<(Option<SocketAddr>, usize)> {
     Some((address.map(|address| SocketAddr::new(address.to_canonical(), port)), 4 + length + 2))
 }
 
-/// Returns the content of a datagram from the proxy, whoever sent it.
+/// Returns the payload of a datagram from the proxy, regardless of its sender.
 pub fn payload(datagram: &[u8]) -> Option<&[u8]> {
     datagram.get(read_datagram(datagram)?.1..)
 }
@@ -210,7 +210,7 @@ fn put(message: &mut Vec<u8>, to: &Destination) -> Result<(), Error> {
     Ok(())
 }
 
-/// RFC 1928, section 6.
+/// Returns the text of a reply code (RFC 1928, section 6).
 fn refusal(code: u8) -> String {
     let known = match code {
         1 => "general failure",
@@ -230,7 +230,7 @@ fn refusal(code: u8) -> String {
 mod tests {
     use super::*;
 
-    /// A server that expects one message after the other and answers each.
+    /// Runs a server that expects these messages in order and replies to each.
     async fn server(mut stream: tokio::io::DuplexStream, talk: &[(&[u8], &[u8])]) {
         for (expected, answer) in talk {
             let mut message = vec![0; expected.len()];
@@ -287,7 +287,7 @@ mod tests {
         let cases: [Case<'_>; 5] = [
             (None, &[5, 0xff], |e| matches!(e, Error::LoginWanted)),
             (Some(login), &[5, 0xff], |e| matches!(e, Error::NoMethod)),
-            // It must not go on without the login that it was given.
+            // The client must not continue without the configured login.
             (Some(login), &[5, 0], |e| matches!(e, Error::NotSocks)),
             (None, b"HTTP/1.1", |e| matches!(e, Error::NotSocks)),
             (None, &[5], |e| matches!(e, Error::Io(_))),

@@ -1,11 +1,11 @@
-//! TLS configurations of outgoing connections, from the one factory of the daemon.
+//! TLS configurations of outgoing connections, from the daemon's single factory.
 
 use std::io;
 use std::sync::Arc;
 
 use rustls::ClientConfig;
 
-/// Source of the configuration in force for TLS sessions that begin. The protocols above TLS are set here.
+/// Source of the current TLS configuration for new sessions. Callers set the ALPN protocols.
 pub trait Tls: Send + Sync + 'static {
     fn config(&self) -> Result<Arc<ClientConfig>, String>;
 

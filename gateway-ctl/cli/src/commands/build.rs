@@ -1,4 +1,4 @@
-//! Words with which the rows of the table are written.
+//! Constructors for the entries of the command table.
 
 use crate::grammar::{Arity, Call, Column, Command, Flag, Method, Operand, Prints, Verdict, What, Work};
 
@@ -28,7 +28,7 @@ pub fn delete(path: &'static str) -> Call {
     Call { method: Method::Delete, path }
 }
 
-/// A command that makes one call and prints the answer as JSON; the rest is said by the methods.
+/// Returns a command that makes one call and prints the response as JSON; methods change the rest.
 pub fn command(verb: &'static str, call: Call, about: &'static str) -> Command {
     Command {
         verb,
@@ -44,7 +44,7 @@ pub fn command(verb: &'static str, call: Call, about: &'static str) -> Command {
     }
 }
 
-/// `list` as a table.
+/// Returns a `list` command that prints a table.
 pub fn list(call: Call, about: &'static str, columns: &'static [Column]) -> Command {
     command("list", call, about).prints(Prints::Table(columns))
 }

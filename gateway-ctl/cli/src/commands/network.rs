@@ -1,4 +1,4 @@
-//! Names, addresses, peers: the services of the network.
+//! Commands for the network services: DNS, addresses, peers.
 
 use super::build::{column, command, delete, get, list, operand, post};
 use crate::grammar::{Arity, Column, Flag, Group, Kind, Prints, Special, What, Work};

@@ -1,9 +1,9 @@
-//! The stored objects, with the verbs that every kind of them has.
+//! Commands for the stored objects, with the verbs of all kinds.
 
 use super::build::{BODY, column, command, delete, get, list, operand, post, put};
 use crate::grammar::{Arity, Bad, Column, Command, Group, Kind, Operand, Verdict, What, Work};
 
-/// A collection of the API.
+/// Collection of the API.
 struct Collection {
     name: &'static str,
     about: &'static str,
@@ -11,7 +11,7 @@ struct Collection {
     item: &'static str,
     columns: &'static [Column],
     verbs: &'static [Verb],
-    /// A name and an input for the examples.
+    /// Name and input in the examples.
     example: (&'static str, &'static str),
 }
 
@@ -19,7 +19,7 @@ struct Collection {
 enum Verb {
     List,
     Get,
-    /// There is no row for one object.
+    /// Reads one object from the list: there is no endpoint for a single one.
     Pick,
     Create,
     Update,

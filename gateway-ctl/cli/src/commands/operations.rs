@@ -1,4 +1,4 @@
-//! Logs, backups, captures, secrets, the assistant.
+//! Commands for logs, backups, captures, secrets and the assistant.
 
 use super::build::{column, command, delete, get, list, operand, post};
 use crate::completion::SHELLS;

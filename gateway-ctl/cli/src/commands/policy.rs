@@ -1,4 +1,4 @@
-//! What the gateway makes of the policies, and how they are changed.
+//! Commands that evaluate and change policies.
 
 use super::build::{column, command, get, operand, post};
 use crate::grammar::{Arity, Bad, Column, Group, Kind, Operand, Prints, Verdict, What};
@@ -22,7 +22,7 @@ const FAIL_MATRIX: &[Column] = &[
 ];
 
 const PLAN: Operand = operand("file", What::Json, Arity::Optional);
-/// The plan itself is what was rejected, as if the request had been.
+/// A rejected plan has the same exit code as a rejected request.
 const INVALID: Verdict = Verdict { field: "/valid", bad: Bad::False, exit: 6 };
 
 pub fn kinds(kinds: &mut Vec<Kind>) {

@@ -1,4 +1,4 @@
-//! What the gateway is, what it does, what it sees.
+//! Commands for the state of the gateway and of its network.
 
 use super::build::{column, command, get, operand, post};
 use crate::grammar::{Arity, Bad, Column, Group, Kind, Prints, Special, Verdict, What, Work};

@@ -1,4 +1,4 @@
-//! What every row of the table must be.
+//! Tests of the invariants of every entry in the command table.
 
 use std::collections::BTreeSet;
 

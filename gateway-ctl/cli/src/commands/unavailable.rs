@@ -1,6 +1,6 @@
-//! Words that look like kinds and have no command on purpose, and where to turn instead.
+//! Words that look like kinds but deliberately have no command, with their alternatives.
 
-/// Rows: the words, and what to use.
+/// Entries: the words, and the alternative.
 const POINTERS: &[(&[&str], &str)] = &[
     (
         &["policies", "policy", "routing", "routing-policies", "routing-policy"],
@@ -31,7 +31,7 @@ const POINTERS: &[(&[&str], &str)] = &[
     (&["wipe", "deadman"], "The dead-man switch and wiping are at /api/v1/system."),
 ];
 
-/// The same for verbs, by kind.
+/// Verbs without a command, by kind, with their alternative.
 const VERBS: &[(&str, &[&str], &str)] = &[
     (
         "tunnels",
@@ -60,7 +60,7 @@ pub fn verb(kind: &str, word: &str) -> Option<&'static str> {
     VERBS.iter().find(|(of, words, _)| *of == kind && words.contains(&word)).map(|(.., text)| *text)
 }
 
-/// All words there are pointers for.
+/// Returns all words with an alternative.
 pub fn words() -> impl Iterator<Item = &'static str> {
     POINTERS.iter().flat_map(|(words, _)| words.iter().copied())
 }

@@ -1,4 +1,4 @@
-//! The few requests of man(7) that our pages need.
+//! Writer for the few requests of man(7) that the pages need.
 
 use std::fmt::Write;
 
@@ -32,7 +32,7 @@ impl Roff {
         self.push(".PP").text(text)
     }
 
-    /// A term; what follows explains it.
+    /// Adds a term; its description follows.
     pub fn entry(&mut self, term: &str) -> &mut Self {
         self.push(".TP").push(&format!("\\fB{}\\fR", escaped(term)))
     }
@@ -45,7 +45,7 @@ impl Roff {
         self.push(".br")
     }
 
-    /// Lines as they are, indented.
+    /// Adds lines verbatim, indented.
     pub fn example(&mut self, lines: &[String]) -> &mut Self {
         if lines.is_empty() {
             return self;
@@ -68,7 +68,7 @@ impl Roff {
     }
 }
 
-/// Backslashes, dashes (an option is typed with the plain one) and quotes that roff would set nicely.
+/// Escapes backslashes, dashes and quotes, which roff would typeset. Options must contain the plain dash.
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -85,7 +85,7 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
-/// A dot at the beginning of a line would be a request.
+/// Protects a dot or quote at the beginning of a line, which would be a request.
 fn protected(line: &str) -> String {
     if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
 }

@@ -19,7 +19,7 @@ pub fn page() -> String {
     page.finish()
 }
 
-/// The comment at the top, and the file in blocks: a key of the first level with what belongs to it.
+/// Splits the file into its top comment and its blocks. A block is a key of the first level with its content.
 fn split(example: &str) -> (Vec<&str>, Vec<Vec<&str>>) {
     let mut lines = example.lines();
     let head = lines.by_ref().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
@@ -52,7 +52,7 @@ fn push(page: &mut Roff, block: &[&str]) {
     let (mut comment, mut sample): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
     for line in block {
         if let Some(text) = line.trim_start().strip_prefix('#') {
-            // What is indented further is a sample of YAML.
+            // Text with more indentation is a sample of YAML.
             match text.starts_with("   ") || !sample.is_empty() {
                 true => sample.push(text.trim_end().to_owned()),
                 false => comment.push(text.trim()),

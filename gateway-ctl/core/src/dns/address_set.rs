@@ -1,4 +1,4 @@
-//! Networks of a list of addresses, and which of them has an address.
+//! Networks of an address list, with a lookup of the network that contains an address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,13 +6,13 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::domain_set::Effect;
 
-/// Networks with what is said of them.
+/// Networks, each with its effect.
 #[derive(Clone, Debug, Default)]
 pub struct Nets {
     groups: Vec<Group>,
 }
 
-/// Networks of which the same is said: ascending, none within another.
+/// Networks with the same effect, in ascending order. None lies within another.
 #[derive(Clone, Debug)]
 struct Group {
     effect: Effect,
@@ -20,7 +20,7 @@ struct Group {
     six: Vec<Ipv6Net>,
 }
 
-/// Collects networks in any order.
+/// Collector of networks in any order.
 #[derive(Clone, Debug, Default)]
 pub struct CollectNets {
     groups: Vec<Group>,
@@ -46,7 +46,7 @@ impl CollectNets {
         for group in &mut self.groups {
             group.four.sort_unstable_by_key(|net| (net.network(), net.prefix_len()));
             group.six.sort_unstable_by_key(|net| (net.network(), net.prefix_len()));
-            // A network that begins within the one before lies in it.
+            // A network that begins within the previous one lies in it.
             group.four.dedup_by(|next, kept| kept.contains(&*next));
             group.six.dedup_by(|next, kept| kept.contains(&*next));
             group.four.shrink_to_fit();
@@ -65,7 +65,8 @@ impl Nets {
         self.groups.is_empty()
     }
 
-    /// The longest network that has the address; an IPv4 address within an IPv6 one is that address.
+    /// Returns the longest network that contains the address. An IPv4 address embedded in an IPv6 one is looked up as
+    /// IPv4.
     pub fn find(&self, address: IpAddr) -> Option<(IpNet, Effect)> {
         let found = match address.to_canonical() {
             IpAddr::V4(address) => self.four(address),
@@ -90,12 +91,12 @@ impl Nets {
     }
 }
 
-/// Of equal ones that which allows.
+/// Returns the longest network; of equal ones, the one that allows.
 fn longest(found: impl Iterator<Item = (IpNet, Effect)>) -> Option<(IpNet, Effect)> {
     found.max_by_key(|(net, effect)| (net.prefix_len(), effect.allows()))
 }
 
-/// The address that the well-known prefix of NAT64 stands before (RFC 6052).
+/// Returns the IPv4 address behind the well-known prefix of NAT64 (RFC 6052).
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let last = address.octets().strip_prefix(&[0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0])?.try_into();
     last.ok().map(|octets: [u8; 4]| Ipv4Addr::from(octets))
@@ -163,7 +164,7 @@ mod tests {
             let nets = collect.finish();
             for (six, low) in asked {
                 let address = address(six, low);
-                // Of one effect only the outermost network is kept.
+                // Only the outermost network of each effect is kept.
                 let outermost = |wanted: Effect| plain.iter()
                     .filter(|(net, effect)| *effect == wanted && net.contains(&address))
                     .map(|(net, _)| net.prefix_len()).min();

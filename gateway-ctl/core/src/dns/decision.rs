@@ -1,4 +1,4 @@
-//! What is asked, by whom, and what was decided: the words that filter, resolver and log share.
+//! Query, client and filter decision: the types that filter, resolver and query log share.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use gateway_model::Id;
 
 use super::name::{Name, NameRef};
 
-/// A question of class IN.
+/// Question of class IN (RFC 1035, section 4.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question<'a> {
     pub name: NameRef<'a>,
-    /// 1 is A, 28 AAAA, 65 HTTPS.
+    /// Record type: 1 is A, 28 AAAA, 65 HTTPS.
     pub qtype: u16,
 }
 
-/// Whom rules are for, as far as it is known of the one who asks.
+/// Client identity that rules are matched against, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asker {
-    /// Where the question came from.
+    /// Source address of the query.
     pub address: Option<IpAddr>,
     pub device: Option<Id>,
     pub groups: Vec<Id>,
     pub privacy_class: Option<Id>,
 }
 
-/// What is done with a question, or with an answer that was looked into.
+/// Action of the filter on a query, or on an answer that it inspected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Resolved as usual.
@@ -33,16 +33,16 @@ pub enum Action {
     /// Answered as the blocking mode says: null addresses, NXDOMAIN or REFUSED.
     Block,
     Nxdomain,
-    /// The name is there, what was asked for is not.
+    /// The name exists, but has no records of the queried type.
     NoData,
     Refuse,
-    /// Answered with those of the family that was asked for; at least one is.
+    /// Answered with the addresses of the queried family; there is at least one.
     Addresses(Vec<IpAddr>),
     /// Resolved as this name, shown as a CNAME.
     Name(Name),
 }
 
-/// Which kind of entry decided.
+/// Kind of the entry that decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     Rule,
@@ -53,22 +53,22 @@ pub enum Cause {
     Canary,
 }
 
-/// The entry that decided.
+/// Entry that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSource {
     pub cause: Cause,
-    /// Of the rule, list, feed or rewrite; none for what is built in.
+    /// Id of the rule, list, feed or rewrite; none for built-in entries.
     pub id: Option<Id>,
-    /// The rule as it is written in its list.
+    /// The rule as written in its list.
     pub rule: Arc<str>,
-    /// What was looked at when it was not the name asked for: a name of the CNAME chain, or an address of the answer.
+    /// Inspected item, if it is not the queried name: a name of the CNAME chain, or an address of the answer.
     pub through: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub action: Action,
-    /// None when nothing matched.
+    /// None if nothing matched.
     pub because: Option<RuleSource>,
 }
 
@@ -76,7 +76,7 @@ impl Decision {
     pub const PASS: Decision = Decision { action: Action::Pass, because: None };
 }
 
-/// A record as it stands in a message, without its name.
+/// Record as encoded in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     pub name: Name,
@@ -86,17 +86,17 @@ pub struct Record {
     pub rdata: Box<[u8]>,
 }
 
-/// An answer from what is stored here: zones, records, names of devices.
+/// Answer from local data: zones, records, names of devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Local {
     pub rcode: u8,
     pub authoritative: bool,
     pub answers: Vec<Record>,
-    /// The SOA of a negative answer (RFC 2308), NS of a delegation.
+    /// The SOA of a negative answer (RFC 2308), or the NS records of a delegation.
     pub authorities: Vec<Record>,
     pub additionals: Vec<Record>,
-    /// Why there is no answer (RFC 8914).
+    /// Extended DNS error: reason of a missing answer (RFC 8914).
     pub ede: Option<(u16, &'static str)>,
-    /// The last CNAME leads out of what is stored here: to be resolved and appended.
+    /// Target of the last CNAME, if it is outside the local data. It is to be resolved and appended.
     pub goes_on: Option<Name>,
 }

@@ -1,10 +1,12 @@
-//! The set of listed names: which lists have a name, or one above it, and what they say.
+//! Set of listed names. A lookup returns the lists that have a name or a parent of it, with their effects.
 //!
-//! A name is kept as 59 bits of a keyed hash beside the number of its list, in one word. The words lie in 4096 shards
-//! by the first bits of their hash, in each in ascending order with gaps (linear probing), so that a name is found by
-//! reading one or two cache lines and a list is exchanged by merging: shards are copied, never changed, and whoever
-//! holds the table of before goes on reading it. That two names share a hash is as likely as 1 in 10^11 for a million
-//! entries; which ones they are nobody can know without the key.
+//! An entry consists of 59 bits of a keyed hash of the name, the number of its list, its effect and its form. The first
+//! bits of the hash select one of 4096 shards; all else is one word in that shard. The words of a shard are in
+//! ascending order with gaps (linear probing). A lookup reads one or two cache lines.
+//!
+//! A list is replaced by a merge: shards are copied, never changed. Readers of the previous table continue to read it.
+//! The probability that two names share a hash is 1 in 10^11 for a million entries. Without the key, colliding names
+//! cannot be predicted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use super::name::NameRef;
 
-/// What hashes depend on, so that nobody outside can make two names meet.
+/// Key of the hashes. It prevents attackers from constructing collisions.
 #[derive(Clone, Copy)]
 pub struct Key(RapidSecrets);
 
@@ -33,12 +35,12 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Which names an entry is for.
+/// Names that an entry matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
-    /// The name, not those below it: a line of a hosts file.
+    /// The name itself, without its subdomains: a line of a hosts file.
     Itself = 1,
-    /// Those below it only.
+    /// Subdomains only.
     Below = 2,
     Both = 3,
 }
@@ -57,12 +59,12 @@ impl Form {
     }
 }
 
-/// What a list says of a name.
+/// Effect of a list on a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     Block = 0,
     Allow = 1,
-    /// `$important`: against exceptions too.
+    /// `$important`: overrides exceptions too.
     BlockAlways = 2,
     AllowAlways = 3,
     Nxdomain = 4,
@@ -110,18 +112,18 @@ impl Tag {
 
 const SHARD_BITS: u32 = 12;
 const TAG_BITS: u32 = 12;
-/// Effect and form.
+/// Bits of effect and form.
 const SAYS_BITS: u32 = 5;
 const SAYS: u64 = (1 << SAYS_BITS) - 1;
-/// Of a word of the table: all but its part of the hash.
+/// Bits of a table word that are not part of the hash.
 const LOW: u64 = (1 << (SAYS_BITS + TAG_BITS)) - 1;
 
-/// So many slots from its first choice on a word is looked for at once; few stand further away.
+/// Slots that are compared at once, from the home slot of a word on. Few words are further away.
 const WINDOW: usize = 8;
-/// So many names are looked for at once.
+/// Names that are looked up at once.
 const LANES: usize = 8;
 
-/// The names of one list on their way into the table: hashes in ascending order, each with what is said of it.
+/// Names of one list before the merge into the table: hashes in ascending order, each with form and effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     words: Vec<u64>,
@@ -138,7 +140,7 @@ impl Names {
     }
 }
 
-/// Collects the names of one list, in any order.
+/// Collector of the names of one list, in any order.
 #[derive(Debug)]
 pub struct Collect {
     key: Key,
@@ -158,7 +160,7 @@ impl Collect {
 
     pub fn finish(mut self) -> Names {
         self.words.sort_unstable();
-        // What differs in its form only is one entry with both.
+        // Words that differ only in their form become one entry with both forms.
         self.words.dedup_by(|next, kept| {
             let same = (*next ^ *kept) >> 2 == 0;
             *kept |= if same { *next } else { 0 };
@@ -169,7 +171,7 @@ impl Collect {
     }
 }
 
-/// Labels of a name: at most 127.
+/// Returns the number of labels of a name, at most 127.
 fn depth(name: NameRef<'_>) -> u32 {
     let (wire, mut at, mut labels) = (name.wire(), 0, 0);
     while wire[at] != 0 {
@@ -179,16 +181,16 @@ fn depth(name: NameRef<'_>) -> u32 {
     labels
 }
 
-/// Words of one shard, ascending but for the gaps, which are zero.
+/// Words of one shard, in ascending order. Gaps are zero.
 #[derive(Clone, Debug)]
 struct Shard {
     slots: Arc<[u64]>,
-    /// So many slots are the first choice of some hash; what runs over stands behind them.
+    /// Number of home slots. Words that overflow lie behind them.
     homes: u32,
 }
 
 impl Shard {
-    /// Four of five slots are taken, and behind the last first choice a whole window stands.
+    /// Builds a shard with four of five slots occupied, and a whole window behind the last home slot.
     fn of(sorted: &[u64], room: &mut Vec<u64>) -> Shard {
         let homes = sorted.len() + sorted.len() / 4 + 1;
         let homes = u32::try_from(homes).unwrap_or(u32::MAX);
@@ -208,12 +210,12 @@ impl Shard {
     }
 }
 
-/// Ascends with the hash.
+/// Returns the home slot of a word. It ascends with the hash.
 fn home(word: u64, homes: u32) -> usize {
     (((word >> 32) * u64::from(homes)) >> 32) as usize
 }
 
-/// What is known of one list in the table.
+/// State of one list in the table.
 #[derive(Clone, Copy, Debug)]
 struct Listed {
     tag: Tag,
@@ -221,7 +223,7 @@ struct Listed {
     depths: u128,
 }
 
-/// The names of all lists. A clone shares what it can with its original.
+/// Names of all lists. A clone shares unchanged shards with its original.
 #[derive(Clone, Debug)]
 pub struct Table {
     key: Key,
@@ -231,12 +233,12 @@ pub struct Table {
     depths: u128,
 }
 
-/// A list has the name that was looked for, or one above it.
+/// Match of a list: it has the queried name or a parent of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit<'a> {
     pub tag: Tag,
     pub effect: Effect,
-    /// The name as the list has it.
+    /// The name in the list.
     pub name: NameRef<'a>,
     pub form: Form,
 }
@@ -251,7 +253,7 @@ impl Table {
         &self.key
     }
 
-    /// Names in all lists; one in two lists counts twice.
+    /// Returns the number of names in all lists. A name in two lists counts twice.
     pub fn len(&self) -> usize {
         self.lists.iter().map(|list| list.names).sum()
     }
@@ -260,13 +262,13 @@ impl Table {
         self.depths == 0
     }
 
-    /// Bytes of memory it takes.
+    /// Returns the memory used, in bytes.
     pub fn memory(&self) -> usize {
         let words: usize = self.shards.iter().map(|shard| shard.slots.len()).sum();
         size_of::<Table>() + self.shards.capacity() * (size_of::<Shard>() + 16) + words * size_of::<u64>()
     }
 
-    /// Puts the names of a list in place of those it had before.
+    /// Replaces the names of a list.
     pub fn put(&mut self, tag: Tag, names: &Names) {
         let had = self.lists.iter().any(|list| list.tag == tag);
         if !had && names.is_empty() {
@@ -291,18 +293,18 @@ impl Table {
         }
     }
 
-    /// Takes a list out.
+    /// Removes a list.
     pub fn take(&mut self, tag: Tag) {
         self.put(tag, &Names::default());
     }
 
-    /// All lists that have the name or one above it; the longest names come first.
+    /// Calls `found` for each list that has the name or a parent of it, longest names first.
     pub fn find<'a>(&self, name: NameRef<'a>, found: impl FnMut(Hit<'a>)) {
         self.walk(name, 0, |_, _, _| {}, found);
     }
 
-    /// The same; and for each of these names with so many labels as one of the bits of `also`, its hash, it, and
-    /// whether it is the whole name.
+    /// Works as [`Table::find`], and calls `each` for the names whose number of labels is a bit of `also`. The
+    /// arguments of `each` are the hash, the name, and whether it is the whole name.
     pub(super) fn walk<'a>(
         &self,
         name: NameRef<'a>,
@@ -323,7 +325,7 @@ impl Table {
                 each(hash, suffix, suffix.wire().len() == whole);
             }
             if here {
-                // Nothing is decided by what is read here: so the reads of all names are under way at once.
+                // No branch depends on these reads, so the reads of all names overlap.
                 maybe |= u32::from(self.may_have(hash)) << count;
                 lanes[count] = (hash, suffix);
                 count += 1;
@@ -350,7 +352,7 @@ impl Table {
         }
     }
 
-    /// False if no list has the name whose hash it is.
+    /// Returns false if no list has the name with this hash.
     fn may_have(&self, hash: u64) -> bool {
         let shard = &self.shards[(hash >> (64 - SHARD_BITS)) as usize];
         let want = hash << SHARD_BITS & !LOW;
@@ -364,7 +366,7 @@ impl Table {
         here | (last != 0) & (last & !LOW < want)
     }
 
-    /// All lists that have this name, whose hash it is, for the name itself or for one below it.
+    /// Calls `found` for each list that has the name with this hash, for the name itself or for a subdomain.
     fn probe<'a>(&self, hash: u64, name: NameRef<'a>, itself: bool, found: &mut impl FnMut(Hit<'a>)) {
         let shard = &self.shards[(hash >> (64 - SHARD_BITS)) as usize];
         let want = hash << SHARD_BITS & !LOW;
@@ -384,7 +386,7 @@ impl Table {
     }
 }
 
-/// Words of the shard and of the list in one ascending order.
+/// Merges the words of the shard and of the list in ascending order.
 fn merge(old: impl Iterator<Item = u64>, new: &[u64], tag: Tag, merged: &mut Vec<u64>) {
     merged.clear();
     let tagged = |word: &u64| word << SHARD_BITS & !LOW | u64::from(tag.0) << SAYS_BITS | word & SAYS;
@@ -499,7 +501,7 @@ mod tests {
     }
 
     proptest! {
-        /// Puts and takes of lists in any order, held against plain maps.
+        /// Compares puts and takes of lists in any order with plain maps.
         #[test]
         fn it_finds_what_a_map_of_names_finds(
             edits in prop::collection::vec(

@@ -1,23 +1,23 @@
-//! The filter: what is done with a question, and with names and addresses of its answer, and which entry decided.
+//! DNS filter: decides the action on a query, and on names and addresses of its answer, and reports the deciding entry.
 //!
-//! The first of these decides:
+//! The first match in this order decides:
 //!
-//! 1. filter rules with `$important` that allow, then those that do something else;
+//! 1. filter rules with `$important` that allow, then those with another action;
 //! 2. filter rules that allow, the domains of the allowlist and the lists of the allowlist;
-//! 3. filter rules that do something else;
+//! 3. filter rules with another action;
 //! 4. the canaries of browsers and systems;
 //! 5. the domains of the blocklist;
-//! 6. threat feeds, then the lists of the blocklist: in each what is important before what is not, and exceptions
-//!    before what blocks. An exception counts against lists of its own kind only;
+//! 6. threat feeds, then the lists of the blocklist. In each, important entries come before others, and exceptions
+//!    before entries that block. An exception applies only to lists of its own kind;
 //! 7. filter rules that note.
 //!
-//! Within one step a rule for the device comes before one for its group, that before one for its privacy class, and
-//! that before one for everyone; then the pattern that fits more closely (the name itself, a longer suffix, a wildcard,
-//! an expression), then the older entry. In a response policy zone the longest name decides.
+//! Within one step, the order is by scope: device, group, privacy class, everyone. Then the most specific pattern wins:
+//! the name itself, a longer suffix, a wildcard, an expression. Then the older entry wins. In a response policy zone
+//! the longest name decides.
 //!
-//! Rewrites answer what no rule of steps 1 and 3 acts on: to allow a name does not take its answer away. Names and
-//! addresses of an answer are held against steps 1 to 3 and 5 to 6, for they are not asked for; what allows the name
-//! that was asked for in an earlier step than that which would block them, lets them pass.
+//! Rewrites apply where no rule of steps 1 and 3 acts: a rule that allows a name does not disable its rewrite. Names
+//! and addresses of an answer are checked against steps 1 to 3 and 5 to 6 only, because no client queried them. They
+//! pass if the queried name is allowed in an earlier step than the one that would block them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -46,22 +46,22 @@ pub use sources::{Lists, TooMany};
 use entry::{Entry, Level, RuleEffect, RuleMatch, Tier};
 use pattern::Index;
 
-/// What the filter is told beside what is stored.
+/// Inputs of the filter beside the stored state.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// In which schedules are read.
+    /// Time zone of schedules.
     pub zone: TimeZone,
     pub canaries: Canaries,
 }
 
-/// Everything that is looked for in a question, compiled.
+/// Compiled filter: all entries and lists that a query is checked against.
 #[derive(Clone, Debug)]
 pub struct Filter {
     entries: Vec<Entry>,
     index: Index,
     table: Arc<Table>,
     sources: Vec<Source>,
-    /// Places in `sources` by the number of the list in the table.
+    /// Indexes into `sources` by the number of the list in the table.
     by_tag: Vec<Option<u16>>,
     zone: TimeZone,
 }
@@ -74,7 +74,7 @@ struct Source {
     nets: Arc<Nets>,
 }
 
-/// Something that matched.
+/// Match of an entry or list.
 #[derive(Clone, Copy)]
 struct Found<'a> {
     rank: Rank,
@@ -98,17 +98,17 @@ enum What<'a> {
     Address(ipnet::IpNet, Effect, &'a Source),
 }
 
-/// Which part of a message is looked at.
+/// Part of a message that is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Question,
     Answer,
 }
 
-/// The best of what matched, by how it competes.
+/// Best match of each group that competes separately.
 #[derive(Clone, Copy, Default)]
 struct Best<'a> {
-    /// Steps 1 to 5.
+    /// Best match of steps 1 to 5.
     own: Option<Found<'a>>,
     rewrite: Option<Found<'a>>,
     feed: Option<Found<'a>>,
@@ -132,13 +132,13 @@ impl Filter {
         Filter { entries, index, table: lists.table().clone(), sources, by_tag, zone: options.zone }
     }
 
-    /// What is done with a question.
+    /// Returns the decision on a query.
     pub fn decide(&self, asker: &Asker, asked: Question<'_>, now: Timestamp) -> Decision {
         let best = self.best(asker, asked, now, Part::Question);
         best.winner().map_or(Decision::PASS, |found| self.decision(found, asked, None))
     }
 
-    /// What is done with an answer in whose CNAME chain a name stands.
+    /// Returns the decision on an answer whose CNAME chain contains a name.
     pub fn inspect_name(
         &self,
         asker: &Asker,
@@ -155,7 +155,7 @@ impl Filter {
         self.decision(found, through, Some(target.to_string().into()))
     }
 
-    /// What is done with an answer in which an address stands, or in whose hints it stands.
+    /// Returns the decision on an answer that contains an address, as a record or as a hint.
     pub fn inspect_address(
         &self,
         asker: &Asker,
@@ -177,7 +177,7 @@ impl Filter {
         self.decision(found, asked, Some(address.to_string().into()))
     }
 
-    /// Everything that matches, what decides first; the others would decide in this order.
+    /// Returns all matches, the deciding one first, then the others in order of precedence.
     pub fn explain(&self, asker: &Asker, asked: Question<'_>, now: Timestamp) -> Vec<Decision> {
         let mut all = Vec::new();
         self.find(asker, asked, now, Part::Question, |found| all.push(found));
@@ -188,7 +188,7 @@ impl Filter {
         all.into_iter().map(|found| self.decision(found, asked, None)).collect()
     }
 
-    /// Whether the name that was asked for is allowed in an earlier step than the one in which this matched.
+    /// Returns whether the queried name is allowed in an earlier step than the one of this match.
     fn excused(&self, asker: &Asker, asked: Question<'_>, now: Timestamp, against: Found<'_>) -> bool {
         let best = self.best(asker, asked, now, Part::Answer);
         let own = best.own.filter(|found| found.rank.tier.allows());
@@ -216,7 +216,7 @@ impl Filter {
         found: impl FnMut(Found<'a>),
     ) {
         let found = std::cell::RefCell::new(found);
-        // Of response policy zones the longest name counts, and names come in that order.
+        // In response policy zones the longest name decides, and names come in that order.
         let mut zones = Vec::new();
         let entry = |place: u32, itself: bool| {
             if let Some(matched) = self.matched(place, asker, asked, now, part, itself) {
@@ -319,7 +319,7 @@ impl<'a> Best<'a> {
 }
 
 impl Rank {
-    /// Lists are for everyone.
+    /// Returns the rank of a list entry. Lists apply to everyone.
     fn of_list(looseness: u16, place: usize) -> Rank {
         let age = u32::try_from(place).unwrap_or(u32::MAX / 2).saturating_add(u32::MAX / 2);
         Rank { tier: Tier::ListAct, level: Level::Everyone, looseness, age }
@@ -328,7 +328,7 @@ impl Rank {
 
 impl Hit<'_> {
     fn looseness(&self, asked: NameRef<'_>) -> u16 {
-        // At most 127 labels.
+        // A name has at most 127 labels.
         if self.name == asked { 0 } else { 128 - self.name.labels().count() as u16 }
     }
 }
@@ -354,7 +354,7 @@ impl Source {
         }
     }
 
-    /// The entry as lists of the kind write it.
+    /// Returns the entry in the syntax of its list.
     fn text(&self, hit: &Hit<'_>) -> String {
         let name = hit.name;
         let rule = self.format == Format::Adblock

@@ -1,8 +1,8 @@
-//! Lists of names and addresses as they are published: hosts files, plain names, the part of adblock syntax that a
-//! resolver can obey, response policy zones, addresses.
+//! Published lists of names and addresses: hosts files, plain names, the part of adblock syntax that applies to DNS,
+//! response policy zones, addresses.
 //!
-//! A list is read as it arrives, in pieces of any size; its text is not kept. What was not understood is counted, the
-//! first few with line and reason.
+//! A list is parsed as it arrives, in chunks of any size; its text is not kept. Lines that cannot be parsed are
+//! counted, and the first few are reported with line and reason.
 
 use std::borrow::Cow;
 
@@ -23,29 +23,29 @@ use entries::Into;
 pub use entries::{Answer, ListRule, ListRuleEffect, Note, Reason, Report};
 pub use format::Format;
 
-/// A list that was read.
+/// Parsed list.
 #[derive(Clone, Debug)]
 pub struct List {
     pub format: Format,
     pub names: Names,
-    /// What is more than a name.
+    /// Entries that are more than a name.
     pub rules: Vec<ListRule>,
-    /// Of answers.
+    /// Networks that addresses of answers are checked against.
     pub nets: Nets,
     pub report: Report,
 }
 
 const TOO_LONG: Reason = Cow::Borrowed("the line is too long");
-/// Longest line; RPZ has long ones.
+/// Maximum length of a line, in bytes; RPZ has long ones.
 const MAX_LINE: usize = 16 * 1024;
-/// So much of a list is looked at to tell how it is written.
+/// Bytes at the beginning of a list from which its format is detected.
 const HEAD: usize = 64 * 1024;
 
-/// Reads one list.
+/// Parser of one list.
 #[derive(Debug)]
 pub struct Reader {
     format: Option<Format>,
-    /// The beginning, until the format is known; then the line that is not complete.
+    /// The beginning, until the format is known; then the incomplete line.
     rest: Vec<u8>,
     skipping: bool,
     zone: rpz::Zone,
@@ -53,7 +53,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Without a format it is told from the first lines.
+    /// Without a format, the reader detects it from the first lines.
     pub fn new(format: Option<Format>, key: Key) -> Reader {
         let into = Into {
             names: Collect::new(key),
@@ -64,14 +64,14 @@ impl Reader {
         Reader { format, rest: Vec::new(), skipping: false, zone: rpz::Zone::default(), into }
     }
 
-    /// Reads a whole list.
+    /// Parses a whole list.
     pub fn read(format: Option<Format>, key: Key, text: &[u8]) -> List {
         let mut reader = Reader::new(format, key);
         reader.push(text);
         reader.finish()
     }
 
-    /// The next piece.
+    /// Parses the next chunk.
     pub fn push(&mut self, piece: &[u8]) {
         if self.format.is_none() {
             self.rest.extend_from_slice(&piece[..piece.len().min(HEAD)]);
@@ -86,7 +86,7 @@ impl Reader {
         self.lines(piece);
     }
 
-    /// Entries that were understood so far.
+    /// Returns the number of entries parsed so far.
     pub fn taken(&self) -> u64 {
         self.into.report.taken
     }

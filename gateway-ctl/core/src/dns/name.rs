@@ -1,4 +1,4 @@
-//! Names as they stand in messages: labels, each behind its length, lower case, the empty one last (RFC 1035, section 3.1).
+//! Names in wire format: labels, each after its length byte, in lower case, the empty one last (RFC 1035, section 3.1).
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -6,21 +6,21 @@ use std::fmt;
 
 use gateway_model::domain::DomainName;
 
-/// Longest name in a message.
+/// Maximum length of a name in wire format, in bytes.
 pub const MAX: usize = 255;
 
-/// A borrowed name in canonical form: lower case, uncompressed, at most [`MAX`] bytes.
+/// Borrowed name in canonical form: lower case, uncompressed, at most [`MAX`] bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameRef<'a>(&'a [u8]);
 
-/// An owned one.
+/// Owned name in canonical form.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Box<[u8]>);
 
 impl<'a> NameRef<'a> {
     pub const ROOT: NameRef<'static> = NameRef(&[0]);
 
-    /// None unless the bytes are exactly one canonical name.
+    /// Returns none unless the bytes are exactly one canonical name.
     pub fn new(wire: &'a [u8]) -> Option<NameRef<'a>> {
         let mut at = 0;
         loop {
@@ -44,7 +44,7 @@ impl<'a> NameRef<'a> {
         self.0.len() == 1
     }
 
-    /// The name without its first label; none for the root.
+    /// Returns the name without its first label; none for the root.
     pub fn parent(self) -> Option<NameRef<'a>> {
         match self.0[0] {
             0 => None,
@@ -52,7 +52,7 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// The name itself, then its parents, the root last.
+    /// Returns the name itself, then its parents, the root last.
     pub fn suffixes(self) -> impl Iterator<Item = NameRef<'a>> {
         std::iter::successors(Some(self), |name| name.parent())
     }
@@ -61,7 +61,7 @@ impl<'a> NameRef<'a> {
         self.suffixes().filter(|name| !name.is_root()).map(|name| &name.0[1..1 + usize::from(name.0[0])])
     }
 
-    /// Whether it is `zone` or below it.
+    /// Returns whether the name is `zone` or below it.
     pub fn is_within(self, zone: NameRef<'_>) -> bool {
         self.suffixes().any(|name| name.0 == zone.0)
     }
@@ -70,8 +70,8 @@ impl<'a> NameRef<'a> {
         Name(self.0.into())
     }
 
-    /// The order of DNSSEC: by labels from the last one on, so that a name stands before those below it (RFC 4034,
-    /// section 6.1).
+    /// Compares names in canonical DNS order (RFC 4034, section 6.1): by labels from the last one on. A name comes
+    /// before its subdomains.
     pub fn canonical_cmp(self, other: NameRef<'_>) -> Ordering {
         let (own, others) = (Starts::of(self), Starts::of(other));
         let mut pairs = own.backwards(self.0).zip(others.backwards(other.0));
@@ -79,7 +79,7 @@ impl<'a> NameRef<'a> {
         differing.unwrap_or_else(|| own.count.cmp(&others.count))
     }
 
-    /// The name with another end: `old` is one of its suffixes. None if it would be too long.
+    /// Replaces the suffix `old` of the name by `new`. Returns none if the result would be too long.
     pub fn with_end(self, old: NameRef<'_>, new: NameRef<'_>) -> Option<Name> {
         let front = self.0.len().checked_sub(old.0.len())?;
         let wire = [self.0.get(..front)?, new.0].concat();
@@ -87,7 +87,7 @@ impl<'a> NameRef<'a> {
     }
 }
 
-/// Where the labels of a name begin.
+/// Offsets of the labels of a name.
 struct Starts {
     at: [u8; MAX / 2 + 1],
     count: usize,
@@ -114,7 +114,7 @@ impl Starts {
     }
 }
 
-/// Names are looked up by their bytes.
+/// Maps look up names by their bytes.
 impl Borrow<[u8]> for Name {
     fn borrow(&self) -> &[u8] {
         &self.0

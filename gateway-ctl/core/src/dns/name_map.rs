@@ -1,4 +1,4 @@
-//! A map by name that is asked with borrowed names.
+//! Map with names as keys and lookups by borrowed names.
 
 use hashbrown::HashTable;
 
@@ -34,12 +34,12 @@ impl<T> NameMap<T> {
         found.map(|(_, _, value)| value)
     }
 
-    /// In no order.
+    /// Returns all entries in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (NameRef<'_>, &T)> {
         self.entries.iter().map(|(_, name, value)| (name.as_ref(), value))
     }
 
-    /// What stands under the name; put there if there is nothing.
+    /// Returns the value of the name; inserts one if there is none.
     pub fn entry(&mut self, name: NameRef<'_>, make: impl FnOnce() -> T) -> &mut T {
         let hash = self.key.hash(name);
         let entry = self.entries.entry(hash, |(_, have, _)| have.as_ref() == name, |(hash, _, _)| *hash);

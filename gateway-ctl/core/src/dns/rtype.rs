@@ -1,4 +1,4 @@
-//! Numbers of types (registry of IANA, "DNS Parameters").
+//! Record type numbers (IANA registry "DNS Parameters").
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ pub const MAILA: u16 = 254;
 pub const ANY: u16 = 255;
 pub const CAA: u16 = 257;
 
-/// Types with a name.
+/// Types with a mnemonic.
 const NAMES: &[(&str, u16)] = &[
     ("A", A),
     ("NS", NS),
@@ -87,7 +87,7 @@ const NAMES: &[(&str, u16)] = &[
     ("CAA", CAA),
 ];
 
-/// Number of the type that a rule names.
+/// Returns the number of the type in a rule.
 pub fn of_query(query: &QueryType) -> Option<u16> {
     parse(&query.to_string())
 }
@@ -109,7 +109,7 @@ pub const fn of_record(record: RecordType) -> u16 {
     }
 }
 
-/// `A`; those without a name as RFC 3597 writes them: `TYPE65280`.
+/// Returns the mnemonic, such as `A`; without one, the form of RFC 3597, such as `TYPE65280`.
 pub fn text(rtype: u16) -> Cow<'static, str> {
     match NAMES.iter().find(|(_, number)| *number == rtype) {
         Some((name, _)) => (*name).into(),
@@ -117,7 +117,7 @@ pub fn text(rtype: u16) -> Cow<'static, str> {
     }
 }
 
-/// The type of a name.
+/// Returns the number for a mnemonic or for the form of RFC 3597.
 pub fn parse(text: &str) -> Option<u16> {
     let named = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, number)| *number);
     named.or_else(|| text.to_ascii_uppercase().strip_prefix("TYPE")?.parse().ok())

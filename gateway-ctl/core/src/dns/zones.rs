@@ -1,6 +1,6 @@
-//! Answers from what is stored here: zones with their records, names of machines, names that never leave.
+//! Answers from local data: zones with their records, host names, names that must not be forwarded.
 //!
-//! Forward and stub zones are none of this: their names are for those who forward.
+//! Forward and stub zones hold no data here: their names are forwarded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,36 +32,36 @@ pub use sign::{Sign, Unsigned};
 use node::Node;
 use zone::Own;
 
-/// What zones are told beside what is stored.
+/// Inputs of the zones beside the stored state.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Of the maps by name.
+    /// Hash key of the name maps.
     pub key: Key,
-    /// In which machines have their names: that of the DHCP server.
+    /// Domain of host names: that of the DHCP server.
     pub domain: DomainName,
-    /// Of two machines with the same name the first has it: a name in use cannot be taken over.
+    /// Hosts. The first of two hosts with the same name keeps it: a name in use cannot be taken over.
     pub hosts: Vec<Host>,
-    /// Seconds that names of machines, and that there is none, are remembered.
+    /// TTL of host names and of their negative answers, in seconds.
     pub host_ttl: u32,
-    /// The copies of secondary zones that hold, by zone.
+    /// Valid transfers of secondary zones, by zone.
     pub copies: BTreeMap<Id, Copy>,
-    /// Signs the zones that are to be signed.
+    /// Signer of the zones with DNSSEC.
     pub signer: Option<Arc<dyn Sign>>,
 }
 
-/// Everything that is answered here.
+/// All names with local answers.
 #[derive(Clone, Debug)]
 pub struct Zones {
     zones: NameMap<Zone>,
-    /// Machines, forward and reverse; what is stored comes before them.
+    /// Hosts, forward and reverse. Stored records take precedence.
     machines: NameMap<Node>,
 }
 
 #[derive(Clone, Debug)]
 enum Zone {
     Own(Arc<Own>),
-    /// Others are asked.
+    /// Queries are forwarded.
     Elsewhere,
-    /// There is no copy that holds: nothing is known of the names, and nobody else is asked.
+    /// Secondary zone without a valid transfer. Its names are unknown, and queries are not forwarded.
     Missing,
 }

@@ -1,4 +1,4 @@
-//! Canaries of browsers and systems: names by which they learn that they are to use the resolver of the network.
+//! Canaries of browsers and systems: names that tell them to use the resolver of the network.
 
 use gateway_model::domain::DomainName;
 
@@ -8,10 +8,10 @@ use crate::dns::decision::{Action, Cause};
 use crate::dns::domain_set::Form;
 use crate::dns::name::Name;
 
-/// Names by which software asks whether it may use a resolver of its own.
+/// Names that software queries before it uses its own resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Canaries {
-    /// `use-application-dns.net`: browsers with encrypted DNS of their own.
+    /// `use-application-dns.net`: browsers with their own encrypted DNS.
     pub application_dns: bool,
     /// `mask.icloud.com` and `mask-h2.icloud.com`: iCloud Private Relay.
     pub private_relay: bool,

@@ -1,4 +1,5 @@
-//! Entries from what is stored: rules, own domains, rewrites, canaries, and the rules of lists.
+//! Compiler of filter entries from the stored state (rules, own domains, rewrites, canaries) and from the rules of
+//! lists.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,7 +20,7 @@ use crate::dns::domain_set::Form;
 use crate::dns::lists::{Answer, ListRule, ListRuleEffect};
 use crate::dns::name::Name;
 
-/// All that is stored here, older entries before younger ones.
+/// Returns the entries of all stored objects, older ones first.
 pub(super) fn stored(state: &State, canaries: Canaries) -> Vec<Entry> {
     let mut entries: Vec<Entry> = state
         .dns_filter_rules
@@ -68,7 +69,7 @@ fn of_rule(rule: &DnsFilterRule, state: &State) -> Option<Entry> {
     match (only.types.is_empty(), own.is_empty()) {
         (_, true) => {}
         (true, false) => only.types = own,
-        // Both have to hold. Nothing may be left: that is for no type.
+        // Both conditions apply. An empty intersection matches no type.
         (false, false) => only.types.retain(|qtype| own.contains(qtype)),
     }
     if only.types.is_empty() && !rule.qtypes.is_empty() {
@@ -78,7 +79,7 @@ fn of_rule(rule: &DnsFilterRule, state: &State) -> Option<Entry> {
     if let Some(schedule) = &rule.schedule {
         match Hours::read(schedule) {
             Some(hours) => only.hours = Some(hours),
-            // What nobody can read blocks rather than opens.
+            // An invalid schedule fails closed: a rule that allows is dropped, any other rule applies at all times.
             None if rule.action == FilterAction::Allow => return None,
             None => {}
         }
@@ -111,7 +112,7 @@ fn answers_of(text: &str) -> Option<Answers> {
     }
 }
 
-/// One entry for each domain: its rewrites answer together, in the name of the first.
+/// Returns one entry for each domain. Its rewrites answer together, under the id of the first.
 fn rewrites(state: &State) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -149,7 +150,7 @@ fn of_rewrite(rewrite: &DnsRewrite, domain: &DomainOrWildcard) -> Entry {
     }
 }
 
-/// Of the rules of a list those that are more than a name.
+/// Returns entries for those rules of a list that are more than a name.
 pub(super) fn of_list(id: Id, cause: Cause, loaded: &Loaded) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut places: BTreeMap<(&Name, Form), usize> = BTreeMap::new();
@@ -171,7 +172,7 @@ pub(super) fn of_list(id: Id, cause: Cause, loaded: &Loaded) -> Vec<Entry> {
                 let only = RuleConditions::of_adblock(adblock, None).boxed();
                 entries.push(entry(rule, tier, says, Test::of_adblock(&adblock.target), only));
             }
-            // An allowlist answers nothing.
+            // Entries of an allowlist give no answer of their own.
             ListRuleEffect::Answer { name, form, .. } if cause == Cause::Allowlist => {
                 entries.push(entry(rule, act, RuleEffect::Pass, Test::Name(name.clone(), *form), None));
             }
@@ -192,7 +193,7 @@ pub(super) fn of_list(id: Id, cause: Cause, loaded: &Loaded) -> Vec<Entry> {
     entries
 }
 
-/// What stands on an allowlist allows, however it is written.
+/// Returns the tier of an adblock rule. Every rule on an allowlist allows, in any syntax.
 fn adblock_tier(rule: &AdblockRule, cause: Cause) -> Tier {
     match (cause, rule.exception, rule.important) {
         (Cause::Allowlist, _, _) => Tier::Allow,

@@ -1,4 +1,4 @@
-//! One entry as it is matched: a rule, an entry of a list, a rewrite, a canary; and for whom and when it holds.
+//! Compiled filter entry: a rule, an entry of a list, a rewrite or a canary, with its scope and schedule.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::dns::decision::{Action, Asker, Cause, Question};
 use crate::dns::name::{Name, NameRef};
 use crate::dns::rtype;
 
-/// What decides first. Of one tier the level decides, then how closely the pattern fits, then the age.
+/// Precedence of an entry. Within one tier the level decides, then the specificity of the pattern, then the age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
     /// Rules with `$important`.
@@ -27,7 +27,7 @@ pub(super) enum Tier {
     ActAlways,
     /// Rules that allow, and the allowlist.
     Allow,
-    /// Rules that do something else.
+    /// Rules with another action.
     Act,
     Canary,
     /// Domains on the blocklist.
@@ -45,7 +45,7 @@ impl Tier {
     }
 }
 
-/// For whom an entry is that matched.
+/// Scope of an entry that matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     Device,
@@ -74,20 +74,20 @@ pub(super) enum RuleEffect {
     Answers(Answers),
 }
 
-/// What is answered in place of the world's answers.
+/// Local answers that replace those of public DNS.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
     pub addresses: Vec<IpAddr>,
     pub name: Option<Name>,
-    /// The world's addresses of the family stay.
+    /// The public addresses of the family are kept.
     pub keep_four: bool,
     pub keep_six: bool,
-    /// There is nothing of other types either.
+    /// There are no records of other types either.
     pub alone: bool,
 }
 
 impl RuleEffect {
-    /// Whether it says anything to questions of the type.
+    /// Returns whether the effect applies to queries of this type.
     pub(super) fn is_about(&self, qtype: u16) -> bool {
         let addresses = matches!(qtype, rtype::A | rtype::AAAA | rtype::HTTPS | rtype::SVCB | rtype::ANY);
         match self {
@@ -96,7 +96,7 @@ impl RuleEffect {
         }
     }
 
-    /// What is done with a question that it is about.
+    /// Returns the action on a query that the entry matches.
     pub(super) fn action(&self, asked: Question<'_>) -> Action {
         match self {
             RuleEffect::Pass => Action::Pass,
@@ -109,13 +109,13 @@ impl RuleEffect {
 impl Answers {
     fn action(&self, asked: Question<'_>) -> Action {
         if let Some(name) = &self.name {
-            // The name that others are rewritten to is resolved as it is.
+            // The target of a rewrite is resolved unchanged.
             return if name.as_ref() == asked.name { Action::Pass } else { Action::Name(name.clone()) };
         }
         let (keeps, four) = match asked.qtype {
             rtype::A => (self.keep_four, true),
             rtype::AAAA => (self.keep_six, false),
-            // Hints and services lead past the answer (RFC 9460).
+            // Hints and services bypass the answer (RFC 9460).
             rtype::HTTPS | rtype::SVCB | rtype::ANY => {
                 return if self.keep_four && self.keep_six { Action::Pass } else { Action::NoData };
             }
@@ -141,11 +141,11 @@ pub(super) struct RuleConditions {
     pub deny_allow: Vec<Name>,
 }
 
-/// How a question is met by an entry whose pattern matched.
+/// Match of a query by an entry whose pattern matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RuleMatch {
     pub level: Level,
-    /// The entry is for addresses, and the question would lead to them another way.
+    /// The entry is for addresses, and a query of this type would return them too.
     pub implied: bool,
 }
 
@@ -172,7 +172,7 @@ impl Entry {
 }
 
 impl RuleConditions {
-    /// As far as the rule itself says for whom it is; the scope is added by whoever has one.
+    /// Returns the conditions in the rule itself. The caller adds the scope.
     pub(super) fn of_adblock(rule: &AdblockRule, state: Option<&State>) -> RuleConditions {
         RuleConditions {
             types: rule.types.iter().filter_map(rtype::of_query).collect(),
@@ -186,7 +186,7 @@ impl RuleConditions {
         }
     }
 
-    /// Without any condition there is nothing to keep.
+    /// Returns none if there is no condition.
     pub(super) fn boxed(self) -> Option<Box<RuleConditions>> {
         let RuleConditions { types, not_types, scope, clients, hours, deny_allow } = &self;
         let nothing = types.is_empty()
@@ -198,7 +198,8 @@ impl RuleConditions {
         (!nothing).then(|| Box::new(self))
     }
 
-    /// Whether it is for the type; true if only by what it says of addresses.
+    /// Returns whether the conditions apply to the type only because of the addresses in its answers. Returns none if
+    /// they do not apply at all.
     fn is_for_type(&self, qtype: u16, acts: bool) -> Option<bool> {
         let is_for = |qtype: u16| {
             (self.types.is_empty() || self.types.contains(&qtype)) && !self.not_types.contains(&qtype)
@@ -206,15 +207,15 @@ impl RuleConditions {
         if is_for(qtype) {
             return Some(false);
         }
-        // Addresses that one may not have come as hints and in answers to ANY as well. A type that is excluded by
-        // name was meant.
+        // Forbidden addresses must not arrive as hints or in answers to ANY either. A type that is excluded by name is
+        // excluded on purpose.
         let around = matches!(qtype, rtype::HTTPS | rtype::SVCB | rtype::ANY);
         let addresses = is_for(rtype::A) || is_for(rtype::AAAA);
         (acts && around && addresses && !self.not_types.contains(&qtype)).then_some(true)
     }
 }
 
-/// ClientSelector a rule is for; everyone by default.
+/// Clients that a rule applies to; everyone by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientSelector {
     devices: Vec<Id>,
@@ -255,7 +256,7 @@ pub(super) struct ClientTest {
 }
 
 impl ClientTest {
-    /// An address, a network, or the name of a device, of its host or of a group.
+    /// Parses an address, a network, or the name of a device, of its host or of a group.
     fn read(text: &str, state: &State) -> ClientTest {
         let (excludes, text) = text.strip_prefix('~').map_or((false, text), |rest| (true, rest));
         let net = text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
@@ -289,7 +290,7 @@ fn clients(tests: &[ClientTest], asker: &Asker) -> Option<Level> {
     named.any(|test| test.is(asker)).then_some(Level::Device)
 }
 
-/// Hours of the week, by the clock on the wall.
+/// Hours of the week in local time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hours {
     /// Bit 0 is Monday.
@@ -299,7 +300,7 @@ pub(super) struct Hours {
 }
 
 impl Hours {
-    /// None if it is no time of day.
+    /// Returns none if a time is no time of day.
     pub(super) fn read(schedule: &Schedule) -> Option<Hours> {
         let days = schedule.days.iter().fold(0, |days, day| days | 1 << *day as u8);
         let days = if schedule.days.is_empty() { 0x7f } else { days };
@@ -313,7 +314,7 @@ impl Hours {
         let on = |day: u32| self.days >> (day % 7) & 1 != 0;
         match self.start.cmp(&self.end) {
             Ordering::Less => on(today) && (self.start..self.end).contains(&minute),
-            // It ends on the next day, and belongs to the one on which it began.
+            // The interval ends on the next day, and belongs to the day on which it began.
             _ => (on(today) && minute >= self.start) || (on(today + 6) && minute < self.end),
         }
     }

@@ -1,7 +1,8 @@
-//! Patterns of names, and the index that finds the entries whose pattern may match.
+//! Patterns of names, and the index of entries whose pattern may match a name.
 //!
-//! Most patterns end with labels that have no wildcard: they are found by the hash of that name, as names themselves
-//! are. What is left, expressions and names that end with a wildcard, is one set that looks at a name once.
+//! Most patterns end with labels without a wildcard. The index finds them by the hash of these labels, like plain
+//! names. All other patterns (expressions, and names that end with a wildcard) form one set that is run once on each
+//! name.
 
 use gateway_model::pattern::{AdblockTarget, Pattern, matches_wildcard};
 use hashbrown::HashTable;
@@ -10,11 +11,11 @@ use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
 use crate::dns::domain_set::{Form, Key};
 use crate::dns::name::{MAX, Name, NameRef};
 
-/// What an entry looks for in a name.
+/// Test of an entry on a name.
 #[derive(Clone, Debug)]
 pub(super) enum Test {
     Name(Name, Form),
-    /// Over the whole name; if not anchored also from any later label on.
+    /// Matches the whole name; if not anchored, also from any later label on.
     Wildcard {
         pattern: Box<[u8]>,
         anchored: bool,
@@ -47,18 +48,18 @@ impl Test {
         Test::Wildcard { pattern: text.as_bytes().into(), anchored }
     }
 
-    /// Lower fits more closely.
+    /// Returns the looseness of the pattern. A lower value is more specific.
     pub(super) fn looseness(&self) -> u16 {
         match self {
             Test::Name(_, Form::Itself) => 0,
-            // At most 127 labels.
+            // A name has at most 127 labels.
             Test::Name(name, _) => 128 - name.as_ref().labels().count() as u16,
             Test::Wildcard { .. } => 200,
             Test::Regex(_) => 201,
         }
     }
 
-    /// How the index finds it.
+    /// Returns the key of the pattern in the index.
     fn found_by(&self) -> FoundBy {
         match self {
             Test::Name(name, _) => FoundBy::Anchor(name.clone()),
@@ -70,7 +71,7 @@ impl Test {
         }
     }
 
-    /// Whether the name matches, which the index found. `itself`: by the whole of it.
+    /// Returns whether a name that the index found matches. `itself`: the index found it by the whole name.
     pub(super) fn is_match(&self, itself: bool, name: NameRef<'_>) -> bool {
         if let Test::Name(_, form) = self {
             return form.is_for(itself);
@@ -90,13 +91,13 @@ impl Test {
 }
 
 enum FoundBy {
-    /// Every name that matches is this one or ends with it.
+    /// Name that every match is or ends with.
     Anchor(Name),
-    /// It matches the same names.
+    /// Expression that matches the same names.
     Expression(String),
 }
 
-/// The labels behind the last wildcard.
+/// Returns the labels behind the last wildcard.
 fn anchor(pattern: &[u8]) -> Option<Name> {
     let last = pattern.rsplit(|b| *b == b'.').take_while(|label| !label.contains(&b'*'));
     let labels: Vec<&[u8]> = last.collect();
@@ -121,7 +122,7 @@ fn expression(pattern: &[u8], anchored: bool) -> String {
     text
 }
 
-/// The text of a name, as patterns see it.
+/// Returns the text of a name, as patterns match it.
 pub(super) fn text<'a>(name: NameRef<'_>, room: &'a mut [u8; MAX]) -> &'a [u8] {
     let mut at = 0;
     for label in name.labels() {
@@ -135,14 +136,14 @@ pub(super) fn text<'a>(name: NameRef<'_>, room: &'a mut [u8; MAX]) -> &'a [u8] {
     &room[..at]
 }
 
-/// Entries by what they look for. Knows them by their places.
+/// Index of entries by their pattern. It holds the indexes of the entries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
     names: HashTable<Anchored>,
     /// Bit n: there are names with n labels.
     depths: u128,
     free: Vec<u32>,
-    /// None if the expressions together are too large: then each is looked for.
+    /// None if the expressions together are too large: then each is matched separately.
     set: Option<RegexSet>,
 }
 
@@ -153,7 +154,7 @@ struct Anchored {
     entries: Vec<u32>,
 }
 
-/// Most memory that the expressions may take together.
+/// Maximum memory of all expressions together, in bytes.
 const SET_SIZE: usize = 64 << 20;
 
 impl Index {
@@ -188,22 +189,22 @@ impl Index {
         }
     }
 
-    /// Bit n: there is something for names with n labels.
+    /// Returns the label counts with entries. Bit n: there are entries for names with n labels.
     pub(super) const fn depths(&self) -> u128 {
         self.depths
     }
 
-    /// Places of the entries that look for the name or for something that ends with it.
+    /// Returns the indexes of entries for this name, or for names that end with it.
     pub(super) fn anchored(&self, hash: u64, name: NameRef<'_>) -> &[u32] {
         self.names.find(hash, |anchored| anchored.name.as_ref() == name).map_or(&[], |found| &found.entries)
     }
 
-    /// Places of those entries without an anchor that match, or that may.
+    /// Reports the indexes of entries without an anchor that match, or that may match.
     pub(super) fn free(&self, text: &[u8], mut found: impl FnMut(u32)) {
         match &self.set {
             _ if self.free.is_empty() => {}
             None => self.free.iter().for_each(|place| found(*place)),
-            // Which ones costs an allocation.
+            // The list of matches costs an allocation.
             Some(set) if !set.is_match(text) => {}
             Some(set) => set.matches(text).iter().for_each(|index| found(self.free[index])),
         }

@@ -1,4 +1,4 @@
-//! The lists that are loaded: their names in one table, what is more than a name beside it.
+//! Loaded lists: the names of all in one table, and the other rules of each list beside it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::dns::decision::Cause;
 use crate::dns::domain_set::{Key, Table, Tag};
 use crate::dns::lists::{Format, List, ListRule};
 
-/// All lists that are loaded, by the id of the object that names them. A clone shares them; a list is exchanged without
-/// touching the others.
+/// All loaded lists, by the id of the object that configures them. A clone shares them. A list is replaced without a
+/// change to the others.
 #[derive(Clone, Debug)]
 pub struct Lists {
     table: Arc<Table>,
@@ -26,7 +26,7 @@ pub(super) struct Loaded {
     pub nets: Arc<Nets>,
 }
 
-/// There is no number left for one more list.
+/// All list numbers are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at most {} lists can be loaded", Tag::LAST)]
 pub struct TooMany;
@@ -36,12 +36,12 @@ impl Lists {
         Lists { table: Arc::new(Table::new(key)), loaded: BTreeMap::new() }
     }
 
-    /// What lists are to be read with.
+    /// Returns the hash key that lists must be read with.
     pub fn key(&self) -> Key {
         *self.table.key()
     }
 
-    /// Puts a list in place of the one that the object had before.
+    /// Replaces the list of an object.
     pub fn put(&mut self, id: Id, list: List) -> Result<(), TooMany> {
         let tag = match self.loaded.get(&id) {
             Some(loaded) => loaded.tag,
@@ -53,24 +53,24 @@ impl Lists {
         Ok(())
     }
 
-    /// Takes out the list of an object.
+    /// Removes the list of an object.
     pub fn take(&mut self, id: Id) {
         if let Some(loaded) = self.loaded.remove(&id) {
             Arc::make_mut(&mut self.table).take(loaded.tag);
         }
     }
 
-    /// Whose lists are loaded.
+    /// Returns the ids of objects whose list is loaded.
     pub fn ids(&self) -> impl Iterator<Item = Id> + '_ {
         self.loaded.keys().copied()
     }
 
-    /// Names in all lists.
+    /// Returns the number of names in all lists.
     pub fn names(&self) -> usize {
         self.table.len()
     }
 
-    /// Bytes of memory that the names take.
+    /// Returns the memory of the names, in bytes.
     pub fn memory(&self) -> usize {
         self.table.memory()
     }
@@ -85,7 +85,7 @@ impl Lists {
         (1..=Tag::LAST).find(|number| !taken.contains(number)).and_then(Tag::new)
     }
 
-    /// Those whose object is there and enabled, in the order of their ids.
+    /// Returns the lists whose object exists and is enabled, in the order of their ids.
     pub(super) fn active<'a>(
         &'a self,
         state: &'a State,
@@ -94,7 +94,7 @@ impl Lists {
     }
 }
 
-/// What a list is by the object that names it.
+/// Returns the kind of a list, from the object that configures it.
 fn cause(id: Id, state: &State) -> Option<Cause> {
     if state.dns_allowlist.get(id).is_some_and(|list| list.enabled && list.url.is_some()) {
         Some(Cause::Allowlist)

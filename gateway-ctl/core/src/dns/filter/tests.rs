@@ -1,4 +1,4 @@
-//! The order of what decides, each kind of entry, and the filter against a plain search through everything.
+//! Tests of the order of precedence and of each kind of entry, and a comparison with a plain search through all rules.
 
 use std::net::IpAddr;
 
@@ -106,7 +106,7 @@ impl World {
         self.decide(asked, rtype::A).action
     }
 
-    /// Which entry decided, and its text.
+    /// Returns the id of the deciding entry, and its text.
     fn because(&self, asked: &str) -> (Option<Id>, String) {
         let because = self.decide(asked, rtype::A).because.expect("something decided");
         (because.id, because.rule.to_string())
@@ -420,7 +420,7 @@ const MATCHES: [Match; 4] = [Match::Exact, Match::Suffix, Match::Wildcard, Match
 const ACTIONS: [FilterAction; 4] =
     [FilterAction::Block, FilterAction::Allow, FilterAction::Refuse, FilterAction::Nxdomain];
 
-/// The rule that a search through all of them finds first.
+/// Returns the first rule that a search through all of them finds.
 fn reference(rules: &[DnsFilterRule], asker: &Asker, asked: &DomainName, qtype: u16) -> Option<Id> {
     let mut found: Vec<((bool, u8, usize, usize), Id)> = Vec::new();
     for (age, rule) in rules.iter().enumerate() {
@@ -480,7 +480,7 @@ proptest! {
                 _ => Scope::default(),
             };
             let qtypes = if types == 0 { vec!["TXT".parse().expect("a type")] } else { Vec::new() };
-            // One that is there already is refused.
+            // A duplicate is refused.
             let rule = DnsFilterRule { pattern, r#match: kind, action, scope, qtypes, ..Default::default() };
             let _ = world.state.create(rule);
         }
@@ -502,7 +502,7 @@ proptest! {
         }
     }
 
-    /// Any bytes as labels are looked at without harm.
+    /// Any bytes as labels are handled without a panic.
     #[test]
     fn any_name_is_decided(labels in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..20), 0..12)) {
         let mut world = World::new();

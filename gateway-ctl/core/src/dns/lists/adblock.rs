@@ -1,4 +1,4 @@
-//! Rules in adblock syntax: those that are a name only are taken as such, the others are compiled.
+//! Rules in adblock syntax: rules that are only a name are stored as names, the others are compiled.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::read_name::{Text, read};
 use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::{MAX, Name, NameRef};
 
-/// A line without blanks around it that is no comment.
+/// Parses a trimmed line that is no comment.
 pub(super) fn rule(line: &[u8], into: &mut Into) {
     let mut room = [0; MAX];
     if let Some((name, form, effect)) = name_only(line, &mut room) {
@@ -25,7 +25,7 @@ pub(super) fn rule(line: &[u8], into: &mut Into) {
     }
 }
 
-/// `||name^`, with `@@` before it or `$important` behind it: nearly all there is.
+/// Parses `||name^`, with `@@` before it or `$important` behind it. Nearly all rules have this form.
 fn name_only<'a>(line: &[u8], room: &'a mut [u8; MAX]) -> Option<(Text<'a>, Form, Effect)> {
     let (allow, rest) = match line.strip_prefix(b"@@") {
         Some(rest) => (true, rest),

@@ -1,4 +1,4 @@
-//! How a list is written, told from its beginning.
+//! Detection of the format of a list from its beginning.
 
 use std::net::IpAddr;
 
@@ -6,10 +6,10 @@ use ipnet::IpNet;
 
 use super::format::Format;
 
-/// So many lines that say something are enough.
+/// Number of significant lines that are inspected.
 const LINES: usize = 400;
 
-/// The format that most lines look like; names if none says anything.
+/// Returns the format that most lines have; `Domains` if no line is significant.
 pub(super) fn format(head: &[u8]) -> Format {
     let mut counts = [0usize; 5];
     for line in head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter_map(looks_like).take(LINES) {
@@ -19,11 +19,11 @@ pub(super) fn format(head: &[u8]) -> Format {
         return Format::Domains;
     }
     let formats = [Format::Domains, Format::Hosts, Format::Adblock, Format::Rpz, Format::Ip];
-    // The records of a zone are too peculiar to be anything else.
+    // Records of a zone cannot be mistaken for another format.
     if counts[Format::Rpz as usize] > 0 && counts[Format::Adblock as usize] == 0 {
         return Format::Rpz;
     }
-    // Of equal counts the last one is found: names alone are the weakest sign.
+    // `max_by_key` returns the last of equal counts: plain names are the weakest evidence.
     formats.into_iter().max_by_key(|format| counts[*format as usize]).unwrap_or(Format::Domains)
 }
 

@@ -1,4 +1,4 @@
-//! Entries of a list: names, rules and networks as the formats read them, with a report of the lines.
+//! Entries of a list: names, rules and networks as the formats parse them, with a report of the lines.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -13,55 +13,55 @@ use crate::dns::name::Name;
 pub(super) const NOTES: usize = 10;
 const TOO_MANY: Reason = Cow::Borrowed("there are too many rules with wildcards, expressions or modifiers");
 
-/// Most entries of a list that are more than a name: each is compiled.
+/// Maximum number of entries of a list that are more than a name. Each of them is compiled.
 const MAX_RULES: usize = 20_000;
 
-/// An entry that is more than a name.
+/// Entry that is more than a name.
 #[derive(Clone, Debug)]
 pub struct ListRule {
-    /// As it is written.
+    /// Text in the list.
     pub text: Arc<str>,
     pub says: ListRuleEffect,
 }
 
 #[derive(Clone, Debug)]
 pub enum ListRuleEffect {
-    /// With wildcards, an expression or modifiers; none of them is for certain clients.
+    /// Rule with wildcards, an expression or modifiers, but without a restriction to clients.
     Adblock(Box<AdblockRule>),
     /// Local data of a response policy zone.
     Answer { name: Name, form: Form, answer: Answer },
 }
 
-/// What a response policy zone answers.
+/// Local data in an answer of a response policy zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Address(IpAddr),
     Name(Name),
 }
 
-/// What became of the lines of a list.
+/// Parse statistics of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub lines: u64,
-    /// Entries that were understood, those given twice included.
+    /// Parsed entries, including duplicates.
     pub taken: u64,
-    /// Entries that were not.
+    /// Entries that could not be parsed.
     pub ignored: u64,
-    /// The first of those ignored.
+    /// The first ignored entries.
     pub notes: Vec<Note>,
 }
 
-/// Why a line was ignored.
+/// Reason why a line was ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// From 1.
+    /// Line number, from 1.
     pub line: u64,
     pub reason: Reason,
 }
 
 pub type Reason = Cow<'static, str>;
 
-/// What the formats put their entries into.
+/// Collector that the format parsers fill.
 #[derive(Debug)]
 pub(super) struct Into {
     pub names: Collect,

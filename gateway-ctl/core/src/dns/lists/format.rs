@@ -4,7 +4,7 @@ use std::fmt;
 
 use gateway_model::kinds::threat_feed::FeedFormat;
 
-/// How a list is written.
+/// Format of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     Hosts,

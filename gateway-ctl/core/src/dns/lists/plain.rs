@@ -1,4 +1,4 @@
-//! Lines of hosts files, of lists of names and of lists of addresses; what looks like a rule goes to adblock.
+//! Lines of hosts files, name lists and address lists. Lines that look like a rule are passed to `adblock`.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::read_name::{Text, read};
 use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::{MAX, NameRef};
 
-/// Names that every hosts file has for the machine itself.
+/// Names of the host itself in every hosts file.
 const OWN: &[&[u8]] = &[
     b"localhost",
     b"localhost.localdomain",
@@ -27,7 +27,7 @@ const OWN: &[&[u8]] = &[
     b"0.0.0.0",
 ];
 
-/// A line without blanks around it.
+/// Parses a trimmed line.
 pub(super) fn line(line: &[u8], into: &mut Into) {
     let Some(first) = line.first() else { return };
     match first {
@@ -49,7 +49,7 @@ pub(super) fn line(line: &[u8], into: &mut Into) {
     }
 }
 
-/// Hiding rules of browsers begin like comments.
+/// Returns whether the line is a hiding rule of browsers. Such rules begin like comments.
 fn is_cosmetic(line: &[u8]) -> bool {
     [&b"##"[..], b"#@#", b"#?#", b"#$#"].iter().any(|mark| {
         line.strip_prefix(*mark).is_some_and(|rest| !matches!(rest.first(), None | Some(b' ' | b'#' | b'\t')))
@@ -64,7 +64,7 @@ fn is_comment(rest: &[u8]) -> bool {
     matches!(rest.trim_ascii_start().first(), None | Some(b'#' | b'!' | b';'))
 }
 
-/// Whether an address stands for "nowhere"; none if the word is no address.
+/// Returns whether an address is a null or loopback address; none if the word is no address.
 fn null_or_address(word: &[u8]) -> Option<bool> {
     match word {
         b"0.0.0.0" | b"127.0.0.1" | b"::" | b"::1" | b"0" => Some(true),
@@ -72,7 +72,7 @@ fn null_or_address(word: &[u8]) -> Option<bool> {
         _ if !word.first().is_some_and(u8::is_ascii_hexdigit) && !word.contains(&b':') => None,
         _ => {
             let word = std::str::from_utf8(word).ok()?;
-            // Behind a zone id of the interface stands nothing that matters here.
+            // The zone id of the interface is not significant here.
             let address: IpAddr = word.split('%').next().unwrap_or(word).parse().ok()?;
             Some(address.is_unspecified() || address.is_loopback())
         }
@@ -96,7 +96,7 @@ fn hosts(null: bool, rest: &[u8], into: &mut Into) {
     }
 }
 
-/// One name, perhaps with `*.` or a dot before it: with all below it.
+/// Parses a single name, with or without `*.` or a dot before it. The entry includes its subdomains.
 fn alone(word: &[u8], into: &mut Into) {
     let name = word.strip_prefix(b"*.").or_else(|| word.strip_prefix(b".")).unwrap_or(word);
     let mut room = [0; MAX];
@@ -119,7 +119,7 @@ fn take(read: Result<Text<'_>, Cow<'static, str>>, form: Form, into: &mut Into) 
     }
 }
 
-/// A line of a list of addresses.
+/// Parses a line of an address list.
 pub(super) fn net(line: &[u8], into: &mut Into) {
     let end = line.iter().position(|b| b.is_ascii_whitespace() || matches!(b, b'#' | b';' | b','));
     let word = &line[..end.unwrap_or(line.len())];

@@ -1,4 +1,4 @@
-//! Names as lists write them.
+//! Names in the text of lists.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use gateway_model::domain::DomainName;
 
 use crate::dns::name::{MAX, Name, NameRef};
 
-/// A name read from a text: in the room that was given, or, where it is international, of its own.
+/// Name parsed from text: borrowed from the caller's buffer, or owned if it is internationalized.
 pub(super) enum Text<'a> {
     Plain(NameRef<'a>),
     International(Name),
@@ -21,7 +21,7 @@ impl Text<'_> {
     }
 }
 
-/// Reads a name without an allocation. What the DNS carries is taken, whether or not it is a name of a host.
+/// Parses a name without an allocation. It accepts every name that DNS can encode, not only host names.
 pub(super) fn read<'a>(text: &[u8], room: &'a mut [u8; MAX]) -> Result<Text<'a>, Cow<'static, str>> {
     let text = text.strip_suffix(b".").unwrap_or(text);
     if text.len() > MAX - 2 || text.is_empty() {

@@ -1,8 +1,8 @@
 //! Response policy zones in the text form of zone files.
 //!
-//! Understood are triggers by name and by address of the answer (`rpz-ip`), and the actions NXDOMAIN (`CNAME .`),
+//! Supported triggers are names and addresses of the answer (`rpz-ip`). Supported actions are NXDOMAIN (`CNAME .`),
 //! NODATA (`CNAME *.`), `rpz-passthru`, `rpz-drop`, and local data of the types A, AAAA and CNAME. Triggers by client
-//! and by name server are not.
+//! and by name server are not supported.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,15 +14,15 @@ use super::read_name::read;
 use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::MAX;
 
-/// What lines of a zone depend on of those before them.
+/// State of the zone parser that later lines depend on.
 #[derive(Debug, Default)]
 pub(super) struct Zone {
-    /// Lower case, without the last dot; empty if it is not known.
+    /// Lower case, without the last dot; empty if unknown.
     origin: String,
     apex: String,
-    /// Of the record before, relative to the zone.
+    /// Owner of the previous record, relative to the zone.
     owner: String,
-    /// Within the brackets of a record that takes several lines.
+    /// Inside the parentheses of a record over several lines.
     continued: bool,
 }
 
@@ -73,7 +73,7 @@ impl Zone {
             }
         }
         match record_type.as_str() {
-            // The servers of the zone itself.
+            // Infrastructure records of the zone itself.
             "NS" | "DNSKEY" | "RRSIG" | "NSEC" if self.owner.is_empty() => {}
             _ if self.owner.is_empty() => into.ignore(Cow::Borrowed("a record without a name")),
             "CNAME" | "A" | "AAAA" => self.record(&record_type, data, into),
@@ -81,7 +81,7 @@ impl Zone {
         }
     }
 
-    /// The whole name, lower case, without the last dot.
+    /// Returns the whole name, in lower case, without the last dot.
     fn full(&self, name: &str) -> String {
         let lower = name.to_ascii_lowercase();
         match lower.strip_suffix('.') {
@@ -92,9 +92,9 @@ impl Zone {
         }
     }
 
-    /// Relative to the zone; empty for the zone itself, none for what lies outside.
+    /// Returns the name relative to the zone; empty for the apex, none for names outside the zone.
     fn relative(&self, name: &str) -> Option<String> {
-        // Where nothing says what the zone is, names are relative to it already.
+        // Without a known zone name, names are already relative to it.
         if !name.ends_with('.') && name != "@" && (self.origin.is_empty() || self.origin == self.apex) {
             return Some(name.to_ascii_lowercase());
         }
@@ -175,7 +175,7 @@ fn says(record_type: &str, data: &str, owner: &str) -> Result<Data, Cow<'static,
         "rpz-passthru" => Ok(Data::Effect(Effect::Allow)),
         "rpz-drop" => Ok(Data::Effect(Effect::Refuse)),
         "rpz-tcp-only" => Err(Cow::Borrowed("rpz-tcp-only is not understood")),
-        // How passing was written before there was a word for it.
+        // Old form of `rpz-passthru`.
         same if same == owner => Ok(Data::Effect(Effect::Allow)),
         _ => {
             let mut room = [0; MAX];
@@ -185,7 +185,7 @@ fn says(record_type: &str, data: &str, owner: &str) -> Result<Data, Cow<'static,
     }
 }
 
-/// `24.0.2.0.192` is 192.0.2.0/24, `48.zz.1.db8.2001` is 2001:db8:1::/48.
+/// Parses an `rpz-ip` trigger: `24.0.2.0.192` is 192.0.2.0/24, `48.zz.1.db8.2001` is 2001:db8:1::/48.
 fn net_of(text: &str) -> Option<IpNet> {
     let (length, rest) = text.split_once('.')?;
     let length: u8 = length.parse().ok()?;
@@ -195,7 +195,7 @@ fn net_of(text: &str) -> Option<IpNet> {
         Some(&[a, b, c, d]) if length <= 32 => Ipv4Addr::new(a, b, c, d).into(),
         _ => {
             let text = parts.join(":").replace("zz", "");
-            // At either end the two colons are written out.
+            // At either end both colons are written out.
             let text = match (text.starts_with(':'), text.ends_with(':')) {
                 (true, true) => "::".to_owned(),
                 (true, false) => format!(":{text}"),

@@ -1,4 +1,4 @@
-//! Lists of every format, and bytes that are none.
+//! Tests of lists in every format, and of bytes in none.
 
 use gateway_model::domain::DomainName;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn read(format: impl std::convert::Into<Option<Format>>, text: &str) -> List {
     Reader::read(format.into(), KEY, text.as_bytes())
 }
 
-/// What the list says of a name: the name of the entry and its effect.
+/// Returns the matches of a name in the list: the name of each entry and its effect.
 fn says(list: &List, asked: &str) -> Vec<(String, Effect)> {
     let mut table = Table::new(KEY);
     table.put(Tag::new(1).expect("a tag"), &list.names);

@@ -1,7 +1,7 @@
 //! Answers from the zones.
 //!
-//! The algorithm is that of RFC 1034, section 4.3.2, with wildcards as of RFC 4592, negative answers as of RFC 2308,
-//! aliases of whole domains as of RFC 6672, ANY as of RFC 8482, and what proves an answer as of RFC 4035, section 3.1.
+//! The algorithm is that of RFC 1034, section 4.3.2. Wildcards follow RFC 4592, negative answers RFC 2308, DNAME RFC
+//! 6672, ANY RFC 8482, and DNSSEC records RFC 4035, section 3.1.
 
 use super::denial::Denied;
 use super::node::{Node, Set};
@@ -15,23 +15,23 @@ pub(super) const SERVFAIL: u8 = 2;
 pub(super) const NXDOMAIN: u8 = 3;
 pub(super) const YXDOMAIN: u8 = 6;
 
-/// Extended error of a zone that cannot be answered for (RFC 8914, section 4.25).
+/// Extended DNS error of a zone without valid data (RFC 8914, section 4.25).
 const INVALID_DATA: u16 = 24;
 
-/// Longest chain of aliases.
+/// Maximum length of a chain of aliases.
 const ALIASES: usize = 16;
 
-/// What one name of the chain comes to.
+/// Result for one name of the alias chain.
 enum Step {
     Done,
-    /// An alias leads on.
+    /// The alias must be followed.
     Alias(Name),
-    /// Nothing is known of it.
+    /// The zone has no valid data.
     Missing,
 }
 
 impl Zones {
-    /// The answer, if it is to be given here; with what proves it, as far as there is, if it is to be `proved`.
+    /// Returns the answer from local data, or none. `proved` adds DNSSEC records, where there are any.
     pub fn answer(&self, asked: Question<'_>, proved: bool) -> Option<Local> {
         let mut local = Local::default();
         let mut alias: Option<Name> = None;
@@ -53,11 +53,11 @@ impl Zones {
                 }
             }
         }
-        // Aliases in a circle (RFC 1034, section 5.2.2).
+        // Loop of aliases (RFC 1034, section 5.2.2).
         Some(Local { rcode: SERVFAIL, ..Local::default() })
     }
 
-    /// The zone whose records answer. The DS records of a zone are with the one above it, if that says where it ends.
+    /// Returns the zone whose records answer. DS records are in the parent zone, if it has the delegation.
     fn zone(&self, asked: Question<'_>) -> Option<&Zone> {
         let mut above = asked.name.suffixes().filter_map(|apex| Some((apex, self.zones.get(apex)?)));
         let (apex, zone) = above.next()?;
@@ -71,7 +71,7 @@ impl Zones {
         Some(zone)
     }
 
-    /// None if the name is not answered here.
+    /// Returns none if the name has no local answer.
     fn step(&self, asked: Question<'_>, proved: bool, local: &mut Local) -> Option<Step> {
         let Question { name, qtype } = asked;
         let machine = self.machines.get(name);
@@ -79,7 +79,7 @@ impl Zones {
             Some(Zone::Own(zone)) => zone,
             Some(Zone::Missing) => return Some(Step::Missing),
             Some(Zone::Elsewhere) | None => {
-                // A machine in a domain of others: what it has is answered, the rest is theirs.
+                // Host in a forwarded domain: its own records are answered, other types are forwarded.
                 let node = machine.filter(|node| node.set(qtype).is_some())?;
                 local.authoritative |= local.answers.is_empty();
                 return Some(take(node, asked, false, local).unwrap_or(Step::Done));
@@ -99,7 +99,7 @@ impl Zones {
         }
         let stored = zone.nodes.get(name);
         let machine = machine.filter(|_| zone.denial.is_none());
-        // What is stored comes first; addresses of the two are not mixed.
+        // Stored records take precedence; addresses of the two are not mixed.
         let node = match (stored, machine) {
             (Some(stored), Some(machine)) if stored.yields(machine, qtype) => Some(machine),
             _ => stored.or(machine),
@@ -134,7 +134,7 @@ impl Zones {
         Some(Step::Done)
     }
 
-    /// Others have the name: who they are, and whether they sign (RFC 4035, section 3.1.4).
+    /// Writes a referral: the name servers of the delegation, and whether it is signed (RFC 4035, section 3.1.4).
     fn refer(
         &self,
         zone: &Own,
@@ -149,7 +149,7 @@ impl Zones {
             None => zone.prove(Denied::Type(cut), proved, local),
         }
         for target in servers.targets() {
-            // Glue is below a cut, this one or another, where nothing is proved.
+            // Glue is below this or another zone cut, so it has no DNSSEC records.
             let glue = zone.nodes.get(target.as_ref()).filter(|_| zone.is_hidden(target.as_ref()));
             match glue {
                 Some(glue) => add(glue, target.as_ref(), false, &mut local.additionals),
@@ -158,14 +158,14 @@ impl Zones {
         }
     }
 
-    /// All names below `localhost` are as it is (RFC 6761, section 6.3), unless somebody stored the zone.
+    /// Returns the node of `localhost` for all names below it (RFC 6761, section 6.3), unless the zone is stored.
     fn localhost(&self, name: NameRef<'_>) -> Option<&Node> {
         const LOCALHOST: &[u8] = b"\x09localhost\0";
         let localhost = NameRef::new(LOCALHOST)?;
         name.is_within(localhost).then(|| self.machines.get(localhost)).flatten()
     }
 
-    /// Addresses of the names that answers lead to (RFC 1034, section 4.3.2, step 6).
+    /// Adds the addresses of the names in the answer (RFC 1034, section 4.3.2, step 6).
     fn complete(&self, qtype: u16, proved: bool, local: &mut Local) {
         if !matches!(qtype, rtype::MX | rtype::SRV | rtype::NS | rtype::HTTPS | rtype::SVCB) {
             return;
@@ -184,7 +184,7 @@ impl Zones {
         }
     }
 
-    /// The node that answers for a name, by wildcard too.
+    /// Returns the node that answers for a name, also by wildcard.
     fn node(&self, name: NameRef<'_>) -> Option<&Node> {
         let zone = name.suffixes().find_map(|apex| self.zones.get(apex));
         let Some(Zone::Own(zone)) = zone else { return self.machines.get(name) };
@@ -192,7 +192,7 @@ impl Zones {
             return None;
         }
         let machine = || self.machines.get(name).filter(|_| zone.denial.is_none());
-        // One by wildcard would need a proof of its own.
+        // A wildcard answer would need its own proof.
         let wildcard = || zone.wildcard(name).filter(|_| zone.denial.is_none()).map(|(_, node)| node);
         zone.nodes.get(name).or_else(machine).or_else(wildcard)
     }
@@ -207,7 +207,7 @@ fn add(node: &Node, name: NameRef<'_>, proved: bool, additionals: &mut Vec<Recor
     }
 }
 
-/// Puts what the node has of the type into the answer. None if it has nothing of it, and no alias.
+/// Adds the node's records of the type to the answer. Returns none if it has neither such records nor an alias.
 fn take(node: &Node, asked: Question<'_>, proved: bool, local: &mut Local) -> Option<Step> {
     let Question { name, qtype } = asked;
     if qtype == rtype::RRSIG {
@@ -215,7 +215,7 @@ fn take(node: &Node, asked: Question<'_>, proved: bool, local: &mut Local) -> Op
         node.signatures(name, &mut local.answers);
         return (local.answers.len() > before).then_some(Step::Done);
     }
-    // Of ANY one set is enough (RFC 8482, section 4.1).
+    // One set is enough for ANY (RFC 8482, section 4.1).
     let set = if qtype == rtype::ANY { node.sets.first() } else { node.set(qtype) };
     if let Some(set) = set {
         set.write(name, proved, &mut local.answers);
@@ -226,7 +226,7 @@ fn take(node: &Node, asked: Question<'_>, proved: bool, local: &mut Local) -> Op
     Some(alias.targets().next().map_or(Step::Done, |target| Step::Alias(target.clone())))
 }
 
-/// RFC 6672, section 3.2: the alias of the domain, and the one of the name that is made of it.
+/// Adds the DNAME record of the domain and the CNAME synthesized from it (RFC 6672, section 3.2).
 fn rename(name: NameRef<'_>, domain: NameRef<'_>, set: &Set, proved: bool, local: &mut Local) -> Step {
     set.write(domain, proved, &mut local.answers);
     let Some((data, new)) = set.records.first().and_then(|data| Some((data, data.target.as_ref()?))) else {

@@ -1,4 +1,4 @@
-//! Zones from what is stored, and those that every resolver has.
+//! Zones from the stored state, and the zones that every resolver serves.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::dns::name::{Name, NameRef};
 use crate::dns::name_map::NameMap;
 use crate::dns::rtype;
 
-/// Seconds that answers of the zones that every resolver has are remembered (RFC 6303, section 3).
+/// TTL of the zones that every resolver serves, in seconds (RFC 6303, section 3).
 const SPECIAL_TTL: u32 = 10_800;
 
 impl Zones {
@@ -47,13 +47,13 @@ impl Zones {
             };
             zones.entry(name.as_ref(), || zone);
         }
-        // Whoever names servers for a domain wants them asked.
+        // Queries for a domain with a forwarder go to the servers of the forwarder.
         for forwarder in state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled) {
             if !forwarder.domain.is_root() {
                 zones.entry(Name::from(&forwarder.domain).as_ref(), || Zone::Elsewhere);
             }
         }
-        // They say where they end, so all others have to be known.
+        // Signed zones contain their delegations, so all other zones must be known first.
         for stored in signed {
             let zone = whole(stored, state, options, &zones, &machines);
             *zones.entry(Name::from(&stored.name).as_ref(), || Zone::Missing) = Zone::Own(Arc::new(zone));
@@ -85,12 +85,12 @@ fn machines(options: &Options) -> NameMap<Node> {
     machines
 }
 
-/// The zone at or above a name.
+/// Returns the zone at or above a name.
 fn enclosing<'a>(zones: &'a NameMap<Zone>, name: NameRef<'_>) -> Option<&'a Zone> {
     name.suffixes().find_map(|apex| zones.get(apex))
 }
 
-/// A zone that is signed: with the machines that have their names in it, and the places where others begin.
+/// Returns a signed zone, including the hosts with names in it and the delegations to other zones.
 fn whole(
     stored: &DnsZone,
     state: &State,
@@ -129,7 +129,7 @@ fn whole(
         if node.set(rtype::NS).is_some() {
             continue;
         }
-        // Nobody is told of it but that there is one: the names below are answered from the other zone.
+        // This NS record only marks the delegation, and is never returned: the other zone answers for the names below.
         let wire = name.wire().into();
         node.add(rtype::NS, Data { ttl: stored.ttl, wire, target: Some(name.to_owned()) });
         let below = state.dns_zones.iter().find(|zone| Name::from(&zone.name).as_ref() == name);
@@ -143,14 +143,14 @@ fn whole(
     own
 }
 
-/// Names between this and the zone exist, if only by it.
+/// Adds the empty non-terminals between a name and its zone.
 fn exists(nodes: &mut NameMap<Node>, name: NameRef<'_>, apex: NameRef<'_>) {
     for between in name.suffixes().skip(1).take_while(|between| *between != apex) {
         nodes.entry(between, Node::default);
     }
 }
 
-/// A stored zone with its records.
+/// Returns a stored zone with its records.
 fn primary(stored: &DnsZone, state: &State, options: &Options) -> Own {
     let apex = Name::from(&stored.name);
     let mut nodes = NameMap::new(options.key);
@@ -169,7 +169,7 @@ fn primary(stored: &DnsZone, state: &State, options: &Options) -> Own {
     let mname = stored.soa.mname.as_ref().map(Name::from).or(server).unwrap_or_else(|| apex.clone());
     let rname = stored.soa.rname.as_deref().and_then(mailbox);
     let rname = rname.or_else(|| below("hostmaster", apex.as_ref())).unwrap_or_else(|| apex.clone());
-    // The serial that is shown of the zone.
+    // The zone's serial in the API.
     let revision = stored.meta.revision.max(state.dns_records.revision()).0;
     let times = Times {
         serial: (revision & u64::from(u32::MAX)) as u32,
@@ -181,7 +181,7 @@ fn primary(stored: &DnsZone, state: &State, options: &Options) -> Own {
     finish(nodes, apex, stored.ttl, mname, rname, times, turns)
 }
 
-/// A zone without records of its own (RFC 6303, section 3).
+/// Returns a zone without records of its own (RFC 6303, section 3).
 fn plain(apex: NameRef<'_>, ttl: u32, key: Key) -> Zone {
     let nobody = from_text("nobody.invalid").expect("a name");
     let times = Times { serial: 1, refresh: 3600, retry: 1200, expire: 604_800, minimum: ttl };
@@ -214,7 +214,7 @@ fn of_record(row: &DnsRecord) -> Option<(Name, Data)> {
     Some((name, Data { ttl: row.ttl, wire: rdata.wire, target: rdata.target }))
 }
 
-/// `a.b@example.com` as a name: what stands before the at sign is one label (RFC 1035, section 8).
+/// Converts `a.b@example.com` to a name: the text before the at sign is one label (RFC 1035, section 8).
 fn mailbox(text: &str) -> Option<Name> {
     match text.split_once('@') {
         Some((local, domain)) => {
@@ -230,7 +230,7 @@ fn below(label: &str, name: NameRef<'_>) -> Option<Name> {
     NameRef::new(&wire).map(NameRef::to_owned)
 }
 
-/// Addresses of one link mean nothing without it.
+/// Returns whether the address is unicast and valid beyond its link. Link-local addresses mean nothing without it.
 fn is_lasting(address: &IpAddr) -> bool {
     let local = match address {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
@@ -239,7 +239,7 @@ fn is_lasting(address: &IpAddr) -> bool {
     !local && !address.is_unspecified() && !address.is_multicast()
 }
 
-/// The name of a machine and those of its addresses.
+/// Adds the name of a host and the PTR records of its addresses.
 fn put(machines: &mut NameMap<Node>, host: &Host, domain: &DomainName, ttl: u32) {
     let Some(name) = label(&host.name).and_then(|label| below(&label, Name::from(domain).as_ref())) else {
         return;
@@ -259,7 +259,7 @@ fn put(machines: &mut NameMap<Node>, host: &Host, domain: &DomainName, ttl: u32)
             machines.entry(between, Node::default);
         }
         let reverse = machines.entry(reverse.as_ref(), Node::default);
-        // Whoever had the address first keeps it.
+        // The first host with an address keeps it.
         if reverse.set(rtype::PTR).is_none() {
             let wire = name.as_ref().wire().into();
             reverse.add(rtype::PTR, Data { ttl, wire, target: Some(name.clone()) });

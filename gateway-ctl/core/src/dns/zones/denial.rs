@@ -1,4 +1,4 @@
-//! Which records prove that something is not there: NSEC (RFC 4034, section 4) and NSEC3 (RFC 5155).
+//! Authenticated denial of existence: NSEC (RFC 4034, section 4) and NSEC3 (RFC 5155).
 
 use sha1::{Digest, Sha1};
 
@@ -8,7 +8,7 @@ use crate::dns::name::{Name, NameRef};
 use crate::dns::name_map::NameMap;
 use crate::dns::rtype;
 
-/// Hashing more often than this is more work than it is worth (RFC 9276, section 3.2): such zones prove nothing.
+/// Maximum number of hash iterations. More cost too much (RFC 9276, section 3.2), so such zones return no proofs.
 const ITERATIONS: u16 = 100;
 
 #[derive(Clone, Debug)]
@@ -18,26 +18,26 @@ pub(super) enum Denial {
     Nsec3 {
         salt: Box<[u8]>,
         iterations: u16,
-        /// In the order of the hashes. Not among the names of the zone, as they are none (RFC 5155, section 7.2.8).
+        /// NSEC3 records in hash order. Their owners are not names of the zone (RFC 5155, section 7.2.8).
         chain: Vec<([u8; 20], Name, Set)>,
     },
 }
 
-/// What is not there.
+/// Name or type whose absence is to be proved.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Denied<'a> {
-    /// The name is there, the type is not.
+    /// The name exists, the type does not.
     Type(NameRef<'a>),
-    /// Nor is the name, or a wildcard for it.
+    /// Neither the first name exists, nor a wildcard for it.
     Name(NameRef<'a>, NameRef<'a>),
     /// A wildcard below the second name answered for the first.
     Expanded(NameRef<'a>, NameRef<'a>),
-    /// The same, and it has no such type.
+    /// As `Expanded`, but the wildcard does not have the type.
     Wildcard(NameRef<'a>, NameRef<'a>),
 }
 
 impl Denial {
-    /// Of a zone that was signed by others; its NSEC3 records stand by themselves.
+    /// Returns the denial of a zone that another server signed. Its NSEC3 records are in `hashed`.
     pub fn of(apex: NameRef<'_>, nodes: &NameMap<Node>, hashed: &NameMap<Node>) -> Option<Denial> {
         let top = nodes.get(apex)?;
         if top.set(rtype::NSEC).is_some() {
@@ -61,13 +61,13 @@ impl Denial {
         Some(Denial::Nsec3 { salt: salt.into(), iterations, chain })
     }
 
-    /// From the owners of NSEC records.
+    /// Returns the denial of a zone with NSEC records at these owners.
     pub fn nsec(mut owners: Vec<Name>) -> Denial {
         owners.sort_by(|one, other| one.as_ref().canonical_cmp(other.as_ref()));
         Denial::Nsec(owners)
     }
 
-    /// Adds to `out` what proves it for the zone with this apex and these names.
+    /// Adds the proof to `out`, for the zone with this apex and these names.
     pub fn prove<'a>(
         &'a self,
         apex: NameRef<'_>,
@@ -77,7 +77,7 @@ impl Denial {
     ) {
         let mut proofs: Vec<(NameRef<'a>, &'a Set)> = Vec::with_capacity(3);
         let mut take = |proof: Option<(NameRef<'a>, &'a Set)>| {
-            // One may prove both.
+            // One record may prove both.
             let told = |proof: &(NameRef<'a>, &Set)| proofs.iter().any(|(owner, _)| *owner == proof.0);
             if let Some(proof) = proof.filter(|proof| !told(proof)) {
                 proofs.push(proof);
@@ -95,7 +95,7 @@ impl Denial {
             }
             (Denial::Nsec3 { .. }, Denied::Type(name)) => match self.hashed(name, true) {
                 Some(proof) => take(Some(proof)),
-                // A name without a record of its own is below an opt-out (RFC 5155, section 7.2.4).
+                // A name without its own record is below an opt-out (RFC 5155, section 7.2.4).
                 None => {
                     let above = name.suffixes().skip(1).take_while(|above| above.is_within(apex));
                     let mut known = above.filter(|above| self.hashed(*above, true).is_some());
@@ -120,7 +120,7 @@ impl Denial {
         }
     }
 
-    /// The NSEC record of the name or, if it has none, the one that covers it.
+    /// Returns the NSEC record of the name or, if it has none, the one that covers it.
     fn nsec_of<'a>(&'a self, nodes: &'a NameMap<Node>, name: NameRef<'_>) -> Option<(NameRef<'a>, &'a Set)> {
         let Denial::Nsec(owners) = self else { return None };
         let after = owners.partition_point(|owner| owner.as_ref().canonical_cmp(name).is_le());
@@ -128,29 +128,29 @@ impl Denial {
         Some((owner, nodes.get(owner)?.set(rtype::NSEC)?))
     }
 
-    /// The NSEC3 record of the name itself, or the one that covers its hash.
+    /// Returns the NSEC3 record of the name itself or, unless `exact`, the one that covers its hash.
     fn hashed(&self, name: NameRef<'_>, exact: bool) -> Option<(NameRef<'_>, &Set)> {
         let Denial::Nsec3 { salt, iterations, chain } = self else { return None };
         let hash = hash(name, salt, *iterations);
         let after = chain.partition_point(|(have, ..)| *have <= hash);
-        // The last one covers what is before the first.
+        // The last record covers the hashes before the first.
         let (have, owner, set) = chain.get(after.checked_sub(1).unwrap_or(chain.len().checked_sub(1)?))?;
         (!exact || *have == hash).then_some((owner.as_ref(), set))
     }
 
-    /// Covers the name one label longer than the closest one that exists.
+    /// Returns the record that covers the next closer name (RFC 5155, section 1.3).
     fn next_closer(&self, name: NameRef<'_>, closest: NameRef<'_>) -> Option<(NameRef<'_>, &Set)> {
         let next = name.suffixes().find(|suffix| suffix.parent() == Some(closest))?;
         self.hashed(next, false)
     }
 }
 
-/// `*` below a name.
+/// Returns `*` below a name.
 pub(super) fn wildcard_of(closest: NameRef<'_>) -> Option<Name> {
     NameRef::new(&[b"\x01*", closest.wire()].concat()).map(NameRef::to_owned)
 }
 
-/// RFC 5155, section 5.
+/// Returns the NSEC3 hash of a name (RFC 5155, section 5).
 pub(super) fn hash(name: NameRef<'_>, salt: &[u8], iterations: u16) -> [u8; 20] {
     let mut hash: [u8; 20] = Sha1::new().chain_update(name.wire()).chain_update(salt).finalize().into();
     for _ in 0..iterations {
@@ -159,7 +159,7 @@ pub(super) fn hash(name: NameRef<'_>, salt: &[u8], iterations: u16) -> [u8; 20] 
     hash
 }
 
-/// The hash in a label: base32 with the extended hex alphabet (RFC 4648, section 7).
+/// Decodes the hash in a label: base32 with the extended hex alphabet (RFC 4648, section 7).
 fn base32(label: &[u8]) -> Option<[u8; 20]> {
     let label: &[u8; 32] = label.try_into().ok()?;
     let mut hash = [0; 20];
@@ -182,7 +182,7 @@ fn base32(label: &[u8]) -> Option<[u8; 20]> {
 mod tests {
     use super::*;
 
-    /// The example of appendix A.
+    /// Checks the example of appendix A.
     #[test]
     fn rfc_5155_hashes() {
         let cases: [(&[u8], &[u8]); 3] = [

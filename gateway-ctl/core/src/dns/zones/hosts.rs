@@ -1,18 +1,18 @@
-//! Machines of the network by name, and the names of their addresses.
+//! Hosts of the network by name, and the names of their addresses.
 
 use std::net::IpAddr;
 
 use crate::dns::name::{Name, NameRef};
 
-/// A machine: a device, a lease, the gateway itself.
+/// Host: a device, a lease, or the gateway itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// As it calls itself or is called; made a label if it is none.
+    /// Name that it sends or that a user gave it; converted to a label if it is none.
     pub name: String,
     pub addresses: Vec<IpAddr>,
 }
 
-/// The label for a name that people gave: "Anna's TV" is `annas-tv`. None if nothing is left of it.
+/// Converts a name given by a user to a label: "Anna's TV" becomes `annas-tv`. Returns none if nothing is left.
 pub fn label(text: &str) -> Option<String> {
     let mut label = String::new();
     for letter in text.trim().chars() {
@@ -27,7 +27,7 @@ pub fn label(text: &str) -> Option<String> {
     (!label.is_empty()).then(|| label.to_owned())
 }
 
-/// Where the PTR record of an address stands: RFC 1035, section 3.5, and RFC 3596, section 2.5.
+/// Returns the owner of the PTR record of an address (RFC 1035, section 3.5, and RFC 3596, section 2.5).
 pub fn pointer(address: IpAddr) -> Name {
     let text = match address {
         IpAddr::V4(address) => {
@@ -42,7 +42,7 @@ pub fn pointer(address: IpAddr) -> Name {
     from_text(&text).expect("at most 34 short labels")
 }
 
-/// A name of labels as they are stored: lower case, `*` too.
+/// Parses a name as stored: lower case, `*` included.
 pub(super) fn from_text(text: &str) -> Option<Name> {
     let mut wire = Vec::with_capacity(text.len() + 2);
     for label in text.split('.').filter(|label| !label.is_empty()) {

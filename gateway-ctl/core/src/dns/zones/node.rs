@@ -1,16 +1,16 @@
-//! A name of a zone with its records.
+//! Name of a zone with its records.
 
 use crate::dns::decision::Record;
 use crate::dns::name::{Name, NameRef};
 use crate::dns::rtype;
 
-/// A name with its records; without any if it only has names below it (RFC 4592, section 2.2.2).
+/// Name with its records. An empty non-terminal has none (RFC 4592, section 2.2.2).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     pub sets: Vec<Set>,
 }
 
-/// Records of one type, and what proves them.
+/// RRset: records of one type, with their signatures.
 #[derive(Clone, Debug)]
 pub(super) struct Set {
     pub rtype: u16,
@@ -22,7 +22,7 @@ pub(super) struct Set {
 pub(super) struct Data {
     pub ttl: u32,
     pub wire: Box<[u8]>,
-    /// The name that it leads to.
+    /// Name that the data refers to.
     pub target: Option<Name>,
 }
 
@@ -31,7 +31,7 @@ impl Node {
         self.sets.iter().find(|set| set.rtype == rtype)
     }
 
-    /// Whether a machine of the same name answers for it.
+    /// Returns whether a host of the same name answers instead.
     pub fn yields(&self, machine: &Node, qtype: u16) -> bool {
         let own = [rtype::A, rtype::AAAA, rtype::CNAME, qtype];
         machine.set(qtype).is_some() && own.into_iter().all(|rtype| self.set(rtype).is_none())
@@ -39,7 +39,7 @@ impl Node {
 
     pub fn add(&mut self, rtype: u16, data: Data) {
         match self.sets.iter_mut().find(|set| set.rtype == rtype) {
-            // One set has one TTL, the shortest (RFC 2181, section 5.2).
+            // A set has one TTL, the shortest (RFC 2181, section 5.2).
             Some(set) => {
                 if set.records.iter().any(|have| have.wire == data.wire) {
                     return;
@@ -52,7 +52,7 @@ impl Node {
         }
     }
 
-    /// The signatures of all sets.
+    /// Adds the signatures of all sets to `out`.
     pub fn signatures(&self, owner: NameRef<'_>, out: &mut Vec<Record>) {
         for data in self.sets.iter().flat_map(|set| &set.signatures) {
             out.push(data.record(owner, rtype::RRSIG));
@@ -67,7 +67,7 @@ impl Data {
 }
 
 impl Set {
-    /// The records, with what proves them for those who want it.
+    /// Adds the records to `out`; with their signatures, if `proved`.
     pub fn write(&self, owner: NameRef<'_>, proved: bool, out: &mut Vec<Record>) {
         out.extend(self.records.iter().map(|data| data.record(owner, self.rtype)));
         if proved {

@@ -1,4 +1,4 @@
-//! What records say, as it stands in messages: uncompressed, names in lower case.
+//! RDATA in wire format: uncompressed, names in lower case.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,13 +8,13 @@ use gateway_model::record::{RecordData, RecordType, ServiceParams};
 use crate::dns::name::{Name, NameRef};
 use crate::dns::rtype;
 
-/// The data of a record, and the name it leads to.
+/// Data of a record, and the name it refers to.
 pub(super) struct Rdata {
     pub wire: Box<[u8]>,
     pub target: Option<Name>,
 }
 
-/// None for what fits no message.
+/// Returns none for data that fits no message.
 pub(super) fn encode(record_type: RecordType, priority: Option<u16>, data: &RecordData) -> Option<Rdata> {
     let priority = priority.unwrap_or(record_type.default_priority()).to_be_bytes();
     let (mut wire, mut target) = (Vec::new(), None);
@@ -59,7 +59,7 @@ pub(super) fn encode(record_type: RecordType, priority: Option<u16>, data: &Reco
     Some(Rdata { wire: wire.into(), target: target.filter(|name| !name.as_ref().is_root()) })
 }
 
-/// Strings of at most 255 bytes, at least one (RFC 1035, section 3.3.14).
+/// Encodes strings of at most 255 bytes, at least one (RFC 1035, section 3.3.14).
 fn strings(wire: &mut Vec<u8>, text: &[u8]) {
     if text.is_empty() {
         wire.push(0);
@@ -71,7 +71,7 @@ fn strings(wire: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// RFC 9460, sections 2.2, 7 and 8; `ech` as of RFC 9848.
+/// Encodes service parameters (RFC 9460, sections 2.2, 7 and 8; `ech` as of RFC 9848).
 fn service_params(wire: &mut Vec<u8>, params: &ServiceParams) -> Option<()> {
     for (key, text) in params.iter() {
         let mut value = Vec::new();
@@ -105,7 +105,7 @@ fn service_params(wire: &mut Vec<u8>, params: &ServiceParams) -> Option<()> {
     Some(())
 }
 
-/// The name that data of any type leads to, in lower case.
+/// Returns the name that data of any type refers to, in lower case.
 pub(super) fn target(rtype: u16, data: &[u8]) -> Option<Name> {
     let at = match rtype {
         rtype::NS | rtype::CNAME | rtype::PTR | rtype::DNAME => 0,
@@ -122,7 +122,7 @@ pub(super) fn target(rtype: u16, data: &[u8]) -> Option<Name> {
     NameRef::new(&wire).filter(|name| !name.is_root() || rtype == rtype::DNAME).map(NameRef::to_owned)
 }
 
-/// The numbers of a start of authority, which stand at its end.
+/// Returns the numbers at the end of an SOA record.
 pub fn numbers(soa: &[u8]) -> Option<Times> {
     let numbers: &[u8; 20] = soa.last_chunk()?;
     let number =
@@ -136,7 +136,7 @@ pub fn numbers(soa: &[u8]) -> Option<Times> {
     })
 }
 
-/// Start of authority.
+/// Numbers of an SOA record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     pub serial: u32,
@@ -146,7 +146,7 @@ pub struct Times {
     pub minimum: u32,
 }
 
-/// RFC 1035, section 3.3.13.
+/// Encodes an SOA record (RFC 1035, section 3.3.13).
 pub(super) fn soa(mname: NameRef<'_>, rname: NameRef<'_>, times: Times) -> Box<[u8]> {
     let Times { serial, refresh, retry, expire, minimum } = times;
     let numbers = [serial, refresh, retry, expire, minimum].map(u32::to_be_bytes).concat();
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(wire(Caa, "128 issue \"ca.example\""), b"\x80\x05issueca.example");
     }
 
-    /// The test vectors of appendix D.
+    /// Checks the test vectors of appendix D.
     #[test]
     fn rfc_9460_appendix_d() {
         use RecordType::Svcb;

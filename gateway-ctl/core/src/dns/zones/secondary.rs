@@ -1,4 +1,4 @@
-//! A zone as its servers have it (RFC 5936): every record is kept, also of types that nobody here knows (RFC 3597).
+//! Secondary zone (RFC 5936). All transferred records are kept, also of unknown types (RFC 3597).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::dns::name::Name;
 use crate::dns::name_map::NameMap;
 use crate::dns::rtype;
 
-/// Cheap to clone.
+/// Transferred zone. It is cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Copy {
     pub(super) own: Arc<Own>,
@@ -20,13 +20,13 @@ pub struct Copy {
     pub records: usize,
 }
 
-/// Why records are no zone.
+/// Reason why records form no zone: the SOA record is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the zone has no start of authority")]
 pub struct NoStart;
 
 impl Copy {
-    /// From records at names within the zone; the SOA record stands among them.
+    /// Builds a zone from records at names within it, including the SOA record.
     pub fn new(apex: &Name, records: Vec<Record>, key: Key) -> Result<Copy, NoStart> {
         let count = records.len();
         let (mut nodes, mut hashed) = (NameMap::new(key), NameMap::new(key));

@@ -1,6 +1,6 @@
-//! Signs a zone (RFC 4034, RFC 4035, section 2): one key for all, NSEC records for what is not there.
+//! Zone signing (RFC 4034, RFC 4035, section 2): one key for each zone, NSEC records for denial of existence.
 //!
-//! Which key and what time it is, is the matter of whoever makes the signatures.
+//! The implementation of [`Sign`] chooses the key and the time.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ use super::zone::Own;
 use crate::dns::name::{Name, NameRef};
 use crate::dns::rtype;
 
-/// Makes signatures.
+/// Source of keys and signatures.
 pub trait Sign: fmt::Debug + Send + Sync {
-    /// Data of the DNSKEY record of a zone; none if the zone is not to be signed, or cannot be.
+    /// Returns the data of the DNSKEY record of a zone; none if the zone is not to be signed, or cannot be.
     fn dnskey(&self, zone: Id) -> Option<Vec<u8>>;
-    /// Data of the RRSIG record for a set.
+    /// Returns the data of the RRSIG record for a set.
     fn sign(&self, zone: Id, set: &Unsigned<'_>) -> Option<Vec<u8>>;
 }
 
-/// A set of records that is to be signed.
+/// RRset to be signed.
 #[derive(Clone, Copy, Debug)]
 pub struct Unsigned<'a> {
     pub apex: NameRef<'a>,
@@ -32,12 +32,13 @@ pub struct Unsigned<'a> {
 }
 
 impl Unsigned<'_> {
-    /// What stands before the signature in a RRSIG record, and before the records in what is signed (RFC 4034, section 3.1).
+    /// Returns the RRSIG fields before the signature. They also precede the records in the signed data (RFC 4034,
+    /// section 3.1).
     pub fn head(&self, algorithm: u8, tag: u16, inception: u32, expiration: u32) -> Vec<u8> {
         let mut head = Vec::with_capacity(18 + self.apex.wire().len() + 64);
         head.extend_from_slice(&self.rtype.to_be_bytes());
         head.push(algorithm);
-        // The asterisk does not count, so that who asks for a name can tell that it stands for others.
+        // The asterisk does not count, so that validators recognize a wildcard expansion.
         let labels = self.owner.labels().filter(|label| *label != b"*").count();
         // A name has at most 127.
         head.push(labels as u8);
@@ -50,12 +51,12 @@ impl Unsigned<'_> {
     }
 }
 
-/// Signs all of the zone. It must be complete but for the key.
+/// Signs the whole zone. It must be complete except for the key.
 pub(super) fn sign(zone: &mut Own, id: Id, dnskey: Vec<u8>, ttl: u32, signer: &dyn Sign) {
     let apex = zone.apex.clone();
     let top = zone.nodes.entry(apex.as_ref(), Default::default);
     top.add(rtype::DNSKEY, Data { ttl, wire: dnskey.into(), target: None });
-    // RFC 9077, section 3.
+    // TTL of NSEC records: RFC 9077, section 3.
     let soa = top.set(rtype::SOA).and_then(|soa| soa.records.first());
     let nsec_ttl = soa.map_or(ttl, |soa| soa.ttl).min(zone.negative_ttl);
     let owners = zone.nodes.iter().filter(|(name, node)| !node.sets.is_empty() && !zone.is_hidden(*name));
@@ -65,7 +66,7 @@ pub(super) fn sign(zone: &mut Own, id: Id, dnskey: Vec<u8>, ttl: u32, signer: &d
         let name = owner.as_ref();
         let Some(node) = zone.nodes.get(name) else { continue };
         let cut = zone.is_cut(name, node);
-        // Of a delegation only these are the zone's own (RFC 4034, section 4.1.2).
+        // The zone owns only these types at a delegation (RFC 4034, section 4.1.2).
         let own = |set: &Set| !cut || matches!(set.rtype, rtype::NS | rtype::DS);
         let types = node.sets.iter().filter(|set| own(set)).map(|set| set.rtype);
         let types: Vec<u16> = types.chain([rtype::RRSIG, rtype::NSEC]).collect();
@@ -73,7 +74,7 @@ pub(super) fn sign(zone: &mut Own, id: Id, dnskey: Vec<u8>, ttl: u32, signer: &d
         let wire = [next.as_ref().wire(), &bitmap(types)].concat();
         let Some(node) = zone.nodes.get_mut(name) else { continue };
         node.add(rtype::NSEC, Data { ttl: nsec_ttl, wire: wire.into(), target: None });
-        // The servers of others are for others to vouch for.
+        // NS records of a delegation are signed in the child zone.
         let signed = |set: &Set| !cut || matches!(set.rtype, rtype::DS | rtype::NSEC);
         for set in node.sets.iter_mut().filter(|set| signed(set)) {
             let ttl = set.records.first().map_or(ttl, |data| data.ttl);
@@ -88,7 +89,7 @@ pub(super) fn sign(zone: &mut Own, id: Id, dnskey: Vec<u8>, ttl: u32, signer: &d
     zone.denial = Some(Denial::Nsec(owners));
 }
 
-/// Names in the data of what is stored here are in lower case.
+/// Returns the records in canonical form. Names in stored data are already in lower case.
 fn canonical(owner: NameRef<'_>, set: &Set, ttl: u32) -> Vec<u8> {
     let mut data: Vec<&[u8]> = set.records.iter().map(|data| data.wire.as_ref()).collect();
     data.sort_unstable();
@@ -105,7 +106,7 @@ fn canonical(owner: NameRef<'_>, set: &Set, ttl: u32) -> Vec<u8> {
     records
 }
 
-/// RFC 4034, section 4.1.2.
+/// Encodes the type bitmap (RFC 4034, section 4.1.2).
 fn bitmap(mut types: Vec<u16>) -> Vec<u8> {
     types.sort_unstable();
     types.dedup();
@@ -128,7 +129,7 @@ fn bitmap(mut types: Vec<u16>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// The example of section 4.3, without the name.
+    /// Checks the example of section 4.3, without the name.
     #[test]
     fn rfc_4034_section_4_3() {
         let types = vec![1234, rtype::A, rtype::MX, rtype::RRSIG, rtype::NSEC];

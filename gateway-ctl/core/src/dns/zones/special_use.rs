@@ -1,11 +1,11 @@
-//! Names that never leave this network: special-use names and the reverse zones of addresses that are nobody's.
+//! Names that must not be forwarded: special-use names and the reverse zones of private and reserved addresses.
 
-/// RFC 6761 (`test`, `localhost`, `invalid`), RFC 6762 (`local`), RFC 7686 (`onion`), RFC 8375 (`home.arpa`),
-/// RFC 9476 (`alt`), and `internal`, which ICANN keeps for private use.
+/// RFC 6761 (`test`, `localhost`, `invalid`), RFC 6762 (`local`), RFC 7686 (`onion`), RFC 8375 (`home.arpa`), RFC 9476
+/// (`alt`), and `internal`, which ICANN reserves for private use.
 pub(super) const NAMES: &[&str] =
     &["localhost", "test", "invalid", "local", "onion", "home.arpa", "alt", "internal"];
 
-/// RFC 6303, section 4, without those that are ranges; RFC 7534 and 7535 are of the world.
+/// RFC 6303, section 4, without the ranges. The zones of RFC 7534 and 7535 are public.
 const REVERSE: &[&str] = &[
     "10.in-addr.arpa",
     "168.192.in-addr.arpa",
@@ -27,7 +27,7 @@ const REVERSE: &[&str] = &[
     "8.b.d.0.1.0.0.2.ip6.arpa",
 ];
 
-/// All of them. Of 172.16.0.0/12 and, as of RFC 7793, of 100.64.0.0/10 each network of 16 bits.
+/// Returns all reverse zones. 172.16.0.0/12 and 100.64.0.0/10 (RFC 7793) yield one zone for each /16 network.
 pub(super) fn reverse() -> impl Iterator<Item = String> {
     let private = (16..=31).map(|number| format!("{number}.172.in-addr.arpa"));
     let shared = (64..=127).map(|number| format!("{number}.100.in-addr.arpa"));

@@ -1,4 +1,4 @@
-//! Answers by section of the documents that ask for them.
+//! Tests of answers, by section of the RFC that specifies them.
 
 use gateway_model::State;
 use gateway_model::kinds::dns_zone::Soa;
@@ -39,7 +39,7 @@ impl World {
         World { state, hosts: Vec::new(), copies: BTreeMap::new(), signer: None }
     }
 
-    /// `name type value` within the zone.
+    /// Adds records `name type value` to the zone.
     fn records(mut self, zone: &str, records: &[&str]) -> World {
         for text in records {
             let mut parts = text.splitn(3, ' ');
@@ -83,7 +83,8 @@ impl World {
     }
 }
 
-/// `rcode aa | answers | authorities | additionals`, each record as its owner and type; addresses and names too.
+/// Formats as `rcode aa | answers | authorities | additionals`, each record with owner and type, and its address or
+/// name.
 fn show(local: &Local) -> String {
     let record = |record: &Record| {
         let data = match record.rtype {
@@ -374,7 +375,7 @@ fn disabled_zones_and_records_are_not_there() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any question about any zone: what is answered is whole, and every record can stand in a message.
+    /// Checks any query to any zone: the answer is complete, and every record can be encoded.
     #[test]
     fn any_question_is_answered_or_left(
         records in prop::collection::vec(("(\\*|[ab])(\\.[ab]){0,2}", 0usize..6), 0..12),
@@ -392,7 +393,7 @@ proptest! {
                 (RecordType::Mx, "10 b.example"),
             ][kind];
             let record = DnsRecord { zone: "example".to_owned(), name: owner, r#type, value: value.to_owned(), ..Default::default() };
-            // Some clash, which the model refuses.
+            // Some records conflict, which the model refuses.
             let _ = world.state.create(record);
         }
         let zones = world.zones();
@@ -411,7 +412,7 @@ proptest! {
             if local.goes_on.is_some() {
                 prop_assert!(local.answers.last().is_some_and(|last| last.rtype == rtype::CNAME));
             }
-            // What exists by itself or by what is below it is never said not to exist.
+            // Names that exist, also as empty non-terminals, are never answered with NXDOMAIN.
             if local.rcode == NXDOMAIN && local.answers.is_empty() {
                 let below = |record: &DnsRecord| name(&record.full_name()).as_ref().is_within(asked.as_ref());
                 let cut = |record: &DnsRecord| record.r#type == RecordType::Ns;

@@ -1,4 +1,4 @@
-//! One zone: its names, where it ends, and what proves that something is not there.
+//! Authoritative data of one zone: its names, its zone cuts, and its denial of existence.
 
 use super::denial::{Denial, Denied, wildcard_of};
 use super::node::{Node, Set};
@@ -11,25 +11,25 @@ use crate::dns::rtype;
 pub(super) struct Own {
     pub apex: Name,
     pub nodes: NameMap<Node>,
-    /// Of negative answers (RFC 2308, section 5).
+    /// TTL of negative answers (RFC 2308, section 5).
     pub negative_ttl: u32,
-    /// Whether there are delegations or aliases of whole domains at all.
+    /// True if the zone has delegations or DNAME records.
     pub turns: bool,
-    /// Of a signed zone, which is complete: machines have their names in it only by being part of it.
+    /// Denial of existence of a signed zone. A signed zone is complete: it contains its host names itself.
     pub denial: Option<Denial>,
 }
 
-/// Where a name leaves what the zone says itself.
+/// Point on the path to a name from which the zone has no data of its own.
 pub(super) enum Turn<'a> {
-    /// Others have what is below.
+    /// Zone cut: another zone has the names below.
     Cut(NameRef<'a>, &'a Node, &'a Set),
-    /// All below has another name (RFC 6672).
+    /// DNAME: all names below are renamed (RFC 6672).
     Alias(NameRef<'a>, &'a Set),
 }
 
 impl Own {
-    /// The turn nearest to the top of the zone on the way to the name. The DS records at a cut are of this side (RFC 4035,
-    /// section 3.1.4.1).
+    /// Returns the cut or alias nearest to the apex on the path to the name. DS records at a cut belong to this zone
+    /// (RFC 4035, section 3.1.4.1).
     pub fn turn<'a>(&'a self, name: NameRef<'a>, qtype: u16) -> Option<Turn<'a>> {
         if !self.turns {
             return None;
@@ -48,18 +48,18 @@ impl Own {
         below.chain(name.suffixes().find(|suffix| *suffix == apex)).filter_map(at).last()
     }
 
-    /// The closest name that exists at or above one (RFC 4592, section 3.3.1).
+    /// Returns the closest encloser: the longest existing name at or above one (RFC 4592, section 3.3.1).
     pub fn closest<'a>(&self, name: NameRef<'a>) -> Option<NameRef<'a>> {
         name.suffixes().find(|suffix| self.nodes.get(*suffix).is_some())
     }
 
-    /// The wildcard below the closest name that exists, and that name.
+    /// Returns the closest encloser and the wildcard below it.
     pub fn wildcard<'a>(&self, name: NameRef<'a>) -> Option<(NameRef<'a>, &Node)> {
         let closest = self.closest(name)?;
         Some((closest, self.nodes.get(wildcard_of(closest)?.as_ref())?))
     }
 
-    /// RFC 2308, section 3: the TTL is the lesser of that of the record and its last field.
+    /// Adds the SOA record. Its TTL is the lesser of the record's TTL and its MINIMUM field (RFC 2308, section 3).
     pub fn negative(&self, proved: bool, out: &mut Vec<Record>) {
         let Some(soa) = self.nodes.get(self.apex.as_ref()).and_then(|top| top.set(rtype::SOA)) else {
             return;
@@ -69,14 +69,14 @@ impl Own {
         out[start..].iter_mut().for_each(|record| record.ttl = record.ttl.min(self.negative_ttl));
     }
 
-    /// What proves that something is not there, for those who want it.
+    /// Adds the proof of nonexistence, if `proved`.
     pub fn prove(&self, denied: Denied<'_>, proved: bool, local: &mut Local) {
         if let Some(denial) = self.denial.as_ref().filter(|_| proved) {
             denial.prove(self.apex.as_ref(), &self.nodes, denied, &mut local.authorities);
         }
     }
 
-    /// Whether a turn above the name hides it: what others have, or what has another name.
+    /// Returns whether the name is below a zone cut or a DNAME record.
     pub fn is_hidden(&self, name: NameRef<'_>) -> bool {
         let apex = self.apex.as_ref();
         let above = name.suffixes().skip(1).take_while(|suffix| *suffix != apex);
@@ -87,7 +87,7 @@ impl Own {
                 || (name != apex && top()))
     }
 
-    /// Whether the zone ends at the name.
+    /// Returns whether the name is a zone cut.
     pub fn is_cut(&self, name: NameRef<'_>, node: &Node) -> bool {
         name != self.apex.as_ref() && node.set(rtype::NS).is_some()
     }

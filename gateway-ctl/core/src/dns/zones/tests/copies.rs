@@ -1,4 +1,4 @@
-//! Zones as others have them: what is served of a copy, and of none.
+//! Tests of secondary zones, with and without a valid transfer.
 
 use gateway_model::kinds::dns_zone::ZoneType;
 
@@ -21,7 +21,7 @@ fn start() -> Record {
     )
 }
 
-/// A world with a secondary zone `copy` beside what else is there.
+/// Adds a secondary zone `copy` to the fixture.
 fn with_copy(mut world: World, records: Option<Vec<Record>>) -> World {
     let zone = DnsZone {
         name: "copy".parse().expect("a name"),
@@ -118,7 +118,7 @@ fn base32(hash: [u8; 20]) -> String {
     fives.flat_map(|word| (0..8).rev().map(move |at| letter(word >> (at * 5)))).collect()
 }
 
-/// RFC 5155, section 7.2: which records prove what, by the names whose hashes they bear or cover.
+/// Checks the NSEC3 records of each proof by the names whose hashes they match or cover (RFC 5155, section 7.2).
 #[test]
 fn rfc_5155_section_7_2() {
     let names = ["copy", "a.copy", "*.w.copy", "w.copy", "sub.copy", "b.c.copy", "c.copy"];
