@@ -2,9 +2,10 @@
 //!
 //! A process gets its configuration on standard input. It gets user name, password and passphrase over the socket on
 //! request, so no secret reaches the disk, a command line or the environment. The process creates the TUN device and
-//! transports packets. Other modules manage addresses, routes and the link state. When this process ends for any
-//! reason, the kernel ends those processes, their devices vanish, and policies have no egress. No tunnel is better
-//! than an unsupervised one.
+//! transports packets. Other modules manage addresses, routes and the link state.
+//!
+//! When this process ends for any reason, the kernel ends those processes, their devices vanish, and policies have no
+//! egress. A missing tunnel is better than an unsupervised one.
 
 mod command;
 mod log_parser;

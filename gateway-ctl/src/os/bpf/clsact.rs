@@ -23,7 +23,7 @@ impl Programs {
         hook: &Hook<'_>,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let Hook { interface, program: name, kind, .. } = *hook;
-        // Fails if the qdisc already exists, which is fine.
+        // Fails if the qdisc already exists, which is no error.
         let _ = qdisc_add_clsact(interface);
         let handle = TcHandle::new(0, HANDLE);
         let program = self.program(name)?;

@@ -1,5 +1,5 @@
 //! Programs and maps left by a daemon of another ABI version. They enforce the last plan of that version until a plan
-//! of this version is active, and are then removed: two active plans would contradict each other.
+//! of this version is active. The gateway then removes them, because two active plans would contradict each other.
 
 use std::collections::BTreeSet;
 use std::fs;

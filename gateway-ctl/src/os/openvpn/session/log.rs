@@ -5,7 +5,7 @@ use std::time::Duration;
 use gateway_core::plan::OpenVpnProcess;
 use tokio::time::Instant;
 
-/// Line limit per window. A remote stranger can make a process complain about each packet.
+/// Line limit per window. A remote stranger can cause a log line for each packet.
 const LINES: u32 = 50;
 const WINDOW: Duration = Duration::from_secs(1);
 /// Minimum length of a secret to hide. Shorter secrets also occur in innocent words.
