@@ -1,7 +1,7 @@
 //! WireGuard devices: create, change in place, read and remove.
 //!
 //! One facade covers two engines: the kernel's own WireGuard where the kernel has it, else boringtun on a TUN device
-//! in this process. A userspace device intentionally vanishes with the process: no tunnel is better than an
+//! in this process. A userspace device intentionally vanishes with the process: a missing tunnel is better than an
 //! unsupervised one. Other modules manage addresses, routes and the link's up flag, and resolve endpoint names.
 
 mod allowed_ips;
