@@ -1,7 +1,7 @@
-//! The only code that touches the kernel or other processes.
+//! The only code that accesses the kernel or other processes.
 //!
-//! Each interface of the kernel is a `Backend`: a map that can be read, and entries that can be put and removed.
-//! One generic `step` compares it with what the plan wants. Nothing here decides what to want.
+//! Each kernel interface is a `Backend`: a map that supports reading, putting and removing entries. One generic
+//! `step` compares it with the plan. This module makes no policy decisions.
 
 pub mod address;
 pub mod backend;

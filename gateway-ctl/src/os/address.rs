@@ -1,7 +1,7 @@
-//! IP addresses of our own links (tunnels).
+//! IP addresses of the links that the gateway manages (tunnels).
 //!
-//! On a link that is ours every address is ours, whoever added it, except the link-local ones that the kernel makes
-//! itself. On any other link nothing is seen or touched.
+//! The gateway manages every address on such a link, whatever its origin, except the link-local addresses that the
+//! kernel creates. It neither reads nor changes addresses on other links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Sees the addresses of these links only.
+    /// Returns a backend that covers the addresses of these links only.
     pub fn new(netlink: Netlink, links: impl IntoIterator<Item = String>) -> Self {
         Self { netlink, links: links.into_iter().collect() }
     }
@@ -61,8 +61,8 @@ impl Backend for Addresses {
         let (address, length) = (key.address.addr(), key.address.prefix_len());
         let mut request = self.netlink.handle()?.address().add(index, address, length).replace();
         let attributes = &mut request.message_mut().attributes;
-        // A far end that names its network like one of ours must not get a route to it in the main table
-        // (TunnelCrack's LocalNet); nor does a tunnel have neighbours that could hold the same address.
+        // A remote end may announce a network that equals a local one. It must not get a route in the main table
+        // (TunnelCrack LocalNet attack). A tunnel has no neighbours, so duplicate address detection is of no use.
         attributes.push(AddressAttribute::Flags(AddressFlags::Noprefixroute | AddressFlags::Nodad));
         attributes.push(AddressAttribute::Protocol(AddressProtocol::Other(names::ROUTE_PROTOCOL)));
         settled("add the address", request.execute().await, &[libc::EEXIST])
@@ -89,7 +89,7 @@ impl Backend for Addresses {
     }
 }
 
-/// The host's own address; on a point-to-point link `Address` is that of the far end.
+/// Returns the address of the host. On a point-to-point link, `Address` is that of the remote end.
 pub(super) fn address(message: &AddressMessage) -> Option<IpNet> {
     let find = |pick: fn(&AddressAttribute) -> Option<IpAddr>| message.attributes.iter().find_map(pick);
     let local = find(|attribute| match attribute {

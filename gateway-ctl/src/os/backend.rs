@@ -1,7 +1,7 @@
-//! What the plan needs of an interface of the kernel, and how a run over it ended.
+//! Interface between the plan and one kernel subsystem, and the result of a run.
 //!
-//! A backend knows only what exists and how to put or remove one entry. It does not compare, order or remember:
-//! that is `step`.
+//! A backend reads existing entries and puts or removes one entry. It does not compare, order or remember: `step`
+//! does.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -10,26 +10,26 @@ use std::fmt::Debug;
 use gateway_outbound::causes::with_causes;
 use serde::Serialize;
 
-/// One interface of the kernel, seen as a map of the entries that are ours.
+/// One kernel interface as a map of the entries that the gateway manages.
 ///
-/// `read` returns tagged entries only (route protocol, rule range, our table, our links), whoever made them, so that
-/// the comparison covers what is wanted and what is present.
+/// `read` returns tagged entries only (route protocol, rule range, own table, own links), whatever created them. The
+/// comparison thus covers the wanted and the present entries.
 #[allow(async_fn_in_trait)]
 pub trait Backend: Sync {
     type Key: Ord + Clone + Debug + Send + Sync;
     type Value: PartialEq + Clone + Debug + Send + Sync;
     type Error: Error + Send + Sync + 'static;
 
-    /// The subsystem's name in outcomes.
+    /// Name of the subsystem in outcomes.
     const NAME: &'static str;
 
-    /// Whether entries that are not wanted go before the wanted ones come. Where removing opens something or
-    /// interrupts traffic, the new has to stand first.
+    /// Reports whether unwanted entries are removed before wanted ones are put. Where a removal would open access or
+    /// interrupt traffic, the new entry must be in place first.
     const REMOVE_FIRST: bool;
 
     fn read(&self) -> impl Future<Output = Result<BTreeMap<Self::Key, Self::Value>, Self::Error>> + Send;
 
-    /// Makes the entry so. `have` is what `read` found in its place.
+    /// Creates or changes the entry. `have` is the entry that `read` found under the key.
     fn put(
         &self,
         key: &Self::Key,
@@ -37,19 +37,19 @@ pub trait Backend: Sync {
         have: Option<&Self::Value>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Removes the entry; that it is already gone is success.
+    /// Removes the entry. An entry that is already gone counts as success.
     fn remove(
         &self,
         key: &Self::Key,
         have: &Self::Value,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// The entry's name for people.
+    /// Returns the human-readable name of the entry.
     fn resource(key: &Self::Key) -> String {
         format!("{key:?}")
     }
 
-    /// The fields in which two values of an entry differ: name, expected, actual. `None` is an absent entry.
+    /// Returns the fields in which two values of an entry differ: name, expected, actual. `None` is an absent entry.
     fn differences(
         expected: Option<&Self::Value>,
         actual: Option<&Self::Value>,
@@ -61,20 +61,20 @@ pub trait Backend: Sync {
     }
 }
 
-/// How an entry that does not exist is written in drift.
+/// Drift value of an entry that does not exist.
 pub const ABSENT: &str = "absent";
 
-/// How an entry that exists is written in drift when it has no value worth showing.
+/// Drift value of an entry that exists but has no value worth showing.
 pub const PRESENT: &str = "present";
 
-/// How one subsystem came out of a run.
+/// Result of a run for one subsystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// Entries made or changed.
+    /// Entries created or changed.
     pub put: usize,
     pub removed: usize,
     pub failed: Vec<Failure>,
-    /// What somebody else had changed since the last run.
+    /// Changes since the last run that the gateway did not make.
     pub drift: Vec<DriftEntry>,
 }
 
@@ -83,7 +83,7 @@ impl Outcome {
         Self { failed: vec![Failure::new(resource, error)], ..Self::default() }
     }
 
-    /// Whether all that was wanted stands.
+    /// Reports whether every wanted entry is in place.
     pub fn is_ok(&self) -> bool {
         self.failed.is_empty()
     }
@@ -92,7 +92,7 @@ impl Outcome {
         self.put + self.removed > 0
     }
 
-    /// Adds another step of the same subsystem.
+    /// Adds the result of another step of the same subsystem.
     pub fn absorb(&mut self, other: Outcome) {
         let Outcome { put, removed, failed, drift } = other;
         self.put += put;
@@ -102,7 +102,7 @@ impl Outcome {
     }
 }
 
-/// An entry that could not be brought to what is wanted.
+/// An entry that could not be brought to its wanted state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
     pub resource: String,
@@ -115,7 +115,7 @@ impl Failure {
     }
 }
 
-/// One field of one entry that was changed from outside.
+/// One field of one entry that an outsider changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DriftEntry {
     pub resource: String,

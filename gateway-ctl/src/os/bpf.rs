@@ -1,7 +1,7 @@
-//! The dataplane in the kernel: loading, pinning, attaching the programs, and making a plan live.
+//! The kernel dataplane: loads, pins and attaches the programs, and activates plans.
 //!
-//! Nothing here decides anything about packets. Programs, links and maps are pinned, so that they
-//! outlive this process; a restart adopts them and replaces the programs in place.
+//! This module makes no decisions about packets. Programs, links and maps are pinned, so they outlive this process. A
+//! restart adopts them and replaces the programs in place.
 
 mod attach;
 mod clsact;
@@ -33,7 +33,7 @@ pub use maps::Entries;
 pub use swap::Swap;
 pub use versions::is_plan_live;
 
-/// The kernel programs, committed in `gateway-ebpf/object` and built by `cargo xtask ebpf`.
+/// The BPF object file, committed in `gateway-ebpf/object` and built by `cargo xtask ebpf`.
 pub const OBJECT: &[u8] = aya::include_bytes_aligned!(env!("GATEWAY_BPF_OBJECT"));
 
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +86,7 @@ pub enum Error {
     Grace(#[source] std::io::Error),
 }
 
-/// Makes sure a BPF file system is mounted below which pins can lie.
+/// Mounts the BPF file system for the pin directory, unless it is already mounted.
 pub fn mount_bpffs(pin_dir: &Path) -> Result<(), Error> {
     const BPF_FS_MAGIC: rustix::fs::FsWord = 0xcafe_4a11;
     let root = Path::new("/sys/fs/bpf");

@@ -1,4 +1,4 @@
-//! Entries of the kernel's connection tracking that lack a translation, by ctnetlink.
+//! Conntrack entries that lack address translation, over ctnetlink.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,7 +7,7 @@ use gateway_core::evaluate::live_flow::LiveFlow;
 use rtnetlink::sys::protocols::NETLINK_NETFILTER;
 use rtnetlink::sys::{Socket, SocketAddr};
 
-/// `struct nlmsghdr` and `struct nfgenmsg`.
+/// Sizes of `struct nlmsghdr` and `struct nfgenmsg`.
 const HEADER: usize = 16;
 const FAMILY_HEADER: usize = 4;
 const ATTRIBUTE_HEADER: usize = 4;
@@ -39,7 +39,8 @@ const TRANSLATED: u32 = 1 << 4 | 1 << 5;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UntranslatedEntry {
     pub flow: LiveFlow,
-    /// Attributes that name the entry to the kernel, the id included: another one of the same flow is not deleted.
+    /// Attributes that identify the entry to the kernel, including its id. A newer entry of the same flow is not
+    /// deleted.
     key: Vec<u8>,
 }
 
@@ -60,7 +61,7 @@ pub fn list_untranslated() -> io::Result<Vec<UntranslatedEntry>> {
     }
 }
 
-/// Deletes an entry. One that is gone already is no error. Blocks on the kernel.
+/// Deletes an entry. An entry that is already gone is no error. Blocks on the kernel.
 pub fn delete(entry: &UntranslatedEntry) -> io::Result<()> {
     let socket = open()?;
     socket.send(&request(DELETE, REQUEST, &entry.key), 0)?;
@@ -85,14 +86,14 @@ fn request(kind: u16, flags: u16, attributes: &[u8]) -> Vec<u8> {
     bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
-    // Sequence and port; each socket has one request.
+    // Sequence number and port. Each socket has one request.
     bytes.extend([0; 8]);
     bytes.extend([libc::AF_INET6 as u8, 0, 0, 0]);
     bytes.extend(attributes);
     bytes
 }
 
-/// The error of an `NLMSG_ERROR`; none if it acknowledges.
+/// Returns the error of an `NLMSG_ERROR`, or `None` if it is an acknowledgement.
 fn error(body: &[u8]) -> Option<io::Error> {
     let code = i32::from_ne_bytes(*body.first_chunk()?);
     (code != 0).then(|| io::Error::from_raw_os_error(-code))
@@ -108,7 +109,7 @@ fn messages(mut datagram: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The attributes of a message or of a nest: type, content, and both with the header.
+/// Returns the attributes of a message or of a nest: type, content, and both with the header.
 fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8], &[u8])> {
     std::iter::from_fn(move || {
         let [l0, l1, t0, t1] = *bytes.first_chunk::<ATTRIBUTE_HEADER>()?;

@@ -1,5 +1,5 @@
-//! A backend in memory, with failures on demand. It stands for every subsystem in tests of the order and of the
-//! comparison; it is not part of the running gateway.
+//! In-memory backend with failures on demand. It represents any subsystem in tests of order and comparison. The
+//! running gateway does not use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::backend::Backend;
 
-/// Shared: a clone shows the same entries.
+/// Shared backend: clones show the same entries.
 #[derive(Debug)]
 pub struct Mem<K, V> {
     inside: Arc<Mutex<Inside<K, V>>>,
     journal: Option<(&'static str, Journal)>,
 }
 
-/// What was done to several backends, in order, as text.
+/// Text log of the operations on several backends, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Journal(Arc<Mutex<Vec<String>>>);
 
@@ -23,7 +23,7 @@ impl Journal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
 
-    /// What was written since the last call.
+    /// Returns the lines since the last call.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -37,7 +37,7 @@ struct Inside<K, V> {
     log: Vec<Operation<K>>,
 }
 
-/// What was done, in order.
+/// An operation on one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation<K> {
     Put(K),
@@ -70,12 +70,12 @@ impl<K: Ord + Clone, V: Clone> Mem<K, V> {
         Self { inside: Arc::new(Mutex::new(inside)), journal: None }
     }
 
-    /// Writes what is done to it into a journal, too, under a name.
+    /// Creates a backend that also writes its operations to a journal, under a name.
     pub fn journaling(name: &'static str, journal: &Journal) -> Self {
         Self { journal: Some((name, journal.clone())), ..Self::default() }
     }
 
-    /// Putting and removing these entries fails from here on; of all others it succeeds.
+    /// Makes every later put and remove of these entries fail. Operations on all other entries succeed.
     pub fn fail_at(&self, keys: impl IntoIterator<Item = K>) {
         self.lock().failing = keys.into_iter().collect();
     }
@@ -93,13 +93,13 @@ impl<K: Ord + Clone, V: Clone> Mem<K, V> {
         change(&mut self.lock().entries);
     }
 
-    /// What was done since the last call.
+    /// Returns the operations since the last call.
     pub fn take_log(&self) -> Vec<Operation<K>> {
         std::mem::take(&mut self.lock().log)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside<K, V>> {
-        // A panic of another test thread leaves the map whole.
+        // A panic of another test thread leaves the map consistent.
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
-//! Whether links are up and how large their packets may be.
+//! Administrative state and MTU of links.
 //!
-//! Only links that the plan names; never makes or removes one.
+//! The module covers only links that the plan names. It never creates or removes a link.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// Sees the links of these names only.
+    /// Returns a backend that covers the links of these names only.
     pub fn new(netlink: Netlink, names: impl IntoIterator<Item = String>) -> Self {
         Self { netlink, names: names.into_iter().collect() }
     }
@@ -60,7 +60,7 @@ impl Backend for Links {
         settled("change the link", request.execute().await, &[])
     }
 
-    /// A link that the plan does not name is not seen, so there is nothing to undo.
+    /// Does nothing: `read` returns no link that the plan does not name.
     async fn remove(&self, _key: &String, _have: &LinkSettings) -> Result<(), Error> {
         Ok(())
     }

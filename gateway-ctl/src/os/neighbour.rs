@@ -1,5 +1,4 @@
-//! Who is behind an address, asked of the kernel's table of neighbours at once: for whoever cannot wait until it has been
-//! observed.
+//! Immediate lookup in the kernel's neighbour table, for callers that cannot wait for an observation.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,10 +11,10 @@ use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, socket_wi
 
 use super::observe;
 
-/// Longest answer of the kernel.
+/// Longest netlink message of the kernel.
 const LONGEST: usize = 32 * 1024;
 
-/// A host on a link of this one.
+/// A host that is on-link on one of the gateway's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
     pub mac: [u8; 6],
@@ -23,7 +22,7 @@ pub struct Neighbour {
     pub interface: u32,
 }
 
-/// Asks for the entry of one address on each of these links. None if the kernel knows no host there.
+/// Looks up the entry of an address on each of these links. Returns `None` if the kernel knows no host there.
 pub fn at(address: IpAddr, links: &[u32]) -> Option<Neighbour> {
     look(address, links)
         .inspect_err(|error| tracing::warn!(%error, "cannot read the neighbours"))
@@ -31,7 +30,8 @@ pub fn at(address: IpAddr, links: &[u32]) -> Option<Neighbour> {
         .flatten()
 }
 
-/// One entry a message, and no dump: the table may have thousands of entries, and its readers hold a lock of the kernel.
+/// Sends one request per link instead of a dump. The table may have thousands of entries, and a dump holds a kernel
+/// lock.
 fn look(address: IpAddr, links: &[u32]) -> io::Result<Option<Neighbour>> {
     let socket: OwnedFd =
         socket_with(net::AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
@@ -49,7 +49,7 @@ fn look(address: IpAddr, links: &[u32]) -> io::Result<Option<Neighbour>> {
                 }
             }
             NetlinkPayload::Error(error) => match error.to_io() {
-                // No entry, or no such link any more.
+                // No entry, or the link no longer exists.
                 error if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)) => {}
                 error => return Err(error),
             },

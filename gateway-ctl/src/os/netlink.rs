@@ -1,6 +1,6 @@
-//! The one rtnetlink connection that the backends share, and what they all need of it.
+//! The rtnetlink connection that all backends share, and their common operations.
 //!
-//! It belongs to the network namespace of the thread that opened it.
+//! The connection belongs to the network namespace of the thread that opened it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 use rtnetlink::{Handle, new_connection};
 use tokio::task::JoinHandle;
 
-/// Cheap to clone; all clones use one socket.
+/// Cheaply cloneable handle. All clones use one socket.
 #[derive(Clone, Debug)]
 pub struct Netlink {
     connection: Arc<Mutex<Connection>>,
@@ -37,7 +37,7 @@ pub enum Error {
     Unsupported(&'static str),
 }
 
-/// What the kernel or the connection said.
+/// Error of the kernel or of the connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
     #[error(transparent)]
@@ -65,13 +65,13 @@ impl Cause {
 }
 
 impl Netlink {
-    /// Needs a tokio runtime, on which the connection is served.
+    /// Opens the connection. It needs a tokio runtime, which serves the connection.
     pub fn open() -> Result<Self, Error> {
         Ok(Self { connection: Arc::new(Mutex::new(Connection::open()?)) })
     }
 
-    /// A handle to send requests with. A connection that broke (an answer that could not be parsed ends it) is
-    /// replaced.
+    /// Returns a handle for requests and replaces a broken connection. A reply that cannot be parsed breaks the
+    /// connection.
     pub(super) fn handle(&self) -> Result<Handle, Error> {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         if connection.task.is_finished() {
@@ -84,7 +84,7 @@ impl Netlink {
         collect("interfaces", self.handle()?.link().get().execute()).await
     }
 
-    /// Interface names by index.
+    /// Returns the interface names by index.
     pub(super) async fn names(&self) -> Result<BTreeMap<u32, String>, Error> {
         let links = self.links().await?;
         Ok(links.iter().filter_map(|link| Some((link.header.index, name(link)?.to_owned()))).collect())
@@ -118,7 +118,7 @@ pub(super) fn name(link: &LinkMessage) -> Option<&str> {
     })
 }
 
-/// The whole answer to a dump.
+/// Collects the complete reply to a dump.
 pub(super) async fn collect<T>(
     what: &'static str,
     answer: impl Stream<Item = Result<T, rtnetlink::Error>>,
@@ -131,7 +131,7 @@ pub(super) async fn collect<T>(
     Ok(items)
 }
 
-/// The result of a change, where some errors mean that all is as it should be.
+/// Maps the result of a change. The errors in `fine` mean that the wanted state already exists.
 pub(super) fn settled(
     action: &'static str,
     result: Result<(), rtnetlink::Error>,

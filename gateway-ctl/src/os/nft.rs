@@ -1,12 +1,12 @@
-//! Our own nftables table `inet gateway`, replaced as a whole in one transaction.
+//! The gateway's nftables table `inet gateway`, replaced as a whole in one transaction.
 //!
-//! It is the second net behind the policy decisions (which are made in BPF): forwarding is dropped unless it comes
-//! from the LAN to a way out, sources are masqueraded, and nothing outside reaches this host unasked. Tables of other
-//! programs are not looked at.
+//! It is the second line of defence behind the policy decisions, which BPF makes. It drops forwarded packets unless
+//! they come from the LAN and leave through an egress. It masquerades sources and blocks unsolicited input from
+//! outside. The gateway does not read tables of other programs.
 //!
-//! What is installed is told by a seal: a rule that no packet meets, whose comment holds the fingerprint of the text
-//! that was applied and the digest of the listing that it gave. An outsider who adds, removes or changes anything
-//! changes the listing; one who replaces the table takes the seal away.
+//! A seal identifies the installed rule set. The seal is a rule that matches no packet. Its comment holds the
+//! fingerprint of the applied text and the digest of the resulting listing. An outsider who adds, removes or changes
+//! a rule changes the listing. An outsider who replaces the table removes the seal.
 
 mod program;
 mod ruleset;
@@ -21,19 +21,19 @@ pub use ruleset::{render, render_block};
 
 use super::backend::{ABSENT, Backend};
 
-/// One rule set to be installed.
+/// A rule set to install.
 #[derive(Clone, Debug)]
 pub struct Nft {
     shape: &'static str,
     text: String,
 }
 
-/// The table as it is found.
+/// State of the table in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// Names the text that was applied; `None` if there is no seal to tell.
+    /// Identifies the applied text. `None` if there is no seal.
     fingerprint: Option<String>,
-    /// Whether the table is as our transaction left it.
+    /// True if the table is unchanged since the gateway's transaction.
     intact: bool,
 }
 
@@ -62,12 +62,12 @@ impl Nft {
         Ok(Self { shape: SHAPE_GATEWAY, text: render(ruleset)? })
     }
 
-    /// Forwards nothing, and accepts input from the LAN and loopback only.
+    /// Returns the default-deny rule set. It forwards nothing and accepts input from the LAN and loopback only.
     pub fn block(lan: &[String]) -> Self {
         Self { shape: SHAPE_BLOCK, text: render_block(lan) }
     }
 
-    /// The table as it is to be found.
+    /// Returns the wanted state of the table.
     pub fn want(&self) -> BTreeMap<(), Installed> {
         BTreeMap::from([((), Installed { fingerprint: Some(self.fingerprint()), intact: true })])
     }
@@ -76,8 +76,8 @@ impl Nft {
         format!("{}-{}", self.shape, digest(&self.text))
     }
 
-    /// One transaction. A table that is as we left it keeps its chains and only the rules are exchanged: a base chain
-    /// that is made anew drops packets between its registration and the commit.
+    /// Returns the text of one transaction. If the table is unchanged, the transaction keeps its chains and exchanges
+    /// only the rules. A recreated base chain drops packets between its registration and the commit.
     fn script(&self, have: Option<&Installed>) -> String {
         let text = &self.text;
         let same_chains = have.is_some_and(|have| have.intact && have.shape() == Some(self.shape));
@@ -91,7 +91,7 @@ impl Installed {
         self.fingerprint.as_deref()?.split('-').next()
     }
 
-    /// Whether this is a rule set for a running gateway, as we left it.
+    /// Reports whether this is an unchanged rule set of a running gateway.
     pub fn is_live(&self) -> bool {
         self.intact && self.shape() == Some(SHAPE_GATEWAY)
     }
@@ -161,7 +161,7 @@ impl Backend for Nft {
     }
 }
 
-/// The comment of a seal.
+/// Returns the comment of a seal.
 fn seal_of(line: &str) -> Option<&str> {
     line.trim().strip_prefix("return comment \"")?.strip_suffix('"')
 }

@@ -1,7 +1,7 @@
-//! What netlink tells of the world: links, addresses, default routes, neighbours; and that something of it changed.
+//! Netlink observation of links, addresses, default routes and neighbours, and of their changes.
 //!
-//! It observes and concludes nothing: which links are LAN is the caller's knowledge, the health of tunnels is other
-//! modules' work.
+//! This module draws no conclusions. The caller decides which links are LAN, and other modules determine tunnel
+//! health.
 
 mod subscription;
 
@@ -29,7 +29,7 @@ use super::{address, route};
 use crate::supervise::Supervisor;
 use subscription::Subscription;
 
-/// Watches from its making until it is dropped.
+/// Observer that watches from its creation until its drop.
 #[derive(Debug)]
 pub struct Observer {
     netlink: Netlink,
@@ -41,17 +41,17 @@ impl Observer {
         Self::supervised(netlink, &Supervisor::default())
     }
 
-    /// With tasks that are restarted and reported by this supervisor.
+    /// Creates an observer whose tasks this supervisor restarts and reports.
     pub fn supervised(netlink: Netlink, supervisor: &Supervisor) -> Result<Self, Error> {
         Ok(Self { netlink, subscription: Subscription::open(supervisor).map_err(Error::Open)? })
     }
 
-    /// Counts what changed; changes that come close together count once.
+    /// Returns the counters of changes. Changes in quick succession count once.
     pub fn changes(&self) -> watch::Receiver<KernelChanges> {
         self.subscription.seen()
     }
 
-    /// The part of the facts that the kernel knows. Neighbours are those behind the links that `is_lan` names.
+    /// Returns the facts that the kernel knows. Neighbours are those behind the links for which `is_lan` holds.
     pub async fn facts(&self, is_lan: impl Fn(&str) -> bool) -> Result<Facts, Error> {
         let messages = self.netlink.links().await?;
         let names: BTreeMap<u32, String> = messages
@@ -88,7 +88,7 @@ impl Observer {
         Ok(addresses)
     }
 
-    /// Default routes of the main table, and its other prefixes by interface.
+    /// Returns the default routes of the main table, and its other prefixes by interface.
     async fn routes(&self, names: &BTreeMap<u32, String>) -> Result<(Vec<DefaultRoute>, Prefixes), Error> {
         let (mut routes, mut prefixes) = (Vec::new(), Prefixes::new());
         for (ipv6, request) in [
@@ -128,7 +128,7 @@ fn link(message: &LinkMessage, names: &BTreeMap<u32, String>) -> Link {
     let flags = message.header.flags;
     let mut link = Link {
         index: message.header.index,
-        // Set up, and something is at the other end.
+        // Administratively up, and with a carrier.
         up: flags.contains(LinkFlags::Up) && flags.contains(LinkFlags::LowerUp),
         link_layer: match message.header.link_layer_type {
             LinkLayerType::Ether => LinkLayer::Ethernet,
@@ -164,7 +164,7 @@ fn link(message: &LinkMessage, names: &BTreeMap<u32, String>) -> Link {
     }
     let parent = parent.filter(|_| !parent_is_elsewhere);
     link.vlan = parent.cloned().zip(vlan_id);
-    // The same attribute names the other end of a veth pair.
+    // The same attribute is the peer of a veth pair.
     let is_stacked = matches!(link.kind.as_str(), "vlan" | "macvlan" | "ipvlan" | "macsec");
     link.lower = parent.filter(|_| is_stacked).cloned();
     link
@@ -172,7 +172,7 @@ fn link(message: &LinkMessage, names: &BTreeMap<u32, String>) -> Link {
 
 type Prefixes = BTreeMap<String, BTreeSet<ipnet::IpNet>>;
 
-/// The interface and the prefix of a unicast route of the main table that is no default route.
+/// Returns the interface and the prefix of a unicast route of the main table that is no default route.
 fn prefix(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Option<(String, ipnet::IpNet)> {
     let header = &message.header;
     let mut table = u32::from(header.table);
@@ -192,7 +192,7 @@ fn prefix(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Option<(Stri
     (net.prefix_len() > 0).then_some((interface?.clone(), net.trunc()))
 }
 
-/// The default routes of the main table in a message: several if it has several next hops, none that are dead.
+/// Returns the default routes of the main table in a message, one for each next hop. Dead next hops are omitted.
 fn default_routes(message: &RouteMessage, ipv6: bool, names: &BTreeMap<u32, String>) -> Vec<DefaultRoute> {
     let header = &message.header;
     let usable = header.destination_prefix_length == 0
@@ -233,7 +233,7 @@ fn default_routes(message: &RouteMessage, ipv6: bool, names: &BTreeMap<u32, Stri
     named.map(|(interface, gateway)| DefaultRoute { interface, gateway, metric, ipv6 }).collect()
 }
 
-/// A neighbour that answered at some time.
+/// Returns a neighbour that has answered at some time.
 pub(super) fn neighbour(message: &NeighbourMessage) -> Option<([u8; 6], IpAddr)> {
     let known = matches!(
         message.header.state,

@@ -1,10 +1,11 @@
-//! OpenVPN processes: one for each tunnel, kept running, driven over a socket of their own.
+//! OpenVPN processes: one for each tunnel, supervised and controlled over its own management socket.
 //!
-//! A process gets its configuration on standard input and user name, password and passphrase over the socket when it
-//! asks for them, so no secret touches the disk, a command line or the environment. It makes the TUN device and carries
-//! packets; addresses, routes and the link's state are other modules' work. When this process ends in whatever way, the
-//! kernel ends those processes, their devices vanish, and policies have no way: no tunnel is better than one that
-//! nobody tends.
+//! A process gets its configuration on standard input. It gets user name, password and passphrase over the socket on
+//! request, so no secret reaches the disk, a command line or the environment. The process creates the TUN device and
+//! transports packets. Other modules manage addresses, routes and the link state.
+//!
+//! When this process ends for any reason, the kernel ends those processes, their devices vanish, and policies have no
+//! egress. A missing tunnel is better than an unsupervised one.
 
 mod command;
 mod log_parser;
@@ -34,30 +35,30 @@ pub struct OpenVpn {
     folder: PathBuf,
     endpoint_names: Resolver,
     sessions: Mutex<BTreeMap<String, Entry>>,
-    /// Counts what happened to any of them, traffic apart.
+    /// Counter of events of all processes, except traffic.
     changes: watch::Sender<u64>,
-    /// Nothing is started any more.
+    /// True once no process may be started any more.
     stopped: AtomicBool,
     supervisor: Supervisor,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// None: it shall end.
+    /// The wanted process. `None` ends the session.
     wanted: watch::Sender<Wanted>,
     status: watch::Receiver<Status>,
     task: JoinHandle<()>,
 }
 
-/// What a session shall do.
+/// Wanted state of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Wanted {
     process: Option<Arc<OpenVpnProcess>>,
-    /// Counts the demands to try at once instead of waiting any longer.
+    /// Counter of requests to retry at once.
     hurry: u64,
 }
 
-/// What a process is at.
+/// Stage of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// No process.
@@ -65,46 +66,46 @@ pub enum Stage {
     Idle,
     Connecting,
     Connected,
-    /// It was connected and is not any more.
+    /// It was connected before and is not connected now.
     Reconnecting,
-    /// It ended or could not do what it should, and is tried again after a while.
+    /// It ended or failed, and the session retries after a delay.
     Failed,
     Ending,
 }
 
-/// What is known of a tunnel's process.
+/// Known state of a tunnel's process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     pub stage: Stage,
     pub pid: Option<u32>,
-    /// Given by the server, or by the file; none before the first connection.
+    /// Addresses from the server or from the file, empty before the first connection.
     pub addresses: Vec<IpAddr>,
     pub remote: Option<SocketAddr>,
-    /// Outer bytes since the process was started.
+    /// Outer bytes since the start of the process.
     pub rx_bytes: u64,
     pub tx_bytes: u64,
-    /// The cipher that was agreed on.
+    /// The negotiated cipher.
     pub cipher: Option<String>,
-    /// Largest inner packet that both ends agreed on.
+    /// Largest inner packet that both ends agreed on, in bytes.
     pub mtu: Option<u16>,
-    /// Seconds between two pings of the server; none if it did not say that it sends any.
+    /// Seconds between two pings of the server, or `None` if it did not announce pings.
     pub ping_sec: Option<u16>,
-    /// What the server asked for and was not obeyed.
+    /// Options that the server pushed and the client ignored.
     pub pushed: Vec<String>,
-    /// In words for people.
+    /// Human-readable error.
     pub error: Option<String>,
-    /// How often it connected anew or was started anew.
+    /// Number of reconnects and restarts.
     pub restarts: u32,
-    /// Attempts since it was last connected.
+    /// Attempts since the last connection.
     pub attempts: u32,
 }
 
-/// How long a process may take to end by itself.
+/// Time limit for a process to end by itself.
 const GRACE: Duration = Duration::from_secs(3);
 
 impl OpenVpn {
-    /// Ends what an earlier daemon with this folder has left behind. The folder is for sockets. The resolver finds
-    /// the servers.
+    /// Ends processes that an earlier daemon with this folder left behind. The folder holds the sockets. The resolver
+    /// finds the servers.
     pub fn new(folder: PathBuf, endpoint_names: Resolver) -> OpenVpn {
         orphans::end(&folder);
         OpenVpn {
@@ -117,15 +118,16 @@ impl OpenVpn {
         }
     }
 
-    /// Has its sessions restarted and reported by this supervisor.
+    /// Makes this supervisor restart and report the sessions.
     pub fn with_supervisor(self, supervisor: Supervisor) -> OpenVpn {
         OpenVpn { supervisor, ..self }
     }
 
-    /// Starts the tunnel's process, or ends the one it has and starts another. Returns at once; one tunnel never has two.
+    /// Starts the tunnel's process, or ends the present one and starts another. Returns at once. A tunnel never has
+    /// two processes.
     pub fn apply(&self, tunnel: &str, process: OpenVpnProcess) {
         let mut sessions = self.sessions();
-        // Asked under the lock, so that none begins after the last one was told to end.
+        // Checked under the lock, so that no process starts after the last one was ordered to end.
         if self.stopped.load(Ordering::SeqCst) {
             return;
         }
@@ -157,17 +159,17 @@ impl OpenVpn {
         }
     }
 
-    /// A tunnel that waits for its next attempt makes it now.
+    /// Makes a tunnel that waits for its next attempt retry at once.
     pub fn hurry(&self, tunnel: &str) {
         if let Some(entry) = self.sessions().get(tunnel) {
             entry.wanted.send_modify(|wanted| wanted.hurry += 1);
         }
     }
 
-    /// What is wanted of each tunnel that has or shall have a process.
+    /// Returns the wanted process of each tunnel.
     pub fn list(&self) -> BTreeMap<String, Arc<OpenVpnProcess>> {
         let mut sessions = self.sessions();
-        // What has ended and is not wanted any more is forgotten; its task ends with its sender.
+        // Ended sessions that are not wanted any more are removed. Their tasks end with their senders.
         sessions.retain(|_, entry| {
             entry.wanted.borrow().process.is_some() || entry.status.borrow().stage != Stage::Idle
         });
@@ -179,7 +181,7 @@ impl OpenVpn {
         self.sessions().get(tunnel).map(|entry| entry.status.borrow().clone())
     }
 
-    /// Wakes when something has happened to a process, traffic apart.
+    /// Returns a receiver that wakes on every process event, except traffic.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -197,7 +199,7 @@ impl OpenVpn {
         let deadline = tokio::time::Instant::now() + GRACE * 2;
         for Entry { wanted, task, .. } in entries {
             drop(wanted);
-            // One that does not end is killed by the kernel when this process ends.
+            // The kernel kills a remaining process when this process ends.
             let _ = tokio::time::timeout_at(deadline, task).await;
         }
     }

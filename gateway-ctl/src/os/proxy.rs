@@ -1,7 +1,7 @@
-//! The relay: takes connections and datagrams that ingress marked for a proxy, and carries them through it.
+//! The relay: accepts connections and datagrams that ingress marked for a proxy, and forwards them through it.
 //!
-//! The kernel hands them over by mark (`nft/ruleset.rs`, chain `proxied`); the mark tells the proxy and the leg to it.
-//! Without this process nobody takes them, and they go nowhere.
+//! The kernel hands them over by fwmark (`nft/ruleset.rs`, chain `proxied`). The mark encodes the proxy and the leg.
+//! Without this process they are dropped.
 
 mod fd_budget;
 mod sockets;
@@ -31,7 +31,7 @@ use fd_budget::Places;
 use splice::Pool;
 use target::{Counters, Passage, Target};
 
-/// How long connections may take to end, and how often they are looked at meanwhile.
+/// Time limit for connections to end, and the poll interval meanwhile.
 const ENDING: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(5);
 
@@ -52,7 +52,7 @@ struct Shared {
     doubts: watch::Sender<Doubts>,
 }
 
-/// Proxies that could not be reached, with the leg; how often, so that each time is news.
+/// Connect failures by proxy and leg. The value is a counter, so that each failure is a change.
 pub type Doubts = BTreeMap<(String, u8), u64>;
 
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,7 @@ pub enum Error {
     Listen { address: std::net::SocketAddr, source: io::Error },
 }
 
-/// Why a connection did not come about.
+/// Reason why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreached {
     #[error("its name has no address")]
@@ -74,13 +74,13 @@ pub enum Unreached {
     Silent,
     #[error("SOCKS5 proxy named the UDP relay {0}, which is neither its own address nor one of the internet")]
     ForeignRelay(std::net::SocketAddr),
-    /// What came about has ended.
+    /// An established connection has ended.
     #[error("{0}")]
     Ended(String),
 }
 
 impl Unreached {
-    /// Whether it speaks against the proxy, and not against the destination only.
+    /// Reports whether the failure concerns the proxy, and not only the destination.
     fn is_the_proxys(&self) -> bool {
         !matches!(self, Unreached::Socks(socks5::Error::Refused(_)))
     }
@@ -96,14 +96,14 @@ impl From<EgressError> for Unreached {
     }
 }
 
-/// What the relay does now.
+/// Present state of the relay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelayStatus {
     pub running: bool,
     pub by_proxy: Vec<ProxyTraffic>,
 }
 
-/// What goes through one proxy. Numbers that only rise count from the start of the daemon.
+/// Traffic through one proxy. Counters that only rise count from the start of the daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProxyTraffic {
     pub proxy_id: String,
@@ -113,9 +113,9 @@ pub struct ProxyTraffic {
     pub udp_flows: usize,
     /// Connections and UDP flows of LAN hosts so far.
     pub accepted: u64,
-    /// Those for which the proxy could not be reached or refused.
+    /// Connections and UDP flows for which the proxy was unreachable or refused.
     pub failed: u64,
-    /// Those that were reset because there were too many, through this proxy or at all.
+    /// Connections and UDP flows that were reset because of the limit of this proxy or of the relay.
     pub over_limit: u64,
     pub sent_bytes: u64,
     pub received_bytes: u64,
@@ -127,13 +127,13 @@ impl Relay {
         Relay { supervisor, shared: Arc::default(), listening: Mutex::default() }
     }
 
-    /// The proxies that are known, by number.
+    /// Returns the configured proxies, by number.
     pub fn targets(&self) -> BTreeMap<u8, ProxyTarget> {
         let targets = self.shared.targets.read().unwrap_or_else(PoisonError::into_inner);
         targets.iter().map(|(number, target)| (*number, ProxyTarget::clone(&target.to))).collect()
     }
 
-    /// Makes a proxy known, or known anew, and listens from the first one on.
+    /// Adds or replaces a proxy. The first one starts the listeners.
     pub fn put(&self, number: u8, to: ProxyTarget) -> Result<(), Error> {
         self.listen()?;
         {
@@ -147,7 +147,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Forgets a proxy; its connections are reset. When it returns they are gone, unless that takes very long.
+    /// Removes a proxy and resets its connections. They are gone on return, unless that exceeds the time limit.
     pub async fn remove(&self, number: u8) {
         let gone = {
             let mut targets = self.shared.targets.write().unwrap_or_else(PoisonError::into_inner);
@@ -176,7 +176,7 @@ impl Relay {
                 connections.and_then(|one| Ok((address, one, sockets::listen_for_datagrams(address)?)));
             match both {
                 Ok(both) => listeners.push(both),
-                // A kernel without IPv6 has none to relay.
+                // A kernel without IPv6 has no IPv6 traffic to relay.
                 Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {}
                 Err(source) => return Err(Error::Listen { address, source }),
             }
@@ -222,7 +222,7 @@ impl Relay {
         RelayStatus { running: self.is_running(), by_proxy: by_proxy.collect() }
     }
 
-    /// Tells of proxies that could not be reached for a connection.
+    /// Returns a receiver of proxies that were unreachable for a connection.
     pub fn doubts(&self) -> watch::Receiver<Doubts> {
         self.shared.doubts.subscribe()
     }
@@ -240,7 +240,7 @@ impl Shared {
         self.targets.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
     }
 
-    /// Somebody should look at this proxy.
+    /// Reports a proxy that needs a check.
     fn doubt(&self, passage: &Passage) {
         self.doubts.send_modify(|doubts| {
             *doubts.entry((passage.to.proxy_id.clone(), passage.leg)).or_default() += 1;

@@ -1,13 +1,13 @@
-//! The programs and units that the gateway leans on: whether they are there, and whether they run.
+//! Programs and units that the gateway requires: whether they are installed and running.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Where administrators' programs lie when PATH lacks them.
+/// Folders of administrators' programs, for a PATH that lacks them.
 const SBIN: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Where a program lies; none if it is not installed.
+/// Returns the path of a program, or `None` if it is not installed.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(SBIN.iter().map(PathBuf::from)).collect();
@@ -19,7 +19,7 @@ fn is_program(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// The version that a program tells of itself: the first word of its first line that begins like one.
+/// Returns the version that a program reports: the first word of its output's first line that looks like a version.
 pub fn version(program: &Path, argument: &str) -> Option<String> {
     let output = run(program, &[argument]).ok()?;
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
@@ -35,7 +35,7 @@ fn version_in(text: &str) -> Option<String> {
     version.into_iter().next()
 }
 
-/// A unit of systemd.
+/// A systemd unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
     pub installed: bool,
@@ -43,7 +43,7 @@ pub struct Unit {
     pub running: bool,
 }
 
-/// What systemd says of a unit; none where systemd does not run.
+/// Returns the state of a unit according to systemd, or `None` if systemd does not run.
 pub fn unit(name: &str) -> Option<Unit> {
     // The test of sd_booted(3).
     if !Path::new("/run/systemd/system").is_dir() {

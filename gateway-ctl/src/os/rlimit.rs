@@ -1,12 +1,12 @@
-//! What this process may take of the machine: descriptors and memory.
+//! Resource limits of this process: descriptors and memory.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit as far as this process may; what it is then.
+/// Raises the soft limit to the hard limit and returns the new limit.
 ///
-/// Programs that are started inherit it: none of ours closes or polls all descriptors there could be.
+/// Child processes inherit it. None of the gateway's child processes closes or polls all possible descriptors.
 pub fn raise_open_files() -> io::Result<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -15,28 +15,29 @@ pub fn raise_open_files() -> io::Result<u64> {
     Ok(open_files())
 }
 
-/// The limit as it is.
+/// Returns the present limit.
 pub fn open_files() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Memory of large things (lists on their way in) goes back to the kernel as soon as they are gone (mallopt(3)).
+/// Makes the allocator return the memory of large objects (lists during import) to the kernel at once (mallopt(3)).
 ///
-/// By itself the allocator of glibc takes the size of such things for usual after the first one, and keeps what they left.
+/// By default the glibc allocator takes the size of such objects as usual after the first one, and keeps their
+/// memory.
 #[cfg(target_env = "gnu")]
 pub fn return_large_memory() {
     const LARGE: libc::c_int = 1 << 20;
-    // SAFETY: it takes two numbers. It cannot fail for a size that small, and nothing hangs on it.
+    // SAFETY: it takes two numbers. It cannot fail for a size that small, and no code depends on its result.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
 }
 
 #[cfg(not(target_env = "gnu"))]
 pub fn return_large_memory() {}
 
-/// Gives memory that the allocator keeps for later back to the kernel (malloc_trim(3)). Takes some milliseconds.
+/// Returns free memory that the allocator keeps to the kernel (malloc_trim(3)). Takes some milliseconds.
 #[cfg(target_env = "gnu")]
 pub fn return_free_memory() {
-    // SAFETY: it takes a number and touches free memory alone.
+    // SAFETY: it takes a number and touches only free memory.
     unsafe { libc::malloc_trim(0) };
 }
 

@@ -1,4 +1,4 @@
-//! Routes: everything that bears our route protocol, in any table.
+//! Routes with the gateway's route protocol, in any table.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,7 +14,7 @@ use rtnetlink::packet_route::route::{
 use super::backend::{ABSENT, Backend};
 use super::netlink::{Error, Netlink, collect, settled};
 
-/// The metric that the kernel gives an IPv6 route without one.
+/// Metric that the kernel gives an IPv6 route without one.
 const METRIC_V6_DEFAULT: u32 = 1024;
 
 #[derive(Clone, Debug)]
@@ -22,11 +22,11 @@ pub struct Routes {
     netlink: Netlink,
 }
 
-/// A route of ours as it is found.
+/// A route of the gateway as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Installed {
     Plain(RouteValue),
-    /// Nothing we would ever install: several next hops, other kinds, or several routes in the same place.
+    /// A route that the gateway never installs: several next hops, other kinds, or several routes under one key.
     Foreign(String),
 }
 
@@ -35,7 +35,7 @@ impl Routes {
         Self { netlink }
     }
 
-    /// The routes of a plan as the kernel will show them.
+    /// Returns the routes of a plan in the form that the kernel reports.
     pub fn want(routes: &BTreeMap<RouteKey, RouteValue>) -> BTreeMap<RouteKey, Installed> {
         let keys = routes.keys().map(|key| {
             let unset = key.metric == 0 && matches!(key.destination, IpNet::V6(_));
@@ -45,12 +45,12 @@ impl Routes {
         keys.zip(routes.values().cloned().map(Installed::Plain)).collect()
     }
 
-    /// Whether the route stops packets: it goes in first and out last.
+    /// Reports whether the route blocks packets. Such a route is the first to be added and the last to be removed.
     pub fn blocks(value: &Installed) -> bool {
         matches!(value, Installed::Plain(RouteValue::Unreachable | RouteValue::Prohibit))
     }
 
-    /// All messages of our protocol.
+    /// Returns all messages with the gateway's route protocol.
     async fn messages(&self) -> Result<Vec<RouteMessage>, Error> {
         let mut ours = Vec::new();
         for request in
@@ -109,7 +109,7 @@ impl Backend for Routes {
             return Err(Error::Unsupported("such a route cannot be wanted"));
         };
         if matches!(have, Some(Installed::Foreign(_))) {
-            // Replacing would change only the first of several.
+            // A replace would change only the first of several routes.
             self.delete(key).await?;
         }
         let mut message = RouteMessageBuilder::<IpAddr>::new()
@@ -122,7 +122,7 @@ impl Backend for Routes {
             RouteValue::Unicast { interface, gateway } => {
                 message = message.output_interface(self.netlink.index(interface).await?);
                 if let Some(gateway) = gateway {
-                    // The interface is given, so the gateway need not be in a prefix of it (hosters do that).
+                    // The interface is given, so the gateway may be outside its prefixes (hosters do that).
                     message = message
                         .gateway(*gateway)
                         .map_err(|_| {

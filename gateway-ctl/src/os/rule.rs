@@ -1,7 +1,7 @@
-//! IP rules of ours: those in our range of priorities that bear our protocol number.
+//! IP rules of the gateway: those in its priority range with its protocol number.
 //!
-//! The kernel knows a rule by all it says, not by its priority: several may share one. So the whole rule is the key,
-//! and a change is a new rule that stands before the old one goes.
+//! The kernel identifies a rule by all its fields, not by its priority: several rules may share one. So the whole
+//! rule is the key. A change adds the new rule before it removes the old one.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Rules {
     netlink: Netlink,
 }
 
-/// A rule of ours as it is found.
+/// A rule of the gateway as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstalledRule {
     pub place: RuleKey,
@@ -30,11 +30,11 @@ pub struct InstalledRule {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleField {
     Plain(RuleValue),
-    /// It has selectors or an action that we never use.
+    /// A rule with selectors or an action that the gateway never uses.
     Foreign(String),
 }
 
-/// How the kernel writes "no suppression".
+/// Kernel value for "no suppression".
 const NO_SUPPRESSION: u32 = u32::MAX;
 const OURS: RouteProtocol = RouteProtocol::Other(names::ROUTE_PROTOCOL);
 
@@ -43,7 +43,7 @@ impl Rules {
         Self { netlink }
     }
 
-    /// The rules of a plan as the kernel will show them.
+    /// Returns the rules of a plan in the form that the kernel reports.
     pub fn want(rules: &BTreeMap<RuleKey, RuleValue>) -> BTreeMap<InstalledRule, ()> {
         let rules = rules.iter().map(|(key, value)| {
             let mut value = value.clone();
@@ -55,7 +55,7 @@ impl Rules {
         rules.collect()
     }
 
-    /// Whether the rule stops packets: it goes in first and out last.
+    /// Reports whether the rule blocks packets. Such a rule is the first to be added and the last to be removed.
     pub fn blocks(rule: &InstalledRule) -> bool {
         match &rule.says {
             RuleField::Plain(value) => matches!(value.action, Action::Prohibit | Action::Unreachable),
@@ -63,14 +63,14 @@ impl Rules {
         }
     }
 
-    /// Whether the rule is for what this host itself answers, from a tunnel's address or in the name of others. It has to
-    /// be there for as long as such answers can be: without it they go out by the uplink, or not at all.
+    /// Reports whether the rule is for replies of this host, from a tunnel's address or from a foreign address. It
+    /// must exist for as long as such replies are possible. Without it they leave through the uplink, or not at all.
     pub fn answers(rule: &InstalledRule) -> bool {
         let here = |value: &RuleValue| value.input_interface.as_deref() == Some("lo");
         matches!(&rule.says, RuleField::Plain(value) if value.source.is_some() || here(value))
     }
 
-    /// Our rules with the messages they were found as.
+    /// Returns the gateway's rules with their original messages.
     async fn found(&self) -> Result<Vec<(InstalledRule, RuleMessage)>, Error> {
         let mut found = Vec::new();
         for (family, version) in [(Family::V4, IpVersion::V4), (Family::V6, IpVersion::V6)] {
@@ -117,7 +117,7 @@ impl Backend for Rules {
             Family::V6 => AddressFamily::Inet6,
         };
         if !matches!(action, Action::Table(_)) {
-            // The builder's default is the main table, which would be shown as if it were looked up.
+            // The builder's default is the main table, which the kernel would report as a lookup.
             message.header.table = RouteHeader::RT_TABLE_UNSPEC;
         }
         message.attributes.push(RuleAttribute::Protocol(OURS));
@@ -137,7 +137,7 @@ impl Backend for Rules {
     async fn remove(&self, key: &InstalledRule, _have: &()) -> Result<(), Error> {
         for (rule, mut message) in self.found().await? {
             if rule == *key {
-                // These tell the state of the interface; they do not select.
+                // These flags report the state of the interface and do not select.
                 message.header.flags -=
                     RuleFlags::IifDetached | RuleFlags::OifDetached | RuleFlags::Unresolved;
                 let request = self.netlink.handle()?.rule().del(message);
@@ -165,7 +165,7 @@ impl Backend for Rules {
     }
 }
 
-/// `None` if the rule is not ours.
+/// Returns `None` for a foreign rule.
 fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
     let mut priority = 0;
     let mut protocol = None;

@@ -1,19 +1,19 @@
-//! Bringing one backend to what is wanted: read, compare over the union of keys, put, remove.
+//! Synchronisation of one backend with the plan: read, compare over the union of keys, put, remove.
 //!
-//! One bad entry never blocks the rest. The comparison is with the kernel alone; what is remembered from run to run
-//! serves only to tell drift (somebody else changed it) from our own changes.
+//! A failed entry never blocks the rest. The comparison uses only the kernel state. The memory between runs serves
+//! only to distinguish drift (an outside change) from the gateway's own changes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::backend::{Backend, DriftEntry, Failure, Outcome};
 
-/// What the last run of a subsystem left in the kernel.
+/// State that the last run of a subsystem left in the kernel.
 #[derive(Clone, Debug)]
 pub struct Memory<K, V> {
-    /// `None` until a run has finished: what stands before it may be of an earlier process.
+    /// `None` until a run has finished: entries before it may come from an earlier process.
     applied: Option<BTreeMap<K, V>>,
-    /// Entries whose state is uncertain because putting or removing them failed.
+    /// Entries with an uncertain state because a put or removal failed.
     unsettled: BTreeSet<K>,
 }
 
@@ -29,7 +29,7 @@ impl<K, V> Default for Memory<K, V> {
     }
 }
 
-/// Brings the backend to `want` in one go.
+/// Brings the backend to `want` in one step.
 pub async fn sync<B: Backend>(
     backend: &B,
     want: &BTreeMap<B::Key, B::Value>,
@@ -54,7 +54,7 @@ pub struct Pass<'a, B: Backend> {
     removals: BTreeMap<B::Key, B::Value>,
     drift: Vec<(B::Key, DriftEntry)>,
     failed: BTreeMap<B::Key, Failure>,
-    /// Reading failed, so nothing is known and nothing is done.
+    /// The read error. The state is unknown then, and the pass does nothing.
     unreadable: Option<Failure>,
     put: usize,
     removed: usize,
@@ -70,7 +70,7 @@ impl<'a, B: Backend> Pass<'a, B> {
         Self::over(backend, Cow::Borrowed(want), memory).await
     }
 
-    /// The same for entries that nobody else keeps.
+    /// Does the same for wanted entries that the pass may own.
     pub async fn over(
         backend: &'a B,
         want: Cow<'a, BTreeMap<B::Key, B::Value>>,
@@ -110,8 +110,8 @@ impl<'a, B: Backend> Pass<'a, B> {
         self.removals = have;
     }
 
-    /// Reads and compares again, for when other steps have changed what this backend shows. Drift stays as it was
-    /// found at first.
+    /// Reads and compares again, after other steps have changed the entries of this backend. Drift stays as first
+    /// found.
     pub async fn reread(&mut self) {
         match self.backend.read().await {
             Ok(have) => self.compare(have),
@@ -145,7 +145,7 @@ impl<'a, B: Backend> Pass<'a, B> {
         self.remove_where(|_, _| true).await;
     }
 
-    /// Removes the entries that are not wanted and satisfy the condition, in the order of their keys.
+    /// Removes the unwanted entries that satisfy the condition, in the order of their keys.
     pub async fn remove_where(&mut self, condition: impl Fn(&B::Key, &B::Value) -> bool) {
         for (key, have) in std::mem::take(&mut self.removals) {
             if !condition(&key, &have) {
@@ -170,10 +170,10 @@ impl<'a, B: Backend> Pass<'a, B> {
         self.failed.insert(key, failure);
     }
 
-    /// Ends the step and remembers what it left behind. What was not put or removed by now stays undone.
+    /// Ends the step and remembers its result. Entries that were not put or removed by now stay undone.
     pub fn close(self, memory: &mut Memory<B::Key, B::Value>) -> Outcome {
         if let Some(failure) = self.unreadable {
-            // The memory stays as it was: nothing was learned and nothing was done.
+            // The memory stays as it was: the pass read and changed nothing.
             return Outcome { failed: vec![failure], ..Outcome::default() };
         }
         let mut unsettled: BTreeSet<B::Key> = self.failed.keys().cloned().collect();
@@ -196,7 +196,7 @@ impl<'a, B: Backend> Pass<'a, B> {
     }
 }
 
-/// Entries that differ from what the last run left although the plan wants the same of them as it did then.
+/// Returns the entries that differ from the result of the last run although the plan for them is unchanged.
 fn drift<B: Backend>(
     want: &BTreeMap<B::Key, B::Value>,
     have: &BTreeMap<B::Key, B::Value>,

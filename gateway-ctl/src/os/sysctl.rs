@@ -1,6 +1,6 @@
 //! Kernel settings below /proc/sys.
 //!
-//! Only those that the plan names. Old values are not remembered and not restored.
+//! The module covers only settings that the plan names. It does not remember or restore old values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,20 +24,20 @@ pub enum Error {
 }
 
 impl Sysctls {
-    /// Sees the settings of these names only.
+    /// Returns a backend that covers the settings of these names only.
     ///
-    /// As with sysctl(8), a name may be written with dots (a slash then stands for the dot of an interface's name)
-    /// or as the path with slashes.
+    /// As with sysctl(8), a name has dots or slashes as separators. In a dotted name, a slash represents the dot of
+    /// an interface name.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         Self { names: names.into_iter().collect() }
     }
 
-    /// The values of a plan as the kernel will show them.
+    /// Returns the values of a plan in the form that the kernel reports.
     pub fn want(sysctls: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         sysctls.iter().map(|(name, value)| (name.clone(), tidy(value))).collect()
     }
 
-    /// Whether the setting turns forwarding on for the host: it comes last of all.
+    /// Reports whether the setting enables forwarding on the host. It is the last one to be applied.
     pub fn forwards(name: &str) -> bool {
         let name = name.replace('/', ".");
         matches!(
@@ -55,12 +55,12 @@ impl Backend for Sysctls {
     const NAME: &'static str = "sysctl";
     const REMOVE_FIRST: bool = false;
 
-    // The files are served from memory, and what /proc/sys/net shows depends on the thread that opens it: so not
-    // by tokio's threads.
+    // The files are served from memory, and the content of /proc/sys/net depends on the thread that opens it. So
+    // tokio's file threads are not used.
     async fn read(&self) -> Result<BTreeMap<String, String>, Error> {
         let mut have = BTreeMap::new();
         for name in &self.names {
-            // A name that cannot be read fails when it is put, by itself.
+            // A name that cannot be read fails in its own put.
             if let Ok(value) = path(name).and_then(|path| {
                 std::fs::read_to_string(path).map_err(|source| Error::Read { name: name.clone(), source })
             }) {
@@ -74,7 +74,7 @@ impl Backend for Sysctls {
         std::fs::write(path(key)?, want).map_err(|source| Error::Write { name: key.clone(), source })
     }
 
-    /// A setting that the plan does not name is not seen, so there is nothing to undo.
+    /// Does nothing: `read` returns no setting that the plan does not name.
     async fn remove(&self, _key: &String, _have: &String) -> Result<(), Error> {
         Ok(())
     }
@@ -92,13 +92,13 @@ impl Backend for Sysctls {
     }
 }
 
-/// Values of several numbers are shown with tabs.
+/// Returns the value with single spaces. The kernel separates several numbers with tabs.
 fn tidy(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn path(name: &str) -> Result<PathBuf, Error> {
-    // The first separator tells which style it is.
+    // The first separator determines the style.
     let dotted = name.find(['.', '/']).is_some_and(|first| name[first..].starts_with('.'));
     let swap = |c: char| match c {
         '.' => '/',

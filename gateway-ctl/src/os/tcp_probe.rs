@@ -1,8 +1,8 @@
-//! Reminds hosts of the LAN of connections that cannot go on, so that those find out which only listen.
+//! Sends keepalive probes to LAN hosts on TCP connections that cannot continue, so that idle clients notice.
 //!
-//! A segment that does not fit a connection is answered with an acknowledgement (RFC 9293, section 3.10.7.4). That one
-//! comes through the gateway like all others of the connection, and what becomes of it there, a reset, reaches the
-//! host. The segment itself says nothing that a host obeys.
+//! A segment outside the window is answered with an acknowledgement (RFC 9293, section 3.10.7.4). The ACK goes
+//! through the gateway like all others of the connection. The gateway answers it with a reset, which reaches the
+//! host. The segment itself has no effect on a host.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,10 +18,10 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ACK: u8 = 0x10;
 const HOPS: u8 = 64;
 
-/// Sends each of the TCP flows a segment that seems to come from its other end; how many went out.
+/// Sends a segment on each of the TCP flows that appears to come from its remote end. Returns the number sent.
 ///
-/// It goes to the hardware address that the flow came from, beside routing and conntrack, which would take it for
-/// another connection.
+/// The segment goes to the MAC address of the flow's source. It bypasses routing and conntrack, which would take it
+/// for another connection.
 pub fn nudge(flows: &[FlowKey], sequence: u32) -> io::Result<usize> {
     let interfaces: BTreeMap<u32, LinkAddr> = nix::ifaddrs::getifaddrs()?
         .filter_map(|interface| interface.address?.as_link_addr().copied())
@@ -32,13 +32,13 @@ pub fn nudge(flows: &[FlowKey], sequence: u32) -> io::Result<usize> {
     for flow in flows.iter().filter(|flow| flow.protocol == TCP) {
         let Some(link) = interfaces.get(&flow.interface) else { continue };
         let Some(frame) = link.addr().map(|own| frame(flow, own, sequence)) else { continue };
-        // A host that does not hear it learns by its own next segment.
+        // A host that does not receive it notices with its own next segment.
         sent += usize::from(sendto(socket.as_raw_fd(), &frame, link, MsgFlags::MSG_DONTWAIT).is_ok());
     }
     Ok(sent)
 }
 
-/// An acknowledgement out of any order, from the flow's destination to its source.
+/// Returns an out-of-window acknowledgement from the flow's destination to its source.
 fn frame(flow: &FlowKey, own: [u8; 6], sequence: u32) -> Vec<u8> {
     let ipv6 = !flow.source.is_mapped();
     let mut frame = Vec::with_capacity(80);
@@ -55,7 +55,7 @@ fn frame(flow: &FlowKey, own: [u8; 6], sequence: u32) -> Vec<u8> {
     segment.extend(flow.source_port.to_be_bytes());
     segment.extend(sequence.to_be_bytes());
     segment.extend(sequence.to_be_bytes());
-    // Twenty bytes of header, no window, checksum to come, nothing urgent.
+    // Twenty bytes of header, zero window, checksum to come, no urgent pointer.
     segment.extend([0x50, ACK, 0, 0, 0, 0, 0, 0]);
     let pseudo = [&from[..], &to[..], &[0, TCP, 0, 20]].concat();
     let sum = checksum(&[&pseudo, &segment]);
@@ -81,7 +81,7 @@ fn bytes(address: &Address, ipv6: bool) -> Vec<u8> {
     octets[if ipv6 { 0 } else { 12 }..].to_vec()
 }
 
-/// The internet checksum (RFC 1071) of parts of even length.
+/// Returns the internet checksum (RFC 1071) of parts of even length.
 fn checksum(parts: &[&[u8]]) -> u16 {
     let words = parts.iter().flat_map(|part| part.chunks_exact(2));
     let mut sum: u32 = words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// A whole header or segment with its checksum in it sums up to nothing.
+    /// Reports whether a whole header or segment, checksum included, sums up to zero.
     fn sums_up(parts: &[&[u8]]) -> bool {
         checksum(parts) == 0
     }

@@ -1,7 +1,7 @@
-//! Transport bridges: what carries the outer packets of tunnels over something else than UDP from here to the peer.
+//! Transport bridges: they transport the outer packets of tunnels to the peer over another protocol than plain UDP.
 //!
-//! Each tunnel has one of its own. It takes the tunnel's datagrams at a loopback address and keeps one connection to
-//! the far end, or tries again and again. Without the connection datagrams go nowhere.
+//! Each tunnel has its own bridge. It receives the tunnel's datagrams at a loopback address and keeps one connection
+//! to the remote end, with retries. Without the connection, datagrams are dropped.
 
 mod datagrams;
 mod frames;
@@ -26,12 +26,12 @@ use tokio::time::Instant;
 use crate::os::proxy::Unreached;
 use crate::supervise::Supervisor;
 
-/// A connection must have come about after so long.
+/// Time limit for a connection attempt.
 const PATIENCE: Duration = Duration::from_secs(10);
 const RETRY: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(15));
-/// After a connection that lasted so long the pauses begin anew.
+/// Lifetime of a connection after which the retry delays restart from the shortest.
 const STEADY: Duration = Duration::from_secs(5);
-/// Bytes of datagrams that wait to be taken.
+/// Receive buffer for waiting datagrams, in bytes.
 const WAITING: usize = 4 << 20;
 const MOST_DATAGRAM: usize = 65_535;
 
@@ -43,15 +43,15 @@ pub struct Transports {
     seen: watch::Sender<Arc<BridgeStates>>,
 }
 
-/// Bridges as they are, by the id of the tunnel.
+/// States of the bridges, by the id of the tunnel.
 pub type BridgeStates = BTreeMap<String, Connection>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     pub connected: bool,
-    /// Why it is not connected.
+    /// Reason why it is not connected.
     pub reason: String,
-    /// How often it was connected since it was put to work.
+    /// Number of connects since the start of the bridge.
     pub connects: u64,
 }
 
@@ -91,14 +91,14 @@ impl Transports {
         self.seen.subscribe()
     }
 
-    /// Adds what is known of the bridges to facts.
+    /// Adds the states of the bridges to the facts.
     pub fn enrich(&self, facts: &mut Facts) {
         let fact = |one: &Connection| TransportFact { connected: one.connected, reason: one.reason.clone() };
         facts.transports =
             self.seen.borrow().iter().map(|(tunnel, one)| (tunnel.clone(), fact(one))).collect();
     }
 
-    /// Puts a bridge to work, or makes it another one.
+    /// Starts a bridge, or replaces its target.
     pub fn put(&self, tunnel: &str, target: TransportTarget) -> Result<(), Error> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let before = running.remove(tunnel).filter(|before| before.target.near == target.near);
@@ -125,25 +125,25 @@ impl Transports {
         Ok(())
     }
 
-    /// Ends a bridge; its address is free when this returns.
+    /// Ends a bridge. Its address is free on return.
     pub async fn remove(&self, tunnel: &str) {
         let removed = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(tunnel);
         if let Some(mut removed) = removed {
             removed.task.abort();
-            // Aborted or done: both are the end.
+            // Aborted and finished are both fine.
             let _ = (&mut removed.task).await;
         }
         self.seen.send_if_modified(|seen| Arc::make_mut(seen).remove(tunnel).is_some());
     }
 
-    /// Tells a bridge the port of the WireGuard device that it carries; 0 while there is no device.
+    /// Sets the port of the WireGuard device whose packets the bridge transports, 0 while there is no device.
     pub fn set_device_port(&self, tunnel: &str, port: u16) {
         if let Some(one) = self.running.lock().unwrap_or_else(PoisonError::into_inner).get(tunnel) {
             one.near.set_device(port);
         }
     }
 
-    /// Has all bridges that bear this mark connect anew: their way has changed.
+    /// Makes all bridges with this fwmark reconnect, because their egress has changed.
     pub fn renew(&self, mark: u32) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for one in running.values().filter(|one| one.target.mark == mark) {
@@ -169,7 +169,7 @@ fn note(seen: &watch::Sender<Arc<BridgeStates>>, tunnel: &str, change: impl FnOn
     });
 }
 
-/// Tells of one bridge.
+/// Publisher of the state of one bridge.
 #[derive(Clone)]
 struct Teller {
     tunnel: String,
@@ -191,13 +191,13 @@ impl Teller {
     }
 }
 
-/// The tunnel's side: a socket at a loopback address, and the tunnel's own address as last seen.
+/// The tunnel's side: a socket at a loopback address, and the last observed address of the tunnel.
 #[derive(Debug)]
 struct Near {
     socket: UdpSocket,
-    /// Port of the tunnel at 127.0.0.1; 0 before it has sent anything.
+    /// Port of the tunnel at 127.0.0.1, 0 before its first datagram.
     tunnel: AtomicU16,
-    /// Port of the WireGuard device, from which alone datagrams are taken; 0 while it is not known. Until then they wait.
+    /// Port of the WireGuard device, the only accepted sender. While it is unknown (0), datagrams wait.
     device: watch::Sender<u16>,
 }
 
@@ -211,11 +211,11 @@ impl Near {
         Ok(Near { socket, tunnel: AtomicU16::new(0), device: watch::Sender::new(0) })
     }
 
-    /// A datagram of the tunnel.
+    /// Receives a datagram of the tunnel.
     async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let (length, from) = self.socket.recv_from(buffer).await?;
-            // A tunnel's first handshake is not lost: its device becomes known within a second.
+            // This keeps a tunnel's first handshake: its device becomes known within a second.
             let _ = self.device.subscribe().wait_for(|port| *port != 0).await;
             if self.takes(from) {
                 return Ok(length);
@@ -223,8 +223,8 @@ impl Near {
         }
     }
 
-    /// Returns whether a datagram is the tunnel's, and takes its sender for the tunnel then. Any process of this host can
-    /// send here; none but the WireGuard device may take the return path.
+    /// Reports whether a datagram is from the tunnel, and records its sender in that case. Any process of this host
+    /// can send here, but only the WireGuard device may receive the return path.
     fn takes(&self, from: SocketAddr) -> bool {
         let device = *self.device.borrow();
         let is_tunnel = device != 0 && device == from.port();
@@ -234,7 +234,7 @@ impl Near {
         is_tunnel
     }
 
-    /// Takes datagrams from this port alone; 0: from nobody.
+    /// Accepts datagrams from this port only. With 0 it accepts none.
     fn set_device(&self, port: u16) {
         let before = self.device.send_replace(port);
         if before != port && port != 0 {
@@ -242,7 +242,7 @@ impl Near {
         }
     }
 
-    /// A datagram of the tunnel that waits already.
+    /// Receives a datagram of the tunnel that is already waiting.
     fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let (length, from) = self.socket.try_recv_from(buffer)?;
@@ -252,7 +252,7 @@ impl Near {
         }
     }
 
-    /// Gives the tunnel a datagram. What it does not take is lost, as anywhere.
+    /// Sends a datagram to the tunnel. A datagram that it does not accept is lost, as anywhere.
     fn give(&self, datagram: &[u8]) {
         let port = self.tunnel.load(Ordering::Relaxed);
         if port != 0 {
@@ -261,7 +261,7 @@ impl Near {
         }
     }
 
-    /// Drops what waited while there was no connection: it is of an earlier time.
+    /// Drops datagrams that waited while there was no connection: they are outdated.
     fn drain(&self) {
         let mut buffer = [0; 2048];
         while self.socket.try_recv_from(&mut buffer).is_ok() {}
@@ -286,7 +286,7 @@ async fn run(target: TransportTarget, near: Arc<Near>, again: Arc<Notify>, telle
             failures = 0;
         }
         failures = failures.saturating_add(1);
-        // Many tunnels do not connect at the same time.
+        // Jitter, so that many tunnels do not connect at the same time.
         tokio::select! {
             () = tokio::time::sleep(spread(RETRY.after(failures), 0.5, 1.0)) => {}
             () = again.notified() => {}
@@ -294,7 +294,7 @@ async fn run(target: TransportTarget, near: Arc<Near>, again: Arc<Notify>, telle
     }
 }
 
-/// One connection from its beginning to its end.
+/// Runs one connection from its start to its end.
 async fn once(target: &TransportTarget, near: &Near, teller: &Teller) -> Unreached {
     let Some(address) = target.address else { return Unreached::NoAddress };
     let ended = match &target.kind {
@@ -322,7 +322,7 @@ async fn within<T>(opening: impl Future<Output = Result<T, Unreached>>) -> Resul
     tokio::time::timeout(PATIENCE, opening).await.unwrap_or(Err(Unreached::Silent))
 }
 
-/// Whether the far end of a transport answers, with what it takes to find out; for each step how long it took.
+/// Probes the remote end of a transport step by step. Returns the duration or the error of each step.
 pub async fn probe(target: &TransportTarget) -> Vec<(&'static str, Result<Duration, Unreached>)> {
     let mut steps = Vec::new();
     let Some(address) = target.address else {

@@ -1,9 +1,8 @@
-//! WireGuard devices: made, changed in place, watched and removed.
+//! WireGuard devices: create, change in place, read and remove.
 //!
-//! Two engines stand behind one facade: the kernel's own WireGuard where the kernel has it, else boringtun on a
-//! TUN device inside this process. A userspace device vanishes with the process, which is intended: no tunnel is
-//! better than a tunnel that nobody tends. Addresses, routes and the link's up flag are other modules' work, as
-//! is resolving endpoint names.
+//! One facade covers two engines: the kernel's own WireGuard where the kernel has it, else boringtun on a TUN device
+//! in this process. A userspace device intentionally vanishes with the process: a missing tunnel is better than an
+//! unsupervised one. Other modules manage addresses, routes and the link's up flag, and resolve endpoint names.
 
 mod allowed_ips;
 mod device;
@@ -24,7 +23,7 @@ pub use keys::{KeyPair, generate_keypair, generate_preshared_key, public_key};
 /// Longest interface name of Linux.
 const MAX_NAME: usize = 15;
 
-/// All WireGuard devices of this process's network namespace that are ours.
+/// All WireGuard devices of the gateway in the network namespace of this process.
 #[derive(Debug)]
 pub struct WireGuard {
     inner: Inner,
@@ -37,7 +36,7 @@ enum Inner {
 }
 
 impl WireGuard {
-    /// Asks the kernel once whether it has WireGuard (loading its module if it may) and chooses the engine.
+    /// Chooses the engine. It checks once whether the kernel has WireGuard, and loads the module if permitted.
     pub async fn new() -> Self {
         let inner = match kernel::Kernel::probe().await {
             Ok(kernel) => Inner::Kernel(kernel),
@@ -49,7 +48,7 @@ impl WireGuard {
         Self { inner }
     }
 
-    /// Takes the given engine whatever the kernel has.
+    /// Uses the given engine, whatever the kernel has.
     pub async fn with_engine(engine: Engine) -> Result<Self, Error> {
         let inner = match engine {
             Engine::Kernel => Inner::Kernel(kernel::Kernel::probe().await?),
@@ -65,10 +64,10 @@ impl WireGuard {
         }
     }
 
-    /// Makes the device, or changes it in place without cutting the sessions of peers that stay the same.
+    /// Creates the device, or changes it in place without ending the sessions of unchanged peers.
     ///
-    /// An endpoint is only set where it differs from the one given last time: a peer that roamed stays where
-    /// it was heard from.
+    /// An endpoint is set only if it differs from the one in the previous call. A peer that roamed keeps its observed
+    /// endpoint.
     pub async fn apply(&self, config: &DeviceConfig) -> Result<(), Error> {
         check(config)?;
         let config = with_settled_claims(config);
@@ -86,7 +85,7 @@ impl WireGuard {
         }
     }
 
-    /// `None` if there is no such device of ours.
+    /// Returns the status, or `None` if the gateway has no such device.
     pub async fn status(&self, name: &str) -> Result<Option<DeviceStatus>, Error> {
         match &self.inner {
             Inner::Kernel(kernel) => kernel.status(name).await,
@@ -94,8 +93,8 @@ impl WireGuard {
         }
     }
 
-    /// Lets the other ends hear from the device at once, so that they learn by which way it is reached now. A device that
-    /// does not exist is no error.
+    /// Sends from the device at once, so that the remote ends learn the egress through which they reach it now. A
+    /// device that does not exist is no error.
     pub async fn nudge(&self, name: &str) -> Result<(), Error> {
         match &self.inner {
             Inner::Kernel(kernel) => kernel.nudge(name).await,
@@ -106,15 +105,15 @@ impl WireGuard {
         }
     }
 
-    /// Has the devices of this process, present and to come, send cover traffic as these settings say. The kernel's
-    /// WireGuard cannot.
+    /// Applies the cover traffic settings to the present and future devices of this process. The kernel's WireGuard
+    /// does not support cover traffic.
     pub async fn set_cover(&self, settings: &CoverSettings) {
         if let Inner::Userspace(userspace) = &self.inner {
             userspace.set_cover(settings).await;
         }
     }
 
-    /// `None` if there is no such device, or the kernel has it.
+    /// Returns the cover traffic status, or `None` for an unknown device or a kernel device.
     pub async fn cover(&self, name: &str) -> Option<CoverStatus> {
         match &self.inner {
             Inner::Kernel(_) => None,
@@ -122,7 +121,7 @@ impl WireGuard {
         }
     }
 
-    /// Counts of dropped packets; `None` if there is no such device, or the kernel has it (see its link's
+    /// Returns the counters of dropped packets, or `None` for an unknown device or a kernel device (see the link
     /// statistics).
     pub async fn drops(&self, name: &str) -> Option<Drops> {
         match &self.inner {
@@ -131,8 +130,8 @@ impl WireGuard {
         }
     }
 
-    /// Names of our devices, sorted. Kernel devices are recognised by their link alias, so those of an earlier
-    /// process are among them.
+    /// Returns the sorted names of the gateway's devices. The link alias identifies kernel devices, including those
+    /// of an earlier process.
     pub async fn list(&self) -> Result<Vec<String>, Error> {
         match &self.inner {
             Inner::Kernel(kernel) => kernel.list().await,
@@ -162,7 +161,7 @@ fn check(config: &DeviceConfig) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same configuration with every network claimed by one peer only, and without host bits.
+/// Returns the same configuration with each network assigned to one peer only, and without host bits.
 fn with_settled_claims(config: &DeviceConfig) -> DeviceConfig {
     let mut owner = BTreeMap::new();
     for (index, peer) in config.peers.iter().enumerate() {

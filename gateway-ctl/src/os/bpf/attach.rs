@@ -1,9 +1,9 @@
-//! Programs on interfaces: tcx where the kernel has it (6.6), else clsact. What is attached is read
-//! from the kernel, never remembered.
+//! Attachment of programs to interfaces: tcx where the kernel has it (6.6), else clsact. The kernel is the only
+//! source for the present attachments.
 //!
-//! Our program is the first at its hook: one before it could pass packets on, redirect them or change their mark.
-//! While the programs of another ABI version are attached, ours come directly behind them, so that a packet passes
-//! only if both let it and leaves with the mark of the newer plan.
+//! The gateway's program is the first at its hook. A program before it could pass packets on, redirect them or change
+//! their fwmark. While programs of another ABI version are attached, the new ones come directly behind them. A packet
+//! then passes only if both let it pass, and it leaves with the mark of the newer plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ use super::load::{GUARD, INGRESS, WAN_INGRESS};
 use super::syscall::PinnedTcx;
 use super::{Error, Programs};
 
-/// How programs are attached on this kernel.
+/// Attachment mechanism of this kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachMode {
     Tcx,
     Clsact,
 }
 
-/// What was done to bring the attachments to the wanted state.
+/// Changes that brought the attachments to the wanted state.
 #[derive(Clone, Debug, Default)]
 pub struct Attached {
     pub added: Vec<String>,
@@ -44,18 +44,18 @@ pub(super) struct Hook<'a> {
     pub kind: TcAttachType,
 }
 
-/// Where a program is in the list of its hook.
+/// Position of a program in the list of its hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placement {
     First,
-    /// So many programs of others come before it.
+    /// Number of foreign programs that come before it.
     Behind(usize),
     /// Attached, but by a link that ends with its last descriptor.
     Unpinned,
     Detached,
 }
 
-/// A link whose pin was removed is freed by the kernel a little later.
+/// The kernel frees a link shortly after the removal of its pin.
 const FREEING_ATTEMPTS: u32 = 50;
 const FREEING_WAIT: Duration = Duration::from_millis(5);
 
@@ -65,7 +65,7 @@ impl AttachMode {
         if tcx { AttachMode::Tcx } else { AttachMode::Clsact }
     }
 
-    /// The word of the API.
+    /// Returns the enum value of the API.
     pub fn as_str(self) -> &'static str {
         match self {
             AttachMode::Tcx => "tcx",
@@ -74,7 +74,7 @@ impl AttachMode {
     }
 }
 
-/// All programs of an attachment and their directions, in the order of attachment.
+/// Returns all programs of an attachment and their directions, in the order of attachment.
 pub(super) fn programs_of(attachment: Attachment) -> impl Iterator<Item = (&'static str, TcAttachType)> {
     let programs: &[(&str, TcAttachType)] = match attachment {
         Attachment::Ingress => &[(INGRESS, TcAttachType::Ingress)],
@@ -95,8 +95,8 @@ impl std::fmt::Display for Placement {
 }
 
 impl Programs {
-    /// Attaches what is wanted, replacing programs of an earlier run in place. Interfaces that do not
-    /// exist are left for the next run. One that fails does not stop the others.
+    /// Attaches the wanted programs and replaces those of an earlier run in place. It skips interfaces that do not
+    /// exist until the next run. A failure on one interface does not stop the others.
     pub fn attach(&mut self, want: &BTreeMap<String, Attachment>) -> Attached {
         let mut attached = Attached::default();
         for (interface, attachment) in want {
@@ -119,12 +119,12 @@ impl Programs {
         attached
     }
 
-    /// Returns whether the interface has these very programs, each first at its hook, by what the kernel says.
+    /// Reports whether the interface has exactly these programs, each first at its hook, according to the kernel.
     pub fn is_attached(&self, interface: &str, attachment: Attachment) -> bool {
         self.deviation(interface, attachment).is_none()
     }
 
-    /// Returns how the attachment on an interface differs from what it has to be; `None` if it does not.
+    /// Returns the difference between the attachment on an interface and the wanted one, or `None` if they are equal.
     pub fn deviation(&self, interface: &str, attachment: Attachment) -> Option<String> {
         let Ok(index) = nix::net::if_::if_nametoindex(interface) else {
             return Some(Placement::Detached.to_string());
@@ -157,7 +157,7 @@ impl Programs {
         }
     }
 
-    /// Detaches what an earlier plan attached and this one does not want.
+    /// Detaches programs of an earlier plan that this plan does not want.
     pub fn prune(&mut self, want: &BTreeMap<String, Attachment>) -> Result<(), std::io::Error> {
         match AttachMode::of_this_kernel() {
             AttachMode::Tcx => self.prune_tcx(want),
@@ -206,8 +206,8 @@ impl Programs {
             if is_replaced && self.placement(hook) == Placement::First {
                 return Ok(());
             }
-            // The link is behind programs of others, or its interface is gone. In the first case the kernel does not
-            // take the program twice, so it leaves for the time of two calls.
+            // The link is behind foreign programs, or its interface is gone. In the first case the kernel refuses to
+            // attach the program a second time. It is therefore detached for the duration of two calls.
             if earlier.interface == hook.index {
                 earlier.detach()?;
             }
@@ -218,7 +218,7 @@ impl Programs {
         self.wait_until_freed(hook);
         let order = match self.older_program_on(hook) {
             Some(older) => LinkOrder::after_program_id(older),
-            // First in line: nothing may pass or steal packets before they are judged.
+            // First in the list: no program may pass or redirect packets before their evaluation.
             None => LinkOrder::first(),
         };
         let program = self.program(hook.program)?;
@@ -237,7 +237,7 @@ impl Programs {
         }
     }
 
-    /// The last program of another ABI version at the hook.
+    /// Returns the last program of another ABI version at the hook.
     fn older_program_on(&self, hook: &Hook<'_>) -> Option<ProgramId> {
         let older = self.programs_of_other_versions();
         if older.is_empty() {
@@ -254,7 +254,7 @@ impl Programs {
         let link = SchedClassifierLink::try_from(FdLink::from(PinnedLink::from_pin(pin).ok()?)).ok()?;
         let program = self.program(name).ok()?;
         let id = program.attach_to_link(link).ok()?;
-        // Held by the pin from here on.
+        // The pin holds the link from here on.
         program.take_link(id).ok().map(drop)
     }
 
@@ -262,7 +262,7 @@ impl Programs {
         self.ebpf.program(name)?.info().ok().map(|info| info.id())
     }
 
-    /// By index: an interface that is renamed keeps its programs.
+    /// Returns the path of the pin, by interface index: a renamed interface keeps its programs.
     fn pin(&self, index: u32, program: &str) -> PathBuf {
         self.links.join(format!("{program}-{index}"))
     }

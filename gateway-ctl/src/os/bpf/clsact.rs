@@ -13,7 +13,7 @@ use super::attach::{Hook, Placement, programs_of};
 use super::filters::{self, Filter};
 use super::load::{GUARD, INGRESS, WAN_INGRESS};
 
-/// Our filter's place on a clsact qdisc: fixed, so that a restart finds and replaces it.
+/// Preference of the gateway's filter on a clsact qdisc. It is fixed, so a restart finds and replaces the filter.
 const PRIORITY: u16 = 71;
 const HANDLE: u16 = 71;
 
@@ -23,7 +23,7 @@ impl Programs {
         hook: &Hook<'_>,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let Hook { interface, program: name, kind, .. } = *hook;
-        // Fails where the qdisc exists already, which is as good.
+        // Fails if the qdisc already exists, which is no error.
         let _ = qdisc_add_clsact(interface);
         let handle = TcHandle::new(0, HANDLE);
         let program = self.program(name)?;
@@ -35,14 +35,14 @@ impl Programs {
                 program.attach_with_options(interface, kind, TcAttachOptions::Netlink(options))?
             }
         };
-        // Dropping the link would detach the filter; it is to stay when this process goes.
+        // Dropping the link would detach the filter, which must outlive this process.
         std::mem::forget(program.take_link(id)?);
         Ok(())
     }
 }
 
-/// Where the program is among the filters of an interface. Filters of others with a lower preference come before it,
-/// and cannot be moved: they are reported until somebody removes them.
+/// Returns the position of the program among the filters of an interface. Foreign filters with a lower preference
+/// come before it and cannot be moved. They are reported until an administrator removes them.
 pub(super) fn placement(interface: u32, kind: TcAttachType, id: u32) -> Placement {
     let Ok(filters) = filters::list(interface, kind) else { return Placement::Detached };
     if installed(&filters) != Some(id) {
@@ -54,13 +54,13 @@ pub(super) fn placement(interface: u32, kind: TcAttachType, id: u32) -> Placemen
     }
 }
 
-/// How many preferences lower than ours have filters.
+/// Returns the number of lower preferences that have filters.
 fn foreign_before(filters: &[Filter]) -> usize {
     let preferences = filters.iter().map(|filter| filter.preference);
     preferences.filter(|preference| *preference < PRIORITY).collect::<BTreeSet<_>>().len()
 }
 
-/// Id of the program in our filter's place.
+/// Returns the id of the program that the gateway's filter runs.
 fn installed(filters: &[Filter]) -> Option<u32> {
     let in_place = filters.iter().filter(|filter| filter.preference == PRIORITY);
     let ours = |name: &str| [INGRESS, GUARD, WAN_INGRESS].iter().any(|program| name.starts_with(program));
@@ -70,7 +70,7 @@ fn installed(filters: &[Filter]) -> Option<u32> {
         .map(|program| program.id)
 }
 
-/// There is no pin that tells where filters were put: every interface is looked at.
+/// Removes unwanted filters. No pin records the attached filters, so this checks every interface.
 pub(super) fn prune(want: &BTreeMap<String, Attachment>) -> Result<(), std::io::Error> {
     for interface in &if_nameindex()? {
         let Ok(name) = interface.name().to_str() else { continue };

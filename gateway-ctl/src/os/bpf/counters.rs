@@ -1,4 +1,4 @@
-//! Reading what the programs counted.
+//! Reader of the counters that the programs maintain.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl Programs {
         in_page(&self.maps.device_counters, number)
     }
 
-    /// Verdicts by reason; reasons that never occurred are left out.
+    /// Returns the verdicts by reason, without reasons that never occurred.
     pub fn reason_counters(&self) -> Result<BTreeMap<Reason, Counters>, Error> {
         let mut all = BTreeMap::new();
         for number in 0..=u8::MAX {
@@ -55,12 +55,12 @@ impl Programs {
         Ok(all)
     }
 
-    /// Packets of flows beyond the budget of their device, which have no record.
+    /// Returns the packets of flows that exceed the flow budget of their device. Such flows have no record.
     pub fn unrecorded(&self) -> Result<Counters, Error> {
         Ok(sum(&self.maps.unrecorded.get(0)?))
     }
 
-    /// Leaks the guard prevented, by interface index.
+    /// Returns the packets that the egress guard dropped, by interface index.
     pub fn prevented(&self) -> Result<BTreeMap<u32, Counters>, Error> {
         Ok(self.maps.prevented.read()?.into_iter().map(|(index, values)| (index, sum(&values))).collect())
     }

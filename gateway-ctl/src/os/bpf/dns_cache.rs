@@ -1,5 +1,5 @@
-//! Answers that the ingress program gives by itself. They end with this: without the daemon the resolver is silent, and
-//! so is the program.
+//! In-kernel DNS packet cache, from which the ingress program answers. The cache ends with [`Answers`]: without the
+//! daemon, neither the resolver nor the program answers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,13 +13,13 @@ use super::load::ANSWER;
 use super::maps::{ArrayMap, Entries as _, HashTable, open};
 use super::{Error, Programs};
 
-/// The name of the map of programs, which holds no data of ours.
+/// Name of the tail-call map, which holds no data of the gateway.
 const CALLS: &str = "gw_calls";
 
 pub struct Answers {
     maps: Mutex<Maps>,
     given: Mutex<RingBuf<MapData>>,
-    /// The program is called while this is held.
+    /// Keeps the tail call to the program alive.
     _calls: ProgramArray<MapData>,
 }
 
@@ -29,7 +29,7 @@ struct Maps {
 }
 
 impl Programs {
-    /// Lets the ingress program answer out of what the resolver puts there; once.
+    /// Lets the ingress program answer from the entries that the resolver puts into the cache. Callable once.
     pub fn answers(&mut self) -> Result<Answers, Error> {
         let maps = Maps {
             answers: HashTable(open::<spec::Answers, _>(&mut self.ebpf)?),
@@ -50,7 +50,7 @@ impl Programs {
     }
 }
 
-/// Shared, so that the resolver has it and tests can look.
+/// Shared handle for the resolver and for tests.
 #[derive(Clone)]
 pub struct KernelDnsCache(pub Arc<Answers>);
 
@@ -62,14 +62,14 @@ impl kernel_cache::Dataplane for KernelDnsCache {
     }
 
     fn put(&self, key: &AnswerKey, value: &AnswerValue) {
-        // A full map, say: then the resolver goes on answering.
+        // The put fails for example if the map is full. The resolver then continues to answer.
         let _ = lock(&self.0.maps).answers.put(key, value);
     }
 
     fn remove(&self, keys: &[AnswerKey]) {
         let mut maps = lock(&self.0.maps);
         for key in keys {
-            // One that is not there was never taken.
+            // A missing entry was never accepted by the map.
             let _ = maps.answers.remove(key);
         }
     }
@@ -84,7 +84,7 @@ impl kernel_cache::Dataplane for KernelDnsCache {
     }
 }
 
-/// What is behind these locks is whole between calls.
+/// Locks the mutex. Its data is consistent between calls, so a poisoned lock is safe to use.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What the programs report: sampled verdicts and prevented leaks.
+//! Reports of the programs: sampled verdicts and packets that the egress guard dropped.
 
 use std::net::IpAddr;
 
@@ -10,12 +10,12 @@ use zerocopy::FromBytes as _;
 
 use super::Programs;
 
-/// A verdict on a new flow, or a packet that the guard stopped.
+/// A verdict on a new flow, or a packet that the egress guard dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Event {
-    /// Nanoseconds of the boot-time clock.
+    /// Boot-time clock in nanoseconds.
     pub boot_ns: u64,
-    /// The guard stopped it on its way out; then only interface, mark and length are known.
+    /// True if the egress guard dropped the packet. Only interface, mark and length are known then.
     pub guard: bool,
     /// `drop`, `mark` or `pass`.
     pub action: &'static str,
@@ -25,12 +25,12 @@ pub struct Event {
     pub source_port: u16,
     pub destination_port: u16,
     pub protocol: u8,
-    /// Index of the interface it entered by.
+    /// Index of the ingress interface.
     pub interface: u32,
     pub mark: u32,
-    /// Number (`slot`) of the policy, 0 without one.
+    /// Index (`slot`) of the policy, 0 without one.
     pub policy: u32,
-    /// Number (`slot`) of the device, 0 without one.
+    /// Index (`slot`) of the device, 0 without one.
     pub device: u32,
     pub length: u32,
 }
@@ -64,7 +64,7 @@ impl Event {
 }
 
 impl Programs {
-    /// Takes what was reported since the last call, at most so many.
+    /// Returns the events since the last call, at most `most` of them.
     pub fn drain_events(&mut self, most: usize) -> Vec<Event> {
         let mut events = Vec::new();
         while events.len() < most {

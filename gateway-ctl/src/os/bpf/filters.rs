@@ -1,4 +1,4 @@
-//! Filters of a clsact qdisc, read from the kernel by netlink: aya has no query for them.
+//! Filters of a clsact qdisc, read from the kernel over netlink. aya has no query for them.
 
 use std::io;
 use std::num::NonZeroI32;
@@ -13,10 +13,10 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::tc::{TcAttribute, TcFilterBpfOption, TcHandle, TcHeader, TcMessage, TcOption};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 
-/// Longest datagram of the kernel.
+/// Longest netlink datagram of the kernel.
 const MAX_DATAGRAM_LENGTH: usize = 32 * 1024;
 
-/// A filter. The kernel reports each preference as one without a program, too.
+/// A filter. The kernel also reports each preference as a filter without a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Filter {
     pub preference: u16,
@@ -29,8 +29,8 @@ pub(super) struct BpfProgram {
     pub id: u32,
 }
 
-/// Returns the filters of one direction of an interface in the namespace of this thread; none where there is no qdisc
-/// for them. The socket blocks: callers need no runtime.
+/// Returns the filters of one direction of an interface in the network namespace of this thread. The list is empty if
+/// there is no qdisc for them. The socket blocks, so callers need no runtime.
 pub(super) fn list(interface: u32, kind: TcAttachType) -> io::Result<Vec<Filter>> {
     let socket: OwnedFd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     net::send(&socket, &request(interface, kind), SendFlags::empty())?;
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn filters_are_read_with_their_preferences_and_programs() {
-        // An option of four bytes that has one.
+        // A four-byte option that the library refuses.
         let refused = message(9, "u32", vec![TcOption::Other(DefaultNla::new(1, vec![1]))]);
         let mut bytes = vec![0; refused.buffer_len()];
         refused.emit(&mut bytes);

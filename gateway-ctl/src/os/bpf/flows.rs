@@ -1,4 +1,4 @@
-//! The flow table, for inspection and for starting over.
+//! The flow table: inspection and reset.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::fqdn::moment;
 use super::maps::{Entries, HashTable};
 use super::{Error, Programs};
 
-/// The flow table, to be read without [`Programs`].
+/// Reader of the flow table that works without [`Programs`].
 pub struct FlowReader {
     flows4: HashTable<spec::Flows4>,
     flows6: HashTable<spec::Flows6>,
 }
 
 impl FlowReader {
-    /// Flows with a packet in the last so many seconds, by the number of their policy and their leg.
+    /// Returns the flows with a packet in the last `seconds`, by policy index and leg.
     pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, Error> {
         let now = u64::from(moment());
         let oldest = now.saturating_sub((u64::from(seconds) * 1_000_000_000) >> MOMENT_SHIFT);
@@ -47,7 +47,7 @@ impl Programs {
         }
     }
 
-    /// Forgets all flows: each is judged as a new one.
+    /// Deletes all flows. The programs evaluate their next packets as new flows.
     pub fn forget_flows(&mut self) -> Result<(), Error> {
         for key in self.maps.flows4.read()?.keys() {
             self.maps.flows4.remove(key)?;
@@ -58,12 +58,12 @@ impl Programs {
         Ok(())
     }
 
-    /// The flow table by descriptors of its own: reading it takes long, and must not hold up the plan.
+    /// Returns the flow table with its own descriptors. A read takes long and must not block the plan.
     pub fn flow_reader(&self) -> Result<FlowReader, Error> {
         Ok(FlowReader { flows4: self.maps.flows4.try_clone()?, flows6: self.maps.flows6.try_clone()? })
     }
 
-    /// Number of turns of a policy's round robin.
+    /// Returns the round-robin counter of a policy.
     pub fn turns(&self, policy: u32) -> Result<u64, Error> {
         self.maps.turns.get(policy)
     }

@@ -1,4 +1,4 @@
-//! Addresses that clients are told, put beside the plan that is live before they are told.
+//! FQDN policy entries: DNS-learned IP addresses, installed beside the active plan before the client gets the answer.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use super::maps::Entries;
 use super::{Error, Programs};
 
 impl Programs {
-    /// When it returns, new flows of the client to these addresses are those of the name.
+    /// Installs the addresses of a name for a client. After it returns, new flows of the client to them match the
+    /// name.
     pub fn learn(
         &mut self,
         client: ClientKey,
@@ -27,7 +28,7 @@ impl Programs {
             for (client, address) in self.learned.take_forgotten() {
                 self.maps.domains.remove(&DomainKey { slot, client, address })?;
             }
-            // At rest nothing is forwarded; the next plan takes what was told with it.
+            // Without a plan nothing is forwarded. The next plan includes the DNS-learned IP addresses.
             if let Some(value) = value.filter(|_| slot != SLOT_RESTING) {
                 self.maps.domains.put(&DomainKey { slot, client, address }, &value)?;
             }
@@ -35,12 +36,12 @@ impl Programs {
         Ok(())
     }
 
-    /// Names by which a client knows an address at present.
+    /// Returns the names through which a client currently knows an address.
     pub fn known_as(&self, key: &Key) -> Vec<Name> {
         self.learned.names(key, moment())
     }
 
-    /// Brings entries to what still holds; to be called every few seconds.
+    /// Updates entries that changed and removes expired ones. Callers run it every few seconds.
     pub fn sweep_learned(&mut self) -> Result<(), Error> {
         let slot = self.live()?;
         let (changed, gone) = self.learned.sweep(moment());
@@ -56,7 +57,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Takes over what an earlier run left beside the plan that is live: clients still have those answers.
+    /// Restores the entries that an earlier run left beside the active plan. Clients still have those answers.
     pub(super) fn restore_learned(&mut self) -> Result<(), Error> {
         let slot = self.live()?;
         let entries = self.maps.domains.read()?.into_iter().filter(|(key, _)| key.slot == slot);
@@ -67,7 +68,7 @@ impl Programs {
     }
 }
 
-/// The clock of the flow table.
+/// Returns the time on the clock of the flow table.
 pub(super) fn moment() -> u32 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
     let nanos = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();

@@ -1,4 +1,4 @@
-//! Waiting for packets in flight.
+//! Grace period for packets in flight.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use super::{Error, syscall};
 const QUERY: libc::c_int = 0;
 const GLOBAL: libc::c_int = 1;
 
-/// Waits until no program that runs now still reads the slot that was live.
+/// Waits until no running program still reads the slot that was active before.
 ///
 /// `MEMBARRIER_CMD_GLOBAL` is a full RCU grace period (membarrier(2)), and programs run under RCU. Kernels that run
 /// with `nohz_full` refuse it. `MEMBARRIER_CMD_GLOBAL_EXPEDITED` is no substitute: it is a barrier on other
-/// processors, which a program that was interrupted there outlives.
+/// processors, and a program interrupted on one of them outlives it.
 pub(super) fn grace() -> Result<(), Error> {
     let waited = match membarrier(GLOBAL) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EPERM)) => {
@@ -22,15 +22,15 @@ pub(super) fn grace() -> Result<(), Error> {
     waited.map_err(Error::Grace)
 }
 
-/// How this kernel lets the daemon wait for packets in flight.
+/// Mechanism by which the daemon waits for packets in flight on this kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraceMode {
     Membarrier,
-    /// A map of maps: each wait makes two maps.
+    /// A map of maps: each wait creates two maps.
     MapOfMaps,
 }
 
-/// Returns the mode of this kernel, or why there is none.
+/// Returns the mode of this kernel, or the error if no mode works.
 pub fn grace_mode() -> Result<GraceMode, io::Error> {
     match membarrier(QUERY) {
         Ok(commands) if commands & libc::c_long::from(GLOBAL) != 0 => Ok(GraceMode::Membarrier),
@@ -39,7 +39,7 @@ pub fn grace_mode() -> Result<GraceMode, io::Error> {
 }
 
 fn membarrier(command: libc::c_int) -> io::Result<libc::c_long> {
-    // SAFETY: the call takes three integers and touches no memory of ours.
+    // SAFETY: the call takes three integers and touches no memory of this process.
     let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

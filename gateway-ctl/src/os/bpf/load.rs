@@ -1,4 +1,4 @@
-//! Loading the object over pinned maps: the first load creates and pins them, later ones adopt them.
+//! Loader of the object over pinned maps: the first load creates and pins them, later loads adopt them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::{Error, OBJECT, mount_bpffs, versions};
 pub struct Programs {
     pub(super) ebpf: Ebpf,
     pub maps: Maps,
-    /// What clients were told, by which policies for domains go.
+    /// DNS-learned IP addresses, the input of FQDN policies.
     pub(super) learned: FqdnCache,
     pub(super) links: PathBuf,
     pub(super) root: PathBuf,
@@ -32,7 +32,7 @@ pub(super) const WAN_INGRESS: &str = "gw_wan_ingress";
 pub(super) const ANSWER: &str = "gw_answer";
 
 impl Programs {
-    /// Loads the programs; maps live below `pin_dir` in a folder of their ABI version.
+    /// Loads the programs. Maps are pinned below `pin_dir` in a folder of their ABI version.
     pub fn load(pin_dir: &Path) -> Result<Programs, Error> {
         mount_bpffs(pin_dir)?;
         let root = versions::folder(pin_dir, ABI_VERSION);
@@ -54,7 +54,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Returns the numbers of the uplinks of the plan that is live, by interface.
+    /// Returns the leg numbers of the uplinks of the active plan, by interface.
     pub fn uplinks(&self) -> Result<BTreeMap<String, u8>, Error> {
         let asking = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None);
         let asking = asking.map_err(|error| Error::Uplinks(error.into()))?;
@@ -71,7 +71,7 @@ impl Programs {
         Ok(uplinks)
     }
 
-    /// A program by name, for test runs.
+    /// Returns a program by name, for test runs.
     pub fn program(&mut self, name: &'static str) -> Result<&mut SchedClassifier, Error> {
         program(&mut self.ebpf, name)
     }

@@ -1,4 +1,4 @@
-//! The maps of the dataplane with the types `gateway_common::maps` gives them.
+//! The maps of the dataplane with the types from `gateway_common::maps`.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
@@ -10,7 +10,7 @@ use gateway_common::maps::{self as spec, MapSpec, Wire};
 
 use super::Error;
 
-/// A wire structure as aya wants it.
+/// Wrapper that lets aya use a wire structure.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Raw<T: Wire>(pub T);
@@ -121,7 +121,7 @@ impl<M: MapSpec> ArrayMap<M> {
     }
 }
 
-/// A map whose entries belong to slots and that is brought to a wanted content slot by slot.
+/// A map whose entries belong to slots. The gateway brings it to the wanted content slot by slot.
 pub trait Entries {
     type Key: Ord + Clone;
     type Value: PartialEq + Clone;
@@ -131,7 +131,7 @@ pub trait Entries {
     fn remove(&mut self, key: &Self::Key) -> Result<(), Error>;
 }
 
-/// Reading a map while the kernel side writes it may miss a key; that is no failure.
+/// Maps a missing key to `None`: a read during kernel writes may miss a key.
 fn gone<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -141,7 +141,7 @@ fn gone<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
 }
 
 impl<M: MapSpec> HashTable<M> {
-    /// The same map by a descriptor of its own.
+    /// Returns the same map with its own descriptor.
     pub fn try_clone(&self) -> Result<Self, Error> {
         let open = || {
             let data = MapData::from_fd(IterableMap::map(&self.0).fd().as_fd().try_clone_to_owned()?)?;
@@ -222,7 +222,7 @@ impl<M: MapSpec> CounterArray<M>
 where
     M::Value: 'static,
 {
-    /// The values of all processors.
+    /// Returns the values of all processors.
     pub fn get(&self, index: u32) -> Result<Vec<M::Value>, Error> {
         let values = self.0.get(&index, 0).map_err(failed::<M>("read"))?;
         Ok(values.iter().map(|v| v.0).collect())
@@ -230,7 +230,7 @@ where
 }
 
 impl<M: MapSpec> CounterTable<M> {
-    /// Each key with the values of all processors.
+    /// Returns each key with the values of all processors.
     pub fn read(&self) -> Result<Vec<PerProcessor<M>>, Error> {
         let mut all = Vec::new();
         for key in self.0.keys() {

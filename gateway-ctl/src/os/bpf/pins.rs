@@ -1,4 +1,5 @@
-//! Pins of the maps. They are removed by whoever may write below the pin folder, while the programs go on with the maps.
+//! Pins of the maps. Any process that may write below the pin folder can remove them. The programs keep using the
+//! maps.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use gateway_common::maps::NAMES;
 use super::load::make_folder;
 use super::{Error, Programs, mount_bpffs};
 
-/// Identifiers of the pinned maps, by which they are found without their pins.
+/// Identifiers of the pinned maps. They identify the maps when the pins are gone.
 pub(super) type MapIds = Vec<(&'static str, u32)>;
 
 pub(super) fn map_ids(maps: &std::path::Path) -> MapIds {
@@ -17,14 +18,14 @@ pub(super) fn map_ids(maps: &std::path::Path) -> MapIds {
 }
 
 impl Programs {
-    /// Maps of this run that are not pinned.
+    /// Returns the maps of this run that are not pinned.
     pub fn unpinned_maps(&self) -> Vec<&'static str> {
         let maps = self.maps_folder();
         self.map_ids.iter().map(|(name, _)| *name).filter(|name| !maps.join(name).exists()).collect()
     }
 
-    /// Pins again what is not pinned, so that the next run adopts it. Programs are attached again by
-    /// [`attach`](Self::attach).
+    /// Restores missing pins, so that the next run adopts the maps. [`attach`](Self::attach) attaches the programs
+    /// again.
     pub fn restore_pins(&self) -> Result<(), Error> {
         let maps = self.maps_folder();
         if !maps.exists() || !self.links.exists() {

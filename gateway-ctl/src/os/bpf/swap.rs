@@ -1,4 +1,4 @@
-//! Making a plan live: write it beside the live one, flip one byte, wait for packets in flight.
+//! Plan activation: writes the plan beside the active one, flips one byte, waits for packets in flight.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use super::grace::grace;
 use super::maps::{Entries, Maps};
 use super::{Error, Programs};
 
-/// What a swap did.
+/// Result of a swap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swap {
     pub generation: u32,
-    /// False when the live plan already was the wanted one.
+    /// False if the active plan already was the wanted one.
     pub changed: bool,
     pub puts: usize,
     pub removes: usize,
 }
 
 impl Programs {
-    /// The live slot, 0 at rest.
+    /// Returns the active slot, 0 under default deny.
     pub fn live(&self) -> Result<Slot, Error> {
         self.maps.live.get(0)
     }
 
-    /// Generation of the live plan, 0 at rest.
+    /// Returns the generation of the active plan, 0 without one.
     pub fn generation(&self) -> Result<u32, Error> {
         match self.live()? {
             SLOT_RESTING => Ok(0),
@@ -37,13 +37,13 @@ impl Programs {
         }
     }
 
-    /// Back to the resting state: everything from the LAN is blocked.
+    /// Returns to default deny: everything from the LAN is blocked.
     pub fn rest(&mut self) -> Result<(), Error> {
         self.maps.live.set(0, SLOT_RESTING)?;
         grace()
     }
 
-    /// Makes `plan` live, atomically for every packet. Does nothing when it already is.
+    /// Activates `plan`, atomically for every packet. Does nothing if it is already active.
     pub fn apply(&mut self, plan: &Dataplane) -> Result<Swap, Error> {
         if plan.actions.len() > POLICIES as usize {
             return Err(Error::TooManyPolicies { count: plan.actions.len(), limit: POLICIES });
@@ -69,7 +69,7 @@ impl Programs {
             self.maps.actions.set(index, *action)?;
         }
         self.maps.plans.set(target, header)?;
-        // What is common to both slots: additions before the flip, removals after it.
+        // Both slots share these maps: additions come before the flip, removals after it.
         let (authorised, legs) = (self.maps.authorised.read()?, self.maps.egress_legs.read()?);
         put_missing(&mut self.maps.authorised, &authorised, &plan.authorised)?;
         put_missing(&mut self.maps.egress_legs, &legs, &plan.egress_legs)?;
@@ -80,7 +80,8 @@ impl Programs {
         Ok(swap)
     }
 
-    /// The secret of the digests in the flow table: that of the plans so far, so that flows outlive a swap.
+    /// Returns the secret of the digests in the flow table. It reuses that of earlier plans, so that flows outlive a
+    /// swap.
     fn seed(&self) -> Result<u32, Error> {
         for slot in [1, 2] {
             let seed = self.maps.plans.get(slot)?.seed;
@@ -93,7 +94,7 @@ impl Programs {
         Ok(u32::from_ne_bytes(bytes) | 1)
     }
 
-    /// How many entries of the live slot differ from `plan`.
+    /// Returns the number of entries of the active slot that differ from `plan`.
     pub fn differences(&mut self, plan: &Dataplane, slot: Slot) -> Result<usize, Error> {
         let mut compare = Compare { differences: 0 };
         each(&mut self.maps, plan, slot, &mut compare)?;
@@ -135,7 +136,7 @@ fn remove_excess<E: Entries>(
     Ok(())
 }
 
-/// What is done with each map of a slot.
+/// Operation on each map of a slot.
 trait Visit {
     fn visit<E: Entries>(
         &mut self,
@@ -157,7 +158,7 @@ impl Visit for Write<'_> {
         ours: impl Fn(&E::Key) -> bool,
     ) -> Result<(), Error> {
         let have = map.read()?;
-        // Removing first leaves room in a map that is nearly full.
+        // Removing first frees capacity in a map that is nearly full.
         for key in have.keys().filter(|key| ours(key) && !want.contains_key(key)) {
             map.remove(key)?;
             self.swap.removes += 1;
@@ -253,7 +254,7 @@ fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) 
     visit.visit(&mut maps.destination_ports6, &six, |(_, key)| in_slot(u32::from(key.slot)))
 }
 
-/// Entries as they stand in a slot.
+/// Returns the entries with the keys of a slot.
 pub(super) fn slotted(slot: Slot, told: BTreeMap<Key, DomainValue>) -> BTreeMap<DomainKey, DomainValue> {
     told.into_iter().map(|((client, address), value)| (DomainKey { slot, client, address }, value)).collect()
 }
@@ -279,7 +280,7 @@ fn prefixes<V: Copy>(
     (four, six)
 }
 
-/// In memory order.
+/// Returns the address as an integer in memory order.
 fn word(net: Ipv4Net) -> u32 {
     u32::from_ne_bytes(net.addr().octets())
 }

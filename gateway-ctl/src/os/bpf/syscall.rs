@@ -1,5 +1,4 @@
-//! Calls of bpf(2) that the library has no function for: facts about a pinned link, and a grace period by a map of
-//! maps.
+//! bpf(2) calls that the library lacks: information about a pinned link, and a grace period through a map of maps.
 
 use std::ffi::CString;
 use std::io;
@@ -16,7 +15,7 @@ const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_TYPE_ARRAY_OF_MAPS: u32 = 12;
 const WORD_BYTES: u32 = 4;
 
-/// The beginning of the kernel's `union bpf_attr`; the kernel takes what follows as zero.
+/// The beginning of the kernel's `union bpf_attr`. The kernel takes the rest as zero.
 #[derive(Default)]
 #[repr(C, align(8))]
 struct Attributes([u32; 8]);
@@ -35,13 +34,14 @@ impl Attributes {
 
 fn bpf(command: libc::c_int, attributes: &mut Attributes) -> io::Result<libc::c_int> {
     let size = size_of::<Attributes>();
-    // SAFETY: the attributes live through the call, and those who fill them in keep what they point to alive as long.
+    // SAFETY: the attributes outlive the call, and callers keep the memory that the attributes point to alive as
+    // long.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes as *mut Attributes, size) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
 }
 
 fn owned(descriptor: libc::c_int) -> OwnedFd {
-    // SAFETY: the kernel has just made this descriptor for the caller.
+    // SAFETY: the kernel has just created this descriptor for the caller.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
@@ -49,12 +49,12 @@ fn word(descriptor: &impl AsRawFd) -> u32 {
     descriptor.as_raw_fd().cast_unsigned()
 }
 
-/// A link of a program to an interface.
+/// A link between a program and an interface.
 #[derive(Debug)]
 pub struct PinnedTcx {
     link: OwnedFd,
     pub program: u32,
-    /// Index of the interface; 0 if that is gone.
+    /// Index of the interface, or 0 if it is gone.
     pub interface: u32,
 }
 
@@ -71,15 +71,15 @@ impl PinnedTcx {
         Ok(Self { link, program: info[2], interface: info[4] })
     }
 
-    /// Detaches the program now. Removing the pin alone would let the kernel do it later.
+    /// Detaches the program at once. Removing only the pin would let the kernel detach it later.
     pub fn detach(&self) -> io::Result<()> {
         let mut attributes = Attributes([word(&self.link), 0, 0, 0, 0, 0, 0, 0]);
         bpf(LINK_DETACH, &mut attributes).map(drop)
     }
 }
 
-/// Waits until all programs that run now have ended. Replacing an entry in a map of maps does: the kernel waits for a
-/// grace period before such a call returns, so that the caller knows that no program uses the old entry.
+/// Waits until all running programs have ended. Replacing an entry in a map of maps has this effect. The kernel waits
+/// for a grace period before such a call returns, so no program uses the old entry afterwards.
 pub fn wait_for_programs() -> io::Result<()> {
     let mut inner = Attributes([MAP_TYPE_ARRAY, WORD_BYTES, WORD_BYTES, 1, 0, 0, 0, 0]);
     let inner = owned(bpf(MAP_CREATE, &mut inner)?);

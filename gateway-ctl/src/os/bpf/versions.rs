@@ -1,5 +1,5 @@
-//! Programs and maps that another ABI version of the daemon left. They go on enforcing the last plan of that version until
-//! a plan of this one is live, and go then: two live plans would contradict each other.
+//! Programs and maps left by a daemon of another ABI version. They enforce the last plan of that version until a plan
+//! of this version is active. The gateway then removes them, because two active plans would contradict each other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,25 +14,25 @@ use gateway_common::wire::SLOT_RESTING;
 use super::Programs;
 use super::syscall::PinnedTcx;
 
-/// The folder of an ABI version below the pin folder.
+/// Returns the folder of an ABI version below the pin folder.
 pub(super) fn folder(pin_dir: &Path, version: u32) -> PathBuf {
     pin_dir.join(format!("v{version}"))
 }
 
 impl Programs {
-    /// Pin folders of other ABI versions.
+    /// Returns the pin folders of other ABI versions.
     pub fn other_versions(&self) -> Vec<PathBuf> {
         self.root.parent().map(|pin_dir| versions(pin_dir, &self.root)).unwrap_or_default()
     }
 
-    /// Identifiers of the programs that other ABI versions have attached.
+    /// Returns the identifiers of the programs that other ABI versions have attached.
     pub(super) fn programs_of_other_versions(&self) -> BTreeSet<u32> {
         let pins = self.other_versions().into_iter().flat_map(|version| links(&version));
         pins.filter_map(|pin| PinnedTcx::open(&pin).ok()).map(|link| link.program).collect()
     }
 
-    /// Detaches the programs of other ABI versions and removes what they have pinned. The caller has made a plan of
-    /// this version live and attached its programs.
+    /// Detaches the programs of other ABI versions and removes their pins. The caller has activated a plan of this
+    /// version and attached its programs.
     pub fn retire_other_versions(&self) -> io::Result<()> {
         for version in self.other_versions() {
             for pin in links(&version) {
@@ -49,9 +49,9 @@ impl Programs {
     }
 }
 
-/// Returns whether a plan is live in the pinned maps of any ABI version, without loading anything.
+/// Reports whether a plan is active in the pinned maps of any ABI version, without loading any program.
 ///
-/// Another version may name its maps otherwise. Where its map cannot be read, attached programs count as a live plan.
+/// Another version may use other map names. If its map cannot be read, attached programs count as an active plan.
 pub fn is_plan_live(pin_dir: &Path) -> bool {
     let own = folder(pin_dir, ABI_VERSION);
     let is_enforcing = |version: &PathBuf| live_slot(version).map_or(!links(version).is_empty(), is_live);

@@ -1,4 +1,4 @@
-//! Running nft(8).
+//! Runner of nft(8).
 
 use std::io;
 use std::process::{Output, Stdio};
@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use super::Error;
 
-/// The second for daemons whose PATH lacks the administrator's directories.
+/// Names of the program. The second is for daemons whose PATH lacks the administrator's directories.
 const PROGRAMS: [&str; 2] = ["nft", "/usr/sbin/nft"];
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
@@ -22,7 +22,7 @@ pub(super) async fn apply(action: &'static str, script: &str) -> Result<(), Erro
     Err(Error::Refused { action, message: first_line(&output) })
 }
 
-/// The table as text, without what changes by itself; `None` if there is none.
+/// Returns the table as text without volatile values, or `None` if there is no table.
 pub(super) async fn list(table: &str) -> Result<Option<String>, Error> {
     let output = run(&["--stateless", "--numeric", "list", "table", "inet", table], "").await?;
     if output.status.success() {
@@ -57,7 +57,7 @@ async fn output(program: &str, arguments: &[&str], input: &str) -> io::Result<Ou
         .spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         match stdin.write_all(input.as_bytes()).await {
-            // It ended before it had read all: its exit status tells why.
+            // nft ended before it read all input. Its exit status gives the reason.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
             _ => {}
         }
@@ -65,7 +65,7 @@ async fn output(program: &str, arguments: &[&str], input: &str) -> io::Result<Ou
     child.wait_with_output().await
 }
 
-/// The rest of what nft writes repeats the script.
+/// Returns the first line of the error output. The rest repeats the script.
 fn first_line(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason given");

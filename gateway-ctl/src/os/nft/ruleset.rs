@@ -1,7 +1,7 @@
-//! The text of our table.
+//! Text of the gateway's nftables table.
 //!
-//! Hook priorities are the standard ones (`filter`, `srcnat`): a drop in another program's table still drops, and
-//! what that table accepts is still judged here.
+//! Hook priorities are the standard ones (`filter`, `srcnat`). A drop in another program's table still drops. Packets
+//! that such a table accepts are still evaluated here.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,18 +12,18 @@ use gateway_core::plan::{NftRuleset, names};
 
 use super::Error;
 
-/// Comparisons that cost about as much as one look-up in a set.
+/// Number of comparisons that cost about as much as one set lookup.
 const MAX_COMPARISONS: usize = 4;
 /// Longest interface name of Linux.
 const MAX_NAME: usize = 15;
 
-/// The rule set of a running gateway.
+/// Returns the rule set of a running gateway.
 ///
-/// The forward chain trusts the mark no more than the guard does: a packet leaves by an uplink or a tunnel only if its
-/// mark is one of that interface, also when conntrack knows its flow. A flow that is already established meets one
-/// rule per kind of interface, those of answers first. `new` is required for the others: what conntrack calls invalid
-/// would leave without being masqueraded. What leaves by an uplink is compared first, as it is most of all packets. LAN to LAN is accepted in any state, because the other direction of such a
-/// flow may take another path.
+/// The forward chain trusts the fwmark no more than the egress guard does. A packet leaves by an uplink or a tunnel
+/// only if its mark belongs to that interface, even if conntrack knows its flow. An established flow meets one rule
+/// per kind of interface, replies first. All other packets need the state `new`, because packets that conntrack calls
+/// invalid would leave without masquerading. Uplink traffic is compared first, as it is the majority of packets. LAN
+/// to LAN is accepted in any state, because the other direction of such a flow may take another path.
 pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     let NftRuleset { lan, tunnels, uplinks, open_udp, proxied, dns_port, egress, sources } = ruleset;
     let to_tunnels = marks(egress, tunnels);
@@ -37,7 +37,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
         hand_over(&mut text);
     }
     if *dns_port != 0 {
-        // Conntrack puts the address that was asked back into the answer.
+        // Conntrack restores the original destination address as the source of the reply.
         text.chain("resolver", "type nat hook prerouting priority dstnat; policy accept;");
         let forced = Mark::FORCED_DNS.0;
         text.rule(&format!("meta mark {forced:#010x} meta l4proto {{ tcp, udp }} redirect to :{dns_port}"));
@@ -45,7 +45,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     }
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
     if let Some(from) = lan {
-        // Most of all packets, so it comes first. The rules below say the same once more, for more uplinks.
+        // The majority of packets, so it comes first. The rules below repeat it, for more uplinks.
         for pair in comparisons(egress, &ruleset.uplinks) {
             text.rule(&format!("{pair} iifname {from} ct state new,established,related accept"));
         }
@@ -54,7 +54,8 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
         text.rule(&format!("oifname {lan} ct state established,related accept"));
     }
     if let Some(pairs) = &to_tunnels {
-        // A flow that began directly has no translated source: conntrack would let it into the tunnel as it is.
+        // A flow that began over an uplink without NAT has no translated source. Conntrack would let it into the
+        // tunnel as it is.
         text.rule(&format!("meta mark . oifname {pairs} ct state established,related ct status snat accept"));
     }
     if let Some(pairs) = &to_uplinks {
@@ -67,7 +68,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     }
     if let Some(lan) = lan {
         if let Some(tunnels) = tunnels {
-            // What the far end may send us must fit the tunnel, which it cannot know.
+            // Segments from the remote end must fit the tunnel, whose MTU it does not know.
             text.rule(&format!(
                 "tcp flags & (syn | rst) == syn iifname {lan} oifname {tunnels} tcp option maxseg size set rt mtu"
             ));
@@ -94,7 +95,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     doors.render(&mut text, ports.as_deref());
 
     text.chain("input", INPUT);
-    // A connection that has lost its tunnel.
+    // A TCP connection that has lost its tunnel.
     text.rule(&format!("meta mark {:#010x} meta l4proto tcp reject with tcp reset", Mark::RESET.0));
     text.rule(&format!("meta mark {:#010x} drop", Mark::RESET.0));
     if let Some(lan) = lan {
@@ -106,8 +107,8 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     Ok(text.close())
 }
 
-/// Drops what would leave by a tunnel with a source that is not the tunnel's own. Sources are translated before, so
-/// this is a packet that conntrack exempts from translation.
+/// Drops packets to a tunnel whose source is not an address of the tunnel. Source translation happens earlier, so
+/// conntrack exempts such a packet from translation.
 fn tunnel_source(text: &mut Text, tunnels: &str, sources: &BTreeSet<(String, IpAddr)>) {
     text.chain("tunnel_source", "type filter hook postrouting priority srcnat + 10; policy accept;");
     text.rule(&format!("oifname != {tunnels} accept"));
@@ -125,7 +126,7 @@ fn tunnel_source(text: &mut Text, tunnels: &str, sources: &BTreeSet<(String, IpA
     text.end();
 }
 
-/// What may reach this host itself, by interface. The LAN and loopback may; every other interface, listed or not, leads
+/// Input access to this host by interface. LAN and loopback have access. Every other interface, listed or not, leads
 /// to the chain `outside`.
 #[derive(Default)]
 struct Doors {
@@ -135,7 +136,7 @@ struct Doors {
 }
 
 impl Doors {
-    /// The chain for all interfaces that are neither LAN nor loopback.
+    /// Renders the chain for all interfaces that are neither LAN nor loopback.
     fn render(&self, text: &mut Text, ports: Option<&str>) {
         text.chain("outside", "");
         text.rule("ct state established,related accept");
@@ -149,7 +150,8 @@ impl Doors {
         if let Some(tunnels) = &self.tunnels {
             text.rule(&format!("iifname {tunnels} drop"));
         }
-        // Answers to our own DHCP clients: the question went to a group, so conntrack does not know them.
+        // Replies to the gateway's DHCP clients. The requests are multicast or broadcast, so conntrack does not know
+        // the replies.
         text.rule("meta nfproto ipv4 udp sport 67 udp dport 68 accept");
         text.rule("ip6 saddr fe80::/10 udp dport 546 accept");
         if let (Some(uplinks), Some(ports)) = (&self.uplinks, ports) {
@@ -159,7 +161,7 @@ impl Doors {
         text.end();
     }
 
-    /// The end of the input chain.
+    /// Renders the end of the input chain.
     fn input(&self, text: &mut Text) {
         text.rule("iifname \"lo\" accept");
         if let Some(lan) = &self.lan {
@@ -169,11 +171,11 @@ impl Doors {
     }
 }
 
-/// Gives traffic for proxies to the relay's sockets, by the mark that ingress gave it.
+/// Redirects traffic for proxies to the relay's sockets, by the fwmark that ingress set.
 ///
-/// Only what a socket takes gets the bit by which it is routed to this host: without the relay it goes nowhere, and
-/// never to some program that listens on all addresses. Conntrack is kept out: once a policy leads elsewhere, the
-/// connection must not be taken for one that need not be masqueraded.
+/// Only traffic that a socket accepts gets the bit that routes it to this host. Without the relay it is dropped, and
+/// it never reaches a program that listens on all addresses. Conntrack does not track it: after a policy change, the
+/// connection must not count as one that needs no masquerading.
 fn hand_over(text: &mut Text) {
     let (ours, mask) = (Mark::PROXY, Mark::PROXY_MASK | Mark::PROXY_TAKEN);
     let taken = Mark::PROXY_TAKEN;
@@ -195,12 +197,12 @@ fn hand_over(text: &mut Text) {
 }
 
 const INPUT: &str = "type filter hook input priority filter; policy drop;";
-/// Sources that no host of the LAN can have. A plan takes the kernel's own test of them off its LAN interfaces, and
-/// without a plan the ingress program does not know them.
+/// Sources that no host of the LAN can have. A plan disables the kernel's own check on its LAN interfaces. Without a
+/// plan the ingress program does not know them.
 const SPOOFED: &str = "meta nfproto ipv4 fib saddr type { local, broadcast }";
 
-/// The default-deny rule set: nothing is forwarded, not even what conntrack knows, and the doors are those of a running
-/// gateway. A name that no rule can hold is left out, so that the rest is in force.
+/// Returns the default-deny rule set. It forwards nothing, not even flows that conntrack knows, and its input rules
+/// are those of a running gateway. It omits names that no rule can hold, so that the rest takes effect.
 pub fn render_block(lan: &[String]) -> String {
     let lan: Vec<String> = lan.iter().filter(|name| is_plain(name)).cloned().collect();
     let doors = Doors { lan: names(&lan).unwrap_or_default(), ..Doors::default() };
@@ -208,7 +210,7 @@ pub fn render_block(lan: &[String]) -> String {
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
     text.end();
     if let Some(lan) = &doors.lan {
-        // Before routing, which answers what it prohibits.
+        // This must run before routing, which replies to packets that it prohibits.
         text.chain("lan_sources", "type filter hook prerouting priority raw; policy accept;");
         refuse_foreign_sources(&mut text, lan);
         text.end();
@@ -221,17 +223,17 @@ pub fn render_block(lan: &[String]) -> String {
     text.close()
 }
 
-/// Drops what came in by a LAN interface with a source to which no route leads back by it: an answer of this host would
-/// leave by another interface. The ingress program does the same with a plan; this needs neither plan nor program.
+/// Drops LAN packets whose source has no return route through the ingress interface. A reply of this host would leave
+/// by another interface. The ingress program does the same with a plan. This rule needs neither plan nor program.
 fn refuse_foreign_sources(text: &mut Text, lan: &str) {
     let no_way_back = "fib saddr . iif oif missing drop";
     text.rule(&format!("iifname {lan} meta nfproto ipv4 ip saddr != 0.0.0.0 {no_way_back}"));
-    // Neighbour discovery about duplicate addresses has to be heard (RFC 4862, section 5.4.4).
+    // Neighbour discovery for duplicate addresses must pass (RFC 4862, section 5.4.4).
     text.rule(&format!("iifname {lan} meta nfproto ipv6 meta l4proto != ipv6-icmp {no_way_back}"));
     text.rule(&format!("iifname {lan} icmpv6 type echo-request {no_way_back}"));
 }
 
-/// nft 1.0.6 wants each brace on a line of its own.
+/// Writer of the table text. nft 1.0.6 needs each brace on a line of its own.
 struct Text(String);
 
 impl Text {
@@ -266,7 +268,7 @@ impl Text {
     }
 }
 
-/// A set of interface names, `None` if there are none: nft knows no empty set.
+/// Returns a set of interface names, or `None` if there are none: nft has no empty set.
 fn names(names: &[String]) -> Result<Option<String>, Error> {
     match names.iter().find(|name| !is_plain(name)) {
         Some(name) => Err(Error::InterfaceName(name.clone())),
@@ -274,20 +276,20 @@ fn names(names: &[String]) -> Result<Option<String>, Error> {
     }
 }
 
-/// Returns whether a rule can hold the name: nft strings have no escapes, and a last `*` is a wildcard.
+/// Reports whether a rule can hold the name: nft strings have no escapes, and a last `*` is a wildcard.
 fn is_plain(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'@' | b'+'))
 }
 
-/// The set of the pairs of mark and output interface that belong to some interfaces.
+/// Returns the set of the pairs of mark and output interface that belong to the interfaces.
 fn marks(egress: &BTreeSet<(u32, String)>, interfaces: &[String]) -> Option<String> {
     let pairs = egress.iter().filter(|(_, interface)| interfaces.contains(interface));
     set(pairs.map(|(mark, interface)| format!("{mark:#010x} . \"{interface}\"")))
 }
 
-/// The same pairs as plain comparisons, the default way first: a few of them cost less than a look-up in a set. None if
-/// there are many.
+/// Returns the same pairs as plain comparisons, the default route first. A few comparisons cost less than a set
+/// lookup. The result is empty if there are many.
 fn comparisons(egress: &BTreeSet<(u32, String)>, interfaces: &[String]) -> Vec<String> {
     let pairs = egress.iter().filter(|(_, interface)| interfaces.contains(interface));
     let pairs: Vec<_> =

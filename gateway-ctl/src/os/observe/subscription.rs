@@ -1,7 +1,7 @@
-//! The multicast subscription to what changes in the network namespace.
+//! Multicast subscription to changes in the network namespace.
 //!
-//! The messages' contents are not used: facts are always read afresh, so that a lost message (the socket's buffer
-//! overflowed) is only one more reason to read.
+//! The content of the messages is not used, because facts are always re-read. A lost message (socket buffer overflow)
+//! is therefore only another reason to read.
 
 use std::io;
 use std::sync::Arc;
@@ -35,9 +35,9 @@ const GROUPS: u32 = RTMGRP_LINK
 /// NFNLGRP_NFTABLES is 7.
 const GROUP_NFTABLES: u32 = 1 << 6;
 
-/// Changes that follow each other this quickly are one.
+/// Longest interval between changes that count as one.
 const QUIET: Duration = Duration::from_millis(50);
-/// A change is told after this time even if there is no end of them.
+/// Longest delay before a change is published, even if changes continue.
 const PATIENCE: Duration = Duration::from_millis(250);
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
@@ -45,12 +45,12 @@ const HEADER_LENGTH: usize = 16;
 const RTM_NEWNEIGH: u16 = 28;
 const RTM_GETNEIGH: u16 = 30;
 
-/// How often something was seen to change.
+/// Counters of observed changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelChanges {
-    /// Links, addresses, routes, rules, our nftables table, or messages were lost.
+    /// Links, addresses, routes, rules, the gateway's nftables table, or lost messages.
     pub structure: u64,
-    /// Neighbours, which change all the time without meaning anything.
+    /// Neighbours, which change all the time without significance.
     pub neighbours: u64,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Subscription {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// Multicast groups of a netlink family, and what their messages mean.
+/// Multicast groups of a netlink family, and the meaning of their messages.
 #[derive(Clone, Copy)]
 struct Groups {
     /// Name of the task that listens to them.
@@ -119,7 +119,8 @@ impl Groups {
     }
 }
 
-/// Listens by the first socket, or after a restart by a new one. What came in between is unknown and counts as a change.
+/// Listens on the first socket, or after a restart on a new one. Changes in between are unknown, so a restart counts
+/// as a change.
 async fn begin(socket: Option<TokioSocket>, groups: Groups, sender: Arc<watch::Sender<KernelChanges>>) {
     let socket = match socket {
         Some(socket) => socket,
@@ -147,7 +148,7 @@ async fn listen(mut socket: TokioSocket, groups: Groups, sender: Arc<watch::Send
             let quiet = (Instant::now() + QUIET).min(patience);
             match timeout_at(quiet, next(&mut socket, groups)).await {
                 Ok(Ok(more)) => seen.add(more),
-                // A broken socket is found again by the outer loop.
+                // The outer loop replaces a broken socket.
                 Ok(Err(_)) | Err(_) => break,
             }
         }
@@ -167,7 +168,7 @@ async fn reopened(groups: Groups) -> TokioSocket {
     }
 }
 
-/// Waits for a datagram. Messages that were lost count as a change.
+/// Waits for a datagram. Lost messages count as a change.
 async fn next(socket: &mut TokioSocket, groups: Groups) -> io::Result<KernelChanges> {
     match socket.recv_from_full().await {
         Ok((datagram, _)) => Ok((groups.classify)(&datagram)),
@@ -190,9 +191,9 @@ fn classify(datagram: &[u8]) -> KernelChanges {
     seen
 }
 
-/// Counts the messages about our own table: other programs may change theirs all the time.
+/// Counts the messages about the gateway's table. Other programs may change theirs all the time.
 fn classify_nftables(datagram: &[u8]) -> KernelChanges {
-    /// Behind the family, version and resource of `struct nfgenmsg`.
+    /// Offset behind the family, version and resource of `struct nfgenmsg`.
     const ATTRIBUTES: usize = 4;
     const ATTRIBUTE_HEADER: usize = 4;
     /// `NFTA_TABLE_NAME`, `NFTA_CHAIN_TABLE`, `NFTA_RULE_TABLE`, `NFTA_SET_TABLE` and so on.
@@ -207,7 +208,7 @@ fn classify_nftables(datagram: &[u8]) -> KernelChanges {
     KernelChanges { structure: structure as u64, neighbours: 0 }
 }
 
-/// The types and bodies of the messages in a datagram.
+/// Returns the types and bodies of the messages in a datagram.
 fn messages(mut datagram: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let [l0, l1, l2, l3, t0, t1, ..] = *datagram.first_chunk::<HEADER_LENGTH>()?;
@@ -245,7 +246,7 @@ mod tests {
             bytes[HEADER_LENGTH + 8..][..table.len()].copy_from_slice(table.as_bytes());
             bytes
         };
-        // A table and a rule that went; then a generation, which has a number in place of the name.
+        // A deleted table and a deleted rule; then a generation, which has a number instead of the name.
         let datagram = [about(0xa02, "gateway"), about(0xa08, "gateway"), message(0xa0f, 12)].concat();
         assert_eq!(classify_nftables(&datagram).structure, 2);
         for other in ["filter", "gateway2", "gate"] {

@@ -1,4 +1,4 @@
-//! Starting a process: with as few rights as it can do with, and so that it cannot outlive this one.
+//! Start of a process with the least rights, so that it cannot outlive this process.
 
 use std::io;
 use std::path::Path;
@@ -11,11 +11,11 @@ use tokio::process::{Child, Command};
 
 use crate::os::required_programs;
 
-/// Name of the socket in the tunnel's folder, which is the process's working directory: so the length of the folder's
-/// path does not matter, and an orphan is known by it.
+/// Name of the socket in the tunnel's folder, which is the working directory of the process. The length of the
+/// folder's path therefore does not matter, and the folder identifies an orphan.
 pub const SOCKET: &str = "management";
 
-/// Seconds that a server may take for its first word.
+/// Time limit for the server's first reply, in seconds.
 const FIRST_WORD: &str = "10";
 
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub fn spawn(process: &OpenVpnProcess, folder: &Path) -> Result<Child, Error> {
     let openvpn = required_programs::find("openvpn").ok_or(Error::NoOpenVpn)?;
     let setpriv = required_programs::find("setpriv").ok_or(Error::NoSetpriv)?;
     let mut command = Command::new(setpriv);
-    // Root, because the device may be opened by root alone, but root without any right except to set up networks.
+    // Root, because only root may open the device, but with no capability except network administration.
     command.args(["--pdeathsig", "KILL", "--no-new-privs", "--inh-caps", "-all"]);
     command.args(["--bounding-set", "-all,+net_admin"]);
     command.arg(openvpn).args(arguments(process));
@@ -50,7 +50,7 @@ fn arguments(process: &OpenVpnProcess) -> Vec<String> {
         FIRST_WORD,
         "--config",
         "stdin",
-        // Last, so that the file has no say in it.
+        // Last, so that the file cannot override these options.
         "--dev",
         interface,
         "--dev-type",
@@ -86,7 +86,8 @@ fn arguments(process: &OpenVpnProcess) -> Vec<String> {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The kernel's parent-death signal follows the *thread* that forked. Therefore one thread that never ends forks all.
+/// Spawns the command from one thread that never ends. The kernel's parent-death signal follows the *thread* that
+/// forked.
 fn fork(mut command: Command) -> io::Result<Child> {
     static FORKER: OnceLock<Sender<Job>> = OnceLock::new();
     let forker = FORKER.get_or_init(|| {

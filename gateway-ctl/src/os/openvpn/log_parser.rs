@@ -1,23 +1,23 @@
-//! What a process writes, in words for people: errors, what was pushed, what was agreed on. Pure.
+//! Parser of the process log, with human-readable texts: errors, pushed options, negotiated parameters. Pure.
 
-/// What a line of the log tells.
+/// Meaning of a log line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogLine {
-    /// What went wrong.
+    /// The error of the process.
     Error(String),
-    /// The same, for want of anything better.
+    /// An unspecific error, used if there is no better one.
     Vague(String),
     /// The server refuses this client, and will refuse it again.
     Denied(String),
-    /// An option of the server's that was not obeyed.
+    /// A pushed option of the server that the client ignored.
     Ignored(String),
     Cipher(String),
     Mtu(u16),
-    /// Seconds between the pings that the server asks for, and sends itself.
+    /// Seconds between pings. The server requests them and sends them itself.
     Ping(u16),
 }
 
-/// Texts of the server's are cut to so many characters.
+/// Longest text of the server that is kept, in characters.
 const LONGEST: usize = 200;
 
 const ERRORS: &[(&str, &str)] = &[
@@ -89,7 +89,7 @@ pub fn told(line: &str) -> Option<LogLine> {
     tls.flatten().map(|words| LogLine::Vague(format!("TLS: {}", clean(words))))
 }
 
-/// Why a process lost its connection or gave up, by its own word for it.
+/// Returns the reason for a lost connection or an exit, from the keyword of the process.
 pub fn reason(word: &str) -> Option<&'static str> {
     Some(match word {
         "ping-restart" | "ping-exit" => "the server has fallen silent",
@@ -106,12 +106,12 @@ pub fn reason(word: &str) -> Option<&'static str> {
     })
 }
 
-/// What stands between `before` and the next quote.
+/// Returns the text between `before` and the next quote.
 fn within<'a>(line: &'a str, before: &str) -> Option<&'a str> {
     line.split_once(before)?.1.split('\'').next()
 }
 
-/// Somebody else's text: short, and nothing but printable characters.
+/// Returns foreign text, shortened and limited to printable characters.
 pub fn clean(text: &str) -> String {
     let printable = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
     printable.take(LONGEST).collect()

@@ -4,23 +4,23 @@ use std::net::{IpAddr, SocketAddr};
 
 use gateway_model::ovpn::quoted;
 
-/// What a line of the process says, as far as it matters here.
+/// A line of the process, as far as the gateway uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// It waits to be told to go on.
+    /// The process waits for its release.
     Hold,
     State(State),
     Bytes {
         received: u64,
         sent: u64,
     },
-    /// It asks where to find this server.
+    /// The process asks for the address of this server.
     Remote(Remote),
     Needs(Needs),
-    /// What the server or the key would not accept: `Auth`, `Private Key`, or a text of the server's.
+    /// The credential that the server or the key rejected: `Auth`, `Private Key`, or a text of the server.
     Refused(String),
     Fatal(String),
-    /// The server wants a person at a screen.
+    /// The server requires interactive authentication.
     Asks,
     Other,
 }
@@ -28,9 +28,9 @@ pub enum Message {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     pub name: String,
-    /// Why, of `RECONNECTING` and `EXITING`.
+    /// Reason, for `RECONNECTING` and `EXITING`.
     pub detail: String,
-    /// This end's addresses inside the tunnel.
+    /// Local addresses inside the tunnel.
     pub addresses: Vec<IpAddr>,
     pub remote: Option<SocketAddr>,
 }
@@ -49,7 +49,7 @@ pub enum Needs {
     /// Credentials and a one-time code.
     Code,
     Passphrase,
-    /// Something that is not known here.
+    /// An unknown request.
     Else,
 }
 
@@ -111,17 +111,17 @@ fn password(rest: &str) -> Message {
     }
     match rest.strip_prefix("Verification Failed: ") {
         Some(what) => {
-            // `'Auth'`, sometimes with the server's words behind.
+            // `'Auth'`, sometimes followed by the server's text.
             let what = what.trim_matches(|c| matches!(c, '\'' | '[' | ']'));
             let what = what.split('\'').next().unwrap_or_default();
             Message::Refused(what.to_owned())
         }
-        // Auth-Token: a secret, and for the process alone.
+        // Auth-Token: a secret for the process alone.
         None => Message::Other,
     }
 }
 
-/// Commands, each a line.
+/// Commands, one per line.
 pub mod command {
     use super::{SocketAddr, quoted};
 
@@ -145,7 +145,7 @@ pub mod command {
         zeroize::Zeroizing::new(format!("username \"Auth\" {}\n", quoted(name)))
     }
 
-    /// `of` is what the process called it.
+    /// Returns the reply with a password. `of` is the name that the process gave it.
     pub fn password(of: &str, password: &str) -> zeroize::Zeroizing<String> {
         zeroize::Zeroizing::new(format!("password \"{of}\" {}\n", quoted(password)))
     }

@@ -1,4 +1,4 @@
-//! Processes that an earlier daemon has left behind, known by their working directory.
+//! Processes that an earlier daemon left behind, identified by their working directory.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// The kernel ends a killed process soon.
+/// Time limit for the end of a killed process.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Kills every openvpn that works in this folder or in one inside it, and waits until they are gone.
+/// Kills every openvpn process that works in this folder or in a subfolder, and waits for its end.
 pub fn end(folder: &Path) {
     let deadline = Instant::now() + PATIENCE;
     let mut told = false;
@@ -42,7 +42,7 @@ fn find(folder: &Path) -> Vec<i32> {
 
 fn is_orphan(pid: i32, folder: &Path) -> bool {
     let proc = PathBuf::from(format!("/proc/{pid}"));
-    // Before it has become openvpn it is called after what starts it.
+    // Before it executes openvpn, the process has the name of its starter.
     let ours = std::fs::read_to_string(proc.join("comm"))
         .is_ok_and(|name| matches!(name.trim_end(), "openvpn" | "setpriv"));
     ours && std::fs::read_link(proc.join("cwd")).is_ok_and(|at| at.starts_with(folder))

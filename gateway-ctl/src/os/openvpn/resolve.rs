@@ -1,11 +1,12 @@
-//! Address of an OpenVPN server, through the egress that carries the tunnel.
+//! Address of an OpenVPN server, resolved through the tunnel's underlay.
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::management::Remote;
 use gateway_outbound::Resolver;
 
-/// Returns an address of the server; a later turn gives another one if it has several. `mark` is that of the outer packets.
+/// Returns an address of the server. A later `turn` gives another one if it has several. `mark` is the fwmark of the
+/// outer packets.
 pub async fn resolve(
     names: &Resolver,
     mark: u32,

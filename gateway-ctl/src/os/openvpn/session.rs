@@ -1,4 +1,4 @@
-//! One tunnel's process through its life: started, told what it asks for, watched, and started again after a while.
+//! Life cycle of one tunnel's process: start, replies to its requests, supervision, restart after a delay.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -28,14 +28,14 @@ pub struct Session {
     teller: Teller,
 }
 
-/// Tells what is known, and wakes others when it matters to them.
+/// Publisher of the state. It wakes receivers on relevant changes.
 pub struct Teller {
     status: watch::Sender<Status>,
     changes: watch::Sender<u64>,
 }
 
 impl Teller {
-    /// Of interest to others if it changes anything.
+    /// Publishes a change. Receivers wake if it changes anything.
     fn tell(&self, change: impl FnOnce(&mut Status)) {
         let changed = self.status.send_if_modified(|status| {
             let before = status.clone();
@@ -47,7 +47,7 @@ impl Teller {
         }
     }
 
-    /// Bytes are counted without waking anybody.
+    /// Updates the byte counters without waking a receiver.
     fn count(&self, received: u64, sent: u64) {
         self.status.send_modify(|status| (status.rx_bytes, status.tx_bytes) = (received, sent));
     }
@@ -67,15 +67,15 @@ impl Session {
         Session { folder, endpoint_names, wanted, teller: Teller { status, changes } }
     }
 
-    /// Ends when nobody can want anything of it any more.
+    /// Runs until no sender of wanted states remains.
     pub async fn run(mut self) {
         let mut backoff = Backoff::default();
         let mut last: Option<Arc<OpenVpnProcess>> = None;
-        // Without anybody who could want anything there is nothing to do any more.
+        // Without a sender there can be no further work.
         while self.wanted.has_changed().is_ok() {
             let wanted = self.wanted.borrow_and_update().process.clone();
             if wanted != last {
-                // What was learned of another configuration means nothing for this one.
+                // Observations about another configuration do not apply to this one.
                 backoff = Backoff::default();
                 last.clone_from(&wanted);
                 self.teller.tell(|status| *status = Status::default());
@@ -106,11 +106,11 @@ impl Session {
             }
         }
         self.teller.tell(|status| *status = Status::default());
-        // Whoever left something else there may keep it.
+        // A folder that contains foreign files stays.
         let _ = std::fs::remove_dir(&self.folder);
     }
 
-    /// One process from its start to its end.
+    /// Runs one process from its start to its end.
     async fn once(&mut self, process: &OpenVpnProcess, backoff: &mut Backoff) -> Ending {
         self.teller.tell(|status| {
             status.stage = Stage::Connecting;

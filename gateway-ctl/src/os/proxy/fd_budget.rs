@@ -1,4 +1,4 @@
-//! Descriptors that the relay may have open, so that LAN hosts cannot take those that the rest of the daemon needs.
+//! Budget of descriptors for the relay, so that LAN hosts cannot exhaust those that the rest of the daemon needs.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::os::rlimit::open_files;
 
-/// What the relay leaves to the daemon, its own pipes included.
+/// Descriptors that the relay leaves to the daemon, its own pipes included.
 const RESERVED: u64 = 1024;
 
 /// Descriptors that are left for connections and datagrams.
 #[derive(Clone, Debug)]
 pub struct Places(Arc<Semaphore>);
 
-/// Held for as long as the descriptors are open.
+/// Permit that is held for as long as the descriptors are open.
 pub type Place = OwnedSemaphorePermit;
 
 impl Default for Places {
@@ -23,14 +23,14 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Of a process that may open so many; of a very small limit the relay has half.
+    /// Returns the budget of a process with this descriptor limit. With a very small limit the relay gets half.
     fn of(limit: u64) -> Places {
         let ours = limit.saturating_sub(RESERVED).max(limit / 2);
         let ours = usize::try_from(ours).unwrap_or(usize::MAX);
         Places(Arc::new(Semaphore::new(ours.min(Semaphore::MAX_PERMITS))))
     }
 
-    /// Nothing if there are not so many.
+    /// Takes a permit for descriptors. Returns `None` if fewer are left.
     pub fn take(&self, descriptors: u32) -> Option<Place> {
         self.0.clone().try_acquire_many_owned(descriptors).ok()
     }

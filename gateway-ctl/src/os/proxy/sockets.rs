@@ -1,5 +1,5 @@
-//! The relay's sockets: listeners on loopback addresses that take what was addressed to others, and connections to
-//! proxies that leave by the leg they shall.
+//! Sockets of the relay: listeners on loopback addresses that accept traffic for other destinations, and connections
+//! to proxies through the required leg.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,17 +13,17 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 const BACKLOG: i32 = 4096;
-/// Bytes of datagrams that wait to be taken.
+/// Receive buffer for waiting datagrams, in bytes.
 const DATAGRAMS: usize = 4 << 20;
-/// LAN hosts sleep.
+/// Keepalive idle time, long because LAN hosts sleep.
 const CLIENT_IDLE: Duration = Duration::from_secs(300);
 
-/// Where the relay listens: never on an address that anything else could reach it by.
+/// Returns the listen addresses of the relay. Both are loopback addresses, so no other host can reach them.
 pub fn addresses() -> [SocketAddr; 2] {
     [(Ipv4Addr::LOCALHOST, names::RELAY_PORT).into(), (Ipv6Addr::LOCALHOST, names::RELAY_PORT).into()]
 }
 
-/// A listener for connections.
+/// Returns a listener for connections.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = transparent(address, Type::STREAM, Protocol::TCP)?;
     socket.bind(&address.into())?;
@@ -33,7 +33,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// A listener for datagrams, which tells to whom they were sent and with which mark.
+/// Returns a listener for datagrams that reports their original destination and fwmark.
 pub fn listen_for_datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = transparent(address, Type::DGRAM, Protocol::UDP)?;
     if address.is_ipv4() {
@@ -42,7 +42,7 @@ pub fn listen_for_datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
         setsockopt(&socket, sockopt::Ipv6OrigDstAddr, &true)?;
     }
     setsockopt(&socket, ReceiveMark, &true)?;
-    // A flow's first datagrams come by here.
+    // The first datagrams of a flow arrive here.
     socket.set_recv_buffer_size(DATAGRAMS)?;
     socket.bind(&address.into())?;
     UdpSocket::from_std(socket.into())
@@ -54,17 +54,17 @@ const SO_RCVMARK: libc::c_int = 75;
 struct ReceiveMark;
 nix::setsockopt_impl!(ReceiveMark, libc::SOL_SOCKET, SO_RCVMARK, bool, sockopt::SetBool);
 
-/// A datagram as it came.
+/// Metadata of a received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     pub from: SocketAddr,
-    /// To whom it was sent.
+    /// Original destination.
     pub to: SocketAddr,
     pub mark: u32,
     pub length: usize,
 }
 
-/// Takes a datagram from a listener.
+/// Receives a datagram from a listener.
 pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Arrival> {
     let mut control = nix::cmsg_space!(libc::sockaddr_in6, u32);
     let mut slices = [IoSliceMut::new(buffer)];
@@ -106,8 +106,7 @@ fn address_of(storage: &SockaddrStorage) -> Option<SocketAddr> {
     four.or_else(|| storage.as_sockaddr_in6().map(|at| SocketAddr::new(at.ip().into(), at.port())))
 }
 
-/// The address that stands for any, of one family.
-/// A socket that may have an address that is not this host's.
+/// Returns a socket that may have a foreign address (`IP_TRANSPARENT`).
 pub fn transparent(address: SocketAddr, kind: Type, protocol: Protocol) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), kind.nonblocking(), Some(protocol))?;
     if address.is_ipv4() {
@@ -120,13 +119,13 @@ pub fn transparent(address: SocketAddr, kind: Type, protocol: Protocol) -> io::R
     Ok(socket)
 }
 
-/// An accepted connection is given up when its client is gone.
+/// Sets keepalive, so that an accepted connection ends when its client is gone.
 pub fn watch_over_client(stream: &TcpStream) -> io::Result<()> {
     Keepalive { idle: CLIENT_IDLE, ..Keepalive::PATIENT }.apply(stream)
 }
 
-/// Ends a connection so that the other side sees a reset, and frees its memory at once.
+/// Ends a connection so that the peer sees a reset, and frees its memory at once.
 pub fn reset(stream: TcpStream) {
-    // A socket that is gone already needs no reset.
+    // A socket that is already gone needs no reset.
     let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
 }

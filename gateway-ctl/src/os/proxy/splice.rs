@@ -1,5 +1,5 @@
-//! Bytes between two connections, both ways, without copying them: through pipes (splice(2)) that a direction holds
-//! only while bytes are in flight. So an idle connection costs its sockets and nothing else.
+//! Zero-copy transfer between two connections in both directions, through pipes (splice(2)). A direction holds a pipe
+//! only while bytes are in flight, so an idle connection costs only its sockets.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,16 +11,18 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Bytes in flight in one direction, beside what the sockets hold.
+/// Bytes in flight in one direction, beside the socket buffers.
 const IN_FLIGHT: usize = 256 << 10;
-/// A pipe has a place for each piece of memory, and a segment may come in a piece of its own.
+/// Pipe capacity in bytes. A pipe has a slot for each piece of memory, and a segment may arrive in a piece of its
+/// own.
 const PIPE: usize = 1 << 20;
-/// Directions that hold a pipe at a time: each costs two descriptors. Those beyond copy through a small buffer.
+/// Largest number of directions with a pipe at a time: each costs two descriptors. Others copy through a small
+/// buffer.
 const PIPES: usize = 256;
 const SPARE_PIPES: usize = 32;
 const BUFFER: usize = 32 << 10;
 
-/// Bytes that went from the client to the server and back.
+/// Bytes from the client to the server and back.
 #[derive(Debug, Default)]
 pub struct Traffic {
     pub up: AtomicU64,
@@ -40,7 +42,7 @@ struct Pipe {
     write: OwnedFd,
 }
 
-/// What bytes in flight stand in.
+/// Container of the bytes in flight.
 enum Medium<'a> {
     Pipe { pipe: Option<Pipe>, filled: usize, pool: &'a Pool, _permit: SemaphorePermit<'a> },
     Buffer { bytes: Box<[u8]>, start: usize, end: usize },
@@ -67,7 +69,7 @@ impl Pool {
 impl Pipe {
     fn open() -> io::Result<Pipe> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // Where the system grants less, the default has to do.
+        // If the system grants less, the default size is used.
         let _ = fcntl_setpipe_size(&write, PIPE);
         Ok(Pipe { read, write })
     }
@@ -75,7 +77,7 @@ impl Pipe {
 
 impl Drop for Medium<'_> {
     fn drop(&mut self) {
-        // A pipe with somebody's bytes in it is not used again.
+        // A pipe that still holds bytes is not reused.
         if let Medium::Pipe { pipe, filled: 0, pool, .. } = self {
             let mut spare = pool.spare.lock().unwrap_or_else(PoisonError::into_inner);
             if spare.len() < SPARE_PIPES {
@@ -130,7 +132,7 @@ impl Medium<'_> {
     }
 }
 
-/// Carries bytes until both sides have ended their stream. An error means that the connection broke on one side.
+/// Transfers bytes until both sides have ended their stream. An error means that the connection broke on one side.
 pub async fn pump(client: &TcpStream, server: &TcpStream, pool: &Pool, traffic: &Traffic) -> io::Result<()> {
     let (up, down) =
         (direction(client, server, pool, &traffic.up), direction(server, client, pool, &traffic.down));
@@ -140,7 +142,7 @@ pub async fn pump(client: &TcpStream, server: &TcpStream, pool: &Pool, traffic: 
         tokio::select! {
             outcome = &mut up, if !up_ended => { outcome?; up_ended = true; }
             outcome = &mut down, if !down_ended => { outcome?; down_ended = true; }
-            // Nobody reads any more from a side that has ended its stream, so a reset would not be noticed.
+            // A side that has ended its stream is no longer read, so a read would not notice a reset.
             error = broken(client), if up_ended => return Err(error),
             error = broken(server), if down_ended => return Err(error),
         }
@@ -164,7 +166,7 @@ async fn direction(from: &TcpStream, to: &TcpStream, pool: &Pool, count: &Atomic
                             Err(error) => return Err(error),
                         }
                     }
-                    // Other connections have their turn.
+                    // Yields to other connections.
                     from.readable().await?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -174,10 +176,10 @@ async fn direction(from: &TcpStream, to: &TcpStream, pool: &Pool, count: &Atomic
     }
 }
 
-/// Ends the stream towards a side and goes on reading from it.
+/// Ends the stream towards a side and continues to read from it.
 fn end_stream(to: &TcpStream) -> io::Result<()> {
     match rustix::net::shutdown(to, rustix::net::Shutdown::Write) {
-        // It is gone altogether: the other direction learns why.
+        // The connection is gone altogether. The other direction gets the error.
         Ok(()) | Err(rustix::io::Errno::NOTCONN) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -250,7 +252,7 @@ mod tests {
             sent = flood => sent,
             outcome = pump(&near, &far, &pool, &traffic) => panic!("{outcome:?}"),
         };
-        // The sockets' own buffers take some megabytes; without backpressure there would be no end.
+        // The socket buffers take some megabytes. Without backpressure the loop would not end.
         assert!(sent < 64 << 20, "{sent} bytes");
         drop(client);
         let drain = async {
@@ -261,7 +263,7 @@ mod tests {
         };
         let (outcome, got) = tokio::join!(pump(&near, &far, &pool, &traffic), drain);
         outcome.unwrap();
-        // What was in flight when the first pump was dropped is lost with it.
+        // The bytes in flight are lost when the first pump is dropped.
         assert!(got > 0 && got <= sent);
     }
 
@@ -273,7 +275,7 @@ mod tests {
             let mut client = client;
             client.shutdown().await.unwrap();
             tokio::time::sleep(Duration::from_millis(50)).await;
-            // Data for a socket that is closed is answered with a reset.
+            // A closed socket answers data with a reset.
             drop(client);
             server.writable().await.unwrap();
             server.try_write(b"late").unwrap();

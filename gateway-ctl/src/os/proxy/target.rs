@@ -1,4 +1,4 @@
-//! A proxy as the relay knows it: where it is, by which legs it may be reached, and what went through it.
+//! A proxy from the relay's view: its address, its allowed legs, and its traffic counters.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,31 +12,31 @@ use super::fd_budget;
 use super::splice::Traffic;
 use crate::secrets;
 
-/// A proxy, and the way in for connections through it.
+/// A proxy, and the admission of connections through it.
 #[derive(Debug)]
 pub struct Target {
     pub to: Arc<ProxyTarget>,
     pub counters: Arc<Counters>,
-    /// By leg: connections live as long as the sender of theirs, which only this holds.
+    /// Senders by leg. Connections live as long as the sender of their leg, which only this map holds.
     gates: Mutex<BTreeMap<u8, watch::Sender<()>>>,
 }
 
-/// What happened to a proxy's connections since the daemon started.
+/// Counters of a proxy's connections since the start of the daemon.
 #[derive(Debug, Default)]
 pub struct Counters {
     pub open: AtomicUsize,
-    /// Open flows of datagrams.
+    /// Open UDP flows.
     pub flows: AtomicUsize,
     /// Connections and flows so far.
     pub accepted: AtomicU64,
-    /// The proxy could not be reached, or refused.
+    /// Connections and flows for which the proxy was unreachable or refused.
     pub failed: AtomicU64,
-    /// There were too many already, through this proxy or at all.
+    /// Connections and flows over the limit of this proxy or of the relay.
     pub over_limit: AtomicU64,
     pub traffic: Traffic,
 }
 
-/// The right to go through a proxy by a leg, for as long as the gate says.
+/// Permission to use a proxy through a leg, valid as long as the gate is open.
 #[derive(Debug)]
 pub struct Passage {
     pub to: Arc<ProxyTarget>,
@@ -48,19 +48,19 @@ pub struct Passage {
     _descriptors: fd_budget::Place,
 }
 
-/// It is open as long as somebody can still close it.
+/// Gate that is open as long as its sender exists.
 #[derive(Debug)]
 pub struct Gate(watch::Receiver<()>);
 
 impl Gate {
     pub async fn closed(&self) {
         let mut sender = self.0.clone();
-        // Nothing is ever sent: the only news is that the sender is gone.
+        // No value is ever sent. An error means that the sender is gone.
         while sender.changed().await.is_ok() {}
     }
 }
 
-/// A connection counts as open as long as this lives.
+/// Guard of the open counter: the connection counts as open until its drop.
 #[derive(Debug)]
 struct Open {
     counters: Arc<Counters>,
@@ -73,7 +73,7 @@ impl Target {
         Target { to: Arc::new(to), counters, gates: Mutex::new(gates) }
     }
 
-    /// The same proxy with other settings. Connections go on if they would lead to the same place.
+    /// Returns the same proxy with other settings. Connections continue if their endpoint stays the same.
     pub fn replaced(&self, to: ProxyTarget) -> Target {
         let next = Target::new(to, self.counters.clone());
         if (&next.to.address, &next.to.login) == (&self.to.address, &self.to.login) {
@@ -88,12 +88,12 @@ impl Target {
         next
     }
 
-    /// Nothing if the proxy may not be reached by this leg, or has too many connections.
+    /// Admits a connection. Returns `None` if this leg is not allowed, or if the proxy has too many connections.
     pub fn admit(&self, leg: u8, places: &fd_budget::Places) -> Option<Passage> {
         self.passage(leg, places, |counters| &counters.open)
     }
 
-    /// The same for a flow of datagrams.
+    /// Admits a UDP flow under the same conditions.
     pub fn admit_flow(&self, leg: u8, places: &fd_budget::Places) -> Option<Passage> {
         self.passage(leg, places, |counters| &counters.flows)
     }
@@ -111,7 +111,7 @@ impl Target {
         let counters = self.counters.clone();
         counters.accepted.fetch_add(1, Ordering::Relaxed);
         let most = usize::try_from(self.to.connections).unwrap_or(usize::MAX);
-        // From here on it is counted, and no longer once it is dropped.
+        // Counted from here until the drop.
         let open = Open { counters: counters.clone(), count };
         let many = count(&counters).fetch_add(1, Ordering::Relaxed) >= most;
         // One towards the host and one towards the proxy.

@@ -1,4 +1,4 @@
-//! Connections of LAN hosts that a proxy takes.
+//! Connections of LAN hosts through a proxy.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,9 +17,9 @@ use super::splice::pump;
 use super::target::Passage;
 use super::{Shared, Unreached};
 
-/// From the first packet to the proxy until it has connected to the destination.
+/// Time limit from the first packet to the proxy until it has connected to the destination.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// After a failure to accept, which is a lack of something.
+/// Pause after a failed accept, which means a lack of resources.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts until the task is aborted.
@@ -41,10 +41,10 @@ fn admit(client: TcpStream, shared: &Arc<Shared>) {
     tokio::spawn(async move { carry(client, passage, &shared).await });
 }
 
-/// What a connection may take, by its mark.
+/// Returns the permission of a connection, by its fwmark.
 fn passage(client: &TcpStream, shared: &Shared) -> Option<Passage> {
     let mark = SockRef::from(client).mark().ok()?;
-    // Whoever connects to the listener itself has no such mark.
+    // A client that connects to the listener directly has no such mark.
     let (number, leg) = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0)?;
     shared.target(number)?.admit(leg, &shared.places)
 }
@@ -79,7 +79,7 @@ async fn carry(client: TcpStream, passage: Passage, shared: &Shared) {
     }
 }
 
-/// A connection to a destination through the proxy.
+/// Opens a connection to a destination through the proxy.
 async fn open(passage: &Passage, to: SocketAddr) -> Result<TcpStream, Unreached> {
     let address = passage.to.address.ok_or(Unreached::NoAddress)?;
     let through = async {

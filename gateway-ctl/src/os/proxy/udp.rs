@@ -1,8 +1,8 @@
-//! Datagrams of LAN hosts that a proxy takes.
+//! Datagrams of LAN hosts through a proxy.
 //!
-//! Each source port of a host has an association with the proxy (RFC 1928, section 7), and each destination of it a
-//! socket that bears the destination's address: what the host sends next comes to that socket by itself, and answers
-//! leave by it. Answers from others than those that the host wrote to are dropped.
+//! Each source port of a host has an association with the proxy (RFC 1928, section 7). Each of its destinations has a
+//! socket with the destination's address. Further datagrams of the host arrive at that socket directly, and replies
+//! leave through it. Replies from other senders than those destinations are dropped.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -26,40 +26,40 @@ use super::sockets::{Arrival, receive, transparent};
 use super::target::Passage;
 use super::{Shared, Unreached};
 
-/// RFC 4787, requirement 5: at least two minutes.
+/// Idle timeout. RFC 4787, requirement 5: at least two minutes.
 const IDLE: Duration = Duration::from_secs(150);
-/// A question to a name server is answered soon or not at all.
+/// Idle timeout for DNS. A query to a name server is answered soon or not at all.
 const IDLE_DNS: Duration = Duration::from_secs(20);
 const DNS: u16 = 53;
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After a failure, what comes from the same port is dropped for so long.
+/// Time after a failure in which datagrams from the same port are dropped.
 const PAUSE: Duration = Duration::from_secs(3);
 /// Datagrams that wait for the association, or for the socket of their destination.
 const WAITING: usize = 32;
-/// Destinations of one source port.
+/// Largest number of destinations for one source port.
 const DESTINATIONS: usize = 512;
 const MOST_DATAGRAM: usize = 65_536;
 
 thread_local! {
-    /// Where datagrams pass through; nobody waits while it is in use.
+    /// Transfer buffer for datagrams. No task waits while it is in use.
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; MOST_DATAGRAM].into());
 }
 
-/// Whose association it is: source, proxy, leg.
+/// Key of an association: source, proxy, leg.
 type Key = (SocketAddr, u8, u8);
 type Datagram = (SocketAddr, Box<[u8]>);
 
-/// The ways in to the associations.
+/// Senders to the associations.
 #[derive(Debug, Default)]
 pub struct Associations(Mutex<HashMap<Key, mpsc::Sender<Datagram>>>);
 
 impl Associations {
-    /// False if there is none, or if it has ended.
+    /// Passes a datagram to its association. Returns the datagram if there is no association or if it has ended.
     fn give(&self, key: &Key, datagram: Datagram) -> Result<(), Datagram> {
         let associations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(sender) = associations.get(key) else { return Err(datagram) };
         match sender.try_send(datagram) {
-            // Too many at once: datagrams may get lost.
+            // The queue is full: datagrams may get lost.
             Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => Ok(()),
             Err(mpsc::error::TrySendError::Closed(datagram)) => Err(datagram),
         }
@@ -80,7 +80,7 @@ impl Associations {
     }
 }
 
-/// Takes datagrams until the task is aborted.
+/// Receives datagrams until the task is aborted.
 pub async fn listen(listener: Arc<UdpSocket>, shared: Arc<Shared>) {
     while listener.readable().await.is_ok() {
         let taken = listener.try_io(Interest::READABLE, || {
@@ -92,7 +92,7 @@ pub async fn listen(listener: Arc<UdpSocket>, shared: Arc<Shared>) {
         match taken {
             Ok((arrival, content)) => admit(arrival, content, &shared),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // An error about an earlier datagram is none of this socket's business.
+            // An error about an earlier datagram does not concern this socket.
             Err(error) => tracing::debug!(%error, "a datagram for a proxy cannot be read"),
         }
     }
@@ -109,7 +109,7 @@ fn admit(arrival: Arrival, content: Box<[u8]>, shared: &Arc<Shared>) {
         return;
     };
     let waiting = shared.associations.open(key);
-    // There is room for the first one.
+    // The queue has capacity for the first one.
     let _ = shared.associations.give(&key, datagram);
     tokio::spawn(associate(key, mark, passage, waiting, shared.clone()));
 }
@@ -159,17 +159,17 @@ fn header_to(to: SocketAddr) -> Vec<u8> {
 
 struct Association {
     client: SocketAddr,
-    /// Of the first datagram: answers bear it.
+    /// Fwmark of the first datagram. Replies carry it, too.
     mark: u32,
     control: TcpStream,
     upstream: Arc<UdpSocket>,
 }
 
 impl Association {
-    /// Carries datagrams both ways; why it ended.
+    /// Forwards datagrams in both directions. Returns the reason for the end.
     async fn carry(&self, passage: &Passage, waiting: &mut mpsc::Receiver<Datagram>) -> &'static str {
         let mut flows: HashMap<SocketAddr, Arc<UdpSocket>> = HashMap::new();
-        // Each reads what the host sends to one destination, and ends with the association.
+        // Each reader handles datagrams from the host to one destination, and ends with the association.
         let mut readers: JoinSet<SocketAddr> = JoinSet::new();
         let counters = passage.counters.clone();
         let active = Arc::new(Mutex::new(Instant::now()));
@@ -185,7 +185,7 @@ impl Association {
                     touch(&active);
                     only_dns &= to.port() == DNS;
                     if !flows.contains_key(&to) && flows.len() < DESTINATIONS {
-                        // Without a place the datagram goes on all the same; its answer finds no way back.
+                        // Without a permit the datagram is still sent, but its reply cannot be delivered.
                         match passage.places.take(1).map(|place| (place, self.flow(to))) {
                             None => drop(counters.over_limit.fetch_add(1, Ordering::Relaxed)),
                             Some((place, Ok(flow))) => {
@@ -217,7 +217,7 @@ impl Association {
                     Err(_) => return "the proxy's socket is gone",
                 },
                 Some(ended) = readers.join_next() => if let Ok(to) = ended { drop(flows.remove(&to)) },
-                // It ends the association (RFC 1928, section 6).
+                // The end of this connection ends the association (RFC 1928, section 6).
                 () = over(&self.control) => return "the proxy ended it",
                 () = passage.gate.closed() => return "its way is gone",
                 () = tokio::time::sleep_until(end) => {
@@ -229,7 +229,7 @@ impl Association {
         }
     }
 
-    /// A socket with a destination's address, for one host.
+    /// Creates a socket with a destination's address, for one host.
     fn flow(&self, to: SocketAddr) -> io::Result<UdpSocket> {
         let socket = transparent(to, Type::DGRAM, Protocol::UDP)?;
         socket.set_mark(self.mark)?;
@@ -239,7 +239,7 @@ impl Association {
     }
 }
 
-/// One datagram from a host to the proxy; its length.
+/// Forwards one datagram from a host to the proxy. Returns its length.
 async fn up(flow: &UdpSocket, upstream: &UdpSocket, header: &[u8]) -> io::Result<u64> {
     loop {
         flow.readable().await?;
@@ -255,7 +255,7 @@ async fn up(flow: &UdpSocket, upstream: &UdpSocket, header: &[u8]) -> io::Result
     }
 }
 
-/// One datagram from the proxy to the host; its length, 0 if it was for nobody.
+/// Forwards one datagram from the proxy to the host. Returns its length, or 0 if it had no recipient.
 async fn down(upstream: &UdpSocket, flows: &HashMap<SocketAddr, Arc<UdpSocket>>) -> io::Result<u64> {
     loop {
         upstream.readable().await?;
@@ -276,12 +276,12 @@ async fn down(upstream: &UdpSocket, flows: &HashMap<SocketAddr, Arc<UdpSocket>>)
     }
 }
 
-/// Not by way of the runtime, which takes a new socket for full until it has heard of it.
+/// Sends without the runtime, which takes a new socket for full until its first readiness event.
 pub fn send(socket: &UdpSocket, header: &[u8], content: &[u8]) -> io::Result<usize> {
     SockRef::from(socket).send_vectored(&[IoSlice::new(header), IoSlice::new(content)])
 }
 
-/// Returns when a connection has ended; what comes over it meanwhile means nothing.
+/// Returns when a connection has ended. Data that arrives on it is ignored.
 pub async fn over(control: &TcpStream) {
     let mut ignored = [0; 64];
     while control.readable().await.is_ok() {

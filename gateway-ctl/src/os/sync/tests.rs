@@ -1,4 +1,4 @@
-//! The step against the in-memory backend: convergence, idempotence, orphans, failures that stay their own.
+//! The step against the in-memory backend: convergence, idempotence, orphans, isolated failures.
 
 use proptest::collection::{btree_map, btree_set};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::os::fake_backend::{Mem, Operation};
 
 type Entries = BTreeMap<u8, u8>;
 
-/// Few keys and few values, so that wanted and present overlap in every way.
+/// Returns a strategy with few keys and values, so that wanted and present entries overlap in all combinations.
 fn entries() -> impl Strategy<Value = Entries> {
     btree_map(0_u8..12, 0_u8..3, 0..12)
 }

@@ -1,4 +1,4 @@
-//! A tunnel's datagrams by way of a SOCKS5 proxy (RFC 1928, section 7).
+//! A tunnel's datagrams through a SOCKS5 proxy (RFC 1928, section 7).
 
 use std::future::ready;
 use std::net::SocketAddr;
@@ -13,11 +13,11 @@ use crate::os::proxy::{Unreached, over, send};
 
 /// An association with the proxy.
 pub struct Association {
-    /// It ends with this connection.
+    /// The association ends with this connection.
     control: TcpStream,
     upstream: UdpSocket,
     header: Vec<u8>,
-    /// Of whom answers are taken; any if the proxy resolves a name.
+    /// Accepted sender of replies, or any sender if the proxy resolves a name.
     from: Option<SocketAddr>,
 }
 
@@ -38,7 +38,7 @@ pub async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association,
 }
 
 impl Association {
-    /// Carries datagrams both ways; why it ended.
+    /// Forwards datagrams in both directions. Returns the reason for the end.
     pub async fn carry(&self, near: &Near) -> String {
         let up = async {
             let mut buffer = vec![0; MOST_DATAGRAM];

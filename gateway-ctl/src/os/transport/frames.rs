@@ -1,11 +1,11 @@
-//! Datagrams in a stream: each behind its length in sixteen bits, the higher ones first.
+//! Datagrams in a stream: each behind its length as a big-endian 16-bit number.
 
 use super::MOST_DATAGRAM;
 
 /// Bytes before a datagram.
 pub const HEADER: usize = 2;
 
-/// Takes datagrams out of a stream that comes in pieces of any size.
+/// Splits a stream that arrives in pieces of any size into datagrams.
 #[derive(Debug)]
 pub struct Frames {
     buffer: Box<[u8]>,
@@ -18,19 +18,19 @@ impl Frames {
         Frames { buffer: vec![0; 4 * (HEADER + MOST_DATAGRAM)].into(), start: 0, end: 0 }
     }
 
-    /// Where the next piece goes; never empty once all whole datagrams have been taken.
+    /// Returns the buffer for the next piece. It is never empty once all whole datagrams have been taken.
     pub fn room(&mut self) -> &mut [u8] {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         &mut self.buffer[self.end..]
     }
 
-    /// So many bytes were put there.
+    /// Marks this many bytes of the buffer as filled.
     pub fn filled(&mut self, bytes: usize) {
         self.end += bytes;
     }
 
-    /// The next whole datagram.
+    /// Returns the next whole datagram.
     pub fn next(&mut self) -> Option<&[u8]> {
         let waiting = &self.buffer[self.start..self.end];
         let length = usize::from(u16::from_be_bytes(waiting.get(..HEADER)?.try_into().ok()?));
@@ -43,7 +43,7 @@ impl Frames {
     }
 }
 
-/// The header of a datagram of this length.
+/// Returns the header of a datagram of this length.
 pub fn header(length: usize) -> [u8; HEADER] {
     // A datagram has no more than 65 535 bytes.
     u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes()

@@ -12,9 +12,9 @@ use super::frames::{Frames, HEADER, header};
 use super::{MOST_DATAGRAM, Near};
 use crate::os::proxy::Unreached;
 
-/// Datagrams that wait go out in one write, up to this many bytes.
+/// Size limit of one write that combines waiting datagrams, in bytes.
 const BATCH: usize = 2 * (HEADER + MOST_DATAGRAM);
-/// A connection whose other end is gone is noticed after so long, whether something is sent or not.
+/// Keepalive that detects the loss of the remote end within a bounded time, for idle and busy connections.
 const KEEPALIVE: Keepalive = Keepalive {
     idle: Duration::from_secs(15),
     probes: Some((Duration::from_secs(3), 3)),
@@ -29,7 +29,7 @@ pub fn watch_over(stream: &TcpStream) -> io::Result<()> {
     KEEPALIVE.apply(stream)
 }
 
-/// Carries datagrams both ways; why it ended.
+/// Forwards datagrams in both directions. Returns the reason for the end.
 pub async fn carry(mut far: TcpStream, near: &Near) -> String {
     let (mut read, mut write) = far.split();
     let up = async {
@@ -65,7 +65,7 @@ pub async fn carry(mut far: TcpStream, near: &Near) -> String {
     ended.unwrap_or_else(|error| format!("the connection broke: {error}"))
 }
 
-/// Where the next datagram goes.
+/// Writes the header of a datagram and returns the offset behind the datagram.
 fn put_header(buffer: &mut [u8], at: usize, length: usize) -> usize {
     buffer[at..at + HEADER].copy_from_slice(&header(length));
     at + HEADER + length

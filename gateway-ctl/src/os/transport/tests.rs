@@ -1,4 +1,4 @@
-//! A tunnel over each kind of bridge, with far ends that break.
+//! A tunnel over each kind of bridge, with remote ends that break.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use super::*;
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// A bridge whose packets bear no mark, which needs no privilege.
+/// Returns a bridge without a fwmark on its packets, which needs no privilege.
 fn target(near: &str, address: SocketAddr, kind: TransportKind) -> TransportTarget {
     TransportTarget {
         bridge_id: "b".into(),
@@ -25,14 +25,14 @@ async fn wait_until(transports: &Transports, connected: bool) -> Connection {
     now["t"].clone()
 }
 
-/// A local socket that sends to the bridge.
+/// Returns a local socket that sends to the bridge.
 async fn local(near: &str) -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(near.parse::<SocketAddr>().unwrap()).await.unwrap();
     socket
 }
 
-/// A socket as WireGuard has one, known to the bridge.
+/// Returns a socket like that of WireGuard, known to the bridge.
 async fn tunnel(near: &str, transports: &Transports) -> UdpSocket {
     let socket = local(near).await;
     transports.set_device_port("t", socket.local_addr().unwrap().port());
@@ -70,7 +70,7 @@ async fn datagrams_cross_a_stream_and_the_stream_comes_back() {
         drop(far);
         let broken = wait_until(&transports, false).await;
         assert!(!broken.reason.is_empty());
-        // What was sent meanwhile is of an earlier time and is not kept.
+        // A datagram sent meanwhile is outdated and is not kept.
         ours.send(b"lost").await.unwrap();
     }
     transports.remove("t").await;

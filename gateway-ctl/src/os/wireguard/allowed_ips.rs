@@ -1,14 +1,14 @@
-//! Longest-prefix look-up from an inner address to the peer it belongs to.
+//! Longest-prefix lookup from an inner address to its peer.
 //!
-//! One sorted table per prefix length in use: a tunnel has few lengths, so a look-up is a handful of searches,
-//! and it allocates nothing.
+//! There is one sorted table for each prefix length in use. A tunnel has few lengths, so a lookup takes a few
+//! searches and allocates nothing.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// Networks and what they lead to. Of two entries for one network the later stays.
+/// Networks with their values. Of two entries for one network, the later one wins.
 #[derive(Debug)]
 pub(super) struct AllowedIps<T> {
     v4: Vec<Level<T>>,
@@ -31,7 +31,7 @@ impl<T> AllowedIps<T> {
                 IpAddr::V6(address) => (&mut table.v6, address.to_bits()),
             };
             let prefix_len = net.prefix_len();
-            // Longest first, so that the first hit is the answer.
+            // Longest first, so that the first match is the result.
             let at = match levels.binary_search_by(|level| prefix_len.cmp(&level.prefix_len)) {
                 Ok(at) => at,
                 Err(at) => {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Reason why a device cannot be made, changed, read or removed.
+/// Reason why a device cannot be created, changed, read or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0:?} cannot be the name of an interface")]

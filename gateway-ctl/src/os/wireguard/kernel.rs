@@ -1,7 +1,7 @@
-//! The kernel engine: links by rtnetlink, keys and peers by WireGuard's generic netlink family.
+//! Kernel engine: links over rtnetlink, keys and peers over WireGuard's generic netlink family.
 //!
-//! The kernel is asked what it has, and told only what differs: an unchanged peer is not mentioned and keeps its
-//! session. Our links bear an alias, by which a later process knows them again.
+//! The engine reads the kernel's state and sends only the differences. An unchanged peer is not part of the message
+//! and keeps its session. The gateway's links carry an alias, by which a later process recognises them.
 
 mod messages;
 
@@ -25,7 +25,7 @@ use self::messages::{Device, Endpoints};
 use super::device::{DeviceConfig, DeviceStatus, Engine};
 use super::error::Error;
 
-/// Marks our links, and reads well in `ip link`.
+/// Link alias that marks the gateway's links. It is readable in `ip link`.
 const ALIAS: &str = "gateway WireGuard tunnel";
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
 const REMOVAL_POLL: Duration = Duration::from_millis(5);
@@ -34,11 +34,11 @@ pub(super) struct Kernel {
     links: rtnetlink::Handle,
     wireguard: GenetlinkHandle,
     connections: [AbortHandle; 2],
-    /// Per device. Held while the kernel is being changed, so that changes do not interleave.
+    /// Endpoints by device. The lock is held during a kernel change, so that changes do not interleave.
     applied: Mutex<BTreeMap<String, Endpoints>>,
 }
 
-/// A link as far as it matters here.
+/// Relevant properties of a link.
 struct Link {
     index: u32,
     mtu: Option<u32>,
@@ -47,7 +47,7 @@ struct Link {
 }
 
 impl Kernel {
-    /// Opens the netlink sockets. Asking for the family makes the kernel load its module where it can.
+    /// Opens the netlink sockets. The request for the family makes the kernel load its module if possible.
     pub(super) async fn probe() -> Result<Self, Error> {
         let netlink = |source| Error::Netlink { source };
         let (connection, wireguard, _) = genetlink::new_connection().map_err(netlink)?;
@@ -71,7 +71,7 @@ impl Kernel {
             Some(link) => {
                 let have =
                     if link.is_wireguard { self.device(name).await.map_err(failed("read"))? } else { None };
-                // A link of ours whose maker died before it could set the alias has no peers yet.
+                // A process that died before it set the alias left a link without peers.
                 let half_made = link.alias.is_none() && have.as_ref().is_some_and(|d| d.peers.is_empty());
                 if !(link.is_ours() || half_made) {
                     return Err(Error::NameTaken(name.clone()));
@@ -93,7 +93,7 @@ impl Kernel {
                 self.link(name).await.map_err(failed("look up"))?.ok_or_else(vanished)?
             }
         };
-        // The kernel ignores an alias in the message that makes a link.
+        // The kernel ignores an alias in the message that creates a link.
         if link.alias.is_none() || link.mtu != Some(config.mtu.into()) {
             let set = LinkUnspec::new_with_index(link.index).alias(ALIAS).mtu(config.mtu.into()).build();
             self.links.link().set(set).execute().await.map_err(into_io).map_err(failed("change"))?;
@@ -180,7 +180,7 @@ impl Kernel {
         }
     }
 
-    /// What the kernel has under this name; `None` if it is gone.
+    /// Returns the kernel's device with this name, or `None` if it is gone.
     async fn device(&self, name: &str) -> io::Result<Option<Device>> {
         let attributes = vec![WireguardAttribute::IfName(name.to_owned())];
         let message = WireguardMessage { cmd: WireguardCmd::GetDevice, attributes };
@@ -265,7 +265,7 @@ fn into_io(error: rtnetlink::Error) -> io::Error {
     }
 }
 
-/// Only the kernel's own errors are passed on: the others may quote a message, and messages hold keys.
+/// Returns the kernel's own errors only. Other errors may quote a message, and messages hold keys.
 fn generic_into_io(error: GenetlinkError) -> io::Error {
     match error {
         GenetlinkError::NetlinkError(error) => error,

@@ -1,21 +1,21 @@
-//! Making keys. Their text form is `gateway_model::wgconf`'s.
+//! Key generation. `gateway_model::wgconf` defines the text form.
 
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
 use super::Key;
 
-/// A private key and the public key that belongs to it.
+/// A private key and its public key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPair {
     pub private: Key,
     pub public: [u8; 32],
 }
 
-/// A new key pair from the kernel's random source.
+/// Returns a new key pair from the kernel's random source.
 pub fn generate_keypair() -> Result<KeyPair, getrandom::Error> {
     let mut bytes = random()?;
-    // Clamped as X25519 demands, so that the stored key is the key in use.
+    // Clamped as X25519 requires, so that the stored key is the key in use.
     bytes[0] &= 0b1111_1000;
     bytes[31] = (bytes[31] & 0b0111_1111) | 0b0100_0000;
     let private = Key::new(*bytes);
@@ -23,12 +23,12 @@ pub fn generate_keypair() -> Result<KeyPair, getrandom::Error> {
     Ok(KeyPair { private, public })
 }
 
-/// A new preshared key from the kernel's random source.
+/// Returns a new preshared key from the kernel's random source.
 pub fn generate_preshared_key() -> Result<Key, getrandom::Error> {
     Ok(Key::new(*random()?))
 }
 
-/// The public key that belongs to a private key.
+/// Returns the public key of a private key.
 pub fn public_key(private: &Key) -> [u8; 32] {
     PublicKey::from(&StaticSecret::from(*private.expose())).to_bytes()
 }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_public_key_is_the_one_that_wg_computes() {
-        // The pair is the one of RFC 7748, section 6.1 (Alice).
+        // The key pair from RFC 7748, section 6.1 (Alice).
         let private = Key::from_base64("dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=").expect("a key");
         let public = decode_key("hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=").expect("a key");
         assert_eq!(public_key(&private), public);

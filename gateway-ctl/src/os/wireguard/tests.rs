@@ -1,4 +1,4 @@
-//! What the facade refuses before any engine sees it, and what it settles.
+//! Checks and normalisation in the facade, before any engine gets the configuration.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! The userspace engine: boringtun's protocol machines between a TUN device and two UDP sockets.
+//! Userspace engine: boringtun's protocol machines between a TUN device and two UDP sockets.
 //!
 //! Each device has five tasks: TUN to UDP, UDP to TUN per address family, the clock, and cover traffic. They share a
-//! table of peers that is replaced as a whole, so a change never stops them; only another port or MTU restarts them.
-//! Nothing here is persistent: the TUN device goes when its last descriptor does.
+//! table of peers that is replaced as a whole, so a change never stops them. Only a new port or MTU restarts them.
+//! Nothing is persistent: the TUN device disappears with its last descriptor.
 
 mod cover;
 mod identity;
@@ -33,14 +33,14 @@ use self::table::Table;
 use super::device::{CoverStatus, DeviceConfig, DeviceStatus, Drops, Engine};
 use super::error::Error;
 
-/// How long a removed link may take to vanish.
+/// Time limit for a removed link to vanish.
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
 const REMOVAL_POLL: Duration = Duration::from_millis(5);
 /// The devices of this process.
 #[derive(Debug, Default)]
 pub(super) struct Userspace {
     devices: Mutex<BTreeMap<String, Device>>,
-    /// For devices to come; taken after the devices.
+    /// Settings for future devices. Locked after the devices.
     cover: Mutex<CoverSettings>,
 }
 
@@ -49,7 +49,7 @@ struct Device {
     shared: Arc<Shared>,
     sockets: Arc<Sockets>,
     tasks: JoinSet<()>,
-    /// The MTU that the running tasks sized their buffers for.
+    /// MTU for which the running tasks sized their buffers.
     running_mtu: u16,
 }
 
@@ -67,7 +67,7 @@ impl Userspace {
     }
 
     pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
-        // Held to the end: nobody may make the device anew while its link is still going.
+        // Held to the end: the device must not be recreated while its link is still being removed.
         let mut devices = self.living().await;
         match devices.remove(name) {
             Some(device) => device.close(name).await,
@@ -107,14 +107,14 @@ impl Userspace {
         self.living().await.keys().cloned().collect()
     }
 
-    /// The devices, without those that died because someone else removed their link.
+    /// Returns the devices, without those that died because an outsider removed their link.
     async fn living(&self) -> tokio::sync::MutexGuard<'_, BTreeMap<String, Device>> {
         let mut devices = self.devices.lock().await;
         // The tasks run until they are aborted, unless the TUN device fails them.
         let lost = devices.extract_if(.., |_, device| device.tasks.try_join_next().is_some());
         for (name, mut device) in lost.collect::<Vec<_>>() {
             tracing::warn!(device = %name, "a tunnel device was lost");
-            // Until the last task has ended, the port is taken.
+            // The port is in use until the last task has ended.
             device.tasks.shutdown().await;
         }
         devices
@@ -136,7 +136,7 @@ impl Device {
             .with(|builder| {
                 builder.offload(true);
             })
-            // Whether the link is up is for the module that tends links.
+            // Another module manages the up flag of the link.
             .inherit_enable_state()
             .build_async()
             .map_err(failed)?;
@@ -147,7 +147,7 @@ impl Device {
         Ok(Self { config: config.clone(), shared, sockets, tasks, running_mtu: config.mtu })
     }
 
-    /// Everything that can fail comes first; the new table takes effect in one store.
+    /// Changes the device. All fallible steps come first, and the new table takes effect in one store.
     async fn change(&mut self, config: &DeviceConfig) -> Result<(), Error> {
         let name = &config.name;
         let failed = |source| Error::Link { action: "change", name: name.clone(), source };
@@ -188,7 +188,7 @@ impl Device {
     async fn close(mut self, name: &str) -> Result<(), Error> {
         self.tasks.shutdown().await;
         let failed = |source| Error::Link { action: "close", name: name.to_owned(), source };
-        // Closing the descriptor takes the link down with it, which waits for the kernel's grace periods.
+        // Closing the descriptor takes the link down, which waits for the kernel's grace periods.
         tokio::task::spawn_blocking(move || drop(self)).await.map_err(|error| failed(error.into()))?;
         let deadline = Instant::now() + REMOVAL_DEADLINE;
         while link_exists(name) {
@@ -230,7 +230,8 @@ fn link_exists(name: &str) -> bool {
     nix::net::if_::if_nametoindex(name).is_ok()
 }
 
-/// A kernel WireGuard device gets no link-local address and sends no router solicitations; a TUN device would.
+/// Disables IPv6 autoconfiguration. A kernel WireGuard device has no link-local address and sends no router
+/// solicitations, but a TUN device would.
 fn silence_ipv6_autoconfiguration(name: &str) {
     const NONE: &str = "1";
     let path = format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode");

@@ -1,19 +1,19 @@
-//! When to try again. Pure but for the clock.
+//! Retry delays. Pure but for the clock.
 
 use std::time::Duration;
 
 use gateway_outbound::backoff::{Backoff as Waits, give_or_take_a_quarter};
 
-/// How a process ended.
+/// Reason for the end of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It was ended because something else is wanted now.
+    /// The session ended it because the wanted state changed.
     Wanted,
     /// It ended by itself, or was killed.
     Gone(Option<String>),
-    /// It could not be started or be talked to.
+    /// It could not be started, or its management socket failed.
     Broken(String),
-    /// The server, or the key, will not accept what it was given: asking again soon only locks accounts.
+    /// The server or the key rejected the credentials. A quick retry would only lock accounts.
     Denied(String),
 }
 
@@ -30,7 +30,7 @@ impl Ending {
 const FIRST: Duration = Duration::from_secs(1);
 const ENDED: Waits = Waits::new(FIRST, Duration::from_secs(60));
 const DENIED: Waits = Waits::new(Duration::from_secs(60), Duration::from_secs(3600));
-/// Between two attempts of one process.
+/// Delay between two attempts of one process.
 const ATTEMPT: Waits = Waits::new(FIRST, Duration::from_secs(15));
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Backoff {
     ended: u32,
     denied: u32,
     attempts: u32,
-    /// It has been connected since the last end.
+    /// True if it has been connected since the last end.
     was_connected: bool,
 }
 
@@ -47,13 +47,13 @@ impl Backoff {
         *self = Backoff { was_connected: true, ..Backoff::default() };
     }
 
-    /// How long to wait before the next process; none to go on at once.
+    /// Returns the delay before the next process, or `None` to continue at once.
     pub fn after(&mut self, ending: &Ending) -> Option<Duration> {
         let was_connected = std::mem::take(&mut self.was_connected);
         self.attempts = 0;
         let pause = match ending {
             Ending::Wanted => return None,
-            // A token of the server's may have run out: the first refusal after a connection means little.
+            // A token of the server may have expired, so the first refusal after a connection is not significant.
             Ending::Denied(_) if was_connected => FIRST,
             Ending::Denied(_) => {
                 self.denied += 1;
@@ -67,7 +67,7 @@ impl Backoff {
         Some(give_or_take_a_quarter(pause))
     }
 
-    /// How long a process that lost its connection is to wait before it tries again.
+    /// Returns the delay before the next attempt of a process that lost its connection.
     pub fn attempt(&mut self) -> Duration {
         self.attempts += 1;
         match self.attempts {

@@ -1,14 +1,14 @@
-//! What a process writes, into our own log: without secrets, and not without measure.
+//! Copy of the process output in the gateway's log, without secrets and with a rate limit.
 
 use std::time::Duration;
 
 use gateway_core::plan::OpenVpnProcess;
 use tokio::time::Instant;
 
-/// So many lines in a second and no more: a stranger can make a process complain about each packet.
+/// Line limit per window. A remote stranger can cause a log line for each packet.
 const LINES: u32 = 50;
 const WINDOW: Duration = Duration::from_secs(1);
-/// Shorter secrets are found in innocent words, too.
+/// Minimum length of a secret to hide. Shorter secrets also occur in innocent words.
 const SHORTEST: usize = 4;
 
 pub struct Log {
@@ -26,7 +26,7 @@ impl Log {
     }
 
     pub fn write(&mut self, line: &str) {
-        // What is said over the socket, names and tokens among it.
+        // Traffic of the management socket, which includes names and tokens.
         if line.starts_with("MANAGEMENT: ") {
             return;
         }

@@ -1,4 +1,4 @@
-//! Talking with one process: what it asks for it is told, what it says is noted.
+//! Management session with one process: answers its requests and records its reports.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,14 +22,14 @@ use super::backoff::{Backoff, Ending};
 use super::log::Log;
 use super::{Teller, after};
 
-/// How long a process may take to be heard of.
+/// Time limit for the first sign of life of a process.
 const STARTED: Duration = Duration::from_secs(10);
-/// A name that could not be resolved is asked for again after so long.
+/// Interval between attempts to resolve a name.
 const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
-/// How many options are shown that a server pushed in vain.
+/// Largest number of ignored pushed options that the status shows.
 const MAX_PUSHED: usize = 64;
 
-/// A process that has been started and is being talked to.
+/// A started process with its management session.
 pub struct Conversation {
     child: Child,
     output: mpsc::Receiver<String>,
@@ -37,30 +37,30 @@ pub struct Conversation {
     commands: OwnedWriteHalf,
     log: Log,
     endpoint_names: Resolver,
-    /// Mark of the outer packets: names of servers are asked for with it.
+    /// Fwmark of the outer packets. Queries for server names use it, too.
     mark: u32,
-    /// What went wrong, of the greatest weight and of that the latest.
+    /// The error with the greatest weight, the latest of several.
     error: Option<Trouble>,
-    /// When the process may go on.
+    /// Time at which the process may continue.
     release: Option<Instant>,
-    /// The server it asks for, and when to look for it.
+    /// The server that the process asks for, and the time of the lookup.
     asked: Option<(Remote, Instant)>,
     looking: Option<Looking>,
-    /// Counts the addresses that were tried.
+    /// Counter of the tried addresses.
     turn: usize,
     skipped: usize,
     connected: bool,
 }
 
 impl Conversation {
-    /// Starts the process and waits until it is heard of.
+    /// Starts the process and waits for its first sign of life.
     pub async fn open(
         (folder, endpoint_names): (&Path, &Resolver),
         process: &OpenVpnProcess,
     ) -> Result<Conversation, Ending> {
         let broken = |what: &str, error: &dyn std::fmt::Display| Ending::Broken(format!("{what}: {error}"));
         let socket = folder.join(start::SOCKET);
-        // Of the process before.
+        // The socket of the previous process.
         let _ = std::fs::remove_file(&socket);
         let listener = UnixListener::bind(&socket)
             .map_err(|error| broken("the management socket cannot be made", &error))?;
@@ -75,7 +75,7 @@ impl Conversation {
         if let Some(mut stdin) = child.stdin.take() {
             let config = process.config.clone();
             tokio::spawn(async move {
-                // One that has ended reads no more, which is seen elsewhere.
+                // A process that has ended reads no more. Other code detects its end.
                 let _ = stdin.write_all(config.expose().as_bytes()).await;
             });
         }
@@ -131,7 +131,7 @@ impl Conversation {
         })
     }
 
-    /// Until the process ends, or another one is wanted: then it is ended first.
+    /// Runs until the process ends or another one is wanted. In the second case it ends the process first.
     pub async fn run(
         mut self,
         process: &OpenVpnProcess,
@@ -163,14 +163,14 @@ impl Conversation {
                         end(&mut self.child).await;
                         return Ending::Wanted;
                     }
-                    // It was told to hurry.
+                    // The caller asked for an immediate retry.
                     self.release = self.release.map(|_| Instant::now());
                 }
             }
         }
     }
 
-    /// A line of the management. With an ending the process is of no more use.
+    /// Handles a line of the management socket. If it returns an ending, the process is of no more use.
     async fn hear(
         &mut self,
         line: &str,
@@ -260,7 +260,7 @@ impl Conversation {
         }
     }
 
-    /// A line of the log.
+    /// Handles a line of the log.
     fn read(&mut self, line: &str, teller: &Teller) {
         self.log.write(line);
         match log_parser::told(line) {
@@ -283,7 +283,7 @@ impl Conversation {
         note(&mut self.error, weight, words);
     }
 
-    /// What was put off and is due.
+    /// Runs postponed actions that are due.
     async fn act(&mut self) {
         let now = Instant::now();
         if self.release.take_if(|at| *at <= now).is_some() {
@@ -306,7 +306,7 @@ impl Conversation {
         let words =
             format!("the server's name {} cannot be resolved: {reason}", log_parser::clean(&remote.host));
         teller.tell(|status| status.error = Some(words));
-        // Another server may have a name that can. Asked too often, the process takes them all for hopeless.
+        // Another server may have a resolvable name. After too many skips, the process gives up all servers.
         self.skipped += 1;
         if self.skipped.is_multiple_of(4) {
             self.send(&command::skip()).await;
@@ -316,11 +316,11 @@ impl Conversation {
     }
 
     async fn send(&mut self, text: &str) {
-        // A process that does not listen any more has ended, which is seen elsewhere.
+        // A process that no longer listens has ended. Other code detects its end.
         let _ = self.commands.write_all(text.as_bytes()).await;
     }
 
-    /// The process has closed its side: it ends.
+    /// Ends the session after the process has closed its side.
     async fn last(mut self, teller: &Teller) -> Ending {
         let status = tokio::time::timeout(GRACE, self.child.wait()).await;
         if status.is_err() {
@@ -345,7 +345,7 @@ struct Trouble {
     words: String,
 }
 
-/// What says most of why a process ended. From `Refusal` on, trying again soon is of no use.
+/// Explanatory weight of an error. From `Refusal` on, a quick retry is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     Least,
@@ -370,7 +370,7 @@ fn note(error: &mut Option<Trouble>, weight: Weight, words: &str) {
     }
 }
 
-/// The connection of this very process.
+/// Accepts a connection from exactly this process.
 async fn accept(listener: &UnixListener, child: Option<u32>) -> std::io::Result<UnixStream> {
     loop {
         let (stream, _) = listener.accept().await?;
@@ -382,7 +382,7 @@ async fn accept(listener: &UnixListener, child: Option<u32>) -> std::io::Result<
     }
 }
 
-/// SIGTERM, some patience, SIGKILL; returns when it is gone.
+/// Sends SIGTERM, waits for a grace period, then sends SIGKILL. Returns when the process is gone.
 async fn end(child: &mut Child) {
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
         // It may have ended already.
@@ -426,7 +426,7 @@ fn forward(stream: impl AsyncRead + Unpin + Send + 'static, into: mpsc::Sender<S
     });
 }
 
-/// The next line, whatever bytes it is of.
+/// Returns the next line, whatever its bytes.
 async fn next_line(reader: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
     let mut bytes = Vec::new();
     match reader.read_until(b'\n', &mut bytes).await {

@@ -1,4 +1,4 @@
-//! What to tell the kernel's WireGuard, and what it tells; no I/O.
+//! Messages to and from the kernel's WireGuard, without I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -14,17 +14,17 @@ use netlink_packet_wireguard::{
 use super::super::Key;
 use super::super::device::{DeviceConfig, PeerConfig, PeerStatus};
 
-/// Networks per message: a nested attribute cannot exceed 64 KiB, a network takes up to 48 bytes.
+/// Networks per message: a nested attribute cannot exceed 64 KiB, and a network takes up to 48 bytes.
 const NETWORKS_PER_MESSAGE: usize = 500;
-/// Peers per message: one without networks takes up to 128 bytes.
+/// Peers per message: a peer without networks takes up to 128 bytes.
 const PEERS_PER_MESSAGE: usize = 100;
 /// "None" on the wire.
 const NO_KEY: [u8; 32] = [0; 32];
 
-/// The endpoints that were configured last, per peer.
+/// Last configured endpoints, by peer.
 pub(super) type Endpoints = BTreeMap<[u8; 32], Option<SocketAddr>>;
 
-/// A device as the kernel describes it.
+/// A device as the kernel reports it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Device {
     pub(super) private_key: Option<Key>,
@@ -96,8 +96,8 @@ impl Peer {
     }
 }
 
-/// The messages that turn `have` into `config`, in order; none if there is nothing to change. `applied` are the
-/// endpoints that were configured before: the kernel's own may be where a peer roamed to.
+/// Returns the messages that turn `have` into `config`, in order, or none if there is nothing to change. `applied`
+/// holds the endpoints configured before, because the kernel's endpoint may be one to which a peer roamed.
 pub(super) fn changes(
     config: &DeviceConfig,
     have: &Device,
@@ -114,7 +114,7 @@ pub(super) fn changes(
         device.push(Attribute::Fwmark(config.fwmark));
     }
     let mut peers = Vec::new();
-    // Those that go come first: their networks are free then.
+    // Removed peers come first: their networks are free then.
     for key in have.peers.keys() {
         if !config.peers.iter().any(|peer| peer.public_key == *key) {
             peers.push(vec![PeerAttribute::PublicKey(*key), PeerAttribute::Flags(Flags::RemoveMe)]);
@@ -127,8 +127,8 @@ pub(super) fn changes(
     into_messages(&config.name, device, peers)
 }
 
-/// Setting the mark makes the kernel forget the source addresses it took so far, and turning a keepalive on makes it send
-/// one.
+/// Returns the messages that make the device send at once. Setting the fwmark clears the source addresses that the
+/// kernel has cached. Enabling a keepalive makes it send one.
 pub(super) fn nudge(name: &str, have: &Device) -> Vec<Vec<Attribute>> {
     let with_keepalive = |seconds: fn(u16) -> u16| {
         let peers = have.peers.iter().filter(|(_, peer)| peer.keepalive > 0).map(move |(key, peer)| {
@@ -145,7 +145,7 @@ pub(super) fn nudge(name: &str, have: &Device) -> Vec<Vec<Attribute>> {
     messages
 }
 
-/// The entries for one peer: several if it has more networks than fit one message.
+/// Returns the entries for one peer: several if its networks do not fit one message.
 fn peer_changes(
     wanted: &PeerConfig,
     have: Option<&Peer>,
@@ -246,7 +246,7 @@ fn some_key(key: [u8; 32]) -> Option<Key> {
     (key != NO_KEY).then(|| Key::new(key))
 }
 
-/// The kernel says "never" as the epoch.
+/// Converts a kernel time. The kernel reports "never" as the epoch.
 fn moment(time: WireguardTimeSpec) -> Option<SystemTime> {
     let seconds = u64::try_from(time.seconds).ok()?;
     let nanos = u32::try_from(time.nano_seconds).ok()?;

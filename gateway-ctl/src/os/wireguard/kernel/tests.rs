@@ -1,4 +1,4 @@
-//! How links are told apart. Talking to a kernel that has WireGuard is for the emulated machine.
+//! Recognition of links. Tests against a kernel with WireGuard run in the emulated machine.
 
 use super::*;
 

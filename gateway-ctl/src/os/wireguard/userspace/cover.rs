@@ -1,19 +1,21 @@
-//! Cover traffic: packets for nobody among those for somebody, so that their times and number tell less.
+//! Cover traffic: dummy packets among the real ones, so that packet times and counts reveal less.
 //!
-//! When one goes out is up to maybenot's machines (`machines`), how many to a budget (`budget`). Only this end sends any,
-//! and the far end is a WireGuard peer that knows nothing of it, so a packet of cover must be one that every peer drops by
-//! itself: it is a data message like all others, of a length that was just sent for somebody, and inside it begins as
-//! an IPv4 packet of that length and is zeros otherwise. Its source, 0.0.0.0, is none that a peer is allowed to have, so
-//! it ends at the far end's check of sources and never reaches the device; where a peer is allowed every source,
-//! the header length of 0 ends it at the first look of any IP stack. As it is well formed up to the source, the far end's
-//! protocol machine takes it for data and keeps its timers as it does for data: after ten seconds in which it had nothing
-//! to send it answers with a keepalive. An empty message would stir nothing but is as long as no packet; a packet to
-//! someone would be answered, or forwarded.
+//! The maybenot machines (`machines`) determine the times, and a budget (`budget`) limits the amount. Only this end
+//! sends cover. The remote end is a WireGuard peer without knowledge of it, so every peer must drop a cover packet by
+//! itself. The packet is an ordinary data message with the length of a recent real packet. Its plaintext begins as an
+//! IPv4 packet of that length and is zero otherwise.
 //!
-//! Without a session nothing is sent, nor is a handshake begun. A sender who heard nothing for fifteen seconds asks for
-//! a new session when it sends data; cover, which nobody answers at once, must not do that to a silent tunnel. So it goes
-//! out only within four seconds of the last sign of the peer: then the far end's keepalive comes in time. It also means
-//! that cover ends with a peer that is gone.
+//! The source 0.0.0.0 is not in the allowed IPs of a peer. The packet thus ends at the remote end's source check and
+//! never reaches the device. If a peer allows every source, any IP stack drops the packet at once for its header
+//! length of 0. The packet is well formed up to the source, so the remote end's protocol machine takes it for data.
+//! It keeps its timers as for data: after ten seconds without anything to send, it replies with a keepalive. An empty
+//! message would have no such effect, but no packet has its length. A packet to a real destination would be answered
+//! or forwarded.
+//!
+//! Without a session, the device sends no cover and starts no handshake. A sender that received nothing for fifteen
+//! seconds requests a new session when it sends data. Cover gets no immediate reply, so it must not cause that on a
+//! silent tunnel. The device therefore sends cover only within four seconds of the last packet from the peer. The
+//! remote end's keepalive then comes in time. Cover also ends with a peer that is gone.
 
 mod budget;
 mod driver;
@@ -33,7 +35,7 @@ use super::peer::Peer;
 pub(super) use self::flow::packets;
 pub(super) use self::meter::Meter;
 
-/// The switch of one device, and how those that carry packets tell that some passed.
+/// Cover switch of one device, and the notification by which packet tasks report traffic.
 pub(super) struct Cover {
     on: AtomicBool,
     settings: watch::Sender<CoverSettings>,
@@ -59,7 +61,7 @@ impl Cover {
         });
     }
 
-    /// A packet went out for somebody, of this plaintext length.
+    /// Records a real packet that was sent, by its plaintext length.
     pub(super) fn sent(&self, peer: &Peer, plaintext: usize) {
         if self.on.load(Ordering::Relaxed) {
             peer.meter.sent(plaintext);
@@ -67,7 +69,7 @@ impl Cover {
         }
     }
 
-    /// Something authentic came in, and maybe a packet for somebody.
+    /// Records an authentic message that was received, and whether it held a real packet.
     pub(super) fn received(&self, peer: &Peer, packet: bool) {
         if self.on.load(Ordering::Relaxed) {
             peer.meter.received(packet);
@@ -95,7 +97,7 @@ impl Cover {
         }
     }
 
-    /// What passes from here on is told of again.
+    /// Enables the notification of new traffic again.
     fn listen(&self) {
         self.news.store(false, Ordering::Release);
     }

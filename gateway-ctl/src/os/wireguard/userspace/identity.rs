@@ -10,13 +10,13 @@ use super::super::Key;
 /// Handshake messages per second before senders must prove their address with a cookie.
 const HANDSHAKES_PER_SECOND: u64 = 100;
 
-/// Who the device is, and its guard against floods of handshakes.
+/// Keys of the device, and its guard against handshake floods.
 pub(super) struct Identity {
     pub(super) private: StaticSecret,
     pub(super) public: PublicKey,
-    /// Asked once per handshake message, before any costly computation.
+    /// Checked once per handshake message, before any costly computation.
     pub(super) gate: RateLimiter,
-    /// For the peers' own machines, which ask again: the gate must not count a message twice.
+    /// Limiter for the peers' own machines, which check again: the gate must not count a message twice.
     pub(super) open_gate: Arc<RateLimiter>,
 }
 

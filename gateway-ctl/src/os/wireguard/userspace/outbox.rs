@@ -1,19 +1,19 @@
-//! Datagrams of one size for one peer, gathered so that they go out in one call.
+//! Datagrams of one size for one peer, gathered for one system call.
 
 use std::net::SocketAddr;
 
 use super::shared::{Shared, count};
 use super::sockets::{MAX_DATAGRAM, Sockets};
 
-/// What the kernel takes at once: so many segments (UDP_MAX_SEGMENTS before Linux 6.9), so many bytes
-/// (the longest UDP payload over IPv4).
+/// Kernel limits of one call: segments (UDP_MAX_SEGMENTS before Linux 6.9) and bytes (the longest UDP payload over
+/// IPv4).
 const MAX_SEGMENTS: usize = 64;
 const MAX_BYTES: usize = 65_507;
 
 pub(super) struct Outbox {
     buffer: Vec<u8>,
     len: usize,
-    /// Length of all but the last.
+    /// Length of all datagrams but the last.
     segment: usize,
     count: usize,
     to: Option<SocketAddr>,
@@ -24,7 +24,7 @@ impl Outbox {
         Self { buffer: vec![0; MAX_BYTES + MAX_DATAGRAM], len: 0, segment: 0, count: 0, to: None }
     }
 
-    /// Room for the next datagram, which is at most so long; what is already there may have to go before.
+    /// Returns a buffer for the next datagram of at most `len` bytes. It flushes earlier datagrams if necessary.
     pub(super) async fn room(&mut self, shared: &Shared, sockets: &Sockets, len: usize) -> &mut [u8] {
         if self.count == MAX_SEGMENTS || self.len + len > MAX_BYTES {
             self.flush(shared, sockets).await;
@@ -32,7 +32,7 @@ impl Outbox {
         &mut self.buffer[self.len..]
     }
 
-    /// Takes the datagram that was written into the room.
+    /// Adds the datagram that was written into the buffer.
     pub(super) async fn add(&mut self, shared: &Shared, sockets: &Sockets, len: usize, to: SocketAddr) {
         if self.count > 0 && (self.to != Some(to) || len > self.segment) {
             let start = self.len;
@@ -51,7 +51,7 @@ impl Outbox {
         }
     }
 
-    /// What cannot be sent is lost, as on any network.
+    /// Sends the gathered datagrams. A failed send loses them, as on any network.
     pub(super) async fn flush(&mut self, shared: &Shared, sockets: &Sockets) {
         let Some(to) = self.to.take() else { return };
         if let Err(error) = sockets.send_burst(&self.buffer[..self.len], self.segment, to).await {

@@ -1,5 +1,5 @@
-//! One peer: boringtun's protocol machine and what it leaves to its user (endpoint, keepalive, counters).
-//! It does no I/O; whoever calls it sends what it gives back.
+//! One peer: boringtun's protocol machine, plus endpoint, keepalive and counters, which it leaves to its user. This
+//! module does no I/O: the caller sends the returned datagrams.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,17 +15,17 @@ use super::identity::Identity;
 use super::sockets::MAX_DATAGRAM;
 use crate::clock::handshake_time;
 
-/// Cover goes to a peer that was heard so recently; see the module `cover`.
+/// Longest time since the last packet of a peer in which it may get cover; see the module `cover`.
 const HEARD: Duration = Duration::from_secs(4);
-/// More than boringtun queues while there is no session.
+/// Larger than boringtun's queue for the time without a session.
 const MAX_QUEUED: usize = 300;
-/// Where a handshake message carries the sender's index.
+/// Offset of the sender's index in a handshake message.
 const SENDER_INDEX: std::ops::Range<usize> = 4..8;
 
 pub(super) struct Peer {
     public_key: [u8; 32],
     index: u32,
-    /// For cover traffic.
+    /// Meter for cover traffic.
     pub(super) meter: Meter,
     state: Mutex<State>,
 }
@@ -34,22 +34,22 @@ struct State {
     tunn: Tunn,
     endpoint: Option<SocketAddr>,
     keepalive: Option<Duration>,
-    /// When anything authentic passed, either way; `None` makes a keepalive due at once.
+    /// Time of the last authentic message in either direction. `None` makes a keepalive due at once.
     last_traffic: Option<Instant>,
-    /// When anything authentic came in.
+    /// Time of the last received authentic message.
     last_heard: Option<Instant>,
     last_handshake: Option<SystemTime>,
-    /// The session we answered to; it counts as a handshake when the peer uses it.
+    /// Session for which the device sent the response. It counts as a handshake when the peer uses it.
     unconfirmed: Option<u32>,
-    /// Start a handshake at the next tick.
+    /// True if a handshake starts at the next tick.
     restart: bool,
-    /// Send something at the next tick.
+    /// True if a packet must be sent at the next tick.
     nudged: bool,
     rx_bytes: u64,
     tx_bytes: u64,
 }
 
-/// The kinds of message, as far as what follows differs.
+/// Kinds of message that are processed differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Initiation,
@@ -58,12 +58,12 @@ pub(super) enum Kind {
     Data { session: u32 },
 }
 
-/// What became of a datagram.
+/// Result for a received datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Received {
     /// The first `len` bytes of the buffer are an authentic IP packet.
     Packet { len: usize, source: IpAddr },
-    /// Authentic, and nothing for the device.
+    /// Authentic, and without a packet for the device.
     Consumed,
     /// Forged, replayed or stale.
     Rejected,
@@ -91,7 +91,7 @@ impl Peer {
         self.index
     }
 
-    /// Takes over what differs between two configurations. Sessions survive unless a key changed.
+    /// Applies the differences between two configurations. Sessions survive unless a key changed.
     pub(super) fn change(
         &self,
         identity: &Identity,
@@ -118,14 +118,14 @@ impl Peer {
         }
     }
 
-    /// Lets the peer hear from us at the next tick, or begins a handshake: it may have to learn where we are.
+    /// Sends to the peer at the next tick, or starts a handshake. The peer may have to learn this end's address.
     pub(super) fn nudge(&self) {
         let mut state = self.lock();
         (state.nudged, state.restart) = (true, !state.has_session());
     }
 
-    /// Turns an inner packet into a datagram in `out`. `None`: it waits for a handshake that is under way.
-    /// `Err`: there is nowhere to send it.
+    /// Encrypts an inner packet into a datagram in `out`. `None` means that it waits for a handshake in progress.
+    /// `Err` means that the peer has no endpoint.
     pub(super) fn encapsulate(
         &self,
         now: Instant,
@@ -142,8 +142,8 @@ impl Peer {
         Ok(Some((len, endpoint)))
     }
 
-    /// Like [`Peer::encapsulate`], for cover. `None`: the peer was not heard just now, or there is no session; neither is
-    /// changed by this, and nothing waits.
+    /// Encrypts a cover packet like [`Peer::encapsulate`]. `None` means that the peer was not heard recently or that
+    /// there is no session. The call changes neither state and queues nothing.
     pub(super) fn cover(&self, now: Instant, packet: &[u8], out: &mut [u8]) -> Option<(usize, SocketAddr)> {
         let mut state = self.lock();
         let endpoint = state.endpoint?;
@@ -160,7 +160,7 @@ impl Peer {
         self.lock().has_session()
     }
 
-    /// Takes a datagram that the handshake gate let pass. `reply` sends what must go back at once.
+    /// Processes a datagram that the handshake gate admitted. `reply` sends immediate replies.
     pub(super) fn receive(
         &self,
         now: Instant,
@@ -173,7 +173,7 @@ impl Peer {
         let mut state = self.lock();
         let received = match state.tunn.decapsulate(Some(from.ip()), datagram, out) {
             TunnResult::Err(_) => return Received::Rejected,
-            // Anyone who saw our message can make a cookie reply: it proves no address.
+            // Any observer of this end's message can create a cookie reply, so it proves no address.
             TunnResult::Done if kind == Kind::Cookie => return Received::Consumed,
             TunnResult::Done => Received::Consumed,
             TunnResult::WriteToTunnelV4(packet, source) => {
@@ -200,13 +200,14 @@ impl Peer {
         if state.completes_handshake(kind) {
             state.last_handshake = Some(handshake_time());
             state.unconfirmed = None;
-            // A packet behind `out` must survive, hence a buffer of its own; this happens every two minutes.
+            // A packet in `out` must survive, hence a separate buffer. This happens every two minutes.
             state.flush(now, from, reply);
         }
         received
     }
 
-    /// To be called a few times a second. Gives the length of a datagram in `out` and where to send it.
+    /// Runs the timers. Callers invoke it a few times a second. Returns the length of a datagram in `out` and its
+    /// destination.
     pub(super) fn tick(&self, now: Instant, out: &mut [u8]) -> Option<(usize, SocketAddr)> {
         let mut state = self.lock();
         let endpoint = state.endpoint;
@@ -218,8 +219,8 @@ impl Peer {
         let nudged = std::mem::take(&mut state.nudged) && state.has_session();
         if len.is_none() && (nudged || state.keepalive_is_due(now)) {
             state.last_traffic = Some(now);
-            // Without a session, encapsulating would queue an empty packet each time. The machine gives up
-            // after 90 s; a peer with a keepalive never does.
+            // Without a session, encapsulation would queue an empty packet each time. The machine gives up after 90
+            // s, but a peer with a keepalive never does.
             len = if state.has_session() {
                 written(state.tunn.encapsulate(&[], out))
             } else {
@@ -247,7 +248,7 @@ impl Peer {
     }
 }
 
-/// The peer has not been heard from and is not configured to be anywhere.
+/// Error for a peer that has neither an observed nor a configured endpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NoEndpoint;
 
@@ -275,7 +276,7 @@ impl State {
         }
     }
 
-    /// Sends what waited for the session.
+    /// Sends the packets that waited for the session.
     fn flush(&mut self, now: Instant, to: SocketAddr, mut send: impl FnMut(&[u8], SocketAddr)) {
         let mut buffer = vec![0; MAX_DATAGRAM];
         for _ in 0..MAX_QUEUED {
@@ -294,7 +295,7 @@ fn machine(identity: &Identity, config: &PeerConfig, index: u32) -> Tunn {
         identity.private.clone(),
         PublicKey::from(config.public_key),
         config.preshared_key.as_ref().map(|key| *key.expose()),
-        // Ours: it must be changeable without cutting the session.
+        // The keepalive is handled here: it must be changeable without ending the session.
         None,
         index,
         Some(identity.open_gate.clone()),
@@ -312,7 +313,7 @@ fn written(result: TunnResult<'_>) -> Option<usize> {
     }
 }
 
-/// An IPv4 address in IPv6 clothes goes out of the IPv4 socket.
+/// Maps an IPv4-mapped IPv6 address to IPv4, so that it leaves through the IPv4 socket.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

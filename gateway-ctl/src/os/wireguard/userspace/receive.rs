@@ -1,4 +1,4 @@
-//! From the network to the TUN device.
+//! Receive path: from the network to the TUN device.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,20 +15,20 @@ use super::shared::{Shared, count};
 use super::sockets::{Family, MAX_DATAGRAM, Sockets};
 use super::table::Table;
 
-/// Packets after which what came in is handed to the TUN device.
+/// Number of received packets after which they go to the TUN device.
 const BATCH: usize = 64;
-/// The least room that the protocol machine gets for its answers.
+/// Smallest buffer that the protocol machine gets for its replies.
 const MIN_ROOM: usize = 2048;
 const COOKIE_REPLY: usize = 64;
-/// Packets handed to the device at once: as many as a burst brings at most, after a batch.
+/// Largest number of packets per write to the device: a batch plus the maximum of one burst.
 const SLOTS: usize = 2 * BATCH;
-/// Patience with a socket that keeps failing without reason.
+/// Pause after a failure of a socket that keeps failing without a reason.
 const BACK_OFF: Duration = Duration::from_millis(10);
 
-/// Decrypts what one socket yields and writes it to the TUN device.
+/// Decrypts the datagrams of one socket and writes them to the TUN device.
 pub(super) async fn datagrams(shared: Arc<Shared>, sockets: Arc<Sockets>, family: Family) {
     let mut received = vec![0; MAX_DATAGRAM];
-    // Room for the header that the device wants before each packet, and for packets that get merged.
+    // Capacity for the header that the device needs before each packet, and for merged packets.
     let slot = || Vec::with_capacity(2 * VIRTIO_NET_HDR_LEN + MAX_DATAGRAM);
     let mut packets: Vec<Vec<u8>> = std::iter::repeat_with(slot).take(SLOTS).collect();
     let mut merge = GROTable::default();
@@ -82,7 +82,7 @@ struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
-    /// Whether `slot` now holds a packet for the device, behind room for the device's header.
+    /// Reports whether `slot` now holds a packet for the device, behind the space for the device's header.
     fn receive(&self, datagram: &[u8], from: SocketAddr, slot: &mut Vec<u8>) -> bool {
         let drops = &self.shared.drops;
         let mut cookie = [0; COOKIE_REPLY];
@@ -132,7 +132,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// Answers are sent if there is room now: whoever waits for one asks again.
+    /// Sends a reply if the socket has room now. The sender of a lost request repeats it.
     fn reply(&self, datagram: &[u8], to: SocketAddr) {
         if let Err(error) = self.sockets.try_send(datagram, to) {
             tracing::trace!(%to, %error, "cannot answer");

@@ -17,7 +17,7 @@ pub(super) struct Shared {
     pub(super) cover: Cover,
 }
 
-/// Packets that went nowhere, by reason.
+/// Counters of dropped packets, by reason.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) malformed: AtomicU64,

@@ -1,7 +1,7 @@
-//! The outer UDP sockets of a device: one per address family, on one port, with one mark.
+//! Outer UDP sockets of a device: one per address family, on one port, with one fwmark.
 //!
-//! Datagrams of one size go out and come in many at a time (UDP_SEGMENT, UDP_GRO: udp(7)); each call costs
-//! about as much as a large packet itself.
+//! Datagrams of one size are sent and received in bursts (UDP_SEGMENT, UDP_GRO: udp(7)). Each call costs about as
+//! much as a large packet itself.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -18,12 +18,12 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// The longest UDP payload, and more than the longest inner packet.
+/// Longest UDP payload, larger than the longest inner packet.
 pub(super) const MAX_DATAGRAM: usize = 65535;
-/// Bursts of a tunnel fill the default buffers within a scheduler's tick.
+/// Socket buffer in bytes. Bursts of a tunnel fill the default buffers within a scheduler tick.
 const BUFFER: usize = 4 << 20;
-/// A port that was just given back stays taken while a child process has not come from its fork to its exec;
-/// and any free port of one family may be taken in the other.
+/// Bind attempts. A port that was just closed stays in use while a child process is between fork and exec. Also, a
+/// free port of one family may be in use in the other.
 const ATTEMPTS: usize = 16;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -33,7 +33,7 @@ pub(super) enum Family {
     V6,
 }
 
-/// Datagrams in a row: each of `segment` bytes, the last one of what is left.
+/// Consecutive datagrams: each has `segment` bytes, the last one the remainder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Burst {
     pub(super) len: usize,
@@ -46,7 +46,7 @@ pub(super) struct Sockets {
     /// Absent on a kernel without IPv6.
     v6: Option<UdpSocket>,
     port: u16,
-    /// Whether bursts go out in one call.
+    /// True if bursts are sent in one call.
     segments: AtomicBool,
 }
 
@@ -91,7 +91,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Sends, waiting for room in the socket's buffer.
+    /// Sends a datagram and waits for room in the socket's buffer.
     pub(super) async fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
         let socket = self.towards(to)?;
         loop {
@@ -102,7 +102,7 @@ impl Sockets {
         }
     }
 
-    /// Sends a burst in one call, or one by one where that is not possible.
+    /// Sends a burst in one call, or one by one if that is not possible.
     pub(super) async fn send_burst(
         &self,
         datagrams: &[u8],
@@ -115,12 +115,12 @@ impl Sockets {
         if self.segments.load(Ordering::Relaxed) {
             match self.send_segments(datagrams, segment, to).await {
                 Err(error) => match error.raw_os_error() {
-                    // The way out cannot compute checksums, or the kernel does not know this.
+                    // The egress device cannot compute checksums, or the kernel does not support this.
                     Some(libc::EIO | libc::EOPNOTSUPP | libc::ENOPROTOOPT) => {
                         tracing::debug!(%error, "datagrams go out one by one");
                         self.segments.store(false, Ordering::Relaxed);
                     }
-                    // They are longer than the path takes: alone they can be fragmented.
+                    // They exceed the path MTU. Sent singly, they can be fragmented.
                     Some(libc::EINVAL | libc::EMSGSIZE) => {}
                     _ => return Err(error),
                 },
@@ -143,7 +143,7 @@ impl Sockets {
         socket.async_io(Interest::WRITABLE, send).await
     }
 
-    /// Sends if there is room.
+    /// Sends a datagram if the socket has room.
     pub(super) fn try_send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
         self.towards(to)?.try_send_to(datagram, to).map(drop)
     }
@@ -177,7 +177,7 @@ fn open(domain: Domain, address: SocketAddr, fwmark: u32) -> io::Result<UdpSocke
     if fwmark != 0 {
         socket.set_mark(fwmark)?;
     }
-    // Beyond the system's limit where that is permitted, else up to it.
+    // Beyond the system's limit if permitted, else up to it.
     if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
         socket.set_recv_buffer_size(BUFFER)?;
     }
@@ -203,7 +203,7 @@ fn send_message(
 }
 
 fn receive_message(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(Burst, SocketAddr)> {
-    // Room for the one message there can be, twice over.
+    // Twice the size of the only possible control message.
     let mut control = [0; 64];
     let mut data = [IoSliceMut::new(buffer)];
     let received = recvmsg::<SockaddrStorage>(

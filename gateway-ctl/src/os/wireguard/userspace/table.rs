@@ -1,4 +1,4 @@
-//! The peers of a device and the ways to find them; built anew on each change, never altered.
+//! Immutable table of a device's peers with its lookup indexes. Each change builds a new one.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table for a configuration. Peers of the previous one stay, with their sessions.
+    /// Builds the table for a configuration. Peers of the previous one stay, with their sessions.
     pub(super) fn build(
         config: &DeviceConfig,
         previous: Option<(&Self, &DeviceConfig)>,
@@ -57,7 +57,7 @@ impl Table {
             let peer = &by_key[&wanted.public_key];
             wanted.allowed_ips.iter().map(|net| (*net, Arc::clone(peer)))
         }));
-        // Last, as nothing can fail any more.
+        // Last, because no further step can fail.
         for (peer, before, wanted) in staying {
             peer.change(&identity, same.is_none(), before, wanted);
         }
@@ -68,12 +68,12 @@ impl Table {
         self.by_key.values()
     }
 
-    /// The peer that an inner address belongs to.
+    /// Returns the peer that an inner address belongs to.
     pub(super) fn by_address(&self, address: IpAddr) -> Option<&Arc<Peer>> {
         self.by_address.find(address)
     }
 
-    /// The peer that a datagram claims to come from; only the peer itself can tell whether that is true.
+    /// Returns the peer that a datagram claims as its sender. Only the peer itself can verify the claim.
     pub(super) fn by_packet(&self, packet: &Packet<'_>) -> Option<&Arc<Peer>> {
         let receiver = match packet {
             Packet::HandshakeInit(init) => {
@@ -89,7 +89,7 @@ impl Table {
     }
 }
 
-/// A random one, so that it tells nothing about how many peers there are.
+/// Returns a random index, so that it does not reveal the number of peers.
 fn free_index(taken: impl Fn(u32) -> bool) -> Result<u32, getrandom::Error> {
     loop {
         let index = getrandom::u32()? >> SESSION_BITS;

@@ -1,4 +1,4 @@
-//! From the TUN device to the network, and the protocol's clock.
+//! Transmit path: from the TUN device to the network. Also the protocol's clock.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,16 +18,16 @@ use super::shared::{Shared, count};
 use super::sockets::{MAX_DATAGRAM, Sockets};
 
 const TICK: Duration = Duration::from_millis(250);
-/// The plaintext of a data message is padded to a multiple of this, to blur the packet's length.
+/// Padding multiple for the plaintext of a data message, to blur the packet's length.
 const PADDING: usize = 16;
-/// What a data message adds to its plaintext.
+/// Bytes that a data message adds to its plaintext.
 const OVERHEAD: usize = 32;
-/// The least room for a segment, whatever the MTU: devices may hand over packets of the MTU before.
+/// Smallest buffer for a segment, whatever the MTU: devices may supply packets of the previous MTU.
 const MIN_ROOM: usize = 2048;
-/// The longest message of the protocol that carries no packet.
+/// Longest protocol message without a packet, in bytes.
 const HANDSHAKE_ROOM: usize = 148;
 
-/// Encrypts and sends what the TUN device yields, until the device fails.
+/// Encrypts and sends the packets of the TUN device, until the device fails.
 pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16) {
     let mtu = usize::from(mtu);
     let room = mtu.max(MIN_ROOM).next_multiple_of(PADDING);
@@ -39,7 +39,7 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
         let received = {
             let reading = shared.tun.recv_multiple(&mut segmented, &mut packets, &mut sizes, 0);
             let mut reading = pin!(reading);
-            // What is already there goes into the same burst; then the burst goes.
+            // Packets that are already available join the same burst. Then the burst is sent.
             match (&mut reading).now_or_never() {
                 Some(received) => received,
                 None => {
@@ -50,7 +50,7 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
         };
         let n = match received {
             Ok(n) => n,
-            // Only the kernel's errors have a number; the others concern one packet that cannot be split.
+            // Only the kernel's errors have a number. The others concern one packet that cannot be split.
             Err(error) if error.raw_os_error().is_none() => {
                 count(&shared.drops.device_failed);
                 continue;
@@ -82,7 +82,7 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
     }
 }
 
-/// Keeps time for the peers: handshakes again, keepalives, sessions that end.
+/// Runs the timers of the peers: rekeys, keepalives, session ends.
 pub(super) async fn timers(shared: Arc<Shared>, sockets: Arc<Sockets>) {
     let mut datagram = [0; HANDSHAKE_ROOM];
     let mut interval = tokio::time::interval(TICK);
@@ -99,7 +99,7 @@ pub(super) async fn timers(shared: Arc<Shared>, sockets: Arc<Sockets>) {
     }
 }
 
-/// A datagram that cannot be sent is lost, as on any network.
+/// Sends a datagram. A failed send loses it, as on any network.
 pub(super) async fn send(shared: &Shared, sockets: &Sockets, datagram: &[u8], to: SocketAddr) {
     let result: io::Result<()> = sockets.send(datagram, to).await;
     if let Err(error) = result {

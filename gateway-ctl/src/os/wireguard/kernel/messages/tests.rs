@@ -1,4 +1,4 @@
-//! The messages for the usual changes, and that they survive the wire.
+//! Messages for the usual changes, and their round trip through the wire format.
 
 use netlink_packet_core::{Emitable, ParseableParametrized};
 use netlink_packet_generic::GenlHeader;
@@ -27,7 +27,7 @@ fn config(peers: Vec<PeerConfig>) -> DeviceConfig {
     }
 }
 
-/// What a kernel would have after these messages, by way of bytes.
+/// Returns the state of a kernel after these messages, through their bytes.
 fn kernel_after(mut have: Device, messages: &[Vec<Attribute>]) -> Device {
     for attributes in messages {
         let message = WireguardMessage { cmd: WireguardCmd::SetDevice, attributes: attributes.clone() };

@@ -1,18 +1,18 @@
-//! How much cover may flow: a share of what flows for somebody, a trickle when nothing does, and never more than so much.
+//! Budget of cover traffic: a share of the real traffic, a trickle without traffic, and an absolute ceiling.
 
 use std::time::{Duration, Instant};
 
-/// Bytes a second that are allowed whatever else flows.
+/// Bytes per second that are always allowed.
 pub(super) const FLOOR: u64 = 64;
-/// What is left over is kept up to here; all cover of any span of time is within share and floor of that span and this.
+/// Largest unused budget, in bytes. Over any period, cover stays within share, floor and this amount.
 pub(super) const SAVED: u64 = 16 << 10;
-/// Bytes a second, whatever the share allows.
+/// Upper limit in bytes per second, whatever the share allows.
 const CEILING: u64 = 128 << 10;
-/// Bytes a second are so many of these a microsecond.
+/// Budget units per byte. One byte per second equals one unit per microsecond.
 const MICRO: u64 = 1_000_000;
 const PERCENT: u64 = MICRO / 100;
 
-/// In millionths of bytes, so that nothing is lost to rounding however often it is asked.
+/// Budget in millionths of bytes, so that frequent calls lose nothing to rounding.
 pub(super) struct Budget {
     pct: u64,
     saved: u64,
@@ -25,7 +25,7 @@ impl Budget {
         Self { pct, saved: 0, below_ceiling: CEILING * MICRO, at: now }
     }
 
-    /// Time has passed, and so many bytes for somebody.
+    /// Credits elapsed time and bytes of real traffic.
     pub(super) fn earn(&mut self, now: Instant, bytes: u64) {
         let passed = now.saturating_duration_since(self.at);
         self.at = self.at.max(now);
@@ -37,7 +37,7 @@ impl Budget {
         self.below_ceiling = room.min(CEILING * MICRO);
     }
 
-    /// Bytes that may be sent now.
+    /// Returns the number of bytes that may be sent now.
     pub(super) fn left(&self) -> usize {
         usize::try_from(self.saved.min(self.below_ceiling) / MICRO).unwrap_or(usize::MAX)
     }
@@ -48,7 +48,7 @@ impl Budget {
         self.below_ceiling = self.below_ceiling.saturating_sub(micros);
     }
 
-    /// How long until so many bytes may be sent if nothing else flows.
+    /// Returns the time until `bytes` may be sent without other traffic.
     pub(super) fn wait(&self, bytes: usize) -> Duration {
         let wanted = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(MICRO);
         let until = |have: u64, rate: u64| wanted.saturating_sub(have).div_ceil(rate);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     proptest! {
-        /// Over every span of time between two looks, not only from the beginning.
+        /// Over every period between two checks, not only from the beginning.
         #[test]
         fn no_span_has_more_cover_than_its_share_its_floor_and_what_was_saved(
             pct in 1_u64..=50,

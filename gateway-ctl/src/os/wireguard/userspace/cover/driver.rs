@@ -1,5 +1,5 @@
-//! Keeps the timers of one peer's machines: tells them what happened, and carries out what they ask for when it is due and
-//! the budget has room. It knows no sockets, and no clock but the times it is told.
+//! Timers of one peer's machines. The driver reports events to the machines and runs their actions when they are due
+//! and within the budget. It has no sockets, and no clock other than the times that callers pass.
 
 use std::time::{Duration, Instant};
 
@@ -9,33 +9,34 @@ use rand::{Rng, RngCore};
 
 use super::budget::Budget;
 
-/// Events of one kind told at once. Machines need to know that traffic flows, not how much of it: the budget does.
+/// Most events of one kind per report. Machines need to know that traffic flows, not its amount: the budget does.
 const TOLD_AT_ONCE: u64 = 32;
-/// A machine may answer the begin of its timer with another; one that never ends it goes on next time.
+/// Most rounds per call. A machine may react to the start of its timer with another timer. An endless loop continues
+/// in the next call.
 const ROUNDS: usize = 4;
-/// Cover that waited for a sign of the peer goes out at any time up to this after it, while that sign is still fresh.
+/// Random delay of cover that waited for a packet from the peer. It is short enough that this packet is still recent.
 const SPREAD: Duration = Duration::from_millis(3000);
-/// Bounds of the wait for the budget, which may also be filled by traffic.
+/// Bounds of the wait for the budget, which traffic may also refill.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// What became of a packet of cover.
+/// Result for a cover packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// So many bytes went out.
+    /// Number of bytes sent.
     Sent(usize),
-    /// The budget has less room than these bytes, the fewest possible.
+    /// The budget is smaller than these bytes, the smallest possible packet.
     TooDear(usize),
-    /// There is no session, the peer was not heard just now, or nothing can be imitated yet.
+    /// There is no session, no recent packet from the peer, or no length to imitate yet.
     NoWay,
 }
 
-/// What passed since the driver was told last.
+/// Traffic since the previous report to the driver.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Passed {
     pub(super) sent: u64,
     pub(super) sent_bytes: u64,
     pub(super) received: u64,
-    /// Something authentic came in.
+    /// True if an authentic message arrived.
     pub(super) heard: bool,
 }
 
@@ -55,20 +56,20 @@ pub(super) struct Driver<R: RngCore> {
     throttled: u64,
 }
 
-/// Of one machine.
+/// Timers of one machine.
 #[derive(Debug, Clone, Copy, Default)]
 struct Timers {
-    /// When a packet of cover is due.
+    /// Time at which a cover packet is due.
     padding: Option<Instant>,
-    /// It is due, and waits for a sign of the peer.
+    /// True if the packet is due and waits for a packet from the peer.
     unheard: bool,
-    /// It waits for the budget, and was counted.
+    /// True if the packet waits for the budget and was counted.
     late: bool,
     internal: Option<Instant>,
 }
 
 impl<R: RngCore + Clone> Driver<R> {
-    /// The machines draw from `rngs[0]`, everything else from the other.
+    /// Creates a driver. The machines draw from `rngs[0]`, everything else from the other.
     pub(super) fn new(
         machines: Vec<Machine>,
         budget_pct: u64,
@@ -78,7 +79,7 @@ impl<R: RngCore + Clone> Driver<R> {
         let blocks = |machine: &Machine| {
             machine.states.iter().any(|state| matches!(state.action, Some(Action::BlockOutgoing { .. })))
         };
-        // Holding packets back would cost every flow its latency and need a queue that can overflow.
+        // Blocking packets would cost every flow its latency and need a queue that can overflow.
         if machines.iter().any(blocks) {
             return Err(Refused::Blocks);
         }
@@ -88,13 +89,13 @@ impl<R: RngCore + Clone> Driver<R> {
         Ok(Self { framework, rng, timers, budget: Budget::new(budget_pct, now), throttled: 0 })
     }
 
-    /// When it has to be called again if nothing happens before.
+    /// Returns the time of the next call if no event happens before.
     pub(super) fn due(&self) -> Option<Instant> {
         let all = self.timers.iter();
         all.flat_map(|timers| [timers.padding.filter(|_| !timers.unheard), timers.internal]).flatten().min()
     }
 
-    /// Tells the machines what passed and lets due packets go. `send` gets the bytes there is room for.
+    /// Reports the traffic to the machines and sends due packets. `send` gets the number of bytes in the budget.
     pub(super) fn turn(
         &mut self,
         now: Instant,
@@ -122,7 +123,7 @@ impl<R: RngCore + Clone> Driver<R> {
         }
     }
 
-    /// Packets that the budget held back since this was asked last.
+    /// Returns the number of packets that the budget held back since the last call.
     pub(super) fn take_throttled(&mut self) -> u64 {
         std::mem::take(&mut self.throttled)
     }
@@ -149,7 +150,7 @@ impl<R: RngCore + Clone> Driver<R> {
             Outcome::TooDear(bytes) => {
                 let (least, most) = PATIENCE;
                 let wait = self.budget.wait(bytes).clamp(least, most);
-                // Not at the very moment when there is room, which could be computed.
+                // Random, because the exact time at which the budget suffices could be computed.
                 let wait = wait + self.rng.random_range(Duration::ZERO..wait);
                 let timers = &mut self.timers[index];
                 self.throttled += u64::from(!timers.late);
@@ -169,7 +170,7 @@ impl<R: RngCore + Clone> Driver<R> {
         }
     }
 
-    /// Sets the timers as the machines wish; gives the events that this is to them.
+    /// Sets the timers for the actions of the machines. Returns the resulting events.
     fn obey(&mut self, now: Instant, events: &[TriggerEvent]) -> Vec<TriggerEvent> {
         let mut begun = Vec::new();
         for action in self.framework.trigger_events(events, now) {

@@ -17,10 +17,10 @@ use super::driver::{Driver, Outcome, Passed, Refused};
 use super::machines;
 use super::meter::{Counts, Length, OVERHEAD};
 
-/// What passes within this is told at once.
+/// Interval over which traffic is gathered into one report.
 const GATHER: Duration = Duration::from_millis(2);
 
-/// Sends cover as long as the settings say so; follows them when they change.
+/// Sends cover while the settings enable it, and follows changes of the settings.
 pub(in super::super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>) {
     let mut settings = shared.cover.settings.subscribe();
     loop {
@@ -38,7 +38,7 @@ pub(in super::super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>
     }
 }
 
-/// The machines of one peer, and what they were told of.
+/// The machines of one peer, and the last reported counters.
 struct Covered {
     driver: Driver<StdRng>,
     told: Counts,
@@ -52,7 +52,7 @@ impl Covered {
         Ok(Self { driver: Driver::new(machines, settings.budget_pct, now.into_std(), rngs)?, told })
     }
 
-    /// What passed since the last time.
+    /// Returns the traffic since the last call.
     fn passed(&mut self, total: Counts) -> Passed {
         let told = std::mem::replace(&mut self.told, total);
         Passed {
@@ -64,7 +64,7 @@ impl Covered {
     }
 }
 
-/// Until something that cannot be helped; the settings have to change then.
+/// Sends cover until an unrecoverable error. The settings have to change then.
 async fn flow(shared: &Shared, sockets: &Sockets, settings: &CoverSettings) {
     let mut covered: BTreeMap<u32, Covered> = BTreeMap::new();
     let (mut plaintext, mut room) = (vec![0; MAX_DATAGRAM], vec![0; MAX_DATAGRAM + OVERHEAD]);
@@ -116,11 +116,11 @@ async fn flow(shared: &Shared, sockets: &Sockets, settings: &CoverSettings) {
     }
 }
 
-/// Makes it a packet that every peer drops; see the module `cover`.
+/// Turns the buffer into a packet that every peer drops; see the module `cover`.
 fn for_nobody(packet: &mut [u8]) {
     packet.fill(0);
     let len = u16::try_from(packet.len()).unwrap_or(u16::MAX);
-    // Version 4, header length 0, and the total length where an IPv4 packet has it.
+    // Version 4, header length 0, and the total length at the offset of the IPv4 header.
     if let [first, _, total @ ..] = packet
         && let Some(total) = total.first_chunk_mut::<2>()
     {

@@ -1,5 +1,5 @@
-//! The machines that say when cover is sent. They are made here, of the crate's parts, and are public: what they hide lies
-//! in their dice. None of them ever holds traffic back, and none counts on the far end, which sends no cover.
+//! Machines that determine the times of cover. They are built here from the crate's parts and are public: the secret
+//! is in their random draws. None of them ever delays traffic. None relies on the remote end, which sends no cover.
 //!
 //! Times are in microseconds, as in all of the crate.
 
@@ -14,19 +14,19 @@ use maybenot::{Error, Machine};
 const MILLISECOND: f64 = 1e3;
 const SECOND: f64 = 1e6;
 
-/// The machine of this name.
+/// Returns the machine of this name.
 pub(super) fn machine(name: CoverMachine) -> Result<Machine, Error> {
     let states = match name {
         CoverMachine::Front => front(),
         CoverMachine::Tail => tail(),
         CoverMachine::Idle => idle(),
     };
-    // The budget counts bytes for all of them, which limits of packets for each could only blur.
+    // The budget counts the bytes of all machines. Packet limits for each machine would only blur that.
     Machine::new(0, 0.0, 0, 0.0, states)
 }
 
-/// The first packets after a silence tell most about what is asked for. Three to eight packets of cover come among them,
-/// most within the first second; then none until nothing was sent for five to fifteen seconds.
+/// Covers the first packets after a silence, which reveal most about the request. It adds three to eight cover
+/// packets, most within the first second. It then adds none until no packet was sent for five to fifteen seconds.
 fn front() -> Vec<State> {
     const SILENT: usize = 0;
     const BEGINNING: usize = 1;
@@ -52,8 +52,8 @@ fn front() -> Vec<State> {
     vec![silent, beginning, under_way]
 }
 
-/// Where traffic pauses, and where it ends, shows the size of what was asked for. After each packet that no other follows
-/// for some tens of milliseconds come one, two or a few of cover.
+/// Covers pauses and ends of traffic, which reveal the size of the transfer. It adds one, two or a few cover packets
+/// after each packet without a successor within some tens of milliseconds.
 fn tail() -> Vec<State> {
     const QUIET: usize = 0;
     const TRAILING: usize = 1;
@@ -62,7 +62,7 @@ fn tail() -> Vec<State> {
         _ => vec![],
     });
     let mut trailing = State::new(enum_map! {
-        // The wait begins again.
+        // The wait restarts.
         Event::NormalSent => vec![Trans(TRAILING, 1.0)],
         Event::PaddingSent => vec![Trans(TRAILING, 0.6), Trans(QUIET, 0.4)],
         _ => vec![],
@@ -72,7 +72,7 @@ fn tail() -> Vec<State> {
     vec![quiet, trailing]
 }
 
-/// When traffic has ended, a packet every few seconds.
+/// Adds a packet every few seconds after traffic has ended.
 fn idle() -> Vec<State> {
     const IDLING: usize = 1;
     let fresh = State::new(enum_map! {

@@ -1,22 +1,22 @@
-//! What passed between us and one peer while cover is on, for somebody and as cover.
+//! Counters of the traffic with one peer while cover is on, for real packets and for cover.
 
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use rand::Rng;
 
-/// Packets whose lengths are remembered.
+/// Number of stored packet lengths.
 const REMEMBERED: usize = 32;
-/// What a data message adds to its plaintext.
+/// Bytes that a data message adds to its plaintext.
 pub(super) const OVERHEAD: usize = 32;
 
-/// Written by the tasks that carry packets, without locks.
+/// Lock-free counters, written by the packet tasks.
 #[derive(Default)]
 pub(in super::super) struct Meter {
     normal_packets: AtomicU64,
     normal_bytes: AtomicU64,
     received: AtomicU64,
     heard: AtomicU64,
-    /// Plaintext lengths of the last packets sent for somebody; 0 where there was none yet.
+    /// Plaintext lengths of the last real packets sent, 0 for unused slots.
     lengths: [AtomicU16; REMEMBERED],
     next: AtomicUsize,
     padding_packets: AtomicU64,
@@ -24,30 +24,30 @@ pub(in super::super) struct Meter {
     throttled: AtomicU64,
 }
 
-/// Bytes are those of the datagrams.
+/// Snapshot of the counters. Bytes are those of the datagrams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in super::super) struct Counts {
-    /// Sent for somebody.
+    /// Real packets sent.
     pub(in super::super) normal_packets: u64,
     pub(in super::super) normal_bytes: u64,
-    /// Packets for somebody that came in.
+    /// Real packets received.
     pub(in super::super) received: u64,
-    /// Anything authentic that came in.
+    /// Authentic messages received.
     pub(in super::super) heard: u64,
     pub(in super::super) padding_packets: u64,
     pub(in super::super) padding_bytes: u64,
-    /// Packets of cover that the budget held back.
+    /// Cover packets that the budget held back.
     pub(in super::super) throttled: u64,
 }
 
-/// A length for a packet of cover.
+/// A length for a cover packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Length {
-    /// Of the plaintext.
+    /// Plaintext length.
     Fits(usize),
-    /// The shortest datagram there could be is so long.
+    /// Length of the shortest possible datagram.
     TooLong(usize),
-    /// Nothing was sent yet that could be imitated.
+    /// No packet was sent yet that could be imitated.
     Unknown,
 }
 
@@ -88,8 +88,8 @@ impl Meter {
         }
     }
 
-    /// One of the lengths that were sent last, such that its datagram has room in so many bytes. So cover has the lengths
-    /// of what it is among, as often as they occur.
+    /// Draws one of the recent lengths whose datagram fits into `room` bytes. Cover thus has the lengths of the
+    /// surrounding traffic, with the same frequency.
     pub(super) fn draw(&self, room: usize, rng: &mut impl Rng) -> Length {
         let mut fitting = [0; REMEMBERED];
         let (mut n, mut shortest) = (0, usize::MAX);

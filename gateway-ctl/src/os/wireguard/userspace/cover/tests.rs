@@ -1,4 +1,4 @@
-//! Settings that turn cover traffic on and off.
+//! Settings that enable and disable cover traffic.
 
 use super::*;
 

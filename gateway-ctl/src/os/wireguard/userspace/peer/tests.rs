@@ -1,4 +1,4 @@
-//! Two protocol machines face to face, without sockets.
+//! Two protocol machines connected directly, without sockets.
 
 use boringtun::noise::Packet;
 
@@ -19,7 +19,7 @@ struct Side {
     address: SocketAddr,
 }
 
-/// What arrived at a side, and what it answered.
+/// Datagram that arrived at a side, and its replies.
 struct Step {
     received: Received,
     packet: Vec<u8>,
@@ -102,7 +102,7 @@ fn pair(keepalive: Option<u16>) -> (Side, Side) {
     (side(0, 1), side(1, 0))
 }
 
-/// Runs a handshake that `a` starts with a packet; gives what `b` got.
+/// Runs a handshake that `a` starts with a packet. Returns the datagrams that `b` received.
 fn shake(a: &Side, b: &Side) -> Vec<Step> {
     let initiation = a.send(&PACKET).expect("an initiation");
     let response = b.receive(&initiation, a.address).answers.remove(0);
@@ -231,7 +231,7 @@ fn an_ipv4_endpoint_in_ipv6_clothes_is_undressed() {
     assert_eq!(canonical(mapped), "192.0.2.7:5".parse().expect("an address"));
 }
 
-/// Time on a tokio runtime that stands still until it is moved.
+/// Advances the paused time of the tokio runtime.
 async fn later(seconds: u64) {
     tokio::time::advance(Duration::from_secs(seconds)).await;
 }

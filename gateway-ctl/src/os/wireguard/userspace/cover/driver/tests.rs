@@ -1,4 +1,4 @@
-//! Machines driven through hours in no time.
+//! Machines under simulated time that covers hours.
 
 use enum_map::enum_map;
 use gateway_model::settings::groups::CoverMachine;
@@ -13,7 +13,7 @@ use super::super::budget::{FLOOR, SAVED};
 use super::super::machines::machine;
 use super::*;
 
-/// A datagram of cover.
+/// Length of a cover datagram.
 const LEN: usize = 128;
 
 fn driver(machines: Vec<Machine>, pct: u64, start: Instant) -> Driver<StdRng> {
@@ -25,16 +25,16 @@ fn built(names: &[CoverMachine]) -> Vec<Machine> {
     names.iter().map(|name| machine(*name).unwrap_or_else(|error| panic!("{name}: {error}"))).collect()
 }
 
-/// One packet each way, with so many bytes upwards.
+/// Returns one packet each way, with this many bytes sent.
 fn traffic(sent_bytes: u64) -> Passed {
     Passed { sent: 1, sent_bytes, received: 1, heard: true }
 }
 
-/// A driver in a world where time is told.
+/// A driver under simulated time.
 struct World {
     driver: Driver<StdRng>,
     now: Instant,
-    /// Whether the far end was heard just now.
+    /// True if the remote end was heard recently.
     listens: bool,
     sent: Vec<Instant>,
 }
@@ -57,7 +57,7 @@ impl World {
         });
     }
 
-    /// Runs for so long without traffic.
+    /// Advances the time without traffic.
     fn passes(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(due) = self.driver.due().filter(|due| *due <= end) {
@@ -69,7 +69,7 @@ impl World {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Earns enough of a budget of a tenth for many packets of cover.
+/// Real bytes that earn enough budget at ten percent for many cover packets.
 const PLENTY: u64 = 100_000;
 
 #[test]
@@ -88,7 +88,7 @@ fn the_front_comes_once_within_seconds_and_again_after_a_silence() {
     assert!((3..=9).contains(&first), "{first}");
     let took = world.sent[first - 1] - world.sent[0];
     assert!(took < SECOND * 16, "{took:?}");
-    // Traffic that never rests has none.
+    // Continuous traffic has none.
     for _ in 0..200 {
         world.happens(traffic(PLENTY));
         world.passes(Duration::from_millis(500));
@@ -136,7 +136,7 @@ fn the_idle_machine_goes_on_as_far_as_the_floor_allows() {
 fn cover_that_the_budget_holds_back_comes_later_and_is_counted_once() {
     let mut world = World::new(&[CoverMachine::Tail], 10);
     world.happens(traffic(0));
-    // 128 bytes take the floor two seconds; the tail is due within 400 milliseconds.
+    // The floor earns 128 bytes in two seconds; the tail is due within 400 milliseconds.
     world.passes(Duration::from_millis(1900));
     assert_eq!((world.sent.len(), world.driver.take_throttled()), (0, 1));
     world.passes(SECOND * 10);
@@ -231,7 +231,7 @@ fn a_timer_is_replaced_prolonged_and_cancelled_as_the_machine_says() {
 }
 
 proptest! {
-    /// Whatever flows, and whenever: all machines together stay within share, floor and what may be saved.
+    /// All machines together stay within share, floor and saved budget under any traffic.
     #[test]
     fn the_budget_holds_under_any_traffic(
         pct in 1_u64..=50,

@@ -1,4 +1,4 @@
-//! Packets of cover traffic, and the machines behind them.
+//! Packets of cover traffic, and their machines.
 
 use std::net::Ipv4Addr;
 
