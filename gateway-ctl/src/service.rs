@@ -1,7 +1,7 @@
 //! Contract of services: start, supervision, health and end of each long-lived part of the daemon.
 //!
 //! A service is one value in a list, and runs under supervision. It may contribute facts to each run of the reconcile
-//! loop, report the health of the component that it drives, and release its resources at the end.
+//! loop and report the health of the component that it drives. At the end, it may release its resources.
 
 use std::fmt;
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! One run over all subsystems, in the order that leaks no packet and interrupts as little as possible.
 //!
-//! 1. Blocking objects go in first: `prohibit` and `unreachable` rules and routes, and the rules that hold this
-//!    host's own replies to them.
+//! 1. Blocking objects go in first: `prohibit` and `unreachable` rules and routes, and the rules that keep this
+//!    host's own replies off the uplink.
 //! 2. The nft table is repaired, and then covers the old and the new egresses. A table that is not from a running
 //!    gateway is left for later, so that default deny stays in force until the dataplane is live.
 //! 3. Egress backends (tunnels, their bridges, proxies), links, addresses and sysctls come next; then routes, and
@@ -124,8 +124,8 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
 }
 
 /// Makes a running gateway's table cover the old and the new egresses while the dataplane changes. No new egress is
-/// ever without masquerading and WAN input filter, and no old one is cut early. The function also repairs a table
-/// that another program changed, before any step that takes longer.
+/// ever without masquerading and input filter, and no old one is cut early. The function also repairs a table that
+/// another program changed, before any step that takes longer.
 async fn widen_nft<H: Host>(host: &H, memory: &mut Memories, want: &NftRuleset) -> Outcome {
     let Some(before) = memory.ruleset.as_ref() else { return Outcome::default() };
     if before == want {

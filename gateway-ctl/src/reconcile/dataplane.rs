@@ -18,7 +18,7 @@ pub struct KernelDataplane {
 
 struct Inner {
     programs: Programs,
-    /// Attachments that the last run left in place. A difference means that another program changed them.
+    /// Attachments after the last run. A difference means that another program changed them.
     attached: BTreeMap<String, Attachment>,
     /// Attachments that the last run wanted.
     want: BTreeMap<String, Attachment>,

@@ -1,7 +1,7 @@
 //! Rewrite of the whole file, so that no removed data stays in its bytes.
 //!
-//! The database copies pages on write and leaves the old ones unchanged. After a sealing of secrets, a change of the
-//! passphrase or a wipe, the tables are therefore copied into a new file, which replaces the old one.
+//! The database copies pages on write and leaves the old ones unchanged. After a sealing of secrets, a
+//! change of the passphrase or a wipe, a new file with copies of the tables therefore replaces the old one.
 
 use std::path::Path;
 

@@ -78,7 +78,7 @@ pub struct Snapshot {
 }
 
 /// Reports whether a text is a valid name of a snapshot. Names are keys, never paths, and cannot be mistaken for
-/// either.
+/// anything else.
 pub fn is_snapshot_name(text: &str) -> bool {
     let first = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     first

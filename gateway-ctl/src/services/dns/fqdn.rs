@@ -44,7 +44,7 @@ impl FqdnInstaller {
         FqdnInstaller { dataplane, domains, ways, taken: ArcSwap::default() }
     }
 
-    /// Takes over a new plan. `ipv6` says whether upstreams are queried over IPv6 or IPv4.
+    /// Takes over a new plan. With `ipv6`, upstreams are queried over IPv6, otherwise over IPv4.
     pub fn follow(&self, inputs: &ResolverInputs, choice: Arc<Choice>, ipv6: bool) {
         let compiled = inputs.world.compiled();
         let rules = compiled.plan.dataplane.domains.iter();

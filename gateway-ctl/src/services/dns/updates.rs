@@ -17,7 +17,7 @@ use dns::{DnsService, Followed, lists, secondary_zones};
 
 /// Pause that merges a burst of changes into one update.
 const PAUSE: Duration = Duration::from_millis(30);
-/// Interval between two sweeps of expired DNS-learned IPs.
+/// Interval between two sweeps of the DNS-learned IPs in the dataplane, which keep only valid entries.
 const SWEEP: Duration = Duration::from_secs(4);
 /// Interval between two checks of DNSSEC signatures. Zones are signed again days before their signatures expire.
 const RESIGN: Duration = Duration::from_secs(60);

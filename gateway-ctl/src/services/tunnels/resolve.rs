@@ -1,8 +1,8 @@
 //! Resolution of endpoint names, outside of the tunnel that they belong to. [`gateway_outbound::Resolver`] defines
 //! the upstreams.
 //!
-//! A name is resolved when its address is unknown, and when its tunnel has been silent for so long that the remote
-//! end may have moved. It keeps its last address until a new one is found.
+//! A name is resolved when its address is unknown. It is resolved again after a long silence of its tunnel, because the
+//! remote end may have moved. It keeps its last address until a new one is found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
