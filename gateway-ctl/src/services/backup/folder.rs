@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::error::Error;
 
-/// Existing folder outside of the gateway's own directories.
+/// Existing folder outside of the state directory.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
