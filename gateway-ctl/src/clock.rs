@@ -1,4 +1,4 @@
-//! The only caller of the system clocks. Everything else is handed a time or a [`Clock`].
+//! Clocks. Only this module calls the system clocks; all other code receives a time or a [`Clock`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -13,20 +13,20 @@ pub use steady::{HighTime, SteadyClock};
 
 use crate::os::time_sync::is_synchronised;
 
-/// Where the time comes from.
+/// Source of time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// Wall clock; may jump.
+    /// Returns the wall-clock time, which may jump.
     fn now(&self) -> Timestamp;
-    /// Since boot, sleep included; never goes back. The dataplane measures with the same clock.
+    /// Returns the time since boot, including sleep; never goes back. The dataplane uses the same clock.
     fn boot(&self) -> Duration;
-    /// Tells one boot from another: what [`Clock::boot`] counts from.
+    /// Returns the ID of the boot that [`Clock::boot`] counts from.
     fn boot_id(&self) -> String;
-    /// In which the wall clock is read by people.
+    /// Returns the time zone of the wall clock for display.
     fn zone(&self) -> TimeZone;
-    /// Returns whether a source of time vouches for the wall clock.
+    /// Reports whether a time source has synchronised the wall clock.
     fn is_synchronised(&self) -> bool;
 
-    /// The highest time seen, for the store to keep. None: this clock has no memory.
+    /// Returns the highest time seen, for the store to keep; `None` if this clock does not record it.
     fn high_time(&self) -> Option<HighTime> {
         None
     }
@@ -34,23 +34,24 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     /// Raises the clock to the highest time that an earlier run saw.
     fn raise(&self, _high: &HighTime) {}
 
-    /// The time of a synchronised source that is behind this clock. The clock goes there by [`Clock::set_back`] only.
+    /// Returns the time of a synchronised source that is behind this clock. Only [`Clock::set_back`] sets the clock
+    /// to it.
     fn behind(&self) -> Option<Timestamp> {
         None
     }
 
-    /// Takes the time of the source over although it is behind.
+    /// Accepts the time of the source although it is behind.
     fn set_back(&self) {}
 }
 
-/// Returns the wall time by which the kernel dates handshakes of WireGuard. It may run backwards.
+/// Returns the wall-clock time by which the kernel dates WireGuard handshakes. It may run backwards.
 pub fn handshake_time() -> SystemTime {
     SystemTime::now()
 }
 
 pub type SharedClock = Arc<dyn Clock>;
 
-/// The clocks of the kernel.
+/// Clocks of the kernel.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -71,7 +72,7 @@ impl Clock for SystemClock {
     }
 
     fn boot_id(&self) -> String {
-        // Without an id every start counts as another boot: the wall clock is taken then.
+        // Without an ID, every start counts as another boot, and only the wall clock is used.
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
             .map(|id| id.trim().to_owned())
             .unwrap_or_else(|_| uuid::Uuid::new_v4().to_string())
@@ -86,7 +87,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told: for tests.
+/// Manually advanced clock for tests.
 #[derive(Debug)]
 pub struct ManualClock {
     wall_micros: AtomicI64,
@@ -111,13 +112,13 @@ impl ManualClock {
         self.wall_micros.fetch_add(i64::try_from(micros).unwrap_or(i64::MAX), Ordering::SeqCst);
     }
 
-    /// Begins another boot.
+    /// Starts another boot.
     pub fn reboot(&self) {
         self.boots.fetch_add(1, Ordering::SeqCst);
         self.boot_micros.store(1_000_000, Ordering::SeqCst);
     }
 
-    /// Sets whether a source of time vouches for the wall clock.
+    /// Sets whether the wall clock counts as synchronised.
     pub fn set_synchronised(&self, synchronised: bool) {
         self.synchronised.store(synchronised, Ordering::SeqCst);
     }

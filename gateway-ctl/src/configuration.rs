@@ -1,5 +1,5 @@
-//! The configuration in force: the file and, over it, what is set at runtime. Everybody who obeys it reads it here, or in
-//! the [`World`](crate::world::World) that is made with it.
+//! Configuration in force: the configuration file, overridden by runtime settings. All parts of the daemon read it
+//! here, or in the [`World`](crate::world::World) that is built with it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,19 +10,20 @@ use gateway_model::Revision;
 use gateway_model::settings::bootstrap::Wan;
 use gateway_model::settings::{Bootstrap, Settings};
 
-/// One of so many new flows is reported by the kernel programs.
+/// Sampling rate: the BPF programs report one of this many new flows.
 const SAMPLE_EVERY: u32 = 16;
 
-/// The configuration in force with certain stored settings. A copy is cheap.
+/// Configuration in force with certain stored settings. A copy is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct InForce {
-    /// Keys that wait for a restart are as they were at the start.
+    /// Configuration file with the stored settings applied. Keys that need a restart keep their values from the
+    /// start.
     pub config: Arc<Bootstrap>,
-    /// What the compiler is told of it.
+    /// Part of the configuration that the compiler uses.
     pub network: Arc<Network>,
 }
 
-/// The configuration file, and what stored settings make of it. Clones share all of it.
+/// Configuration file and the effect of stored settings. Clones share all of it.
 #[derive(Clone, Debug)]
 pub struct Configuration(Arc<Inner>);
 
@@ -40,17 +41,18 @@ struct Last {
 }
 
 impl Configuration {
-    /// `at_start` is stored when the daemon starts: keys that wait for a restart keep those values.
+    /// Creates the configuration. `at_start` are the stored settings at the start of the daemon; keys that need a
+    /// restart keep those values.
     pub fn new(file: Bootstrap, at_start: Settings) -> Configuration {
         Configuration(Arc::new(Inner { file, at_start, last: Mutex::default() }))
     }
 
-    /// The configuration file alone.
+    /// Returns the configuration file without stored settings.
     pub fn file(&self) -> &Bootstrap {
         &self.0.file
     }
 
-    /// Returns the configuration that is in force with these stored settings. It is made once for each revision of them.
+    /// Returns the configuration in force with these stored settings. It is built once for each revision of them.
     pub fn with(&self, settings: &Settings) -> InForce {
         let mut last = self.last();
         match &last.made {
@@ -59,7 +61,7 @@ impl Configuration {
         }
     }
 
-    /// Goes on from the numbers that uplinks have in the kernel. For the start, before there is a plan.
+    /// Restores the indexes that uplinks have in the kernel. Used at the start, before a plan exists.
     pub fn recall_uplinks(&self, numbers: &BTreeMap<String, u8>) {
         let mut last = self.last();
         *last = Last::default();
@@ -79,13 +81,13 @@ impl Configuration {
         made
     }
 
-    /// The value behind the lock is whole between any two statements.
+    /// Locks the cached configuration; a panic between two statements leaves it consistent.
     fn last(&self) -> MutexGuard<'_, Last> {
         self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns what the compiler is told of a configuration.
+/// Returns the part of a configuration that the compiler uses.
 pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
     let interfaces = config.uplinks();
     let names: Vec<&str> = interfaces.iter().map(gateway_model::IfName::as_str).collect();
@@ -107,7 +109,7 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
     }
 }
 
-/// Returns how often the kernel is compared with the plan; none: never without a reason.
+/// Returns the interval of periodic reconciles; `None` if they are off.
 pub fn reconcile_interval(config: &Bootstrap) -> Option<Duration> {
     config.reconcile.enabled.then(|| Duration::from_secs(config.reconcile.interval_sec))
 }

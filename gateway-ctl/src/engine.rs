@@ -1,6 +1,6 @@
-//! The engine: store, observer, programs, tunnels and the loop, wired together.
+//! Engine: store, observer, BPF programs, tunnels and the reconcile loop, wired together.
 //!
-//! Stopping it leaves programs, maps, routes and rules in the kernel: they go on holding the last plan.
+//! Stopping it leaves programs, maps, routes and rules in the kernel, which keep enforcing the last plan.
 
 mod attachments;
 mod boot_time;
@@ -55,7 +55,7 @@ pub enum Error {
     Stopped(#[from] Stopped),
 }
 
-/// The running engine.
+/// Running engine.
 pub struct Engine {
     dataplane: KernelDataplane,
     worlds: Arc<Worlds>,
@@ -69,7 +69,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts, and returns when the first plan is in the kernel, or when it is known why it is not.
+    /// Starts the engine. Returns when the first plan is in the kernel, or when it is known why it is not.
     pub async fn start(
         configuration: Configuration,
         store: Arc<Store>,
@@ -80,7 +80,7 @@ impl Engine {
         if !blocked.is_ok() {
             tracing::error!(failed = ?blocked.failed, "the base block does not stand");
         }
-        // Before the first plan: what was not confirmed in time must not come into force once more.
+        // Before the first plan: an unconfirmed change must not come into force again.
         if let Err(error) = store.revert_overdue() {
             tracing::error!(%error, "a change that was not confirmed cannot be taken back");
         }
@@ -145,17 +145,17 @@ impl Engine {
         Ok(Engine { dataplane, worlds, openvpn, endpoint_names, handle, relay, recent, turns, services })
     }
 
-    /// The services that enforce.
+    /// Returns the services that enforce the plan.
     pub fn services(&self) -> &Services {
         &self.services
     }
 
-    /// Resolver of the hosts that the daemon itself connects to.
+    /// Returns the resolver of the hosts that the daemon itself connects to.
     pub fn endpoint_names(&self) -> &gateway_outbound::Resolver {
         &self.endpoint_names
     }
 
-    /// What is known of the gateway.
+    /// Returns the publisher of the gateway's state.
     pub fn worlds(&self) -> &Arc<Worlds> {
         &self.worlds
     }
@@ -165,8 +165,8 @@ impl Engine {
     }
 }
 
-/// The resting state, for early boot: everything from the LAN is blocked until a daemon has a plan.
-/// A plan that is live already goes on.
+/// Installs default deny for early boot: everything from the LAN is blocked until a daemon has a plan. A plan that is
+/// already live continues.
 pub async fn guard(config: &Bootstrap) -> Result<(), Error> {
     let network = network(config, &mut UplinkNumbers::default());
     let blocked = install_default_deny(&network.lan, Existing::Keep).await;
@@ -190,7 +190,7 @@ pub async fn guard(config: &Bootstrap) -> Result<(), Error> {
     Ok(())
 }
 
-/// Blocks everything now, whatever plan is live: for a store that cannot be read.
+/// Blocks everything now, whatever plan is live. Used if the store cannot be read.
 pub async fn block(config: &Bootstrap) -> Result<(), Error> {
     let blocked = install_default_deny(&lans(config), Existing::Replace).await;
     for failure in &blocked.failed {

@@ -1,5 +1,5 @@
-//! The engine of the gateway: the store, the effects on the kernel, the loop that reconciles them and the services.
-//! It is not the HTTP side (that is `gateway-api`) and it decides nothing about packets (that is `gateway-core`).
+//! Engine of the gateway: the store, the drivers for kernel and processes, the reconcile loop and the services. The
+//! crate contains no HTTP server (see `gateway-api`) and no decisions about packets (see `gateway-core`).
 
 pub mod clock;
 pub mod configuration;

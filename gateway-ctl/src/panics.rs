@@ -1,8 +1,8 @@
 //! Panics of this process: each is logged, counted, and wakes the reconcile loop.
 //!
-//! A short-lived task (a connection, an exchange) that panics ends alone and releases what it holds. Tasks that belong
-//! to an object of the plan (a tunnel device, a listener) are missing from what the loop reads then, and it makes them
-//! again. Long-lived tasks are restarted by the [supervisor](crate::supervise).
+//! A panic of a short-lived task (a connection, an exchange) ends only that task, which releases its resources. After
+//! a panic of a task of a plan object (a tunnel device, a listener), the reconcile loop finds the object missing and
+//! recreates it. The [supervisor](crate::supervise) restarts long-lived tasks.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Panics {
     pub count: u64,
-    /// The latest one.
+    /// Latest panic.
     pub last: Option<Panic>,
 }
 
@@ -28,12 +28,12 @@ pub struct Panic {
 
 static PANICS: LazyLock<watch::Sender<Panics>> = LazyLock::new(|| watch::channel(Panics::default()).0);
 
-/// Has every panic logged and counted. For the start of the daemon, after its log.
+/// Installs the hook that logs and counts every panic. Call it at the start of the daemon, after its log.
 pub fn install_hook() {
     std::panic::set_hook(Box::new(note));
 }
 
-/// Panics so far; the receiver wakes with each further one.
+/// Returns a receiver of the panics so far, which wakes with each further one.
 pub fn watch() -> watch::Receiver<Panics> {
     PANICS.subscribe()
 }
@@ -51,7 +51,7 @@ fn note(panic: &PanicHookInfo<'_>) {
     });
 }
 
-/// Message of a panic.
+/// Returns the message of a panic.
 pub(crate) fn text(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())

@@ -1,7 +1,7 @@
-//! The loop that brings the kernel to the compiled plan.
+//! Reconcile loop that brings the kernel to the compiled plan.
 //!
-//! It owns when to run, in which order, and what came of it. What to want is the compiler's, how to get it the
-//! effects'. The dataplane and the compiler are plugged in.
+//! It decides when to run and in which order, and records the results. The compiler decides the wanted state, and the
+//! drivers in `os` apply it. The dataplane and the compiler are plugged in.
 
 mod apply_order;
 mod backends;
@@ -40,34 +40,34 @@ pub use wireguard::{Tunnels, WireGuardState};
 use crate::os::observe::KernelChanges;
 use crate::os::{Outcome, netlink};
 
-/// The programs and maps in the kernel.
+/// Driver of the BPF programs and maps in the kernel.
 pub trait Dataplane: Send + Sync + 'static {
-    /// Attaches what has to be attached and makes the plan live. New authorisations stand before the plan is live,
-    /// stale ones go after it.
+    /// Attaches the missing programs and makes the plan live. Adds new fwmark authorisations before the plan goes
+    /// live, and removes stale ones afterwards.
     fn apply(&self, plan: &Plan) -> impl Future<Output = Outcome> + Send;
 }
 
-/// Where facts come from.
+/// Source of facts.
 pub trait Observe: Send + Sync + 'static {
     fn facts(&self) -> impl Future<Output = Result<Facts, netlink::Error>> + Send;
 
-    /// Tells that something was seen to change.
+    /// Returns a receiver that wakes when a change was observed.
     fn changes(&self) -> watch::Receiver<KernelChanges>;
 }
 
-/// What the compiler made of the current state and the facts.
+/// Plan that the compiler made of the current state and the facts.
 #[derive(Clone, Debug, Default)]
 pub struct Compiled {
-    /// Of the state that was compiled.
+    /// Revision of the compiled state.
     pub revision: u64,
     pub plan: Plan,
 }
 
-/// The compiler over the state it knows.
+/// Compiler with access to the state.
 pub trait Compile: Send + Sync + 'static {
     fn compile(&self, facts: &Facts, now: Timestamp) -> Compiled;
 
-    /// Hears of each run before those who wait for it.
+    /// Receives the result of each run before the callers that wait for it.
     fn finished(&self, _status: &Arc<Status>) {}
 }
 

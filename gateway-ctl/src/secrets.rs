@@ -1,11 +1,11 @@
-//! Opens sealed secrets outside of the threads that many tasks share.
+//! Decryption of sealed secrets outside of the async worker threads.
 
 use gateway_model::Secret;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-/// A key derivation takes milliseconds of a processor (PBKDF2): one at a time leaves the other processors to packets,
-/// questions and the API.
+/// Limits key derivations to one at a time. Each takes milliseconds of a CPU (PBKDF2); the other CPUs stay free for
+/// packets, queries and the API.
 static TURN: Semaphore = Semaphore::const_new(1);
 
 /// Returns the text of a secret, as [`Secret::expose`] does.
@@ -13,7 +13,7 @@ pub async fn open(secret: &Secret) -> &str {
     if !secret.is_opened()
         && let Ok(_turn) = TURN.acquire().await
     {
-        // A copy shares the text that is opened.
+        // A clone shares the decrypted text.
         let secret = secret.clone();
         let _ = spawn_blocking(move || secret.is_readable()).await;
     }

@@ -1,7 +1,7 @@
-//! The contract of services: how each long-lived part of the daemon is started, watched, asked and ended.
+//! Contract of services: start, supervision, health and end of each long-lived part of the daemon.
 //!
-//! A service is one value in a list. It runs under supervision; it may contribute facts to each run of the reconcile loop,
-//! report the health of what it drives, and release what it holds at the end.
+//! A service is one value in a list, and runs under supervision. It may contribute facts to each run of the reconcile
+//! loop and report the health of the component that it drives. At the end, it may release its resources.
 
 use std::fmt;
 use std::future::Future;
@@ -24,18 +24,18 @@ type Contribution = Box<dyn Fn(&mut Facts) + Send + Sync>;
 type HealthCheck = Arc<dyn Fn() -> BoxFuture<'static, Option<Health>> + Send + Sync>;
 type Release = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
-/// What services share: the store with its clock, the world, the reconcile loop, the programs and the alerts.
+/// Shared context of services: the store with its clock, the world, the reconcile loop, the programs and the alerts.
 #[derive(Clone)]
 pub struct Context {
     pub store: Arc<Store>,
     pub worlds: Arc<Worlds>,
-    /// Asks the reconcile loop for a run, and tells of its runs.
+    /// Handle of the reconcile loop, to trigger runs and follow their results.
     pub wake: Handle,
     pub dataplane: KernelDataplane,
     pub active_alerts: ActiveAlerts,
 }
 
-/// One long-lived part of the daemon.
+/// Long-lived part of the daemon.
 pub struct Service {
     name: TaskName,
     start: Start,
@@ -45,15 +45,15 @@ pub struct Service {
 }
 
 enum Start {
-    /// Begins anew after its death.
+    /// Restarts after its task dies.
     Again(Box<dyn FnMut() -> Work + Send>),
-    /// The daemon ends when it dies; the plan in the kernel holds meanwhile.
+    /// Ends the daemon when its task dies; the plan in the kernel stays in force meanwhile.
     Vital(Work),
-    /// Has no task of its own.
+    /// Has no task.
     Idle,
 }
 
-/// Health of what a service drives, beyond that of its task.
+/// Health of the component that a service drives, beyond the health of its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     pub subsystem: &'static str,
@@ -66,13 +66,13 @@ pub struct Health {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthState {
     Ok,
-    /// Some of it works.
+    /// Works partially.
     Degraded,
     Failed,
 }
 
 impl Service {
-    /// A service that is started again whenever it dies. `run` gets the context anew each time.
+    /// Creates a service that is restarted whenever it dies. Each start calls `run` with the context again.
     pub fn new<C, F>(name: &'static str, context: &C, mut run: impl FnMut(C) -> F + Send + 'static) -> Service
     where
         C: Clone + Send + 'static,
@@ -82,12 +82,12 @@ impl Service {
         Service::with(name, Start::Again(Box::new(move || Box::pin(run(context.clone())))))
     }
 
-    /// A service without which the daemon cannot go on.
+    /// Creates a vital service: the daemon cannot continue without it.
     pub fn vital(name: &'static str, work: impl Future<Output = ()> + Send + 'static) -> Service {
         Service::with(name, Start::Vital(Box::pin(work)))
     }
 
-    /// A service that does something only when it is asked.
+    /// Creates a service that acts only on request.
     pub fn idle(name: &'static str) -> Service {
         Service::with(name, Start::Idle)
     }
@@ -96,13 +96,13 @@ impl Service {
         Service { name: name.into(), start, contribution: None, health: None, release: None }
     }
 
-    /// Adds what the service knows to the facts of each run.
+    /// Adds a contribution of the service to the facts of each run.
     pub fn contributes(mut self, contribution: impl Fn(&mut Facts) + Send + Sync + 'static) -> Service {
         self.contribution = Some(Box::new(contribution));
         self
     }
 
-    /// Reports the health of what the service drives; none while there is nothing to report.
+    /// Adds a health report; `None` while there is nothing to report.
     pub fn reports<F>(mut self, health: impl Fn() -> F + Send + Sync + 'static) -> Service
     where
         F: Future<Output = Option<Health>> + Send + 'static,
@@ -111,7 +111,7 @@ impl Service {
         self
     }
 
-    /// Gives back what the service holds, once its task has ended.
+    /// Adds a function that releases the service's resources after its task has ended.
     pub fn releases<F>(mut self, release: impl FnOnce() -> F + Send + 'static) -> Service
     where
         F: Future<Output = ()> + Send + 'static,
@@ -121,7 +121,7 @@ impl Service {
     }
 }
 
-/// The services that run, in the order of their start.
+/// Running services, in the order of their start.
 #[derive(Clone)]
 pub struct Services(Arc<Inner>);
 
@@ -149,7 +149,7 @@ impl Services {
         Services(Arc::new(Inner { supervisor, running: Mutex::default() }))
     }
 
-    /// The tasks of the services and of what they started, and how they are.
+    /// Returns the supervisor of the services' tasks and of the tasks that they started.
     pub fn supervisor(&self) -> &Supervisor {
         &self.0.supervisor
     }
@@ -172,14 +172,14 @@ impl Services {
         self.running().iter().map(|service| service.name.clone()).collect()
     }
 
-    /// Adds what services know to the facts.
+    /// Adds the contributions of the services to the facts.
     pub fn contribute(&self, facts: &mut Facts) {
         for contribution in self.running().iter().filter_map(|service| service.contribution.as_ref()) {
             contribution(facts);
         }
     }
 
-    /// Health of what services drive.
+    /// Returns the health reports of the services.
     pub async fn health(&self) -> Vec<Health> {
         let checks: Vec<HealthCheck> =
             self.running().iter().filter_map(|service| service.health.clone()).collect();
@@ -190,18 +190,18 @@ impl Services {
         all
     }
 
-    /// Ends the tasks at once and keeps what the services hold.
+    /// Aborts the tasks at once and keeps the resources of the services.
     pub fn abort(&self) {
         self.running().iter().filter_map(|service| service.task.as_ref()).for_each(JoinHandle::abort);
     }
 
-    /// Ends all services, the newest first, and returns when each has released what it held.
+    /// Ends all services, the newest first. Returns when each has released its resources.
     pub async fn end(&self) {
         self.abort();
         let running = std::mem::take(&mut *self.running());
         for Running { task, release, .. } in running.into_iter().rev() {
             if let Some(task) = task {
-                // Aborted or done: both are the end.
+                // The task was aborted or has completed; both are fine.
                 let _ = task.await;
             }
             if let Some(release) = release {
@@ -210,7 +210,7 @@ impl Services {
         }
     }
 
-    /// The list is whole between any two statements.
+    /// Locks the list; a panic between two statements leaves it consistent.
     fn running(&self) -> MutexGuard<'_, Vec<Running>> {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What runs beside the reconcile loop and watches or serves something.
+//! Services that run beside the reconcile loop and watch or serve something.
 
 pub mod active_alerts;
 pub mod auto_rollback;

@@ -1,8 +1,8 @@
-//! The durable state: one file, one write path, one audit trail.
+//! Durable state: one file, one write path, one audit trail.
 //!
-//! Reads come from [`Store::current`], a value in memory; only the audit trail is read from the file. All changes go
-//! through [`Store::commit`], which writes rows, audit entry and revision in one transaction, flushed to the disk,
-//! and then publishes the new state. The file is locked against other processes while the store is open.
+//! Reads use [`Store::current`], a value in memory; only the audit trail is read from the file. All changes use
+//! [`Store::commit`]. It writes rows, audit entry and revision in one transaction, flushes it to the disk, and then
+//! publishes the new state. The file is locked against other processes while the store is open.
 
 mod audit;
 mod backup_runs;
@@ -54,7 +54,7 @@ pub use snapshots::{
 pub use vault::SecretsMode;
 pub use wipe::{DISCARDED, WIPED};
 
-/// The store. Shared as `Arc<Store>`. Writing blocks on the disk: call it from a blocking task.
+/// Durable store, shared as `Arc<Store>`. Writing blocks on the disk, so call it from a blocking task.
 pub struct Store {
     path: PathBuf,
     clock: SharedClock,
@@ -75,12 +75,12 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// The state as last committed. Costs no lock.
+    /// Returns the last committed state. Takes no lock.
     pub fn current(&self) -> Arc<State> {
         self.current.load_full()
     }
 
-    /// Wakes at each commit that changed the state, with its revision.
+    /// Returns a receiver that wakes at each commit that changed the state, with its revision.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.revisions.subscribe()
     }
@@ -93,17 +93,18 @@ impl Store {
         &self.clock
     }
 
-    /// The room on the disk of the store; none where the file system does not say.
+    /// Returns the free space on the disk of the store; `None` if the file system does not report it.
     pub fn disk_room(&self) -> Option<DiskRoom> {
         self.db.reserve().room()
     }
 
-    /// Makes the reserve that was given up, once there is room again. Blocks on the disk.
+    /// Allocates a released reserve again, once there is enough space. Blocks on the disk.
     pub fn renew_reserve(&self) {
         self.db.reserve().renew();
     }
 
-    /// Whether the file has a change that was reported as failed. Nothing can be read or written until the next start.
+    /// Reports whether the file contains a change that was reported as failed. Nothing can be read or written until
+    /// the next start.
     pub fn is_ahead(&self) -> bool {
         self.db.is_ahead()
     }

@@ -1,8 +1,8 @@
-//! Supervision of the daemon's long-lived tasks: one that panics or ends is noticed at once.
+//! Supervision of the daemon's long-lived tasks: detects at once when a task panics or ends.
 //!
-//! A task that can begin anew is started again with growing pauses. The others are vital: when one of them dies the
-//! daemon ends with an error, the service manager starts it again, and the plan in the kernel holds meanwhile.
-//! A panic of a short-lived task ends that task alone; [`crate::panics`] logs and counts it.
+//! A restartable task starts again with growing pauses. The others are vital: when one of them dies, the daemon exits
+//! with an error and the service manager restarts it. The plan in the kernel stays in force meanwhile. A panic of a
+//! short-lived task ends only that task; [`crate::panics`] logs and counts it.
 
 mod faults;
 
@@ -27,16 +27,17 @@ use crate::clock::{SharedClock, SystemClock};
 use crate::panics;
 
 const PAUSES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
-/// A task that ran so long since its last start counts as well again.
+/// Running time since the last start after which a task counts as healthy again.
 const STABLE: Duration = Duration::from_secs(60);
 
-/// A task that ends without a panic mostly ends because another one died. The other one is reported.
+/// Time that a task which ended without a panic gives other tasks to report theirs. Such a task mostly ends because
+/// another one died, so the panic of the other one is reported.
 const PANIC_PRECEDENCE: Duration = Duration::from_millis(100);
 
-/// How a task is.
+/// Health of a supervised task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskHealth {
-    /// Why it died last; none while it is well.
+    /// Reason of the last failure; `None` while the task is healthy.
     pub failure: Option<String>,
     pub since: Timestamp,
     pub starts: u64,
@@ -45,7 +46,7 @@ pub struct TaskHealth {
 /// Name of a task: unique, and the same after each start.
 pub type TaskName = Cow<'static, str>;
 
-/// The tasks by their names.
+/// Registry of the supervised tasks, by name.
 #[derive(Clone, Debug)]
 pub struct Supervisor(Arc<Inner>);
 
@@ -54,19 +55,19 @@ struct Inner {
     clock: SharedClock,
     tasks: Mutex<BTreeMap<TaskName, Entry>>,
     registrations: AtomicU64,
-    /// The vital task that has died.
+    /// Name of the vital task that died; `None` while all vital tasks run.
     dead: watch::Sender<Option<TaskName>>,
 }
 
 #[derive(Debug)]
 struct Entry {
     health: TaskHealth,
-    /// Number of the registration that the entry belongs to. A name may be taken again before the task that had it is
-    /// dropped.
+    /// ID of the registration that the entry belongs to. A new task may take a name before the previous task of that
+    /// name is dropped.
     registration: u64,
 }
 
-/// Entry of a task that is restarted: dropped together with the task.
+/// Registration of a restartable task. It is dropped together with the task.
 struct Registration {
     supervisor: Supervisor,
     name: TaskName,
@@ -84,14 +85,14 @@ impl Drop for Registration {
 
 type StartedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Meaning of the end of a task that did not panic.
+/// Action when a task ends without a panic.
 #[derive(Clone, Copy)]
 enum OnEnd {
     Restart,
     Return,
 }
 
-/// Cancels the task when it is dropped.
+/// Handle that cancels its task when dropped.
 struct Cancelled(JoinHandle<()>);
 
 impl Drop for Cancelled {
@@ -110,7 +111,7 @@ impl Supervisor {
         }))
     }
 
-    /// Runs a task and starts it again whenever it panics or ends. Aborting the handle ends both.
+    /// Runs a task and restarts it whenever it panics or ends. Aborting the handle stops the task and the restarts.
     pub fn restart<F>(
         &self,
         name: impl Into<TaskName>,
@@ -122,7 +123,8 @@ impl Supervisor {
         self.spawn(name.into(), OnEnd::Restart, start)
     }
 
-    /// Runs a task until it ends, and starts it again whenever it panics. Aborting the handle ends both.
+    /// Runs a task until it ends, and restarts it whenever it panics. Aborting the handle stops the task and the
+    /// restarts.
     pub fn restart_until_done<F>(
         &self,
         name: impl Into<TaskName>,
@@ -154,7 +156,7 @@ impl Supervisor {
         loop {
             self.started(&name, number);
             let began = Instant::now();
-            // In this very task: what it holds is free when an abort is complete.
+            // The task runs inside the supervising task, so that an abort releases its resources before it completes.
             let task = async {
                 tokio::select! {
                     () = start() => {}
@@ -182,7 +184,7 @@ impl Supervisor {
         }
     }
 
-    /// Runs a task without which the daemon cannot go on. Aborting the handle ends it.
+    /// Runs a vital task: the daemon cannot continue without it. Aborting the handle ends it.
     pub fn vital(
         &self,
         name: impl Into<TaskName>,
@@ -199,7 +201,7 @@ impl Supervisor {
         self.watch(name, tokio::spawn(task))
     }
 
-    /// Watches a vital task that runs already.
+    /// Watches a vital task that already runs.
     pub fn watch(&self, name: impl Into<TaskName>, task: JoinHandle<()>) -> JoinHandle<()> {
         let (supervisor, name) = (self.clone(), name.into());
         supervisor.started(&name, 0);
@@ -222,17 +224,17 @@ impl Supervisor {
         })
     }
 
-    /// Returns the name of a vital task as soon as it has died.
+    /// Waits until a vital task dies, and returns its name.
     pub async fn dead(&self) -> TaskName {
         let mut dead = self.0.dead.subscribe();
         match dead.wait_for(Option::is_some).await.map(|name| name.clone()) {
             Ok(Some(name)) => name,
-            // The sender is in `self`.
+            // Unreachable: `self` holds the sender.
             _ => std::future::pending().await,
         }
     }
 
-    /// Notes that something which is no task of its own works, or why it does not.
+    /// Records the health of a component that has no task. `failure` is the reason why it does not work.
     pub fn note(&self, name: &str, failure: Option<String>) {
         let now = self.0.clock.now();
         let mut tasks = self.tasks();
@@ -250,7 +252,7 @@ impl Supervisor {
         self.tasks().iter().map(|(name, entry)| (name.clone(), entry.health.clone())).collect()
     }
 
-    /// The first task that is not well, and why.
+    /// Returns the name and the failure of the first unhealthy task.
     pub fn failure(&self) -> Option<String> {
         let tasks = self.tasks();
         tasks.iter().find_map(|(name, task)| Some(format!("{name}: {}", task.health.failure.as_ref()?)))
@@ -267,7 +269,7 @@ impl Supervisor {
         task.health.starts += 1;
     }
 
-    /// Counts a task as well once it is stable; then waits for ever.
+    /// Marks a task as healthy once it is stable, then waits forever.
     async fn recover(&self, name: &str) {
         tokio::time::sleep(STABLE).await;
         self.note(name, None);
@@ -284,7 +286,7 @@ impl Supervisor {
     }
 }
 
-/// Waits for a task that runs already, and cancels it when the wait is dropped. A panic of the task is one of the wait.
+/// Waits for a task that already runs, and cancels it when the wait is dropped. A panic of the task propagates.
 pub async fn joined(task: JoinHandle<()>) {
     let mut task = Cancelled(task);
     if let Err(Ok(panic)) = (&mut task.0).await.map_err(JoinError::try_into_panic) {
@@ -292,12 +294,12 @@ pub async fn joined(task: JoinHandle<()>) {
     }
 }
 
-/// Runs work that may block for a long-lived task. A panic of the work is one of the task, so that it is not lost.
+/// Runs blocking work for a long-lived task. A panic of the work propagates to the task, so that it is not lost.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
         Ok(value) => value,
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        // The runtime is ending, and the task with it.
+        // The runtime is shutting down, and the task with it.
         Err(Err(_)) => std::future::pending().await,
     }
 }

@@ -1,8 +1,8 @@
-//! TLS for everything in the daemon, in both directions: one factory makes every configuration, from the
-//! post-quantum mode in force.
+//! TLS of the whole daemon, in both directions. One factory makes every configuration, from the post-quantum mode in
+//! force.
 //!
-//! Sessions that stand keep what they agreed on; every session that begins after a change of the mode obeys it. No
-//! ticket outlives its mode, because each change begins with empty ticket stores.
+//! Established sessions keep their negotiated parameters; every session that begins after a change of the mode obeys
+//! the new mode. No ticket outlives its mode, because each change starts with empty ticket stores.
 
 mod certificate;
 mod client;
@@ -32,7 +32,7 @@ pub use server::Server;
 use key_exchange::{RecordingKxGroup, witnessed};
 use posture::Posture;
 
-/// Makes the configurations of all TLS clients and servers.
+/// Factory of the configurations of all TLS clients and servers.
 pub struct Factory {
     posture: watch::Sender<Posture>,
     clients: Mutex<BTreeMap<&'static str, Named>>,
@@ -45,31 +45,31 @@ struct Named {
     groups: Vec<&'static dyn SupportedKxGroup>,
 }
 
-/// What a named client last agreed on.
+/// Parameters that a named client negotiated last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ClientReport {
     pub name: String,
-    /// The key exchange of its last session; null before the first.
+    /// Key exchange group of the last session; null before the first.
     pub last_group: Option<String>,
-    /// Whether that was a post-quantum one.
+    /// True if that group is post-quantum.
     pub pq: bool,
 }
 
-/// What peers agreed on with servers of ours since the start.
+/// Negotiated key exchanges of inbound sessions since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Inbound {
-    /// Sessions by key exchange.
+    /// Number of sessions by key exchange group.
     pub sessions: BTreeMap<String, u64>,
-    /// Handshakes that failed because the peer could only do what the mode forbids.
+    /// Number of handshakes that failed because the peer supports only what the mode forbids.
     pub refused: u64,
 }
 
-/// Tells that configurations are outdated.
+/// Notification that configurations are outdated.
 #[derive(Clone, Debug)]
 pub struct Changes(watch::Receiver<Posture>);
 
 impl Changes {
-    /// Waits for the next change; for ever once the factory is gone.
+    /// Waits for the next change, or forever once the factory is gone.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -91,7 +91,7 @@ impl Factory {
         self.posture().mode
     }
 
-    /// From here on, sessions that begin obey this mode. Nothing changes if it is in force already.
+    /// Sets the mode for all sessions that begin from now on. Does nothing if the mode is already in force.
     pub fn set_mode(&self, mode: PqMode) {
         let changed = self.posture.send_if_modified(|posture| {
             let changes = posture.mode != mode;
@@ -105,24 +105,25 @@ impl Factory {
         }
     }
 
-    /// Wakes when configurations that were handed out are outdated: for whoever keeps a whole client around, such as
-    /// one with a pool of connections.
+    /// Returns a notification for outdated configurations. Callers need it if they keep a whole client, such as one
+    /// with a connection pool.
     pub fn changes(&self) -> Changes {
         Changes(self.posture.subscribe())
     }
 
-    /// Reads the certificate authorities of the system anew at the next use, and ends the use of tickets.
+    /// Reloads the system's certificate authorities at the next use, and invalidates all tickets.
     pub fn renew(&self) {
         *lock(&self.roots) = None;
         self.posture.send_modify(|posture| posture.generation += 1);
     }
 
-    /// A client for one purpose, such as `doh`; the name is shown with what it last agreed on.
+    /// Returns a client for one purpose, such as `doh`. The name is shown together with its last negotiated
+    /// parameters.
     pub fn client(self: &Arc<Self>, name: &'static str) -> Client {
         Client::new(self.clone(), name)
     }
 
-    /// A server with this certificate, and the protocols it speaks above TLS in order of preference.
+    /// Returns a server with this certificate. `protocols` are its ALPN protocols in order of preference.
     pub fn server(
         self: &Arc<Self>,
         certificates: Arc<dyn ResolvesServerCert>,
@@ -131,7 +132,7 @@ impl Factory {
         Server::new(self.clone(), certificates, protocols)
     }
 
-    /// The named clients so far, in the order of their names.
+    /// Returns the named clients so far, sorted by name.
     pub fn clients(&self) -> Vec<ClientReport> {
         let report = |named: &Named| {
             let last = named.witness.last();
@@ -152,7 +153,7 @@ impl Factory {
         *self.posture.borrow()
     }
 
-    /// The key exchanges of this mode, as this client must use them.
+    /// Returns the key exchange groups of this mode, wrapped for this client.
     fn groups(&self, name: &'static str, mode: PqMode) -> Vec<&'static dyn SupportedKxGroup> {
         let mut clients = lock(&self.clients);
         let named = clients.entry(name).or_insert_with(|| {
@@ -165,7 +166,7 @@ impl Factory {
         mode.groups().iter().filter_map(find).collect()
     }
 
-    /// The certificate authorities that the system trusts.
+    /// Returns the certificate authorities that the system trusts.
     fn system_roots(&self) -> Arc<RootCertStore> {
         let mut roots = lock(&self.roots);
         if let Some(roots) = &*roots {
@@ -190,7 +191,7 @@ impl Factory {
         *lock(&self.inbound).sessions.entry(name).or_default() += 1;
     }
 
-    /// How many there were with this one.
+    /// Counts a refused handshake, and returns the number so far.
     fn note_refusal(&self) -> u64 {
         let mut inbound = lock(&self.inbound);
         inbound.refused += 1;
@@ -204,7 +205,7 @@ impl std::fmt::Debug for Factory {
     }
 }
 
-/// A value that was being changed when its thread panicked is still a whole value here.
+/// Locks a mutex. A panic of another thread leaves the value consistent.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! Everything the daemon knows at one instant, published as one value.
+//! Consistent snapshot of the daemon's knowledge, published as one value.
 //!
-//! The API, the resolver and alerts read nothing else: state, facts, plan, the last run and the reports of services are
-//! never taken at different instants.
+//! The API, the resolver and alerts read nothing else. State, facts, plan, the last run and the reports of services
+//! therefore always belong to the same instant.
 
 mod live;
 
@@ -29,33 +29,33 @@ use crate::services::proxies::ProxyStates;
 use crate::services::tunnels::TunnelStates;
 use crate::store::Store;
 
-/// One instant of the gateway. All of it is shared: a copy is cheap.
+/// Snapshot of the gateway. All parts are shared, so a copy is cheap.
 #[derive(Clone, Debug)]
 pub struct World {
     pub state: Arc<State>,
-    /// The configuration in force with the settings of `state`.
+    /// Configuration in force with the settings of `state`.
     pub config: Arc<Bootstrap>,
-    /// What the compiler is told of `config`.
+    /// Part of `config` that the compiler uses.
     pub network: Arc<Network>,
     pub facts: Arc<Facts>,
     /// Result of the last run of the reconcile loop.
     pub status: Arc<Status>,
     pub reports: Reports,
-    /// How programs are attached; none without a kernel.
+    /// Attachment mode of the programs; `None` without a kernel.
     pub attached: Option<AttachMode>,
     pub now: Timestamp,
     /// Plan of the last run.
     live: Arc<Compiled>,
-    /// Plan of exactly this state and these facts, compiled when somebody asks for it.
+    /// Plan of exactly this state and these facts, compiled on first use.
     compiled: Arc<OnceLock<Arc<Compiled>>>,
 }
 
-/// What services last saw of what they drive.
+/// Last reports of the services.
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
     pub tunnels: Arc<TunnelStates>,
     pub proxies: Arc<ProxyStates>,
-    /// Bridges by the id of the tunnel that each carries.
+    /// Bridges, by the ID of the tunnel that each transports.
     pub transports: Arc<BridgeStates>,
 }
 
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// Returns a world without a kernel in which nothing but a plan is known.
+    /// Returns a world without a kernel, of which only the plan is known.
     pub fn of(compiled: Compiled, now: Timestamp) -> World {
         let compiled = Arc::new(OnceLock::from(Arc::new(compiled)));
         World { compiled, ..World::first(Arc::default(), InForce::default(), None, now) }
@@ -96,7 +96,7 @@ impl World {
         if self.attached.is_some() { &self.live } else { self.compiled() }
     }
 
-    /// Whether an answer made from one holds for the other, time aside.
+    /// Reports whether an answer for one world is valid for the other, apart from the time.
     pub fn is_like(&self, other: &World) -> bool {
         self.state.revision == other.state.revision
             && Arc::ptr_eq(self.compiled(), other.compiled())
@@ -107,7 +107,7 @@ impl World {
         self.state.revision == state.revision && Arc::ptr_eq(&self.facts, facts)
     }
 
-    /// Whether no end of an exception or a policy has passed since the plan was compiled.
+    /// Reports whether no exception or policy has ended since the plan was compiled.
     fn holds_at(&self, now: Timestamp) -> bool {
         let until = self.compiled.get().and_then(|compiled| compiled.plan.valid_until);
         until.is_none_or(|until| now < until)
@@ -116,15 +116,15 @@ impl World {
 
 type ActivationHook = Box<dyn Fn(&World) + Send>;
 
-/// Publishes the world, and compiles.
+/// Publisher of the world, and compiler of its plans.
 pub struct Worlds {
     store: Arc<Store>,
     configuration: Configuration,
     published: watch::Sender<Arc<World>>,
-    /// Of a state that is newer than the last run.
+    /// World of a state that is newer than the last run.
     ahead: Mutex<Option<World>>,
     domains: Arc<ArcSwap<Domains>>,
-    /// What the hook was told last, and who it is.
+    /// Last plan passed to the hook, and the hook.
     told: Mutex<(plan::Dataplane, Option<ActivationHook>)>,
 }
 
@@ -144,7 +144,7 @@ impl Worlds {
         Worlds { store, configuration, published, ahead, domains, told }
     }
 
-    /// The configuration file and what stored settings make of it.
+    /// Returns the configuration file together with the stored settings.
     pub fn configuration(&self) -> &Configuration {
         &self.configuration
     }
@@ -154,8 +154,8 @@ impl Worlds {
         self.configuration.with(&self.store.current().settings)
     }
 
-    /// Returns the world of the newest state. Where the last run was of an older one, its plan is compiled with the facts of
-    /// that run, once for all who ask.
+    /// Returns the world of the newest state. If the last run used an older state, the function compiles the plan
+    /// with the facts of that run, once for all callers.
     pub fn now(&self) -> World {
         let (published, state, now) = (self.last(), self.store.current(), self.store.clock().now());
         if published.attached.is_some() && published.state.revision == state.revision {
@@ -170,27 +170,27 @@ impl Worlds {
         world
     }
 
-    /// Returns the world as it was published last.
+    /// Returns the last published world.
     pub fn last(&self) -> Arc<World> {
         self.published.borrow().clone()
     }
 
-    /// Wakes after each publication.
+    /// Returns a receiver that wakes after each publication.
     pub fn watch(&self) -> watch::Receiver<Arc<World>> {
         self.published.subscribe()
     }
 
-    /// Is called with each plan that is another for packets, before it is live.
+    /// Registers the hook that is called before a plan with a changed dataplane goes live.
     pub fn on_before_activate(&self, hook: impl Fn(&World) + Send + 'static) {
         lock(&self.told).1 = Some(Box::new(hook));
     }
 
-    /// The domains of the plan that is live or about to be.
+    /// Returns the domains of the plan that is live or about to go live.
     pub fn domains(&self) -> &Arc<ArcSwap<Domains>> {
         &self.domains
     }
 
-    /// Publishes what services see now.
+    /// Publishes new reports of the services.
     pub fn report(&self, reports: Reports) {
         self.publish(|world| world.reports = reports);
     }
@@ -206,7 +206,8 @@ impl Worlds {
 }
 
 impl Compile for Worlds {
-    /// Tells the resolver first: what is asked and told from the plan's first instant on goes by it.
+    /// Compiles a plan. Calls the hook before the plan goes live, so that the resolver uses it from the plan's first
+    /// instant on.
     fn compile(&self, facts: &Facts, now: Timestamp) -> reconcile::Compiled {
         let state = self.store.current();
         let InForce { config, network } = self.configuration.with(&state.settings);
@@ -236,7 +237,7 @@ impl Compile for Worlds {
     }
 }
 
-/// What is behind these locks is whole between calls.
+/// Locks a mutex; its value is consistent between calls.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
-//! A wall clock that does not run backwards.
+//! Wall clock that does not run backwards.
 //!
-//! What has an end must not come back because the kernel's clock is behind: no battery, a wrong hour, a step by hand.
-//! Within a boot this clock follows the boot clock where the kernel's wall clock falls behind; across boots it starts
-//! no earlier than the highest time that the store kept. Only a synchronised source sets it back, and only on
-//! [`Clock::set_back`], before which the caller ends what must not be prolonged.
+//! Expired objects must not come back because the kernel's clock is behind: a missing battery, a wrong hour, a manual
+//! step. Within a boot, this clock follows the boot clock while the kernel's wall clock is behind. Across boots, it
+//! starts no earlier than the highest time in the store. Only a synchronised source can set it back, and only through
+//! [`Clock::set_back`]. Before that, the caller ends the objects that must not be prolonged.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,10 +15,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Clock, SharedClock, SystemClock};
 
-/// A source that is less behind than this is left alone: the difference is gone at the next boot.
+/// Tolerance for a source that is behind. A smaller difference is ignored; it disappears at the next boot.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(5);
 
-/// A wall time and the boot time at which it was seen.
+/// Wall-clock time and the boot time at which it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HighTime {
     pub wall: Timestamp,
@@ -32,7 +32,7 @@ impl fmt::Display for HighTime {
     }
 }
 
-/// Not the text of a [`HighTime`].
+/// Parse error: the text is not a [`HighTime`].
 #[derive(Debug, thiserror::Error)]
 #[error("not a time of the store")]
 pub struct NotATime;
@@ -53,7 +53,7 @@ impl FromStr for HighTime {
     }
 }
 
-/// A wall time and the boot time that it belongs to.
+/// Wall-clock time and its boot time.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     wall: Timestamp,
@@ -61,14 +61,14 @@ struct Anchor {
 }
 
 impl Anchor {
-    /// The wall time at this boot time, if the wall clock went on from the anchor.
+    /// Returns the wall-clock time at a boot time, assuming that the wall clock continued from the anchor.
     fn at(&self, boot: Duration) -> Timestamp {
         let passed = SignedDuration::try_from(boot.saturating_sub(self.boot)).unwrap_or(SignedDuration::MAX);
         self.wall.checked_add(passed).unwrap_or(Timestamp::MAX)
     }
 }
 
-/// The clocks of the kernel, of which the wall clock never goes back.
+/// Clocks of the kernel with a wall clock that never goes back.
 #[derive(Debug)]
 pub struct SteadyClock {
     kernel: SharedClock,
@@ -90,10 +90,10 @@ impl SteadyClock {
         self.anchor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The present time and its boot time. Moves the anchor along with a wall clock that is ahead of it.
+    /// Returns the current time and its boot time. Moves the anchor to a wall clock that is ahead of it.
     fn read(&self) -> (Timestamp, Duration) {
         let mut anchor = self.anchor();
-        // The wall clock first: an interruption between the two leaves the anchor behind and never ahead.
+        // Read the wall clock first: an interruption between the two reads leaves the anchor behind but never ahead.
         let (wall, boot) = (self.kernel.now(), self.kernel.boot());
         let steady = anchor.at(boot);
         if wall < steady {
@@ -132,7 +132,7 @@ impl Clock for SteadyClock {
 
     fn raise(&self, high: &HighTime) {
         let (now, boot) = self.read();
-        // Of another boot only the wall time means something.
+        // Of another boot, only the wall-clock time is meaningful.
         let since = if high.boot_id == self.boot_id { high.boot } else { boot };
         let kept = Anchor { wall: high.wall, boot: since };
         if kept.at(boot) > now {
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(high.to_string().parse::<HighTime>().unwrap(), high);
         kernel.advance(Duration::from_secs(600));
         kernel.set("1970-01-01T00:00:00Z".parse().unwrap());
-        // The same boot: the time between counts although nothing ran.
+        // Same boot: the time between counts although nothing ran.
         let next = SteadyClock::over(kernel.clone());
         next.raise(&high);
         assert_eq!(next.now().to_string(), "2026-11-22T12:10:00Z");

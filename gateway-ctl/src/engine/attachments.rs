@@ -1,5 +1,5 @@
-//! Watches the programs on their interfaces: the kernel does not report that one was detached, unpinned or put behind
-//! another.
+//! Watches the BPF programs on their interfaces. The kernel does not report that a program was detached, unpinned or
+//! moved behind another.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::reconcile::{KernelDataplane, Reason};
 use crate::service::Context;
 
 const PERIOD: Duration = Duration::from_millis(400);
-/// Checks come less often while a run cannot repair what is wrong.
+/// Maximum period: checks are less frequent while a run cannot repair the deviation.
 const LONGEST_PERIOD: Duration = Duration::from_secs(15);
 
-/// Wakes the loop when attachments differ from what the last run left.
+/// Wakes the reconcile loop when attachments differ from those of the last run.
 pub(super) async fn watch(Context { wake: handle, dataplane, .. }: Context) {
     let mut period = PERIOD;
     loop {
@@ -27,7 +27,7 @@ pub(super) async fn watch(Context { wake: handle, dataplane, .. }: Context) {
     }
 }
 
-/// A check that panicked counts as a deviation.
+/// Checks the attachments. A check that panics counts as a deviation.
 async fn is_intact(dataplane: &KernelDataplane) -> bool {
     let dataplane = dataplane.clone();
     tokio::task::spawn_blocking(move || dataplane.is_intact()).await.unwrap_or(false)

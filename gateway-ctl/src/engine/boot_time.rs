@@ -1,16 +1,16 @@
-//! The wall clock's reading at boot: what turns points in time into deadlines of the boot clock.
+//! Wall-clock time at boot: converts points in time into deadlines of the boot clock.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::clock::SharedClock;
 
-/// A change of less is the usual correction of a clock, and no reason for another plan.
+/// Tolerance for changes of the offset. A smaller change is an ordinary clock correction and needs no new plan.
 const TOLERANCE_NS: i64 = 1_000_000_000;
 
 #[derive(Debug)]
 pub struct BootTime {
     clock: SharedClock,
-    /// Nanoseconds since the epoch; 0 before the first reading.
+    /// Last reading in nanoseconds since the epoch; 0 before the first.
     last: AtomicI64,
 }
 
@@ -19,7 +19,8 @@ impl BootTime {
         BootTime { clock, last: AtomicI64::new(0) }
     }
 
-    /// Wall clock minus boot clock in nanoseconds. Stays what it was as long as it differs little from that.
+    /// Returns wall clock minus boot clock in nanoseconds. Keeps the last value while the new one differs little from
+    /// it.
     pub fn nanoseconds(&self) -> i64 {
         let wall = i64::try_from(self.clock.now().as_nanosecond()).unwrap_or(i64::MAX);
         let boot = i64::try_from(self.clock.boot().as_nanos()).unwrap_or(i64::MAX);

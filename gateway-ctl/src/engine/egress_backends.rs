@@ -1,4 +1,4 @@
-//! List of the egress backends, in the order in which a run puts them.
+//! List of the egress backends, in the order in which a run applies them.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What can be asked of a kernel that enforces a plan: commands, and counters that are read when somebody shows them.
-//! Everything else that is known of it is in the [`World`](crate::world::World).
+//! Operations on a kernel that enforces a plan: commands, and counters that are read on demand. The
+//! [`World`](crate::world::World) holds all other state.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -21,85 +21,85 @@ use crate::reconcile::{Reason, Status, Stopped};
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A kernel behind the API. The defaults are those of a gateway without one.
+/// Kernel behind the API. The default methods are those of a gateway without a kernel.
 pub trait Enforcement: Send + Sync {
-    /// Brings the kernel to the state now; none if this gateway enforces nothing.
+    /// Reconciles the kernel with the state now. Returns `None` if this gateway enforces nothing.
     fn reconcile(&self, _reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Time since the reconcile loop was last seen to go on.
+    /// Returns the time since the reconcile loop last made progress.
     fn loop_idle_time(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// How often to compare the kernel with the plan without a reason.
+    /// Sets the interval of periodic reconciles; `None` turns them off.
     fn set_interval(&self, _interval: Option<Duration>) {}
 
-    /// Packets and bytes by the number of the policy.
+    /// Returns packets and bytes of a policy, by policy index.
     fn hits(&self, _policy: u32) -> Hits {
         Hits::default()
     }
 
-    /// Flows with a packet in the last so many seconds, by the number of their policy and their leg.
+    /// Counts the flows with a packet in the last `_seconds` seconds, by policy index and leg.
     fn flows_by_leg(&self, _seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, bpf::Error> {
         Ok(BTreeMap::new())
     }
 
-    /// New flows a minute that drew a leg, by the number of the policy.
+    /// Returns the new flows per minute that were assigned a leg by round robin, by policy index.
     fn turns_per_minute(&self) -> BTreeMap<u32, f64> {
         BTreeMap::new()
     }
 
-    /// DnsService by which a client was told an address.
+    /// Returns the domains through which a client resolved an address.
     fn known_as(&self, _key: &Key) -> Vec<Name> {
         Vec::new()
     }
 
-    /// Generation of the plan that is live in the kernel; 0 at rest.
+    /// Returns the generation of the plan that is live in the kernel; 0 under default deny.
     fn generation(&self) -> Result<u32, bpf::Error> {
         Ok(0)
     }
 
-    /// Counters of the programs since they were first loaded.
+    /// Returns the counters of the programs since they were first loaded.
     fn counters(&self) -> Result<Counted, bpf::Error> {
         Ok(Counted::default())
     }
 
-    /// Traffic through the proxies now.
+    /// Returns the current traffic through the proxies.
     fn relayed(&self) -> RelayStatus {
         RelayStatus::default()
     }
 
-    /// A tunnel that waits before it tries again tries now.
+    /// Makes a tunnel that waits for its next attempt retry now.
     fn hurry(&self, _tunnel: Id) {}
 
-    /// Ends the services that enforce, for good; the plan in the kernel stays.
+    /// Ends the services that enforce the plan, for good. The plan in the kernel stays.
     fn end(&self) -> Pending<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Blocks everything for good; nothing is enforced or changed after it.
+    /// Blocks everything for good. Nothing is enforced or changed afterwards.
     fn block(&self) -> Pending<'_, Result<(), Error>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-/// Counters of the programs.
+/// Counters of the BPF programs.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Counted {
-    /// Verdicts by reason; reasons that never occurred are left out.
+    /// Verdicts by reason. Reasons that never occurred are absent.
     pub verdicts: BTreeMap<String, Counters>,
-    /// Packets of flows without a record in the flow table, because their device opened more flows than its budget. Each
-    /// such packet gets a full policy lookup.
+    /// Packets of flows without an entry in the flow table, because their device exceeded its flow budget. Each such
+    /// packet gets a full policy lookup.
     pub unrecorded: Counters,
-    /// Packets that would have left without a policy's leave and were dropped, by interface.
+    /// Packets dropped by the egress guard, by interface.
     pub prevented_leaks: BTreeMap<String, Counters>,
-    /// Sampled verdicts on new flows, and leaks that were prevented; newest last.
+    /// Sampled verdicts on new flows, and drops of the egress guard; newest last.
     pub recent: Vec<bpf::Event>,
 }
 
-/// No kernel: this gateway compiles, explains and stores, enforces nothing, and says so.
+/// Absent kernel: this gateway compiles, explains and stores, but enforces nothing, and reports so.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Detached;
 

@@ -1,4 +1,4 @@
-//! Facts of a run: from the kernel, and from the services that know some.
+//! Facts of a run: from the kernel, and from services that contribute some.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct Observation {
 
 impl Observe for Observation {
     async fn facts(&self) -> Result<Facts, netlink::Error> {
-        // Of the state that the plan of this run is compiled from, or of one before it: then another run follows.
+        // The network is that of the plan's state or of an earlier one; in the latter case, another run follows.
         let network = self.worlds.in_force().network;
         let mut facts = self.observer.facts(|name| network.lan.iter().any(|lan| lan == name)).await?;
         facts.booted_at = self.boot_time.nanoseconds();

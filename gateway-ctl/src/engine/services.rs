@@ -1,6 +1,7 @@
-//! The list of the engine's services: each is named once, here.
+//! List of the engine's services. Each service appears once.
 //!
-//! Services end in the opposite order: first those that only look, then the loop, last what carries packets.
+//! Services end in reverse order: first the observers, then the reconcile loop, last the tunnels and relays that
+//! carry packets.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who wakes the reconcile loop, and who publishes what services see.
+//! Triggers of the reconcile loop, and publication of the services' reports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::services::proxies::ProxyStates;
 use crate::services::tunnels::TunnelStates;
 use crate::world::Reports;
 
-/// Shortest time between two runs that panics cause.
+/// Minimum time between two runs that panics trigger.
 const PANIC_WAKE_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) async fn on_change(context: Context) {
@@ -29,7 +29,7 @@ pub(super) type ReportReceivers = (
     watch::Receiver<Arc<BridgeStates>>,
 );
 
-/// Publishes what services see as soon as one of them sees something else.
+/// Publishes the reports of services whenever one of them changes.
 pub(super) async fn publish_reports(
     context: Context,
     (mut tunnels, mut proxies, mut transports): ReportReceivers,
@@ -57,7 +57,8 @@ pub(super) async fn on_connections(context: Context, mut seen: watch::Receiver<A
     }
 }
 
-/// Has the loop read at once what a panic took away. A panic of the loop's own work must not make it spin.
+/// Triggers a run after a panic, to restore lost objects at once. The pause prevents a panic of the run itself from
+/// causing a busy loop.
 pub(super) async fn on_panic(context: Context, mut panics: watch::Receiver<Panics>) {
     while panics.changed().await.is_ok() {
         context.wake.wake(Reason::Facts);

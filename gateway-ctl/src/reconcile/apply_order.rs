@@ -1,15 +1,18 @@
-//! One run over all subsystems, in the order in which nothing leaks and as little as possible is interrupted.
+//! One run over all subsystems, in the order that leaks no packet and interrupts as little as possible.
 //!
-//! 1. What blocks goes in: rules that refuse, routes that end, and rules that keep this host's own answers to them.
-//! 2. The nft table is repaired, and comes to hold the old and the new ways out; a table that is not a running gateway's is left for
-//!    later, so that the base block holds until the dataplane stands.
-//! 3. Egress backends (tunnels, their bridges, proxies), links, addresses, settings; then routes, then the rules that lead to them.
-//! 4. The dataplane: the one store that makes the new plan live.
-//! 5. The nft table as wanted, and forwarding is turned on.
-//! 6. What is not wanted goes: rules, then their routes, addresses, egress backends in the opposite order, and then what blocked. A
-//!    tunnel that goes takes the masquerading of its flows along: what still comes in is answered by this host.
+//! 1. Blocking objects go in first: `prohibit` and `unreachable` rules and routes, and the rules that keep this
+//!    host's own replies off the uplink.
+//! 2. The nft table is repaired, and then covers the old and the new egresses. A table that is not from a running
+//!    gateway is left for later, so that default deny stays in force until the dataplane is live.
+//! 3. Egress backends (tunnels, their bridges, proxies), links, addresses and sysctls come next; then routes, and
+//!    then the rules that lead to them.
+//! 4. The dataplane follows: one store makes the new plan live.
+//! 5. The nft table gets its final content, and forwarding is turned on.
+//! 6. Obsolete objects are removed: rules, then their routes, addresses, egress backends in reverse order, and at
+//!    last the blocking objects. Removing a tunnel also removes the masquerading of its flows, so this host answers
+//!    their late packets.
 //!
-//! A subsystem that fails does not stop the others: without it less is let through, not more.
+//! A failing subsystem does not stop the others: without it, less traffic is let through, not more.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +26,7 @@ use crate::os::rule::{InstalledRule, Rules};
 use crate::os::sysctl::Sysctls;
 use crate::os::{Memory, Outcome, Pass, sync};
 
-/// All subsystems, with what each was last brought to.
+/// All subsystems, with the state that each last applied.
 pub struct Subsystems<H, D> {
     host: H,
     dataplane: D,
@@ -38,7 +41,7 @@ struct Memories {
     routes: Memory<RouteKey, route::Installed>,
     rules: Memory<InstalledRule, ()>,
     nft: Memory<(), nft::Installed>,
-    /// The rule set that `nft` speaks of.
+    /// Rule set that was last applied by `nft`.
     ruleset: Option<NftRuleset>,
 }
 
@@ -47,13 +50,13 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         Self { host, dataplane, memory: Memories::default() }
     }
 
-    /// Returns the subsystems whose changes are facts of the next plan.
+    /// Returns the names of the subsystems whose changes are facts of the next plan.
     pub fn makers_of_facts(&self) -> Vec<&'static str> {
         let makers = self.host.egress_backends().iter().filter(|backend| backend.makes_links());
         makers.map(|backend| backend.name()).chain(["links", "addresses"]).collect()
     }
 
-    /// Brings everything to the plan. What failed is in the outcomes.
+    /// Applies the plan to all subsystems. The outcomes contain the failures.
     pub async fn run(&mut self, plan: &Plan) -> BTreeMap<&'static str, Outcome> {
         let Self { host, dataplane, memory } = self;
         let (routes_want, rules_want) = (Routes::want(&plan.routes), Rules::want(&plan.rules));
@@ -81,7 +84,7 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         let mut settings = Pass::open(&sysctls, &sysctls_want, &memory.sysctls).await;
         settings.put_where(|name, _| !Sysctls::forwards(name)).await;
 
-        // A link that was made anew or went down has taken its routes along.
+        // A link that was recreated or went down has lost its routes.
         routes.reread().await;
         routes.put().await;
         rules.put().await;
@@ -92,7 +95,7 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
             nft_outcome.absorb(set_nft(host, memory, &plan.nft).await);
         }
         settings.put_where(|name, _| Sysctls::forwards(name)).await;
-        // Turning forwarding on or off resets some other settings to their defaults.
+        // Turning forwarding on or off resets some other sysctls to their defaults.
         settings.reread().await;
         settings.put().await;
 
@@ -120,9 +123,9 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
     }
 }
 
-/// Lets a running gateway's table hold the old and the new ways out while the dataplane changes from one to the other:
-/// no new way out is without masquerading and without its closed door, no old one is cut early. A table that somebody
-/// else changed is repaired here, before anything that takes longer.
+/// Makes a running gateway's table cover the old and the new egresses while the dataplane changes. No new egress is
+/// ever without masquerading and input filter, and no old one is cut early. The function also repairs a table that
+/// another program changed, before any step that takes longer.
 async fn widen_nft<H: Host>(host: &H, memory: &mut Memories, want: &NftRuleset) -> Outcome {
     let Some(before) = memory.ruleset.as_ref() else { return Outcome::default() };
     if before == want {

@@ -1,4 +1,4 @@
-//! The backends of a run, as one thing that tests can replace.
+//! Backends of a run, as one interface that tests can replace.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::os::rule::{InstalledRule, Rules};
 use crate::os::sysctl::Sysctls;
 use crate::os::{Backend, Netlink};
 
-/// One backend per subsystem; those that see only what a plan names are made for the plan.
+/// Backends by subsystem. Those that see only the plan's objects are created for the plan.
 pub trait Host: Send + Sync + 'static {
     type Links: Backend<Key = String, Value = LinkSettings> + Send;
     type Addresses: Backend<Key = AddressKey, Value = ()> + Send;
@@ -22,7 +22,7 @@ pub trait Host: Send + Sync + 'static {
     type Rules: Backend<Key = InstalledRule, Value = ()>;
     type Nft: Backend<Key = (), Value = nft::Installed> + Send;
 
-    /// Backends in the order in which a run puts them; it removes in the opposite order.
+    /// Returns the egress backends in the order in which a run applies them; a run removes in reverse order.
     fn egress_backends(&self) -> &[Box<dyn EgressBackend>];
     fn links(&self, plan: &Plan) -> Self::Links;
     fn addresses(&self, plan: &Plan) -> Self::Addresses;
@@ -32,8 +32,7 @@ pub trait Host: Send + Sync + 'static {
     fn nft(&self, ruleset: &Nft) -> Self::Nft;
 }
 
-/// The kernel of this machine, in the network namespace that the connection was opened in, and what the daemon runs
-/// beside it.
+/// Kernel of this machine, in the network namespace of the connection, with the egress backends that the daemon runs.
 pub struct Kernel {
     netlink: Netlink,
     egress_backends: Vec<Box<dyn EgressBackend>>,

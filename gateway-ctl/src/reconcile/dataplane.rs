@@ -1,4 +1,4 @@
-//! The programs and maps in the kernel as a subsystem of the loop.
+//! BPF programs and maps in the kernel, as a subsystem of the reconcile loop.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use super::Dataplane;
 use crate::os::bpf::Programs;
 use crate::os::{DriftEntry, Failure, Outcome};
 
-/// The loaded programs, shared with those who read counters.
+/// Loaded programs, shared with the readers of counters.
 #[derive(Clone)]
 pub struct KernelDataplane {
     inner: Arc<Mutex<Inner>>,
@@ -18,9 +18,9 @@ pub struct KernelDataplane {
 
 struct Inner {
     programs: Programs,
-    /// What the last run left attached and live: what differs from it is somebody else's doing.
+    /// Attachments after the last run. A difference means that another program changed them.
     attached: BTreeMap<String, Attachment>,
-    /// What the last run was to attach.
+    /// Attachments that the last run wanted.
     want: BTreeMap<String, Attachment>,
     last: Option<Last>,
 }
@@ -36,18 +36,19 @@ impl KernelDataplane {
         KernelDataplane { inner: Arc::new(Mutex::new(inner)) }
     }
 
-    /// Runs something on the programs; blocks for as long as a plan is being written.
+    /// Runs a function on the programs. Blocks while a plan is being written.
     pub fn with<T>(&self, run: impl FnOnce(&mut Programs) -> T) -> T {
         run(&mut self.lock().programs)
     }
 
-    /// Returns whether programs, their order and pins are as the last run left them. Blocks like [`with`](Self::with).
+    /// Reports whether programs, their order and pins are as the last run left them. Blocks like
+    /// [`with`](Self::with).
     pub fn is_intact(&self) -> bool {
         self.lock().is_intact()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // What a panicking run left is read from the kernel again by the next one.
+        // After a panic, the next run reads the state from the kernel again.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -63,10 +64,10 @@ impl Dataplane for KernelDataplane {
 }
 
 impl Inner {
-    /// The order is such that no packet is judged by a plan that does not know its interface, and none leaves by an
-    /// interface without a guard: guards, then the plan, then the program of LAN interfaces that are new. Until they
-    /// have it, the rules and nftables block them. Where another ABI version enforces its last plan, all programs of
-    /// this one come after the plan, and that version's go then.
+    /// Applies a plan: guards first, then the plan, then the programs of new LAN interfaces. No packet is evaluated
+    /// by a plan that does not know its interface, and none leaves through an interface without a guard. Rules and
+    /// nftables block the new LAN interfaces until their program is attached. Where another ABI version enforces its
+    /// last plan, all programs of this version come after the plan, and those of that version are then removed.
     fn apply(&mut self, plan: &Plan) -> Outcome {
         let mut outcome = Outcome::default();
         self.restore_pins(&mut outcome);
@@ -79,7 +80,7 @@ impl Inner {
             self.attach(&guards, &mut outcome, &mut added);
         }
         let is_applied = self.apply_maps(plan, &mut outcome);
-        // Without any plan the programs block by themselves.
+        // Without any plan, the programs block by themselves.
         if is_applied || self.programs.live().is_ok_and(|slot| slot == SLOT_RESTING) {
             outcome.failed.retain(|failure| !plan.attach.contains_key(&failure.resource));
             self.attach(&plan.attach, &mut outcome, &mut added);
@@ -100,7 +101,7 @@ impl Inner {
             .map(|(name, kind)| (name.clone(), *kind))
             .collect();
         self.want.clone_from(&plan.attach);
-        // Only once the new plan stands: until then what an earlier one attached goes on holding.
+        // Only after the new plan is live: until then, the attachments of an earlier plan stay in force.
         if outcome.failed.is_empty() {
             let cleared =
                 self.programs.retire_other_versions().and_then(|()| self.programs.prune(&plan.attach));
@@ -127,7 +128,7 @@ impl Inner {
         }
     }
 
-    /// What the last run attached and somebody else displaced since.
+    /// Returns the attachments of the last run that another program displaced since.
     fn deviations(&self, want: &BTreeMap<String, Attachment>) -> Vec<(String, String)> {
         let kept = self.attached.iter().filter(|(name, kind)| want.get(*name) == Some(*kind) && exists(name));
         kept.filter_map(|(name, kind)| Some((name.clone(), self.programs.deviation(name, *kind)?))).collect()
@@ -149,7 +150,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether the plan is live.
+    /// Writes the plan into the maps. Returns `true` if it is live.
     fn apply_maps(&mut self, plan: &Plan, outcome: &mut Outcome) -> bool {
         match self.programs.apply(&plan.dataplane) {
             Ok(swap) => {
@@ -175,8 +176,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether everything that the last run wanted attached is, each program first at its hook, and all maps
-    /// are pinned.
+    /// Reports whether all wanted programs are attached, each first at its hook, and all maps are pinned.
     fn is_intact(&self) -> bool {
         let displaced =
             |(name, kind): (&String, &Attachment)| exists(name) && !self.programs.is_attached(name, *kind);

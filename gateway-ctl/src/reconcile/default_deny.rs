@@ -1,8 +1,9 @@
-//! The resting state: nothing is forwarded from the LAN.
+//! Default deny: nothing is forwarded from the LAN.
 //!
-//! For early boot, for the time before the first plan, and for a store that cannot be read. Two independent means:
-//! a forward chain that drops everything, and ip rules that refuse what comes from the LAN (by name, so they may
-//! come before the interface). The ordinary run takes both over: its own rules stand before these go.
+//! It applies at early boot, before the first plan, and if the store cannot be read. Two independent mechanisms
+//! enforce it: a forward chain that drops everything, and ip rules that reject traffic from the LAN. The rules match
+//! interfaces by name, so they may exist before the interface. An ordinary run takes both over: it adds its own rules
+//! before it removes these.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +13,16 @@ use crate::os::nft::{self, Nft};
 use crate::os::rule::Rules;
 use crate::os::{Backend, Memory, Netlink, Outcome, Pass, sync};
 
-/// What to do with the rule set of a gateway that is already there.
+/// Treatment of an existing rule set of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// After a restart: it goes on holding until the first plan, if it is as we left it.
+    /// Keep it until the first plan, if it is unchanged since the last run. Used after a restart.
     Keep,
-    /// Whatever was allowed is allowed no longer.
+    /// Replace it: all existing permissions end.
     Replace,
 }
 
-/// Needs a tokio runtime, and the network namespace of the calling thread is the one that is blocked.
+/// Installs default deny in the network namespace of the calling thread. Needs a tokio runtime.
 pub async fn install_default_deny(lan: &[String], existing: Existing) -> Outcome {
     let mut outcome = block_rules(lan).await;
     outcome.absorb(block_forwarding(lan, existing).await);
@@ -32,7 +33,7 @@ async fn block_forwarding(lan: &[String], existing: Existing) -> Outcome {
     let nft = Nft::block(lan);
     let live = match nft.read().await {
         Ok(have) => have.values().any(nft::Installed::is_live),
-        // A table that cannot be read is replaced.
+        // An unreadable table is replaced.
         Err(_) => false,
     };
     if live && existing == Existing::Keep {
@@ -50,7 +51,7 @@ async fn block_rules(lan: &[String]) -> Outcome {
     let want = Rules::want(&wanted_rules(lan));
     let mut memory = Memory::default();
     let mut pass = Pass::open(&rules, &want, &memory).await;
-    // Nothing is removed: what else is there may be holding.
+    // Remove nothing: other rules may be in force.
     pass.put().await;
     pass.close(&mut memory)
 }

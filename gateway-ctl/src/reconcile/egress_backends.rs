@@ -1,5 +1,5 @@
-//! Backends of the egresses that this daemon runs itself: tunnels, their bridges, and the relay to proxies. A run takes
-//! each as a stage and knows their order, not their kinds.
+//! Backends of the egresses that the daemon runs itself: tunnels, their bridges, and the relay to proxies. A run
+//! treats each as a stage; it knows their order, not their kinds.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,19 +12,19 @@ use crate::os::{Backend, Memory, Outcome, Pass};
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Kind of backend, with what it was last brought to.
+/// Kind of egress backend, with the state that it last applied.
 pub trait EgressBackend: Send + Sync {
-    /// Name in outcomes.
+    /// Returns the name for outcomes.
     fn name(&self) -> &'static str;
 
-    /// Returns true if its entries are links of the kernel: those that come are facts of the next plan.
+    /// Reports whether its entries are links of the kernel. New links are facts of the next plan.
     fn makes_links(&self) -> bool;
 
-    /// Reads and compares with what the plan wants of it.
+    /// Reads the current state and compares it with the plan.
     fn open<'a>(&'a self, plan: &'a Plan) -> Pending<'a, Box<dyn Stage + 'a>>;
 }
 
-/// One backend's part of a run.
+/// Part of a run for one backend.
 pub trait Stage: Send {
     fn put(&mut self) -> Pending<'_, ()>;
 
@@ -35,7 +35,7 @@ pub trait Stage: Send {
 
 type Wanted<'a, B> = Cow<'a, BTreeMap<<B as Backend>::Key, <B as Backend>::Value>>;
 
-/// EgressBackend over a backend.
+/// [`EgressBackend`] over a [`Backend`].
 pub struct SyncedBackend<B: Backend> {
     name: &'static str,
     makes_links: bool,

@@ -1,7 +1,7 @@
 //! OpenVPN processes as a backend.
 //!
-//! They keep themselves running, so what is compared is what was asked for. Putting and removing return at once: a
-//! process that takes its time to end holds up nothing else.
+//! The processes keep themselves running, so the backend compares the last requested configuration with the plan.
+//! Putting and removing return at once: a process that ends slowly delays nothing else.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -57,7 +57,7 @@ impl Backend for Processes {
         expected: Option<&OpenVpnProcess>,
         actual: Option<&OpenVpnProcess>,
     ) -> Vec<(&'static str, String, String)> {
-        // Without the content: it holds keys.
+        // The output excludes the content, which includes keys.
         let show = |value: Option<&OpenVpnProcess>| {
             value.map_or_else(|| ABSENT.to_owned(), |process| format!("on {}", process.interface))
         };

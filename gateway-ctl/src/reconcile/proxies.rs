@@ -1,4 +1,4 @@
-//! The relay's proxies as a backend.
+//! Proxies of the relay, as a backend.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use gateway_core::plan::ProxyTarget;
 use crate::os::backend::{ABSENT, Backend, PRESENT};
 use crate::os::proxy::{Error, Relay};
 
-/// Shared with those who tell of its connections.
+/// Relay, shared with the readers of its connections.
 #[derive(Clone, Debug)]
 pub struct Proxies(Arc<Relay>);
 
@@ -27,7 +27,7 @@ impl Backend for Proxies {
     const REMOVE_FIRST: bool = false;
 
     async fn read(&self) -> Result<BTreeMap<u8, ProxyTarget>, Error> {
-        // A relay that does not listen has nothing of what is wanted.
+        // A relay that does not listen serves none of the wanted targets.
         Ok(if self.0.is_running() { self.0.targets() } else { BTreeMap::new() })
     }
 
@@ -36,7 +36,7 @@ impl Backend for Proxies {
     }
 
     async fn remove(&self, key: &u8, _have: &ProxyTarget) -> Result<(), Error> {
-        // What tells their clients of the end leaves by rules that go next.
+        // The final packets to its clients leave by rules that are removed later.
         self.0.remove(*key).await;
         Ok(())
     }
@@ -49,7 +49,7 @@ impl Backend for Proxies {
         expected: Option<&ProxyTarget>,
         actual: Option<&ProxyTarget>,
     ) -> Vec<(&'static str, String, String)> {
-        // Nobody else can change it, and its login is nobody else's business.
+        // Only this daemon changes the target, and its login must stay secret.
         let show = |target: Option<&ProxyTarget>| target.map_or(ABSENT, |_| PRESENT).to_owned();
         vec![("relay", show(expected), show(actual))]
     }

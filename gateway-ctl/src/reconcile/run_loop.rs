@@ -1,7 +1,7 @@
-//! The loop itself: it waits for reasons, reads the facts, compiles, runs the subsystems and tells what came of it.
+//! Main loop: waits for triggers, reads the facts, compiles, runs the subsystems and publishes the result.
 //!
-//! Reasons that arrive during a run make one run after it. Who asks for a run gets the result of one that began after
-//! the question.
+//! Triggers that arrive during a run cause one further run. A caller that requests a run gets the result of one that
+//! began after the request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,28 +22,28 @@ use super::{Compile, Compiled, Dataplane, Observe};
 use crate::os::Outcome;
 use crate::os::observe::KernelChanges;
 
-/// Waits before a run that follows a failed one.
+/// Backoff before a run that follows a failed one.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
-/// A plan that claims to be valid for less does not make the loop spin.
+/// Minimum validity of a plan, which prevents a busy loop.
 const DEADLINE_LEAST: Duration = Duration::from_millis(100);
-/// The loop shows at least this often that it goes on.
+/// Maximum time between two signs of progress.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// Rounds of one run: a tunnel that was made is a new fact, which makes a new plan.
+/// Maximum number of rounds in one run. A new tunnel is a new fact, which results in a new plan.
 const ROUNDS: usize = 3;
 
-/// How the loop shall run.
+/// Settings of the loop.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// `None`: no periodic look; the other reasons stay.
+    /// Interval of periodic runs; `None`: only the other triggers cause runs.
     pub interval: Option<Duration>,
 }
 
-/// The loop has ended.
+/// Error: the loop has ended.
 #[derive(Debug, thiserror::Error)]
 #[error("the reconcile loop has stopped")]
 pub struct Stopped;
 
-/// The loop as the rest of the daemon sees it. When the last one is dropped, the loop ends after its current run.
+/// Handle of the loop. When the last one is dropped, the loop ends after its current run.
 #[derive(Clone, Debug)]
 pub struct Handle {
     commands: mpsc::UnboundedSender<Command>,
@@ -61,13 +61,13 @@ enum Command {
 }
 
 impl Handle {
-    /// Asks for a run without waiting for it.
+    /// Triggers a run without waiting for it.
     pub fn wake(&self, reason: Reason) {
-        // A loop that has stopped is told to those who wait for a run.
+        // Only callers that wait for a run are informed if the loop has ended.
         let _ = self.commands.send(Command::Wake(reason));
     }
 
-    /// Runs and tells what came of it.
+    /// Triggers a run and returns its result.
     pub async fn run_now(&self, reason: Reason) -> Result<Arc<Status>, Stopped> {
         let (reply, status) = oneshot::channel();
         self.commands.send(Command::Run(reason, reply)).map_err(|_| Stopped)?;
@@ -82,17 +82,18 @@ impl Handle {
         self.status.clone()
     }
 
-    /// Time since the loop was last seen to go on. It grows while a run hangs, and for ever once the loop is dead.
+    /// Returns the time since the loop last made progress. It grows while a run hangs, and forever once the loop is
+    /// dead.
     pub fn idle_time(&self) -> Duration {
         self.progress.borrow().elapsed()
     }
 
-    /// The plan of the last run.
+    /// Returns the plan of the last run.
     pub fn compiled(&self) -> watch::Receiver<Arc<Compiled>> {
         self.compiled.clone()
     }
 
-    /// The facts of the last run.
+    /// Returns the facts of the last run.
     pub fn facts(&self) -> watch::Receiver<Arc<Facts>> {
         self.facts.clone()
     }
@@ -157,7 +158,7 @@ struct Loop<H, D, O, C> {
     last_run: Instant,
     deadline: Option<Instant>,
     retry: Option<Instant>,
-    /// Failed runs in a row.
+    /// Number of consecutive failed runs.
     failures: u32,
 }
 
@@ -173,13 +174,13 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
             }
             let status = self.status.borrow().clone();
             for waiting in self.waiting.drain(..) {
-                // Nobody waits any longer: fine.
+                // The caller may have stopped waiting, which is fine.
                 let _ = waiting.send(Arc::clone(&status));
             }
         }
     }
 
-    /// Waits for something to happen; false if nobody holds a handle any more.
+    /// Waits for a trigger. Returns `false` if no handle is left.
     async fn wait(&mut self) -> bool {
         let interval = self.interval.map(|interval| self.last_run + interval);
         self.progress.send_replace(Instant::now());
@@ -208,7 +209,8 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
         }
     }
 
-    /// Neighbours come and go without meaning anything: they are a reason only if the facts differ.
+    /// Records an observed change. Neighbours often come and go without effect, so they are a trigger only if the
+    /// facts differ.
     async fn notice(&mut self) {
         let before = std::mem::replace(&mut self.seen, *self.changes.borrow_and_update());
         if before.structure == self.seen.structure
@@ -241,14 +243,15 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
                 break;
             }
         }
-        // Once broken, these must be seen to work before they count as well again.
+        // After a failure, these must succeed once before they count as healthy again.
         for name in ["facts", "compile"] {
             outcomes.entry(name).or_default();
         }
         self.finish(reason, started, clock, outcomes);
     }
 
-    /// Facts and plan for a round. `None`: the last round has changed no fact, so another one would do the same.
+    /// Prepares facts and plan for a round. Returns `None` if the last round changed no fact, because another one
+    /// would do the same.
     async fn prepare(
         &mut self,
         reason: Reason,
@@ -323,7 +326,7 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
     }
 }
 
-/// A later round repairs what failed in an earlier one, so only its failures count.
+/// Merges the outcome of a later round. It repairs earlier failures, so only its own failures count.
 fn merge(outcome: &mut Outcome, later: Outcome) {
     outcome.failed.clear();
     outcome.absorb(later);

@@ -1,4 +1,4 @@
-//! What came of the runs: the last outcome of each subsystem and the recent drift.
+//! Results of the runs: the last outcome of each subsystem and the recent drift.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,38 +8,38 @@ use serde::Serialize;
 use super::trigger::Reason;
 use crate::os::Outcome;
 
-/// How many drift items are kept.
+/// Maximum number of drift items kept.
 const DRIFT_KEPT: usize = 256;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// Counts the runs; 0 before the first.
+    /// Number of the run; 0 before the first.
     pub run: u64,
-    /// Revision of the state that was compiled.
+    /// Revision of the compiled state.
     pub revision: u64,
     pub reason: Reason,
     pub started: Timestamp,
     pub duration_ms: u64,
     pub subsystems: BTreeMap<&'static str, Subsystem>,
-    /// Newest last.
+    /// Drift items, newest last.
     pub drift: VecDeque<DriftItem>,
-    /// Drift items since the start, those that are no longer kept among them.
+    /// Number of drift items since the start, including those that are no longer kept.
     #[serde(skip)]
     pub drift_found: u64,
-    /// When the plan has to be compiled again at the latest.
+    /// Time at which the plan must be compiled again at the latest.
     pub valid_until: Option<Timestamp>,
 }
 
-/// One subsystem as the last run left it.
+/// State of a subsystem after the last run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Subsystem {
     pub outcome: Outcome,
-    /// Since when it is as well (or as badly) as it is.
+    /// Time of the last change of its health.
     pub since: Timestamp,
     pub checks: u64,
 }
 
-/// Something that somebody else had changed.
+/// Object that another program had changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DriftItem {
     #[serde(rename = "type")]
@@ -57,7 +57,7 @@ pub struct DriftItem {
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     Warning,
-    /// It guards against leaks, or it could not be repaired.
+    /// The object protects against leaks, or its repair failed.
     Critical,
 }
 
@@ -78,7 +78,7 @@ impl Default for Status {
 }
 
 impl Status {
-    /// Whether every subsystem stands as wanted.
+    /// Reports whether every subsystem is in its wanted state.
     pub fn is_ok(&self) -> bool {
         self.subsystems.values().all(|subsystem| subsystem.outcome.is_ok())
     }

@@ -1,4 +1,4 @@
-//! The order of a run and the behaviour of the loop, over backends in memory.
+//! Tests of the order of a run and of the loop, over fake backends.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -96,7 +96,7 @@ fn subsystems(host: &FakeHost) -> Subsystems<FakeHost, FakeDataplane> {
     Subsystems::new(host.clone(), FakeDataplane(host.journal.clone()))
 }
 
-/// A LAN, an uplink and one tunnel with its leg.
+/// Returns a plan with a LAN, an uplink and one tunnel with its leg.
 fn plan(tunnel: &str, leg: u32) -> Plan {
     let mut plan = Plan::default();
     let device = WireGuardDevice {
@@ -145,7 +145,7 @@ fn plan(tunnel: &str, leg: u32) -> Plan {
     plan
 }
 
-/// Where in the journal the first line stands that has all the words.
+/// Returns the index of the first journal line that contains all the words.
 #[track_caller]
 fn position(journal: &[String], words: &[&str]) -> usize {
     let found = journal.iter().position(|line| words.iter().all(|word| line.contains(word)));
@@ -310,7 +310,7 @@ async fn routes_that_went_with_their_link_are_put_again_in_the_same_run() {
     assert_eq!((outcomes["wireguard"].drift.len(), outcomes["routes"].drift.len()), (1, 2));
 }
 
-/// Facts that tests change, and changes that they tell.
+/// Fake facts that tests change, with notifications of the changes.
 #[derive(Clone)]
 struct FakeWorld {
     facts: Arc<Mutex<Facts>>,
@@ -362,7 +362,7 @@ fn start_loop(interval: Option<Duration>) -> Running {
 }
 
 impl Running {
-    /// The status after the next run.
+    /// Returns the status after the next run.
     async fn next(&self, seen: &mut watch::Receiver<Arc<Status>>) -> Arc<Status> {
         tokio::time::timeout(Duration::from_secs(3600), seen.changed())
             .await
@@ -466,7 +466,7 @@ async fn a_tunnel_that_comes_up_during_a_run_is_planned_for_in_the_same_run() {
     let (host, world) = (FakeHost::new(), FakeWorld::new());
     let begun = tokio::time::Instant::now();
     let inner = world.clone();
-    // The first plan makes the tunnel, and from then on the facts show it.
+    // The first plan makes the tunnel; the facts contain it afterwards.
     let compile = move |facts: &Facts, _: Timestamp| {
         inner.change(|facts| {
             facts.links.insert("gw-a".to_owned(), Link::default());

@@ -8,7 +8,7 @@ use gateway_core::plan::TransportTarget;
 use crate::os::backend::{ABSENT, Backend};
 use crate::os::transport::{Error, Transports as Bridges};
 
-/// Shared with those who tell of their connections.
+/// Bridges, shared with the readers of their connections.
 #[derive(Clone, Debug)]
 pub struct Transports(Arc<Bridges>);
 

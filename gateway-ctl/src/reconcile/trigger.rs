@@ -1,31 +1,31 @@
-//! Why the loop runs, and how several reasons become one run.
+//! Triggers of the reconcile loop, and their combination into one run.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-/// In rising order of importance: a run for several reasons names the last.
+/// Trigger of a run, in rising order of importance. A run with several triggers names the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
-    /// The periodic look.
+    /// Periodic run.
     Interval,
-    /// The last run left something undone.
+    /// The last run failed partially.
     Retry,
-    /// Something was seen to change.
+    /// A change was observed.
     Facts,
-    /// The plan was valid until now.
+    /// The validity of the plan ended.
     Deadline,
     /// The state changed.
     Revision,
     Start,
-    /// Somebody asked for it.
+    /// Requested by a user.
     Manual,
     /// The policies were applied.
     Apply,
 }
 
-/// Reasons that wait for the next run.
+/// Triggers that wait for the next run.
 #[derive(Debug, Default)]
 pub(super) struct Pending(BTreeSet<Reason>);
 
@@ -34,7 +34,7 @@ impl Pending {
         self.0.insert(reason);
     }
 
-    /// The most important one; all are taken.
+    /// Removes all triggers and returns the most important one.
     pub(super) fn take(&mut self) -> Option<Reason> {
         std::mem::take(&mut self.0).pop_last()
     }

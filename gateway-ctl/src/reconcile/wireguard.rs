@@ -1,7 +1,8 @@
 //! WireGuard devices as a backend.
 //!
-//! The engine shows of a device only what is not secret, so the configuration it was given last is kept here and
-//! counts for as long as what the engine shows agrees with it. Applying is idempotent and cuts no session.
+//! The engine reports only the non-secret part of a device. The backend therefore keeps the last applied
+//! configuration, which is valid while the engine's report agrees with it. Applying is idempotent and interrupts no
+//! session.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,18 +14,18 @@ use crate::os::Backend;
 use crate::os::backend::ABSENT;
 use crate::os::wireguard::{self, DeviceConfig, DeviceStatus, Key, PeerConfig, WireGuard};
 
-/// Where the daemon's other parts (health, `/tunnels`) look at the devices, too: hence shared.
+/// WireGuard devices, shared with health checks and `/tunnels`.
 #[derive(Debug)]
 pub struct Tunnels {
     engine: std::sync::Arc<WireGuard>,
     applied: Mutex<BTreeMap<String, WireGuardDevice>>,
 }
 
-/// A device as far as it can be told.
+/// State of a device, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireGuardState {
     As(WireGuardDevice),
-    /// It is not as we made it, or an earlier process made it.
+    /// The device differs from the last configuration, or an earlier process made it.
     Otherwise,
 }
 
@@ -91,7 +92,7 @@ impl Backend for Tunnels {
         expected: Option<&WireGuardState>,
         actual: Option<&WireGuardState>,
     ) -> Vec<(&'static str, String, String)> {
-        // Without the content: it holds keys.
+        // The output excludes the content, which includes keys.
         let show = |value: Option<&WireGuardState>| match value {
             None => ABSENT.to_owned(),
             Some(WireGuardState::As(device)) => format!("configured with {} peers", device.peers.len()),

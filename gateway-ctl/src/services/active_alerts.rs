@@ -1,5 +1,5 @@
-//! What goes on that is worth an alert: told when it begins and when it ends, and kept while it lasts, so that whoever
-//! comes later knows of it as well.
+//! Active alerts: each is published when it begins and when it ends, and kept while it lasts. Subscribers that join
+//! later receive the active ones as well.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,29 +11,29 @@ use tokio::sync::broadcast;
 
 use crate::clock::SharedClock;
 
-/// Whoever is so many behind is told that it has missed some.
+/// Capacity of the channel. A subscriber that lags behind by more gets an error that it missed alerts.
 const BEHIND: usize = 256;
 
-/// One of them, as it is now.
+/// An alert in its current state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ActiveAlert {
     pub kind: AlertKind,
-    /// Which one, among those of the kind.
+    /// Subject of the alert, among those of its kind.
     pub subject: String,
     pub message: String,
     pub since: Timestamp,
-    /// False: it is over.
+    /// `false`: the alert has ended.
     pub active: bool,
 }
 
-/// Takes them and tells them.
+/// Registry that collects the alerts and publishes them to subscribers.
 #[derive(Clone, Debug)]
 pub struct ActiveAlerts(Arc<Alerts>);
 
 #[derive(Debug)]
 struct Alerts {
     clock: SharedClock,
-    /// Held while something is told, so that everybody is told in the same order.
+    /// Active alerts. The lock is held while an alert is published, so that all subscribers see the same order.
     active: Mutex<BTreeMap<(String, String), ActiveAlert>>,
     told: broadcast::Sender<ActiveAlert>,
 }
@@ -44,7 +44,7 @@ impl ActiveAlerts {
         ActiveAlerts(Arc::new(Alerts { clock, active: Mutex::default(), told }))
     }
 
-    /// It has begun. While it lasts it is told once; the newest words are kept.
+    /// Raises an alert. Publishes it only once while it is active; keeps the newest message.
     pub fn raise(&self, kind: AlertKind, subject: &str, message: String) {
         let mut active = self.lock();
         if let Some(known) = active.get_mut(&key(kind, subject)) {
@@ -54,16 +54,16 @@ impl ActiveAlerts {
         let since = self.0.clock.now();
         let notice = ActiveAlert { kind, subject: subject.to_owned(), message, since, active: true };
         active.insert(key(kind, subject), notice.clone());
-        // Nobody has to listen.
+        // Without a subscriber, the send fails, which is no error.
         let _ = self.0.told.send(notice);
     }
 
-    /// It is over, if it was going on.
+    /// Ends an alert if it is active.
     pub fn clear(&self, kind: AlertKind, subject: &str) {
         self.end(&mut self.lock(), &key(kind, subject));
     }
 
-    /// Those of a kind whose subject is not there any more are over. Nothing is told meanwhile.
+    /// Ends the alerts of a kind whose subject no longer exists. No other alert is published meanwhile.
     pub fn keep(&self, kind: AlertKind, there: impl Fn(&str) -> bool) {
         let mut active = self.lock();
         let gone = active.values().filter(|notice| notice.kind == kind && !there(&notice.subject));
@@ -77,7 +77,7 @@ impl ActiveAlerts {
         }
     }
 
-    /// What goes on now, and all that begins or ends from here on.
+    /// Returns the active alerts and a receiver for all later changes.
     pub fn subscribe(&self) -> (Vec<ActiveAlert>, broadcast::Receiver<ActiveAlert>) {
         let active = self.lock();
         (active.values().cloned().collect(), self.0.told.subscribe())

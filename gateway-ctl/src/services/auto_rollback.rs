@@ -1,6 +1,6 @@
-//! Takes back changes that nobody confirmed in time.
+//! Rolls back changes that were not confirmed in time (commit-confirmed).
 //!
-//! The way back is a commit like any other; the reconcile loop sees it and brings the kernel there.
+//! A rollback is a commit like any other. The reconcile loop sees it and updates the kernel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::store::Store;
 use crate::supervise::blocking;
 
-/// The boot clock goes on while the machine sleeps and timers do not, so it is looked at this often.
+/// Poll interval. The boot clock continues while the machine sleeps but timers do not.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs until it is aborted.
@@ -24,7 +24,7 @@ pub async fn run(store: Arc<Store>) {
             }
             Some(Duration::ZERO) => revert(&store).await,
             Some(remaining) => {
-                // A confirmation changes no revision; the next look finds it.
+                // A confirmation changes no revision; the next poll finds it.
                 tokio::select! {
                     () = tokio::time::sleep(remaining.min(LOOK)) => {}
                     changed = revisions.changed() => if changed.is_err() { return },

@@ -1,7 +1,7 @@
-//! Backups: the configuration as files that only their passphrase opens, made at their times or when asked for.
+//! Backups: the configuration as files encrypted with a passphrase, made on a schedule or on request.
 //!
-//! A run writes, reads back, decrypts and compares, and only then gives the file its name and removes the oldest. What
-//! is there under its name is a backup. One run at a time; nobody waits for it but who asked.
+//! A run writes, reads back, decrypts and compares, and only then gives the file its name and removes the oldest. A
+//! file with a backup's name is therefore complete. One run at a time; only the requester waits for it.
 
 pub mod encryption;
 mod error;
@@ -40,21 +40,21 @@ use target::Target;
 pub use error::Error as TargetError;
 pub use target::Patience;
 
-/// Timers do not see the wall clock being set, so it is looked at this often.
+/// Poll interval. Timers do not notice when the wall clock is set, so the service checks this often.
 const LOOK: Duration = Duration::from_secs(20);
-/// How often the target is looked at between the runs.
+/// Interval between two probes of the target while no run takes place.
 const PROBE_EVERY: SignedDuration = SignedDuration::from_hours(1);
-/// For looking at a target no file is read.
+/// Maximum file size for probing a target, which reads no file.
 const NOTHING: usize = 0;
 
-/// Makes the backups of one store.
+/// Service that makes the backups of one store.
 pub struct Service {
     store: Arc<Store>,
     tls: Arc<Factory>,
-    /// Resolves the hosts of targets.
+    /// Resolver for the host names of targets.
     endpoint_names: Resolver,
     patience: Patience,
-    /// Held by whoever speaks with the target.
+    /// Lock that is held during a conversation with the target.
     turn: tokio::sync::Mutex<()>,
     seen: Mutex<TargetState>,
 }
@@ -62,41 +62,41 @@ pub struct Service {
 #[derive(Clone, Debug, Default)]
 struct TargetState {
     health: Option<Health>,
-    /// The configuration that the health is about.
+    /// Revision of the configuration that the health belongs to.
     revision: Revision,
     running_since: Option<Timestamp>,
 }
 
-/// The target as it was last spoken to.
+/// Health of the target at the last contact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     pub checked_at: Timestamp,
-    /// How many backups of this gateway are there, or why that is not known.
+    /// Number of backups of this gateway on the target, or the reason why it is unknown.
     pub backups: Result<usize, String>,
 }
 
-/// What there is to say of the backups.
+/// Status of the backups.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub config: BackupConfig,
     pub running_since: Option<Timestamp>,
     pub next: Option<Timestamp>,
-    /// In which the schedule is meant.
+    /// Time zone of the schedule.
     pub zone: String,
     pub health: Option<Health>,
-    /// Newest first.
+    /// Runs, newest first.
     pub runs: Vec<BackupRun>,
 }
 
-/// Why no backup was made.
+/// Reason why no backup was made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("a backup is being made already")]
     Busy,
-    /// No run: nothing was tried.
+    /// No run took place: nothing was tried.
     #[error("{0}")]
     NotSetUp(&'static str),
-    /// The run is remembered, and its audit entry written.
+    /// The run is stored, and its audit entry written.
     #[error("{cause}")]
     Failed {
         run: Box<BackupRun>,
@@ -107,7 +107,7 @@ pub enum Error {
     Store(#[from] store::Error),
 }
 
-/// Why a run failed.
+/// Cause of a failed run.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
     #[error(transparent)]
@@ -120,10 +120,10 @@ pub enum Cause {
     BrokenOff,
 }
 
-/// What a run that went well has made.
+/// Result of a successful run.
 struct MadeBackup {
     size: u64,
-    /// How many backups are there now.
+    /// Number of backups on the target after the run.
     backups: usize,
     warning: Option<String>,
 }
@@ -143,7 +143,7 @@ impl Service {
         Arc::new(Service { store, tls, endpoint_names, patience, turn, seen })
     }
 
-    /// Makes backups at their times until it is aborted.
+    /// Makes backups on schedule until it is aborted.
     pub async fn follow(self: Arc<Self>) {
         let mut revisions = self.store.watch();
         loop {
@@ -155,7 +155,7 @@ impl Service {
         }
     }
 
-    /// Makes a backup if one is due, else looks at the target if that is.
+    /// Makes a backup if one is due; otherwise probes the target if a probe is due.
     pub async fn tick(&self) {
         let due = match self.due().await {
             Ok(due) => due,
@@ -168,7 +168,7 @@ impl Service {
         if due.at <= self.store.clock().now() {
             let ticket = AuditTicket::system("run_backup", "backup");
             match self.run(ticket, due.trigger).await {
-                // Told already, or being made by somebody else.
+                // Already reported, or another request makes a backup.
                 Ok(_) | Err(Error::Failed { .. } | Error::Busy) => {}
                 Err(error) => tracing::error!(%error, "no backup is made"),
             }
@@ -177,11 +177,10 @@ impl Service {
         }
     }
 
-    /// Makes a backup now. Whatever becomes of it is remembered and leaves one audit entry, except where nothing was
-    /// tried.
+    /// Makes a backup now. Stores the result and writes one audit entry, except when nothing was tried.
     pub async fn run(&self, mut ticket: AuditTicket, trigger: BackupTrigger) -> Result<BackupRun, Error> {
         let Some(_running) = Running::begin(self) else { return Err(Error::Busy) };
-        // A look at the target does not take long.
+        // A probe of the target does not take long.
         let _turn = self.turn.lock().await;
         let state = self.store.current();
         let config = match set_up(&state).await {
@@ -233,7 +232,7 @@ impl Service {
         }
     }
 
-    /// Looks whether the target can be reached. Nothing is written.
+    /// Probes whether the target is reachable. Writes nothing.
     pub async fn probe(&self) {
         let Ok(_turn) = self.turn.try_lock() else { return };
         let state = self.store.current();
@@ -251,7 +250,7 @@ impl Service {
         self.note_health(&state, Some(found.map_err(|error| error.to_string())));
     }
 
-    /// Status as of now. Reads the runs from the disk.
+    /// Returns the current status. Reads the runs from the disk.
     pub fn report(&self) -> Result<Report, store::Error> {
         let state = self.store.current();
         let config: BackupConfig = state.group();
@@ -269,7 +268,7 @@ impl Service {
         })
     }
 
-    /// The state directory, in which no backup may lie.
+    /// Returns the state directory. No backup may be stored in it.
     pub fn own_folder(&self) -> PathBuf {
         self.store.path().parent().unwrap_or(Path::new("/")).to_owned()
     }
@@ -292,7 +291,7 @@ impl Service {
         .await??;
         let length = sealed.len();
         let target = self.open(config, length).await?;
-        // Nobody else writes files of this series, and this is the only run.
+        // Only this gateway writes files of this series, and this is the only run.
         for left in series.drafts(&target.list().await?) {
             target.remove(left).await?;
         }
@@ -301,7 +300,7 @@ impl Service {
             target.write(&written, sealed.clone()).await?;
             let back = target.read(&written, length).await?;
             let opened = blocking(move || encryption::open(&back, &passphrase)).await?;
-            // What does not open is not what was written; neither is another content.
+            // A file that does not decrypt, or that decrypts to other content, differs from the written one.
             if !opened.is_ok_and(|opened| Zeroizing::new(opened) == plain) {
                 return Err(Cause::Differs);
             }
@@ -311,7 +310,7 @@ impl Service {
             Ok(())
         };
         if let Err(cause) = stored.await {
-            // The first error is the one that matters; what cannot be removed now is with the next run.
+            // The first error is the one that matters. The next run removes what cannot be removed now.
             let _ = target.remove(&written).await;
             return Err(cause);
         }
@@ -373,11 +372,11 @@ impl std::fmt::Debug for Service {
     }
 }
 
-/// That a run is under way, until this is dropped.
+/// Marker of a run in progress; the run ends when it is dropped.
 struct Running<'s>(&'s Service);
 
 impl<'s> Running<'s> {
-    /// Nothing if another one is.
+    /// Begins a run; returns `None` if another one is in progress.
     fn begin(service: &'s Service) -> Option<Self> {
         let now = service.store.clock().now();
         let mut seen = service.seen();
@@ -395,7 +394,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Removes the oldest. How many are left, also where one could not be removed.
+/// Removes the oldest backups. Returns how many are left, also if one could not be removed.
 async fn prune(
     target: &Target,
     series: &Series,
@@ -414,7 +413,8 @@ async fn prune(
     Ok(left)
 }
 
-/// The configuration, or what is missing in it. Opening its secrets takes a while the first time.
+/// Returns the configuration, or the setting that is missing in it. The first call takes a while to decrypt the
+/// secrets.
 async fn set_up(state: &Arc<State>) -> Result<Result<BackupConfig, &'static str>, Cause> {
     let state = state.clone();
     blocking(move || {
@@ -424,13 +424,13 @@ async fn set_up(state: &Arc<State>) -> Result<Result<BackupConfig, &'static str>
     .await
 }
 
-/// Revision and time of the last change of the configuration.
+/// Returns revision and time of the last change of the configuration.
 fn configured(state: &State) -> (Revision, Timestamp) {
     let setting = state.settings.setting(BackupConfig::KEY);
     setting.map_or((Revision(0), Timestamp::UNIX_EPOCH), |setting| (setting.revision, setting.updated_at))
 }
 
-/// The id of this installation, or the name of its host.
+/// Returns the ID of this installation, or its host name.
 pub fn node(state: &State) -> String {
     let id = state.settings.get(keys::NODE_ID).and_then(|id| id.as_str());
     id.map(str::to_owned).unwrap_or_else(|| {
@@ -439,7 +439,7 @@ pub fn node(state: &State) -> String {
     })
 }
 
-/// Runs what waits for the disk or computes for long where that is allowed.
+/// Runs disk or CPU work on the blocking thread pool.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Cause> {
     tokio::task::spawn_blocking(work).await.map_err(|_| Cause::BrokenOff)
 }

@@ -1,5 +1,5 @@
-//! One-shot tests of transport bridges, and what came of the last one of each. They are not stored: a test of yesterday's
-//! network says nothing.
+//! One-shot tests of transport bridges, with the last result of each. Results are not stored: a test of yesterday's
+//! network has no value.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use gateway_model::kinds::bridge::BridgeTest;
 
 use crate::os::transport;
 
-/// The last test of each bridge since the daemon started.
+/// Last test of each bridge since the daemon started.
 #[derive(Debug, Default)]
 pub struct Tests(Mutex<BTreeMap<Id, BridgeTest>>);
 
@@ -20,7 +20,7 @@ impl Tests {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&bridge).cloned()
     }
 
-    /// Keeps a test; those of bridges that are gone are forgotten.
+    /// Stores a test, and drops those of bridges that no longer exist.
     pub fn keep(&self, bridge: Id, test: BridgeTest, exists: impl Fn(Id) -> bool) {
         let mut tests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         tests.retain(|id, _| exists(*id));
@@ -28,16 +28,16 @@ impl Tests {
     }
 }
 
-/// One thing that a test tried.
+/// Step of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     pub name: &'static str,
     pub took: Option<Duration>,
-    /// Why it failed; nothing if it did not.
+    /// Error of the step; `None` if it succeeded.
     pub error: Option<String>,
 }
 
-/// Whether the far end of a transport answers.
+/// Tests whether the remote end of a transport answers.
 pub async fn test(target: &TransportTarget) -> Vec<Step> {
     let steps = transport::probe(target).await.into_iter();
     steps

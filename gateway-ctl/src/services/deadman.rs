@@ -1,4 +1,4 @@
-//! The dead-man switch at work: settings and check-ins from the store, time from the clocks, warnings to the log.
+//! Dead-man switch at run time: settings and check-ins from the store, time from the clocks, warnings to the log.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{Error, Store};
 
-/// How often to look.
+/// Interval between two calls of [`Switch::tick`].
 pub const LOOK: Duration = Duration::from_secs(10);
-/// How often a check-in is written down; after a crash it may be that much too old.
+/// Interval between two writes of the check-in. After a crash, the stored check-in may be this much too old.
 const SAVE_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
-/// The switch of one store.
+/// Dead-man switch of one store.
 pub struct Switch {
     store: Arc<Store>,
     synced: fn() -> bool,
@@ -29,22 +29,22 @@ struct SavedCheckIn {
     warned: Option<u8>,
 }
 
-/// What there is to say of it.
+/// Status of the dead-man switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     pub settings: DeadmanSettings,
     pub last_checkin: Option<Timestamp>,
     pub deadline: Option<Timestamp>,
-    /// Hours after the last check-in.
+    /// Times of the warnings, in hours after the last check-in.
     pub warn_hours: Vec<f64>,
-    /// Percent of the time that is over, of the last warning.
+    /// Threshold of the last warning: elapsed share of the time limit, in percent.
     pub warned: Option<u8>,
-    /// Until then it does not fire.
+    /// Synchronisation state of the wall clock. The switch does not fire while it is `false`.
     pub clock_synced: bool,
 }
 
 impl Switch {
-    /// `synced` says whether the wall clock is right.
+    /// Creates the switch. `synced` reports whether the wall clock is right.
     pub fn new(store: Arc<Store>, synced: fn() -> bool) -> Result<Switch, Error> {
         let check_in = store.check_in()?;
         let switch = Switch {
@@ -61,12 +61,12 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Whether it was ever set. Costs next to nothing.
+    /// Reports whether the switch was ever configured. Costs next to nothing.
     pub fn is_set(&self) -> bool {
         self.store.current().settings.setting(DeadmanSettings::KEY).is_some()
     }
 
-    /// Somebody in charge was there.
+    /// Records a check-in of an administrator.
     pub fn check_in(&self) -> Result<(), Error> {
         let mut held = self.held();
         self.follow(&mut held)?;
@@ -82,7 +82,7 @@ impl Switch {
         if due { self.save(&mut held, check_in) } else { Ok(()) }
     }
 
-    /// To be called every [`LOOK`]. Says what to wipe, once.
+    /// Advances the switch; call it every [`LOOK`]. Returns the wipe level once, when the switch fires.
     pub fn tick(&self) -> Result<Option<WipeLevel>, Error> {
         let mut held = self.held();
         self.follow(&mut held)?;
@@ -121,7 +121,7 @@ impl Switch {
         })
     }
 
-    /// Takes over the settings if they are others.
+    /// Applies the settings if they changed.
     fn follow(&self, held: &mut SavedCheckIn) -> Result<(), Error> {
         let settings: DeadmanSettings = self.store.current().group();
         if settings == held.settings {

@@ -1,6 +1,6 @@
-//! The resolver in its place: what it answers comes from the store, who asks and by which way from the plan at work.
+//! DNS service: the resolver, with answers from the store and with clients and query routes from the plan in force.
 //!
-//! It is rebuilt from these whenever they change, and never stops answering meanwhile.
+//! Every change of these rebuilds the inputs of the resolver, which keeps answering meanwhile.
 
 mod clients;
 mod explain;
@@ -53,12 +53,12 @@ use local_answers::FilterAndZones;
 use query_routes::QueryRoutes;
 use secondary_zones::Copies;
 
-/// What the resolver is told at start.
+/// Settings of the resolver at start.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// For the query log and for copies of lists.
+    /// Directory of the query log and of the disk cache of lists.
     pub directory: PathBuf,
-    /// UpstreamSummary of upstreams and lists that fail.
+    /// Alerts for failing upstreams and lists.
     pub active_alerts: ActiveAlerts,
 }
 
@@ -75,9 +75,9 @@ pub struct DnsService {
     told: ArcSwap<UpstreamSummary>,
     ways: Arc<QueryRoutes>,
     learner: Arc<FqdnInstaller>,
-    /// The last one that was taken over.
+    /// Inputs that the resolver took over last.
     renewed: Mutex<Arc<ResolverInputs>>,
-    /// It listens nowhere any more.
+    /// Set once the resolver must not listen on any address again.
     silenced: AtomicBool,
     followed: Mutex<Option<Followed>>,
     store: Arc<Store>,
@@ -97,12 +97,12 @@ impl Drop for DnsService {
 /// State that the resolver has taken over.
 pub struct Followed {
     revision: Revision,
-    /// Of the last change of filter rules, lists, rewrites, zones and settings.
+    /// Revision of the last change of filter rules, lists, rewrites, zones and settings.
     dns: Revision,
     facts: Arc<Facts>,
 }
 
-/// What is told of the plan of the upstreams.
+/// Summary of the upstream plan, for the API.
 struct UpstreamSummary {
     dns: Arc<Dns>,
     problems: Vec<String>,
@@ -122,61 +122,61 @@ impl UpstreamSummary {
 }
 
 impl DnsService {
-    /// Answers over TLS and HTTPS as well, where the configuration says. The server offers
+    /// Enables DNS over TLS and HTTPS on the configured addresses. The server offers
     /// [`gateway_dns::serve::tls::PROTOCOLS`].
     pub fn secure(&self, server: Arc<Server>) {
         self.resolver.secure(server);
     }
 
-    /// Answers nobody any more.
+    /// Stops answering on all addresses for good.
     pub fn silence(&self) {
-        // Held: what is taken over meanwhile must not listen again.
+        // The lock prevents a concurrent update from listening again.
         let _renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         self.silenced.store(true, Ordering::Release);
         let settings = Settings::clone(&self.resolver.settings());
         self.resolver.reconfigure(Settings { listen: Vec::new(), secure: Vec::new(), ..settings });
     }
 
-    /// Erases what was resolved: the query log with its counts, the cache, and the copies of lists and zones on disk.
-    /// Goes on after a failure and returns the first. Blocks on the disk.
+    /// Erases the history of resolution: the query log with its statistics, the cache, and the disk caches of lists
+    /// and zones. Continues after a failure and returns the first error. Blocks on the disk.
     pub fn erase_history(&self) -> io::Result<()> {
         let log = self.resolver.log().erase();
         self.resolver.flush(None);
         log.and(self.subscriptions.erase_copies()).and(self.secondaries.erase_copies())
     }
 
-    /// How each upstream is, by each way that is in use.
+    /// Returns the status of each upstream over each egress in use.
     pub fn upstreams(&self) -> Vec<UpstreamStatus> {
         self.upstreams.status()
     }
 
-    /// Upstreams that cannot be asked as they are given.
+    /// Returns the upstreams that cannot be queried as configured, with the reasons.
     pub fn problems(&self) -> Vec<String> {
         self.told.load().problems.clone()
     }
 
-    /// Answers of those that are asked for all names are validated.
+    /// Reports whether answers of the upstreams for all domains are validated by DNSSEC.
     pub fn validates(&self) -> bool {
         self.told.load().validates
     }
 
-    /// How names are resolved now.
+    /// Returns the DNS configuration in force.
     pub fn config(&self) -> Arc<Dns> {
         self.told.load().dns.clone()
     }
 
-    /// How a list on the web stands.
+    /// Returns the status of a subscribed list.
     pub fn list(&self, id: Id, now: jiff::Timestamp) -> ListStatus {
         self.subscriptions.status(id, now)
     }
 
-    /// How the copy of a zone stands.
+    /// Returns the status of a secondary zone.
     pub fn copy(&self, zone: Id) -> CopyStatus {
         self.secondaries.status(zone)
     }
 
-    /// Takes over who asks, by which ways, and local answers if there are new ones, in one step. The inputs are taken when
-    /// no other is taken over: none comes after a newer.
+    /// Publishes clients, query routes and, if given, new local answers in one step. The function reads the inputs
+    /// under the lock, so that older inputs never replace newer ones.
     fn renew(
         &self,
         inputs: impl FnOnce() -> Arc<ResolverInputs>,
@@ -185,7 +185,7 @@ impl DnsService {
         let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         let inputs = inputs();
         let local_answers = local_answers.map(|filter_and_zones| filter_and_zones as Arc<dyn LocalAnswers>);
-        // Each publication ends what the dataplane repeats.
+        // Each publication invalidates the kernel DNS cache.
         if inputs.world.is_like(&renewed.world) {
             if local_answers.is_some() {
                 self.resolver.publish(Inputs { local_answers, ..Inputs::default() });
@@ -212,7 +212,7 @@ impl DnsService {
         self.ways.expire(Instant::now());
     }
 
-    /// Returns what is answered from here, made from what is stored. Takes time if lists are large.
+    /// Builds the local answers from the stored state. Takes time if lists are large.
     fn local_answers(&self, inputs: &ResolverInputs) -> Arc<FilterAndZones> {
         let filter = inputs.filter(&self.list_store.current(&inputs.world.state));
         let zones = inputs.zones(self.key, &self.copies, &self.signatures);
@@ -223,7 +223,7 @@ impl DnsService {
 
 const DOWN: AlertKind = AlertKind::DnsUpstreamDown;
 
-/// An upstream by one of its ways.
+/// Subject of an alert: an upstream over one egress.
 fn subject(upstream: &str, egress: &str) -> String {
     format!("{upstream} by {egress}")
 }
@@ -232,7 +232,7 @@ fn subject_of(status: &UpstreamStatus) -> String {
     subject(&status.address, &status.egress)
 }
 
-/// All addresses are those of both families.
+/// Expands the IPv4 wildcard address to both address families.
 fn places(address: SocketAddr) -> impl Iterator<Item = SocketAddr> {
     let all = address.ip() == IpAddr::from([0, 0, 0, 0]);
     let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());

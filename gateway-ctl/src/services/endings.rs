@@ -1,4 +1,4 @@
-//! Records what has ended, keeps the time, and looks after the room on the disk of the store.
+//! Records expired objects, keeps the time, and watches the disk space of the store.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::service::Context;
 use crate::store::{Error, Store};
 use crate::supervise::blocking;
 
-/// Between two looks. The plan itself ends what is over at its time; this only writes it down.
+/// Interval between two checks. The plan itself ends expired objects on time; this service only records it.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs until it is aborted.

@@ -1,4 +1,4 @@
-//! Reads what the programs report, keeps the newest, and warns of leaks that the guard prevented.
+//! Reads the events of the BPF programs, keeps the newest, and warns of packets that the egress guard dropped.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::supervise::blocking;
 const KEPT: usize = 512;
 const LOOK: Duration = Duration::from_millis(500);
 
-/// The newest events, newest last.
+/// Most recent events, newest last.
 #[derive(Clone, Debug, Default)]
 pub struct Recent(Arc<Mutex<VecDeque<Event>>>);
 

@@ -1,5 +1,4 @@
-//! The external filter as the gateway keeps in touch with it: one session with its API for everybody who asks, given back
-//! when it is not wanted any more.
+//! External filter: one API session shared by all callers, closed when it is no longer needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +16,12 @@ use crate::store::Store;
 use crate::tls::Factory;
 use crate::world::Worlds;
 
-/// So long a session is kept that nobody uses: there are few seats.
+/// Idle time after which the session is closed, because the filter has few session slots.
 const IDLE: Duration = Duration::from_secs(120);
-/// So long is waited for a filter that does not take its session back.
+/// Timeout for closing a session with a filter that does not respond.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Holds the session.
+/// Holder of the session.
 pub struct Service {
     store: Arc<Store>,
     worlds: Arc<Worlds>,
@@ -49,12 +48,12 @@ impl Service {
         Arc::new(Service { store, worlds, context: Arc::new(context), held: Mutex::default() })
     }
 
-    /// It is who is asked for names.
+    /// Reports whether the external filter resolves the clients' queries.
     pub fn is_enabled(&self, state: &State) -> bool {
         self.worlds.configuration().with(&state.settings).config.dns.backend == DnsBackend::Extfilter
     }
 
-    /// What it says of itself now.
+    /// Returns the current status of the filter.
     pub async fn status(&self) -> Status {
         let state = self.store.current();
         let (config, enabled) = (state.group::<ExtFilterConfig>(), self.is_enabled(&state));
@@ -88,14 +87,14 @@ impl Service {
         Ok(backend)
     }
 
-    /// Gives the session back, if there is one.
+    /// Closes the session, if there is one.
     pub async fn release(&self) {
         if let Some(held) = self.held.lock().await.take() {
             leave(&held.backend).await;
         }
     }
 
-    /// Gives sessions back that nobody uses, or whose filter is another one by now. Runs until it is aborted.
+    /// Closes sessions that are idle or belong to a filter that is no longer configured. Runs until it is aborted.
     pub async fn follow(self: Arc<Self>) {
         let mut revisions = self.store.watch();
         loop {

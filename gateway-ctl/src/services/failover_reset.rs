@@ -1,6 +1,7 @@
-//! Tells LAN hosts of connections whose tunnel takes them no longer while their policy has another way.
+//! Resets TCP connections whose tunnel went away when the policy has another egress.
 //!
-//! Their next segment is answered with a reset. Who only listens would never send one, so such hosts are reminded.
+//! The dataplane answers the client's next segment with a RST. Idle clients send nothing, so this service sends them
+//! a keepalive probe.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,16 +18,16 @@ use crate::os::tcp_probe::nudge;
 use crate::reconcile::KernelDataplane;
 use crate::service::Context;
 
-/// A host that was just reminded does not answer at once again.
+/// Pause between two rounds of probes. A host does not answer a second probe right after the first.
 const AGAIN: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 2;
-/// Connections that are reminded at a time, the latest first: old ones are mostly none any more.
+/// Maximum number of connections that are probed at a time, the latest first. Most of the older ones no longer exist.
 const MOST: usize = 16_384;
 
-/// The ways of a policy, by its number.
+/// Choices of each policy (IPv4, IPv6), by policy index.
 type Ways = BTreeMap<u32, [Choice; 2]>;
 
-/// Watches the runs of the loop.
+/// Watches the runs of the reconcile loop.
 pub async fn run(Context { wake, dataplane, .. }: Context) {
     let (mut status, compiled) = (wake.status(), wake.compiled());
     let mut before = Ways::new();
@@ -48,7 +49,8 @@ async fn remind(dataplane: KernelDataplane, lost: Arc<Lost>) {
         let (dataplane, lost) = (dataplane.clone(), Arc::clone(&lost));
         let sent = tokio::task::spawn_blocking(move || {
             let flows = dataplane.with(|programs| stranded(programs, &lost))?;
-            // It fits a connection by chance only, and is an acknowledgement then.
+            // The random number matches the sequence of a connection only by chance; the segment then is an ordinary
+            // acknowledgement.
             Ok::<_, bpf::Error>(nudge(&flows, getrandom::u32().unwrap_or_default()))
         });
         match sent.await {
@@ -65,7 +67,7 @@ fn ways(plan: &Dataplane) -> Ways {
     plan.actions.iter().map(|action| (action.policy, [action.v4, action.v6])).collect()
 }
 
-/// Legs that flows of a policy and a family (IPv6 is the second) may have no longer.
+/// Legs that flows of a policy and an address family may no longer use. `true` is IPv6.
 type Lost = BTreeSet<(u32, bool, u8)>;
 
 fn lost(before: &Ways, after: &Ways) -> Lost {
@@ -73,7 +75,7 @@ fn lost(before: &Ways, after: &Ways) -> Lost {
     for (policy, after) in after {
         let Some(before) = before.get(policy) else { continue };
         for ((before, after), ipv6) in before.iter().zip(after).zip([false, true]) {
-            // Where nothing takes new flows, those from before wait for their leg.
+            // Without a leg for new flows, existing flows wait for their leg.
             if !matches!(after.kind(), ChoiceKind::Legs | ChoiceKind::Direct) {
                 continue;
             }

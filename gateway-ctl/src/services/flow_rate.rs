@@ -1,4 +1,4 @@
-//! How many new flows each policy has shared out lately: its round robin, read every few seconds.
+//! Rate of new flows of each policy, from periodic readings of its round-robin counter.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use crate::service::Context;
 use crate::supervise::blocking;
 
 const PAUSE: Duration = Duration::from_secs(5);
-/// Readings that are kept: a minute of them.
+/// Number of readings kept: one minute.
 const KEPT: usize = 13;
 
-/// The last readings.
+/// Most recent readings.
 #[derive(Clone, Debug, Default)]
 pub struct FlowRates(Arc<Mutex<VecDeque<Reading>>>);
 
@@ -24,7 +24,7 @@ struct Reading {
 }
 
 impl FlowRates {
-    /// New flows a minute over the last minute, by the number of the policy; none before there are two readings.
+    /// Returns the new flows per minute over the last minute, by policy index. Empty before there are two readings.
     pub fn per_minute(&self) -> BTreeMap<u32, f64> {
         let readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(last) = readings.back() else { return BTreeMap::new() };
@@ -32,7 +32,7 @@ impl FlowRates {
             let first = readings.iter().find_map(|reading| Some((reading.at, reading.turns.get(number)?)));
             let (at, before) = first.filter(|(at, _)| *at < last.at)?;
             let minutes = last.at.duration_since(at).as_secs_f64() / 60.0;
-            // Hundredths are more than such a figure is good for.
+            // The rate is not accurate beyond hundredths.
             let turns = u32::try_from(now.saturating_sub(*before)).unwrap_or(u32::MAX);
             Some((*number, (f64::from(turns) / minutes * 100.0).round() / 100.0))
         };
@@ -48,7 +48,7 @@ impl FlowRates {
     }
 }
 
-/// Reads the round robins of the policies that share out flows.
+/// Reads the round-robin counters of the policies that distribute flows.
 pub async fn run(Context { wake, dataplane, .. }: Context, turns: FlowRates) {
     let compiled = wake.compiled();
     let mut ticks = tokio::time::interval(PAUSE);

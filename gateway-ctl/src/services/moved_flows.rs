@@ -1,9 +1,9 @@
 //! Removes the conntrack entries of direct IPv6 flows that a new plan sends into a tunnel.
 //!
-//! Conntrack decides on translation with the first packet of a flow. A direct IPv6 flow needs none, so it would enter
-//! the tunnel with the host's own address; nftables drops it. Without the entry the next packet begins a new one, whose
-//! source is translated. IPv4 flows are translated everywhere, and the kernel ends their entries when the interface
-//! changes. TCP is left to the reset: the far end knows the connection by another address.
+//! Conntrack decides on NAT with the first packet of a flow. A direct IPv6 flow needs no NAT, so it would enter the
+//! tunnel with the host's own address, and nftables drops it. After the removal, the next packet creates a new entry
+//! whose source is translated. IPv4 flows are translated everywhere, and the kernel ends their entries when the
+//! interface changes. TCP is left to the reset: the remote end knows the connection by another address.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::reconcile::Compiled;
 use crate::service::Context;
 use crate::supervise::blocking;
 
-/// Follows the runs of the loop until it ends.
+/// Follows the runs of the reconcile loop until it ends.
 pub async fn run(context: Context) {
     let wake = &context.wake;
     let (mut status, compiled, facts) = (wake.status(), wake.compiled(), wake.facts());

@@ -1,22 +1,23 @@
-//! Health of the daemon's file descriptors: each connection, socket and map takes one, and without one nothing opens.
+//! Health of the daemon's file descriptors. Each connection, socket and map takes one; without a free one, nothing
+//! opens.
 
 use std::io;
 
 use crate::os::rlimit;
 use crate::service::{Health, HealthState, Service};
 
-/// Share of the limit, in percent, above which it is degraded.
+/// Share of the limit, in percent, above which the health is degraded.
 const HIGH_PERCENT: u64 = 90;
 
-/// Reports how many descriptors are open.
+/// Returns the service that reports the number of open descriptors.
 pub fn report() -> Service {
     Service::idle("open_files")
         .reports(|| std::future::ready(count().ok().map(|open| health(open, rlimit::open_files()))))
 }
 
-/// Descriptors of this process (proc_pid_fd(5)).
+/// Counts the descriptors of this process (proc_pid_fd(5)).
 fn count() -> io::Result<u64> {
-    // One of them is the folder's own.
+    // One of them belongs to the folder itself.
     Ok((std::fs::read_dir("/proc/self/fd")?.count() as u64).saturating_sub(1))
 }
 

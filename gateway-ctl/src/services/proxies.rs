@@ -1,5 +1,5 @@
-//! Watches the proxies: resolves their names, probes each by every leg by which policies reach it, and tells which of
-//! them can be used.
+//! Watches the proxies: resolves their names, probes each through every leg by which policies reach it, and reports
+//! which of them are usable.
 
 mod health;
 mod probe;
@@ -25,7 +25,7 @@ use crate::store::Store;
 use health::{Health, Verdict};
 use probe::{Answer, Question};
 
-/// Proxies as last looked at.
+/// States of the proxies at the last poll.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProxyStates {
     pub proxies: BTreeMap<Id, ProxyLive>,
@@ -34,29 +34,29 @@ pub struct ProxyStates {
 }
 
 impl ProxyStates {
-    /// Adds what is known of the proxies to facts.
+    /// Adds the known state of the proxies to facts.
     pub fn enrich(&self, facts: &mut Facts) {
         facts.proxies.clone_from(&self.facts);
         facts.endpoints.extend(self.addresses.iter().map(|(name, address)| (name.clone(), *address)));
     }
 }
 
-/// Time between two attempts to resolve a name, while one is needed.
+/// Time between two attempts to resolve a name, while an address is needed.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
-/// The shortest pause between probes, however many connections fail.
+/// Minimum pause between probes, however many connections fail.
 const LEAST_PAUSE: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_secs(1);
 
-/// A proxy by a leg.
+/// Path to a proxy: the proxy and the leg.
 type ProxyPath = (Id, u8);
 
-/// What a task that was started for the watcher brings back.
+/// Result of a task that the watcher started.
 enum News {
     Probed(ProxyPath, Result<Answer, String>),
     Resolved(String, Result<SocketAddr, String>),
 }
 
-/// One way to a proxy and its probes.
+/// Path to a proxy and the state of its probes.
 #[derive(Debug, Default)]
 struct Watched {
     health: Health,
@@ -66,11 +66,11 @@ struct Watched {
     next: Option<Instant>,
     asked: Option<Instant>,
     in_flight: bool,
-    /// What was probed: a way to another place begins anew.
+    /// Parameters of the last probe. A path to another address starts with fresh state.
     question: Option<(SocketAddr, Option<gateway_core::plan::ProxyLogin>)>,
 }
 
-/// The watcher. It ends with the last receiver of what it sees.
+/// Watcher of the proxies. It ends with the last receiver of its states.
 pub struct Proxies {
     store: Arc<Store>,
     relay: Arc<Relay>,
@@ -86,7 +86,7 @@ pub struct Proxies {
 struct Name {
     address: Option<SocketAddr>,
     asked: Option<Instant>,
-    /// Attempts so far: each takes the next leg that carries the proxy.
+    /// Number of attempts so far. Each attempt takes the next leg that reaches the proxy.
     attempts: usize,
     /// Reason why there is no address.
     error: String,
@@ -111,7 +111,7 @@ impl Proxies {
         loop {
             let state = self.store.current();
             let plan = compiled.borrow_and_update().clone();
-            // Before there is a plan of this state it is not known which legs carry a proxy.
+            // The legs that reach a proxy are unknown until a plan of this state exists.
             let is_current = plan.revision == state.revision.0;
             self.settle(&state, &plan.plan, is_current);
             let seen = self.look(&state);
@@ -140,17 +140,17 @@ impl Proxies {
         }
     }
 
-    /// Starts what is due: questions for names, and probes of the ways that are in use. A proxy that no policy
-    /// reaches is probed by the default way.
+    /// Starts the due lookups of names, and the due probes of the paths in use. A proxy that no policy reaches is
+    /// probed over the default route.
     fn settle(&mut self, state: &State, plan: &Plan, is_current: bool) {
         let mut wanted: BTreeSet<ProxyPath> = BTreeSet::new();
-        // With the legs that carry the proxies of that name.
+        // Endpoint names, each with the legs that reach the proxies of that name.
         let mut names: BTreeMap<String, BTreeSet<u8>> = BTreeMap::new();
         for proxy in state.proxies.iter().filter(|proxy| proxy.enabled) {
             let id = proxy.meta.id;
             let by = plan.proxies.values().find(|target| target.proxy_id == id.to_string());
             match by {
-                // Without a leg that works there is none by which it may be shown that somebody uses it.
+                // Without a usable leg, no leg may reveal that the proxy is in use.
                 Some(target) => wanted.extend(target.legs.iter().map(|leg| (id, *leg))),
                 None => drop(wanted.insert((id, 0))),
             }
@@ -173,8 +173,8 @@ impl Proxies {
         }
     }
 
-    /// A name keeps its address while the proxy is well there. It is asked for by a leg that carries the proxy: never by the
-    /// default route if there is another one.
+    /// Resolves a name; it keeps its address while the proxy is up there. The lookup uses a leg that reaches the
+    /// proxy, and the default route only if it is the only leg.
     fn resolve(&mut self, state: &State, name: String, legs: &BTreeSet<u8>) {
         let down = |way: &ProxyPath, watched: &Watched| {
             let proxy = state.proxies.get(way.0);
@@ -194,7 +194,7 @@ impl Proxies {
         tokio::spawn(async move {
             let found = endpoint_names.resolve(&name, mark).await.map_err(|error| error.to_string());
             let first = |found: Vec<SocketAddr>| found.first().copied().ok_or("it has no address".to_owned());
-            // The watcher may have ended.
+            // The receiver may have ended.
             let _ = sender.send(News::Resolved(name, found.and_then(first)));
         });
     }
@@ -264,7 +264,7 @@ impl Proxies {
         }
     }
 
-    /// Somebody's connection failed: the next probe comes at once.
+    /// Makes the next probe of a path due at once, because a client's connection over it failed.
     fn hurry<'a>(&mut self, doubted: impl Iterator<Item = &'a (String, u8)>) {
         for (id, leg) in doubted {
             let Some(watched) = id.parse().ok().and_then(|id| self.ways.get_mut(&(id, *leg))) else {
@@ -317,16 +317,17 @@ impl Proxies {
     }
 }
 
-/// The leg by which a name is asked for: of those that carry its proxy in turn, and the default route only if it is alone.
+/// Returns the leg for resolving a name. The legs that reach its proxy take turns; the default route is used only if
+/// it is the only leg.
 fn carrying_leg(legs: &BTreeSet<u8>, attempt: usize) -> u8 {
     let others: Vec<u8> = legs.iter().copied().filter(|leg| *leg != 0).collect();
     others.get(attempt % others.len().max(1)).copied().unwrap_or(0)
 }
 
-/// From 0 to 1.
+/// Returns a random number from 0 to 1.
 fn chance() -> f64 {
     let mut bytes = [0; 4];
-    // Without randomness probes merely come at regular times.
+    // Without randomness, probes merely run at regular times.
     let _ = getrandom::fill(&mut bytes);
     f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The alert of a disk that runs full: raised when room runs short, cleared when there is room again.
+//! Alert for low disk space: raised when space runs short, cleared when there is enough again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const LOW: AlertKind = AlertKind::StorageLow;
 const SUBJECT: &str = "store";
 
-/// Reports the room on the disk.
+/// Returns the service that reports the free disk space.
 pub fn report(store: &Arc<Store>) -> Service {
     let store = store.clone();
     Service::idle("storage").reports(move || std::future::ready(health(&store)))
@@ -24,7 +24,7 @@ pub fn report(store: &Arc<Store>) -> Service {
 pub async fn run(Context { store, active_alerts, .. }: Context) {
     loop {
         let polled = store.clone();
-        // The file system does not always say.
+        // Some file systems do not report their free space.
         if let Some(room) = blocking(move || polled.disk_room()).await {
             publish(&active_alerts, room);
         }
@@ -32,7 +32,7 @@ pub async fn run(Context { store, active_alerts, .. }: Context) {
     }
 }
 
-/// Health of the disk of a store; none where the file system does not say.
+/// Returns the health of the store's disk, or `None` if the file system does not report its free space.
 pub fn health(store: &Store) -> Option<Health> {
     let room = store.disk_room()?;
     let state = match (room.is_full(), room.shortage()) {

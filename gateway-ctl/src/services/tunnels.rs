@@ -1,5 +1,5 @@
-//! Watches the tunnels: by their handshakes it tells which of them can be used, resolves the names of
-//! their endpoints, and makes a tunnel that has been silent for too long anew.
+//! Watches the tunnels: decides by their handshakes which of them are usable, resolves their endpoint names, and
+//! recreates a tunnel after a long silence.
 
 mod cover;
 mod health;
@@ -34,19 +34,19 @@ use crate::store::Store;
 pub use cover::Cover;
 pub use health::HealthVerdict;
 
-/// Tunnels as last looked at.
+/// States of the tunnels at the last poll.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TunnelStates {
     pub tunnels: BTreeMap<Id, TunnelLive>,
     pub peers: BTreeMap<(Id, [u8; 32]), PeerLive>,
-    /// Of WireGuard tunnels.
+    /// Cover traffic of WireGuard tunnels.
     pub cover: BTreeMap<Id, Cover>,
     facts: BTreeMap<String, TunnelFact>,
     endpoints: BTreeMap<String, std::net::SocketAddr>,
 }
 
 impl TunnelStates {
-    /// Adds what is known of the tunnels to facts.
+    /// Adds the known state of the tunnels to facts.
     pub fn enrich(&self, facts: &mut Facts) {
         facts.tunnels.clone_from(&self.facts);
         facts.endpoints.clone_from(&self.endpoints);
@@ -56,13 +56,13 @@ impl TunnelStates {
 type DefaultWay = Option<(String, Option<std::net::IpAddr>)>;
 
 const LOOK: Duration = Duration::from_secs(1);
-/// The first packet by another way may be lost while that is not quite there yet, and an idle tunnel sends no second: so it
-/// speaks again, so many seconds after the change.
+/// Delays, in seconds, of the repeated keepalives after the default route changed. The first packet over another egress
+/// may be lost while that egress is not ready, and an idle tunnel sends no second one.
 const AGAIN: [u64; 5] = [1, 3, 7, 15, 31];
-/// A tunnel is made anew at most so often.
+/// Minimum time between two recreations of a tunnel.
 const RECONNECT: Duration = Duration::from_secs(60);
 
-/// The watcher. It ends with the last receiver of what it sees.
+/// Watcher of the tunnels. It ends with the last receiver of its states.
 pub struct Tunnels {
     store: Arc<Store>,
     engine: Arc<WireGuard>,
@@ -72,11 +72,11 @@ pub struct Tunnels {
     resolver: resolve::Resolver,
     probes: probes::Probes,
     liveness: liveness::LivenessChecks,
-    /// Interface and gateway of the default route, for each family.
+    /// Interface and gateway of the default route, for each address family.
     default_way: [DefaultWay; 2],
-    /// When the tunnels speak again after it has changed; the next one last.
+    /// Times of the remaining keepalives after the default route changed, latest first.
     again: Vec<tokio::time::Instant>,
-    /// When a tunnel was last made anew.
+    /// Time of the last recreation of each tunnel.
     reconnected: BTreeMap<Id, tokio::time::Instant>,
 }
 
@@ -105,7 +105,7 @@ impl Tunnels {
         (tunnels, receiver)
     }
 
-    /// Looks once a second, and wakes the loop when something it acts on has changed.
+    /// Polls the tunnels once a second, and wakes the reconcile loop when one of its inputs changes.
     pub async fn run(mut self, handle: Handle) {
         let mut ticks = tokio::time::interval(LOOK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -226,7 +226,8 @@ impl Tunnels {
         seen
     }
 
-    /// When the default way leads elsewhere, the tunnels that take it let their other ends know at once.
+    /// Sends keepalives when the default route changes, so that the remote ends of the tunnels over it learn the
+    /// new path at once.
     async fn follow_the_uplink(&mut self, state: &State, handle: &Handle) {
         let facts = handle.facts().borrow().clone();
         let best = |ipv6: bool| {

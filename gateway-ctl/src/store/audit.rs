@@ -1,8 +1,8 @@
-//! The audit trail: one entry per mutation, each with the hash of the one before it.
+//! Audit trail: one entry per mutation, each with the hash of the previous entry.
 //!
-//! The hash of an entry is SHA-256 over the previous hash and the bytes of the entry as stored, so that neither an
-//! edited nor a removed entry goes unnoticed by [`Store::verify_audit`](super::Store::verify_audit). The number and the hash of the last entry
-//! stand apart, which shows a cut-off end.
+//! The hash of an entry is SHA-256 over the previous hash and the bytes of the entry as stored.
+//! [`Store::verify_audit`](super::Store::verify_audit) therefore detects edited and removed entries. The number and
+//! the hash of the last entry are stored separately, which reveals a truncated end.
 
 mod query;
 
@@ -22,7 +22,7 @@ use super::values;
 
 type Hash = [u8; 32];
 
-/// Who wants to do what. Consumed by the write path: no mutation without an entry.
+/// Actor and action of a mutation. The write path consumes the ticket, so that no mutation lacks an entry.
 #[derive(Debug)]
 #[must_use = "a ticket is recorded by commit or record"]
 pub struct AuditTicket {
@@ -33,17 +33,17 @@ pub struct AuditTicket {
     pub request_id: String,
     /// Verb and noun: `create_routing_policy`.
     pub action: String,
-    /// The noun: `routing_policy`.
+    /// Noun: `routing_policy`.
     pub resource_type: String,
     pub resource_id: Option<String>,
-    /// What the request calls the object: the entry's id where nothing better is known.
+    /// Name of the object in the request. It becomes the entry's ID if no better one is known.
     pub named: Option<String>,
-    /// An object; never with secrets in it.
+    /// JSON object, which never contains secrets.
     pub details: Value,
 }
 
 impl AuditTicket {
-    /// For what the service does by itself.
+    /// Creates a ticket for an action of the service itself.
     pub fn system(action: impl Into<String>, resource_type: impl Into<String>) -> AuditTicket {
         AuditTicket {
             actor: "system".into(),
@@ -64,7 +64,7 @@ impl AuditTicket {
     }
 }
 
-/// How the actor was recognised.
+/// Authentication method of the actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AuditAuth {
@@ -84,7 +84,7 @@ pub enum AuditResult {
     Failed,
 }
 
-/// An entry as the API shows it.
+/// Audit entry as the API shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditEntry {
     pub id: u64,
@@ -99,19 +99,19 @@ pub struct AuditEntry {
     pub auth: AuditAuth,
     pub request_id: String,
     pub prev_hash: String,
-    /// Of this entry; not part of what is hashed.
+    /// Hash of this entry; not part of the hashed bytes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
 }
 
-/// End of a page: entries older than this, exclusive.
+/// Upper end of a page: entries older than this, exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     Id(u64),
     Time(Timestamp),
 }
 
-/// Conditions that all must hold.
+/// Conditions that must all hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub actor: Option<String>,
@@ -127,7 +127,7 @@ impl AuditFilter {
         *self == AuditFilter::default()
     }
 
-    /// Texts that the JSON of every matching entry contains. Most entries are left out by them without being parsed.
+    /// Returns texts that the JSON of every matching entry contains. They exclude most entries without parsing.
     fn needles(&self) -> Vec<String> {
         let fields = [
             ("actor", &self.actor),
@@ -158,7 +158,7 @@ impl AuditFilter {
 pub struct AuditReport {
     pub entries: u64,
     pub intact: bool,
-    /// The first fault, in the order of the entries.
+    /// First fault, in the order of the entries.
     pub fault: Option<AuditFault>,
 }
 
@@ -168,7 +168,7 @@ pub struct AuditFault {
     pub what: String,
 }
 
-/// The end of the chain.
+/// End of the chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     id: u64,
@@ -185,13 +185,13 @@ impl Head {
         self.at
     }
 
-    /// The end of a trail that was wiped: the numbers go on, the chain begins anew.
+    /// Returns the end of a wiped trail: the numbers continue, but the chain starts again.
     pub(super) fn anew(self) -> Head {
         Head { hash: [0; 32], ..self }
     }
 }
 
-/// An entry about to be written.
+/// Entry to be written.
 pub(super) struct Entry {
     id: u64,
     at: Timestamp,
@@ -234,8 +234,8 @@ impl Entry {
     }
 }
 
-/// The time of an entry: whole microseconds and later than the last one, unless the clock was set back by more
-/// than a second, which the trail then shows.
+/// Returns the time of an entry: whole microseconds, and later than the last one. If the clock was set back by more
+/// than a second, the trail shows it.
 fn stamp(now: Timestamp, last: Timestamp) -> Timestamp {
     let now = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
     if now <= last && last.duration_since(now) < SignedDuration::from_secs(1) {
@@ -272,19 +272,19 @@ pub(super) fn read_head(txn: &ReadTransaction) -> Result<Head, Error> {
     let table = txn.open_table(AUDIT).map_err(Error::at("read the audit trail"))?;
     let last = table.last().map_err(Error::at("read the audit trail"))?;
     let Some((id, value)) = last else {
-        // An emptied trail goes on behind the number it had, so that the gap stays visible.
+        // An emptied trail continues after its last number, so that the gap stays visible.
         let id = values::number(txn, meta::AUDIT_LAST)?;
         return Ok(Head { id, hash: [0; 32], at: Timestamp::UNIX_EPOCH });
     };
     let number = id.value().max(values::number(txn, meta::AUDIT_LAST)?);
-    // A last entry that cannot be read is for `verify_audit` to tell; it must not keep the gateway from starting.
+    // `verify_audit` reports an unreadable last entry; it must not prevent the gateway from starting.
     Ok(match show(value.value()) {
         Ok((entry, hash)) => Head { id: number, hash, at: entry.timestamp },
         Err(_) => Head { id: number, hash: [0; 32], at: Timestamp::UNIX_EPOCH },
     })
 }
 
-/// The hash that the chain begins with: zeros, unless the beginning was trimmed.
+/// Returns the hash with which the chain begins: zeros, unless the beginning was trimmed.
 fn base(txn: &ReadTransaction) -> Result<Hash, Error> {
     let Some(text) = values::text(txn, meta::AUDIT_BASE)? else { return Ok([0; 32]) };
     let byte =
@@ -297,12 +297,12 @@ fn base(txn: &ReadTransaction) -> Result<Hash, Error> {
     Ok(hash)
 }
 
-/// The hash of a stored entry, as text.
+/// Returns the hash of a stored entry as text.
 pub(super) fn hash_of(value: &[u8]) -> Result<String, Error> {
     split(value).map(|(hash, _)| hex(&hash))
 }
 
-/// The time of a stored entry; none if it cannot be read.
+/// Returns the time of a stored entry; `None` if it is unreadable.
 pub(super) fn time_of(value: &[u8]) -> Option<Timestamp> {
     show(value).ok().map(|(entry, _)| entry.timestamp)
 }

@@ -1,6 +1,6 @@
-//! The runs of the backups: what was tried, and how it went.
+//! Runs of the backups, with their results.
 //!
-//! Beside the configuration and not in it: a way back must not undo that a backup was made.
+//! They are stored beside the configuration: a rollback must not undo the record of a backup.
 
 use std::sync::PoisonError;
 
@@ -18,26 +18,27 @@ use super::values;
 /// Number of the run to its JSON.
 const RUNS: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new(super::wipe::BACKUP_RUNS);
 
-/// Key of the table `meta_text`: what tells this gateway's files from those of others in the same folder.
+/// Key of the table `meta_text`: the series that distinguishes this gateway's files from those of others in the same
+/// folder.
 const SERIES: &str = "backup_series";
 
-/// So many runs are remembered; the last one that went well always is.
+/// Maximum number of runs that are kept. The last successful one is always kept.
 const REMEMBERED: usize = 50;
 
-/// Why a backup was made.
+/// Trigger of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "BackupTrigger")]
 pub enum Trigger {
-    /// Its time had come.
+    /// Due by the schedule.
     Schedule,
-    /// The one before had failed.
+    /// Retry after a failed run.
     Retry,
-    /// Somebody asked for it.
+    /// Requested by a user.
     Manual,
 }
 
-/// How a backup came out.
+/// Result of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "BackupOutcome")]
@@ -46,24 +47,24 @@ pub enum Outcome {
     Failed,
 }
 
-/// One run.
+/// Run of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "BackupRun")]
 pub struct Run {
-    /// When it began.
+    /// Start time.
     pub at: Timestamp,
     pub finished_at: Timestamp,
     pub trigger: Trigger,
     pub result: Outcome,
-    /// Bytes of the encrypted file; null if it was not written.
+    /// Size of the encrypted file in bytes; null if it was not written.
     pub size: Option<u64>,
-    /// The file at the target.
+    /// Name of the file at the target.
     pub name: String,
-    /// Where it was to go.
+    /// Target of the backup.
     pub target: String,
-    /// Why it failed.
+    /// Reason of the failure.
     pub error: Option<String>,
-    /// What went wrong although the backup is there and was verified.
+    /// Problem that occurred although the backup exists and was verified.
     pub warning: Option<String>,
 }
 
@@ -74,7 +75,7 @@ impl Run {
 }
 
 impl Store {
-    /// The runs that are remembered, newest first.
+    /// Returns the stored runs, newest first.
     pub fn backup_runs(&self) -> Result<Vec<Run>, Error> {
         let txn = self.db.begin_read().map_err(Error::at("read the runs of backups"))?;
         let table = match txn.open_table(RUNS) {
@@ -85,13 +86,13 @@ impl Store {
         let mut runs = Vec::new();
         for row in table.iter().map_err(Error::at("read the runs of backups"))?.rev() {
             let (_, json) = row.map_err(Error::at("read the runs of backups"))?;
-            // A run that cannot be read is no reason to make no backups any more.
+            // An unreadable run must not prevent further backups.
             runs.extend(serde_json::from_slice::<Run>(json.value()).ok());
         }
         Ok(runs)
     }
 
-    /// Remembers a run, with its audit entry in the same transaction.
+    /// Stores a run, with its audit entry in the same transaction.
     pub fn keep_backup_run(&self, ticket: AuditTicket, run: &Run) -> Result<(), Error> {
         let result = if run.is_ok() { AuditResult::Success } else { AuditResult::Failed };
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +105,7 @@ impl Store {
         Ok(())
     }
 
-    /// A short text that this installation's backups bear in their names. Made at the first use.
+    /// Returns the short text that identifies this installation in the names of its backups. Created on first use.
     pub fn backup_series(&self) -> Result<String, Error> {
         let known = {
             let txn = self.db.begin_read().map_err(Error::at("begin to read"))?;
@@ -118,7 +119,7 @@ impl Store {
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
         {
             let mut texts = txn.open_table(META_TEXT).map_err(Error::at("write"))?;
-            // Another thread may have been first.
+            // Another thread may have created it first.
             let known = texts.get(SERIES).map_err(Error::at("write"))?.map(|known| known.value().to_owned());
             if let Some(known) = known {
                 return Ok(known);
@@ -198,7 +199,7 @@ mod tests {
         let (entries, total) = store.audit(1, None, &Default::default()).unwrap();
         assert_eq!((entries[0].result, total), (AuditResult::Failed, 61));
         assert!(store.verify_audit().unwrap().intact);
-        // What happened is gone after a soft wipe already.
+        // Even a soft wipe removes the history.
         store.wipe(ticket(), false).unwrap();
         assert_eq!(store.backup_runs().unwrap(), []);
     }

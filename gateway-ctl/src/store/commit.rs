@@ -1,4 +1,4 @@
-//! The one write path.
+//! Write path: the only one of the store.
 
 use std::sync::{Arc, PoisonError};
 
@@ -15,10 +15,10 @@ use super::file::Writing;
 use super::schema::{APPLIED, META, META_TEXT, SETTINGS, meta, rows};
 use super::{time, vault};
 
-/// Most row changes that an audit entry lists; it counts the rest.
+/// Maximum number of row changes that an audit entry lists; it counts the rest.
 const LISTED_CHANGES: usize = 20;
 
-/// Why a commit changed nothing.
+/// Reason why a commit changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError<E> {
     /// The edit itself refused. Record the ticket with [`Store::record`].
@@ -28,21 +28,21 @@ pub enum CommitError<E> {
     Store(#[from] Error),
 }
 
-/// A transaction about to write a draft.
+/// Transaction that is about to write a draft.
 pub(super) struct Moment<'a> {
     pub txn: &'a WriteTransaction,
     pub before: &'a State,
     pub draft: &'a State,
-    /// Whether the draft differs.
+    /// True if the draft differs from the state before.
     pub changed: bool,
     pub now: Timestamp,
 }
 
 impl Store {
-    /// Runs the edit on a draft of the state and, if it agrees, makes the draft the state: rows, audit entry and
-    /// revision in one transaction. Blocks on the disk and on other writers.
+    /// Runs the edit on a draft of the state. If the edit succeeds, the draft becomes the state: rows, audit entry
+    /// and revision are written in one transaction. Blocks on the disk and on other writers.
     ///
-    /// The ticket's resource id is filled in when the edit touched a single object of its resource type.
+    /// Fills in the ticket's resource ID if the edit changed a single object of its resource type.
     pub fn commit<T, E>(
         &self,
         ticket: AuditTicket,
@@ -51,7 +51,7 @@ impl Store {
         self.commit_noted(ticket, |draft, _| edit(draft))
     }
 
-    /// As [`Store::commit`], for edits that add to the audit entry.
+    /// Works like [`Store::commit`], for edits that add to the audit entry.
     pub fn commit_noted<T, E>(
         &self,
         ticket: AuditTicket,
@@ -60,7 +60,7 @@ impl Store {
         self.commit_beside(ticket, edit, |_| Ok(())).map(|(answer, ())| answer)
     }
 
-    /// The same with more to write in the transaction, before the rows are.
+    /// Works like [`Store::commit_noted`], and writes more data in the transaction before the rows.
     pub(super) fn commit_beside<T, E, X>(
         &self,
         mut ticket: AuditTicket,
@@ -118,7 +118,8 @@ impl Store {
     }
 }
 
-/// Whether a change may use the reserve of a full disk: it makes room, ends something, or lets in who does.
+/// Reports whether a change may use the reserve of a full disk: it frees space, ends something, or signs in a user
+/// who can do so.
 fn is_vital(action: &str) -> bool {
     const PREFIXES: &[&str] = &["delete_", "end_", "log", "revert_", "revoke_", "wipe_"];
     PREFIXES.iter().any(|prefix| action.starts_with(prefix))
@@ -138,7 +139,7 @@ fn has_changed(before: &State, draft: &State) -> bool {
         || KINDS.iter().any(|kind| kind.is_changed(draft))
 }
 
-/// Writes what differs between the states.
+/// Writes the differences between the states.
 pub(super) fn write_state(txn: &WriteTransaction, before: &State, draft: &State) -> Result<(), Error> {
     let failed = || Error::at("write");
     let mut numbers = txn.open_table(META).map_err(Error::at("write"))?;
@@ -181,7 +182,7 @@ fn write_settings(txn: &WriteTransaction, draft: &State) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the policies whose frozen copy is another one than before. Both sets are in the order of the ids.
+/// Writes the policies whose frozen copy changed. Both sets are sorted by ID.
 fn write_applied(txn: &WriteTransaction, before: &State, draft: &State) -> Result<(), Error> {
     let failed = || Error::at("write");
     let mut table = txn.open_table(APPLIED).map_err(Error::at("write"))?;
@@ -204,7 +205,7 @@ fn write_applied(txn: &WriteTransaction, before: &State, draft: &State) -> Resul
     Ok(())
 }
 
-/// Adds to the ticket which rows changed: names of objects and fields, never values.
+/// Adds the changed rows to the ticket: names of objects and fields, never values.
 fn note_changes(ticket: &mut AuditTicket, before: &State, draft: &State) {
     let settings = draft.settings.dirty();
     let total = KINDS.iter().map(|kind| kind.changed_count(draft)).sum::<usize>() + settings.len();

@@ -1,4 +1,4 @@
-//! What can go wrong with the file. A caller that cannot open the store falls back to blocking.
+//! Errors of the store's file. A caller that cannot open the store falls back to default deny.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use gateway_model::registry::LoadError;
 use gateway_model::secrets::SecretPlace;
 
-/// The operation that failed.
+/// Failed operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot create the folder {path}")]
@@ -23,18 +23,18 @@ pub enum Error {
     },
     #[error("the store {path} is in use by another process")]
     Locked { path: PathBuf },
-    /// The file is whole but written by a newer version of the service.
+    /// The file is intact, but was written by a newer version of the service.
     #[error(
         "the store has schema {found}, this version knows schemas up to {known}: start the version that wrote it, or a newer one"
     )]
     NewerSchema { found: u64, known: u64 },
-    /// The file cannot be read back as what was written.
+    /// The file cannot be read back as written.
     #[error("the store is damaged: {what}")]
     Damaged { what: String },
-    /// The folder was wiped: what blocks stays until somebody decides otherwise.
+    /// The folder was wiped: blocking stays in force until an administrator removes the marker.
     #[error("this gateway was wiped; remove {path} and start again to begin anew")]
     Wiped { path: PathBuf },
-    /// Values are sealed, and what opens and seals them is missing.
+    /// Values are sealed, and the passphrase is missing.
     #[error("the passphrase of the secrets is missing: set it again before a secret can be stored")]
     SecretsLocked,
     #[error("{} secrets can neither be read nor stored", places.len())]
@@ -48,7 +48,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: names the operation, and tells damage from other failures.
+    /// Returns a converter for `map_err` that adds the operation and distinguishes damage from other failures.
     pub(super) fn at<E: Into<redb::Error>>(operation: &'static str) -> impl Fn(E) -> Error {
         move |error| match error.into() {
             redb::Error::Corrupted(what) => Error::Damaged { what },
@@ -64,7 +64,7 @@ impl Error {
         }
     }
 
-    /// Whether there is no room left on the disk.
+    /// Reports whether the disk is full.
     pub fn is_full(&self) -> bool {
         match self {
             Error::Database { source, .. } => {

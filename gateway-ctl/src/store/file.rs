@@ -1,8 +1,8 @@
-//! The open file of the store: its transactions, and how it goes on after the disk was full or failed.
+//! Open file of the store: its transactions, and recovery after the disk was full or failed.
 //!
-//! The database library refuses everything after one failed write until the file is opened again. It is opened again
-//! over the same file handle, so that the lock of the file is never given up. A transaction that was reported as failed
-//! and is in the file nevertheless cannot be told from memory: then every access fails until the daemon starts again.
+//! After one failed write, the database library refuses all access until the file is opened again. The store reopens
+//! it over the same file handle, so that the file stays locked. If a transaction that was reported as failed is in
+//! the file nevertheless, the file and the memory differ. Every access then fails until the daemon restarts.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -25,11 +25,11 @@ use super::reserve::Reserve;
 use super::schema::META;
 use super::secure_compaction;
 
-/// How long, and how often, a lock that somebody else has is asked for.
+/// Timeout and retry interval for a lock that another process holds.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 const LOCK_RETRY: Duration = Duration::from_millis(10);
 
-/// Key of the table `meta`: counts the transactions.
+/// Key of the table `meta`: number of transactions.
 const COMMITS: &str = "commits";
 
 /// Access to the file for the database library, until it is closed.
@@ -70,10 +70,10 @@ impl StorageBackend for Backend {
     }
 }
 
-/// A database over a file that this process has locked.
+/// Database over a file that this process has locked.
 pub(super) struct OpenFile {
     database: Database,
-    /// None: it is in memory.
+    /// Locked file; `None`: the database is in memory.
     file: Option<Arc<File>>,
     closed: Arc<AtomicBool>,
 }
@@ -105,8 +105,8 @@ impl OpenFile {
     }
 }
 
-/// Locks the file. A process that was forked while this one had it open has the lock too until it runs its own program,
-/// so another attempt may succeed within moments.
+/// Locks the file. A process forked while the file was open shares the lock until it executes its own program.
+/// Another attempt may therefore succeed shortly.
 fn lock(file: &File, path: &Path) -> Result<(), Error> {
     let started = Instant::now();
     loop {
@@ -131,16 +131,16 @@ impl Deref for OpenFile {
     }
 }
 
-/// The open file, which may be exchanged for another.
+/// Open file, which may be replaced by another.
 pub(super) struct Db {
     open: ArcSwap<OpenFile>,
     discarded: AtomicBool,
     reserve: Reserve,
-    /// Transactions that are known to be in the file.
+    /// Number of transactions that are known to be in the file.
     commits: AtomicU64,
-    /// A transaction did not come to its end: the next access finds out whether the file can still be used.
+    /// Set when a transaction did not complete. The next access checks whether the file is still usable.
     suspect: AtomicBool,
-    /// The file is ahead of the memory.
+    /// Set when the file is ahead of the memory.
     ahead: AtomicBool,
     reopening: Mutex<()>,
 }
@@ -163,7 +163,7 @@ impl Db {
         &self.reserve
     }
 
-    /// Whether the file has a transaction that was reported as failed: only a new start reads it.
+    /// Reports whether the file contains a transaction that was reported as failed. Only a restart reads it.
     pub fn is_ahead(&self) -> bool {
         self.ahead.load(Ordering::SeqCst)
     }
@@ -176,14 +176,14 @@ impl Db {
         self.open.load().begin_read()
     }
 
-    /// Begins a transaction, unless the disk is about to be full.
+    /// Begins a transaction, unless the disk is almost full.
     pub fn begin_write(&self) -> Result<Writing<'_>, TransactionError> {
         self.reserve.check().map_err(StorageError::Io)?;
         self.begin()
     }
 
-    /// Begins a transaction that may use the reserve: it ends, revokes or removes something, or lets somebody in who
-    /// has to make room.
+    /// Begins a transaction that may use the reserve: it ends, revokes or removes something, or signs in a user who
+    /// has to free space.
     pub fn begin_vital(&self) -> Result<Writing<'_>, TransactionError> {
         self.reserve.release_if_full();
         self.begin()
@@ -201,7 +201,7 @@ impl Db {
                 }
                 Err(error) => return Err(error),
             };
-            // Whoever waited while the file was exchanged must not write into the old one.
+            // A writer that waited while the file was replaced must not write into the old one.
             let current = self.open.load();
             if Arc::ptr_eq(&open, &current) || open.closed.load(Ordering::SeqCst) {
                 self.suspect.store(false, Ordering::SeqCst);
@@ -211,13 +211,13 @@ impl Db {
         }
     }
 
-    /// Opens the file again after a write failed.
+    /// Reopens the file after a failed write.
     fn reopen(&self, failed: &Arc<OpenFile>) -> Result<(), TransactionError> {
         let _alone = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = failed.file.clone().filter(|_| Arc::ptr_eq(failed, &self.open.load())) else {
             return Ok(());
         };
-        // What is left of the old one must not write any more.
+        // The remains of the old database must not write any more.
         failed.closed.store(true, Ordering::SeqCst);
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let open = OpenFile::over(file).map_err(|error| cause(error.into()))?;
@@ -238,7 +238,7 @@ impl Db {
         Ok(())
     }
 
-    /// Lets the file go. From here on nothing can be read or written.
+    /// Releases the file. Afterwards, nothing can be read or written.
     pub fn discard(&self) -> Result<(), Error> {
         let nowhere = OpenFile::in_memory().map_err(Error::at("let the file go"))?;
         self.discarded.store(true, Ordering::SeqCst);
@@ -246,7 +246,7 @@ impl Db {
         Ok(())
     }
 
-    /// Puts a new file with the same tables in the place of this one. Writers wait.
+    /// Replaces the file by a new one with the same tables. Writers wait.
     pub fn rewrite(&self, path: &Path) -> Result<(), Error> {
         let open = self.open.load_full();
         let held = open.begin_write().map_err(Error::at("begin to write"))?;
@@ -265,7 +265,7 @@ impl Db {
     }
 }
 
-/// What the disk said, if it was the disk.
+/// Returns the error of the disk, if the disk caused it.
 fn cause(error: redb::Error) -> io::Error {
     match error {
         redb::Error::Io(error) => error,
@@ -273,7 +273,7 @@ fn cause(error: redb::Error) -> io::Error {
     }
 }
 
-/// Transactions in the file.
+/// Returns the number of transactions in the file.
 fn count(database: &Database) -> Result<u64, redb::Error> {
     let txn = database.begin_read()?;
     let table = match txn.open_table(META) {
@@ -283,7 +283,7 @@ fn count(database: &Database) -> Result<u64, redb::Error> {
     Ok(redb::ReadableTable::get(&table, COMMITS)?.map_or(0, |value| value.value()))
 }
 
-/// A transaction, which changes nothing unless it is committed.
+/// Transaction, which changes nothing unless it is committed.
 pub(super) struct Writing<'a> {
     txn: Option<WriteTransaction>,
     number: u64,
@@ -317,7 +317,7 @@ impl Deref for Writing<'_> {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        // It may have been given up because the disk failed.
+        // The transaction may have been abandoned because the disk failed.
         if self.txn.take().is_some() {
             self.db.suspect.store(true, Ordering::SeqCst);
         }

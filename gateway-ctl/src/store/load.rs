@@ -1,4 +1,4 @@
-//! Opening the file: lock, migrate, read everything back.
+//! Loading of the file: lock, migrate, read everything back.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -26,7 +26,7 @@ use crate::clock::Clock;
 
 type Opened = (OpenFile, State, Head, Sessions, Sealing);
 
-/// What to do where there is no file.
+/// Action if there is no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     Create,
@@ -68,7 +68,7 @@ pub(super) fn open(path: &Path, clock: &dyn Clock, missing: Missing) -> Result<O
     .unwrap_or_else(|panic| Err(Error::Damaged { what: panic_text(panic.as_ref()) }))
 }
 
-/// Writes down how secrets are kept, seals what is in clear, and leaves nothing of it in the file.
+/// Stores the mode of the secrets, seals values in clear, and erases their traces from the file.
 fn secure(
     db: OpenFile,
     path: &Path,
@@ -101,7 +101,7 @@ fn secure(
     Ok(fresh)
 }
 
-/// Adds the built-in objects that this version has and the one before had not.
+/// Adds the built-in objects that are new in this version.
 fn seed(db: &Database, state: &mut State, clock: &dyn Clock) -> Result<(), Error> {
     let mut draft = state.begin(clock.now());
     let identified = identify(&mut draft);
@@ -114,7 +114,7 @@ fn seed(db: &Database, state: &mut State, clock: &dyn Clock) -> Result<(), Error
     Ok(())
 }
 
-/// Gives the installation its stable id. True if it had none.
+/// Assigns the installation its stable ID. Returns `true` if it had none.
 fn identify(state: &mut State) -> bool {
     let missing = state.settings.get(keys::NODE_ID).is_none();
     if missing {
@@ -123,7 +123,8 @@ fn identify(state: &mut State) -> bool {
     missing
 }
 
-/// Makes a new store beside its place and moves it there when it is whole. An interrupted attempt is started over.
+/// Creates a new store under a temporary name, and renames it when it is complete. After an interruption, it starts
+/// over.
 fn create(path: &Path, clock: &dyn Clock) -> Result<(), Error> {
     let draft = draft_path(path);
     let failed = |source| Error::Open { path: draft.clone(), source };

@@ -1,7 +1,7 @@
-//! Schema versions of the file and the way from one to the next.
+//! Schema versions of the file, and the migrations between them.
 //!
-//! A migration is closed once it was released: it works on raw tables and types of its own, never on those of the
-//! model, and is not edited any more. A file of a newer schema than [`SCHEMA`] is refused.
+//! A released migration is closed: it works on raw tables and its own types, never on those of the model, and is
+//! never edited. A file with a newer schema than [`SCHEMA`] is refused.
 
 mod v1;
 mod v2;
@@ -11,7 +11,7 @@ use redb::{ReadableDatabase, TableError, WriteTransaction};
 use super::error::Error;
 use super::schema::{META, meta};
 
-/// The schema that this version writes.
+/// Schema that this version writes.
 pub const SCHEMA: u64 = 2;
 
 struct Step {
@@ -21,7 +21,7 @@ struct Step {
 
 const STEPS: &[Step] = &[Step { to: 1, run: v1::run }, Step { to: 2, run: v2::run }];
 
-/// The schema of the file; 0 for an empty one.
+/// Returns the schema of the file; 0 for an empty one.
 pub(super) fn version(db: &redb::Database) -> Result<u64, Error> {
     let txn = db.begin_read().map_err(Error::at("read"))?;
     let table = match txn.open_table(META) {
@@ -36,7 +36,7 @@ pub(super) fn version(db: &redb::Database) -> Result<u64, Error> {
     }
 }
 
-/// Brings the file to [`SCHEMA`], each step in a transaction of its own.
+/// Migrates the file to [`SCHEMA`], with one transaction for each step.
 pub(super) fn run(db: &redb::Database) -> Result<(), Error> {
     let found = version(db)?;
     if found > SCHEMA {

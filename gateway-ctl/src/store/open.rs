@@ -14,12 +14,12 @@ use super::{Store, load, snapshots, time};
 use crate::clock::SharedClock;
 
 impl Store {
-    /// Opens the file, or makes a new one with the built-in objects. The folder is made if it is missing.
+    /// Opens the file, or creates one with the built-in objects. Creates a missing folder.
     pub fn open(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
         Self::open_with(path.as_ref(), clock, load::Missing::Create)
     }
 
-    /// Opens the file. Where there is none it fails and leaves nothing behind.
+    /// Opens an existing file. If there is none, the function fails and leaves nothing behind.
     pub fn open_existing(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
         Self::open_with(path.as_ref(), clock, load::Missing::Refuse)
     }

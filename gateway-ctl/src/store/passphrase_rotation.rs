@@ -1,7 +1,7 @@
-//! Setting and taking away the passphrase of the secrets, and what is known of them.
+//! Setting and removal of the passphrase of the secrets, and the status of the secrets.
 //!
-//! All rows, settings and snapshots are rewritten in one transaction, or nothing is. Then the file is written anew, so
-//! that neither values in clear nor the old passphrase stay in its bytes.
+//! One transaction rewrites all rows, settings and snapshots, or nothing. The whole file is then rewritten, so that
+//! neither values in clear nor the old passphrase stay in its bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,19 +21,19 @@ use super::error::Error;
 use super::schema::{META, meta};
 use super::vault::{self, Resealed, Sealing, SecretsMode, Unsealable, Vault};
 
-/// What is known of the secrets without opening any.
+/// Status of the secrets, available without opening any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretsStatus {
     pub mode: SecretsMode,
-    /// Values are sealed and the passphrase is missing.
+    /// True if values are sealed and the passphrase is missing.
     pub locked: bool,
     pub total: usize,
     pub sealed: usize,
-    /// Those that were tried and could not be opened.
+    /// Number of secrets that could not be opened when tried.
     pub unreadable: usize,
 }
 
-/// A secret in the inventory.
+/// Secret in the inventory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretEntry {
     pub place: SecretPlace,
@@ -41,7 +41,7 @@ pub struct SecretEntry {
     pub unreadable: bool,
 }
 
-/// Why the passphrase is as it was.
+/// Reason why the passphrase did not change.
 #[derive(Debug, thiserror::Error)]
 pub enum RotateError {
     #[error("{} values cannot be read with the present passphrase", places.len())]
@@ -51,8 +51,7 @@ pub enum RotateError {
 }
 
 impl Store {
-    /// Seals everything under this passphrase. While the secrets are locked, it must be the one that they are sealed
-    /// under.
+    /// Seals all secrets with this passphrase. While the secrets are locked, it must be the one that sealed them.
     pub fn set_passphrase(&self, ticket: AuditTicket, passphrase: &Secret) -> Result<usize, RotateError> {
         let next = Arc::new(Vault::new(Zeroizing::new(passphrase.expose().to_owned())));
         let by: Arc<dyn Open> = next.clone();
@@ -66,7 +65,7 @@ impl Store {
         })
     }
 
-    /// Keeps all secrets in clear from here on.
+    /// Keeps all secrets in clear from now on.
     pub fn clear_passphrase(&self, ticket: AuditTicket) -> Result<usize, RotateError> {
         let to = Sealing { mode: SecretsMode::Plain, vault: None, lost: false };
         self.rotate(ticket, to, |draft, _| {
@@ -74,7 +73,7 @@ impl Store {
         })
     }
 
-    /// `edit` is told whether the secrets are locked.
+    /// Changes the sealing of all secrets. `edit` receives `true` if the secrets are locked.
     fn rotate(
         &self,
         mut ticket: AuditTicket,
@@ -84,7 +83,7 @@ impl Store {
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, now) = (self.current(), self.clock.now());
         let mut draft = before.begin(now);
-        // Under the lock: another passphrase may just have been set.
+        // Under the lock: another thread may just have set a passphrase.
         let present = self.sealing.load_full();
         let values = match edit(&mut draft, present.is_locked()) {
             Ok(values) => values,
@@ -94,7 +93,7 @@ impl Store {
         };
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
         write_state(&txn, &before, &draft)?;
-        // While locked, what is sealed was sealed under the passphrase that is set now.
+        // While the secrets are locked, the passphrase that is set now is the one that sealed them.
         let from = if present.is_locked() { &to.vault } else { &present.vault };
         let known = exchanged(&before, &draft);
         let resealed = vault::reseal_snapshots(&txn, from.as_deref(), to.vault.as_deref(), known)?;
@@ -113,14 +112,14 @@ impl Store {
         }
         self.sealing.store(Arc::new(to));
         self.revisions.send_replace(revision);
-        // It stands already; the next start tries again if this fails.
+        // The passphrase is already in force; if this fails, the next start tries again.
         if let Err(error) = self.rewrite_file() {
             tracing::error!(%error, "the store could not be written anew: old values are still in its free pages");
         }
         Ok(values)
     }
 
-    /// Writes the file anew. The caller holds the lock of the writers.
+    /// Rewrites the whole file. The caller holds the writers' lock.
     pub(super) fn rewrite_file(&self) -> Result<(), Error> {
         self.db.rewrite(&self.path)?;
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
@@ -140,7 +139,7 @@ impl Store {
         }
     }
 
-    /// Every secret that is stored, without its value.
+    /// Returns every stored secret without its value.
     pub fn secrets(&self) -> Vec<SecretEntry> {
         let mut all = Vec::new();
         each(&self.current(), |place, secret| {
@@ -150,7 +149,7 @@ impl Store {
         all
     }
 
-    /// After a passphrase was lost: finds out which values cannot be opened any more. Takes its time.
+    /// Finds the values that are unreadable after a passphrase was lost. Takes some time.
     pub fn check_secrets(&self) {
         let sealing = self.sealing.load();
         if !sealing.lost && !sealing.is_locked() {
@@ -164,18 +163,18 @@ impl Store {
         }
     }
 
-    /// Opens the secrets of the tunnels that are to run, on all processors: the first plan needs them, and one after
-    /// another they would hold it up.
+    /// Opens the secrets of the enabled tunnels on all CPUs. The first plan needs them, and opening them one after
+    /// another would delay it.
     pub fn open_tunnel_secrets(&self) {
         let mut secrets = Vec::new();
         for tunnel in self.current().tunnels.iter().filter(|tunnel| tunnel.enabled) {
-            // A copy shares what was opened.
+            // A clone shares the decrypted text.
             secrets.extend(tunnel.clone().secrets().into_iter().map(|(_, secret)| secret.clone()));
         }
         vault::open_all(&secrets);
     }
 
-    /// Keys derived since the start, or since the passphrase was set.
+    /// Returns the number of keys derived since the start, or since the passphrase was set.
     pub fn derivations(&self) -> u64 {
         self.sealing.load().vault.as_ref().map_or(0, |vault| vault.derivations())
     }
@@ -186,7 +185,7 @@ impl Store {
 }
 
 fn each(state: &State, mut visit: impl FnMut(&SecretPlace, &Secret)) {
-    // A visitor could exchange what it sees, so it is given a copy, which costs a few pointers.
+    // A visitor could modify the secrets, so it gets a clone, which costs a few pointers.
     state.clone().visit_secrets(Scope::All, &mut |place, secret| visit(place, secret));
 }
 
@@ -198,15 +197,15 @@ fn exchange(
     vault::exchange_secrets(draft, Scope::All, wants, make)
 }
 
-/// What was read back from rows is sealed if the store seals.
+/// Marks the secrets read from rows as sealed, if the store seals.
 pub(super) fn adopt(state: &mut State, sealing: &Sealing) {
     if let Some(by) = sealing.opener() {
         state.visit_secrets(Scope::All, &mut |_, secret| secret.adopt(&by));
     }
 }
 
-/// Seals what a store of an older version has in clear, snapshots included. True if the draft is what stands in the
-/// tables.
+/// Seals the clear-text secrets of an older store, including snapshots. Returns `true` if the tables now contain the
+/// draft.
 pub(super) fn seal_first(
     txn: &WriteTransaction,
     before: &State,
@@ -231,7 +230,7 @@ pub(super) fn seal_first(
     Ok(sealed > 0)
 }
 
-/// What stood in the rows, and what stands there instead.
+/// Returns the old texts of the rows, each with its new text.
 fn exchanged(before: &State, draft: &State) -> BTreeMap<String, String> {
     let texts = |state: &State| {
         let mut texts = BTreeMap::new();
@@ -246,7 +245,7 @@ fn exchanged(before: &State, draft: &State) -> BTreeMap<String, String> {
     old.filter_map(|(place, old)| Some((old, new.remove(&place)?))).filter(|(old, new)| old != new).collect()
 }
 
-/// For the audit trail: numbers only.
+/// Returns details for the audit trail: only numbers.
 fn details(values: usize, resealed: Resealed, mode: SecretsMode) -> serde_json::Value {
     let mut details = json!({
         "values": values,
@@ -262,7 +261,7 @@ fn details(values: usize, resealed: Resealed, mode: SecretsMode) -> serde_json::
     details
 }
 
-/// The file is to be written anew.
+/// Marks the file for a rewrite.
 fn mark_due(txn: &WriteTransaction) -> Result<(), Error> {
     let mut numbers = txn.open_table(META).map_err(Error::at("write"))?;
     numbers.insert(meta::REWRITE_DUE, 1).map_err(Error::at("write"))?;

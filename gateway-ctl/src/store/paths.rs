@@ -1,4 +1,4 @@
-//! Files of the store: where they lie, how they are opened, and that a rename lasts.
+//! Files of the store: their paths, how to open them, and durable renames.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use super::error::Error;
 
-/// The folder of a store.
+/// Returns the folder of a store.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Flushes the folder, so that a rename to this path lasts.
+/// Flushes the folder, so that a rename to this path is durable.
 pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
     let folder = folder_of(path);
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|source| Error::Folder { path: folder.to_owned(), source })
 }
 
-/// Where a file is made before it takes the place of this one.
+/// Returns the path of the temporary file that later replaces this one.
 pub(super) fn draft_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");

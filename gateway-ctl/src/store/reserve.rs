@@ -1,5 +1,5 @@
-//! Room on the disk of the store: a floor below which ordinary changes are refused, and a reserve for those that are
-//! needed to make room.
+//! Disk space of the store: a floor below which ordinary changes are refused, and a reserve for the changes that free
+//! space.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// In the folder of the store: allocated bytes that are given up when the disk is full.
+/// File in the folder of the store. Its allocated bytes are released when the disk is full.
 const NAME: &str = "reserve";
 const RESERVE_BYTES: u64 = 4 << 20;
-/// With less than this, ordinary changes are refused.
+/// Minimum free space for ordinary changes.
 const FLOOR_BYTES: u64 = 2 << 20;
 
-/// The room that is left.
+/// Free disk space of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiskRoom {
     pub free_bytes: u64,
-    /// Below it changes are refused.
+    /// Floor below which changes are refused.
     pub floor_bytes: u64,
-    /// The reserve for deletions, sign-in and revocation is there.
+    /// True if the reserve for deletions, sign-in and revocation exists.
     pub reserve: bool,
 }
 
@@ -29,7 +29,7 @@ impl DiskRoom {
         self.free_bytes < self.floor_bytes
     }
 
-    /// Human-readable account of what does not work for lack of room.
+    /// Returns a human-readable description of the functions that fail for lack of space.
     pub fn shortage(&self) -> Option<String> {
         if self.is_full() {
             return Some(
@@ -56,7 +56,7 @@ impl Reserve {
         self.folder.join(NAME)
     }
 
-    /// None where the file system does not say.
+    /// Returns the free space; `None` if the file system does not report it.
     pub fn room(&self) -> Option<DiskRoom> {
         let free_bytes = gateway_dns::room::free_bytes(&self.folder).ok()?;
         Some(DiskRoom { free_bytes, floor_bytes: FLOOR_BYTES, reserve: self.path().exists() })
@@ -66,7 +66,7 @@ impl Reserve {
         self.room().is_some_and(|room| room.is_full())
     }
 
-    /// Refuses while the disk is about to be full: a write that fails in the middle costs more than one that is refused.
+    /// Fails while the disk is almost full. A write that fails halfway costs more than a refused one.
     pub fn check(&self) -> io::Result<()> {
         match self.is_full() {
             true => Err(io::ErrorKind::StorageFull.into()),
@@ -74,14 +74,14 @@ impl Reserve {
         }
     }
 
-    /// Gives the reserve up if it is needed now.
+    /// Releases the reserve if it is needed now.
     pub fn release_if_full(&self) {
         if self.is_full() && fs::remove_file(self.path()).is_ok() {
             tracing::warn!("the disk of the store is full: released its reserve");
         }
     }
 
-    /// Makes the reserve again where it is missing and there is room for it.
+    /// Allocates a missing reserve if there is enough space.
     pub fn renew(&self) {
         let spare = self.room().is_some_and(|room| !room.reserve && room.free_bytes >= 4 * RESERVE_BYTES);
         if spare && let Err(error) = self.allocate() {

@@ -1,4 +1,4 @@
-//! Retention of the audit trail: what is too old or too much leaves at its beginning, and the chain still proves the rest.
+//! Retention of the audit trail: the oldest entries are removed, and the chain still proves the rest.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::error::Error;
 use super::schema::{AUDIT, META, META_TEXT, meta};
 use super::{Store, values};
 
-/// Entries that one transaction removes: writers wait for it.
+/// Maximum number of entries that one transaction removes, because writers wait for it.
 const BATCH: usize = 5_000;
 
-/// What is kept of the audit trail.
+/// Limits of the audit trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditRetention {
     pub entries: u64,
@@ -23,8 +23,8 @@ pub struct AuditRetention {
 }
 
 impl Store {
-    /// Removes entries beyond what is kept, the oldest first, and records how many. Returns their number. Blocks on the
-    /// disk.
+    /// Removes entries beyond the limits, the oldest first, and records their number. Returns that number. Blocks on
+    /// the disk.
     pub fn trim_audit(&self, keep: AuditRetention) -> Result<u64, Error> {
         let mut removed = 0;
         loop {
@@ -53,19 +53,19 @@ impl Store {
         Ok(removed)
     }
 
-    /// The first entry that stays; none if all do. Looks at the entries of one batch only.
+    /// Returns the first entry to keep; `None` if all are kept. Checks the entries of one batch only.
     fn end_of_surplus(&self, keep: u64, oldest: Timestamp) -> Result<Option<u64>, Error> {
         let txn = self.db.begin_read().map_err(Error::at("read the audit trail"))?;
         let table = txn.open_table(AUDIT).map_err(Error::at("read the audit trail"))?;
         let last = values::number(&txn, meta::AUDIT_LAST)?;
         let entries = table.len().map_err(Error::at("read the audit trail"))?;
-        // The entry of the removal itself is one more.
+        // The removal itself adds one entry.
         let first = if entries > keep { (last + 2).saturating_sub(keep) } else { 0 };
         let mut end = None;
         for row in table.iter().map_err(Error::at("read the audit trail"))?.take(BATCH) {
             let (id, value) = row.map_err(Error::at("read the audit trail"))?;
             let old = || audit::time_of(value.value()).is_none_or(|time| time < oldest);
-            // The last entry proves where the trail ends.
+            // The last entry proves the end of the trail.
             if id.value() >= last || (id.value() >= first && !old()) {
                 break;
             }
@@ -75,7 +75,7 @@ impl Store {
     }
 }
 
-/// Removes the entries before this one and keeps the hash that the chain begins with.
+/// Removes the entries before `end` and stores the hash with which the chain then begins.
 fn remove_before(txn: &WriteTransaction, end: u64) -> Result<u64, Error> {
     let failed = || Error::at("trim the audit trail");
     let mut table = txn.open_table(AUDIT).map_err(Error::at("trim the audit trail"))?;
@@ -136,10 +136,10 @@ mod tests {
         let store = Store::open(folder.path().join("store.redb"), clock).unwrap();
         let report = store.verify_audit().unwrap();
         assert!(report.intact && report.entries == 11, "{report:?}");
-        // A second removal begins behind the first.
+        // A second removal begins after the first.
         assert_eq!(store.trim_audit(AuditRetention { entries: 5, age: 365 * DAY }).unwrap(), 7);
         assert!(store.verify_audit().unwrap().intact);
-        // After a wipe the chain begins with nothing again.
+        // After a wipe, the chain begins with zeros again.
         store.wipe(AuditTicket::system("wipe_system", "system"), false).unwrap();
         record(&store, "anna", 2);
         assert!(store.verify_audit().unwrap().intact);

@@ -1,7 +1,7 @@
 //! Tables of the file.
 //!
-//! One table per kind, named by its collection: id to JSON with the secrets sealed. `applied` holds the frozen
-//! policies in the same form. The definitions of closed migrations are their own, not these.
+//! Each kind has one table, named by its collection: ID to JSON with sealed secrets. `applied` holds the frozen
+//! policies in the same form. Closed migrations use their own definitions instead of these.
 
 use redb::TableDefinition;
 
@@ -20,10 +20,10 @@ pub const SETTINGS: TableDefinition<'static, &'static str, &'static [u8]> = Tabl
 /// Entry number to the SHA-256 of the chain (32 bytes) and the JSON of the entry.
 pub const AUDIT: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new("audit");
 
-/// Numbers: see [`meta`].
+/// Numbers; see [`meta`].
 pub const META: TableDefinition<'static, &'static str, u64> = TableDefinition::new("meta");
 
-/// Texts: see [`meta`].
+/// Texts; see [`meta`].
 pub const META_TEXT: TableDefinition<'static, &'static str, &'static str> = TableDefinition::new("meta_text");
 
 /// Keys of the tables `meta` and `meta_text`.
@@ -33,7 +33,7 @@ pub mod meta {
     /// Revision of the last change to the runtime settings.
     pub const SETTINGS_REVISION: &str = "revision:settings";
     pub const APPLIED_REVISION: &str = "applied_revision";
-    /// 1 while the free pages of the file hold what must not be there.
+    /// 1 while the free pages of the file contain data that must be erased.
     pub const REWRITE_DUE: &str = "rewrite_due";
     /// Text: RFC 3339.
     pub const APPLIED_AT: &str = "applied_at";

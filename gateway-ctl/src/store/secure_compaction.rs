@@ -1,7 +1,7 @@
-//! Writing the whole file anew, so that nothing of what was removed stays in its bytes.
+//! Rewrite of the whole file, so that no removed data stays in its bytes.
 //!
-//! The database copies pages on write and leaves the old ones as they were. After secrets were sealed, a passphrase
-//! was exchanged or something was wiped, the tables are copied into a new file that takes the place of the old one.
+//! The database copies pages on write and leaves the old ones unchanged. After a sealing of secrets, a
+//! change of the passphrase or a wipe, a new file with copies of the tables therefore replaces the old one.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::error::Error;
 use super::file::OpenFile;
 use super::paths::{draft_path, open_file, sync_folder};
 
-/// Copies all tables into a new file, which takes the place of the one at the path.
+/// Copies all tables into a new file, which replaces the one at the path.
 pub(super) fn copy(from: &Database, path: &Path) -> Result<OpenFile, Error> {
     let draft = draft_path(path);
     let fresh = OpenFile::open(open_file(&draft, true)?, &draft)?;
@@ -33,10 +33,10 @@ pub(super) fn copy(from: &Database, path: &Path) -> Result<OpenFile, Error> {
     Ok(fresh)
 }
 
-/// Copies a table of one form; false if the table has another.
+/// Function that copies a table of certain types; returns `false` if the table has other types.
 type Form = fn(&ReadTransaction, &WriteTransaction, &str) -> Result<bool, Error>;
 
-/// The forms that tables of this store have.
+/// Copy functions for the types of this store's tables.
 const FORMS: &[Form] = &[
     copy_as::<&'static [u8; 16], &'static [u8]>,
     copy_as::<&'static str, &'static [u8]>,
@@ -55,7 +55,7 @@ fn copy_table(source: &ReadTransaction, target: &WriteTransaction, name: &str) -
     Err(Error::Damaged { what: format!("the table {name} has an unknown form") })
 }
 
-/// False if the table has another form.
+/// Copies a table. Returns `false` if the table has other types.
 fn copy_as<K: Key + 'static, V: Value + 'static>(
     source: &ReadTransaction,
     target: &WriteTransaction,

@@ -1,8 +1,9 @@
-//! Sessions of signed-in users: durable, so that a restart signs nobody out, and read from memory.
+//! Sessions of signed-in users: durable, so that a restart signs no user out, and read from memory.
 //!
-//! A session names its user and the epoch that the user had: it counts only while the user exists, is enabled and has
-//! that epoch, so deleting a user or changing a password ends sessions in the same transaction. When a session was
-//! last used is written down at most once a minute; after a crash it may end that much too early, never too late.
+//! A session contains its user and the user's epoch at the sign-in. It is valid only while the user exists, is
+//! enabled and has that epoch. Deleting a user or changing a password therefore ends sessions in the same
+//! transaction. The time of the last use is written at most once a minute. After a crash, a session may end that much
+//! too early, but never too late.
 
 mod operations;
 
@@ -22,19 +23,19 @@ use zeroize::Zeroizing;
 use super::error::Error;
 use super::schema::{META_TEXT, Rows, rows};
 
-/// From sign-in to the end, whatever happens.
+/// Maximum lifetime of a session from sign-in.
 pub const ABSOLUTE: SignedDuration = SignedDuration::from_hours(12);
-/// From the last request to the end.
+/// Maximum time between two requests of a session.
 pub const IDLE: SignedDuration = SignedDuration::from_mins(30);
-/// A clock that was set back by more than this leaves no way to tell how old a session is.
+/// Tolerance for a clock that was set back. Beyond it, the age of a session is unknown.
 const CLOCK_SLACK: SignedDuration = SignedDuration::from_mins(5);
 const SESSIONS: Rows<'static> = rows("sessions");
 /// User to the time of the last sign-in, in microseconds.
 const SIGN_INS: TableDefinition<'static, &'static [u8; 16], i64> = TableDefinition::new("sign_ins");
-/// Key of the table `meta_text`: what session tokens are signed with, 32 bytes in base64.
+/// Key of the table `meta_text`: the signing key of session tokens, 32 bytes in base64.
 const SIGNING_KEY: &str = "session_key";
 
-/// One sign-in.
+/// Session of one sign-in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     pub id: Uuid,
@@ -46,11 +47,11 @@ pub struct Session {
     pub expires_at: Timestamp,
     pub ip: Option<IpAddr>,
     pub user_agent: Option<String>,
-    /// What a page must send along with changes, to prove that it could read an answer.
+    /// CSRF token that a page must send along with changes, to prove that it could read a response.
     pub csrf: String,
 }
 
-/// Without the token.
+/// Omits the token.
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session").field("id", &self.id).field("user", &self.user).finish_non_exhaustive()
@@ -79,20 +80,20 @@ impl Session {
         }
     }
 
-    /// Whether its time is not over.
+    /// Reports whether the session has not expired.
     pub fn is_current(&self, now: Timestamp) -> bool {
         let idle = now.duration_since(self.last_seen);
         now < self.expires_at && idle < IDLE && idle > -CLOCK_SLACK
     }
 
-    /// Whether it stands for a user of this state.
+    /// Reports whether the session's user exists in this state, is enabled and has the same epoch.
     pub fn is_backed(&self, state: &State) -> bool {
         let user = state.users.get(self.user);
         user.is_some_and(|user| user.enabled && user.session_epoch == self.epoch)
     }
 }
 
-/// What is kept in memory.
+/// Sessions in memory.
 pub(super) struct Sessions {
     key: Zeroizing<[u8; 32]>,
     held: Mutex<BTreeMap<Uuid, LiveSession>>,
@@ -101,12 +102,12 @@ pub(super) struct Sessions {
 
 struct LiveSession {
     session: Session,
-    /// `last_seen` as written down.
+    /// Value of `last_seen` in the file.
     saved: Timestamp,
 }
 
 impl Sessions {
-    /// Reads them back; makes the signing key if there is none. Rows that cannot be read are sessions that ended.
+    /// Loads the sessions; makes the signing key if there is none. Unreadable rows are treated as ended sessions.
     pub(super) fn load(db: &Database) -> Result<Sessions, Error> {
         let key = match read_key(db)? {
             Some(key) => key,
@@ -132,7 +133,7 @@ impl Sessions {
         Ok(Sessions { key, held: Mutex::new(held), sign_ins: Mutex::new(sign_ins) })
     }
 
-    /// All of them are gone from the file.
+    /// Drops all sessions from memory, after they were removed from the file.
     pub(super) fn forget(&self) {
         self.held().clear();
         self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -147,7 +148,7 @@ fn read_key(db: &Database) -> Result<Option<Zeroizing<[u8; 32]>>, Error> {
     let txn = db.begin_read().map_err(Error::at("read the session key"))?;
     let table = txn.open_table(META_TEXT).map_err(Error::at("read the session key"))?;
     let text = table.get(SIGNING_KEY).map_err(Error::at("read the session key"))?;
-    // A key that cannot be read ends all sessions, which is what a lost key means.
+    // An unreadable key ends all sessions, like a lost key.
     let bytes = text.and_then(|text| STANDARD.decode(text.value()).ok()).map(Zeroizing::new);
     Ok(bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes.as_slice()).ok()).map(Zeroizing::new))
 }

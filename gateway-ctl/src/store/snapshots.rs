@@ -1,7 +1,8 @@
-//! Snapshots: the whole configuration as it was before each apply, import and rollback, and the way back to one.
+//! Snapshots: the whole configuration before each apply, import and rollback, and the rollback to a snapshot.
 //!
-//! A snapshot holds rows, settings and applied policies as the store keeps them, so sealed secrets stay sealed.
-//! Accounts are not in it (a way back must not bring a revoked key to life), nor is what only this installation knows.
+//! A snapshot contains rows, settings and applied policies in their stored form, so sealed secrets stay sealed. It
+//! excludes accounts, because a rollback must not restore a revoked key. It also excludes the settings that are
+//! specific to this installation.
 
 mod content;
 mod guarded;
@@ -32,10 +33,10 @@ const SNAPSHOTS: TableDefinition<'static, &'static str, &'static [u8]> = TableDe
 const CONTENTS: TableDefinition<'static, &'static str, &'static [u8]> =
     TableDefinition::new("snapshot_contents");
 
-/// So many are kept; the oldest go.
+/// Maximum number of snapshots; the oldest are dropped.
 pub const KEPT: usize = 50;
 
-/// Why a snapshot was taken.
+/// Reason of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SnapshotReason {
@@ -58,25 +59,26 @@ impl SnapshotReason {
     }
 }
 
-/// What is known of a snapshot without opening it.
+/// Metadata of a snapshot, readable without its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
     pub name: String,
     pub created_at: Timestamp,
     pub reason: SnapshotReason,
-    /// Who made the change that it was taken before.
+    /// Author of the change that followed the snapshot.
     pub author: String,
-    /// Bytes in the store.
+    /// Size in the store, in bytes.
     pub size: u64,
-    /// Of the service that took it.
+    /// Version of the service that took the snapshot.
     pub version: String,
-    /// Of the store, when it was taken.
+    /// Revision of the store at the snapshot.
     pub revision: u64,
-    /// What is in it, in words.
+    /// Human-readable summary of the content.
     pub summary: String,
 }
 
-/// Whether text can be the name of a snapshot. Names are keys and never paths, and look like neither anything else.
+/// Reports whether a text is a valid name of a snapshot. Names are keys, never paths, and cannot be mistaken for
+/// anything else.
 pub fn is_snapshot_name(text: &str) -> bool {
     let first = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     first
@@ -84,15 +86,15 @@ pub fn is_snapshot_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Makes the draft what a snapshot held, accounts and what only this installation knows apart.
+/// Replaces the draft by the content of a snapshot, except accounts and the settings of this installation.
 pub fn restore(draft: &mut State, target: &State) -> Result<(), Error> {
     gateway_model::bulk_edit::take_over(draft, target, content::is_kept)
         .map_err(|what| Error::Damaged { what: format!("the snapshot contradicts itself: {what}") })
 }
 
-/// Runs over the stored rows of all snapshots, and writes those anew of which `row` says that it changed them. Called
-/// with the collection (`setting` for settings) and each row in its stored form. Gives the names of the snapshots that
-/// are damaged; they are left as they are.
+/// Calls `row` for the stored rows of all snapshots, and rewrites the snapshots with changed rows. `row` gets the
+/// collection (`setting` for settings) and each row in its stored form, and returns `true` if it changed the row.
+/// Returns the names of the damaged snapshots, which stay as they are.
 pub(super) fn rewrite(
     txn: &WriteTransaction,
     mut row: impl FnMut(&str, &mut serde_json::Value) -> bool,
@@ -130,7 +132,7 @@ pub(super) fn rewrite(
     Ok(damaged)
 }
 
-/// Writes a snapshot of what stands in the tables, and drops the oldest.
+/// Writes a snapshot of the tables, and drops the oldest.
 fn take(
     txn: &WriteTransaction,
     before: &State,
@@ -185,7 +187,7 @@ fn list(txn: &redb::ReadTransaction) -> Result<Vec<Snapshot>, Error> {
     Ok(all)
 }
 
-/// Newest first. The clock may have been set back, the revision never is.
+/// Sorts newest first, by revision: the clock may have been set back, but the revision never is.
 fn sort(all: &mut [Snapshot]) {
     all.sort_by_key(|one| Reverse((one.revision, one.created_at)));
 }

@@ -1,4 +1,4 @@
-//! Tests of the store: what survives, what is recorded, what is refused.
+//! Tests of the store: durability, audit entries and refused changes.
 
 use std::convert::Infallible;
 use std::fs;
@@ -42,7 +42,7 @@ impl Fixture {
         Store::open(self.path(), self.clock.clone())
     }
 
-    /// Works on the raw file, as a defect or an attacker would.
+    /// Modifies the raw file, as a defect or an attacker would.
     fn tamper(&self, change: impl FnOnce(&redb::WriteTransaction)) {
         let db = redb::Database::open(self.path()).unwrap();
         let txn = db.begin_write().unwrap();
@@ -55,7 +55,7 @@ fn ticket(action: &str, noun: &str) -> AuditTicket {
     AuditTicket::system(action, noun)
 }
 
-/// Makes the present policies those that steer traffic.
+/// Applies the current policies.
 fn apply(store: &Store) {
     let freeze = |draft: &mut State| {
         draft.freeze_applied();
@@ -78,7 +78,7 @@ fn trail(store: &Store) -> Vec<AuditEntry> {
     store.audit(1000, None, &AuditFilter::default()).unwrap().0
 }
 
-/// All that is stored, in a form that can be compared.
+/// Returns all stored data in a comparable form.
 fn image(state: &State) -> Value {
     let mut image = json!({
         "revision": state.revision, "applied": state.applied.revision, "applied_at": state.applied.at,
@@ -128,7 +128,7 @@ fn what_was_committed_is_there_after_a_restart() {
     let store = fixture.open();
     assert_eq!(image(&store.current()), before);
     assert_eq!(store.current().tunnel_by_name("home").unwrap().private_key.expose(), KEY);
-    // The slot of the deleted device is not given to the next one.
+    // The slot of the deleted device is not reused for the next one.
     let next = device(&store, "next");
     assert_eq!(store.current().devices.get(next).unwrap().meta.slot, 3);
 }
@@ -139,7 +139,7 @@ fn what_was_committed_is_there_after_a_crash() {
     let store = fixture.open();
     device(&store, "laptop");
     let before = image(&store.current());
-    // A copy of the file as it lies on the disk while the store is open: what a killed process leaves behind.
+    // Copy of the file on the disk while the store is open: the state after a killed process.
     let copy = Fixture::new();
     fs::create_dir_all(copy.path().parent().unwrap()).unwrap();
     fs::copy(fixture.path(), copy.path()).unwrap();
@@ -311,7 +311,7 @@ fn an_altered_entry_breaks_the_chain_at_its_place() {
         let store = fixture.open();
         let report = store.verify_audit().unwrap();
         assert_eq!((report.intact, report.fault.map(|fault| fault.id)), (false, Some(id)), "{name}");
-        // The trail goes on, and the break stays visible.
+        // The trail continues, and the break stays visible.
         store.record(ticket("act", "thing"), AuditResult::Success).unwrap();
         assert_eq!(trail(&store)[0].id, 4, "{name}");
         assert!(!store.verify_audit().unwrap().intact, "{name}");
@@ -331,7 +331,7 @@ fn a_second_opener_is_locked_out() {
     fixture.open();
 }
 
-/// A process that was forked a moment ago has the lock until it runs its own program.
+/// A recently forked process shares the lock until it executes its own program.
 #[test]
 fn lock_that_is_given_up_soon_is_waited_for() {
     let fixture = Fixture::new();
@@ -426,7 +426,7 @@ fn ten_thousand_policies_are_one_commit_and_one_apply() {
     assert_eq!(store.current().applied.policies.len(), 10_000);
     assert_eq!(trail(&store)[1].details["changes_total"], 10_000);
     assert_eq!(trail(&store)[1].details["changes"].as_array().unwrap().len(), 20);
-    // Generous for a busy machine; alone it is well under a second each.
+    // Generous for a busy machine; without other load, each takes well under a second.
     assert!(loaded + applied < Duration::from_secs(20), "load {loaded:?}, apply {applied:?}");
     drop(store);
     assert_eq!(fixture.open().current().applied.policies.len(), 10_000);
@@ -434,7 +434,7 @@ fn ten_thousand_policies_are_one_commit_and_one_apply() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// After any edits the file holds what the memory shows.
+    /// After any edits, the file equals the memory.
     #[test]
     fn the_file_follows_the_memory(edits in prop::collection::vec((0u8..5, 0usize..5), 1..25)) {
         let fixture = Fixture::new();

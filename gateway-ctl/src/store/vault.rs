@@ -1,11 +1,11 @@
-//! Secrets at rest: how one is sealed, and which passphrase seals them.
+//! Secrets at rest: their sealed format, and the passphrase that seals them.
 //!
-//! A sealed value is `enc:` and the base64 of salt (16 bytes), nonce (12 bytes), ciphertext and tag: AES-256-GCM under
-//! a key that PBKDF2-HMAC-SHA256 derives from the passphrase with 100 000 rounds and the salt, which is a fresh one
-//! for each value. Nothing is opened before somebody needs it, so a start costs no derivation.
+//! A sealed value is `enc:` and the base64 of salt (16 bytes), nonce (12 bytes), ciphertext and tag. The cipher is
+//! AES-256-GCM. PBKDF2-HMAC-SHA256 derives the key from the passphrase with 100 000 rounds and a fresh salt for each
+//! value. Values are opened on first use, so a start costs no derivation.
 //!
-//! The passphrase stands in the store and in a file beside it: that keeps secrets out of copies of single values, of
-//! exports and of discarded pages, not from somebody who has the whole folder.
+//! The passphrase is in the store and in a file beside it. Secrets are therefore protected in copies of single
+//! values, exports and discarded pages, but not against a reader of the whole folder.
 
 mod passphrase;
 mod reencrypt;
@@ -31,14 +31,14 @@ const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).expect("not zero");
 const SALT: usize = 16;
 const TAG: usize = 16;
 
-/// How secrets are kept.
+/// Storage mode of secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretsMode {
-    /// In clear: the passphrase was taken away.
+    /// In clear: the passphrase was removed.
     Plain,
-    /// Sealed under a passphrase that was made at the first start.
+    /// Sealed with a passphrase that was generated at the first start.
     Generated,
-    /// Sealed under a passphrase that was set.
+    /// Sealed with a passphrase set by the user.
     Own,
 }
 
@@ -58,11 +58,11 @@ impl SecretsMode {
     }
 }
 
-/// The mode, and what seals: nothing in mode [`SecretsMode::Plain`].
+/// Storage mode with its vault. Mode [`SecretsMode::Plain`] has no vault.
 pub(super) struct Sealing {
     pub mode: SecretsMode,
     pub vault: Option<Arc<Vault>>,
-    /// A passphrase was lost: some values may never be readable again.
+    /// True if a passphrase was lost: some values may never be readable again.
     pub lost: bool,
 }
 
@@ -71,15 +71,15 @@ impl Sealing {
         self.vault.clone().map(|vault| vault as Arc<dyn Open>)
     }
 
-    /// Values are sealed, and what opens them is missing.
+    /// Reports whether values are sealed and the passphrase is missing.
     pub fn is_locked(&self) -> bool {
         self.vault.as_ref().is_some_and(|vault| vault.passphrase.is_none())
     }
 }
 
-/// Seals and opens under one passphrase.
+/// Vault that seals and opens secrets with one passphrase.
 pub(super) struct Vault {
-    /// Nothing while it is missing: then nothing can be opened or sealed.
+    /// `None` while the passphrase is missing: then nothing can be opened or sealed.
     passphrase: Option<Zeroizing<String>>,
     derivations: AtomicU64,
 }
@@ -97,12 +97,12 @@ impl Vault {
         self.passphrase.as_ref().map(|text| text.as_str())
     }
 
-    /// How many keys it has derived so far.
+    /// Returns the number of keys derived so far.
     pub fn derivations(&self) -> u64 {
         self.derivations.load(Ordering::Relaxed)
     }
 
-    /// The same secret, sealed. Nothing if it cannot be read or the passphrase is missing.
+    /// Returns the secret in sealed form; `None` if it is unreadable or the passphrase is missing.
     pub fn seal(self: &Arc<Vault>, secret: &Secret) -> Option<Secret> {
         if !secret.is_readable() {
             return None;
@@ -132,7 +132,8 @@ impl Vault {
     }
 }
 
-/// Whether a text has the form of a sealed value, not only its first letters: a password may begin like one.
+/// Reports whether a text has the whole form of a sealed value. The prefix is not enough: a password may begin like
+/// one.
 fn has_sealed_form(text: &str) -> bool {
     let bytes = text.strip_prefix(SEALED_PREFIX).and_then(|text| STANDARD.decode(text).ok());
     bytes.is_some_and(|bytes| bytes.len() >= SALT + NONCE_LEN + TAG)

@@ -1,4 +1,4 @@
-//! Wiping: what is removed is gone from the bytes of the files, not only from the tables.
+//! Wipe: removed data disappears from the bytes of the files, not only from the tables.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,27 +19,27 @@ use super::schema::{META, META_TEXT, meta};
 use super::snapshots::store_pending;
 use super::values;
 
-/// In the folder of a store that was destroyed: nothing starts there until it is removed.
+/// Marker file in the folder of a destroyed store. The daemon does not start there until the file is removed.
 pub const WIPED: &str = "wiped";
 
-/// In the folder of a store that took the place of another on demand: the other one. A wipe takes it along.
+/// Previous store, in the folder of a store that replaced it on request. A wipe removes it too.
 pub const DISCARDED: &str = "store.redb.discarded";
 
 /// Key of the table `meta_text`.
 const CHECK_IN: &str = "deadman_check_in";
 
-/// Tables of what happened.
+/// Tables of the history.
 const TRACES: &[&str] = &["audit", "sessions", "sign_ins", BACKUP_RUNS];
 /// Table of the runs of backups.
 pub(super) const BACKUP_RUNS: &str = "backup_runs";
-/// Tables of what is configured, besides those of the kinds.
+/// Tables of the configuration, besides those of the kinds.
 const CONFIGURATION: &[&str] = &["applied", "settings", "snapshots", "snapshot_contents"];
 
 impl Store {
-    /// Removes what happened; with `configuration` also everything that is configured, users and keys included. Then
-    /// a single policy is left, which blocks: an empty gateway would let everything out by the default way.
+    /// Removes the history; with `configuration` also the whole configuration, including users and keys. In that
+    /// case, a single blocking policy is left: an empty gateway would let all traffic out over the default route.
     ///
-    /// The audit trail begins anew with the entry of the wipe.
+    /// The audit trail starts again with the entry of the wipe.
     pub fn wipe(&self, mut ticket: AuditTicket, configuration: bool) -> Result<(), Error> {
         let mut guarded = self.guarded();
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ impl Store {
         drain(&txn, TRACES)?;
         let next = if configuration {
             drain(&txn, CONFIGURATION)?;
-            // What it would go back to is gone.
+            // The snapshot for the rollback is gone.
             store_pending(&txn, None)?;
             let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.collection).collect();
             drain(&txn, &kinds)?;
@@ -83,16 +83,16 @@ impl Store {
         self.rewrite_file()
     }
 
-    /// Overwrites and removes everything in the folder of the store, which cannot be used any more. What is left says
-    /// that this happened, so that nothing starts here as if it were new.
+    /// Overwrites and removes everything in the folder of the store, which is unusable afterwards. A marker file
+    /// remains, so that no daemon starts here as if the gateway were new.
     pub fn destroy(&self) -> Result<(), Error> {
         let mut guarded = self.guarded();
         let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = self.folder();
         let failed = |source| Error::Folder { path: folder.to_owned(), source };
-        // First of all: if it is interrupted, nothing comes up open.
+        // The marker comes first: after an interruption, the gateway must not start with everything allowed.
         let marked = File::create(folder.join(WIPED)).and_then(|file| file.sync_all());
-        // The open file is let go before it is overwritten, or its end would be written into it.
+        // Release the open file before it is overwritten; otherwise, its last pages would be written into it.
         self.db.discard()?;
         self.current.store(Arc::new(State::empty()));
         self.sessions.forget();
@@ -102,7 +102,7 @@ impl Store {
         marked.and(removed).and(synced).map_err(failed)
     }
 
-    /// The last check-in of the dead-man switch.
+    /// Returns the last check-in of the dead-man switch.
     pub fn check_in(&self) -> Result<Option<CheckIn>, Error> {
         let txn = self.db.begin_read().map_err(Error::at("begin to read"))?;
         let text = values::text(&txn, CHECK_IN)?;
@@ -112,7 +112,7 @@ impl Store {
         }))
     }
 
-    /// Keeps the last check-in. No change of the configuration, so no audit entry.
+    /// Stores the last check-in. It does not change the configuration, so it has no audit entry.
     pub fn keep_check_in(&self, check_in: CheckIn) -> Result<(), Error> {
         let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let certain = if check_in.certain { "certain" } else { "uncertain" };
@@ -126,7 +126,7 @@ impl Store {
     }
 }
 
-/// A new gateway's state, with one policy in force that blocks what comes from the LAN.
+/// Returns the state of a new gateway, with one policy in force that blocks traffic from the LAN.
 fn blocked(before: &State, now: jiff::Timestamp) -> Result<State, Error> {
     let mut next = State::new(now);
     next.revision = before.revision.next();
@@ -143,7 +143,7 @@ fn blocked(before: &State, now: jiff::Timestamp) -> Result<State, Error> {
     Ok(next)
 }
 
-/// Empties these tables. Names of tables that are not there are passed over.
+/// Empties these tables, and skips those that do not exist.
 fn drain(txn: &WriteTransaction, names: &[&str]) -> Result<(), Error> {
     let have: Vec<String> = txn
         .list_tables()
@@ -167,7 +167,7 @@ fn drain(txn: &WriteTransaction, names: &[&str]) -> Result<(), Error> {
     Ok(())
 }
 
-/// False if the table has another form.
+/// Empties a table. Returns `false` if the table has other types.
 fn drain_as<K: Key + 'static, V: Value + 'static>(txn: &WriteTransaction, name: &str) -> Result<bool, Error> {
     let mut table = match txn.open_table(TableDefinition::<K, V>::new(name)) {
         Ok(table) => table,
@@ -180,7 +180,7 @@ fn drain_as<K: Key + 'static, V: Value + 'static>(txn: &WriteTransaction, name: 
     Ok(true)
 }
 
-/// Goes on after a failure, so that as much as possible is gone; tells of the first.
+/// Removes all files. Continues after a failure to remove as much as possible, and returns the first error.
 fn remove_all(folder: &Path) -> io::Result<()> {
     let mut result = Ok(());
     for entry in fs::read_dir(folder)? {

@@ -1,5 +1,5 @@
-//! Injected panics, for tests of supervision: a build with debug assertions has a task panic when a file of its name
-//! appears in the folder that the environment variable `GATEWAY_FAULTS` names. Other builds have none of this.
+//! Injected panics for tests of supervision. With debug assertions, a task panics when a file of its name appears in
+//! the folder named by the environment variable `GATEWAY_FAULTS`. Other builds contain no such code.
 
 #[cfg(debug_assertions)]
 pub async fn injected(task: &str) {

@@ -1,4 +1,4 @@
-//! Tasks that end, panic and begin anew.
+//! Tests of tasks that end, panic and restart.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

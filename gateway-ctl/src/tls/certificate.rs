@@ -1,5 +1,4 @@
-//! The certificate that servers show: read from files, noticed when the files change, kept when the new ones are
-//! broken.
+//! Server certificate: read from files, reloaded when the files change, kept when the new ones are invalid.
 
 use std::fs;
 use std::io;
@@ -21,21 +20,21 @@ use super::lock;
 use super::self_signed::{self, CertificateNames};
 use crate::clock::SharedClock;
 
-/// An own certificate is reported so many days before its end.
+/// Number of days before its expiry at which an administrator's certificate is reported.
 const WARN_BEFORE_DAYS: i64 = 14;
 const DAY: i64 = 24 * 60 * 60;
 
-/// Where the certificate comes from.
+/// Origin of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The administrator's own files.
+    /// Files of the administrator.
     Files { certificate: PathBuf, key: PathBuf },
-    /// Made by the daemon and kept in this folder.
+    /// Made by the daemon and stored in this folder.
     SelfSigned { folder: PathBuf },
 }
 
 impl Origin {
-    /// Certificate and key.
+    /// Returns the paths of certificate and key.
     fn files(&self) -> (PathBuf, PathBuf) {
         match self {
             Origin::Files { certificate, key } => (certificate.clone(), key.clone()),
@@ -56,26 +55,26 @@ enum Fault {
     SelfSigned(#[from] self_signed::Error),
 }
 
-/// With its cause, as one sentence.
+/// Formats an error with its cause as one sentence.
 fn text(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
-/// How it stands with the certificate.
+/// Status of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// A certificate is shown to clients.
+    /// True if clients receive a certificate.
     pub served: bool,
-    /// What is wrong, in a sentence; none if nothing is.
+    /// Human-readable fault; `None` if there is none.
     pub fault: Option<String>,
-    /// Since when it is as well, or as badly, as it is.
+    /// Time of the last change of the health.
     pub since: Timestamp,
     pub checks: u64,
-    /// End of the certificate that is shown.
+    /// Expiry of the certificate in use.
     pub not_after: Option<Timestamp>,
 }
 
-/// A certificate that follows its files.
+/// Certificate that is reloaded when its files change.
 pub struct Certificates {
     origin: Origin,
     clock: SharedClock,
@@ -84,12 +83,12 @@ pub struct Certificates {
 }
 
 struct Watched {
-    /// Of the files as last read; none if they must be read again.
+    /// Fingerprint of the files as last read; `None` if they must be read again.
     print: Option<[Print; 2]>,
     status: Status,
 }
 
-/// By which a changed file is known: device, inode, size, time of change.
+/// Fingerprint that detects a changed file: device, inode, size, time of change.
 type Print = Option<[i128; 5]>;
 
 fn fingerprint(path: &Path) -> Print {
@@ -104,8 +103,8 @@ fn fingerprint(path: &Path) -> Print {
 }
 
 impl Certificates {
-    /// Reads, or makes, the certificate. Without a good one no handshake succeeds, until [`Certificates::refresh`]
-    /// finds one: that is no reason for a gateway not to start.
+    /// Reads or makes the certificate. Without a valid one, the gateway starts nevertheless. Handshakes then fail
+    /// until [`Certificates::refresh`] finds one.
     pub fn open(origin: Origin, names: &CertificateNames, clock: SharedClock) -> Arc<Self> {
         let since = clock.now();
         let status = Status { served: false, fault: None, since, checks: 0, not_after: None };
@@ -115,13 +114,13 @@ impl Certificates {
         certificates
     }
 
-    /// Takes the files over if they have changed and are good. Waits for the disk.
+    /// Loads the files if they have changed and are valid. Blocks on the disk.
     pub fn refresh(&self, names: &CertificateNames) {
         let mut watched = lock(&self.watched);
         let now = self.clock.now();
         let before = watched.status.fault.clone();
         let fault = match self.read(&mut watched, names, now) {
-            // The same files as before have the same faults.
+            // Unchanged files have unchanged faults.
             Ok(false) => before.clone(),
             Ok(true) => None,
             Err(fault) => Some(fault.to_string()),
@@ -141,7 +140,7 @@ impl Certificates {
         status.fault = fault;
     }
 
-    /// Whether there was something new, which is then served.
+    /// Reads the files. Returns `true` if there was a new certificate, which is then in use.
     fn read(&self, watched: &mut Watched, names: &CertificateNames, now: Timestamp) -> Result<bool, Fault> {
         if let Origin::SelfSigned { folder } = &self.origin
             && let Some(reason) = self_signed::ensure(folder, names, now)?
@@ -153,7 +152,7 @@ impl Certificates {
         if watched.print == print {
             return Ok(false);
         }
-        // Read again next time if reading itself fails.
+        // If reading itself fails, the next refresh reads the files again.
         watched.print = None;
         let loaded = match load(&certificate, &key) {
             Err(fault @ Fault::Content { .. }) => {
@@ -185,7 +184,7 @@ impl Certificates {
         status
     }
 
-    /// Where the certificate is, for people who want to trust it.
+    /// Returns the path of the certificate, for users who want to trust it.
     pub fn path(&self) -> PathBuf {
         self.origin.files().0
     }
@@ -203,7 +202,7 @@ impl std::fmt::Debug for Certificates {
     }
 }
 
-/// Reads a certificate with its chain and the key that belongs to it.
+/// Reads a certificate with its chain and the matching key.
 fn load(certificate: &Path, key: &Path) -> Result<CertifiedKey, Fault> {
     let content = |path: &Path, what: String| Fault::Content { path: path.to_owned(), what };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&read(certificate)?)
@@ -275,7 +274,7 @@ mod tests {
             Origin::Files { certificate: self.certificate.clone(), key: self.key.clone() }
         }
 
-        /// Writes a new pair and gives the certificate.
+        /// Writes a new pair and returns the certificate.
         fn write(&self, end: i32) -> CertificateDer<'static> {
             let key = KeyPair::generate().unwrap();
             let mut params = CertificateParams::new(["gw".to_owned()]).unwrap();

@@ -1,4 +1,4 @@
-//! TLS clients by name: a configuration for libraries that connect by themselves, a handshake for those that do not.
+//! Named TLS clients: a configuration for libraries that connect by themselves, and a handshake for the others.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use super::error::{Error, Side};
 use super::posture::{Made, Posture};
 use super::{Factory, lock};
 
-/// Server sessions that are remembered for resumption.
+/// Maximum number of server sessions kept for resumption.
 const TICKETS: usize = 64;
 
-/// A client for one purpose. Clones share their tickets.
+/// Client for one purpose. Clones share their tickets.
 #[derive(Clone)]
 pub struct Client {
     factory: Arc<Factory>,
     name: &'static str,
-    /// None: what the system trusts.
+    /// Trusted authorities; `None`: those of the system.
     roots: Option<Arc<RootCertStore>>,
     protocols: Vec<Vec<u8>>,
     made: Arc<Made<ClientConfig>>,
@@ -30,12 +30,12 @@ pub struct Client {
 
 impl Client {
     pub(super) fn new(factory: Arc<Factory>, name: &'static str) -> Self {
-        // The name is shown before its first session.
+        // Registers the name before its first session.
         factory.groups(name, factory.mode());
         Self { factory, name, roots: None, protocols: Vec::new(), made: Arc::default() }
     }
 
-    /// Believes these authorities instead of the system's. Those that are no certificate are left out.
+    /// Trusts these authorities instead of the system's. Skips entries that are not valid certificates.
     pub fn trusting(mut self, authorities: Vec<CertificateDer<'static>>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(authorities);
@@ -44,15 +44,15 @@ impl Client {
         self
     }
 
-    /// Speaks these protocols above TLS, in order of preference: `h2`, `http/1.1`.
+    /// Sets the ALPN protocols in order of preference: `h2`, `http/1.1`.
     pub fn speaking(mut self, protocols: &[&[u8]]) -> Self {
         self.protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         self.made = Arc::default();
         self
     }
 
-    /// The configuration of the mode in force. Ask again for each session, or when [`Factory::changes`] wakes: one
-    /// that was kept from an earlier mode still refuses what the present mode forbids, but offers what it offered.
+    /// Returns the configuration of the mode in force. Call it for each session, or when [`Factory::changes`] wakes.
+    /// A configuration from an earlier mode still refuses what the current mode forbids, but offers its old groups.
     pub fn config(&self) -> Result<Arc<ClientConfig>, Error> {
         self.config_of(self.factory.posture())
     }
@@ -79,21 +79,21 @@ impl Client {
         Ok(config)
     }
 
-    /// Begins a session over a connection that stands. Takes as long as the peer does: give it a deadline.
+    /// Performs the handshake over an established connection. Takes as long as the peer does, so it needs a deadline.
     pub async fn connect<IO>(&self, server: ServerName<'static>, io: IO) -> Result<TlsStream<IO>, Error>
     where
         IO: AsyncRead + AsyncWrite + Unpin,
     {
         let posture = self.factory.posture();
         let connector = TlsConnector::from(self.config_of(posture)?);
-        // The mode may have changed meanwhile, and the stricter one is then the reason.
+        // The mode may have changed meanwhile; the stricter mode is then the reason.
         connector
             .connect(server, io)
             .await
             .map_err(|error| Error::handshake(self.factory.mode(), Side::Client, error))
     }
 
-    /// Why a library that connects by itself failed, if the post-quantum mode is the reason.
+    /// Explains why a library that connects by itself failed, if the post-quantum mode is the reason.
     pub fn explain(&self, error: &(dyn std::error::Error + 'static)) -> Option<String> {
         super::explain(self.factory.mode(), error)
     }
@@ -105,7 +105,7 @@ impl gateway_outbound::Tls for Client {
     }
 
     fn explain(&self, error: std::io::Error) -> String {
-        // The mode may have changed meanwhile, and the stricter one is then the reason.
+        // The mode may have changed meanwhile; the stricter mode is then the reason.
         with_causes(&Error::handshake(self.factory.mode(), Side::Client, error))
     }
 }

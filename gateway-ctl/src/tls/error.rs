@@ -1,4 +1,4 @@
-//! Why a TLS session did not come about, in words that name the post-quantum mode where that is the reason.
+//! Errors of TLS handshakes. The messages name the post-quantum mode if it is the reason.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use rustls::{AlertDescription, PeerIncompatible, PeerMisbehaved};
 
 use super::mode::PqMode;
 
-/// The refusal of a key exchange by the mode, where the library has no error of its own for it.
+/// Message for a key exchange that the mode forbids, where the library has no error for it.
 pub(super) const FORBIDDEN: &str =
     "post-quantum mode is `required`, and the peer chose a classic key exchange";
 
@@ -16,14 +16,14 @@ const NEEDS: &str = "X25519MLKEM768 or SecP256r1MLKEM768, over TLS 1.3";
 pub enum Error {
     #[error("no TLS configuration can be made")]
     Configuration(#[source] rustls::Error),
-    /// The other side takes part in no session that the mode allows.
+    /// The peer supports no session that the mode allows.
     #[error("{0}")]
     PostQuantum(String),
     #[error("the TLS handshake failed")]
     Handshake(#[from] io::Error),
 }
 
-/// Which side we are in a handshake that failed.
+/// Role of the gateway in a failed handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Client,
@@ -43,8 +43,8 @@ impl Error {
     }
 }
 
-/// Why a client built on one of our configurations failed, if the post-quantum mode is why: looks through whatever
-/// the client wrapped the error in.
+/// Explains the failure of a client with one of the factory's configurations, if the post-quantum mode is the reason.
+/// Searches all errors that the client wrapped.
 pub fn explain(mode: PqMode, error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -62,7 +62,7 @@ pub fn explain(mode: PqMode, error: &(dyn std::error::Error + 'static)) -> Optio
 
 fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     let inner: &(dyn std::error::Error + 'static) = error.get_ref()?;
-    // Layers above may wrap the error once more.
+    // Upper layers may wrap the error once more.
     inner.downcast_ref::<rustls::Error>().or_else(|| inner.downcast_ref::<io::Error>().and_then(tls_error))
 }
 
@@ -103,7 +103,7 @@ fn post_quantum_reason(mode: PqMode, side: Side, error: &rustls::Error) -> Optio
             )
             | rustls::Error::AlertReceived(AlertDescription::ProtocolVersion),
         ) => Some(certain),
-        // The alert that servers send when nothing is left to agree on; it has no other meaning worth a mention.
+        // Servers send this alert when no common parameters are left. Its other meanings are not worth a mention.
         (
             Side::Client,
             rustls::Error::AlertReceived(

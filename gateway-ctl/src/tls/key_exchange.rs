@@ -1,5 +1,5 @@
-//! Key exchanges that a named client may make: each reports what was agreed on, and refuses what the present mode
-//! forbids, also in a configuration that somebody has kept from an earlier mode.
+//! Key exchange groups of a named client. Each records the negotiated group and refuses what the current mode
+//! forbids, even in a configuration from an earlier mode.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use super::error::FORBIDDEN;
 use super::mode::PqMode;
 use super::posture::Posture;
 
-/// What is known of a named client.
+/// Record of a named client's key exchanges.
 #[derive(Debug)]
 pub(super) struct RecordingKxGroup {
     pub name: &'static str,
@@ -25,7 +25,7 @@ impl RecordingKxGroup {
         Arc::new(Self { name, posture, last: Mutex::default() })
     }
 
-    /// The key exchange last agreed on with a peer.
+    /// Returns the key exchange group last negotiated with a peer.
     pub fn last(&self) -> Option<NamedGroup> {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -39,7 +39,7 @@ impl RecordingKxGroup {
     }
 }
 
-/// The key exchanges of every mode, for one client. The library wants them to live for ever, so each name costs a few
+/// Returns the groups of all modes, for one client. The library requires a static lifetime, so each name leaks a few
 /// dozen bytes once; the factory keeps one list per name.
 pub(super) fn witnessed(witness: &Arc<RecordingKxGroup>) -> Vec<&'static dyn SupportedKxGroup> {
     let mut groups = PqMode::Preferred.groups();
@@ -122,7 +122,7 @@ impl ActiveKeyExchange for Exchange {
         let Exchange { inner, witness } = *self;
         let component = inner.hybrid_component().map(|(group, _)| group);
         let secret = inner.complete_hybrid_component(peer)?;
-        // Only the classic part was agreed on.
+        // Only the classic part was negotiated.
         component.map_or(Ok(()), |group| witness.agree(group))?;
         Ok(secret)
     }

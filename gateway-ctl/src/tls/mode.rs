@@ -1,4 +1,4 @@
-//! The post-quantum modes, and what each of them offers to a peer.
+//! Post-quantum modes, and the key exchange groups that each of them offers.
 
 use std::fmt;
 
@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 static TLS13_ONLY: &[&SupportedProtocolVersion] = &[&version::TLS13];
 
-/// Which key exchanges TLS sessions may use.
+/// Key exchanges that TLS sessions may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PqMode {
-    /// The preferences that the TLS library is built with.
+    /// Default preferences of the TLS library.
     #[default]
     Default,
-    /// Post-quantum first; classic peers are still spoken to.
+    /// Post-quantum first; classic peers are still accepted.
     Preferred,
-    /// Post-quantum only, which also means TLS 1.3; the handshake with a classic peer fails.
+    /// Post-quantum only, which implies TLS 1.3; the handshake with a classic peer fails.
     Required,
 }
 
 impl PqMode {
-    /// The key of the setting that holds the mode.
+    /// Key of the setting that holds the mode.
     pub const KEY: &'static str = "pq_crypto_mode";
 
     pub const fn as_str(self) -> &'static str {
@@ -35,7 +35,7 @@ impl PqMode {
         }
     }
 
-    /// The mode that a stored setting means. One that cannot be read means the strictest: a guess must not weaken.
+    /// Parses the stored setting. An unreadable value means the strictest mode: a guess must not weaken the security.
     pub fn of_setting(stored: Option<&serde_json::Value>) -> PqMode {
         let Some(stored) = stored else { return PqMode::Default };
         PqMode::deserialize(stored).unwrap_or_else(|error| {
@@ -44,7 +44,7 @@ impl PqMode {
         })
     }
 
-    /// Key exchanges in the order of preference.
+    /// Returns the key exchange groups in order of preference.
     pub(super) fn groups(self) -> Vec<&'static dyn SupportedKxGroup> {
         match self {
             PqMode::Default => aws_lc_rs::default_provider().kx_groups,
@@ -59,7 +59,7 @@ impl PqMode {
         }
     }
 
-    /// TLS 1.2 knows no post-quantum key exchange.
+    /// Returns the allowed protocol versions. TLS 1.2 has no post-quantum key exchange.
     pub(super) fn versions(self) -> &'static [&'static SupportedProtocolVersion] {
         match self {
             PqMode::Default | PqMode::Preferred => rustls::ALL_VERSIONS,
@@ -76,17 +76,17 @@ impl PqMode {
         provider
     }
 
-    /// Whether a session with this key exchange may begin.
+    /// Reports whether a session with this key exchange group may begin.
     pub(super) fn allows(self, group: NamedGroup) -> bool {
         self != PqMode::Required || is_post_quantum(group)
     }
 
-    /// Names of the key exchanges that are offered, the preferred one first.
+    /// Returns the names of the offered groups, the preferred one first.
     pub fn curves(self) -> Vec<String> {
         self.groups().iter().map(|group| group_name(group.name())).collect()
     }
 
-    /// Names of all key exchanges that some mode may use.
+    /// Returns the names of all groups that any mode may use.
     pub fn supported() -> Vec<String> {
         PqMode::Preferred.curves()
     }
@@ -109,7 +109,7 @@ pub fn is_post_quantum(group: NamedGroup) -> bool {
     )
 }
 
-/// As the registry of TLS spells it.
+/// Returns the name of a group as in the IANA TLS registry.
 pub fn group_name(group: NamedGroup) -> String {
     match group {
         NamedGroup::secp256r1MLKEM768 => "SecP256r1MLKEM768".to_owned(),

@@ -1,15 +1,15 @@
-//! The mode in force, and the number by which configurations made for an earlier one are known.
+//! Mode in force, and the generation that identifies configurations of an earlier mode.
 
 use std::sync::{Arc, Mutex};
 
 use super::mode::PqMode;
 
-/// The configuration that was made last, and for which generation.
+/// Last configuration and its generation.
 pub(super) type Made<C> = Mutex<Option<(u64, Arc<C>)>>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Posture {
     pub mode: PqMode,
-    /// Grows with every change, so that default, required, default makes three sets of tickets.
+    /// Generation that grows with every change: default, required, default results in three sets of tickets.
     pub generation: u64,
 }

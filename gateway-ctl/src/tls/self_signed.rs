@@ -1,8 +1,8 @@
-//! The certificate that the daemon makes for itself.
+//! Self-signed certificate of the daemon.
 //!
-//! It lasts two years and is made anew a month before its end, or when it lacks a name or an address by which the
-//! gateway is reached; the key stays, so that whoever trusts the key keeps trusting it. Names that are gone are no
-//! reason: a certificate that changes without need teaches people to click warnings away.
+//! It is valid for two years. The daemon replaces it a month before its expiry, or when it lacks a name or address of
+//! the gateway. The key stays, so that clients that trust the key keep trusting it. Obsolete names are no reason for
+//! a replacement: needless changes teach users to ignore warnings.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -47,7 +47,7 @@ fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::File { action, path, source }
 }
 
-/// Names and addresses by which the gateway is reached.
+/// Names and addresses of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateNames {
     pub host: String,
@@ -55,10 +55,10 @@ pub struct CertificateNames {
 }
 
 impl CertificateNames {
-    /// Of a host with these addresses, besides `localhost`.
+    /// Collects the names of a host with these addresses, and adds `localhost`.
     ///
-    /// Left out are addresses that no URL can hold (link-local) and global IPv6 addresses, which change with the
-    /// whim of the provider and are of no use to the LAN that a private one would not be.
+    /// The function skips link-local addresses, because no URL can contain them. It also skips global IPv6 addresses:
+    /// they change with the provider, and the LAN can use a private address instead.
     pub fn new(host: &str, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         let mut names = Self { host: host.to_owned(), addresses: BTreeSet::new() };
         names.addresses.extend([Ipv4Addr::LOCALHOST.into(), IpAddr::from(Ipv6Addr::LOCALHOST)]);
@@ -78,7 +78,7 @@ impl CertificateNames {
         hosts
     }
 
-    /// Whether the certificate is good for all of them.
+    /// Reports whether the certificate covers all names.
     fn are_covered(&self, certificate: &X509Certificate<'_>) -> bool {
         let names = certificate.subject_alternative_name().ok().flatten();
         let names = names.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
@@ -98,8 +98,8 @@ impl CertificateNames {
     }
 }
 
-/// Sees to it that the folder holds a key and a certificate that is good for these names. Tells why a certificate was
-/// made, if it was.
+/// Ensures that the folder holds a key and a certificate for these names. Returns the reason if it made a new
+/// certificate.
 pub(super) fn ensure(
     folder: &Path,
     names: &CertificateNames,
@@ -126,12 +126,12 @@ pub(super) fn ensure(
     Ok(Some(reason))
 }
 
-/// The key and whether it was just made.
+/// Returns the key, and `true` if it was just made.
 fn ensure_key(path: &Path) -> Result<(KeyPair, bool), Error> {
     match fs::read_to_string(path) {
         Ok(pem) => match KeyPair::from_pem(&pem) {
             Ok(key) => {
-                // Whoever copied it about may have been careless.
+                // The key may have been copied with unsafe permissions.
                 fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(file("protect", path))?;
                 return Ok((key, false));
             }
@@ -140,7 +140,7 @@ fn ensure_key(path: &Path) -> Result<(KeyPair, bool), Error> {
             }
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        // Not text.
+        // The file is not UTF-8.
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             tracing::error!(path = %path.display(), "the key is broken; a new one is made");
         }
@@ -151,7 +151,7 @@ fn ensure_key(path: &Path) -> Result<(KeyPair, bool), Error> {
     Ok((key, true))
 }
 
-/// Why this certificate does not do.
+/// Returns the reason why this certificate is unsuitable.
 fn shortcoming(pem: &[u8], key: &KeyPair, names: &CertificateNames, now: Timestamp) -> Option<&'static str> {
     let Ok((_, pem)) = x509_parser::pem::parse_x509_pem(pem) else { return Some("it was broken") };
     let Ok((_, certificate)) = X509Certificate::from_der(&pem.contents) else { return Some("it was broken") };
@@ -172,10 +172,10 @@ fn params(names: &CertificateNames, now: Timestamp) -> Result<CertificateParams,
         let date = (now.saturating_add(DAY * offset).unwrap_or(now)).to_zoned(TimeZone::UTC).date();
         rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
     };
-    // Clocks of clients are not always right.
+    // Tolerates clients with a slow clock.
     params.not_before = day(-1);
     params.not_after = day(LIFETIME);
-    // A number that comes back with the same issuer makes browsers refuse.
+    // Browsers reject a certificate whose serial number repeats under the same issuer.
     let mut serial = [0; 16];
     getrandom::fill(&mut serial).map_err(|_| Error::Random)?;
     serial[0] = serial[0] & 0x7f | 0x40;
@@ -194,7 +194,7 @@ fn params(names: &CertificateNames, now: Timestamp) -> Result<CertificateParams,
     Ok(params)
 }
 
-/// Never leaves half a file, and never one that others could read before its mode was set.
+/// Writes a file atomically. Others can never read it before its mode is set.
 fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), Error> {
     let draft = path.with_extension("new");
     match fs::remove_file(&draft) {
@@ -232,7 +232,7 @@ mod tests {
         let (certificate, key) = (read(CERTIFICATE), read(KEY));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&folder.join(KEY))), (0o700, 0o600));
-        // An address that is gone is no reason, and neither is a clock that was reset.
+        // Neither an obsolete address nor a reset clock is a reason for a new certificate.
         for (wanted, when) in [(names(&[]), now), (names(&["192.168.7.1"]), at("1970-01-01T00:00:10Z"))] {
             assert_eq!(ensure(&folder, &wanted, when).unwrap(), None);
         }

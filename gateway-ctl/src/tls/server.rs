@@ -1,4 +1,4 @@
-//! TLS servers: the configuration of the mode in force, and a handshake that tells why it failed.
+//! TLS servers: the configuration of the mode in force, and a handshake with an explained error.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::error::{Error, FORBIDDEN, Side};
 use super::posture::{Made, Posture};
 use super::{Factory, lock};
 
-/// Client sessions that are remembered for resumption.
+/// Maximum number of client sessions kept for resumption.
 const TICKETS: usize = 256;
 
-/// A server with its certificate.
+/// TLS server with its certificate.
 pub struct Server {
     factory: Arc<Factory>,
     certificates: Arc<dyn ResolvesServerCert>,
@@ -33,8 +33,8 @@ impl Server {
         Self { factory, certificates, protocols, made: Made::default() }
     }
 
-    /// The configuration of the mode in force, for libraries that accept by themselves: ask again for each session,
-    /// or when [`Factory::changes`] wakes.
+    /// Returns the configuration of the mode in force, for libraries that accept by themselves. Call it for each
+    /// session, or when [`Factory::changes`] wakes.
     pub fn config(&self) -> Result<Arc<ServerConfig>, Error> {
         self.config_of(self.factory.posture())
     }
@@ -51,7 +51,8 @@ impl Server {
             .map_err(Error::Configuration)?
             .with_no_client_auth()
             .with_cert_resolver(self.certificates.clone());
-        // Kept here and not in tickets that only the client holds: dropping the configuration ends all of them.
+        // Session state is kept on the server instead of in client-held tickets, so dropping the configuration ends
+        // all sessions.
         config.session_storage = ServerSessionMemoryCache::new(TICKETS);
         config.alpn_protocols = self.protocols.clone();
         let config = Arc::new(config);
@@ -59,7 +60,7 @@ impl Server {
         Ok(config)
     }
 
-    /// Begins a session over a connection that stands. Takes as long as the peer does: give it a deadline.
+    /// Performs the handshake over an established connection. Takes as long as the peer does, so it needs a deadline.
     pub async fn accept<IO>(&self, io: IO) -> Result<TlsStream<IO>, Error>
     where
         IO: AsyncRead + AsyncWrite + Unpin,
@@ -72,7 +73,7 @@ impl Server {
             error
         })?;
         let group = stream.get_ref().1.negotiated_key_exchange_group().map(|group| group.name());
-        // The mode may have been changed during the handshake.
+        // The mode may have changed during the handshake.
         if group.is_some_and(|group| !self.factory.mode().allows(group)) {
             let error = Error::PostQuantum(FORBIDDEN.to_owned());
             self.note(&error);
@@ -82,7 +83,7 @@ impl Server {
         Ok(stream)
     }
 
-    /// Refusals are counted, and told less and less often: whoever causes them must not fill the log.
+    /// Counts refusals and logs them with decreasing frequency, so that a peer cannot fill the log.
     fn note(&self, error: &Error) {
         if error.is_post_quantum() {
             let count = self.factory.note_refusal();

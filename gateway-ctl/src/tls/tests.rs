@@ -1,4 +1,4 @@
-//! The factory against itself and against peers that are configured apart from it.
+//! Tests of the factory against itself and against independently configured peers.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 use super::*;
 
-/// A certificate, as a resolver and as an authority to trust.
+/// Certificate as a resolver and as a trusted authority.
 struct Identity {
     resolver: Arc<dyn ResolvesServerCert>,
     der: CertificateDer<'static>,
@@ -34,7 +34,7 @@ fn name() -> ServerName<'static> {
     ServerName::try_from("gw").unwrap()
 }
 
-/// A client that was not made by the factory.
+/// Creates a client without the factory.
 fn foreign_client(identity: &Identity, groups: Vec<&'static dyn SupportedKxGroup>) -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots.add(identity.der.clone()).unwrap();
@@ -48,7 +48,7 @@ fn foreign_client(identity: &Identity, groups: Vec<&'static dyn SupportedKxGroup
     TlsConnector::from(Arc::new(config))
 }
 
-/// A server that was not made by the factory.
+/// Creates a server without the factory.
 fn foreign_server(
     identity: &Identity,
     groups: Vec<&'static dyn SupportedKxGroup>,
@@ -67,7 +67,7 @@ fn foreign_server(
 
 type Ends = (client::TlsStream<DuplexStream>, server::TlsStream<DuplexStream>);
 
-/// One byte there and back: tickets have arrived after it.
+/// Exchanges one byte in each direction; afterwards, tickets have arrived.
 async fn exchange((client, server): &mut Ends) -> io::Result<()> {
     client.write_all(b"?").await?;
     client.flush().await?;
@@ -218,7 +218,7 @@ async fn no_ticket_outlives_its_mode() {
         (ends.1.get_ref().1.handshake_kind().unwrap(), factory.mode())
     };
     assert_eq!(kind(&factory, &server).await, (HandshakeKind::Full, PqMode::Preferred));
-    // The control: within one mode tickets are used.
+    // Control: within one mode, tickets are used.
     assert_eq!(kind(&factory, &server).await, (HandshakeKind::Resumed, PqMode::Preferred));
     for mode in [PqMode::Required, PqMode::Preferred, PqMode::Default] {
         factory.set_mode(mode);

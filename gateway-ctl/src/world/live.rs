@@ -1,4 +1,4 @@
-//! Objects as they are at work, judged from one world.
+//! Live state of objects, derived from one world.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// `hits` reads the packets and bytes of a policy, by its number.
+    /// Creates the view. `hits` reads the packets and bytes of a policy, by policy index.
     pub fn new(world: World, hits: impl Fn(u32) -> Hits + Send + Sync + 'a) -> Live<'a> {
         Live { world, hits: Box::new(hits), places: OnceCell::new() }
     }
@@ -42,7 +42,7 @@ impl<'a> Live<'a> {
     pub fn tunnel(&self, tunnel: &Tunnel) -> TunnelLive {
         let seen = &self.world.reports.tunnels.tunnels;
         let mut live = seen.get(&tunnel.meta.id).cloned().unwrap_or_default();
-        // What the server gave out may have been refused, which only the compiler can judge.
+        // The compiler may have rejected the settings that the server pushed.
         let leg = self.world.live().legs.of_tunnel(tunnel.meta.id);
         let refused = leg.filter(|leg| !leg.usable && live.healthy);
         if let Some(leg) = refused.filter(|_| tunnel.r#type == TunnelType::Openvpn) {
@@ -59,12 +59,12 @@ impl<'a> Live<'a> {
         self.world.reports.proxies.proxies.get(&proxy.meta.id).cloned().unwrap_or(unseen)
     }
 
-    /// The bridge that carries a tunnel; none where no bridge is at work.
+    /// Returns the bridge that transports a tunnel; `None` if no bridge is active.
     pub fn transport(&self, tunnel: Id) -> Option<&Connection> {
         self.world.reports.transports.get(&tunnel.to_string())
     }
 
-    /// How a segment is at work; none where nothing is enforced.
+    /// Returns the status of a segment; `None` if nothing is enforced.
     pub fn segment(&self, bridge: Id) -> Option<PolicyStatus> {
         let plan = self.world.live();
         let compiled = plan.policies.iter().find(|policy| policy.id == bridge);
@@ -73,7 +73,7 @@ impl<'a> Live<'a> {
         Some(if finding { PolicyStatus::Error } else { live.status })
     }
 
-    /// Whether anything of the plan is in a kernel.
+    /// Reports whether a kernel enforces the plan.
     pub fn is_enforced(&self) -> bool {
         self.world.attached.is_some()
     }
@@ -82,7 +82,8 @@ impl<'a> Live<'a> {
         self.world.reports.tunnels.peers.get(&(tunnel.meta.id, *key.bytes())).cloned().unwrap_or_default()
     }
 
-    /// A policy that is not in force is `disabled`, or `pending` if it is enabled and was not applied yet.
+    /// Returns the live state of a policy. A policy that is not in force is `disabled`, or `pending` if it is enabled
+    /// but not applied yet.
     pub fn policy(&self, policy: &RoutingPolicy) -> PolicyLive {
         let all = &self.world.live().policies;
         let places =
@@ -97,7 +98,7 @@ impl<'a> Live<'a> {
         compiled.map_or_else(unapplied, |policy| self.at_work(policy))
     }
 
-    /// Whether new flows of the policy take this hop.
+    /// Reports whether new flows of the policy use this hop.
     pub fn is_active(&self, policy: &RoutingPolicy, hop: &Hop) -> bool {
         let live = self.policy(policy);
         live.routing && (policy.is_pool() || live.active_hop.as_ref() == Some(hop))
@@ -106,7 +107,7 @@ impl<'a> Live<'a> {
     fn at_work(&self, policy: &CompiledPolicy) -> PolicyLive {
         let status = &self.world.status;
         let dataplane = status.subsystems.get("dataplane");
-        // A plan that is not in the kernel steers nothing.
+        // A plan that is not in the kernel routes nothing.
         let installed = self.is_enforced() && dataplane.is_some_and(|dataplane| dataplane.outcome.is_ok());
         PolicyLive {
             routing: installed,

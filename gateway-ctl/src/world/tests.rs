@@ -31,7 +31,7 @@ fn worlds(attached: Option<AttachMode>) -> (tempfile::TempDir, Arc<Store>, World
     (folder, store, worlds)
 }
 
-/// Readers see the plan of exactly the state and the facts beside it, while both change.
+/// Readers see the plan of exactly the state and the facts in the same world, while both change.
 #[test]
 fn state_facts_and_plan_are_of_one_instant() {
     let (_folder, store, worlds) = worlds(Some(AttachMode::Tcx));
@@ -53,7 +53,7 @@ fn state_facts_and_plan_are_of_one_instant() {
         let readers: Vec<_> = (0..2).map(|_| scope.spawn(read)).collect();
         for n in 1..40 {
             create_device(&store, n);
-            // Before the run: the state is newer than the last plan.
+            // Before the run, the state is newer than the last plan.
             assert_eq!(worlds.now().state.revision, store.current().revision);
             worlds.compile(&facts(u32::from(n) + 1), store.clock().now());
         }

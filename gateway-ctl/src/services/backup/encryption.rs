@@ -1,27 +1,28 @@
-//! Encrypted exports: files of age (age-encryption.org/v1) with a passphrase, which `age -d` opens too.
+//! Encrypted exports: age files (age-encryption.org/v1) with a passphrase, which `age -d` decrypts too.
 
 use age::scrypt::{Identity, Recipient};
 use age::secrecy::SecretString;
 
-/// Work of the key derivation, as the power of two: 64 MiB and a fraction of a second on small machines.
+/// Work factor of the key derivation (scrypt), as a power of two: 64 MiB and a fraction of a second on small
+/// machines.
 const WORK: u8 = 16;
-/// A file that asks for more work is taken for an attack on this machine's memory.
+/// Maximum work factor of a file. A file that demands more is treated as an attack on the gateway's memory.
 const MOST_WORK: u8 = 18;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the export cannot be encrypted")]
     Encrypt(#[source] age::EncryptError),
-    /// Wrong passphrase, a damaged file, or no file of age at all: which of them, nobody can tell.
+    /// Wrong passphrase, a damaged file, or no age file at all. The format does not distinguish them.
     #[error("the passphrase does not open this file, or the file is damaged")]
     Decrypt,
 }
 
-/// How an encrypted file is written.
+/// Format of an encrypted file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Binary,
-    /// Text that survives a copy and paste.
+    /// Text that survives copy and paste.
     Armored,
 }
 
@@ -37,7 +38,7 @@ pub fn seal(plain: &[u8], passphrase: &str, form: Form) -> Result<Vec<u8>, Error
     }
 }
 
-/// Decrypts either form. Nothing of a damaged file is given out.
+/// Decrypts either form. Returns no part of a damaged file.
 pub fn open(sealed: &[u8], passphrase: &str) -> Result<Vec<u8>, Error> {
     let mut identity = Identity::new(SecretString::from(passphrase.to_owned()));
     identity.set_max_work_factor(MOST_WORK);

@@ -1,9 +1,9 @@
-//! Why a target does not take or give a backup.
+//! Reasons why a target does not accept or return a backup.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Why a target does not do what it should. Said to people; no secret is in it.
+/// Human-readable reason why a target failed. Contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the target cannot be reached: {0}")]
@@ -36,7 +36,7 @@ impl Error {
     }
 }
 
-/// What a server says is not to fill the status.
+/// Limits the text of a server, so that it does not fill the status.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 200;
     let line: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();

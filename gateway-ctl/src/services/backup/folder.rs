@@ -1,4 +1,4 @@
-//! A folder of this machine as the target of backups.
+//! Local folder as the target of backups.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -9,11 +9,12 @@ use bytes::Bytes;
 
 use super::error::Error;
 
-/// A folder that exists and is not the gateway's own.
+/// Existing folder outside of the state directory.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// The folder is not made: a path below a mount point would come to be on the wrong disk while nothing is mounted.
+    /// Opens the folder without creating it: below an unmounted mount point, a created path would be on the wrong
+    /// disk.
     pub async fn new(path: &str, own: &Path) -> Result<Folder, Error> {
         let (path, own) = (PathBuf::from(path), own.to_owned());
         blocking("looking at the folder", move || {
@@ -38,7 +39,7 @@ impl Folder {
             let mut names = Vec::new();
             let failed = |error| explain("listing the folder", &error);
             for entry in fs::read_dir(folder).map_err(failed)? {
-                // A name that is no text is none of ours.
+                // A name that is not UTF-8 does not belong to a backup of this gateway.
                 names.extend(entry.map_err(failed)?.file_name().into_string().ok());
             }
             Ok(names)
@@ -85,10 +86,10 @@ impl Folder {
     }
 }
 
-/// Whether a path leads into a folder, as far as both exist.
+/// Reports whether a path leads into a folder, as far as both exist.
 pub fn is_inside(path: &Path, folder: &Path) -> bool {
     let real = |path: &Path| {
-        // The nearest part that exists tells where the rest would come to be.
+        // The nearest existing ancestor determines where the rest of the path would be created.
         let mut rest = PathBuf::new();
         for part in path.ancestors() {
             if let Ok(found) = part.canonicalize() {

@@ -1,4 +1,4 @@
-//! HTTP to a target: one connection for each request, over the gateway's own TLS, without proxies and redirections.
+//! HTTP to a target: one connection for each request, over the gateway's own TLS, without proxies and redirects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use super::error::{Error, shortened};
 use crate::tls::{Client, Factory};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Lists and error pages are not longer.
+/// Maximum length of lists and error pages, in bytes.
 const LIST_MOST: usize = 8 << 20;
 
-/// Sends requests to a target.
+/// HTTP client of a target.
 pub(super) struct Transport {
     tls: Client,
     endpoint_names: Resolver,
-    /// Bytes of the longest answer.
+    /// Maximum length of a response, in bytes.
     most: usize,
 }
 
 impl Transport {
-    /// `largest` is how long the files are at most. Nothing is sent yet.
+    /// Creates the client without sending anything. `largest` is the maximum length of the files.
     pub fn new(
         config: &BackupTarget,
         tls: &Arc<Factory>,
@@ -49,13 +49,13 @@ impl Transport {
         Ok(Transport { tls: client, endpoint_names: endpoint_names.clone(), most: largest.max(LIST_MOST) })
     }
 
-    /// Returns the body of a good answer, and an error for any other.
+    /// Sends a request. Returns the body of a successful response, and an error for any other.
     pub async fn accepted(&self, request: Request<Bytes>) -> Result<Bytes, Error> {
         let (parts, body) = self.answer(request).await?.into_parts();
         refusal(parts.status, &body).map_or(Ok(body), Err)
     }
 
-    /// Returns the answer, whatever it says.
+    /// Sends a request and returns the response, whatever its status.
     pub async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
         let dialer = Dialer {
             sockets: &KernelSockets::PATIENT,
@@ -66,7 +66,7 @@ impl Transport {
         };
         let limits = Limits {
             tls_timeout: CONNECT_TIMEOUT,
-            // Each operation of the target has a deadline of its own.
+            // Each operation of the target has its own deadline.
             head_timeout: Duration::MAX,
             piece_timeout: Duration::MAX,
             body_bytes: self.most as u64,
@@ -91,7 +91,7 @@ impl From<http::Error> for Error {
     }
 }
 
-/// Returns the error that an answer with this status means; none if it is a good one.
+/// Returns the error for a status; `None` for a successful one.
 pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Option<Error> {
     match status {
         status if status.is_success() => None,
@@ -101,7 +101,7 @@ pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Option<Error> {
             let what = format!("the server sends to another address ({status}): set that one");
             Some(Error::Unreachable(what))
         }
-        // Object stores answer with a code in XML, which is the only thing that tells.
+        // Object stores return an error code in XML, which alone identifies the error.
         status => {
             let text = String::from_utf8_lossy(body);
             let between = |tag: &str| {

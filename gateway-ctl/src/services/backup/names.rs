@@ -1,15 +1,15 @@
-//! DnsService of backups at their target, and which of them go.
+//! Names of backups on their target, and selection of the backups to remove.
 //!
-//! `gateway-1f2e3d4c-20261121T030000.123Z.age`: the series tells the files of this gateway from those of others in the
-//! same folder, and nothing else is ever removed.
+//! `gateway-1f2e3d4c-20261121T030000.123Z.age`: the series distinguishes the files of this gateway from those of
+//! others in the same folder. Nothing else is ever removed.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Behind the name while it is being written.
+/// Suffix of a file that is being written.
 const DRAFT: &str = ".part";
 
-/// The files of one gateway.
+/// Series: the backup files of one gateway.
 #[derive(Clone, Debug)]
 pub(super) struct Series(String);
 
@@ -27,7 +27,7 @@ impl Series {
         format!("{name}{DRAFT}")
     }
 
-    /// Whether this is a whole backup of the series.
+    /// Reports whether the name is that of a complete backup of the series.
     pub fn has(&self, name: &str) -> bool {
         let stamp = name.strip_prefix(self.0.as_str()).and_then(|rest| rest.strip_suffix("Z.age"));
         stamp.is_some_and(|stamp| {
@@ -43,7 +43,7 @@ impl Series {
         })
     }
 
-    /// What an interrupted run left behind.
+    /// Returns the names of files left behind by an interrupted run.
     pub fn drafts<'n>(&self, names: &'n [String]) -> Vec<&'n String> {
         let is_draft = |name: &&String| name.strip_suffix(DRAFT).is_some_and(|name| self.has(name));
         names.iter().filter(is_draft).collect()
@@ -53,7 +53,7 @@ impl Series {
         names.iter().filter(|name| self.has(name)).count()
     }
 
-    /// The oldest beyond `retain`; never the one that was just made, whatever the clock says.
+    /// Returns the oldest backups beyond `retain`. Never returns the one that was just made, whatever the clock says.
     pub fn surplus<'n>(&self, names: &'n [String], made: &str, retain: usize) -> Vec<&'n String> {
         let mut others: Vec<&String> =
             names.iter().filter(|name| self.has(name) && name.as_str() != made).collect();
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(series.surplus(&listed, &all[0], 2), [&all[1]]);
         assert_eq!(series.surplus(&listed, &all[0], 1), [&all[1], &all[2]]);
         assert!(series.surplus(&listed, &all[0], 3).is_empty());
-        // The clock was set back: the one just made is the oldest by its name, and stays.
+        // The clock was set back: the newest backup has the oldest name, and is kept.
         assert_eq!(series.surplus(&listed, &all[1], 2), [&all[2]]);
         assert_eq!(series.drafts(&listed), [&all[3]]);
     }

@@ -1,4 +1,4 @@
-//! Health of the backups, as `/observer` shows it.
+//! Health of the backups for `/observer`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::service::{self, Health, HealthState};
 use crate::supervise::blocking;
 
 impl Service {
-    /// Reports whether the last backup went well; nothing while backups are off.
+    /// Returns the service that reports whether the last backup succeeded. It reports nothing while backups are off.
     pub fn health(self: &Arc<Self>) -> service::Service {
         let backups = self.clone();
         service::Service::idle("backup").reports(move || {

@@ -1,4 +1,4 @@
-//! An object store that speaks the S3 protocol: requests with signed URLs (Signature Version 4), buckets in the path.
+//! Object store with the S3 protocol: requests with signed URLs (Signature Version 4), buckets in the path.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use url::Url;
 use super::error::Error;
 use super::http::Transport;
 
-/// Of object stores that do not care.
+/// Region for object stores that ignore it.
 const REGION: &str = "us-east-1";
-/// How long a signed URL counts; each is used at once.
+/// Validity of a signed URL. Each URL is used at once.
 const VALIDITY: Duration = Duration::from_secs(900);
 
 pub(super) struct S3 {
     bucket: Bucket,
     credentials: Credentials,
-    /// Empty, or a path that ends with a slash.
+    /// Prefix of the object keys: empty, or a path that ends with a slash.
     prefix: String,
     transport: Transport,
 }
 
 impl S3 {
-    /// Nothing is sent yet.
+    /// Creates the target without sending anything.
     pub fn new(config: &BackupTarget, transport: Transport) -> Result<S3, Error> {
         let (bucket, prefix) = config.bucket();
         let region = if config.region.is_empty() { REGION } else { config.region.as_str() };
@@ -39,7 +39,7 @@ impl S3 {
         Ok(S3 { bucket, credentials, prefix, transport })
     }
 
-    /// DnsService of the objects below the prefix, without those of other folders below it.
+    /// Returns the names of the objects directly below the prefix.
     pub async fn list(&self) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
         let mut continuation: Option<String> = None;
@@ -71,7 +71,7 @@ impl S3 {
         self.send(Method::GET, &get, Bytes::new()).await.map(Vec::from)
     }
 
-    /// An object that is gone already is no error.
+    /// Removes an object. An object that no longer exists is no error.
     pub async fn remove(&self, name: &str) -> Result<(), Error> {
         let delete = self.bucket.delete_object(Some(&self.credentials), &self.key(name)).sign(VALIDITY);
         self.send(Method::DELETE, &delete, Bytes::new()).await.map(drop)
@@ -83,18 +83,18 @@ impl S3 {
 
     async fn send(&self, method: Method, url: &Url, body: Bytes) -> Result<Bytes, Error> {
         let request = Request::builder().method(method).uri(url.as_str()).body(body);
-        // Not with the URL, which holds the signature.
+        // The error must not contain the URL, which holds the signature.
         let request = request.map_err(|error| Error::Setup(format!("the address: {error}")))?;
         self.transport.accepted(request).await
     }
 }
 
-/// DnsService of files; others are folders.
+/// Reports whether a key is the name of a file; other keys belong to folders.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('/')
 }
 
-/// Returns the keys of a page of a list, and the token of the next page.
+/// Parses a page of a list. Returns its keys and the token of the next page.
 fn read_list(body: &[u8]) -> Result<(Vec<String>, Option<String>), Error> {
     let text = String::from_utf8_lossy(body);
     let page = ListObjectsV2::parse_response(&text)

@@ -1,4 +1,4 @@
-//! When the next backup is to be made: pure, from the schedule and what has happened so far.
+//! Time of the next backup, computed from the schedule and the past runs. Pure.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::store::{BackupRun, BackupTrigger};
 
 const RETRY: Backoff = Backoff::new(Duration::from_secs(60), Duration::from_secs(3600));
 
-/// A backup to be made.
+/// Due backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     pub at: Timestamp,
     pub trigger: BackupTrigger,
 }
 
-/// The next one: a time of the schedule or, if the last run failed, the time to try again. It may have passed: then
-/// one is due now, however many times were missed. Nothing while backups are off.
+/// Returns the next backup: a time of the schedule or, if the last run failed, the time of the retry. A time in the
+/// past means that one backup is due now, however many were missed. Returns `None` while backups are off.
 ///
-/// `runs` are the newest first; `configured` is when the configuration was last changed.
+/// `runs` are sorted newest first. `configured` is the time of the last change of the configuration.
 pub fn next(
     config: &BackupConfig,
     configured: Timestamp,
@@ -32,12 +32,12 @@ pub fn next(
     if !config.enabled {
         return None;
     }
-    // What lies ahead was written down by a clock that was wrong.
+    // A run in the future was recorded with a wrong clock.
     let last = runs.first().map(|run| run.at.min(now));
     let since = last.map_or(configured, |last| last.max(configured)).min(now);
     let scheduled = config.next_after(since, zone).map(|at| Due { at, trigger: BackupTrigger::Schedule });
     let retry = last.filter(|_| runs.first().is_some_and(|run| !run.is_ok())).map(|last| {
-        // Another configuration may do what the last one could not: it is tried at once.
+        // A changed configuration may fix the failure, so it is tried at once.
         let failures = runs.iter().take_while(|run| !run.is_ok() && run.at >= configured).count();
         let at = last.checked_add(wait(failures)).unwrap_or(Timestamp::MAX);
         Due { at, trigger: BackupTrigger::Retry }
@@ -45,7 +45,7 @@ pub fn next(
     scheduled.into_iter().chain(retry).min_by_key(|due| due.at)
 }
 
-/// How long to wait after so many failures.
+/// Returns the pause after some number of failures.
 fn wait(failures: usize) -> SignedDuration {
     if failures == 0 {
         return SignedDuration::ZERO;
@@ -98,7 +98,7 @@ mod tests {
     fn the_schedule_counts_from_the_last_run_or_the_configuration() {
         assert_eq!(due(&[], "01T13:00:00"), ("2026-11-02T03:00:00Z".into(), SCHEDULE));
         assert_eq!(due(&[ok("02T03:00:05")], "02T04:00:00"), ("2026-11-03T03:00:00Z".into(), SCHEDULE));
-        // One that was asked for in between does not take the place of the one at night.
+        // A manual backup in between does not replace the one at night.
         assert_eq!(due(&[ok("02T14:00:00")], "02T15:00:00"), ("2026-11-03T03:00:00Z".into(), SCHEDULE));
         let off = BackupConfig::default();
         assert_eq!(next(&off, at("01T12:00:00"), &[], at("09T00:00:00"), &TimeZone::UTC), None);
@@ -123,7 +123,7 @@ mod tests {
             runs.insert(0, failed("02T03:00:00"));
         }
         assert_eq!(minutes, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-        // Not later than the schedule says.
+        // A retry never comes later than the schedule says.
         runs[0].at = at("03T02:30:00");
         assert_eq!(due(&runs, "03T02:31:00"), ("2026-11-03T03:00:00Z".into(), SCHEDULE));
     }

@@ -1,6 +1,6 @@
-//! A folder of a server with SSH as the target of backups.
+//! Folder of an SSH server as the target of backups.
 //!
-//! The server's key is pinned: what does not prove to have it is sent neither a name nor a password.
+//! The server's key is pinned: a server that does not prove to have it receives neither user name nor password.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,23 +22,24 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::error::{Error, shortened};
 use crate::tls::PqMode;
 
-/// Longer than any step may take: what is left of a connection that hangs ends by itself.
+/// Idle timeout, longer than any step may take. It ends a connection that hangs.
 const SILENCE: Duration = Duration::from_secs(120);
 const STEP_SEC: u64 = 60;
-/// A server that goes on asking wants something else than a password.
+/// Maximum number of rounds of keyboard-interactive authentication. A server that asks more often wants more than a
+/// password.
 const QUESTIONS: usize = 3;
 
 pub(super) struct Sftp {
     sftp: SftpSession,
     folder: String,
-    /// The connection lasts as long as this does.
+    /// SSH session, which lasts as long as this value.
     _session: Handle<Pinned>,
 }
 
-/// Lets only the server in that has the key.
+/// Client handler that accepts only the server with the pinned key.
 struct Pinned {
     fingerprint: [u8; 32],
-    /// The key of another server that answered.
+    /// Fingerprint of the key of another server that answered.
     other: Arc<Mutex<Option<String>>>,
 }
 
@@ -46,7 +47,7 @@ impl client::Handler for Pinned {
     type Error = russh::Error;
 
     async fn check_server_key(&mut self, key: &PublicKeyOrCertificate) -> Result<bool, russh::Error> {
-        // Certificates are not asked for, so none is taken.
+        // The client requests no certificates, so it accepts none.
         let PublicKeyOrCertificate::PublicKey { key, .. } = key else { return Ok(false) };
         let found: [u8; 32] = Sha256::digest(key.to_bytes()?).into();
         if found != self.fingerprint {
@@ -107,7 +108,7 @@ impl Sftp {
         let written = async {
             file.write_all(bytes).await?;
             file.flush().await?;
-            // Servers without this extension are not asked.
+            // The client does not send the request to servers without this extension.
             file.sync_all().await.map_err(std::io::Error::other)?;
             file.close().await
         };
@@ -188,7 +189,7 @@ async fn sign_in(session: &mut Handle<Pinned>, config: &BackupTarget) -> Result<
     }
 }
 
-/// Servers that take passwords only as the answer to a question.
+/// Authenticates at servers that accept passwords only by keyboard-interactive authentication.
 async fn answer_questions(session: &mut Handle<Pinned>, user: &str, password: &str) -> Result<(), Error> {
     let failed = |error: russh::Error| Error::failed("signing in", error);
     let started = session.authenticate_keyboard_interactive_start(user, None).await;
@@ -199,7 +200,7 @@ async fn answer_questions(session: &mut Handle<Pinned>, user: &str, password: &s
             KeyboardInteractiveAuthResponse::Failure { .. } => break,
             KeyboardInteractiveAuthResponse::InfoRequest { prompts, .. } => prompts,
         };
-        // What is echoed is no password.
+        // A prompt that echoes its input does not ask for a password.
         let answers = prompts.iter().map(|prompt| if prompt.echo { "" } else { password }.to_owned());
         let answered = session.authenticate_keyboard_interactive_respond(answers.collect()).await;
         asked = answered.map_err(failed)?;

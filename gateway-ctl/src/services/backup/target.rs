@@ -1,4 +1,4 @@
-//! Where backups go: one set of operations for all kinds of targets, each with a deadline.
+//! Targets of backups: one set of operations for all kinds, each operation with a deadline.
 
 use std::future::Future;
 use std::path::Path;
@@ -17,11 +17,11 @@ use super::sftp::Sftp;
 use super::webdav::Webdav;
 use crate::tls::Factory;
 
-/// How slow a target may be: a deadline for every step, and the least speed for what is as long as the file.
+/// Time limits of a target: a deadline for every step, and a minimum transfer rate for whole files.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     pub step: Duration,
-    /// Bytes in a second.
+    /// Minimum transfer rate in bytes per second.
     pub speed: u64,
 }
 
@@ -31,7 +31,7 @@ impl Default for Patience {
     }
 }
 
-/// A target that is being spoken to.
+/// Connected target.
 pub(super) struct Target {
     kind: Kind,
     patience: Patience,
@@ -45,7 +45,7 @@ enum Kind {
 }
 
 impl Target {
-    /// Connects and signs in. `largest` is how long the files are at most; `own` is the state directory.
+    /// Connects and signs in. `largest` is the maximum length of the files; `own` is the state directory.
     pub async fn open(
         config: &BackupTarget,
         own: &Path,
@@ -72,7 +72,7 @@ impl Target {
         Ok(Target { kind, patience })
     }
 
-    /// DnsService of the files in the folder.
+    /// Returns the names of the files in the folder.
     pub async fn list(&self) -> Result<Vec<String>, Error> {
         let list = async {
             match &self.kind {
@@ -85,7 +85,7 @@ impl Target {
         within(self.patience.step, "listing the folder", list).await
     }
 
-    /// Writes a file under a name that is not taken. It may be left half written.
+    /// Writes a file under an unused name. A failure may leave a partial file.
     pub async fn write(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
         let deadline = self.deadline(bytes.len());
         let write = async {
@@ -99,7 +99,7 @@ impl Target {
         within(deadline, "writing the file", write).await
     }
 
-    /// Reads a file back that should be so long; more is not read.
+    /// Reads back a file of the expected length; never reads more.
     pub async fn read(&self, name: &str, length: usize) -> Result<Vec<u8>, Error> {
         let read = async {
             match &self.kind {
@@ -112,7 +112,7 @@ impl Target {
         within(self.deadline(length), "reading the file back", read).await
     }
 
-    /// Whether files appear whole or not at all, so that they need no other name while they are written.
+    /// Reports whether files appear atomically, so that they need no temporary name while they are written.
     pub fn writes_whole(&self) -> bool {
         matches!(&self.kind, Kind::S3(_))
     }
@@ -121,7 +121,7 @@ impl Target {
         let rename = async {
             match &self.kind {
                 Kind::Folder(folder) => folder.rename(from, to).await,
-                // An object appears whole, under its own name.
+                // An object appears atomically under its final name.
                 Kind::S3(_) => Ok(()),
                 Kind::Sftp(sftp) => sftp.rename(from, to).await,
                 Kind::Webdav(webdav) => webdav.rename(from, to).await,

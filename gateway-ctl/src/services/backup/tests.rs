@@ -1,4 +1,4 @@
-//! The service with a folder as its target, under a clock that moves when told.
+//! Tests of the service with a folder as its target, under a manually advanced clock.
 
 use std::fs;
 
@@ -39,7 +39,7 @@ impl Scene {
         self.service.store.commit(ticket, |draft| group.put(draft, config)).unwrap();
     }
 
-    /// DnsService in the target, oldest first.
+    /// Returns the names in the target, oldest first.
     fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.target.path()).unwrap();
         let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -127,7 +127,7 @@ async fn only_so_many_are_kept_and_nothing_else_is_touched() {
     for name in foreign {
         fs::write(scene.target.path().join(name), "x").unwrap();
     }
-    // What an interrupted run has left.
+    // File left behind by an interrupted run.
     let series = Series::new(&scene.service.store.backup_series().unwrap());
     let name = series.name("2026-11-20T00:00:00Z".parse().unwrap());
     fs::write(scene.target.path().join(series.draft(&name)), "half").unwrap();

@@ -1,4 +1,4 @@
-//! A folder of a WebDAV server (RFC 4918).
+//! Folder of a WebDAV server (RFC 4918).
 
 use ::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use ::http::request::Builder;
@@ -17,12 +17,12 @@ use url::Url;
 use super::error::Error;
 use super::http::{Transport, refusal};
 
-/// Asks for no more than which entries are folders (RFC 4918, section 15.9).
+/// PROPFIND body that requests only which entries are folders (RFC 4918, section 15.9).
 const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><propfind xmlns=\"DAV:\"><prop><resourcetype/></prop></propfind>";
 const DAV: Namespace<'static> = Namespace("DAV:");
 
 pub(super) struct Webdav {
-    /// Without a slash at its end.
+    /// Base URL without a trailing slash.
     endpoint: Url,
     /// Folders below it.
     path: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct Webdav {
 }
 
 impl Webdav {
-    /// Nothing is sent yet.
+    /// Creates the target without sending anything.
     pub fn new(config: &BackupTarget, transport: Transport) -> Result<Webdav, Error> {
         let setup = |what: String| Error::Setup(what);
         let mut endpoint = Url::parse(&config.url).map_err(|error| setup(format!("the address: {error}")))?;
@@ -44,7 +44,7 @@ impl Webdav {
         let authorization = match (config.username.is_empty(), secret.is_empty()) {
             (true, true) => None,
             _ => {
-                // RFC 7617.
+                // HTTP Basic authentication (RFC 7617).
                 let value = format!("Basic {}", STANDARD.encode(format!("{}:{secret}", config.username)));
                 let value = HeaderValue::try_from(value);
                 let mut value = value.map_err(|_| setup("the user or the secret is not text".to_owned()))?;
@@ -55,7 +55,7 @@ impl Webdav {
         Ok(Webdav { endpoint, path, authorization, transport })
     }
 
-    /// DnsService of the files in the folder; none if there is no folder yet.
+    /// Returns the names of the files in the folder; none if the folder does not exist yet.
     pub async fn list(&self) -> Result<Vec<String>, Error> {
         let request = self.request("PROPFIND", &self.folder(self.path.len())).header("Depth", "1");
         let request = request.header(CONTENT_TYPE, "application/xml; charset=utf-8");
@@ -69,11 +69,11 @@ impl Webdav {
         }
     }
 
-    /// Makes the folder if there is none.
+    /// Writes a file. Creates the folder if it does not exist.
     pub async fn write(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
         let put = || self.request("PUT", &self.file(name));
         let (status, body) = self.answer(put(), bytes.clone()).await?;
-        // RFC 4918, section 9.7.1, says 409; some say 404.
+        // RFC 4918, section 9.7.1, requires 409; some servers return 404.
         if !matches!(status, StatusCode::CONFLICT | StatusCode::NOT_FOUND) {
             return refusal(status, &body).map_or(Ok(()), Err);
         }
@@ -91,7 +91,7 @@ impl Webdav {
         self.accepted(request, Bytes::new()).await.map(drop)
     }
 
-    /// A file that is gone already is no error.
+    /// Removes a file. A file that no longer exists is no error.
     pub async fn remove(&self, name: &str) -> Result<(), Error> {
         let (status, body) = self.answer(self.request("DELETE", &self.file(name)), Bytes::new()).await?;
         if status == StatusCode::NOT_FOUND { Ok(()) } else { refusal(status, &body).map_or(Ok(()), Err) }
@@ -101,7 +101,7 @@ impl Webdav {
         for depth in 1..=self.path.len() {
             let (status, body) =
                 self.answer(self.request("MKCOL", &self.folder(depth)), Bytes::new()).await?;
-            // It is there (RFC 4918, section 9.3.1).
+            // The folder exists already (RFC 4918, section 9.3.1).
             if status != StatusCode::METHOD_NOT_ALLOWED
                 && let Some(error) = refusal(status, &body)
             {
@@ -111,7 +111,7 @@ impl Webdav {
         Ok(())
     }
 
-    /// Address of the folder at a depth of the path, with a slash at its end.
+    /// Returns the URL of the folder at a depth of the path, with a trailing slash.
     fn folder(&self, depth: usize) -> Url {
         let mut url = self.endpoint.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -150,7 +150,7 @@ fn built(request: Builder, body: Bytes) -> Result<Request<Bytes>, Error> {
     request.body(body).map_err(|error| Error::Setup(format!("the address: {error}")))
 }
 
-/// Returns the names of the files of a multistatus (RFC 4918, section 13), without folders.
+/// Returns the names of the files of a multistatus response (RFC 4918, section 13), without folders.
 fn read_list(body: &[u8]) -> Result<Vec<String>, Error> {
     let failed = |what: &str| Error::failed("listing the folder", format!("the answer is no list: {what}"));
     let text = String::from_utf8_lossy(body);
@@ -190,7 +190,7 @@ fn read_list(body: &[u8]) -> Result<Vec<String>, Error> {
     }
 }
 
-/// Returns the last part of a path or URL, decoded; none for a folder.
+/// Returns the last segment of a path or URL, decoded; `None` for a folder.
 fn file_name(href: &str) -> Option<String> {
     let name = href.rsplit('/').next().filter(|name| !name.is_empty())?;
     let name = percent_decode_str(name).decode_utf8().ok()?.into_owned();

@@ -1,4 +1,4 @@
-//! Tests of the dead-man switch: what counts as a sign of life, and what a silence does.
+//! Tests of the dead-man switch: which requests count as a check-in, and the effects of a missing one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

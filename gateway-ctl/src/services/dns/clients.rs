@@ -1,4 +1,4 @@
-//! Who is behind an address: devices as the plan knows them, and all others by their cards.
+//! Client of an address: devices as the plan identifies them, and all other hosts by MAC address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,25 +18,25 @@ use super::query_routes::QueryRoutes;
 use super::upstream_selection::{Asking, Choice};
 use crate::os::neighbour;
 
-/// Of all tables, so that no two have the same.
+/// Version counter shared by all tables, so that each has a unique version.
 static VERSION: AtomicU64 = AtomicU64::new(1);
 
-/// So many addresses that came in between are remembered.
+/// Maximum number of late addresses that are cached.
 const LATE: usize = 4096;
 
 pub struct Table {
     inputs: Arc<ResolverInputs>,
-    /// An upstream that stands for all.
+    /// Representative upstream, for policies with destinations.
     resolver: IpAddr,
     ways: Arc<QueryRoutes>,
     choice: Arc<Choice>,
     by_address: HashMap<IpAddr, Arc<Client>>,
-    /// Addresses that came in between: the kernel was asked about them. Those without a host stand here, too, until the
-    /// next table.
+    /// Addresses that appeared after the table was built, resolved through the kernel. Addresses without a host are
+    /// cached here, too, until the next table.
     late: Mutex<HashMap<IpAddr, Arc<Client>>>,
-    /// Indexes of the links of the LAN.
+    /// Interface indexes of the LAN.
     links: Vec<u32>,
-    /// The gateway itself.
+    /// Client for the gateway itself.
     own: Arc<Client>,
     version: u64,
 }
@@ -65,7 +65,7 @@ impl Table {
         let mut table = Table { inputs, resolver, ways, choice, by_address, late, links, own, version };
         let mut by_address = HashMap::new();
         for (mac, addresses) in &table.inputs.world.facts.neighbours {
-            // A link-local address does not say by which network it asks.
+            // A link-local address does not identify the network of the query.
             for address in addresses.iter().filter(|address| !is_link_local(**address)) {
                 by_address.insert(*address, table.describe(Some(*mac), *address, None));
             }
@@ -91,7 +91,7 @@ impl Table {
 
     fn describe(&self, mac: Option<[u8; 6]>, address: IpAddr, interface: Option<u32>) -> Arc<Client> {
         let (state, plan) = (&self.inputs.world.state, &self.inputs.world.compiled().plan.dataplane);
-        // As the dataplane finds the device.
+        // Same lookup as in the dataplane.
         let by_mac = mac.and_then(|mac| plan.devices_by_mac.get(&mac));
         let number = by_mac.or_else(|| plan.devices_by_address.get(&address)).map_or(0, |value| value.number);
         let of_number = || state.devices.iter().find(|device| number != 0 && device.meta.slot == number);
@@ -143,7 +143,7 @@ impl ClientLookup for Table {
     }
 }
 
-/// The map is whole between any two statements.
+/// Locks the map; a panic between two statements leaves it consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What becomes of a client's questions, in words for people: what `/policy/evaluate` says of names.
+//! Human-readable description of how a client's queries are answered, for `/policy/evaluate`.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use gateway_model::kinds::DnsForwarder;
 use super::DnsService;
 
 impl DnsService {
-    /// For a name, or for names that nothing is said of. As it is now; nobody is asked.
+    /// Describes the current result for a name, or for names without a rule if `name` is `None`. Sends no query.
     pub fn explain(&self, from: IpAddr, name: Option<&Name>) -> String {
         let way = match self.resolver.dry_run(from, name.map(Name::as_ref)) {
             QueryOutcome::Decided(decision) => return decided(&decision),

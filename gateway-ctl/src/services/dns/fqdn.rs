@@ -1,4 +1,4 @@
-//! Policies for domains: which names they know, and addresses on their way to the dataplane.
+//! FQDN policies: the matching domains, and the installation of DNS-learned IPs in the dataplane.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,7 +17,7 @@ use super::query_routes::QueryRoutes;
 use super::upstream_selection::{Asking, Choice};
 use crate::reconcile::KernelDataplane;
 
-/// An address that no host has.
+/// Address that no host has.
 const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 pub struct FqdnInstaller {
@@ -27,11 +27,11 @@ pub struct FqdnInstaller {
     taken: ArcSwap<Taken>,
 }
 
-/// What follows from the plan.
+/// State derived from the plan.
 #[derive(Default)]
 struct Taken {
     choice: Arc<Choice>,
-    /// The way of each policy with domains, by its rank: for everybody, and for the external filter itself.
+    /// Query routes of each FQDN policy, by its rank: for all clients, and for the external filter itself.
     by_rank: HashMap<u32, [Arc<QueryRoute>; 2]>,
 }
 
@@ -44,7 +44,7 @@ impl FqdnInstaller {
         FqdnInstaller { dataplane, domains, ways, taken: ArcSwap::default() }
     }
 
-    /// Upstreams are asked by IPv6, or by IPv4.
+    /// Takes over a new plan. With `ipv6`, upstreams are queried over IPv6, otherwise over IPv4.
     pub fn follow(&self, inputs: &ResolverInputs, choice: Arc<Choice>, ipv6: bool) {
         let compiled = inputs.world.compiled();
         let rules = compiled.plan.dataplane.domains.iter();
@@ -70,8 +70,8 @@ impl FqdnPolicy for FqdnInstaller {
         if rank == RANK_NONE {
             return None;
         }
-        // Where a policy of the client comes first, its traffic to the name takes that one's way, and so do its questions.
-        // So does what a policy is asked that is too new for its way to be known.
+        // If an earlier policy of the client matches, its route applies to traffic and queries for the name. The same
+        // route applies if the FQDN policy is so new that its own route is unknown.
         let taken = self.taken.load();
         let itself = usize::from(taken.choice.is_itself(client.asker.address));
         let way = taken.by_rank.get(&rank).filter(|_| rank < client.rank).map(|ways| &ways[itself]);

@@ -1,4 +1,4 @@
-//! Inputs of answers at one instant: the world, and how names are to be resolved in it.
+//! Inputs of the resolver at one instant: the gateway's state and the DNS configuration in it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::secondary_zones::Copies;
 use super::upstream_selection::Choice;
 use crate::world::World;
 
-/// TTL of names of machines.
+/// TTL of host names, in seconds.
 const HOST_TTL: u32 = 60;
 
 pub struct ResolverInputs {
@@ -73,13 +73,13 @@ impl ResolverInputs {
         Arc::new(Zones::new(&self.world.state, &options))
     }
 
-    /// Indexes of the links of the LAN.
+    /// Returns the interface indexes of the LAN.
     pub fn lan_links(&self) -> Vec<u32> {
         let links = self.world.network.lan.iter().filter_map(|name| self.world.facts.links.get(name));
         links.map(|link| link.index).collect()
     }
 
-    /// Networks of the LAN and all addresses of this host.
+    /// Returns the networks of the LAN and all addresses of this host.
     pub fn own_networks(&self) -> Vec<IpNet> {
         let addresses = self
             .world
@@ -97,20 +97,20 @@ impl ResolverInputs {
     fn host(&self, device: &Device) -> Host {
         let macs = device.all_macs();
         let seen = macs.iter().filter_map(|mac| self.world.facts.neighbours.get(&mac.octets())).flatten();
-        // A link-local address is of use to nobody who asks for a name.
+        // A link-local address is of no use in an answer.
         let far = seen.filter(|address| !is_link_local(**address));
         Host { name: device.name.clone(), addresses: far.copied().collect() }
     }
 }
 
-/// A resolver that stands for all: policies for destinations are asked about it.
+/// Returns the upstream that represents all in the evaluation of policies with destinations.
 pub fn first_upstream(plan: &Plan) -> IpAddr {
     let for_all = plan.groups.iter().filter(|group| group.domain.as_ref().is_root());
     let mut places = for_all.flat_map(|group| &group.servers).filter_map(|server| match server.place {
         Place::Address(address) => Some(address.ip()),
         Place::Name(..) => None,
     });
-    // Documentation, which no policy names.
+    // Documentation address, which no policy names.
     places.next().unwrap_or(IpAddr::from([192, 0, 2, 53]))
 }
 

@@ -1,4 +1,4 @@
-//! Lists on the web: which ones are wanted, and what becomes of those that came.
+//! Subscribed lists: selection of the wanted ones, and storage of the downloaded ones.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use tokio::sync::Notify;
 
 use crate::services::active_alerts::ActiveAlerts;
 
-/// The lists of the allowlist and the blocklist are looked at once a day.
+/// Interval between two updates of the lists of the allowlist and the blocklist.
 const DAILY: Duration = Duration::from_secs(24 * 3600);
 const HOUR: u64 = 3600;
 
-/// Takes lists in and says so.
+/// Store of downloaded lists that notifies of changes.
 #[derive(Clone)]
 pub struct ListStore {
     pub lists: Arc<Mutex<Lists>>,
@@ -28,7 +28,7 @@ pub struct ListStore {
 const FAILED: AlertKind = AlertKind::BlocklistUpdateFailed;
 
 impl ListStore {
-    /// The lists of objects that are still there.
+    /// Returns the lists whose objects still exist, and drops the others.
     pub fn current(&self, state: &State) -> Lists {
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let gone: Vec<Id> = lists.ids().filter(|id| !is_there(state, *id)).collect();
@@ -38,7 +38,7 @@ impl ListStore {
 }
 
 impl ListStore {
-    /// Only these are kept up to date from now on.
+    /// Restricts the alerts to the wanted lists: only these are updated from now on.
     pub fn keep(&self, wanted: &[Subscription]) {
         self.active_alerts.keep(FAILED, |subject| wanted.iter().any(|one| one.id.to_string() == subject));
     }
@@ -67,7 +67,7 @@ fn is_there(state: &State, id: Id) -> bool {
     state.dns_allowlist.contains(id) || state.dns_blocklist.contains(id) || state.threat_feeds.contains(id)
 }
 
-/// The lists that are to be kept up to date.
+/// Returns the lists that are to be kept up to date.
 pub fn wanted(state: &State, dns: &Dns) -> Vec<Subscription> {
     let limits = Limits {
         max_entries: dns.list_max_entries,

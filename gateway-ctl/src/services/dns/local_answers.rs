@@ -1,4 +1,4 @@
-//! The filter and what is stored here, as the resolver asks for them.
+//! Filter and local zones behind the interface that the resolver uses.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct FilterAndZones {
 }
 
 impl FilterAndZones {
-    /// Without filtering everything passes.
+    /// Creates the local answers. With `filtering` off, the filter passes everything.
     pub fn new(
         filter: Arc<Filter>,
         zones: Arc<Zones>,

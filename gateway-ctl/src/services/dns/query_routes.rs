@@ -1,4 +1,4 @@
-//! QueryRoutes of questions: from what the plan says to what sockets bear.
+//! Query routes: from the plan's egress to the options of sockets.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,16 +14,16 @@ use gateway_model::State;
 use gateway_model::kinds::{DnsForwarder, Proxy};
 use zeroize::Zeroizing;
 
-/// The ways in use: a way keeps its number, and with it its part of the cache. Unused ones expire.
+/// Query routes in use. A route keeps its index, and with it its cache partition. Unused routes expire.
 #[derive(Default)]
 pub struct QueryRoutes(Mutex<QueryRouteTable>);
 
 #[derive(Default)]
 struct QueryRouteTable {
     ways: Vec<Entry>,
-    /// Numbers from here on were never given.
+    /// First index that was never assigned.
     next: u16,
-    /// Numbers of expired ways, oldest first.
+    /// Indexes of expired routes, oldest first.
     retired: VecDeque<(u16, Instant)>,
 }
 
@@ -32,9 +32,9 @@ struct Entry {
     unused_since: Option<Instant>,
 }
 
-/// Time without use after which a way expires.
+/// Time without use after which a route expires.
 const EXPIRES_AFTER: Duration = Duration::from_secs(600);
-/// Time after which the number of an expired way may be given again: no answer stays in the cache for so long.
+/// Time after which the index of an expired route may be reused. No answer stays in the cache for so long.
 const RETIRED_FOR: Duration = Duration::from_secs(8 * 24 * 3600);
 
 impl QueryRouteTable {
@@ -60,7 +60,7 @@ impl QueryRoutes {
             return known.way.clone();
         }
         let Some(partition) = table.take_number(Instant::now()) else {
-            // Without a number of their own answers would not be kept apart, so nothing goes that way.
+            // Without its own index, a route would share a cache partition with others, so it blocks all queries.
             let route = QueryEgress::Blocked("there are too many ways".into());
             return Arc::new(QueryRoute { partition: u16::MAX, route, resolvers });
         };
@@ -69,7 +69,7 @@ impl QueryRoutes {
         way
     }
 
-    /// Drops the ways that no client, no policy and no query has used for some time.
+    /// Drops the routes that no client, policy or query has used for some time.
     pub fn expire(&self, now: Instant) {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let QueryRouteTable { ways, retired, .. } = &mut *table;
@@ -92,7 +92,7 @@ impl QueryRoutes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).ways.len()
     }
 
-    /// The route of a forwarder by its own settings.
+    /// Returns the route of a forwarder by its own settings.
     pub fn of_forwarder(
         &self,
         input: &Input<'_>,
@@ -120,7 +120,7 @@ impl QueryRoutes {
     }
 }
 
-/// What the ways are called that tunnels and uplinks are.
+/// Returns the display names of the egresses (tunnels and uplinks).
 pub fn called(state: &State, compiled: &Compiled) -> Called {
     let name = |leg: &Leg| -> Arc<str> {
         match &leg.kind {

@@ -1,4 +1,4 @@
-//! Copies of zones that others have: which ones are wanted, and what becomes of those that came.
+//! Secondary zones: selection of the wanted ones, and storage of the transferred ones.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use gateway_model::settings::bootstrap::Dns;
 use gateway_model::{Id, State};
 use tokio::sync::Notify;
 
-/// Takes copies in and says so.
+/// Store of transferred zones that notifies of changes.
 #[derive(Clone)]
 pub struct Copies {
     pub held: Arc<Mutex<BTreeMap<Id, Copy>>>,
@@ -19,7 +19,7 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Those of zones that are still there.
+    /// Returns the transferred zones that still exist, and drops the others.
     pub fn current(&self, state: &State) -> BTreeMap<Id, Copy> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.retain(|id, _| state.dns_zones.contains(*id));

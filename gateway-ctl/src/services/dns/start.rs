@@ -1,4 +1,4 @@
-//! Start of the resolver over an engine that has a plan.
+//! Start of the resolver on an engine that has a plan.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -31,7 +31,7 @@ use crate::store::Store;
 use crate::tls::Factory;
 
 impl DnsService {
-    /// Starts it over an engine that has a plan. Addresses that cannot be bound stand in its status.
+    /// Starts the DNS service on an engine that has a plan. Its status lists the addresses that cannot be bound.
     pub async fn start(
         config: Config,
         store: Arc<Store>,
@@ -68,7 +68,7 @@ impl DnsService {
         let folder = config.directory.join("zones");
         std::fs::create_dir_all(&folder)?;
         let secondaries = Secondaries::new(folder, key, context, copies.clone(), supervisor.clone());
-        // Their copies are there before the first question.
+        // The disk caches are loaded before the first query.
         let wanted = lists::wanted(&inputs.world.state, inputs.dns());
         let zones_wanted = secondary_zones::wanted(&inputs.world.state, inputs.dns());
         let loading = tokio::task::spawn_blocking(move || {
@@ -122,7 +122,7 @@ impl DnsService {
     }
 }
 
-/// Without it the resolver answers everything itself.
+/// Returns the kernel DNS cache; without it the resolver answers all queries itself.
 fn kernel_dns_cache(engine: &Engine) -> Option<Box<dyn Dataplane>> {
     match engine.dataplane().with(|programs| programs.answers()) {
         Ok(answers) => Some(Box::new(KernelDnsCache(Arc::new(answers)))),

@@ -1,4 +1,5 @@
-//! Who tells the resolver of changes: the engine before a plan is live, the store, lists and copies that came, the clock.
+//! Updates of the resolver: from the engine before a plan goes live, from the store, from downloaded lists and
+//! transferred zones, and by time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -14,19 +15,19 @@ use crate::store::Store;
 use crate::supervise::blocking;
 use crate::world::Worlds;
 
-/// Changes that come in a row are taken together.
+/// Pause that merges a burst of changes into one update.
 const PAUSE: Duration = Duration::from_millis(30);
-/// How often what was learned is brought to what still holds.
+/// Interval between two sweeps of the DNS-learned IPs in the dataplane, which keep only valid entries.
 const SWEEP: Duration = Duration::from_secs(4);
-/// How often signatures are looked at; they are made anew days before they end.
+/// Interval between two checks of DNSSEC signatures. Zones are signed again days before their signatures expire.
 const RESIGN: Duration = Duration::from_secs(60);
 
-/// Follows everything. Each of the tasks ends with the resolver.
+/// Starts the tasks that follow all sources of changes. Each task ends with the resolver.
 pub fn all(names: &Arc<DnsService>, store: Arc<Store>, engine: Arc<Engine>) -> Vec<JoinHandle<()>> {
     let worlds = engine.worlds().clone();
     plans(names, &worlds);
     let supervisor = engine.services().supervisor().clone();
-    // A task that died may have lost a list or a zone that had come: everything is built again.
+    // A task that died may have lost a list or a zone, so its restart rebuilds everything.
     let mut again = false;
     let updates = {
         let (names, store) = (Arc::downgrade(names), store.clone());
@@ -40,7 +41,7 @@ pub fn all(names: &Arc<DnsService>, store: Arc<Store>, engine: Arc<Engine>) -> V
     ]
 }
 
-/// A plan is taken over before it is live: no question leaves by a way that its packets no longer take.
+/// Takes over a plan before it goes live, so that no query leaves through an egress that its packets no longer use.
 fn plans(names: &Arc<DnsService>, worlds: &Worlds) {
     let names = Arc::downgrade(names);
     worlds.on_before_activate(move |world| {
@@ -56,7 +57,7 @@ async fn changes(names: Weak<DnsService>, store: Arc<Store>, worlds: Arc<Worlds>
     let mut run;
     let Some(list_changes) = names.upgrade().map(|names| names.list_store.changed.clone()) else { return };
     loop {
-        // First without a reason: something may have changed between the start and here.
+        // The first update needs no change: the state may have changed between the start and here.
         revisions.mark_unchanged();
         run = published.borrow_and_update().status.run;
         let Some(names) = names.upgrade() else { return };
@@ -73,8 +74,8 @@ async fn changes(names: Weak<DnsService>, store: Arc<Store>, worlds: Arc<Worlds>
 }
 
 impl DnsService {
-    /// Takes over the stored filters, lists, rewrites and zones unless it has them, and returns when queries are
-    /// answered by them. Blocks while filters are built.
+    /// Takes over the stored filters, lists, rewrites and zones unless the resolver has them already. Returns when
+    /// answers use them. Blocks while filters are built.
     pub fn catch_up(&self) {
         let wanted = dns_revision(&self.store.current());
         let current = lock(&self.followed).as_ref().is_some_and(|followed| followed.dns >= wanted);
@@ -83,14 +84,14 @@ impl DnsService {
         }
     }
 
-    /// Takes over the store and the plan. With `again`, filters and zones are built even if neither has changed.
+    /// Takes over the store and the plan. With `again`, builds filters and zones even if neither has changed.
     fn take_over(&self, again: bool) {
-        // Held to the end: no older state comes after a newer one.
+        // The lock is held to the end, so that an older state never replaces a newer one.
         let mut followed = lock(&self.followed);
         let inputs = ResolverInputs::of(self.worlds.now());
         self.subscriptions.set_own_networks(inputs.own_networks());
         let (state, facts) = (&inputs.world.state, &inputs.world.facts);
-        // Lists are large and names of machines many; most runs change neither.
+        // Lists are large and host names are many; most runs change neither.
         let known = followed.as_ref().is_some_and(|followed| {
             followed.revision == state.revision && followed.facts.neighbours == facts.neighbours
         });
@@ -107,7 +108,7 @@ impl DnsService {
     }
 }
 
-/// Revision of the last change of what answers are made from.
+/// Returns the revision of the last change of the inputs of local answers.
 fn dns_revision(state: &State) -> Revision {
     let tables = [
         state.dns_filter_rules.revision(),
@@ -124,12 +125,12 @@ fn dns_revision(state: &State) -> Revision {
     tables.into_iter().max().unwrap_or_default()
 }
 
-/// The value behind the lock is whole between any two statements.
+/// Locks a mutex; a panic between two statements leaves its value consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has zones signed anew before their signatures end.
+/// Signs zones again before their signatures expire.
 async fn signatures(names: Weak<DnsService>, store: Arc<Store>) {
     loop {
         tokio::time::sleep(RESIGN).await;

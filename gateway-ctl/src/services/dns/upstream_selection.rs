@@ -1,8 +1,8 @@
-//! Which resolvers are asked by a way, where no forwarder is set for the name's domain.
+//! Selection of the upstreams of a query route, for names without a forwarder.
 //!
-//! What a profile says of its traffic's names comes first. Else the external filter takes the place of the upstreams for
-//! questions that leave as the gateway's own do. Whoever a policy sends another way keeps to it and to the upstreams: the
-//! filter would ask further by a way of its own.
+//! The DNS servers of the policy's profile come first. Otherwise the external filter replaces the upstreams for
+//! queries that leave through the gateway's own default route. Queries of clients that a policy sends through another
+//! egress keep that egress and the upstreams: the filter would forward them over its own route.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -17,41 +17,41 @@ use gateway_dns::upstream::{Server, of_profile};
 use gateway_model::settings::bootstrap::Dns;
 use gateway_model::settings::groups::ExtFilterConfig;
 
-/// Where resolvers listen.
+/// Port of DNS servers.
 const DOMAIN: u16 = 53;
 
 #[derive(Default)]
 pub struct Choice {
     filter: Option<Filter>,
-    /// For names of resolvers.
+    /// DNS settings, for the host names of upstreams.
     dns: Dns,
 }
 
-/// A question on its way out.
+/// Query that is forwarded to an upstream.
 pub struct Asking<'a> {
     pub input: Input<'a>,
     pub compiled: &'a Compiled,
-    /// Of its policy.
+    /// Rank of the policy that applies.
     pub rank: u32,
-    /// None: the gateway itself.
+    /// Client address; `None`: the gateway itself.
     pub from: Option<IpAddr>,
 }
 
-/// The external filter in use.
+/// External filter in use.
 struct Filter {
-    /// None as long as it is not known where its resolver is.
+    /// Servers of the filter; `None` as long as the address of its resolver is unknown.
     servers: Option<Arc<[Server]>>,
-    /// It asks from here.
+    /// Source addresses of the filter's own queries.
     addresses: HashSet<IpAddr>,
 }
 
 impl Choice {
-    /// With the external filter, if it is used.
+    /// Creates the selection, with the external filter if it is used.
     pub fn new(filter: Option<&ExtFilterConfig>, facts: &Facts, dns: &Dns) -> Choice {
         Choice { filter: filter.map(|config| Filter::new(config, facts)), dns: dns.clone() }
     }
 
-    /// Who is asked, and by which way, where the policy's is `outgoing`.
+    /// Returns egress and upstreams of a query. `outgoing` is the egress of the policy.
     pub fn of(&self, asking: &Asking<'_>, outgoing: HostEgress) -> (HostEgress, Resolvers) {
         let Asking { input, compiled, rank, from } = asking;
         let (outgoing, servers) = profile_dns::of_policy(input, compiled, *rank, outgoing);
@@ -60,13 +60,13 @@ impl Choice {
             NameServers::Inside(addresses) => {
                 addresses.into_iter().map(|address| Server::plain((address, DOMAIN).into())).collect()
             }
-            // What is wrong with them is told with the plan of the upstreams.
+            // The summary of the upstream plan reports their problems.
             NameServers::Of(profile) => of_profile(input.state, &profile, &self.dns, &mut Vec::new()),
         };
         (outgoing, Resolvers::Only(servers.into()))
     }
 
-    /// The same where no profile has a word in it.
+    /// Returns egress and upstreams where no profile sets DNS servers.
     pub fn usual(&self, outgoing: HostEgress, from: Option<IpAddr>) -> (HostEgress, Resolvers) {
         match &self.filter {
             Some(filter) if outgoing == HostEgress::Default && !filter.is_itself(from) => {
@@ -82,7 +82,7 @@ impl Choice {
         }
     }
 
-    /// Whether it matters who asks.
+    /// Reports whether the client is the external filter itself.
     pub fn is_itself(&self, from: Option<IpAddr>) -> bool {
         self.filter.as_ref().is_some_and(|filter| filter.is_itself(from))
     }
@@ -93,16 +93,16 @@ impl Filter {
         let Some(resolver) = config.resolver() else {
             return Filter { servers: None, addresses: HashSet::new() };
         };
-        // All addresses of the host that it is on.
+        // Use all addresses of the host on which the filter runs.
         let hosts = facts.neighbours.values().filter(|addresses| addresses.contains(&resolver.ip()));
         let mut addresses: HashSet<IpAddr> = hosts.flatten().copied().collect();
         addresses.insert(resolver.ip());
         Filter { servers: Some([Server::plain(resolver)].into()), addresses }
     }
 
-    /// What it asks for itself must not come back to it.
+    /// Reports whether the client is the filter. Its own queries must not return to it.
     fn is_itself(&self, from: Option<IpAddr>) -> bool {
-        // The gateway itself asks from anywhere.
+        // The gateway itself sends queries from any address.
         let here = || self.addresses.iter().any(IpAddr::is_loopback);
         from.map_or_else(here, |from| self.addresses.contains(&from))
     }

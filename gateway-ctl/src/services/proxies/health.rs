@@ -1,26 +1,26 @@
-//! From single probes to what is said of a proxy. Pure.
+//! Health of a proxy from the outcomes of its probes. Pure.
 
 use std::time::Duration;
 
 use gateway_model::kinds::proxy::ProxyCheck;
 
-/// While it is open what a change means, probes follow one another so quickly.
+/// Maximum pause between probes while a possible change of the verdict is unconfirmed.
 const HASTE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// No probe has ended yet.
+    /// No probe has completed yet.
     #[default]
     Unknown,
     Up,
     Down,
 }
 
-/// What the probes have said so far.
+/// State of the health check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     verdict: Verdict,
-    /// Probes in a row that contradict the verdict.
+    /// Number of consecutive probes that contradict the verdict.
     against: u32,
 }
 
@@ -29,7 +29,7 @@ impl Health {
         self.verdict
     }
 
-    /// Takes the outcome of a probe. The first one decides by itself.
+    /// Records the outcome of a probe. The first outcome decides by itself.
     pub fn note(&mut self, ok: bool, check: &ProxyCheck) {
         let (says, needed) = if ok { (Verdict::Up, check.success) } else { (Verdict::Down, check.fail) };
         if self.verdict == says {
@@ -42,7 +42,8 @@ impl Health {
         }
     }
 
-    /// How long to wait for the next probe; `chance` is from 0 to 1 and keeps probes of many proxies apart.
+    /// Returns the pause before the next probe. `chance` is from 0 to 1 and spreads the probes of many proxies over
+    /// time.
     pub fn pause(self, check: &ProxyCheck, chance: f64) -> Duration {
         let interval = Duration::from_secs(u64::from(check.interval_sec));
         let plain = if self.against > 0 { interval.min(HASTE) } else { interval };

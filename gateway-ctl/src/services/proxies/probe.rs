@@ -1,4 +1,4 @@
-//! One look at a proxy: does it take a connection, does it let us in, does it do what it is needed for.
+//! Single probe of a proxy: tests the connection, the authentication and the required function.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -13,28 +13,28 @@ use tokio::net::TcpStream;
 
 use crate::secrets;
 
-/// What is looked at, and from where.
+/// Parameters of a probe: target, egress and checks.
 #[derive(Clone, Debug)]
 pub struct Question {
     pub address: SocketAddr,
     pub login: Option<ProxyLogin>,
-    /// Leg to the proxy; 0 is the default way.
+    /// Leg to the proxy; 0 is the default route.
     pub leg: u8,
-    /// Whether to ask for datagrams, too.
+    /// Request to probe UDP relaying as well.
     pub udp: bool,
     pub check: ProxyCheck,
 }
 
-/// A proxy that answered well.
+/// Result of a successful probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Until it had let us in.
+    /// Time until the proxy accepted the authentication.
     pub latency: Duration,
-    /// Whether it takes datagrams; nothing if it was not asked or did not say.
+    /// UDP support of the proxy; `None` if it was not probed or the proxy gave no clear reply.
     pub udp: Option<bool>,
 }
 
-/// Asks; the error is why the proxy cannot be used, in words for people.
+/// Probes a proxy. The error is the human-readable reason why the proxy is unusable.
 pub async fn probe(question: &Question) -> Result<Answer, String> {
     let patience = Duration::from_secs(u64::from(question.check.timeout_sec));
     match tokio::time::timeout(patience, look(question)).await {
@@ -66,14 +66,14 @@ async fn enter(question: &Question) -> Result<TcpStream, String> {
     entered.map_err(|error| error.to_string())
 }
 
-/// Whether the proxy opens an association for datagrams.
+/// Reports whether the proxy opens a UDP association.
 async fn associates(question: &Question) -> Option<bool> {
     let mut stream = enter(question).await.ok()?;
     let anywhere = Destination::Address((Ipv4Addr::UNSPECIFIED, 0).into());
     match ask(&mut stream, Command::UdpAssociate, &anywhere).await {
         Ok(_) => Some(true),
         Err(socks5::Error::Refused(_) | socks5::Error::NotSocks) => Some(false),
-        // Some close instead of refusing; that the proxy is well has just been seen.
+        // Some proxies close the connection instead of refusing. The check before showed that the proxy works.
         Err(socks5::Error::Io(_)) => Some(false),
         Err(_) => None,
     }
@@ -91,7 +91,7 @@ async fn through(stream: &mut TcpStream, host: &str, port: u16) -> Result<(), St
     ask(stream, Command::Connect, &to).await.map(drop).map_err(|error| format!("{host}: {error}"))
 }
 
-/// Any answer in the form of HTTP will do.
+/// Sends an HTTP request; any reply in the form of HTTP is a success.
 async fn http(stream: &mut TcpStream, target: &str) -> Result<(), String> {
     let (host, port, path) = url(target).ok_or_else(|| format!("{target} is no URL of http"))?;
     through(stream, host, port).await?;
@@ -105,7 +105,7 @@ async fn http(stream: &mut TcpStream, target: &str) -> Result<(), String> {
     }
 }
 
-/// Host, port and path of `http://host[:port][/path]`.
+/// Splits `http://host[:port][/path]` into host, port and path.
 fn url(text: &str) -> Option<(&str, u16, &str)> {
     let rest = text.strip_prefix("http://")?;
     let (authority, path) = match rest.find('/') {
@@ -125,7 +125,7 @@ fn host_and_port(text: &str, default: u16) -> Option<(&str, u16)> {
     (!host.is_empty()).then_some((host, port))
 }
 
-/// A question for the root's name servers, by TCP: any name server answers it somehow.
+/// Sends a query for the root name servers over TCP. Any name server answers it somehow.
 async fn dns(stream: &mut TcpStream, target: &str) -> Result<(), String> {
     const QUESTION: [u8; 19] = [0, 17, 0x47, 0x57, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
     let (host, port) = host_and_port(target, 53).ok_or_else(|| format!("{target} is no name server"))?;

@@ -1,11 +1,11 @@
-//! Cover traffic as the settings want it, and as it is.
+//! Cover traffic of tunnels: configured and current state.
 
 use crate::os::wireguard::{CoverStatus, Engine, WireGuard};
 
 /// Cover traffic of a WireGuard tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// The kernel's engine, which has none.
+    /// The kernel implementation of WireGuard, which has no cover traffic.
     OfTheKernel,
     /// The tunnel has no device.
     NoDevice,

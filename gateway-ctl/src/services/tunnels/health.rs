@@ -1,7 +1,7 @@
-//! What the age of the last handshake says of a tunnel. Pure.
+//! Health of a WireGuard tunnel from the age of its last handshake. Pure.
 //!
-//! A session is renewed after 120 s of use and refused after 180 s (WireGuard, section 6.1), so with
-//! keepalives an older handshake means that the other end does not answer.
+//! WireGuard renews a session after 120 s of use and rejects it after 180 s (WireGuard, section 6.1). With
+//! keepalives, an older handshake means that the remote end does not answer.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,9 +17,9 @@ pub const ERROR: Duration = Duration::from_secs(300);
 pub struct HealthVerdict {
     pub status: TunnelStatus,
     pub health: Health,
-    /// Whether policies may send traffic into it.
+    /// Eligibility of the tunnel for policy traffic.
     pub usable: bool,
-    /// Why it is not usable. It does not name the age: it would change every second.
+    /// Reason why the tunnel is not usable. It does not contain the age, which would change every second.
     pub reason: String,
 }
 
@@ -33,7 +33,7 @@ pub fn judge(tunnel: &Tunnel, device: Option<&DeviceStatus>, now: SystemTime) ->
     let Some(device) = device else {
         return not_usable(TunnelStatus::Connecting, Health::Unknown, "its interface does not exist yet");
     };
-    // Without keepalives silence is no sign of anything.
+    // Without keepalives, silence does not indicate a failure.
     let keeps_alive =
         tunnel.peers.iter().any(|peer| peer.persistent_keepalive.unwrap_or(tunnel.keepalive) > 0);
     let last = device.peers.iter().filter_map(|peer| peer.last_handshake).max();

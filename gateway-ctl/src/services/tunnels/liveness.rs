@@ -1,4 +1,4 @@
-//! Liveness of tunnels under traffic: data without an answer degrades a tunnel long before the age of its handshake does.
+//! Liveness of tunnels under traffic: unanswered data degrades a tunnel long before the age of its handshake does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,24 +19,24 @@ use crate::os::openvpn::{Stage, Status};
 use crate::os::wireguard::DeviceStatus;
 use gateway_outbound::SocketBinding;
 
-/// Size of a keepalive of WireGuard: a data message without content.
+/// Size of a WireGuard keepalive: a data message without content.
 const KEEPALIVE_BYTES: u64 = 32;
 /// Time after which WireGuard itself answers data with a keepalive.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time that a ping of an OpenVPN server may be late.
+/// Tolerance for a late ping of an OpenVPN server.
 const PING_SLACK: Duration = Duration::from_secs(5);
-/// Destinations behind a far end that carries everything; documentation addresses, which no host has.
+/// Probe destination behind a remote end with a default route. A documentation address, which no host has.
 const ANY_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const ANY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
-/// One far end of a tunnel: a peer of WireGuard, or the server of OpenVPN.
+/// Remote end of a tunnel: a WireGuard peer, or the OpenVPN server.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Public key; none for OpenVPN.
+    /// Public key; `None` for OpenVPN.
     peer: Option<[u8; 32]>,
     traffic: Traffic,
     limit: Duration,
-    /// Destinations that reach this far end.
+    /// Destinations that are reached through this remote end.
     networks: Vec<IpNet>,
 }
 
@@ -45,7 +45,7 @@ impl Link {
         self.networks.iter().any(|network| network.prefix_len() == 0)
     }
 
-    /// Destinations of probes, one a family.
+    /// Returns the destinations of probes, one for each address family.
     fn probe_targets(&self) -> Vec<IpAddr> {
         let target = |network: &IpNet| match (network, network.prefix_len()) {
             (IpNet::V4(_), 0) => ANY_V4.into(),
@@ -65,13 +65,13 @@ impl Link {
 pub struct LivenessChecks(BTreeMap<Id, BTreeMap<Option<[u8; 32]>, Liveness>>);
 
 impl LivenessChecks {
-    /// Forgets the tunnels that do not exist any more.
+    /// Drops the tunnels that no longer exist.
     pub fn keep(&mut self, is_there: impl Fn(Id) -> bool) {
         self.0.retain(|id, _| is_there(*id));
     }
 
-    /// Degrades a tunnel whose far end does not answer data, and sends the probes that make a far end answer. `addresses`
-    /// are those of its interface.
+    /// Degrades a tunnel whose remote end does not answer data, and sends the probes that make a remote end answer.
+    /// `addresses` are those of the tunnel's interface.
     pub fn check(
         &mut self,
         tunnel: &Tunnel,
@@ -85,7 +85,7 @@ impl LivenessChecks {
             return itself;
         }
         let known = self.0.entry(tunnel.meta.id).or_default();
-        // A device that is created again has no links for a short time: this is no reason to forget a silent peer.
+        // A recreated device has no links for a short time, which must not clear the state of a silent peer.
         if !links.is_empty() {
             known.retain(|peer, _| links.iter().any(|link| link.peer == *peer));
         }
@@ -109,7 +109,7 @@ impl LivenessChecks {
         HealthVerdict { status, health: Health::Unhealthy, usable: false, reason }
     }
 
-    /// Returns whether a far end of the tunnel owes an answer for so long that probes are due.
+    /// Reports whether a remote end of the tunnel has not answered for so long that probes are due.
     pub fn is_suspect(&self, tunnel: &Tunnel, now: Duration) -> bool {
         let links = self.0.get(&tunnel.meta.id).into_iter().flat_map(BTreeMap::values);
         links.into_iter().any(|one| one.is_suspect(limit(tunnel), now))
@@ -120,7 +120,7 @@ fn limit(tunnel: &Tunnel) -> Duration {
     Duration::from_secs(tunnel.health_check.liveness_sec.into())
 }
 
-/// The peers of a device; none while it does not exist.
+/// Returns the peers of a device; none while the device does not exist.
 pub fn links_of_wireguard(tunnel: &Tunnel, device: Option<&DeviceStatus>) -> Vec<Link> {
     let peers = device.into_iter().flat_map(|device| &device.peers);
     peers
@@ -145,7 +145,7 @@ pub fn links_of_wireguard(tunnel: &Tunnel, device: Option<&DeviceStatus>) -> Vec
         .collect()
 }
 
-/// The server of an OpenVPN tunnel, if it is connected and sends pings: without pings silence proves nothing.
+/// Returns the server of an OpenVPN tunnel if it is connected and sends pings. Without pings, silence proves nothing.
 pub fn links_of_openvpn(tunnel: &Tunnel, status: Option<&Status>) -> Vec<Link> {
     let connected = status.filter(|status| status.stage == Stage::Connected);
     let Some((status, ping)) = connected.and_then(|status| Some((status, status.ping_sec?))) else {
@@ -159,10 +159,11 @@ pub fn links_of_openvpn(tunnel: &Tunnel, status: Option<&Status>) -> Vec<Link> {
     vec![Link { peer: None, traffic, limit, networks }]
 }
 
-/// Packets that were sent by an interface, from the text of `/proc/net/dev`. Those of a TUN device are data alone.
+/// Returns the number of packets sent by an interface, from the text of `/proc/net/dev`. On a TUN device, these are
+/// data packets only.
 fn sent_packets(table: &str, interface: &str) -> Option<u64> {
     let row = table.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))?;
-    // Eight columns of what was received stand before bytes and packets.
+    // Eight receive columns precede the transmit columns for bytes and packets.
     row.split_whitespace().nth(9)?.parse().ok()
 }
 
@@ -193,7 +194,7 @@ mod tests {
         Tunnel { keepalive: 25, peers: peers.collect(), ..Tunnel::default() }
     }
 
-    /// Counters of the peers: received and sent bytes.
+    /// Builds a device status. `counters` are the received and sent bytes of each peer.
     fn device(tunnel: &Tunnel, counters: &[(u64, u64)]) -> DeviceStatus {
         let peers = tunnel.peers.iter().zip(counters).map(|(peer, (rx_bytes, tx_bytes))| PeerStatus {
             public_key: *peer.public_key.bytes(),
@@ -219,7 +220,7 @@ mod tests {
         }
     }
 
-    /// The state after so many seconds, of which each sends data to the peers that `asked` names.
+    /// Returns the verdict after some seconds. In each second, data is sent to the peers selected by `asked`.
     fn after(checks: &mut LivenessChecks, tunnel: &Tunnel, seconds: u64, asked: [bool; 2]) -> HealthVerdict {
         let mut last = well();
         for second in 0..=seconds {

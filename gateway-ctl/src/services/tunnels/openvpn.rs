@@ -1,6 +1,6 @@
-//! What the state of its process says of an OpenVPN tunnel. Pure.
+//! Health of an OpenVPN tunnel from the state of its process. Pure.
 //!
-//! The process itself notices that its server has fallen silent, by pings.
+//! The process itself detects by pings that its server has gone silent.
 
 use gateway_core::compile::tunnel_interface;
 use gateway_core::facts::TunnelFact;
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::HealthVerdict;
 use crate::os::openvpn::{Stage, Status};
 
-/// After so many attempts in vain it is an error and no delay.
+/// Number of failed attempts after which the state is an error instead of a delay.
 const PATIENCE: u32 = 3;
 
 pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
@@ -61,7 +61,8 @@ pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
     }
 }
 
-/// For the compiler. The addresses stay while the process keeps the interface, so that flows outlive a short silence.
+/// Returns the fact for the compiler. The addresses stay while the process keeps the interface, so that flows outlive
+/// a short silence.
 pub fn fact(status: Option<&Status>, judgement: &HealthVerdict) -> TunnelFact {
     let kept = status.filter(|status| matches!(status.stage, Stage::Connected | Stage::Reconnecting));
     TunnelFact {

@@ -1,5 +1,5 @@
-//! One probe: a question sent by the way of a tunnel, and the time until its answer. And datagrams that make the far end
-//! of a tunnel answer.
+//! Health probe through a tunnel: sends a request and measures the time to the reply. Also sends datagrams that make
+//! the remote end of a tunnel answer.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +12,7 @@ use socket2::{Protocol, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-/// The time until the answer; none if there is none in time.
+/// Sends a probe. Returns the time to the reply, or `None` if no reply arrives in time.
 pub async fn send(probe: &Probe, way: &SocketBinding, patience: Duration) -> Option<Duration> {
     let started = Instant::now();
     let asking = async {
@@ -32,11 +32,11 @@ pub async fn send(probe: &Probe, way: &SocketBinding, patience: Duration) -> Opt
     }
 }
 
-/// First port of traceroute: no host serves it.
+/// First port of traceroute; no host listens on it.
 const DISCARDED_PORT: u16 = 33434;
 
-/// Sends a datagram through a tunnel that ends at its far end: the hop limit is 1. The far end answers with an ICMP error,
-/// with a keepalive of WireGuard (after 10 s at most), or, where it lost the session, with a handshake.
+/// Sends a datagram that ends at the remote end of the tunnel, because its hop limit is 1. The remote end answers
+/// with an ICMP error, a WireGuard keepalive (after 10 s at most), or a handshake if it lost the session.
 pub fn provoke_answer(to: IpAddr, way: &SocketBinding) -> io::Result<()> {
     let to = SocketAddr::new(to, DISCARDED_PORT);
     let socket = way.socket(to, Type::DGRAM, Protocol::UDP)?;
@@ -61,7 +61,7 @@ async fn http(server: SocketAddr, host: &str, path: &str, way: &SocketBinding) -
 
 async fn dns(server: SocketAddr, way: &SocketBinding) -> io::Result<()> {
     let socket = way.datagrams(server, Type::DGRAM, Protocol::UDP)?;
-    // The name servers of the root say nothing about anybody.
+    // A query for the root name servers reveals nothing about any user.
     let query = DnsQuery::root_name_servers(random()? as u16);
     socket.send(&query.message().ok_or(io::ErrorKind::InvalidInput)?).await?;
     let mut answer = [0; 512];
@@ -85,7 +85,7 @@ async fn ping(address: IpAddr, way: &SocketBinding) -> io::Result<()> {
     packet[0] = ECHO[family];
     packet[4..8].copy_from_slice(&random()?.to_be_bytes());
     if address.is_ipv4() {
-        // That of ICMPv6 is the kernel's to fill in.
+        // The kernel fills in the ICMPv6 checksum.
         let sum = checksum(&packet);
         packet[2..4].copy_from_slice(&sum.to_be_bytes());
     }
@@ -93,7 +93,7 @@ async fn ping(address: IpAddr, way: &SocketBinding) -> io::Result<()> {
     let mut buffer = [0; 256];
     loop {
         let length = socket.recv(&mut buffer).await?;
-        // A raw socket shows the header of IPv4 and not that of IPv6.
+        // A raw socket returns the IPv4 header but not the IPv6 header.
         let header = if address.is_ipv4() { usize::from(buffer[0] & 0x0f) * 4 } else { 0 };
         let answer = buffer[..length].get(header..).unwrap_or_default();
         if answer.first() == Some(&ECHO_REPLY[family]) && answer.get(4..8) == packet.get(4..8) {
@@ -102,7 +102,7 @@ async fn ping(address: IpAddr, way: &SocketBinding) -> io::Result<()> {
     }
 }
 
-/// RFC 1071.
+/// Computes the Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> u16 {
     let mut sum = 0_u32;
     for pair in bytes.chunks(2) {

@@ -1,4 +1,4 @@
-//! Health by probes: sends what is due, and lays what it learns over what the tunnel itself tells.
+//! Health by probes: sends the due probes and combines their outcomes with the state that the tunnel itself reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -16,16 +16,16 @@ use super::HealthVerdict;
 use super::probe;
 use gateway_outbound::SocketBinding;
 
-/// What became of a probe.
+/// Outcome of a probe.
 #[derive(Debug)]
 pub struct Outcome {
     tunnel: Id,
     ticket: Ticket,
-    /// None: no answer.
+    /// Round-trip time; `None` if there was no reply.
     took: Option<Duration>,
 }
 
-/// The probes of all tunnels.
+/// Probes of all tunnels.
 #[derive(Debug)]
 pub struct Probes {
     watched: BTreeMap<Id, Watched>,
@@ -48,7 +48,7 @@ impl Default for Probes {
 }
 
 impl Probes {
-    /// Waits for a probe to end. Never ends while no probe does.
+    /// Waits for a probe to complete. Stays pending while none does.
     pub async fn outcome(&mut self) -> Outcome {
         match self.outcomes.recv().await {
             Some(outcome) => outcome,
@@ -56,23 +56,23 @@ impl Probes {
         }
     }
 
-    /// Whether the health of the tunnel changed by that.
+    /// Records an outcome. Returns `true` if the health of the tunnel changed.
     pub fn take(&mut self, outcome: Outcome, now: Duration) -> bool {
         let Some(watched) = self.watched.get_mut(&outcome.tunnel) else { return false };
         let before = watched.health.health();
-        // Without randomness the beat is regular, and everything else as it was.
+        // Without randomness, the probes are regular; everything else stays the same.
         let random = getrandom::u32().map_or(0.5, |word| f64::from(word) / f64::from(u32::MAX));
         watched.health.handle_outcome(outcome.ticket, outcome.took, &watched.check, now, random);
         watched.health.health() != before
     }
 
-    /// Forgets the tunnels that are not there any more.
+    /// Drops the tunnels that no longer exist.
     pub fn keep(&mut self, is_there: impl Fn(Id) -> bool) {
         self.watched.retain(|id, _| is_there(*id));
     }
 
-    /// Sends a probe if one is due, and tells how the tunnel is in the light of those before. `addresses` are those of its
-    /// interface.
+    /// Sends a probe if one is due. Returns the health of the tunnel by the outcomes of earlier probes. `addresses`
+    /// are those of the tunnel's interface.
     pub fn judge(
         &mut self,
         tunnel: &Tunnel,
@@ -104,7 +104,7 @@ impl Probes {
             let patience = Duration::from_secs(watched.check.timeout_sec.into());
             tokio::spawn(async move {
                 let took = probe::send(&probe, &way, patience).await;
-                // Without a receiver the watcher has ended.
+                // Without a receiver, the watcher has ended.
                 let _ = sender.send(Outcome { tunnel: id, ticket, took });
             });
         }
@@ -132,17 +132,17 @@ impl Probes {
         }
     }
 
-    /// Adds what was measured.
+    /// Adds latency and loss from the probes.
     pub fn measured(&self, tunnel: Id, live: &mut TunnelLive) {
         let Some(watched) = self.watched.get(&tunnel) else { return };
-        // Microseconds are as much as a round trip through a process is good for.
+        // A round trip through a process is not accurate beyond microseconds.
         let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         live.latency_ms = watched.health.latency().map(millis);
         live.loss_pct = watched.health.loss_pct();
     }
 }
 
-/// Address of an interface by which a destination can be reached.
+/// Returns the address of an interface from which a destination is reachable.
 pub(super) fn source(addresses: Option<&BTreeSet<IpNet>>, to: IpAddr) -> Option<IpAddr> {
     let link_local = |address: &IpAddr| match address {
         IpAddr::V4(four) => four.is_link_local(),

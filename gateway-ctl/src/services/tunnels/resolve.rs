@@ -1,8 +1,8 @@
-//! Endpoint names to addresses, outside of the tunnel that they belong to: see
-//! [`gateway_outbound::Resolver`] for who is asked.
+//! Resolution of endpoint names, outside of the tunnel that they belong to. [`gateway_outbound::Resolver`] defines
+//! the upstreams.
 //!
-//! A name is asked for when nothing is known of it, and when its tunnel has been silent for so long that the other end may
-//! have moved. It keeps its last address until there is another one.
+//! A name is resolved when its address is unknown. It is resolved again after a long silence of its tunnel, because the
+//! remote end may have moved. It keeps its last address until a new one is found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -17,11 +17,11 @@ use tokio::time::Instant;
 
 use super::TunnelStates;
 
-/// A name that was found is asked for again after so long at the earliest.
+/// Minimum time between two lookups of a name that was resolved.
 const AGAIN: Duration = Duration::from_secs(30);
-/// One that was not.
+/// Minimum time between two lookups of a name that was not resolved.
 const RETRY: Duration = Duration::from_secs(5);
-/// The address may have moved when the other end has been silent so long; a handshake is renewed after 120 s.
+/// Age of the last handshake after which the remote end may have moved. A handshake is renewed after 120 s.
 const STALE: Duration = Duration::from_secs(150);
 
 #[derive(Debug)]
@@ -38,8 +38,8 @@ impl Resolver {
         Self { endpoint_names, known, asked, asking }
     }
 
-    /// The addresses of all endpoint names so far. What has to be asked for is asked meanwhile. `outer` is the mark of a
-    /// tunnel's outer packets, none before there is a plan with it.
+    /// Returns the known addresses of all endpoint names, and starts the due lookups. `outer` returns the fwmark of a
+    /// tunnel's outer packets, or `None` before a plan contains the tunnel.
     pub fn look(
         &mut self,
         state: &State,
@@ -54,7 +54,7 @@ impl Resolver {
                 let live = before.peers.get(&(tunnel.meta.id, peer.public_key.0));
                 let handshake = live.and_then(|live| live.last_handshake);
                 let fresh = handshake.is_some_and(|at| now.duration_since(at).unsigned_abs() < STALE);
-                // What is known of a tunnel that is down is kept for when it comes up.
+                // The address of a tunnel that is down is kept until the tunnel comes up.
                 if tunnel.wanted_up()
                     && (!fresh || !self.known.contains_key(&name))
                     && self.may_ask(&name)
@@ -74,7 +74,7 @@ impl Resolver {
         while let Some(ended) = self.asking.try_join_next() {
             let Ok((name, found)) = ended else { continue };
             let known = self.known.get(&name);
-            // Of several addresses, the one after that which does not answer.
+            // If the name has several addresses, use the one after the address that does not answer.
             let place = known.and_then(|known| found.iter().position(|address| address == known));
             let next = place.map_or(0, |place| (place + 1) % found.len());
             if let Some(address) = found.get(next) {
@@ -104,8 +104,8 @@ impl Resolver {
     }
 }
 
-/// The names by which a tunnel is reached, each with the peer behind it. A tunnel over a bridge goes to the bridge's far
-/// end and nowhere else.
+/// Returns the endpoint names of a tunnel, each with the peer behind it. A tunnel over a bridge connects only to the
+/// remote end of the bridge.
 fn names_of<'a>(state: &State, tunnel: &'a Tunnel) -> Vec<(&'a Peer, String)> {
     let peers = tunnel.peers.iter();
     match transport(state, tunnel) {
@@ -142,7 +142,7 @@ mod tests {
         resolver.known["vpn.example:1"].to_string()
     }
 
-    /// A name server that always says the same.
+    /// Starts a name server that always returns the same address.
     async fn name_server(address: [u8; 4]) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
         let at = socket.local_addr().expect("an address");

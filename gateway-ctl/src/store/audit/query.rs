@@ -1,4 +1,4 @@
-//! Reading the audit trail: pages of it, and a check of the whole chain.
+//! Queries of the audit trail: pages of entries, and a check of the whole chain.
 
 use redb::{ReadableTable, ReadableTableMetadata};
 
@@ -8,7 +8,8 @@ use crate::store::schema::{AUDIT, meta};
 use crate::store::{Store, values};
 
 impl Store {
-    /// A page of the trail, newest first, and the number of all entries that match the filter, `before` apart.
+    /// Returns a page of the trail, newest first, and the number of all entries that match the filter regardless of
+    /// `before`.
     pub fn audit(
         &self,
         limit: usize,
@@ -56,7 +57,7 @@ impl Store {
         Ok((page, if filter.is_empty() { all } else { total }))
     }
 
-    /// Checks the whole chain.
+    /// Verifies the whole chain.
     pub fn verify_audit(&self) -> Result<AuditReport, Error> {
         let txn = self.db.begin_read().map_err(Error::at("read the audit trail"))?;
         let table = txn.open_table(AUDIT).map_err(Error::at("read the audit trail"))?;

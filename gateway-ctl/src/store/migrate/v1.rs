@@ -1,4 +1,4 @@
-//! Schema 1, the first.
+//! Schema 1: the first.
 //!
 //! BEFORE: an empty file.
 //! AFTER: the tables `meta`, `meta_text`, `audit`, `applied` and one table each for `trust_classes`, `devices`,

@@ -1,4 +1,4 @@
-//! What is in the bytes of the folder, what a lost passphrase means, and what a failed rotation leaves.
+//! Tests of the bytes in the folder, of a lost passphrase, and of a failed rotation.
 
 use std::fs;
 use std::io::Read;
@@ -40,7 +40,7 @@ impl Place {
         Store::open(self.path(), SystemClock::shared()).unwrap()
     }
 
-    /// Whether the bytes of any file in the folder have this text.
+    /// Reports whether the bytes of any file in the folder contain this text.
     fn has(&self, text: &str) -> bool {
         self.has_bytes(text.as_bytes())
     }
@@ -109,7 +109,7 @@ fn roll_back(store: &Store, snapshot: &str) {
 const CONTENTS: TableDefinition<'static, &'static str, &'static [u8]> =
     TableDefinition::new("snapshot_contents");
 
-/// As it stands in the file, compressed.
+/// Returns the content of a snapshot as stored, compressed.
 fn packed(store: &Store, snapshot: &str) -> Vec<u8> {
     let txn = store.db.begin_read().unwrap();
     txn.open_table(CONTENTS).unwrap().get(snapshot).unwrap().unwrap().value().to_vec()
@@ -192,7 +192,7 @@ fn a_store_with_secrets_in_clear_is_sealed_at_the_start_and_keeps_none_of_the_by
         .unwrap();
     drop(store);
     assert!(place.has(KEY) && place.has("a-setting-that-is-secret") && !place.fallback().exists());
-    // As it was written by a version that did not seal.
+    // As written by a version that did not seal.
     place.forget("secrets_mode");
     let store = place.open();
     let bytes_are_gone = || !place.has(KEY) && !place.has(PSK) && !place.has("a-setting-that-is-secret");
@@ -215,7 +215,7 @@ fn an_own_passphrase_replaces_the_generated_one_everywhere() {
     assert!(place.has(&generated));
     assert_eq!(store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap(), 2);
     assert!(!place.has(&generated) && fallback_text(&place) == OWN);
-    // Commits, reads and the trail go on in the new file.
+    // Commits, reads and the trail continue in the new file.
     create(&store, tunnel("away", OTHER));
     assert!(store.verify_audit().unwrap().intact);
     assert_eq!(store.set_passphrase(ticket(), &Secret::new("another passphrase")).unwrap(), 4);
@@ -248,7 +248,7 @@ fn when_both_copies_are_lost_values_are_unreadable_and_the_rest_goes_on() {
     let failed = store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap_err();
     assert!(matches!(&failed, RotateError::Unreadable { places, .. } if places.len() == 2), "{failed}");
     assert_eq!(store.secrets_status().mode, SecretsMode::Generated);
-    // Set again, it works again.
+    // With the passphrase set again, the store works again.
     replace(&store, id, tunnel("home", OTHER)).unwrap();
     assert_eq!(key_of(&store, "home"), OTHER);
     assert_eq!(store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap(), 2);
@@ -382,7 +382,7 @@ fn snapshots_taken_in_clear_are_sealed_with_the_rest() {
         assert!(bytes.iter().all(|bytes| place.has_bytes(bytes)));
         let store = if first_sealing {
             drop(store);
-            // As it was written by a version that did not seal.
+            // As written by a version that did not seal.
             place.forget("secrets_mode");
             place.open()
         } else {
@@ -435,7 +435,7 @@ fn a_snapshot_that_cannot_be_read_any_more_does_not_stop_a_rotation() {
     assert_eq!((content(&store, &lost), packed(&store, &damaged)), (before, b"no gzip".to_vec()));
     assert_eq!((key_in(&store, &lost), key_in(&store, &readable)), (String::new(), OTHER.into()));
     assert_eq!(store.clear_passphrase(ticket()).unwrap(), 2);
-    // Sealed once, not twice, though it looks like text in clear.
+    // Sealed once, not twice, although the value looks like clear text.
     store.set_passphrase(ticket(), &Secret::new("another passphrase")).unwrap();
     assert_eq!((key_in(&store, &lost), key_in(&store, &readable)), (String::new(), OTHER.into()));
 }

@@ -1,4 +1,4 @@
-//! Operations of the store on sessions: it begins, finds, keeps and ends them.
+//! Session operations of the store: beginning, lookup, renewal and end.
 
 use std::sync::PoisonError;
 
@@ -12,26 +12,26 @@ use crate::store::Store;
 use crate::store::audit::{self, AuditResult, AuditTicket};
 use crate::store::error::Error;
 
-/// How often the last use is written down.
+/// Minimum interval between two writes of a session's last use.
 const SAVE_EVERY: SignedDuration = SignedDuration::from_secs(60);
-/// Of one user; one more ends the one that was unused the longest.
+/// Maximum number of sessions of one user; a further one ends the least recently used.
 pub(super) const PER_USER: usize = 50;
-/// Of all users; one more ends the one that was unused the longest.
+/// Maximum number of sessions of all users; a further one ends the least recently used.
 pub(super) const IN_SUM: usize = 1_000;
 
 impl Store {
-    /// What session tokens are signed with. Made with the store.
+    /// Returns the signing key of session tokens, which is made together with the store.
     pub fn session_key(&self) -> &[u8; 32] {
         &self.sessions.key
     }
 
-    /// The session, if its time is not over and its user still stands behind it.
+    /// Returns the session if it has not expired and its user is still valid.
     pub fn session(&self, id: Uuid) -> Option<Session> {
         let session = self.sessions.held().get(&id).map(|held| held.session.clone())?;
         (session.is_current(self.clock.now()) && session.is_backed(&self.current())).then_some(session)
     }
 
-    /// All that count, in the order of their beginning.
+    /// Returns all valid sessions in order of their creation.
     pub fn sessions(&self) -> Vec<Session> {
         let (state, now) = (self.current(), self.clock.now());
         let counts = |session: &&Session| session.is_current(now) && session.is_backed(&state);
@@ -43,12 +43,12 @@ impl Store {
         all
     }
 
-    /// When the user last signed in.
+    /// Returns the time of the user's last sign-in.
     pub fn last_sign_in(&self, user: Id) -> Option<Timestamp> {
         self.sessions.sign_ins.lock().unwrap_or_else(PoisonError::into_inner).get(&user).copied()
     }
 
-    /// Begins a session, and clears away those that are over. Blocks on the disk.
+    /// Creates a session, and removes ended ones. Blocks on the disk.
     pub fn open_session(&self, ticket: AuditTicket, session: Session) -> Result<(), Error> {
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, state) = (self.clock.now(), self.current());
@@ -78,11 +78,12 @@ impl Store {
         Ok(())
     }
 
-    /// Sessions that are over, and the least recently used ones of a user, or of all, with too many.
+    /// Returns the sessions that have ended, and the least recently used ones beyond the limit of a user or of all
+    /// users.
     fn ended(&self, state: &State, now: Timestamp, user: Id) -> Vec<Uuid> {
         let held = self.sessions.held();
         let (kept, gone): (Vec<&Session>, Vec<&Session>) = held.values().map(|held| &held.session).partition(
-            // Behind a clock that was set back a session may count again.
+            // A session that is ahead of a clock that was set back may become valid again.
             |session| session.is_backed(state) && (session.is_current(now) || now < session.last_seen),
         );
         let mut gone: Vec<Uuid> = gone.into_iter().map(|session| session.id).collect();
@@ -111,7 +112,7 @@ impl Store {
         Ok(())
     }
 
-    /// Lets one session of a user outlive a new epoch. The change of the epoch itself has its audit entry.
+    /// Lets one session of a user survive a new epoch. The change of the epoch itself has its audit entry.
     pub fn keep_session(&self, id: Uuid, epoch: u32) -> Result<(), Error> {
         let Some(mut session) = self.sessions.held().get(&id).map(|held| held.session.clone()) else {
             return Ok(());
@@ -126,7 +127,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that a session was used. True: it is time to [`Store::save_session`].
+    /// Records the use of a session. Returns `true` if [`Store::save_session`] is due.
     pub fn note_use(&self, id: Uuid) -> bool {
         let now = self.clock.now();
         let mut held = self.sessions.held();
@@ -139,10 +140,10 @@ impl Store {
         due
     }
 
-    /// Writes down when the session was last used. Blocks on the disk.
+    /// Writes the time of the session's last use. Blocks on the disk.
     pub fn save_session(&self, id: Uuid) -> Result<(), Error> {
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
-        // Looked up inside the transaction: one that was ended meanwhile must not come back.
+        // Look up the session inside the transaction: one that was ended meanwhile must not come back.
         let session = self.sessions.held().get(&id).map(|held| held.session.clone());
         let known = {
             let table = txn.open_table(SESSIONS).map_err(Error::at("write the session"))?;

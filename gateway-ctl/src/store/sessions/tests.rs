@@ -1,4 +1,4 @@
-//! Sessions in a store on disk, under a clock that moves when told.
+//! Tests of sessions in a store on disk, under a manually advanced clock.
 
 use std::sync::Arc;
 use std::time::Duration;

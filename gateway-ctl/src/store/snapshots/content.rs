@@ -1,4 +1,4 @@
-//! What a snapshot holds: a JSON document, compressed.
+//! Content of a snapshot: a compressed JSON document.
 
 use std::io::{Read, Write};
 
@@ -18,7 +18,7 @@ use crate::store::SCHEMA;
 use crate::store::error::Error;
 use crate::store::schema::{APPLIED, META, META_TEXT, Rows, SETTINGS, meta, rows};
 
-/// No configuration is larger than this; more is damage.
+/// Maximum length of the content, in bytes. No configuration is larger; a larger document is damaged.
 const MOST: u64 = 1 << 30;
 
 /// Rows, settings and applied policies, each in its stored form.
@@ -32,12 +32,12 @@ pub(super) struct Content {
     applied: Vec<Value>,
 }
 
-/// Whether a setting is part of snapshots. What only this installation knows is not.
+/// Reports whether a setting is part of snapshots. Settings of this installation are not.
 pub(super) fn is_kept(key: &str) -> bool {
     key != keys::NODE_ID && key != keys::SECRETS_PASSPHRASE && !key.starts_with("internal.")
 }
 
-/// `12 devices, 2 tunnels, 3 routing policies`: what somebody made.
+/// Summarises the user-made objects: `12 devices, 2 tunnels, 3 routing policies`.
 pub(super) fn summary(state: &State) -> String {
     let counts = KINDS.iter().filter(|kind| kind.exported && kind.made(state) > 0);
     let parts: Vec<String> = counts
@@ -51,7 +51,7 @@ pub(super) fn summary(state: &State) -> String {
 }
 
 impl Content {
-    /// From what stands in the tables.
+    /// Reads the content from the tables.
     pub(super) fn read(txn: &WriteTransaction) -> Result<Content, Error> {
         let mut collections = Map::new();
         for kind in KINDS.iter().filter(|kind| kind.exported) {
@@ -93,7 +93,7 @@ impl Content {
         serde_json::from_slice(&json).map_err(|_| damaged())
     }
 
-    /// A state of these rows. Kinds that it does not know of are empty.
+    /// Builds a state from the rows. Kinds without rows are empty.
     pub(super) fn into_state(self) -> Result<State, Error> {
         if self.schema > SCHEMA {
             return Err(Error::NewerSchema { found: self.schema, known: SCHEMA });
@@ -118,7 +118,7 @@ impl Content {
         Ok(state)
     }
 
-    /// Runs over all rows. True if one was changed, as `row` says.
+    /// Calls `row` for all rows. Returns `true` if `row` reports a change.
     pub(super) fn for_each(&mut self, row: &mut impl FnMut(&str, &mut Value) -> bool) -> bool {
         let mut changed = false;
         for (collection, list) in &mut self.collections {

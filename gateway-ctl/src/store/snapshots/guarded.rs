@@ -1,4 +1,4 @@
-//! Snapshots and the change that waits, as the store keeps them in memory.
+//! Snapshots and the pending change, as the store keeps them in memory.
 
 use jiff::Timestamp;
 use redb::ReadableDatabase;
@@ -7,7 +7,7 @@ use super::list;
 use super::pending::{self, Pending};
 use crate::store::error::Error;
 
-/// What is kept in memory; locked for the whole of a change that can be taken back.
+/// Data in memory. It is locked during the whole of a change that can be rolled back.
 #[derive(Debug)]
 pub(in crate::store) struct Guarded {
     pub(super) pending: Option<Pending>,
@@ -15,7 +15,7 @@ pub(in crate::store) struct Guarded {
 }
 
 impl Guarded {
-    /// When all snapshots are gone: nothing waits, because there is nothing to go back to.
+    /// Clears the data when all snapshots are removed: without a snapshot, no change can be pending.
     pub(in crate::store) fn forget(&mut self) {
         *self = Guarded { pending: None, newest: None };
     }

@@ -1,7 +1,7 @@
-//! A change that waits to be confirmed, and takes itself back otherwise.
+//! Pending change that is rolled back unless confirmed (commit-confirmed).
 //!
-//! The deadline stands in the store with both clocks: within one boot the boot clock counts, which nobody can set;
-//! after a reboot the wall clock, but never for longer than was asked for.
+//! The store keeps the deadline in both clocks. Within one boot, the boot clock counts, because it cannot be set.
+//! After a reboot, the wall clock counts, but never for longer than the requested time.
 
 use std::time::Duration;
 
@@ -15,26 +15,26 @@ use crate::store::error::Error;
 use crate::store::schema::META_TEXT;
 use crate::store::values;
 
-/// Keys of the table `meta_text`: the change that waits, and what it wrote.
+/// Keys of the table `meta_text`: the pending change, and the changes that it wrote.
 const KEY: &str = "apply_pending";
 const CHANGES: &str = "apply_pending_changes";
 
-/// How long a change waits.
+/// Time limit for the confirmation.
 #[derive(Clone, Copy, Debug)]
 pub struct Confirm {
     pub within: Duration,
 }
 
-/// The change that waits.
+/// Pending change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
-    /// What it goes back to.
+    /// Snapshot for the rollback.
     pub snapshot: String,
     pub author: String,
     pub since: Timestamp,
     pub until: Timestamp,
     boot_id: String,
-    /// Microseconds of the boot clock.
+    /// Deadline in microseconds of the boot clock.
     boot_until: u64,
 }
 
@@ -53,7 +53,7 @@ impl Pending {
         }
     }
 
-    /// How long it still waits; zero when it is overdue.
+    /// Returns the remaining time; zero when the change is overdue.
     pub fn remaining(&self, clock: &dyn Clock) -> Duration {
         if self.boot_id == clock.boot_id() {
             return Duration::from_micros(self.boot_until).saturating_sub(clock.boot());

@@ -1,4 +1,4 @@
-//! The end of a change that waits: confirmed, or taken back.
+//! End of a pending change: confirmation or rollback.
 
 use gateway_model::State;
 use gateway_model::bulk_edit::undo::{self, ChangeSet, Overlap};
@@ -10,7 +10,7 @@ use crate::store::audit::AuditTicket;
 use crate::store::commit::CommitError;
 use crate::store::error::Error;
 
-/// A pending change that was undone.
+/// Pending change that was rolled back.
 #[derive(Clone, Debug)]
 pub struct Reverted {
     pub pending: Pending,
@@ -19,7 +19,7 @@ pub struct Reverted {
 }
 
 impl Store {
-    /// Lets the pending change stand. Gives it back; nothing if there is none.
+    /// Confirms the pending change and returns it; `None` if there is none.
     pub fn confirm_pending(&self, ticket: AuditTicket) -> Result<Option<Pending>, Error> {
         let mut guarded = self.guarded();
         if guarded.pending.is_none() {
@@ -30,13 +30,13 @@ impl Store {
         Ok(guarded.pending.take())
     }
 
-    /// Undoes the pending change, and nothing that was written since, in one transaction. Returns the change; nothing
-    /// if there is none.
+    /// Rolls back the pending change in one transaction, and keeps everything written since. Returns the change;
+    /// `None` if there is none.
     pub fn revert_pending(&self, ticket: AuditTicket) -> Result<Option<Reverted>, Error> {
         let mut guarded = self.guarded();
         let Some(pending) = guarded.pending.clone() else { return Ok(None) };
         if self.snapshot(&pending.snapshot)?.is_none() {
-            // Wiped meanwhile: there is nothing to go back to.
+            // The store was wiped meanwhile, so there is nothing to roll back to.
             self.commit_beside(ticket, nothing, |moment| pending::store(moment.txn, None))
                 .map_err(never_refused)?;
             guarded.pending = None;
@@ -51,7 +51,7 @@ impl Store {
         Ok(Some(Reverted { pending, overlaps }))
     }
 
-    /// Undoes a change that did not come into force. What waits for a confirmation does not any more.
+    /// Undoes a change that did not come into force. A pending change ceases to wait for its confirmation.
     pub fn undo(
         &self,
         ticket: AuditTicket,
@@ -86,7 +86,7 @@ impl Store {
         }
     }
 
-    /// At a start: takes back what was not confirmed in time. True if there was something.
+    /// Rolls back an overdue pending change at the start. Returns `true` if there was one.
     pub fn revert_overdue(&self) -> Result<bool, Error> {
         let overdue =
             self.pending().is_some_and(|pending| pending.remaining(self.clock().as_ref()).is_zero());

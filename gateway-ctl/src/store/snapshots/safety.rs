@@ -15,25 +15,25 @@ use crate::store::commit::CommitError;
 use crate::store::error::Error;
 use crate::store::{Store, passphrase_rotation};
 
-/// How a change is made that can be taken back.
+/// Options of a change that can be rolled back.
 #[derive(Clone, Copy, Debug)]
 pub struct Safety {
     pub reason: SnapshotReason,
-    /// The change takes itself back unless it is confirmed.
+    /// Deadline of the confirmation; without one in time, the change is rolled back.
     pub confirm: Option<Confirm>,
 }
 
-/// What was written beside a change.
+/// Records written beside a change.
 #[derive(Clone, Debug, Default)]
 pub struct Secured {
-    /// Nothing, if there was nothing to change.
+    /// Snapshot before the change; `None` if nothing changed.
     pub snapshot: Option<Snapshot>,
     pub pending: Option<Pending>,
-    /// What the change wrote, for [`Store::undo`].
+    /// Objects that the change wrote, for [`Store::undo`].
     pub changes: ChangeSet,
 }
 
-/// Why a change with a snapshot changed nothing.
+/// Reason why a change with a snapshot changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum SafeError<E> {
     /// An earlier change waits for its confirmation.
@@ -50,23 +50,23 @@ impl<E> From<Error> for SafeError<E> {
 }
 
 impl Store {
-    /// All of them, newest first.
+    /// Returns all snapshots, newest first.
     pub fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
         list(&self.db.begin_read().map_err(Error::at("read the snapshots"))?)
     }
 
-    /// When the newest one was taken.
+    /// Returns the time of the newest snapshot.
     pub fn newest_snapshot(&self) -> Option<Timestamp> {
         self.guarded().newest
     }
 
-    /// The change that waits to be confirmed.
+    /// Returns the pending change.
     pub fn pending(&self) -> Option<Pending> {
         self.guarded().pending.clone()
     }
 
-    /// [`Store::commit_noted`] with a snapshot of the state before, in the same transaction. Refused while an earlier
-    /// change waits to be confirmed. A change that changes nothing leaves an audit entry and no snapshot.
+    /// Works like [`Store::commit_noted`], with a snapshot of the state before in the same transaction. Refuses while
+    /// an earlier change is pending. A change without effect leaves an audit entry and no snapshot.
     pub fn commit_safely<T, E>(
         &self,
         ticket: AuditTicket,
@@ -102,7 +102,7 @@ impl Store {
         Ok((answer, secured))
     }
 
-    /// Takes one now. Nothing if the name is taken already.
+    /// Takes a snapshot now. Returns `None` if the name is already in use.
     pub fn take_snapshot(
         &self,
         ticket: AuditTicket,
@@ -123,11 +123,11 @@ impl Store {
         Ok(Some(snapshot))
     }
 
-    /// The state that a snapshot holds; nothing if there is none of that name. It has no accounts.
-    /// Waits for writers, so never call it from within a commit.
+    /// Returns a snapshot and its state, without accounts; `None` if no snapshot has that name. Waits for writers, so
+    /// never call it from within a commit.
     pub fn snapshot(&self, name: &str) -> Result<Option<(Snapshot, State)>, Error> {
         let (txn, sealing) = {
-            // A change of the passphrase holds this lock until both the file and the sealing are the new ones.
+            // A change of the passphrase holds this lock until the file and the sealing are both new.
             let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             (self.db.begin_read().map_err(Error::at("read a snapshot"))?, self.sealing.load_full())
         };
@@ -145,7 +145,7 @@ impl Store {
     }
 
     pub(in crate::store) fn guarded(&self) -> MutexGuard<'_, Guarded> {
-        // What is guarded is a copy of what the file says, and changes only after it.
+        // The guarded data is a copy of the file, and changes only after it.
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

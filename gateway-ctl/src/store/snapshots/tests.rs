@@ -1,4 +1,4 @@
-//! Tests of snapshots and of changes that wait to be confirmed.
+//! Tests of snapshots and of pending changes.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Ending what is over, and keeping the time.
+//! End of expired objects, and storage of the time.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -13,16 +13,15 @@ use crate::store::audit::AuditTicket;
 use crate::store::commit::CommitError;
 use crate::store::error::Error;
 
-/// How often the time is kept while nothing is committed.
+/// Interval between two saves of the time while nothing is committed.
 const KEEP_INTERVAL: Duration = Duration::from_secs(120);
 
 impl Store {
-    /// Records exceptions, policies and API keys as ended whose time is over, and keeps the time. To be called before
-    /// the first plan and then every few seconds. Returns how many have ended. Blocks on the disk.
+    /// Records the end of expired exceptions, policies and API keys, and stores the time. Call it before the first
+    /// plan and then every few seconds. Returns the number of ended objects. Blocks on the disk.
     ///
-    /// After a reboot without a synchronised clock nobody knows how long the machine was off, and a clock that a
-    /// synchronised source sets back would prolong what has time left: in both cases all exceptions end that let a
-    /// device out.
+    /// Two cases end all exceptions that let a device out. After a reboot without a synchronised clock, the duration
+    /// of the outage is unknown. And a clock that a synchronised source sets back would prolong the remaining time.
     pub fn end_overdue(&self) -> Result<usize, Error> {
         let clock = self.clock.as_ref();
         let behind = clock.behind();
@@ -82,7 +81,7 @@ impl Store {
         }
     }
 
-    /// Keeps the present time. No change of the configuration, so no audit entry. Blocks on the disk.
+    /// Stores the current time. It does not change the configuration, so it has no audit entry. Blocks on the disk.
     pub fn keep_time(&self) -> Result<(), Error> {
         if let Some(high) = self.clock.high_time() {
             let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);

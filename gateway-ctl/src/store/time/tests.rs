@@ -1,4 +1,4 @@
-//! Exceptions, policies, API keys and clocks that are behind: nothing that has ended comes back.
+//! Tests of exceptions, policies, API keys and slow clocks: nothing that has ended comes back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ struct Site {
 }
 
 impl Site {
-    /// A store with a device, under an unsynchronised clock.
+    /// Creates a store with a device, under an unsynchronised clock.
     fn new() -> Site {
         let kernel = ManualClock::at(at("2026-11-22T12:00:00Z"));
         kernel.set_synchronised(false);
@@ -36,7 +36,7 @@ impl Site {
         self.store.as_ref().unwrap()
     }
 
-    /// As after kill -9: nothing was kept at the end.
+    /// Restarts as after `kill -9`: nothing was stored at the end.
     fn start(&mut self) {
         self.store = None;
         let clock = SteadyClock::over(self.kernel.clone());
@@ -73,7 +73,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// Two hours back, twenty years back, no battery.
+/// Two hours back, twenty years back, and no battery.
 const BEHIND: [&str; 3] = ["2026-11-22T10:00:00Z", "2006-11-22T12:00:00Z", "1970-01-01T00:00:10Z"];
 
 #[test]
@@ -131,7 +131,7 @@ fn reboot_without_a_synchronised_clock_ends_what_lets_out_and_keeps_quarantine()
         site.start();
         assert_eq!(site.status(bypass), ExceptionStatus::Expired, "{set}");
         assert_eq!(site.status(quarantine), ExceptionStatus::Active, "{set}");
-        // The right time comes later: what has ended stays so.
+        // The right time comes later; ended exceptions stay ended.
         site.kernel.set(at("2026-11-22T12:10:00Z"));
         site.kernel.set_synchronised(true);
         site.start();
@@ -166,7 +166,7 @@ fn synchronised_time_that_is_behind_is_taken_over_and_ends_what_lets_out() {
 }
 
 impl Site {
-    /// A policy that was applied and an API key, which end in a minute.
+    /// Creates an applied policy and an API key, both of which end in a minute.
     fn policy_and_key(&self, priority: i64) -> (Id, Id) {
         let end = Some(self.store().clock().now() + MINUTE);
         let ticket = AuditTicket::system("create_policy", "routing_policy");
@@ -181,7 +181,7 @@ impl Site {
         ids.unwrap()
     }
 
-    /// Whether the policy applies, and whether the key is valid.
+    /// Reports whether the policy applies, and whether the key is valid.
     fn holds(&self, (policy, key): (Id, Id)) -> (bool, bool) {
         let (state, now) = (self.store().current(), self.store().clock().now());
         let applied = state.applied.policies.get(policy).unwrap();

@@ -1,8 +1,8 @@
-//! Where the passphrase is: in the store, and in a file beside it that only its owner can read.
+//! Storage of the passphrase: in the store, and in a file beside it that only its owner can read.
 //!
-//! Each copy restores the other at every start. The store's is right when they differ, because it changes in the same
-//! transaction as the values. A passphrase that was set by the user is kept like the generated one, so that the daemon
-//! starts unattended; if both copies of it are lost, the values stay locked until it is set again.
+//! Each copy restores the other at every start. If they differ, the store's copy is right, because it changes in the
+//! same transaction as the values. A user's passphrase is kept like a generated one, so that the daemon starts
+//! unattended. If both copies of it are lost, the values stay locked until it is set again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -27,16 +27,16 @@ const PASSPHRASE: &str = "secrets_passphrase";
 /// Key of the table `meta`: 1 when a passphrase was lost while there were sealed values.
 const LOST: &str = "secrets_lost";
 
-/// What a start found.
+/// Result of the search for the passphrase at a start.
 pub struct Started {
     pub sealing: Sealing,
-    /// The store has values in clear that are to be sealed.
+    /// True if the store has values in clear that must be sealed.
     pub seal_now: bool,
-    /// The store's own copy, or what it says of itself, is missing.
+    /// True if the store lacks its own copy of the passphrase or its mode.
     pub write: bool,
 }
 
-/// Finds the passphrase, or makes one.
+/// Finds the passphrase, or generates one.
 pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
     let txn = db.begin_read().map_err(Error::at("read the passphrase"))?;
     let damaged = || Error::Damaged { what: "it does not say how its secrets are kept".into() };
@@ -48,7 +48,7 @@ pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
     let lost = values::number(&txn, LOST)? != 0;
     let path = folder.join(FALLBACK);
     if mode == Some(SecretsMode::Plain) {
-        // Left behind by a daemon that was killed when it took the passphrase away.
+        // Left behind by a daemon that was killed while it removed the passphrase.
         forget(folder);
         return Ok(Started {
             sealing: Sealing { mode: SecretsMode::Plain, vault: None, lost },
@@ -91,7 +91,7 @@ pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
             started(fresh, mode, true, true)
         }
         (stored, beside, None) => {
-            // The first start, or the first one of a version that seals.
+            // First start, or first start of a version that seals.
             let passphrase = stored.or_else(|| beside.clone()).unwrap_or_else(generate);
             if beside.as_ref() != Some(&passphrase) {
                 keep(folder, &passphrase);
@@ -116,7 +116,7 @@ pub fn write(txn: &WriteTransaction, sealing: &Sealing) -> Result<(), Error> {
     Ok(())
 }
 
-/// 32 random bytes in hexadecimal digits.
+/// Generates 32 random bytes in hexadecimal digits.
 fn generate() -> Zeroizing<String> {
     let mut bytes = Zeroizing::new([0u8; 32]);
     getrandom::fill(bytes.as_mut_slice()).expect("a booted kernel has random numbers");
@@ -138,7 +138,7 @@ fn read(path: &Path) -> Option<Zeroizing<String>> {
     }
 }
 
-/// Writes the file. The store's copy is enough to go on, so a failure is only told.
+/// Writes the file. The store's copy is sufficient, so a failure is only logged.
 pub fn keep(folder: &Path, passphrase: &str) {
     let path = folder.join(FALLBACK);
     let fresh = folder.join(format!("{FALLBACK}.new"));
@@ -158,7 +158,7 @@ pub fn keep(folder: &Path, passphrase: &str) {
     }
 }
 
-/// Removes the file, after overwriting it.
+/// Removes the file after overwriting it.
 pub fn forget(folder: &Path) {
     let path = folder.join(FALLBACK);
     if let Err(error) = overwrite(&path).and_then(|()| remove(&path)) {
@@ -173,7 +173,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What a medium does with it is its own matter; where it writes in place, the old text is gone.
+/// Overwrites the file. The old text is gone if the medium writes in place.
 fn overwrite(path: &Path) -> io::Result<()> {
     let length = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => metadata.len(),

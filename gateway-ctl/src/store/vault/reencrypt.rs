@@ -1,4 +1,4 @@
-//! Exchanging secrets of a state for the same ones in another form, and what stands in stored rows.
+//! Conversion of the secrets of a state into another form, and inspection of stored rows.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -11,11 +11,11 @@ use gateway_model::{Secret, State};
 use super::Sealing;
 use crate::store::error::Error;
 
-/// Where secrets are that cannot be read or cannot be sealed.
+/// Locations of secrets that cannot be read or cannot be sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsealable(pub Vec<SecretPlace>);
 
-/// Exchanges the secrets that `wants` picks. Nothing is exchanged if `make` fails for one of them.
+/// Replaces the secrets that `wants` selects. Replaces none if `make` fails for one of them.
 pub fn exchange_secrets(
     draft: &mut State,
     scope: Scope,
@@ -46,7 +46,7 @@ pub fn exchange_secrets(
     Ok(total)
 }
 
-/// Brings the secrets that the draft wrote into the form in which the store keeps them.
+/// Converts the secrets written by the draft into the form in which the store keeps them.
 pub fn seal_changed(draft: &mut State, sealing: &Sealing) -> Result<(), Error> {
     let done = match (&sealing.vault, sealing.opener()) {
         (Some(vault), Some(by)) => exchange_secrets(
@@ -64,17 +64,17 @@ pub fn seal_changed(draft: &mut State, sealing: &Sealing) -> Result<(), Error> {
     }
 }
 
-/// Opens everything, and counts what cannot be opened.
+/// Opens all secrets. Returns the number of unreadable ones.
 pub fn open_all(secrets: &[Secret]) -> usize {
     in_parallel(secrets, |secret| secret.is_readable()).into_iter().filter(|readable| !readable).count()
 }
 
-/// The same without a sealed form.
+/// Returns the secret in clear.
 pub fn in_clear(secret: &Secret) -> Option<Secret> {
     secret.is_readable().then(|| Secret::new(secret.expose()))
 }
 
-/// In order, on all processors: a derivation takes milliseconds of one.
+/// Runs work in order on all CPUs, because a key derivation takes milliseconds of one.
 pub(super) fn in_parallel<T: Sync, O: Send>(items: &[T], work: impl Fn(&T) -> O + Sync) -> Vec<O> {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(items.len());
     if threads <= 1 {

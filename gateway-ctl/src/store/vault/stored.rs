@@ -1,7 +1,7 @@
-//! Exchanging secrets where they stand in the stored rows of snapshots.
+//! Conversion of the secrets in the stored rows of snapshots.
 //!
-//! A value that cannot be opened is left as it is and counted: it was lost with an earlier passphrase, and must not
-//! keep the secrets of the present configuration from being sealed under another.
+//! An unreadable value stays as it is and is counted. It was lost with an earlier passphrase, and must not prevent
+//! the current configuration's secrets from being sealed with another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,12 @@ use super::{Vault, has_sealed_form};
 use crate::store::error::Error;
 use crate::store::snapshots;
 
-/// What became of the values in snapshots. A value that stands in many of them counts once.
+/// Result for the values in snapshots. A value that occurs in many of them counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
     pub exchanged: usize,
     pub unreadable: usize,
-    /// Snapshots that cannot be read at all.
+    /// Number of unreadable snapshots.
     pub damaged: usize,
 }
 
@@ -29,8 +29,8 @@ enum SealedSecret {
     Unreadable,
 }
 
-/// Exchanges what `old` sealed and what is in clear for what `new` seals, or for clear text without one. `known` has
-/// what was exchanged in the rows, which stands in most snapshots as well.
+/// Converts values that are in clear or sealed by `old` into values sealed by `new`, or into clear text without
+/// `new`. `known` maps the values already converted in the rows, most of which occur in snapshots as well.
 pub fn reseal_snapshots(
     txn: &WriteTransaction,
     old: Option<&Vault>,
@@ -88,7 +88,7 @@ pub fn reseal_snapshots(
 fn make(text: &str, old: Option<&Vault>, new: Option<&Vault>) -> SealedSecret {
     let opened = if has_sealed_form(text) {
         let Some(clear) = old.and_then(|old| old.open(text)) else {
-            // A passphrase of earlier may have come back.
+            // An earlier passphrase may have been set again.
             let opens = new.is_some_and(|new| new.open(text).is_some());
             return if opens { SealedSecret::Same } else { SealedSecret::Unreadable };
         };

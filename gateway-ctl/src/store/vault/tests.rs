@@ -1,8 +1,8 @@
-//! The format against what another implementation made, and what damage does.
+//! Tests of the format against another implementation, and of damaged values.
 
 use super::*;
 
-/// Made with Python's `hashlib` and `cryptography` from this passphrase, salt 0 to 15, nonce 100 to 111.
+/// Created with Python's `hashlib` and `cryptography` from this passphrase, salt 0 to 15, nonce 100 to 111.
 const PASSPHRASE: &str = "correct horse – Batterie";
 const FOREIGN: &str = "enc:AAECAwQFBgcICQoLDA0OD2RlZmdoaWprbG1ub/4Enmzyc3TbG6pPIS5Hy85G0A4n/Ciq2/gZ";
 

@@ -1,4 +1,4 @@
-//! What must be gone is gone from the bytes of every file.
+//! Tests that wiped data is gone from the bytes of every file.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn open(folder: &TempDir) -> Store {
     Store::open(folder.path().join("gateway.redb"), SystemClock::shared()).unwrap()
 }
 
-/// A store with something of everything.
+/// Returns a store that contains objects of every kind.
 fn filled(folder: &TempDir) -> Store {
     let store = open(folder);
     store.clear_passphrase(ticket("clear")).unwrap();
@@ -89,7 +89,7 @@ fn a_medium_wipe_leaves_nothing_but_a_policy_that_blocks() {
     let check = |store: &Store| {
         let state = store.current();
         assert!(state.revision > revision);
-        // The next start gives the installation another id.
+        // The next start gives the installation another ID.
         let settings = state.settings.iter().filter(|(key, _)| *key != NODE_ID);
         assert!(state.devices.is_empty() && state.tunnels.is_empty() && settings.count() == 0);
         assert_eq!((state.trust_classes.len(), state.applied.policies.len()), (5, 1));
@@ -98,7 +98,7 @@ fn a_medium_wipe_leaves_nothing_but_a_policy_that_blocks() {
         assert!(store.verify_audit().unwrap().intact);
     };
     check(&store);
-    // It goes on as a gateway.
+    // The gateway continues to work.
     store.commit(ticket("t"), |draft| kind("device").unwrap().create(draft, json!({"name": "new"}))).unwrap();
     store
         .commit(ticket("t"), |draft| {
