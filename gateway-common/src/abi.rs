@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Raise this whenever a wire structure, a map's type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -25,10 +25,10 @@ const _: () = {
     same(size_of::<PortPrefix6>(), 20);
     same(size_of::<LocalValue>(), 4);
     same(size_of::<ActionValue>(), 56);
-    same(size_of::<AuthorisedKey>(), 8);
-    same(size_of::<AuthorisedValue>(), 20);
-    same(size_of::<DomainKey>(), 28);
-    same(size_of::<DomainValue>(), 8);
+    same(size_of::<EgressAllowKey>(), 8);
+    same(size_of::<EgressAllowValue>(), 20);
+    same(size_of::<FqdnIpKey>(), 28);
+    same(size_of::<FqdnIpValue>(), 8);
     same(size_of::<FlowKey>(), 52);
     same(size_of::<ShortFlowKey>(), 24);
     same(size_of::<FlowValue>(), 32);
@@ -36,7 +36,7 @@ const _: () = {
     same(size_of::<CounterValue>(), 16);
     same(size_of::<CounterPage>(), 1024);
     same(size_of::<EventRecord>(), 72);
-    same(size_of::<AnswerKey>(), 128);
-    same(size_of::<AnswerValue>(), 608);
-    same(size_of::<AnswerGiven>(), 16);
+    same(size_of::<DnsCacheKey>(), 128);
+    same(size_of::<DnsCacheValue>(), 608);
+    same(size_of::<DnsHit>(), 16);
 };

@@ -29,14 +29,14 @@ pub struct Departure {
 #[inline(always)]
 pub fn guard(
     departure: &Departure,
-    authorised: Option<AuthorisedValue>,
+    authorised: Option<EgressAllowValue>,
     local: impl FnOnce(&Address) -> LocalValue,
 ) -> Result<(), Reason> {
     let Departure { ingress, mark, ipv6, source, leg, resting } = *departure;
     let Some(source) = source else { return Ok(()) };
     if ingress == 0 {
         if mark & Mark::OURS_MASK == Mark::OURS {
-            return if authorised.is_some() { Ok(()) } else { Err(Reason::GuardUnauthorised) };
+            return if authorised.is_some() { Ok(()) } else { Err(Reason::GuardWrongEgress) };
         }
         // Without an address a host asks for one (RFC 2131) or tests one (RFC 4862).
         if resting || source.is_unspecified() {
@@ -50,7 +50,7 @@ pub fn guard(
     if mark & Mark::PREFIX_MASK != Mark::PREFIX {
         return Err(Reason::GuardUnmarked);
     }
-    let Some(own) = authorised else { return Err(Reason::GuardUnauthorised) };
+    let Some(own) = authorised else { return Err(Reason::GuardWrongEgress) };
     let is_first = if ipv6 { is_same(&source, &own.v6) } else { own.v4 != 0 && source.last() == own.v4 };
     if is_first {
         return Ok(());

@@ -24,7 +24,7 @@ pub const POLICIES: u32 = 131_072;
 pub const DEVICES: u32 = 131_072;
 
 /// How many addresses can be known that clients learned.
-pub const LEARNED: u32 = 131_072;
+pub const MAX_FQDN_IPS: u32 = 131_072;
 
 macro_rules! maps {
     ($(#[$list_doc:meta])* $list:ident: $($(#[$doc:meta])* $name:ident $text:literal [$capacity:expr] $key:ty => $value:ty;)*) => {
@@ -45,9 +45,9 @@ maps! {
     NAMES:
     /// Array of one: the slot of the live plan. Only its low byte ever changes, so that a packet
     /// sees the old slot or the new one.
-    Live "gw_live" [1] u32 => u32;
+    ActiveSlot "gw_active_slot" [1] u32 => u32;
     /// Array by slot.
-    Plans "gw_plans" [3] u32 => PlanValue;
+    PlanHeaders "gw_plan_header" [3] u32 => PlanValue;
     Interfaces "gw_interfaces" [8192] InterfaceKey => InterfaceValue;
     Vlans "gw_vlans" [8192] VlanKey => u32;
     DeviceMacs "gw_device_macs" [2 * 2 * DEVICES] MacKey => DeviceValue;
@@ -66,11 +66,11 @@ maps! {
     /// Array: slot 1 and slot 2, one after the other, by rank.
     Actions "gw_actions" [2 * POLICIES] u32 => ActionValue;
     /// Array by policy number: how many turns its round robin has made.
-    Turns "gw_turns" [POLICIES] u32 => u64;
+    RoundRobinCounters "gw_rr_counter" [POLICIES] u32 => u64;
     /// What clients learned from the resolver, of names that policies match.
-    Domains "gw_domains" [2 * LEARNED] DomainKey => DomainValue;
+    FqdnIps "gw_fqdn_ips" [2 * MAX_FQDN_IPS] FqdnIpKey => FqdnIpValue;
     /// Which mark may leave by which interface.
-    Authorised "gw_authorised" [4096] AuthorisedKey => AuthorisedValue;
+    EgressAllow "gw_egress_allow" [4096] EgressAllowKey => EgressAllowValue;
     /// The leg of an uplink's or a tunnel's interface, by its index.
     EgressLegs "gw_egress_legs" [1024] u32 => u32;
     /// Flows whose key has a short form, which are nearly all of IPv4. Least recently used entries go first.
@@ -88,7 +88,7 @@ maps! {
     /// Per-CPU array by reason.
     ReasonCounters "gw_reason_count" [32] u32 => CounterValue;
     /// Per-CPU hash by interface index: leaks the guard prevented.
-    Prevented "gw_prevented" [1024] u32 => CounterValue;
+    GuardDrops "gw_guard_drops" [1024] u32 => CounterValue;
     /// Ring buffer of event records, in bytes.
     Events "gw_events" [262_144] u32 => EventRecord;
 }
@@ -97,16 +97,16 @@ maps! {
     /// The names of maps that end with the daemon: without it nobody is answered out of them.
     PASSING:
     /// Answers that the ingress program gives by itself.
-    Answers "gw_answers" [16_384] AnswerKey => AnswerValue;
+    DnsCache "gw_dns_cache" [16_384] DnsCacheKey => DnsCacheValue;
     /// Array of one: the epoch in which answers hold.
-    Epoch "gw_epoch" [1] u32 => u64;
+    DnsEpoch "gw_dns_epoch" [1] u32 => u64;
     /// Ring buffer of answers that were given, in bytes.
-    Given "gw_given" [2_097_152] u32 => AnswerGiven;
+    DnsHits "gw_dns_hits" [2_097_152] u32 => DnsHit;
 }
 
 /// Index of a rank in [`Actions`]; none for the resting slot or a rank beyond the array.
 pub const fn action_index(slot: Slot, rank: u32) -> Option<u32> {
-    if rank >= POLICIES || slot == SLOT_RESTING || slot > 2 {
+    if rank >= POLICIES || slot == SLOT_NONE || slot > 2 {
         return None;
     }
     Some((slot - 1) * POLICIES + rank)

@@ -7,23 +7,23 @@ pub enum Reason {
     NotIp = 0,
     Malformed = 1,
     /// No plan is live.
-    Resting = 2,
+    NoPlan = 2,
     /// To the gateway itself.
-    Own = 3,
+    ToGateway = 3,
     /// To another LAN network.
-    Lan = 4,
+    ToLan = 4,
     /// Multicast, broadcast, link-local.
-    Link = 5,
+    LinkLocal = 5,
     /// To an own address that LAN hosts have no business with.
-    OwnForbidden = 6,
+    ToGatewayDenied = 6,
     /// The device is blocked.
     DeviceBlocked = 7,
     /// The device's trust class keeps it off the LAN.
-    TrustLan = 8,
+    TrustLanDenied = 8,
     /// The device's trust class keeps it off the internet.
-    TrustInternet = 9,
+    TrustInternetDenied = 9,
     /// A policy chose a leg.
-    PolicyLeg = 10,
+    PolicyEgress = 10,
     /// A policy sends it the default way.
     PolicyDirect = 11,
     /// A policy rejects it: no way of it is usable, it has none, or its proxy does not take such traffic.
@@ -31,13 +31,13 @@ pub enum Reason {
     /// A policy drops it.
     PolicyDrop = 13,
     /// No policy matched: the default way.
-    Unmatched = 14,
+    NoPolicy = 14,
     /// No policy matched, and without one nothing leaves.
-    UnmatchedReject = 15,
+    NoPolicyReject = 15,
     /// The guard: no mark of ours.
     GuardUnmarked = 16,
     /// The guard: the mark does not authorise this interface.
-    GuardUnauthorised = 17,
+    GuardWrongEgress = 17,
     /// Its source is no address of the LAN that it came by (RFC 2827), or one of the gateway itself.
     Spoofed = 18,
     /// A policy chose a proxy.
@@ -64,22 +64,22 @@ impl Reason {
         match self {
             Reason::NotIp => "not_ip",
             Reason::Malformed => "malformed",
-            Reason::Resting => "resting",
-            Reason::Own => "own",
-            Reason::Lan => "lan",
-            Reason::Link => "link",
-            Reason::OwnForbidden => "own_forbidden",
+            Reason::NoPlan => "no_plan",
+            Reason::ToGateway => "to_gateway",
+            Reason::ToLan => "to_lan",
+            Reason::LinkLocal => "link_local",
+            Reason::ToGatewayDenied => "to_gateway_denied",
             Reason::DeviceBlocked => "device_blocked",
-            Reason::TrustLan => "trust_lan",
-            Reason::TrustInternet => "trust_internet",
-            Reason::PolicyLeg => "policy_leg",
+            Reason::TrustLanDenied => "trust_lan_denied",
+            Reason::TrustInternetDenied => "trust_internet_denied",
+            Reason::PolicyEgress => "policy_egress",
             Reason::PolicyDirect => "policy_direct",
             Reason::PolicyReject => "policy_reject",
             Reason::PolicyDrop => "policy_drop",
-            Reason::Unmatched => "unmatched",
-            Reason::UnmatchedReject => "unmatched_reject",
+            Reason::NoPolicy => "no_policy",
+            Reason::NoPolicyReject => "no_policy_reject",
             Reason::GuardUnmarked => "guard_unmarked",
-            Reason::GuardUnauthorised => "guard_unauthorised",
+            Reason::GuardWrongEgress => "guard_wrong_egress",
             Reason::Spoofed => "spoofed",
             Reason::PolicyProxy => "policy_proxy",
             Reason::PolicyReset => "policy_reset",
@@ -97,22 +97,22 @@ impl Reason {
         const ALL: [Reason; 27] = [
             NotIp,
             Malformed,
-            Resting,
-            Own,
-            Lan,
-            Link,
-            OwnForbidden,
+            NoPlan,
+            ToGateway,
+            ToLan,
+            LinkLocal,
+            ToGatewayDenied,
             DeviceBlocked,
-            TrustLan,
-            TrustInternet,
-            PolicyLeg,
+            TrustLanDenied,
+            TrustInternetDenied,
+            PolicyEgress,
             PolicyDirect,
             PolicyReject,
             PolicyDrop,
-            Unmatched,
-            UnmatchedReject,
+            NoPolicy,
+            NoPolicyReject,
             GuardUnmarked,
-            GuardUnauthorised,
+            GuardWrongEgress,
             Spoofed,
             PolicyProxy,
             PolicyReset,

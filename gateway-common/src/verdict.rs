@@ -26,7 +26,7 @@ pub trait PolicyMaps {
     fn destination_port4(&self, key: &PortPrefix4) -> Option<u32>;
     fn destination_port6(&self, key: &PortPrefix6) -> Option<u32>;
     /// What a client learned from the resolver.
-    fn domain(&self, key: &DomainKey) -> Option<DomainValue>;
+    fn domain(&self, key: &FqdnIpKey) -> Option<FqdnIpValue>;
     /// [`SourceKind`] of a source on a LAN interface; longest match.
     fn lan_source4(&self, key: &Prefix4) -> Option<u32>;
     fn lan_source6(&self, key: &Prefix6) -> Option<u32>;
@@ -127,9 +127,9 @@ pub fn decide<E: PolicyMaps>(packet: &Result<Classified, Malformed>, environment
 pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mut Verdict) {
     *verdict = Verdict::DROP;
     let slot = environment.live();
-    let plan = if slot == SLOT_RESTING { None } else { environment.plan(slot) };
+    let plan = if slot == SLOT_NONE { None } else { environment.plan(slot) };
     let Some(plan) = plan else {
-        verdict.set(Action::Mark, Reason::Resting, Mark::BLOCK.0);
+        verdict.set(Action::Mark, Reason::NoPlan, Mark::BLOCK.0);
         return;
     };
     let now = (environment.now() >> MOMENT_SHIFT) as u32;
@@ -139,7 +139,7 @@ pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mu
     }
     judge(&question, environment, verdict);
     // Link-scope chatter would only push real flows out of the table.
-    if verdict.reason as u8 != Reason::Link as u8 {
+    if verdict.reason as u8 != Reason::LinkLocal as u8 {
         admit(&question, environment, verdict);
         if verdict.admission.is_refused() {
             return;
@@ -288,18 +288,18 @@ pub fn judge<E: PolicyMaps>(question: &Question<'_>, environment: &E, v: &mut Ve
     }
     if let Some(local) = local {
         match local.kind() {
-            LocalKind::Own => v.set(Action::Mark, Reason::Own, Mark::LOCAL.0),
-            LocalKind::Link => v.set(Action::Mark, Reason::Link, Mark::LOCAL.0),
+            LocalKind::Own => v.set(Action::Mark, Reason::ToGateway, Mark::LOCAL.0),
+            LocalKind::Link => v.set(Action::Mark, Reason::LinkLocal, Mark::LOCAL.0),
             LocalKind::Lan if device.flags & device_flags::NO_LAN != 0 => {
-                v.set(Action::Drop, Reason::TrustLan, 0);
+                v.set(Action::Drop, Reason::TrustLanDenied, 0);
             }
-            LocalKind::Lan => v.set(Action::Mark, Reason::Lan, Mark::LOCAL.0),
-            LocalKind::Forbidden => v.set(Action::Drop, Reason::OwnForbidden, 0),
+            LocalKind::Lan => v.set(Action::Mark, Reason::ToLan, Mark::LOCAL.0),
+            LocalKind::Forbidden => v.set(Action::Drop, Reason::ToGatewayDenied, 0),
         }
         return 0;
     }
     if device.flags & device_flags::NO_INTERNET != 0 {
-        v.set(Action::Mark, Reason::TrustInternet, Mark::REJECT.0);
+        v.set(Action::Mark, Reason::TrustInternetDenied, Mark::REJECT.0);
         return 0;
     }
     // Everything from here on is recorded.
@@ -311,9 +311,9 @@ pub fn judge<E: PolicyMaps>(question: &Question<'_>, environment: &E, v: &mut Ve
         let strict =
             plan.flags & plan_flags::UNMATCHED_REJECT != 0 || device.flags & device_flags::POLICY_ONLY != 0;
         if strict {
-            v.set(Action::Mark, Reason::UnmatchedReject, Mark::REJECT.0);
+            v.set(Action::Mark, Reason::NoPolicyReject, Mark::REJECT.0);
         } else {
-            v.set(Action::Mark, Reason::Unmatched, Mark::DIRECT.0);
+            v.set(Action::Mark, Reason::NoPolicy, Mark::DIRECT.0);
         }
         return 0;
     }
@@ -373,7 +373,7 @@ fn carry_out<E: PolicyMaps>(
                     v.set(Action::Mark, Reason::PolicyProxy, Mark::proxy(choice.proxy, leg, silent).0);
                 } else if leg != 0 {
                     // The default way to a proxy is no way for what the proxy does not take.
-                    v.set(Action::Mark, Reason::PolicyLeg, Mark::leg(leg).0);
+                    v.set(Action::Mark, Reason::PolicyEgress, Mark::leg(leg).0);
                 }
             }
         }
@@ -516,8 +516,8 @@ fn best_rank<E: PolicyMaps>(
     };
     if question.plan.flags & plan_flags::DOMAINS != 0 {
         let client = ClientKey::new(device.number, packet.mac, &packet.source);
-        let learned = environment.domain(&DomainKey { slot, client, address: packet.destination });
-        let holds = |value: &DomainValue| continued || question.now <= value.until;
+        let learned = environment.domain(&FqdnIpKey { slot, client, address: packet.destination });
+        let holds = |value: &FqdnIpValue| continued || question.now <= value.until;
         rank = least(rank, learned.filter(holds).map(|value| value.rank));
     }
     rank = by_destination(packet, slot, rank, environment);

@@ -13,15 +13,15 @@ mod policy;
 
 pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, PROXY_TAKES_UDP, Sticky};
 pub use address::{Address, Mac};
-pub use dns_cache::{ANSWER, AnswerGiven, AnswerKey, AnswerValue, MESSAGE_ID, QUESTION, TTLS};
+pub use dns_cache::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
 pub use event::{COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use flow::{DEADLINE_SHIFT, FlowKey, FlowValue, Fragment, MOMENT_SHIFT, ShortFlowKey, deadline, earlier};
 pub use flow_budget::{BUDGETS, FLOW_BUDGET, NewFlows, WINDOW_SHIFT, budget_index};
-pub use fqdn::{ClientKey, DomainKey, DomainValue};
+pub use fqdn::{ClientKey, FqdnIpKey, FqdnIpValue};
 pub use mark::Mark;
 pub use policy::{
-    AddressKey, AuthorisedKey, AuthorisedValue, DeviceValue, InterfaceKey, InterfaceValue, LIST_SHIFT, LISTS,
-    LocalKind, LocalValue, MacKey, PREFIX_BASE, PlanValue, PortPrefix4, PortPrefix6, Prefix4, Prefix6,
+    AddressKey, DeviceValue, EgressAllowKey, EgressAllowValue, InterfaceKey, InterfaceValue, LIST_SHIFT,
+    LISTS, LocalKind, LocalValue, MacKey, PREFIX_BASE, PlanValue, PortPrefix4, PortPrefix6, Prefix4, Prefix6,
     SourceKind, VlanKey, device_flags, list_of_slot, plan_flags, scope_of_slot, slot_of_list, slot_of_scope,
 };
 
@@ -29,7 +29,7 @@ pub use policy::{
 pub type Slot = u32;
 
 /// No plan is live: everything is blocked.
-pub const SLOT_RESTING: Slot = 0;
+pub const SLOT_NONE: Slot = 0;
 
 /// "No policy": worse than every rank.
 pub const RANK_NONE: u32 = u32::MAX;

@@ -12,6 +12,7 @@ mod file;
 mod load;
 mod migrate;
 mod open;
+mod open_file;
 mod passphrase_rotation;
 mod paths;
 mod reserve;

@@ -12,11 +12,11 @@ use aya_ebpf::programs::TcContext;
 use gateway_common::checksum;
 use gateway_common::classify::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, IpPacket, UDP};
 use gateway_common::packet::Packet as _;
-use gateway_common::wire::{ANSWER, AnswerGiven, AnswerKey, AnswerValue, MESSAGE_ID, QUESTION, TTLS};
+use gateway_common::wire::{ANSWER, DnsHit, DnsCacheKey, DnsCacheValue, MESSAGE_ID, QUESTION, TTLS};
 
 use crate::context::{Buffer, interface};
 use crate::ingress;
-use crate::maps::{ANSWERS, EPOCH, GIVEN};
+use crate::maps::{DNS_CACHE, DNS_EPOCH, DNS_HITS};
 
 const ETHERNET: usize = 14;
 const HEADER4: usize = 20;
@@ -32,8 +32,8 @@ const SECOND: u64 = 1_000_000_000;
 pub const DOMAIN: u16 = 53;
 
 // Too large for the stack beside the rest.
-#[map(name = "gw_question")]
-static ASKED: PerCpuArray<AnswerKey> = PerCpuArray::with_max_entries(1, 0);
+#[map(name = "gw_dns_key")]
+static ASKED: PerCpuArray<DnsCacheKey> = PerCpuArray::with_max_entries(1, 0);
 
 /// None: the resolver answers.
 #[inline(always)]
@@ -42,17 +42,17 @@ pub fn run(context: &TcContext) -> Option<i32> {
     let headers = ETHERNET + if packet.ipv6 { HEADER6 } else { HEADER4 };
     let (asked, udp) = question(context, packet, headers)?;
     // SAFETY: an entry that is overwritten meanwhile is found out below; all bit patterns are valid.
-    let entry = unsafe { &*ANSWERS.get_ptr(asked)? };
+    let entry = unsafe { &*DNS_CACHE.get_ptr(asked)? };
     let id = entry.id;
     // SAFETY: the helper has no preconditions.
     let now = unsafe { bpf_ktime_get_coarse_ns() };
-    if entry.epoch != *EPOCH.get(0)? || now >= entry.until {
+    if entry.epoch != *DNS_EPOCH.get(0)? || now >= entry.until {
         return None;
     }
     // At least one byte, and no more than there are, as every verifier sees.
     let length = (entry.last as u32 & (ANSWER as u32 - 1)) + 1;
     let ethernet = Buffer(context).read::<[u16; 6]>(0)?;
-    let given = GIVEN.reserve::<AnswerGiven>(0);
+    let given = DNS_HITS.reserve::<DnsHit>(0);
     let mut given = given?;
     let size = (headers + HEADER_UDP + MESSAGE_ID) as u32 + length;
     let skb = context.as_ptr().cast();
@@ -61,7 +61,7 @@ pub fn run(context: &TcContext) -> Option<i32> {
         given.discard(BPF_RB_NO_WAKEUP as u64);
         return None;
     }
-    given.write(AnswerGiven { id, time: now });
+    given.write(DnsHit { id, time: now });
     given.submit(BPF_RB_NO_WAKEUP as u64);
     // The question is gone: from here on the packet is the answer, or nothing.
     let done = turn(context, packet, headers, ethernet, udp, length as u16)
@@ -84,7 +84,7 @@ fn question(
     context: &TcContext,
     packet: &IpPacket,
     headers: usize,
-) -> Option<(&'static AnswerKey, [u16; 4])> {
+) -> Option<(&'static DnsCacheKey, [u16; 4])> {
     let buffer = Buffer(context);
     // SAFETY: the context pointer is valid for the run of the program.
     let skb = unsafe { &*context.skb.skb };
@@ -167,7 +167,7 @@ fn turn(
 #[inline(always)]
 fn fill(
     context: &TcContext,
-    entry: &AnswerValue,
+    entry: &DnsCacheValue,
     headers: usize,
     length: u32,
     now: u64,

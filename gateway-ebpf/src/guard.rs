@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::programs::TcContext;
 use gateway_common::verdict::{self, Departure, PolicyMaps as _};
-use gateway_common::wire::{AuthorisedKey, CounterValue, SLOT_RESTING};
+use gateway_common::wire::{EgressAllowKey, CounterValue, SLOT_NONE};
 
 use crate::context::{ingress_interface, interface, mark};
 use crate::policy_maps::Kernel;
@@ -19,7 +19,7 @@ pub fn run(context: &TcContext) -> i32 {
         return TC_ACT_UNSPEC;
     };
     // SAFETY: values are plain words; one that is being replaced lets a packet be looked at more closely.
-    let authorised = unsafe { maps::AUTHORISED.get(&AuthorisedKey { mark, index }) }.copied();
+    let authorised = unsafe { maps::EGRESS_ALLOW.get(&EgressAllowKey { mark, index }) }.copied();
     let ingress = ingress_interface(context);
     // Only what this host sends without a mark is compared with it.
     let leg = match ingress {
@@ -27,7 +27,7 @@ pub fn run(context: &TcContext) -> i32 {
         0 => unsafe { maps::EGRESS_LEGS.get(&index) }.copied().unwrap_or(0),
         _ => 0,
     };
-    let resting = ingress == 0 && Kernel.live() == SLOT_RESTING;
+    let resting = ingress == 0 && Kernel.live() == SLOT_NONE;
     let departure = Departure { ingress, mark, ipv6, source: Some(source), leg, resting };
     match verdict::guard(&departure, authorised, network_header::local) {
         Ok(()) => TC_ACT_UNSPEC,
@@ -41,7 +41,7 @@ pub fn run(context: &TcContext) -> i32 {
 
 #[inline(always)]
 fn prevented(index: u32, length: u32) {
-    if let Some(counter) = maps::PREVENTED.get_ptr_mut(&index) {
+    if let Some(counter) = maps::GUARD_DROPS.get_ptr_mut(&index) {
         // SAFETY: a per-CPU value is this processor's own while the program runs.
         unsafe {
             (*counter).packets += 1;
@@ -50,5 +50,5 @@ fn prevented(index: u32, length: u32) {
         return;
     }
     let first = CounterValue { packets: 1, bytes: length as u64 };
-    let _ = maps::PREVENTED.insert(&index, &first, 0);
+    let _ = maps::GUARD_DROPS.insert(&index, &first, 0);
 }

@@ -61,9 +61,9 @@ pub fn run(context: &TcContext) -> i32 {
         Action::Pass => TC_ACT_UNSPEC,
         Action::Mark => {
             context.set_mark(verdict.mark);
-            if verdict.reason == Reason::Own && is_question(packet) {
+            if verdict.reason == Reason::ToGateway && is_question(packet) {
                 // SAFETY: the map holds programs of this kind only. It returns where there is none.
-                unsafe { maps::CALLS.tail_call(context, 0) };
+                unsafe { maps::TAIL_CALLS.tail_call(context, 0) };
             }
             TC_ACT_UNSPEC
         }

@@ -27,7 +27,7 @@ pub fn gw_ingress(context: TcContext) -> i32 {
 
 /// LAN interfaces, after [`gw_ingress`] let a question to this host pass: answers it if it was just answered.
 #[classifier]
-pub fn gw_answer(context: TcContext) -> i32 {
+pub fn gw_dns_reply(context: TcContext) -> i32 {
     dns_reply::run(&context).unwrap_or(TC_ACT_UNSPEC)
 }
 

@@ -13,10 +13,10 @@ const fn size<M: MapSpec>() -> u32 {
     M::CAPACITY
 }
 
-#[map(name = "gw_live")]
-pub static LIVE: Array<Value<spec::Live>> = Array::with_max_entries(size::<spec::Live>(), 0);
-#[map(name = "gw_plans")]
-pub static PLANS: Array<Value<spec::Plans>> = Array::with_max_entries(size::<spec::Plans>(), 0);
+#[map(name = "gw_active_slot")]
+pub static ACTIVE_SLOT: Array<Value<spec::ActiveSlot>> = Array::with_max_entries(size::<spec::ActiveSlot>(), 0);
+#[map(name = "gw_plan_header")]
+pub static PLAN_HEADERS: Array<Value<spec::PlanHeaders>> = Array::with_max_entries(size::<spec::PlanHeaders>(), 0);
 #[map(name = "gw_interfaces")]
 pub static INTERFACES: HashMap<Key<spec::Interfaces>, Value<spec::Interfaces>> =
     HashMap::with_max_entries(size::<spec::Interfaces>(), BPF_F_NO_PREALLOC);
@@ -61,14 +61,14 @@ pub static LOCALS6: LpmTrie<Key<spec::Locals6>, Value<spec::Locals6>> =
     LpmTrie::with_max_entries(size::<spec::Locals6>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_actions")]
 pub static ACTIONS: Array<Value<spec::Actions>> = Array::with_max_entries(size::<spec::Actions>(), 0);
-#[map(name = "gw_turns")]
-pub static TURNS: Array<Value<spec::Turns>> = Array::with_max_entries(size::<spec::Turns>(), 0);
-#[map(name = "gw_domains")]
-pub static DOMAINS: HashMap<Key<spec::Domains>, Value<spec::Domains>> =
-    HashMap::with_max_entries(size::<spec::Domains>(), BPF_F_NO_PREALLOC);
-#[map(name = "gw_authorised")]
-pub static AUTHORISED: HashMap<Key<spec::Authorised>, Value<spec::Authorised>> =
-    HashMap::with_max_entries(size::<spec::Authorised>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_rr_counter")]
+pub static RR_COUNTERS: Array<Value<spec::RoundRobinCounters>> = Array::with_max_entries(size::<spec::RoundRobinCounters>(), 0);
+#[map(name = "gw_fqdn_ips")]
+pub static FQDN_IPS: HashMap<Key<spec::FqdnIps>, Value<spec::FqdnIps>> =
+    HashMap::with_max_entries(size::<spec::FqdnIps>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_egress_allow")]
+pub static EGRESS_ALLOW: HashMap<Key<spec::EgressAllow>, Value<spec::EgressAllow>> =
+    HashMap::with_max_entries(size::<spec::EgressAllow>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_egress_legs")]
 pub static EGRESS_LEGS: HashMap<Key<spec::EgressLegs>, Value<spec::EgressLegs>> =
     HashMap::with_max_entries(size::<spec::EgressLegs>(), BPF_F_NO_PREALLOC);
@@ -93,18 +93,18 @@ pub static DEVICE_COUNTERS: PerCpuArray<Value<spec::DeviceCounters>> =
 #[map(name = "gw_reason_count")]
 pub static REASON_COUNTERS: PerCpuArray<Value<spec::ReasonCounters>> =
     PerCpuArray::with_max_entries(size::<spec::ReasonCounters>(), 0);
-#[map(name = "gw_prevented")]
-pub static PREVENTED: PerCpuHashMap<Key<spec::Prevented>, Value<spec::Prevented>> =
-    PerCpuHashMap::with_max_entries(size::<spec::Prevented>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_guard_drops")]
+pub static GUARD_DROPS: PerCpuHashMap<Key<spec::GuardDrops>, Value<spec::GuardDrops>> =
+    PerCpuHashMap::with_max_entries(size::<spec::GuardDrops>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_events")]
 pub static EVENTS: RingBuf = RingBuf::with_byte_size(size::<spec::Events>(), 0);
-#[map(name = "gw_answers")]
-pub static ANSWERS: HashMap<Key<spec::Answers>, Value<spec::Answers>> =
-    HashMap::with_max_entries(size::<spec::Answers>(), BPF_F_NO_PREALLOC);
-#[map(name = "gw_epoch")]
-pub static EPOCH: Array<Value<spec::Epoch>> = Array::with_max_entries(size::<spec::Epoch>(), 0);
-#[map(name = "gw_given")]
-pub static GIVEN: RingBuf = RingBuf::with_byte_size(size::<spec::Given>(), 0);
+#[map(name = "gw_dns_cache")]
+pub static DNS_CACHE: HashMap<Key<spec::DnsCache>, Value<spec::DnsCache>> =
+    HashMap::with_max_entries(size::<spec::DnsCache>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_dns_epoch")]
+pub static DNS_EPOCH: Array<Value<spec::DnsEpoch>> = Array::with_max_entries(size::<spec::DnsEpoch>(), 0);
+#[map(name = "gw_dns_hits")]
+pub static DNS_HITS: RingBuf = RingBuf::with_byte_size(size::<spec::DnsHits>(), 0);
 /// The program that answers questions; empty while no daemon runs.
-#[map(name = "gw_calls")]
-pub static CALLS: ProgramArray = ProgramArray::with_max_entries(1, 0);
+#[map(name = "gw_tail_calls")]
+pub static TAIL_CALLS: ProgramArray = ProgramArray::with_max_entries(1, 0);

@@ -20,12 +20,12 @@ fn longest<K, V: Copy>(trie: &LpmTrie<K, V>, key: K) -> Option<V> {
 impl PolicyMaps for Kernel {
     #[inline(always)]
     fn live(&self) -> Slot {
-        LIVE.get(0).map_or(SLOT_RESTING, |slot| *slot)
+        ACTIVE_SLOT.get(0).map_or(SLOT_NONE, |slot| *slot)
     }
 
     #[inline(always)]
     fn plan(&self, slot: Slot) -> Option<PlanValue> {
-        PLANS.get(slot).copied()
+        PLAN_HEADERS.get(slot).copied()
     }
 
     #[inline(always)]
@@ -83,9 +83,9 @@ impl PolicyMaps for Kernel {
     }
 
     #[inline(always)]
-    fn domain(&self, key: &DomainKey) -> Option<DomainValue> {
+    fn domain(&self, key: &FqdnIpKey) -> Option<FqdnIpValue> {
         // SAFETY: as for interfaces.
-        unsafe { DOMAINS.get(key).copied() }
+        unsafe { FQDN_IPS.get(key).copied() }
     }
 
     #[inline(always)]
@@ -115,7 +115,7 @@ impl PolicyMaps for Kernel {
 
     #[inline(always)]
     fn turn(&self, policy: u32) -> u64 {
-        match TURNS.get_ptr_mut(policy) {
+        match RR_COUNTERS.get_ptr_mut(policy) {
             // Sequentially consistent, because LLVM loses the result of a relaxed one
             // (llvm-project 210280). The type has no fetch_add: the target has no compare-and-swap.
             // SAFETY: a pointer into an array map is valid and aligned; all access is atomic.

@@ -15,7 +15,7 @@ use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, Packet};
 use gateway_common::verdict::{Action, Departure, decide, flow_key, guard};
-use gateway_common::wire::{Address, AuthorisedValue, Choice, Fragment, LocalValue, Mark, PlanValue};
+use gateway_common::wire::{Address, Choice, EgressAllowValue, Fragment, LocalValue, Mark, PlanValue};
 use gateway_core::plan::Dataplane;
 use gateway_core::plan_maps::PlanMaps;
 use gateway_model::settings::bootstrap;
@@ -87,7 +87,7 @@ pub fn packet(data: &[u8]) {
     let resting = head[1] & 1 == 1;
     let departure =
         Departure { ingress: entered, mark, ipv6: ip.ipv6, source: Some(ip.source), leg: 0, resting };
-    let authorised = (mark & 1 == 0).then(AuthorisedValue::default);
+    let authorised = (mark & 1 == 0).then(EgressAllowValue::default);
     let passes = guard(&departure, authorised, |_| LocalValue::NONE).is_ok();
     assert!(!passes || entered == 0 || mark & Mark::PREFIX_MASK == Mark::PREFIX, "a foreign mark leaves");
     let ours = mark & Mark::OURS_MASK == Mark::OURS;

@@ -20,7 +20,7 @@ pub const MESSAGE_ID: usize = 2;
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
-pub struct AnswerKey {
+pub struct DnsCacheKey {
     pub client: Address,
     /// Address of ours that was asked.
     pub server: Address,
@@ -34,7 +34,7 @@ pub struct AnswerKey {
 /// An answer. An entry that is overwritten while it is read differs at its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct AnswerValue {
+pub struct DnsCacheValue {
     /// Unique among all entries.
     pub id: u64,
     /// It holds in this epoch only.
@@ -59,7 +59,7 @@ pub struct AnswerValue {
 /// An answer that was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct AnswerGiven {
+pub struct DnsHit {
     /// Of the entry.
     pub id: u64,
     /// Nanoseconds of the monotonic clock.

@@ -52,7 +52,7 @@ impl ClientKey {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
-pub struct DomainKey {
+pub struct FqdnIpKey {
     pub slot: u32,
     pub client: ClientKey,
     pub address: Address,
@@ -60,7 +60,7 @@ pub struct DomainKey {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct DomainValue {
+pub struct FqdnIpValue {
     /// Of the first policy that matches a name by which the client knows the address.
     pub rank: u32,
     /// The last moment (see [`super::MOMENT_SHIFT`]) of that; flows that are known go on.

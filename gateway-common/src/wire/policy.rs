@@ -273,7 +273,7 @@ impl LocalValue {
 /// The source addresses of an interface by which a mark may leave: after masquerading, packets have one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct AuthorisedValue {
+pub struct EgressAllowValue {
     /// In memory order, 0 without one.
     pub v4: u32,
     /// Unspecified without one.
@@ -285,7 +285,7 @@ pub struct AuthorisedValue {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
-pub struct AuthorisedKey {
+pub struct EgressAllowKey {
     pub mark: u32,
     pub index: u32,
 }

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use gateway_common::maps::LEARNED;
-use gateway_common::wire::{Address, ClientKey, DomainValue, MOMENT_SHIFT, RANK_NONE};
+use gateway_common::maps::MAX_FQDN_IPS;
+use gateway_common::wire::{Address, ClientKey, FqdnIpValue, MOMENT_SHIFT, RANK_NONE};
 
 use crate::dns::{Name, NameRef};
 use crate::fqdn_match::Domains;
@@ -55,14 +55,14 @@ enum FqdnKey {
 
 /// No entry is free, and none can be spared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{LEARNED} addresses are known by name; there is no room for more")]
+#[error("{MAX_FQDN_IPS} addresses are known by name; there is no room for more")]
 pub struct Full;
 
 impl FqdnCache {
     /// Takes over what an earlier run left in the kernel: its entries, and the number of the policy of each rank.
     pub fn restore(
         &mut self,
-        entries: impl IntoIterator<Item = (Key, DomainValue)>,
+        entries: impl IntoIterator<Item = (Key, FqdnIpValue)>,
         policy: impl Fn(u32) -> Option<u32>,
     ) {
         for (key, value) in entries {
@@ -81,7 +81,7 @@ impl FqdnCache {
     }
 
     /// Everything that was told, under other policies.
-    pub fn under(&mut self, plan: &Dataplane, now: u32) -> BTreeMap<Key, DomainValue> {
+    pub fn under(&mut self, plan: &Dataplane, now: u32) -> BTreeMap<Key, FqdnIpValue> {
         if self.rules != plan.domains {
             self.rules.clone_from(&plan.domains);
             self.domains = Domains::new(&plan.domains);
@@ -102,9 +102,9 @@ impl FqdnCache {
         name: NameRef<'_>,
         ttl: u64,
         now: u32,
-    ) -> Result<Option<DomainValue>, Full> {
+    ) -> Result<Option<FqdnIpValue>, Full> {
         let key = (client, address);
-        if self.told.len() >= LEARNED as usize && !self.told.contains_key(&key) {
+        if self.told.len() >= MAX_FQDN_IPS as usize && !self.told.contains_key(&key) {
             self.make_room(now)?;
         }
         let until = now.saturating_add(moments(ttl.clamp(FLOOR, 7 * 86_400) + SLOP));
@@ -130,7 +130,7 @@ impl FqdnCache {
     }
 
     /// What has to be written anew because a name of it is about to end, and what has ended long ago.
-    pub fn sweep(&mut self, now: u32) -> (Vec<(Key, DomainValue)>, Vec<Key>) {
+    pub fn sweep(&mut self, now: u32) -> (Vec<(Key, FqdnIpValue)>, Vec<Key>) {
         let mut gone = Vec::new();
         let mut changing = Vec::new();
         self.told.retain(|key, told| {
@@ -159,7 +159,7 @@ impl FqdnCache {
     }
 
     /// The first policy that minds any of the names that still hold; of names that have all ended, any.
-    fn value(&self, key: &Key, now: u32) -> Option<DomainValue> {
+    fn value(&self, key: &Key, now: u32) -> Option<FqdnIpValue> {
         let device = key.0.device();
         let told = self.told.get(key)?;
         let held = told.iter().any(|told| told.until >= now);
@@ -173,7 +173,7 @@ impl FqdnCache {
         let best = ranked
             .filter(|(rank, _)| *rank != RANK_NONE)
             .min_by_key(|(rank, until)| (*rank, u32::MAX - until));
-        best.map(|(rank, until)| DomainValue { rank, until })
+        best.map(|(rank, until)| FqdnIpValue { rank, until })
     }
 
     /// Forgets what has ended, the longest ended first.
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn what_an_earlier_run_left_follows_its_policy() {
         let mut learned = FqdnCache::default();
-        let left = DomainValue { rank: 3, until: 500 };
+        let left = FqdnIpValue { rank: 3, until: 500 };
         learned.restore([(key(1, 1), left)], |rank| Some(10 + rank));
         // The policy of number 13 has rank 3 here; it matters only while it has domains.
         assert_eq!(learned.under(&plan(&[("a.example", 3)]), 0)[&key(1, 1)], left);
@@ -308,13 +308,13 @@ mod tests {
     fn a_full_table_forgets_what_has_ended_and_nothing_else() {
         let mut learned = under(&[("a.example", 0)]);
         let a = name("a.example");
-        for n in 0..LEARNED {
+        for n in 0..MAX_FQDN_IPS {
             let key = (ClientKey::new(n + 1, Mac::default(), &Address::default()), Address::default());
             learned.tell(key, a.as_ref(), 60, 1000).expect("room");
         }
-        assert_eq!(learned.tell(key(LEARNED + 9, 1), a.as_ref(), 60, 1000), Err(Full));
+        assert_eq!(learned.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, 1000), Err(Full));
         let later = 1000 + moments(360) + 1;
-        assert!(learned.tell(key(LEARNED + 9, 1), a.as_ref(), 60, later).is_ok());
+        assert!(learned.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, later).is_ok());
         let forgotten = learned.take_forgotten();
         assert!(!forgotten.is_empty() && forgotten.iter().all(|key| learned.names(key, 0).is_empty()));
     }

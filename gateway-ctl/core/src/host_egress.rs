@@ -67,15 +67,15 @@ pub fn of_client(
     let verdict = packets.into_iter().map(judged).min_by_key(|verdict| verdict.rank);
     let verdict = verdict.expect("there is a packet at least");
     let out = match (verdict.action, verdict.reason) {
-        (Action::Mark, Reason::PolicyLeg | Reason::PolicyProxy) => {
+        (Action::Mark, Reason::PolicyEgress | Reason::PolicyProxy) => {
             of_policy(compiled, verdict.rank, resolver.is_ipv6())
         }
         (
             Action::Mark,
-            Reason::PolicyDirect | Reason::Unmatched | Reason::Own | Reason::Lan | Reason::Link,
+            Reason::PolicyDirect | Reason::NoPolicy | Reason::ToGateway | Reason::ToLan | Reason::LinkLocal,
         ) => HostEgress::Default,
         (_, Reason::DeviceBlocked) => HostEgress::Blocked("the device is blocked".to_owned()),
-        (_, Reason::TrustInternet | Reason::UnmatchedReject) => {
+        (_, Reason::TrustInternetDenied | Reason::NoPolicyReject) => {
             HostEgress::Blocked("the device may not reach the internet".to_owned())
         }
         _ => of_policy(compiled, verdict.rank, resolver.is_ipv6()),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use gateway_common::wire::{
-    ActionValue, AuthorisedKey, AuthorisedValue, DeviceValue, InterfaceKey, InterfaceValue, LocalValue,
+    ActionValue, DeviceValue, EgressAllowKey, EgressAllowValue, InterfaceKey, InterfaceValue, LocalValue,
     PlanValue,
 };
 use gateway_model::Secret;
@@ -71,7 +71,7 @@ pub struct Dataplane {
     /// [`SourceKind`]: gateway_common::wire::SourceKind
     pub lan_sources: BTreeMap<(u16, IpNet), u32>,
     /// Which mark may leave by which interface, and the interface's addresses.
-    pub authorised: BTreeMap<AuthorisedKey, AuthorisedValue>,
+    pub authorised: BTreeMap<EgressAllowKey, EgressAllowValue>,
     /// The legs of uplinks and tunnels, by interface index.
     pub egress_legs: BTreeMap<u32, u32>,
 }

@@ -25,7 +25,7 @@ pub struct PlanMaps<'a> {
     pub new_flows: RefCell<BTreeMap<u32, NewFlows>>,
     pub turns: RefCell<BTreeMap<u32, u64>>,
     /// What clients learned from the resolver.
-    pub domains: RefCell<BTreeMap<(ClientKey, Address), DomainValue>>,
+    pub domains: RefCell<BTreeMap<(ClientKey, Address), FqdnIpValue>>,
 }
 
 const SLOT: Slot = 1;
@@ -94,7 +94,7 @@ fn six(address: Address) -> IpAddr {
 
 impl PolicyMaps for PlanMaps<'_> {
     fn live(&self) -> Slot {
-        if self.plan.is_some() { SLOT } else { SLOT_RESTING }
+        if self.plan.is_some() { SLOT } else { SLOT_NONE }
     }
 
     fn plan(&self, _slot: Slot) -> Option<PlanValue> {
@@ -144,7 +144,7 @@ impl PolicyMaps for PlanMaps<'_> {
         self.at(|plan| destination_port(plan, key.slot, key.port, six(key.address)))
     }
 
-    fn domain(&self, key: &DomainKey) -> Option<DomainValue> {
+    fn domain(&self, key: &FqdnIpKey) -> Option<FqdnIpValue> {
         self.domains.borrow().get(&(key.client, key.address)).copied()
     }
 

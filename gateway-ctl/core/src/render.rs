@@ -121,7 +121,7 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
     let mut add = |name: &'static str, entries: Vec<String>| {
         views.insert(name, MapView { count: entries.len(), entries });
     };
-    add(maps::Plans::NAME, vec![lines::header(compiled)]);
+    add(maps::PlanHeaders::NAME, vec![lines::header(compiled)]);
     let interface =
         |(key, value): (&gateway_common::wire::InterfaceKey, &gateway_common::wire::InterfaceValue)| {
             let tag = if key.vlan == 0 { String::new() } else { format!(" vlan {}", key.vlan) };
@@ -170,7 +170,7 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
     let domain = |rule: &DomainRule| {
         format!("told for {} -> {}", Source::Domain(rule.pattern.clone()), rank(rule.rank))
     };
-    add(maps::Domains::NAME, plan.domains.iter().map(domain).collect());
+    add(maps::FqdnIps::NAME, plan.domains.iter().map(domain).collect());
     for (name, ipv6) in [(maps::Locals4::NAME, false), (maps::Locals6::NAME, true)] {
         let of_family = plan.locals.iter().filter(|(net, _)| net.addr().is_ipv6() == ipv6);
         add(name, of_family.map(|(net, value)| format!("{net} -> {}", lines::local(value))).collect());
@@ -178,7 +178,7 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
     add(maps::Actions::NAME, lines::action_entries(compiled));
     let authorised = plan.authorised.keys();
     add(
-        maps::Authorised::NAME,
+        maps::EgressAllow::NAME,
         authorised.map(|key| format!("mark {:#010x} may leave by ifindex {}", key.mark, key.index)).collect(),
     );
     let legs = plan.egress_legs.iter();

@@ -176,11 +176,11 @@ mod tests {
 
     fn sealed(fingerprint: &str, listing: &str) -> String {
         let seal = format!("\t\treturn comment \"{fingerprint} {}\"\n", digest(listing));
-        listing.replacen("chain seal {\n", &format!("chain seal {{\n{seal}"), 1)
+        listing.replacen("chain fingerprint {\n", &format!("chain fingerprint {{\n{seal}"), 1)
     }
 
     const LISTING: &str =
-        "table inet gateway {\n\tchain forward {\n\t\taccept\n\t}\n\n\tchain seal {\n\t}\n}\n";
+        "table inet gateway {\n\tchain forward {\n\t\taccept\n\t}\n\n\tchain fingerprint {\n\t}\n}\n";
 
     #[test]
     fn a_sealed_listing_is_intact() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gateway_common::wire::SLOT_RESTING;
+use gateway_common::wire::SLOT_NONE;
 use gateway_core::plan::{Attachment, Plan};
 
 use super::Dataplane;
@@ -81,7 +81,7 @@ impl Inner {
         }
         let is_applied = self.apply_maps(plan, &mut outcome);
         // Without any plan, the programs block by themselves.
-        if is_applied || self.programs.live().is_ok_and(|slot| slot == SLOT_RESTING) {
+        if is_applied || self.programs.live().is_ok_and(|slot| slot == SLOT_NONE) {
             outcome.failed.retain(|failure| !plan.attach.contains_key(&failure.resource));
             self.attach(&plan.attach, &mut outcome, &mut added);
         }

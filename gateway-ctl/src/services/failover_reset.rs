@@ -91,7 +91,7 @@ fn stranded(programs: &Programs, lost: &Lost) -> Result<Vec<FlowKey>, bpf::Error
     let is_lost = |key: &FlowKey, flow: &FlowValue| {
         key.protocol == TCP
             && flow.established != 0
-            && flow.reason == Reason::PolicyLeg as u8
+            && flow.reason == Reason::PolicyEgress as u8
             && lost.contains(&(flow.policy, !key.source.is_mapped(), flow.leg))
     };
     let mut flows: Vec<(FlowKey, FlowValue)> =

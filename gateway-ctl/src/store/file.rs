@@ -4,132 +4,24 @@
 //! it over the same file handle, so that the file stays locked. If a transaction that was reported as failed is in
 //! the file nevertheless, the file and the memory differ. Every access then fails until the daemon restarts.
 
-use std::fs::{File, TryLockError};
 use std::io;
 use std::ops::Deref;
-use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use redb::{
-    Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend, StorageError,
-    TransactionError, WriteTransaction,
-};
+use redb::{Database, ReadTransaction, ReadableDatabase, StorageError, TransactionError, WriteTransaction};
 
 use super::error::Error;
+use super::open_file::OpenFile;
 use super::reserve::Reserve;
 use super::schema::META;
 use super::secure_compaction;
 
-/// Timeout and retry interval for a lock that another process holds.
-const LOCK_PATIENCE: Duration = Duration::from_millis(500);
-const LOCK_RETRY: Duration = Duration::from_millis(10);
-
 /// Key of the table `meta`: number of transactions.
 const COMMITS: &str = "commits";
-
-/// Access to the file for the database library, until it is closed.
-#[derive(Debug)]
-struct Backend {
-    file: Arc<File>,
-    closed: Arc<AtomicBool>,
-}
-
-impl Backend {
-    fn file(&self) -> io::Result<&File> {
-        match self.closed.load(Ordering::SeqCst) {
-            false => Ok(&self.file),
-            true => Err(io::Error::other("the file was opened again")),
-        }
-    }
-}
-
-impl StorageBackend for Backend {
-    fn len(&self) -> io::Result<u64> {
-        self.file()?.metadata().map(|metadata| metadata.len())
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file()?.read_exact_at(out, offset)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file()?.set_len(len)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.file()?.sync_data()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.file()?.write_all_at(data, offset)
-    }
-}
-
-/// Database over a file that this process has locked.
-pub(super) struct OpenFile {
-    database: Database,
-    /// Locked file; `None`: the database is in memory.
-    file: Option<Arc<File>>,
-    closed: Arc<AtomicBool>,
-}
-
-impl OpenFile {
-    /// Locks the file and opens the database in it.
-    pub fn open(file: File, path: &Path) -> Result<OpenFile, Error> {
-        lock(&file, path)?;
-        Self::over(Arc::new(file)).map_err(|error| match error {
-            DatabaseError::DatabaseAlreadyOpen => Error::Locked { path: path.to_owned() },
-            DatabaseError::UpgradeRequired(version) => {
-                Error::Damaged { what: format!("its file format {version} is not known") }
-            }
-            error => Error::at("open the database")(error),
-        })
-    }
-
-    fn over(file: Arc<File>) -> Result<OpenFile, DatabaseError> {
-        let closed = Arc::new(AtomicBool::new(false));
-        let backend = Backend { file: file.clone(), closed: closed.clone() };
-        let database = Database::builder().set_cache_size(16 << 20).create_with_backend(backend)?;
-        Ok(OpenFile { database, file: Some(file), closed })
-    }
-
-    fn in_memory() -> Result<OpenFile, DatabaseError> {
-        let backend = redb::backends::InMemoryBackend::new();
-        let database = Database::builder().create_with_backend(backend)?;
-        Ok(OpenFile { database, file: None, closed: Arc::default() })
-    }
-}
-
-/// Locks the file. A process forked while the file was open shares the lock until it executes its own program.
-/// Another attempt may therefore succeed shortly.
-fn lock(file: &File, path: &Path) -> Result<(), Error> {
-    let started = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_PATIENCE => {
-                std::thread::sleep(LOCK_RETRY);
-            }
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: path.to_owned() }),
-            Err(TryLockError::Error(source)) => {
-                return Err(Error::Open { path: path.to_owned(), source });
-            }
-        }
-    }
-}
-
-impl Deref for OpenFile {
-    type Target = Database;
-
-    fn deref(&self) -> &Database {
-        &self.database
-    }
-}
 
 /// Open file, which may be replaced by another.
 pub(super) struct Db {
@@ -203,7 +95,7 @@ impl Db {
             };
             // A writer that waited while the file was replaced must not write into the old one.
             let current = self.open.load();
-            if Arc::ptr_eq(&open, &current) || open.closed.load(Ordering::SeqCst) {
+            if Arc::ptr_eq(&open, &current) || open.is_closed() {
                 self.suspect.store(false, Ordering::SeqCst);
                 let number = self.commits.load(Ordering::SeqCst) + 1;
                 return Ok(Writing { txn: Some(txn), number, db: self });
@@ -214,11 +106,11 @@ impl Db {
     /// Reopens the file after a failed write.
     fn reopen(&self, failed: &Arc<OpenFile>) -> Result<(), TransactionError> {
         let _alone = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(file) = failed.file.clone().filter(|_| Arc::ptr_eq(failed, &self.open.load())) else {
+        let Some(file) = failed.file().filter(|_| Arc::ptr_eq(failed, &self.open.load())) else {
             return Ok(());
         };
         // The remains of the old database must not write any more.
-        failed.closed.store(true, Ordering::SeqCst);
+        failed.close();
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let open = OpenFile::over(file).map_err(|error| cause(error.into()))?;
             let commits = count(&open).map_err(cause)?;

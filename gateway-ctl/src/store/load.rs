@@ -14,7 +14,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 use super::audit::Head;
 use super::commit::write_state;
 use super::error::Error;
-use super::file::OpenFile;
+use super::open_file::OpenFile;
 use super::paths::{draft_path, folder_of, open_file, sync_folder};
 use super::schema::{APPLIED, SETTINGS, meta, rows};
 use super::sessions::Sessions;

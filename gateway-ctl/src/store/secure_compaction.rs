@@ -11,7 +11,7 @@ use redb::{
 };
 
 use super::error::Error;
-use super::file::OpenFile;
+use super::open_file::OpenFile;
 use super::paths::{draft_path, open_file, sync_folder};
 
 /// Copies all tables into a new file, which replaces the one at the path.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use gateway_common::checksum;
-use gateway_common::wire::{AnswerKey, AnswerValue, LocalKind, LocalValue};
+use gateway_common::wire::{DnsCacheKey, DnsCacheValue, LocalKind, LocalValue};
 use gateway_core::plan::Dataplane;
 use gateway_ctl::os::bpf::{KernelDnsCache, Programs};
 use gateway_dns::serve::kernel_cache::Dataplane as _;
@@ -97,7 +97,7 @@ impl Site {
         Site { programs, shortcut, serial: 0, _pins: pins }
     }
 
-    fn keep(&mut self, key: &AnswerKey, answer: &[u8], span: Span) -> AnswerValue {
+    fn keep(&mut self, key: &DnsCacheKey, answer: &[u8], span: Span) -> DnsCacheValue {
         let mut value = value(key, answer, span).expect("short enough");
         self.serial += 1;
         (value.id, value.tail, value.epoch) = (self.serial, self.serial, EPOCH);

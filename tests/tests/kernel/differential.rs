@@ -11,7 +11,7 @@ use std::time::Duration;
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::verdict::{self, Action, Departure, PolicyMaps as _, decide};
 use gateway_common::wire::{
-    ActionValue, Address, AuthorisedKey, Choice, ClientKey, DomainKey, DomainValue, FlowKey, FlowValue,
+    ActionValue, Address, Choice, ClientKey, EgressAllowKey, FlowKey, FlowValue, FqdnIpKey, FqdnIpValue,
     LocalValue, Mac, PlanValue, Prefix4, Prefix6, budget_index, plan_flags,
 };
 use gateway_core::dns::Name;
@@ -95,7 +95,7 @@ fn the_program_decides_as_the_function_does() {
         }
         let value = |(key, names): (&(ClientKey, Address), &Vec<Name>)| {
             let rank = learned(&plan.domains, names, key.0.device());
-            (*key, DomainValue { rank, until: u32::MAX })
+            (*key, FqdnIpValue { rank, until: u32::MAX })
         };
         *environment.domains.borrow_mut() = memory.told.iter().map(value).collect();
         for index in (0..9).chain([budget_index(0, INTERFACE)]) {
@@ -129,21 +129,21 @@ fn the_program_decides_as_the_function_does() {
     for reason in [
         "not_ip",
         "malformed",
-        "own",
-        "lan",
-        "link",
-        "own_forbidden",
+        "to_gateway",
+        "to_lan",
+        "link_local",
+        "to_gateway_denied",
         "spoofed",
         "device_blocked",
-        "trust_lan",
-        "trust_internet",
-        "policy_leg",
+        "trust_lan_denied",
+        "trust_internet_denied",
+        "policy_egress",
         "policy_proxy",
         "policy_direct",
         "policy_reject",
         "policy_drop",
-        "unmatched",
-        "unmatched_reject",
+        "no_policy",
+        "no_policy_reject",
         "forced_dns",
     ] {
         assert!(seen.get(reason).is_some_and(|n| *n >= 20), "{reason} was reached too rarely: {seen:?}");
@@ -197,7 +197,7 @@ fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRun
         let arrival = Arrival { interface: 1, ingress, mark };
         let (ipv6, source, destination) = addresses(&packet);
         let leg = plan.egress_legs.get(&arrival.interface).copied().unwrap_or(0);
-        let authorised = plan.authorised.get(&AuthorisedKey { mark, index: arrival.interface }).copied();
+        let authorised = plan.authorised.get(&EgressAllowKey { mark, index: arrival.interface }).copied();
         let of_host = if ingress == 0 { leg } else { 0 };
         let departure = Departure { ingress, mark, ipv6, source, leg: of_host, resting: false };
         let want = verdict::guard(&departure, authorised, local);
@@ -338,8 +338,8 @@ fn flows_to_what_was_told_take_the_policy_for_as_long_as_they_last() {
     programs.apply(&films()).expect("the plan goes live");
     assert_eq!(leg_to_the_films(&mut programs, 10_003), 17);
     let slot = programs.live().expect("the slot");
-    let key = DomainKey { slot, client: sender(), address: Address::v4(FILMS) };
-    programs.maps.domains.put(&key, &DomainValue { rank: 0, until: 1 }).expect("it has ended");
+    let key = FqdnIpKey { slot, client: sender(), address: Address::v4(FILMS) };
+    programs.maps.domains.put(&key, &FqdnIpValue { rank: 0, until: 1 }).expect("it has ended");
     assert_eq!(leg_to_the_films(&mut programs, 10_004), 16, "a new flow after the end");
     assert_eq!(leg_to_the_films(&mut programs, 10_003), 17, "one that began in time");
 }

@@ -317,7 +317,10 @@ fn wait_until_whole(scene: &Scene) {
         anyhow::ensure!(versions.len() == 1, "{versions:?}");
         let links = std::fs::read_dir(versions[0].path().join("links"))?.count();
         anyhow::ensure!(links >= 2, "{links} links are pinned");
-        anyhow::ensure!(versions[0].path().join("maps").join("gw_live").exists(), "no maps are pinned");
+        anyhow::ensure!(
+            versions[0].path().join("maps").join("gw_active_slot").exists(),
+            "no maps are pinned"
+        );
         Ok(())
     })
     .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()));

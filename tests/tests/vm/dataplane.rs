@@ -124,9 +124,9 @@ mod in_guest {
 
         /// Everything goes the default way, out of `eth0`.
         fn direct(&self) -> Dataplane {
-            let mark = AuthorisedKey { mark: Mark::DIRECT.0, index: self.index("eth0") };
+            let mark = EgressAllowKey { mark: Mark::DIRECT.0, index: self.index("eth0") };
             let mut plan =
-                Dataplane { authorised: [(mark, AuthorisedValue::default())].into(), ..all(Choice::DIRECT) };
+                Dataplane { authorised: [(mark, EgressAllowValue::default())].into(), ..all(Choice::DIRECT) };
             admit_all(&mut plan, self.index("eth1"));
             plan
         }
@@ -173,7 +173,7 @@ mod in_guest {
         assert_eq!(AttachMode::of_this_kernel(), AttachMode::Clsact);
         let site = Site::new();
         let mut programs = site.load();
-        assert_eq!(programs.live().expect("the slot"), SLOT_RESTING);
+        assert_eq!(programs.live().expect("the slot"), SLOT_NONE);
         for name in ["gw_ingress", "gw_guard", "gw_wan_ingress"] {
             let info = programs.program(name).expect("the program").info().expect("the kernel knows it");
             println!("{name}: {:?} instructions verified", info.verified_instruction_count());

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use gateway_common::wire::{Address, AuthorisedKey, AuthorisedValue, Mark};
+use gateway_common::wire::{Address, EgressAllowKey, EgressAllowValue, Mark};
 use ipnet::IpNet;
 
 use super::Input;
@@ -18,7 +18,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         let index = link.index;
         plan.dataplane.egress_legs.insert(index, u32::from(leg.number));
         let addresses = input.facts.addresses.get(&leg.interface).into_iter().flatten().map(IpNet::addr);
-        let mut value = AuthorisedValue::default();
+        let mut value = EgressAllowValue::default();
         for address in addresses.filter(|address| !is_link_local(*address)) {
             match address {
                 IpAddr::V4(four) if value.v4 == 0 => value.v4 = u32::from_ne_bytes(four.octets()),
@@ -32,7 +32,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             marks.extend([Mark::DIRECT, Mark::OWN]);
         }
         for mark in marks {
-            plan.dataplane.authorised.insert(AuthorisedKey { mark: mark.0, index }, value);
+            plan.dataplane.authorised.insert(EgressAllowKey { mark: mark.0, index }, value);
         }
     }
 }

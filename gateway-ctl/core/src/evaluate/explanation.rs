@@ -122,34 +122,34 @@ pub fn reason(reason: Reason, class: Option<&str>) -> String {
     match reason {
         Reason::NotIp => "it is no IP packet".to_owned(),
         Reason::Malformed => "the packet is malformed".to_owned(),
-        Reason::Resting => "no plan is live: everything is blocked".to_owned(),
-        Reason::Own => "the destination is the gateway itself".to_owned(),
-        Reason::Lan => "the destination is on the LAN".to_owned(),
-        Reason::Link => "the destination is multicast, broadcast or link-local".to_owned(),
-        Reason::OwnForbidden => {
+        Reason::NoPlan => "no plan is live: everything is blocked".to_owned(),
+        Reason::ToGateway => "the destination is the gateway itself".to_owned(),
+        Reason::ToLan => "the destination is on the LAN".to_owned(),
+        Reason::LinkLocal => "the destination is multicast, broadcast or link-local".to_owned(),
+        Reason::ToGatewayDenied => {
             "the destination is an address of the gateway that hosts of the LAN may not use".to_owned()
         }
         Reason::Spoofed => "the source is not an address of a host on that LAN".to_owned(),
         Reason::UnknownInterface => "the plan does not know the interface: everything is blocked".to_owned(),
         Reason::DeviceBlocked => "the device is blocked".to_owned(),
-        Reason::TrustLan => format!("its trust class {class:?} keeps it off other networks of the LAN"),
-        Reason::TrustInternet => format!("its trust class {class:?} keeps it off the internet"),
+        Reason::TrustLanDenied => format!("its trust class {class:?} keeps it off other networks of the LAN"),
+        Reason::TrustInternetDenied => format!("its trust class {class:?} keeps it off the internet"),
         Reason::ForcedDns => "it asks a resolver, and the one of the gateway answers in its place".to_owned(),
         Reason::ForcedDnsReject => {
             "it asks another resolver encrypted, which its privacy settings do not allow".to_owned()
         }
-        Reason::Unmatched => "no policy matched".to_owned(),
-        Reason::UnmatchedReject => {
+        Reason::NoPolicy => "no policy matched".to_owned(),
+        Reason::NoPolicyReject => {
             format!("no policy matched, and its trust class {class:?} lets only policies send it anywhere")
         }
-        Reason::PolicyLeg
+        Reason::PolicyEgress
         | Reason::PolicyProxy
         | Reason::PolicyDirect
         | Reason::PolicyReject
         | Reason::PolicyDrop => "a policy matched".to_owned(),
         Reason::PolicyEnded => "the policy that matched has ended".to_owned(),
         Reason::PolicyReset => "the tunnel of the connection takes it no longer".to_owned(),
-        Reason::GuardUnmarked | Reason::GuardUnauthorised | Reason::GuardSource => {
+        Reason::GuardUnmarked | Reason::GuardWrongEgress | Reason::GuardSource => {
             "the guard stopped it".to_owned()
         }
         Reason::WrongIngress => "it is for an address of another tunnel".to_owned(),

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_common::wire::{AuthorisedKey, Mark};
+use gateway_common::wire::{EgressAllowKey, Mark};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::compile::{Compiled, Underlay};
@@ -127,7 +127,7 @@ impl<'a> Kernel<'a> {
             return Ok(());
         }
         let index = self.facts.links.get(interface).map_or(0, |link| link.index);
-        if plan.dataplane.authorised.contains_key(&AuthorisedKey { mark, index }) {
+        if plan.dataplane.authorised.contains_key(&EgressAllowKey { mark, index }) {
             Ok(())
         } else {
             Err(format!("the guard of {interface} does not let this mark pass"))

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use gateway_common::classify::IpPacket;
 use gateway_common::verdict::{self, Action, Question, Reason, Verdict};
-use gateway_common::wire::{ChoiceKind, ClientKey, DomainValue, RANK_NONE};
+use gateway_common::wire::{ChoiceKind, ClientKey, FqdnIpValue, RANK_NONE};
 use gateway_model::kinds::routing_policy::Hop;
 
 use super::evaluation::{Decision, FamilyVerdict, KernelView, PolicyRef};
@@ -43,7 +43,7 @@ pub(super) fn judge_by(dataplane: &Dataplane, packet: &IpPacket, names: &[Name])
         let device = verdict::device(packet, 1, &environment).number;
         let rank = fqdn_match::learned(&dataplane.domains, names, device);
         let client = ClientKey::new(device, packet.mac, &packet.source);
-        let learned = DomainValue { rank, until: u32::MAX };
+        let learned = FqdnIpValue { rank, until: u32::MAX };
         environment.domains.borrow_mut().insert((client, packet.destination), learned);
     }
     let mut verdict = Verdict::DROP;
@@ -82,14 +82,15 @@ pub fn judge_packet<'a>(
     let device = subject.device.or(by_address);
     let quarantine = device.and_then(|device| input.state.quarantine_of(device.meta.id, input.now));
     let because = match (quarantine.and_then(|exception| exception.expires_at), verdict.reason) {
-        (Some(end), Reason::TrustLan | Reason::TrustInternet) => {
+        (Some(end), Reason::TrustLanDenied | Reason::TrustInternetDenied) => {
             format!("an exception keeps the device in quarantine until {end}")
         }
         _ => explanation::reason(verdict.reason, class.map(|class| class.name.as_str())),
     };
     trace.push(format!("{family}: {source} to {}: {because}", destination_text(packet, destination)));
 
-    let local = matches!(verdict.reason, Reason::Own | Reason::Lan | Reason::Link | Reason::ForcedDns);
+    let local =
+        matches!(verdict.reason, Reason::ToGateway | Reason::ToLan | Reason::LinkLocal | Reason::ForcedDns);
     let mut shown = FamilyVerdict {
         decision: Decision::Block,
         via: None,
@@ -128,7 +129,7 @@ pub fn judge_packet<'a>(
     };
     match verdict.reason {
         Reason::PolicyReject | Reason::PolicyDrop => clause = policy.map(failure),
-        Reason::PolicyDirect | Reason::Unmatched => {
+        Reason::PolicyDirect | Reason::NoPolicy => {
             shown.decision = Decision::Direct;
             shown.via = Some("default".to_owned());
             clause = policy.map(failure).or(clause);
@@ -159,7 +160,7 @@ pub fn judge_packet<'a>(
                 None => {}
             }
         }
-        Reason::PolicyLeg => {
+        Reason::PolicyEgress => {
             let legs = choice.map(legs_of).unwrap_or_default();
             shown.ways = legs.iter().map(|leg| leg_name(input, compiled, *leg)).collect();
             hop =

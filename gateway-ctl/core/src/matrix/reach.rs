@@ -146,7 +146,7 @@ impl DnsPath {
                 let place = compiled.policies.iter().find(|compiled| compiled.id == policy.meta.id);
                 place.map_or(DnsPath::Blocked, |place| DnsPath::Policy(place.rank))
             }
-            (RANK_NONE, Action::Mark, Reason::Unmatched) => DnsPath::Direct,
+            (RANK_NONE, Action::Mark, Reason::NoPolicy) => DnsPath::Direct,
             (RANK_NONE, ..) => DnsPath::Blocked,
             (rank, ..) => DnsPath::Policy(rank),
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
 use gateway_common::verdict::{Action, Question, Reason, Verdict, device, judge};
-use gateway_common::wire::{Address, ClientKey, DomainValue, Fragment, Mac, Mark, RANK_NONE};
+use gateway_common::wire::{Address, ClientKey, FqdnIpValue, Fragment, Mac, Mark, RANK_NONE};
 use gateway_core::compile::{Compiled, Input, compile};
 use gateway_core::conflicts::{ConflictKind, conflicts};
 use gateway_core::dns::Name;
@@ -403,22 +403,26 @@ fn expected(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Expected {
             ICMPV6 => (133..=136).contains(&(packet.destination_port >> 8)),
             _ => false,
         };
-        if !(essential && matches!(local, Some(Reason::Own | Reason::Link))) {
+        if !(essential && matches!(local, Some(Reason::ToGateway | Reason::LinkLocal))) {
             return Expected::Reason(Reason::DeviceBlocked);
         }
     }
     if let Some(local) = local {
         let kept_off = class.is_some_and(|class| class.lan_access != LanAccess::Full);
-        return Expected::Reason(if local == Reason::Lan && kept_off { Reason::TrustLan } else { local });
+        return Expected::Reason(if local == Reason::ToLan && kept_off {
+            Reason::TrustLanDenied
+        } else {
+            local
+        });
     }
     if class.is_some_and(|class| class.internet == Internet::None) {
-        return Expected::Reason(Reason::TrustInternet);
+        return Expected::Reason(Reason::TrustInternetDenied);
     }
     match consider(input, packet, names).into_iter().find(|policy| policy.matched) {
         None if class.is_some_and(|class| class.internet == Internet::Policy) => {
-            Expected::Reason(Reason::UnmatchedReject)
+            Expected::Reason(Reason::NoPolicyReject)
         }
-        None => Expected::Reason(Reason::Unmatched),
+        None => Expected::Reason(Reason::NoPolicy),
         Some(winner) => {
             let policy =
                 input.state.applied.policies.get(winner.id.parse().expect("an id")).expect("a policy");
@@ -461,7 +465,7 @@ fn belongs(
         .collect();
     if own {
         let discovery = packet.protocol == ICMPV6 && matches!(packet.destination_port >> 8, 135 | 136);
-        return discovery && destination == Some(Reason::Link);
+        return discovery && destination == Some(Reason::LinkLocal);
     }
     let broadcast =
         nets.iter().any(|net| matches!(net, IpNet::V4(net) if IpAddr::V4(net.broadcast()) == source));
@@ -471,7 +475,7 @@ fn belongs(
 fn local(input: &Input<'_>, to: IpAddr) -> Option<Reason> {
     let own = input.facts.addresses.iter().find(|(_, have)| have.iter().any(|net| net.addr() == to));
     if let Some((interface, _)) = own {
-        return Some(if interface.starts_with("wg-") { Reason::OwnForbidden } else { Reason::Own });
+        return Some(if interface.starts_with("wg-") { Reason::ToGatewayDenied } else { Reason::ToGateway });
     }
     let lans = || {
         input
@@ -487,12 +491,12 @@ fn local(input: &Input<'_>, to: IpAddr) -> Option<Reason> {
     };
     let broadcast = lans().any(|net| matches!(net, IpNet::V4(net) if IpAddr::V4(net.broadcast()) == to));
     if scope || broadcast {
-        return Some(Reason::Link);
+        return Some(Reason::LinkLocal);
     }
     let there = |name: &String| input.network.lan.contains(name) && input.facts.links.contains_key(name);
     let routed = input.facts.prefixes.iter().filter(|(name, _)| there(name)).flat_map(|(_, nets)| nets);
     let connected = input.facts.addresses.iter().filter(|(name, _)| there(name)).flat_map(|(_, nets)| nets);
-    routed.chain(connected).any(|net| net.contains(&to)).then_some(Reason::Lan)
+    routed.chain(connected).any(|net| net.contains(&to)).then_some(Reason::ToLan)
 }
 
 fn way_of(input: &Input<'_>, policy: &RoutingPolicy, ipv6: bool) -> (Reason, BTreeSet<String>) {
@@ -537,7 +541,7 @@ fn way_of(input: &Input<'_>, policy: &RoutingPolicy, ipv6: bool) -> (Reason, BTr
         if policy.splitting { usable.collect() } else { usable.take(1).collect() };
     let legs: BTreeSet<String> =
         chosen.into_iter().filter(|(_, (_, carries))| *carries).map(|(name, _)| name).collect();
-    if legs.is_empty() { (failed, legs) } else { (Reason::PolicyLeg, legs) }
+    if legs.is_empty() { (failed, legs) } else { (Reason::PolicyEgress, legs) }
 }
 
 fn judged(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
@@ -547,7 +551,7 @@ fn judged(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
     let domains = Domains::new(&dataplane.domains);
     if let Some(rank) = names.iter().map(|name| domains.rank(name.as_ref(), device)).min() {
         let key = (ClientKey::new(device, packet.mac, &packet.source), packet.destination);
-        environment.domains.borrow_mut().insert(key, DomainValue { rank, until: 1 });
+        environment.domains.borrow_mut().insert(key, FqdnIpValue { rank, until: 1 });
     }
     let mut verdict = Verdict::DROP;
     let question = Question {
@@ -577,9 +581,10 @@ fn check(
             prop_assert_eq!((verdict.reason, told), (reason, None), "{:?}", packet);
             prop_assert_eq!(verdict.rank, RANK_NONE);
             let action = match reason {
-                Reason::DeviceBlocked | Reason::TrustLan | Reason::OwnForbidden | Reason::Spoofed => {
-                    Action::Drop
-                }
+                Reason::DeviceBlocked
+                | Reason::TrustLanDenied
+                | Reason::ToGatewayDenied
+                | Reason::Spoofed => Action::Drop,
                 _ => Action::Mark,
             };
             prop_assert_eq!(verdict.action, action);
@@ -587,7 +592,7 @@ fn check(
         }
         Expected::Policy(id, reason, legs) => {
             prop_assert_eq!((verdict.reason, told), (reason, Some(id)), "{:?}", packet);
-            if reason == Reason::PolicyLeg {
+            if reason == Reason::PolicyEgress {
                 let leg = compiled.legs.get(verdict.leg).expect("a leg");
                 let name = leg.interface.strip_prefix("wg-").unwrap_or(&leg.interface);
                 prop_assert!(legs.contains(name), "{} is none of {:?}", name, legs);

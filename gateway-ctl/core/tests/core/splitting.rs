@@ -146,11 +146,11 @@ fn judged(compiled: &Compiled, opening: bool) -> Verdict {
 fn a_connection_whose_tunnel_takes_it_no_longer_is_reset_and_a_new_one_goes_elsewhere() {
     let mut world = split(&["a", "b"], json!({}));
     let leg = |verdict: Verdict| (verdict.reason, verdict.leg);
-    assert_eq!(leg(judged(&world.compiled(), false)), (Reason::PolicyLeg, 16));
+    assert_eq!(leg(judged(&world.compiled(), false)), (Reason::PolicyEgress, 16));
     world.set_usable("a", false);
     let verdict = judged(&world.compiled(), false);
     assert_eq!((leg(verdict), verdict.mark), ((Reason::PolicyReset, 16), Mark::RESET.0));
-    assert_eq!(leg(judged(&world.compiled(), true)), (Reason::PolicyLeg, 17));
+    assert_eq!(leg(judged(&world.compiled(), true)), (Reason::PolicyEgress, 17));
     // With nowhere to go it is rejected, and waits for its tunnel.
     world.set_usable("b", false);
     assert_eq!(judged(&world.compiled(), false).reason, Reason::PolicyReject);

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gateway_common::wire::{AnswerGiven, AnswerKey, AnswerValue};
+use gateway_common::wire::{DnsCacheKey, DnsCacheValue, DnsHit};
 use jiff::Timestamp;
 
 pub use entry::CachePolicy;
@@ -32,10 +32,10 @@ use crate::serve::{Now, Trace, Transport};
 pub trait Dataplane: Send + Sync + 'static {
     /// Invalidates the entries of other epochs before it returns.
     fn set_epoch(&self, epoch: u64);
-    fn put(&self, key: &AnswerKey, value: &AnswerValue);
-    fn remove(&self, keys: &[AnswerKey]);
+    fn put(&self, key: &DnsCacheKey, value: &DnsCacheValue);
+    fn remove(&self, keys: &[DnsCacheKey]);
     /// Reports the hits since the last call.
-    fn given(&self, tell: &mut dyn FnMut(AnswerGiven));
+    fn given(&self, tell: &mut dyn FnMut(DnsHit));
 }
 
 /// Longest lifetime of an entry.

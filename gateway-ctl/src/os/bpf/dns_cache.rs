@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aya::maps::{MapData, ProgramArray, RingBuf};
 use gateway_common::maps as spec;
-use gateway_common::wire::{AnswerGiven, AnswerKey, AnswerValue};
+use gateway_common::wire::{DnsCacheKey, DnsCacheValue, DnsHit};
 use gateway_dns::serve::kernel_cache;
 use zerocopy::FromBytes as _;
 
@@ -14,7 +14,7 @@ use super::maps::{ArrayMap, Entries as _, HashTable, open};
 use super::{Error, Programs};
 
 /// Name of the tail-call map, which holds no data of the gateway.
-const CALLS: &str = "gw_calls";
+const CALLS: &str = "gw_tail_calls";
 
 pub struct Answers {
     maps: Mutex<Maps>,
@@ -24,18 +24,18 @@ pub struct Answers {
 }
 
 struct Maps {
-    answers: HashTable<spec::Answers>,
-    epoch: ArrayMap<spec::Epoch>,
+    answers: HashTable<spec::DnsCache>,
+    epoch: ArrayMap<spec::DnsEpoch>,
 }
 
 impl Programs {
     /// Lets the ingress program answer from the entries that the resolver puts into the cache. Callable once.
     pub fn answers(&mut self) -> Result<Answers, Error> {
         let maps = Maps {
-            answers: HashTable(open::<spec::Answers, _>(&mut self.ebpf)?),
-            epoch: ArrayMap(open::<spec::Epoch, _>(&mut self.ebpf)?),
+            answers: HashTable(open::<spec::DnsCache, _>(&mut self.ebpf)?),
+            epoch: ArrayMap(open::<spec::DnsEpoch, _>(&mut self.ebpf)?),
         };
-        let given = open::<spec::Given, _>(&mut self.ebpf)?;
+        let given = open::<spec::DnsHits, _>(&mut self.ebpf)?;
         let missing = || Error::Missing { what: "map", name: CALLS.to_owned() };
         let calls = self.ebpf.take_map(CALLS).ok_or_else(missing)?;
         let failed = |source| Error::Map { operation: "open", map: CALLS, source: Box::new(source) };
@@ -61,12 +61,12 @@ impl kernel_cache::Dataplane for KernelDnsCache {
         }
     }
 
-    fn put(&self, key: &AnswerKey, value: &AnswerValue) {
+    fn put(&self, key: &DnsCacheKey, value: &DnsCacheValue) {
         // The put fails for example if the map is full. The resolver then continues to answer.
         let _ = lock(&self.0.maps).answers.put(key, value);
     }
 
-    fn remove(&self, keys: &[AnswerKey]) {
+    fn remove(&self, keys: &[DnsCacheKey]) {
         let mut maps = lock(&self.0.maps);
         for key in keys {
             // A missing entry was never accepted by the map.
@@ -74,10 +74,10 @@ impl kernel_cache::Dataplane for KernelDnsCache {
         }
     }
 
-    fn given(&self, tell: &mut dyn FnMut(AnswerGiven)) {
+    fn given(&self, tell: &mut dyn FnMut(DnsHit)) {
         let mut ring = lock(&self.0.given);
         while let Some(item) = ring.next() {
-            if let Ok((given, _)) = AnswerGiven::read_from_prefix(&item) {
+            if let Ok((given, _)) = DnsHit::read_from_prefix(&item) {
                 tell(given);
             }
         }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use gateway_common::maps::action_index;
-use gateway_common::wire::{ClientKey, DomainKey, MOMENT_SHIFT, SLOT_RESTING};
+use gateway_common::wire::{ClientKey, FqdnIpKey, MOMENT_SHIFT, SLOT_NONE};
 use gateway_core::dns::{Name, NameRef};
 use gateway_core::fqdn_cache::Key;
 
@@ -26,11 +26,11 @@ impl Programs {
             let address = (*address).into();
             let value = self.learned.tell((client, address), name, ttl.as_secs(), now)?;
             for (client, address) in self.learned.take_forgotten() {
-                self.maps.domains.remove(&DomainKey { slot, client, address })?;
+                self.maps.domains.remove(&FqdnIpKey { slot, client, address })?;
             }
             // Without a plan nothing is forwarded. The next plan includes the DNS-learned IP addresses.
-            if let Some(value) = value.filter(|_| slot != SLOT_RESTING) {
-                self.maps.domains.put(&DomainKey { slot, client, address }, &value)?;
+            if let Some(value) = value.filter(|_| slot != SLOT_NONE) {
+                self.maps.domains.put(&FqdnIpKey { slot, client, address }, &value)?;
             }
         }
         Ok(())
@@ -45,14 +45,14 @@ impl Programs {
     pub fn sweep_learned(&mut self) -> Result<(), Error> {
         let slot = self.live()?;
         let (changed, gone) = self.learned.sweep(moment());
-        if slot == SLOT_RESTING {
+        if slot == SLOT_NONE {
             return Ok(());
         }
         for ((client, address), value) in changed {
-            self.maps.domains.put(&DomainKey { slot, client, address }, &value)?;
+            self.maps.domains.put(&FqdnIpKey { slot, client, address }, &value)?;
         }
         for (client, address) in gone {
-            self.maps.domains.remove(&DomainKey { slot, client, address })?;
+            self.maps.domains.remove(&FqdnIpKey { slot, client, address })?;
         }
         Ok(())
     }

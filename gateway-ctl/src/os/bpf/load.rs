@@ -29,7 +29,7 @@ pub struct Programs {
 pub(super) const INGRESS: &str = "gw_ingress";
 pub(super) const GUARD: &str = "gw_guard";
 pub(super) const WAN_INGRESS: &str = "gw_wan_ingress";
-pub(super) const ANSWER: &str = "gw_answer";
+pub(super) const ANSWER: &str = "gw_dns_reply";
 
 impl Programs {
     /// Loads the programs. Maps are pinned below `pin_dir` in a folder of their ABI version.

@@ -31,8 +31,8 @@ pub struct CounterTable<M: MapSpec>(PerCpuHashMap<MapData, RawKey<M>, RawValue<M
 type PerProcessor<M> = (<M as MapSpec>::Key, Vec<<M as MapSpec>::Value>);
 
 pub struct Maps {
-    pub live: ArrayMap<spec::Live>,
-    pub plans: ArrayMap<spec::Plans>,
+    pub live: ArrayMap<spec::ActiveSlot>,
+    pub plans: ArrayMap<spec::PlanHeaders>,
     pub interfaces: HashTable<spec::Interfaces>,
     pub vlans: HashTable<spec::Vlans>,
     pub device_macs: HashTable<spec::DeviceMacs>,
@@ -48,9 +48,9 @@ pub struct Maps {
     pub locals4: Trie<spec::Locals4>,
     pub locals6: Trie<spec::Locals6>,
     pub actions: ArrayMap<spec::Actions>,
-    pub turns: ArrayMap<spec::Turns>,
-    pub domains: HashTable<spec::Domains>,
-    pub authorised: HashTable<spec::Authorised>,
+    pub turns: ArrayMap<spec::RoundRobinCounters>,
+    pub domains: HashTable<spec::FqdnIps>,
+    pub authorised: HashTable<spec::EgressAllow>,
     pub egress_legs: HashTable<spec::EgressLegs>,
     pub flows4: HashTable<spec::Flows4>,
     pub flows6: HashTable<spec::Flows6>,
@@ -59,7 +59,7 @@ pub struct Maps {
     pub policy_counters: CounterArray<spec::PolicyCounters>,
     pub device_counters: CounterArray<spec::DeviceCounters>,
     pub reason_counters: CounterArray<spec::ReasonCounters>,
-    pub prevented: CounterTable<spec::Prevented>,
+    pub prevented: CounterTable<spec::GuardDrops>,
     pub events: RingBuf<MapData>,
 }
 
@@ -67,8 +67,8 @@ impl Maps {
     /// Takes the maps out of a loaded object.
     pub fn take(ebpf: &mut Ebpf) -> Result<Maps, Error> {
         Ok(Maps {
-            live: ArrayMap(open::<spec::Live, _>(ebpf)?),
-            plans: ArrayMap(open::<spec::Plans, _>(ebpf)?),
+            live: ArrayMap(open::<spec::ActiveSlot, _>(ebpf)?),
+            plans: ArrayMap(open::<spec::PlanHeaders, _>(ebpf)?),
             interfaces: HashTable(open::<spec::Interfaces, _>(ebpf)?),
             vlans: HashTable(open::<spec::Vlans, _>(ebpf)?),
             device_macs: HashTable(open::<spec::DeviceMacs, _>(ebpf)?),
@@ -84,9 +84,9 @@ impl Maps {
             locals4: Trie(open::<spec::Locals4, _>(ebpf)?),
             locals6: Trie(open::<spec::Locals6, _>(ebpf)?),
             actions: ArrayMap(open::<spec::Actions, _>(ebpf)?),
-            turns: ArrayMap(open::<spec::Turns, _>(ebpf)?),
-            domains: HashTable(open::<spec::Domains, _>(ebpf)?),
-            authorised: HashTable(open::<spec::Authorised, _>(ebpf)?),
+            turns: ArrayMap(open::<spec::RoundRobinCounters, _>(ebpf)?),
+            domains: HashTable(open::<spec::FqdnIps, _>(ebpf)?),
+            authorised: HashTable(open::<spec::EgressAllow, _>(ebpf)?),
             egress_legs: HashTable(open::<spec::EgressLegs, _>(ebpf)?),
             flows4: HashTable(open::<spec::Flows4, _>(ebpf)?),
             flows6: HashTable(open::<spec::Flows6, _>(ebpf)?),
@@ -95,7 +95,7 @@ impl Maps {
             policy_counters: CounterArray(open::<spec::PolicyCounters, _>(ebpf)?),
             device_counters: CounterArray(open::<spec::DeviceCounters, _>(ebpf)?),
             reason_counters: CounterArray(open::<spec::ReasonCounters, _>(ebpf)?),
-            prevented: CounterTable(open::<spec::Prevented, _>(ebpf)?),
+            prevented: CounterTable(open::<spec::GuardDrops, _>(ebpf)?),
             events: open::<spec::Events, _>(ebpf)?,
         })
     }

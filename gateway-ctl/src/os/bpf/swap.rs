@@ -32,14 +32,14 @@ impl Programs {
     /// Returns the generation of the active plan, 0 without one.
     pub fn generation(&self) -> Result<u32, Error> {
         match self.live()? {
-            SLOT_RESTING => Ok(0),
+            SLOT_NONE => Ok(0),
             slot => Ok(self.maps.plans.get(slot)?.generation),
         }
     }
 
     /// Returns to default deny: everything from the LAN is blocked.
     pub fn rest(&mut self) -> Result<(), Error> {
-        self.maps.live.set(0, SLOT_RESTING)?;
+        self.maps.live.set(0, SLOT_NONE)?;
         grace()
     }
 
@@ -49,7 +49,7 @@ impl Programs {
             return Err(Error::TooManyPolicies { count: plan.actions.len(), limit: POLICIES });
         }
         let live = self.live()?;
-        if live != SLOT_RESTING && self.differences(plan, live)? == 0 {
+        if live != SLOT_NONE && self.differences(plan, live)? == 0 {
             let generation = self.maps.plans.get(live)?.generation;
             return Ok(Swap { generation, ..Swap::default() });
         }
@@ -255,8 +255,8 @@ fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) 
 }
 
 /// Returns the entries with the keys of a slot.
-pub(super) fn slotted(slot: Slot, told: BTreeMap<Key, DomainValue>) -> BTreeMap<DomainKey, DomainValue> {
-    told.into_iter().map(|((client, address), value)| (DomainKey { slot, client, address }, value)).collect()
+pub(super) fn slotted(slot: Slot, told: BTreeMap<Key, FqdnIpValue>) -> BTreeMap<FqdnIpKey, FqdnIpValue> {
+    told.into_iter().map(|((client, address), value)| (FqdnIpKey { slot, client, address }, value)).collect()
 }
 
 type Prefixes<K, V> = BTreeMap<(u32, K), V>;

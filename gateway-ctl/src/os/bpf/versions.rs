@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use aya::maps::{Array, Map, MapData};
 use gateway_common::abi::ABI_VERSION;
-use gateway_common::maps::{Live, MapSpec as _};
-use gateway_common::wire::SLOT_RESTING;
+use gateway_common::maps::{ActiveSlot, MapSpec as _};
+use gateway_common::wire::SLOT_NONE;
 
 use super::Programs;
 use super::syscall::PinnedTcx;
@@ -59,11 +59,11 @@ pub fn is_plan_live(pin_dir: &Path) -> bool {
 }
 
 fn is_live(slot: u32) -> bool {
-    slot != SLOT_RESTING
+    slot != SLOT_NONE
 }
 
 fn live_slot(version: &Path) -> Option<u32> {
-    let data = MapData::from_pin(version.join("maps").join(Live::NAME)).ok()?;
+    let data = MapData::from_pin(version.join("maps").join(ActiveSlot::NAME)).ok()?;
     Array::<_, u32>::try_from(Map::Array(data)).ok()?.get(&0, 0).ok()
 }
 

@@ -138,7 +138,7 @@ struct Doors {
 impl Doors {
     /// Renders the chain for all interfaces that are neither LAN nor loopback.
     fn render(&self, text: &mut Text, ports: Option<&str>) {
-        text.chain("outside", "");
+        text.chain("wan_input", "");
         text.rule("ct state established,related accept");
         text.rule(
             "icmp type { destination-unreachable, echo-request, time-exceeded, parameter-problem } accept",
@@ -167,7 +167,7 @@ impl Doors {
         if let Some(lan) = &self.lan {
             text.rule(&format!("iifname {lan} accept"));
         }
-        text.rule("jump outside");
+        text.rule("jump wan_input");
     }
 }
 
@@ -180,7 +180,7 @@ fn hand_over(text: &mut Text) {
     let (ours, mask) = (Mark::PROXY, Mark::PROXY_MASK | Mark::PROXY_TAKEN);
     let taken = Mark::PROXY_TAKEN;
     let port = names::RELAY_PORT;
-    text.chain("proxied", "type filter hook prerouting priority raw; policy accept;");
+    text.chain("tproxy_prerouting", "type filter hook prerouting priority raw; policy accept;");
     text.rule(&format!("meta mark & {mask:#010x} != {ours:#010x} accept"));
     text.rule("notrack");
     for (family, to) in [("ipv4", "ip to 127.0.0.1"), ("ipv6", "ip6 to [::1]")] {
@@ -191,7 +191,7 @@ fn hand_over(text: &mut Text) {
     }
     text.rule(&format!("meta mark & {0:#010x} == {0:#010x} drop", Mark::PROXY_SILENT));
     text.end();
-    text.chain("relayed", "type filter hook output priority raw; policy accept;");
+    text.chain("tproxy_output", "type filter hook output priority raw; policy accept;");
     text.rule(&format!("meta mark & {mask:#010x} == {:#010x} notrack", ours | taken));
     text.end();
 }
@@ -257,7 +257,7 @@ impl Text {
     }
 
     fn close(mut self) -> String {
-        self.chain("seal", "");
+        self.chain("fingerprint", "");
         self.end();
         self.line(0, format_args!("}}"));
         self.0
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(rules[2], format!("meta mark 0x47000001 oifname \"wan0\" {of_the_lan}"));
         assert!(rules[3..6].iter().all(|rule| rule.contains("ct state established,related")), "{text}");
         assert_eq!(rules[3], "oifname { \"lan0\", \"lan0.20\" } ct state established,related accept");
-        assert_eq!(chain(&text, "outside")[0], "ct state established,related accept");
+        assert_eq!(chain(&text, "wan_input")[0], "ct state established,related accept");
     }
 
     #[test]
@@ -387,8 +387,8 @@ mod tests {
                 [&"iifname \"lo\" accept", &"iifname { \"lan0\", \"lan0.20\" } accept"],
                 "{text}"
             );
-            assert_eq!(rules.last(), Some(&"jump outside"));
-            assert_eq!(chain(text, "outside").last(), Some(&"drop"));
+            assert_eq!(rules.last(), Some(&"jump wan_input"));
+            assert_eq!(chain(text, "wan_input").last(), Some(&"drop"));
         }
         assert!(text.contains("iifname { \"wan0\" } udp dport { 51820 } accept"));
     }
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn what_the_relay_does_not_take_is_not_delivered() {
         let text = render(&NftRuleset { proxied: true, ..ruleset() }).unwrap();
-        let rules = chain(&text, "proxied");
+        let rules = chain(&text, "tproxy_prerouting");
         assert_eq!(rules[1], "meta mark & 0xfffe0000 != 0x47020000 accept", "other traffic meets one rule");
         let taking: Vec<_> = rules.iter().filter(|rule| rule.contains("meta mark set")).collect();
         assert!(taking.len() == 2 && taking.iter().all(|rule| rule.contains("tproxy")), "{text}");

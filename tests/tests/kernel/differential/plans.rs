@@ -170,14 +170,14 @@ pub fn stamp() -> impl Strategy<Value = (u32, u32)> {
 }
 
 /// Addresses of an interface, in the small world.
-fn own_addresses(some: bool, a: u8, b: u8) -> AuthorisedValue {
+fn own_addresses(some: bool, a: u8, b: u8) -> EgressAllowValue {
     let (IpAddr::V4(four), IpAddr::V6(six)) = (address(false, a, b), address(true, a, b)) else {
-        return AuthorisedValue::default();
+        return EgressAllowValue::default();
     };
     if !some {
-        return AuthorisedValue::default();
+        return EgressAllowValue::default();
     }
-    AuthorisedValue { v4: u32::from_ne_bytes(four.octets()), v6: Address::v6(six.octets()) }
+    EgressAllowValue { v4: u32::from_ne_bytes(four.octets()), v6: Address::v6(six.octets()) }
 }
 
 /// DnsService of the small world.
@@ -208,7 +208,7 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
         (if all > 8 { RANK_NONE } else { all }, strict, sample_every)
     });
     let authorised = btree_map(
-        stamp().prop_map(|(mark, index)| AuthorisedKey { mark, index: index.max(1) }),
+        stamp().prop_map(|(mark, index)| EgressAllowKey { mark, index: index.max(1) }),
         (any::<bool>(), any::<u8>(), any::<u8>()).prop_map(|(some, a, b)| own_addresses(some, a, b)),
         0..12,
     );

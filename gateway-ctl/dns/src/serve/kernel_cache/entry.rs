@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use gateway_common::checksum;
-use gateway_common::wire::{ANSWER, AnswerKey, AnswerValue, MESSAGE_ID, QUESTION, TTLS};
+use gateway_common::wire::{ANSWER, DnsCacheKey, DnsCacheValue, MESSAGE_ID, QUESTION, TTLS};
 
 use crate::wire::{Records, rtype};
 
@@ -20,12 +20,12 @@ pub enum CachePolicy {
 }
 
 /// Key of a query; none when the query is too long.
-pub fn key(client: IpAddr, server: IpAddr, interface: u32, message: &[u8]) -> Option<AnswerKey> {
+pub fn key(client: IpAddr, server: IpAddr, interface: u32, message: &[u8]) -> Option<DnsCacheKey> {
     let asked = message.get(MESSAGE_ID..)?;
     let mut question = [0; QUESTION];
     question.get_mut(..asked.len())?.copy_from_slice(asked);
     let length = u32::try_from(asked.len()).ok()?;
-    Some(AnswerKey { client: client.into(), server: server.into(), interface, length, question })
+    Some(DnsCacheKey { client: client.into(), server: server.into(), interface, length, question })
 }
 
 /// Nanoseconds of the monotonic clock.
@@ -38,7 +38,7 @@ pub struct Span {
 }
 
 /// None when the answer is too long, or has too many TTLs. `id` and `epoch` are the caller's to fill.
-pub fn value(key: &AnswerKey, message: &[u8], span: Span) -> Option<AnswerValue> {
+pub fn value(key: &DnsCacheKey, message: &[u8], span: Span) -> Option<DnsCacheValue> {
     let told = message.get(MESSAGE_ID..)?;
     let mut answer = [0; ANSWER];
     answer.get_mut(..told.len())?.copy_from_slice(told);
@@ -60,7 +60,7 @@ pub fn value(key: &AnswerKey, message: &[u8], span: Span) -> Option<AnswerValue>
     }
     let asked = &key.question[..key.length as usize];
     let change = checksum::add(checksum::sum(&answer[..told.len()]), !checksum::sum(asked));
-    Some(AnswerValue {
+    Some(DnsCacheValue {
         id: 0,
         epoch: 0,
         until: span.until,

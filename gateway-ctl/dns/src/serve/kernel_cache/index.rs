@@ -1,7 +1,7 @@
 //! Index of the entries in the kernel cache, with the log record of each.
 
-use gateway_common::maps::{Answers, MapSpec as _};
-use gateway_common::wire::{AnswerKey, AnswerValue};
+use gateway_common::maps::{DnsCache, MapSpec as _};
+use gateway_common::wire::{DnsCacheKey, DnsCacheValue};
 use hashbrown::HashMap;
 
 use crate::query_log::RecordTemplate;
@@ -14,7 +14,7 @@ pub struct Entry {
 }
 
 struct End {
-    key: AnswerKey,
+    key: DnsCacheKey,
     until: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct CacheIndex {
     slots: Vec<Option<Entry>>,
     free: Vec<u16>,
     /// The newest of each key.
-    newest: HashMap<AnswerKey, u16, rapidhash::fast::RandomState>,
+    newest: HashMap<DnsCacheKey, u16, rapidhash::fast::RandomState>,
     serial: u64,
 }
 
@@ -32,7 +32,7 @@ const INDEX_BITS: u32 = 16;
 /// Time that an entry stays in the index after its end, for hits reported late.
 const GRACE_NS: u64 = 1_000_000_000;
 
-const _: () = assert!(Answers::CAPACITY <= 1 << INDEX_BITS);
+const _: () = assert!(DnsCache::CAPACITY <= 1 << INDEX_BITS);
 
 impl CacheIndex {
     pub fn len(&self) -> usize {
@@ -40,7 +40,12 @@ impl CacheIndex {
     }
 
     /// Numbers an answer; none when there is no room. One that is told again has the same number.
-    pub fn add(&mut self, key: &AnswerKey, value: &mut AnswerValue, template: RecordTemplate) -> Option<()> {
+    pub fn add(
+        &mut self,
+        key: &DnsCacheKey,
+        value: &mut DnsCacheValue,
+        template: RecordTemplate,
+    ) -> Option<()> {
         let known = self.newest.get(key).and_then(|slot_index| self.slots[usize::from(*slot_index)].as_mut());
         if let Some(known) = known.filter(|known| known.template.is_same(&template)) {
             known.end.until = known.end.until.max(value.until);
@@ -49,7 +54,7 @@ impl CacheIndex {
         }
         let slot_index = match self.free.pop() {
             Some(slot_index) => slot_index,
-            None if self.slots.len() < Answers::CAPACITY as usize => {
+            None if self.slots.len() < DnsCache::CAPACITY as usize => {
                 self.slots.push(None);
                 u16::try_from(self.slots.len() - 1).ok()?
             }
@@ -70,7 +75,7 @@ impl CacheIndex {
     }
 
     /// Forgets what has ended; the keys that no newer entry has.
-    pub fn sweep(&mut self, now: u64) -> Vec<AnswerKey> {
+    pub fn sweep(&mut self, now: u64) -> Vec<DnsCacheKey> {
         let mut gone = Vec::new();
         for (slot_index, slot) in (0..).zip(&mut self.slots) {
             if slot.as_ref().is_none_or(|entry| now < entry.end.until.saturating_add(GRACE_NS)) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gateway_common::wire::{AnswerGiven, AnswerKey, AnswerValue};
+use gateway_common::wire::{DnsCacheKey, DnsCacheValue, DnsHit};
 use gateway_core::dns::{Action, Cause};
 
 use super::entry::{CachePolicy, Span, key, value};
@@ -23,8 +23,8 @@ const INTERFACE: u32 = 7;
 #[derive(Default)]
 struct Played {
     epoch: u64,
-    answers: HashMap<AnswerKey, AnswerValue>,
-    given: Vec<AnswerGiven>,
+    answers: HashMap<DnsCacheKey, DnsCacheValue>,
+    given: Vec<DnsHit>,
 }
 
 #[derive(Clone, Default)]
@@ -35,15 +35,15 @@ impl Dataplane for Play {
         self.0.lock().expect("whole").epoch = epoch;
     }
 
-    fn put(&self, key: &AnswerKey, value: &AnswerValue) {
+    fn put(&self, key: &DnsCacheKey, value: &DnsCacheValue) {
         self.0.lock().expect("whole").answers.insert(*key, *value);
     }
 
-    fn remove(&self, keys: &[AnswerKey]) {
+    fn remove(&self, keys: &[DnsCacheKey]) {
         self.0.lock().expect("whole").answers.retain(|key, _| !keys.contains(key));
     }
 
-    fn given(&self, tell: &mut dyn FnMut(AnswerGiven)) {
+    fn given(&self, tell: &mut dyn FnMut(DnsHit)) {
         self.0.lock().expect("whole").given.drain(..).for_each(tell);
     }
 }
@@ -56,7 +56,7 @@ impl Play {
         if value.epoch != played.epoch || now >= value.until {
             return None;
         }
-        played.given.push(AnswerGiven { id: value.id, time: now });
+        played.given.push(DnsHit { id: value.id, time: now });
         let mut answer = message[..2].to_vec();
         answer.extend_from_slice(&value.answer[..=usize::from(value.last)]);
         let passed = (now.saturating_sub(value.since) / 1_000_000_000) as u32;
@@ -213,7 +213,7 @@ async fn what_was_given_stands_in_the_log() {
     assert_eq!(rows.len(), 5);
     assert!(rows.iter().all(|row| row.client.as_ref().is_some_and(|who| who.address == client_address())));
     // An entry that nobody knows any more is a record that is lost, and is told of as one.
-    stage.play.0.lock().expect("whole").given.push(AnswerGiven { id: 99 << 16, time: 0 });
+    stage.play.0.lock().expect("whole").given.push(DnsHit { id: 99 << 16, time: 0 });
     stage.kernel_cache.collect();
     stage.log.today();
     assert_eq!(stage.log.lost(), 1);
