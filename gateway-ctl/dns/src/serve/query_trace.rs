@@ -56,7 +56,7 @@ pub struct Trace {
     /// Rule that decided, including an allow rule.
     pub because: Option<RuleSource>,
     pub upstream: Option<Arc<str>>,
-    /// The answer was validated, or it was found that it cannot be.
+    /// DNSSEC result: true is secure, false is insecure or bogus (RFC 4035, section 4.3). None: not validated.
     pub secure: Option<bool>,
     /// Extended DNS error code (RFC 8914), even if the client could not receive it.
     pub ede: Option<u16>,
