@@ -23,7 +23,7 @@ mod disk_cache;
 
 pub use disk_cache::{DiskCache, Draft};
 
-/// A newer copy with its content, if the source has one.
+/// Newer copy with its content. None: the source has no newer one.
 pub type Fetched<D> =
     Result<Option<(<D as Download>::Copy, <D as Download>::Content)>, <D as Download>::Error>;
 

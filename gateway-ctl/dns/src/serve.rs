@@ -1,7 +1,7 @@
 //! Path of a query to its answer.
 //!
-//! The threads that read the sockets answer at once from local data and the cache ([`fast_path`]). Tasks answer all other
-//! queries and may wait ([`slow_path`]). Both write answers with the same functions ([`query`]).
+//! The threads that read the sockets answer at once from local data and the cache ([`fast_path`]). Tasks answer all
+//! other queries and may wait ([`slow_path`]). Both write answers with the same functions ([`query`]).
 
 pub mod accept;
 pub mod clock;

@@ -31,7 +31,7 @@ pub struct Entry {
     pub expires_at: u64,
     pub gone_at: u64,
     stale_ttl: u32,
-    /// End of the time in which a stale answer is sent at once, because no upstream answered lately.
+    /// End of the time in which a stale answer is sent at once, because upstreams failed a short time ago.
     stale_until: AtomicU64,
     pub(super) visited: AtomicBool,
     renewing: AtomicBool,
@@ -42,7 +42,7 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
     Fresh(Age),
-    /// Stale, and upstreams failed lately: answered without asking them.
+    /// Stale, and upstreams failed a short time ago: answered without an upstream query.
     StaleRecheckPending(Age),
     /// Answered only if no upstream answers soon.
     Stale(Age),

@@ -183,10 +183,10 @@ fn monotonic() -> u64 {
     time.tv_sec.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.unsigned_abs())
 }
 
-/// Per-worker admission filter for the kernel cache. A query is offered for caching only if the same client already sent
-/// the same bytes in the current 8-second window.
+/// Per-worker admission filter for the kernel cache. A query is offered for caching only if the same client already
+/// sent the same bytes in the current 8-second window.
 pub struct AdmissionFilter {
-    /// Tags by set, newest first. Several ways keep two colliding queries from evicting each other.
+    /// Tags by set, newest first. The 4-way sets keep two colliding queries from evicting each other.
     marks: Box<[[u32; WAYS]]>,
     hasher: rapidhash::fast::RandomState,
 }

@@ -1,4 +1,4 @@
-//! Queries that wait for an upstream.
+//! Pending queries: queries that wait for an upstream.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -34,7 +34,7 @@ impl Transport {
     }
 }
 
-/// A query in progress.
+/// Query in progress.
 pub struct QueryContext<'a> {
     pub state: &'a State,
     pub request: &'a Request<'a>,
@@ -46,7 +46,7 @@ pub struct QueryContext<'a> {
 /// Outcome of an answer from the cache.
 pub enum CachedReply {
     Answered(Trace),
-    /// The filter leads a name or an address in it to another name.
+    /// The filter rewrites a name or an address in it to another name.
     Elsewhere(Decision),
 }
 

@@ -16,7 +16,7 @@ use crate::wire::{Ede, Envelope, rcode, rtype};
 /// Maximum number of names that local data may lead through.
 const LEAPS: usize = 8;
 
-/// Partial answer of a query whose answer leads to another name.
+/// Partial answer of a query that continues with another name.
 #[derive(Default)]
 struct Path {
     /// Aliases from QNAME to the current name.

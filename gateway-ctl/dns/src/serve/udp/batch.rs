@@ -85,8 +85,8 @@ impl Batch {
             self.messages.put(index, (datagram.as_mut_ptr(), DATAGRAM), peer, WHOLE);
         }
         let (headers_at, flags) = (self.messages.headers[..room].as_mut_ptr(), libc::MSG_DONTWAIT);
-        // SAFETY: each of the first `room` headers points to a name, a vector of one buffer and a control buffer with their
-        // true lengths; all of them live until the call returns.
+        // SAFETY: each of the first `room` headers points to a name, a vector of one buffer and a control buffer with
+        // their true lengths; all of them live until the call returns.
         let count = unsafe {
             libc::recvmmsg(socket.as_raw_fd(), headers_at, room as _, flags as _, std::ptr::null_mut())
         };
@@ -150,8 +150,8 @@ impl Batch {
         while at < used {
             let (rest, left) = (self.messages.headers[at..used].as_mut_ptr(), (used - at) as _);
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-            // SAFETY: the headers from `at` on point to names, vectors of one buffer and control buffers with their true
-            // lengths; all of them live until the call returns.
+            // SAFETY: the headers from `at` on point to names, vectors of one buffer and control buffers with their
+            // true lengths; all of them live until the call returns.
             let sent = unsafe { libc::sendmmsg(socket.as_raw_fd(), rest, left, flags as _) };
             // A datagram that fails ends the call, so the loop skips it.
             at += usize::try_from(sent).unwrap_or(1).max(1);

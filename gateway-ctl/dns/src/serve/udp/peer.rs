@@ -37,8 +37,8 @@ impl Peer {
             header.msg_control = (&raw mut self.control).cast();
             header.msg_controllen = self.control_length as _;
         }
-        // SAFETY: the header points to a name, a vector and a control buffer that live until the call returns; the kernel
-        // only reads them.
+        // SAFETY: the header points to a name, a vector and a control buffer that live until the call returns; the
+        // kernel only reads them.
         let sent =
             unsafe { libc::sendmsg(socket.as_raw_fd(), &header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -49,7 +49,8 @@ impl Peer {
 pub(super) fn address(name: &libc::sockaddr_storage) -> Option<(IpAddr, u16)> {
     match libc::c_int::from(name.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the kernel wrote a sockaddr_in, as its family says; the storage is larger and at least as aligned.
+            // SAFETY: the kernel wrote a sockaddr_in, as its family says; the storage is larger and at least as
+            // aligned.
             let name = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in>() };
             let address = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
             Some((address.into(), u16::from_be(name.sin_port)))
