@@ -11,7 +11,7 @@ use crate::wire::PAYLOAD;
 const SIZE: usize = 64;
 const LEAST: usize = 4;
 
-/// Maximum length of a query in bytes. Clients send no longer ones; those are dropped.
+/// Maximum length of a query in bytes. Clients do not send longer queries; longer datagrams are dropped.
 const DATAGRAM: usize = 2048;
 
 pub struct Batch {

@@ -93,7 +93,7 @@ impl Worker {
         Ok((Worker { shared, reins: reins.clone(), woken, hand, known, admission, number }, reins))
     }
 
-    /// Runs until the worker is stopped. A panic loses the queries of one round, but the worker continues. Without it,
+    /// Runs until the worker is stopped. A panic loses the queries of one round, but the worker continues. If it ended,
     /// the kernel would still deliver a share of the queries to its sockets.
     pub fn run(&mut self) {
         loop {
