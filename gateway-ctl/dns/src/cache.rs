@@ -1,6 +1,7 @@
-//! Answers that were told before, kept as they stand on the wire.
+//! Cache of answers in wire format.
 //!
-//! Keyed by the way that the question left by, too: what one way learned is never told to those of another.
+//! The key includes the cache partition of the query route. Clients of one route never get answers that came over
+//! another.
 
 pub mod entry;
 mod glob;
@@ -37,7 +38,7 @@ impl Cache {
         }
     }
 
-    /// Another bound; what is too much leaves with the next entries that come.
+    /// Sets the memory limit in bytes. The next inserts evict the excess.
     pub fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
@@ -49,23 +50,24 @@ impl Cache {
     }
 
     fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
-        // The table uses the highest and the lowest bits.
+        // The hash table uses the highest and the lowest bits.
         lock(&self.shards[(hash >> 40) as usize % SHARDS])
     }
 
-    /// The entry, however old; `now` and all other instants here are milliseconds of one clock that only grows.
+    /// Returns the entry, fresh or stale. `now` and all other times of the cache are milliseconds of one monotonic
+    /// clock.
     pub fn get(&self, key: &Key<'_>, now: u64) -> Option<Arc<Entry>> {
         let hash = self.hash(key);
         self.shard(hash).get(hash, key, now)
     }
 
-    /// The same without counting, and without keeping the entry from being evicted.
+    /// Returns the entry without counting a hit and without protecting it from eviction.
     pub fn peek(&self, key: &Key<'_>) -> Option<Arc<Entry>> {
         let hash = self.hash(key);
         self.shard(hash).peek(hash, key)
     }
 
-    /// Keeps an entry in place of one with the same key.
+    /// Inserts an entry, and replaces one with the same key.
     pub fn insert(&self, entry: Arc<Entry>) {
         let hash = self.hash(&entry.key());
         let limit = self.limit.load(Ordering::Relaxed) / SHARDS;
@@ -85,7 +87,7 @@ impl Cache {
         sum
     }
 
-    /// Entries whose names match, at most `limit`, those of a name together.
+    /// Returns at most `limit` entries whose names match, sorted by name.
     pub fn list(&self, pattern: &Glob, limit: usize) -> Vec<Arc<Entry>> {
         let mut found = Vec::new();
         for shard in &self.shards {
@@ -96,12 +98,12 @@ impl Cache {
         found
     }
 
-    /// Forgets the entries whose names match, and says how many.
+    /// Removes the entries whose names match. Returns their number.
     pub fn flush(&self, pattern: &Glob) -> usize {
         self.retain(|entry| !pattern.matches(entry.name.as_ref()))
     }
 
-    /// Forgets what a way has learned: it leads elsewhere from here on.
+    /// Removes the entries of a partition, whose route has changed. Returns their number.
     pub fn flush_partition(&self, partition: u16) -> usize {
         self.retain(|entry| entry.partition != partition)
     }
@@ -111,7 +113,7 @@ impl Cache {
     }
 }
 
-/// A shard is whole between calls: one that panicked elsewhere does not matter.
+/// Locks a shard. A shard is consistent between calls, so a poisoned lock does not matter.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -23,7 +23,7 @@ mod disk_cache;
 
 pub use disk_cache::{DiskCache, Draft};
 
-/// A newer copy with its content, if the source has one.
+/// Newer copy with its content. None: the source has no newer one.
 pub type Fetched<D> =
     Result<Option<(<D as Download>::Copy, <D as Download>::Content)>, <D as Download>::Error>;
 
@@ -38,9 +38,9 @@ pub trait Download: Send + Sync + 'static {
     type Error: Display + Send + Sync;
 
     const DISK: DiskCache;
-    /// True: the first check is due at once, however young the copy on disk is.
+    /// Check at the start: if true, the first check is due at once, however young the copy on disk is.
     const CHECKS_AT_START: bool;
-    /// Shortest time between two checks that are asked for.
+    /// Minimum interval between two requested checks.
     const MIN_INTERVAL: Duration;
 
     fn id(item: &Self::Item) -> Id;
@@ -61,7 +61,7 @@ pub trait Download: Send + Sync + 'static {
     /// Reads the copy on disk, with the time of its last check.
     fn read(&self, folder: &Path, item: &Self::Item) -> io::Result<Option<Stored<Self>>>;
 
-    /// Asks the source for a newer copy, checks it and stores it. None: the copy in use is the newest.
+    /// Requests a newer copy from the source, checks it and stores it. None: the copy in use is the newest.
     fn fetch(
         &self,
         folder: &Path,
@@ -69,7 +69,7 @@ pub trait Download: Send + Sync + 'static {
         have: Option<&Self::Copy>,
     ) -> impl Future<Output = Fetched<Self>> + Send;
 
-    /// Puts the content in place of the one before.
+    /// Replaces the previous content with this one.
     fn deliver(&self, id: Id, content: Self::Content);
 
     /// Reports that a copy is no longer kept up to date or has expired.
@@ -93,7 +93,7 @@ pub struct Stored<K: Download + ?Sized> {
 pub struct HeldCopy<C> {
     pub copy: C,
     pub checked: Timestamp,
-    /// Age at `since`. The sum stays right when the wall clock is set.
+    /// Age at `since`. The sum stays correct when the wall clock is set.
     age: Duration,
     since: Instant,
 }
@@ -151,7 +151,7 @@ impl<I> Drop for Running<I> {
 }
 
 impl<K: Download> Downloads<K> {
-    /// Keeps copies in the folder, which has to exist.
+    /// Creates downloads that keep their copies in `folder`, which must exist.
     pub fn new(kind: K, folder: PathBuf, supervisor: Arc<dyn Supervise>) -> Downloads<K> {
         let shared = Arc::new(Shared { kind, folder, states: Mutex::default() });
         Downloads { shared, supervisor, running: Mutex::default() }
@@ -161,7 +161,8 @@ impl<K: Download> Downloads<K> {
         &self.shared.kind
     }
 
-    /// Reads the copies of these items and delivers those that may be used. Blocks: not for a thread that serves.
+    /// Reads the copies of these items from disk and delivers the usable ones. Blocks, so threads that serve must not
+    /// call it.
     pub fn load(&self, items: &[K::Item]) {
         items.iter().for_each(|item| self.shared.load(item, Timestamp::now()));
     }
@@ -199,7 +200,7 @@ impl<K: Download> Downloads<K> {
         erase_files_of(&self.shared.folder)
     }
 
-    /// Checks the first item that matches now. False if none does.
+    /// Checks the first matching item now. Returns false if no item matches.
     pub fn check_now(&self, is_match: impl Fn(&K::Item) -> bool) -> bool {
         let running = lock(&self.running);
         running.values().find(|one| is_match(&one.item)).map(|one| one.check_now.notify_one()).is_some()
@@ -224,7 +225,7 @@ impl<K: Download> Shared<K> {
         let id = K::id(item);
         match self.kind.read(&self.folder, item) {
             Ok(Some(Stored { copy, content, checked })) => {
-                // A clock that is behind says nothing of the age.
+                // If the wall clock is behind, the age is unknown.
                 let age = now.duration_since(checked).try_into().unwrap_or_default();
                 let held = HeldCopy::new(copy, checked, age);
                 if K::is_expired(&held) {
@@ -241,7 +242,7 @@ impl<K: Download> Shared<K> {
         }
     }
 
-    /// Forgets the state that says nothing of the item's present source.
+    /// Removes the state of the item if it belongs to another source.
     fn forget_other_source(&self, item: &K::Item) {
         let id = K::id(item);
         let is_copy_of = |held: &HeldCopy<K::Copy>| K::is_copy_of(&held.copy, item);
@@ -255,7 +256,7 @@ impl<K: Download> Shared<K> {
         }
     }
 
-    /// Checks an item whenever it is due.
+    /// Checks an item each time a check is due or requested.
     async fn keep(&self, item: &K::Item, check_now: &Notify) {
         let (mut began, mut is_due) = (Instant::now(), K::CHECKS_AT_START);
         loop {
@@ -316,7 +317,7 @@ impl<K: Download> Shared<K> {
     }
 }
 
-/// Locks data that is whole between any two statements.
+/// Locks data that is consistent between any two statements, so a poisoned lock does not matter.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,12 @@
-//! Erasing files: their bytes are overwritten before their names go.
+//! Erasure of files: their bytes are overwritten before the files are removed.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Overwrites a regular file with zeros and removes it. Other files and links are removed only. A file that is missing
-/// already is no error.
+/// Overwrites a regular file with zeros and removes it. Only removes other files and links. A missing file is not an
+/// error.
 pub fn erase_file(path: &Path) -> io::Result<()> {
     match overwrite(path).and_then(|()| fs::remove_file(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -14,7 +14,8 @@ pub fn erase_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Erases the files of a folder, not those of its folders. Goes on after a failure and returns the first.
+/// Erases the files of a folder, but not those of its subfolders. Continues after a failure and returns the first
+/// error.
 pub fn erase_files_of(folder: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

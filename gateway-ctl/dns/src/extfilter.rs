@@ -1,8 +1,7 @@
-//! The external filter backend: a filtering resolver of its own that the gateway asks and steers, with the API of
-//! Pi-hole 6.
+//! External filter backend: a filtering resolver with the API of Pi-hole 6, which the gateway queries and controls.
 //!
-//! With `dns.backend: extfilter` its resolver takes the place of the upstreams for all names, for those whose questions
-//! leave as the gateway's own do. This is the side of its API: how it is, and whether it filters.
+//! With `dns.backend: extfilter`, its resolver replaces the upstreams for all names. This applies to clients whose
+//! queries use the gateway's own egress. This module covers the API: status and blocking.
 
 mod client;
 mod error;
@@ -20,33 +19,33 @@ use client::Client;
 pub use error::Error;
 use session::Session;
 
-/// What is shown of the backend.
+/// Status of the external filter backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Status {
-    /// An address is set.
+    /// A backend address is configured.
     pub configured: bool,
-    /// It is the backend in use.
+    /// The backend is in use.
     pub enabled: bool,
     pub reachable: bool,
-    /// Of its resolver.
+    /// Version of the backend's resolver.
     pub version: Option<String>,
     pub url: Option<String>,
-    /// Whether it filters.
+    /// Blocking is enabled at the backend.
     pub blocking: Option<bool>,
-    /// In the last 24 hours, as the backend counts.
+    /// Queries in the last 24 hours, as the backend counts them.
     pub queries_today: Option<u64>,
     pub blocked_today: Option<u64>,
     pub error: Option<String>,
 }
 
-/// Whether the backend filters, and for how many seconds that stays so.
+/// Blocking state of the backend, and the seconds until it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Blocking {
     pub blocking: bool,
     pub timer: Option<f64>,
 }
 
-/// A backend. It holds at most one session; end it with [`Backend::log_out`] before it is dropped.
+/// Client of the external filter backend. It holds at most one session; call [`Backend::log_out`] before dropping it.
 pub struct Backend {
     url: String,
     session: Session,
@@ -70,13 +69,14 @@ struct Queries {
 }
 
 impl Backend {
-    /// The address is that of its web server, such as `http://192.168.1.2`. An empty password stands for none.
+    /// Creates the client from the URL of the backend's web server, such as `http://192.168.1.2`. An empty password
+    /// means none.
     pub fn new(url: &str, password: Secret, context: Arc<Context>) -> Result<Backend, Error> {
         let client = Client::new(url, context)?;
         Ok(Backend { url: url.to_owned(), session: Session::new(client, password) })
     }
 
-    /// Asks the backend for everything that is shown. `enabled`: it is the one in use.
+    /// Queries the backend for its status. `enabled`: the backend is in use.
     pub async fn status(&self, enabled: bool) -> Status {
         let mut status =
             Status { configured: true, enabled, url: Some(self.url.clone()), ..Status::default() };
@@ -110,7 +110,7 @@ impl Backend {
         read_blocking(self.session.get("dns/blocking").await?)
     }
 
-    /// Has it filter or not; for a while, or until it is told again. Returns what is so afterwards.
+    /// Enables or disables blocking, for a time or until the next change. Returns the resulting state.
     pub async fn set_blocking(&self, on: bool, lasting: Option<Duration>) -> Result<Blocking, Error> {
         let timer = lasting.map(|lasting| lasting.as_secs());
         let body = json!({ "blocking": on, "timer": timer });
@@ -123,7 +123,7 @@ impl Backend {
         Ok(serde_json::from_value::<SummaryAnswer>(answer).map_err(|_| Error::Malformed)?.queries)
     }
 
-    /// Gives its seat back.
+    /// Ends the session at the backend.
     pub async fn log_out(&self) -> Result<(), Error> {
         self.session.log_out().await
     }
@@ -134,7 +134,7 @@ fn read_blocking(answer: Value) -> Result<Blocking, Error> {
     let blocking = match answer.blocking.as_str() {
         "enabled" => true,
         "disabled" => false,
-        // `failed`: its resolver does not run.
+        // `failed`: the resolver of the backend does not run.
         _ => return Err(Error::Malformed),
     };
     Ok(Blocking { blocking, timer: answer.timer })

@@ -14,12 +14,12 @@ use tokio::task::JoinHandle;
 
 use crate::WallClock;
 
-/// Start of a task: makes its future, once for each time that it begins.
+/// Start function of a task: returns its future, once for each start.
 pub type StartTask = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
 /// Supervisor of the resolver's long-lived tasks.
 pub trait Supervise: Send + Sync + 'static {
-    /// Runs a task until it ends, and starts it again whenever it panics. Aborting the handle ends it.
+    /// Runs a task until it ends, and restarts it after a panic. Aborting the handle ends the task.
     fn restart_until_done(&self, name: String, start: StartTask) -> JoinHandle<()>;
 }
 
@@ -30,7 +30,7 @@ pub struct Daemon {
     pub wall: WallClock,
 }
 
-/// Runs tasks without starting them again.
+/// Supervisor that never restarts a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Unsupervised;
 
@@ -40,30 +40,31 @@ impl Supervise for Unsupervised {
     }
 }
 
-/// One who asks: a device, or an address behind which none is known.
+/// Client of the resolver: a device, or an address without a known device.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// Stable while the client is known; what is learned for it stands under this number in the dataplane.
+    /// Client number, stable while the client is known. The dataplane stores the FQDN entries of the client under this
+    /// number.
     pub number: u64,
     pub asker: Asker,
     pub name: Option<Arc<str>>,
-    /// How its questions leave; answers are remembered for those of the same way only.
+    /// Route of its queries. Cached answers are shared only between queries of the same route.
     pub way: Arc<QueryRoute>,
-    /// Place of the policy that has this way: a policy for a name counts only before it. `u32::MAX` without one.
+    /// Rank of the policy with this route; `u32::MAX` without one. An FQDN policy applies only if it ranks before.
     pub rank: u32,
     pub logged: Logged,
-    /// False: nothing is filtered for it.
+    /// Filter state: false disables the filter for this client.
     pub filtered: bool,
-    /// It is on a network of ours: its questions are not counted against a limit.
+    /// The client is on a local network. Its queries have a rate limit per host instead of the one per network.
     pub near: bool,
 }
 
-/// What the log keeps of a client's questions.
+/// Detail that the query log keeps about a client's queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Logged {
     #[default]
     Full,
-    /// Without the client.
+    /// Records without the client.
     Anonymous,
     Off,
 }
@@ -83,7 +84,7 @@ pub enum Resolvers {
     /// The upstreams for all names.
     #[default]
     Usual,
-    /// Only these.
+    /// These upstreams only.
     Only(Arc<[Server]>),
 }
 
@@ -93,24 +94,24 @@ pub enum QueryEgress {
     Default,
     /// One of these fwmarks for each query, in round-robin order.
     Marked(Vec<u32>),
-    /// Over a SOCKS5 proxy; the connection to it carries the mark.
+    /// SOCKS5 proxy. The connection to it carries the fwmark.
     Proxy { server: SocketAddr, mark: u32, user: Option<Arc<Login>> },
-    /// No query leaves. Human-readable reason.
+    /// Blocked: no query leaves. Human-readable reason.
     Blocked(Arc<str>),
 }
 
-/// One upstream, with all that is needed to ask it.
+/// Upstream, with all that a query to it needs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Server {
-    /// As it was given.
+    /// Upstream as configured.
     pub shown: Arc<str>,
     pub protocol: DnsProtocol,
     pub place: Place,
     /// Name on the certificate.
     pub certificate: Option<String>,
-    /// For https: what is asked for, with the query of the address.
+    /// Request path and query string, for DoH.
     pub path: String,
-    /// Find the address of a server that is given by name.
+    /// Resolvers for the address of an upstream that is given by name.
     pub bootstrap: Vec<IpAddr>,
 }
 
@@ -120,29 +121,30 @@ pub enum Place {
     Name(Name, u16),
 }
 
-/// A zone to have a copy of.
+/// Secondary zone (RFC 9499).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secondary {
     pub id: Id,
     pub zone: Name,
-    /// Asked in turn until one answers.
+    /// Primary servers, tried in order until one answers.
     pub servers: Vec<Server>,
 }
 
 /// Lookup of the client behind an address.
 pub trait ClientLookup: Send + Sync + 'static {
     fn client(&self, address: IpAddr) -> Arc<Client>;
-    /// The client, if that takes no more than a look-up in memory. None: [`ClientLookup::client`] has to find out, which costs.
+    /// Returns the client if a lookup in memory finds it. None: only [`ClientLookup::client`] can find it, at a higher
+    /// cost.
     fn known(&self, address: IpAddr) -> Option<Arc<Client>>;
-    /// Another number as soon as [`ClientLookup::client`] answers otherwise for any address: its answers are remembered until
-    /// then. Asked very often, so it must be quick.
+    /// Returns a number that changes as soon as [`ClientLookup::client`] returns another client for any address.
+    /// Callers cache clients until then. Called very often, so it must be fast.
     fn version(&self) -> u64;
 }
 
 /// Local decisions and answers: filter, local records and zones.
 pub trait LocalAnswers: Send + Sync + 'static {
     fn decide(&self, asker: &Asker, question: Question<'_>, now: jiff::Timestamp) -> Decision;
-    /// A name of the CNAME chain of an answer.
+    /// Evaluates a name in the CNAME chain of an answer.
     fn inspect_name(
         &self,
         asker: &Asker,
@@ -150,7 +152,7 @@ pub trait LocalAnswers: Send + Sync + 'static {
         target: NameRef<'_>,
         now: jiff::Timestamp,
     ) -> Decision;
-    /// An address of an answer, or one that an HTTPS record hints at.
+    /// Evaluates an address of an answer, or an address hint of an HTTPS record.
     fn inspect_address(
         &self,
         asker: &Asker,
@@ -158,16 +160,16 @@ pub trait LocalAnswers: Send + Sync + 'static {
         address: IpAddr,
         now: jiff::Timestamp,
     ) -> Decision;
-    /// What is stored here, with what proves it if it is to be `proved`; none when it is for an upstream.
+    /// Returns the answer from local data, with its DNSSEC records if `proved`. None: the query is for an upstream.
     fn local(&self, question: Question<'_>, proved: bool) -> Option<Local>;
-    /// Somebody says that a zone has changed. True if it is one of those whose copies are kept, and one of its servers.
+    /// Handles a NOTIFY (RFC 1996). Returns true if the zone is a secondary zone and `from` is one of its servers.
     fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool;
 }
 
 /// FQDN policies: the addresses in an answer go to the dataplane before the client gets the answer.
 pub trait FqdnPolicy: Send + Sync + 'static {
-    /// By which way a question leaves whose name policies know; its answers are to be learned, cached ones too. None for
-    /// nearly all names: asked for every question, so it must be quick.
+    /// Returns the route of a query if an FQDN policy covers its name. Its answers must be installed, including cached
+    /// ones. None for nearly all names. Called for every query, so it must be fast.
     fn wanted(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>>;
     /// Installs the addresses in the dataplane before it returns. After an error the client must not get them.
     fn install(
@@ -183,15 +185,16 @@ pub trait FqdnPolicy: Send + Sync + 'static {
 #[error("the dataplane has not learned the answer: {0}")]
 pub struct FqdnInstallError(pub Arc<str>);
 
-/// A query for an upstream.
+/// Query for an upstream.
 #[derive(Clone, Debug)]
 pub struct Query {
     pub way: Arc<QueryRoute>,
-    /// Stays with its server where devices are to.
+    /// Client number. Queries of a client stay with one upstream where devices do so.
     pub client: u64,
     pub name: Name,
     pub qtype: u16,
-    /// The one who asks wants signatures (RFC 3225), or none of our validation (RFC 4035, section 3.2.2).
+    /// DO bit (RFC 3225): the client requests DNSSEC records. `checking_disabled` is the CD bit (RFC 4035, section
+    /// 3.2.2): the client wants no validation by the resolver.
     pub dnssec_ok: bool,
     pub checking_disabled: bool,
 }
@@ -199,13 +202,14 @@ pub struct Query {
 /// Reply of an upstream.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// A whole message with any id; it was held against the question. It may bear signatures nobody asked for.
+    /// Complete message with any id, checked against the query. It may contain signatures that the client did not
+    /// request.
     pub message: Bytes,
     pub upstream: Arc<str>,
     pub elapsed: Duration,
-    /// The forwarder that was chosen, if it was one of those stored.
+    /// Stored forwarder that was used, if any.
     pub forwarder: Option<Id>,
-    /// Validated; none where nothing validates.
+    /// DNSSEC result: true is secure, false is insecure or bogus (RFC 4035, section 4.3). None: not validated.
     pub secure: Option<bool>,
 }
 
@@ -218,14 +222,14 @@ pub enum Failure {
     NoUpstream,
     #[error("{0}")]
     Blocked(Arc<str>),
-    /// DNSSEC: the answer does not prove itself. Code of RFC 8914 and words.
+    /// Answer that DNSSEC validation found bogus. Code of RFC 8914 and human-readable reason.
     #[error("the answer does not validate: {1}")]
     Bogus(u16, String),
     #[error("{0}")]
     Failed(String),
 }
 
-/// Sends queries to an upstream.
+/// Upstream side of the resolver: sends queries and returns replies.
 pub trait Upstream: Send + Sync + 'static {
     fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send;
 }

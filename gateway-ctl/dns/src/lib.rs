@@ -1,7 +1,7 @@
-//! The resolver: it listens, looks up what was decided, remembers answers, and asks upstream.
+//! DNS resolver: listeners, local answers, cache and upstreams.
 //!
-//! What is answered and why is decided by `gateway_core::dns`; who asks, by which way a question leaves and what becomes
-//! of learned addresses comes from the daemon through the traits of [`hooks`].
+//! `gateway_core::dns` decides the answers. The daemon provides clients, query routes and the FQDN policy through the
+//! traits of [`hooks`].
 
 pub mod cache;
 mod downloads;
@@ -27,9 +27,9 @@ pub use resolver::Resolver;
 pub use serve::Settings;
 pub use wall_clock::WallClock;
 
-/// The thread that calls this gives way to those that answer.
+/// Lowers the priority of the calling thread below the threads that answer queries.
 fn give_way() {
     const NICE: i32 = 5;
-    // Without it things are only slower.
+    // A failure only costs speed.
     let _ = rustix::process::setpriority_process(None, NICE);
 }

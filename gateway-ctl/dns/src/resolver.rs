@@ -1,4 +1,4 @@
-//! The handle of the resolver: starts it, changes it while it runs, and tells of it.
+//! Handle of the resolver: starts it, reconfigures it while it runs, and reports its status.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,23 +20,23 @@ use crate::serve::udp::worker::Reins;
 use crate::serve::{QueryOutcome, Settings, Shared, State, Tls};
 use crate::threads;
 
-/// What could not be bound is tried again after this.
+/// Interval at which failed binds are retried.
 const AGAIN: Duration = Duration::from_secs(5);
-/// Longest wait for the threads at the end.
+/// Maximum wait for the threads at the end.
 const THREAD_END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs until it is stopped or dropped.
+/// Running resolver. It stops on [`Resolver::stop`] or when dropped.
 pub struct Resolver {
     shared: Arc<Shared>,
     listeners: Arc<Mutex<Listeners>>,
     reins: Arc<[Arc<Reins>]>,
-    /// Threads that end by themselves once they are told to.
+    /// Threads that end by themselves on a stop signal.
     threads: Mutex<Vec<JoinHandle<()>>>,
     log_thread: Mutex<Option<JoinHandle<()>>>,
     tasks: Vec<AbortHandle>,
 }
 
-/// Inputs of answers that change together; none leaves an input as it is.
+/// Inputs of answers that change together. None leaves an input unchanged.
 #[derive(Default)]
 pub struct Inputs {
     pub settings: Option<Settings>,
@@ -44,36 +44,37 @@ pub struct Inputs {
     pub local_answers: Option<Arc<dyn LocalAnswers>>,
 }
 
-/// How it is.
+/// Status of the resolver.
 #[derive(Clone, Debug)]
 pub struct Status {
     pub listening: Vec<Listening>,
-    /// Where it listens for TLS and HTTPS, or why not.
+    /// Addresses for DoT and DoH, each with the bound address or the error.
     pub secure: Vec<(SocketAddr, Result<SocketAddr, String>)>,
     /// Threads that read sockets.
     pub workers: usize,
     pub cache: Figures,
-    /// Questions that the dataplane answered by itself, since the start.
+    /// Queries that the dataplane answered from the kernel cache since the start.
     pub repeated: u64,
-    /// Questions that are with an upstream.
+    /// Queries that wait for an upstream.
     pub asking: usize,
     /// Connections that are open.
     pub connections: usize,
-    /// Questions that were dropped since the start: because too many waited, and by the limit of their network.
+    /// Queries dropped since the start because the queue of the slow path was full. `limited` counts those that a rate
+    /// limit dropped.
     pub overloaded: u64,
     pub limited: u64,
-    /// Connections that were closed since the start because there were too many.
+    /// Connections closed since the start because of a connection limit.
     pub crowded: u64,
-    /// Since midnight.
+    /// Query statistics since midnight.
     pub today: Totals,
-    /// Records that the log lost since the start, and why it writes no files.
+    /// Log records lost since the start. `log_error` is the reason why the log writes no files.
     pub unlogged: u64,
     pub log_error: Option<String>,
 }
 
 impl Resolver {
-    /// Its tasks run on the runtime that this is called in. Addresses that cannot be bound are told of by
-    /// [`Resolver::status`]; an error is that no thread can be started.
+    /// Starts the resolver on the Tokio runtime of the caller. [`Resolver::status`] reports addresses that cannot be
+    /// bound. Returns an error if the workers cannot be set up.
     pub async fn start(
         settings: Settings,
         clients: Arc<dyn ClientLookup>,
@@ -88,7 +89,7 @@ impl Resolver {
             0 => std::thread::available_parallelism().map_or(1, usize::from).min(4),
             count => count,
         };
-        // One buffer for each worker, one for answers of the dataplane, one for the tasks.
+        // One buffer for each worker, one for hits of the kernel cache, one for the tasks.
         let log = QueryLog::new(settings.log.clone(), count + 2, wall);
         let kernel_cache = KernelCache::new(dataplane, log.clone(), count);
         let state = State { settings: Arc::new(settings), clients, local_answers, fqdn_policy };
@@ -131,9 +132,9 @@ impl Resolver {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers over TLS and HTTPS from now on, where the settings say.
+    /// Enables DoT and DoH on the addresses of the settings.
     pub fn secure(&self, tls: Arc<dyn Tls>) {
-        // The first one stays: it follows its certificate by itself.
+        // The first acceptor stays: it follows certificate changes by itself.
         let _ = self.shared.tls.set(tls);
         self.bind();
     }
@@ -150,8 +151,8 @@ impl Resolver {
         Box::new(move || Box::pin(rebind(shared.clone(), listeners.clone(), reins.clone())))
     }
 
-    /// Takes over inputs of answers in one step, from the next question on. What the kernel repeats of older answers has
-    /// ended when this returns; nothing else ends it.
+    /// Replaces inputs of answers in one step, effective from the next query. Kernel cache entries from older inputs
+    /// are invalid when this returns. Every change of an input must go through this call.
     pub fn publish(&self, inputs: Inputs) {
         let Inputs { settings, clients, local_answers } = inputs;
         let settings = settings.map(Arc::new);
@@ -174,14 +175,15 @@ impl Resolver {
         }
     }
 
-    /// Other settings from the next question on. Listeners that stay are not touched; the number of workers stays as it
-    /// was at the start.
+    /// Replaces the settings, effective from the next query. Unchanged listeners stay open; the number of workers stays
+    /// as it was at the start. Returns the status of the listeners.
     pub fn reconfigure(&self, settings: Settings) -> Vec<Listening> {
         self.publish(Inputs { settings: Some(settings), ..Inputs::default() });
         self.listeners().status()
     }
 
-    /// What would become of a client's question for a name, or for one that nothing is said of.
+    /// Returns the outcome of a client's query for a name without sending it. Without a name, it evaluates a name that
+    /// no rule mentions.
     pub fn dry_run(&self, from: IpAddr, name: Option<NameRef<'_>>) -> QueryOutcome {
         self.shared.dry_run(from, name)
     }
@@ -215,29 +217,29 @@ impl Resolver {
         }
     }
 
-    /// Entries of the cache whose names match a glob (`*` and `?`), sorted by name, at most `limit`; with the TTL that each
-    /// has left, in seconds: 0 for those that are kept only to stand in for a fresh answer.
+    /// Returns at most `limit` cache entries whose names match a glob (`*` and `?`), sorted by name, each with its
+    /// remaining TTL in seconds. The TTL is 0 for entries that are kept only as stale answers.
     pub fn cached(&self, pattern: &str, limit: usize) -> Vec<(Arc<Entry>, u32)> {
         let now = self.shared.clock.ms();
         let entries = self.shared.cache.list(&Glob::new(pattern), limit);
         entries.into_iter().map(|entry| (entry.clone(), entry.ttl_left(now))).collect()
     }
 
-    /// Forgets the entries whose names match a glob, and says how many; all of them without one.
+    /// Removes the cache entries whose names match a glob, or all entries without one. Returns their number.
     pub fn flush(&self, pattern: Option<&str>) -> usize {
         let flushed = self.shared.cache.flush(&pattern.map_or(Glob::ALL, Glob::new));
         self.shared.kernel_cache.invalidate();
         flushed
     }
 
-    /// Forgets what came by a way.
+    /// Removes the cache entries of a partition. Returns their number.
     pub fn flush_partition(&self, partition: u16) -> usize {
         let flushed = self.shared.cache.flush_partition(partition);
         self.shared.kernel_cache.invalidate();
         flushed
     }
 
-    /// Records and figures of clients. Reading old records waits for files.
+    /// Returns the query log with records and client statistics. Reading old records blocks on files.
     pub fn log(&self) -> Arc<QueryLog> {
         self.shared.kernel_cache.collect();
         self.shared.log.clone()
@@ -248,7 +250,7 @@ impl Resolver {
         self.halt();
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let log = self.log_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // They end within one round; one that has just panicked is not waited for.
+        // Threads end within one round. A thread that is restarting after a panic is not waited for.
         let _ = tokio::time::timeout(THREAD_END_TIMEOUT, async {
             for thread in threads {
                 let _ = thread.await;
@@ -273,7 +275,7 @@ impl Resolver {
     }
 }
 
-/// Binds what could not be bound, again and again.
+/// Retries failed binds at an interval, forever.
 async fn rebind(shared: Arc<Shared>, listeners: Arc<Mutex<Listeners>>, reins: Arc<[Arc<Reins>]>) {
     loop {
         tokio::time::sleep(AGAIN).await;

@@ -1,18 +1,19 @@
-//! Room on a disk: what is only kept for convenience stops long before the disk is full.
+//! Free disk space. Dispensable files stop growing long before the disk is full.
 
 use std::io;
 use std::path::Path;
 
-/// The query log and copies of lists and zones leave this much to the store, which is on the same disk as a rule.
+/// Bytes that the query log and the copies of lists and zones leave to the store, which usually is on the same disk.
 pub const FLOOR_BYTES: u64 = 16 << 20;
 
-/// Bytes that can be written to the file system of this folder.
+/// Returns the bytes that can be written to the file system of this folder.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     let file_system = rustix::fs::statvfs(folder)?;
     Ok(file_system.f_bavail.saturating_mul(file_system.f_frsize))
 }
 
-/// Refuses where less than [`FLOOR_BYTES`] are left. A file system that does not say is taken to have room.
+/// Returns a `StorageFull` error if less than [`FLOOR_BYTES`] are free. A file system that does not report its free
+/// space passes.
 pub fn check(folder: &Path) -> io::Result<()> {
     match free_bytes(folder) {
         Ok(free) if free < FLOOR_BYTES => {

@@ -1,7 +1,7 @@
 //! Path of a query to its answer.
 //!
-//! The threads that read the sockets answer at once from local data and the cache ([`fast_path`]). Tasks answer all other
-//! queries and may wait ([`slow_path`]). Both write answers with the same functions ([`query`]).
+//! The threads that read the sockets answer at once from local data and the cache ([`fast_path`]). Tasks answer all
+//! other queries and may wait ([`slow_path`]). Both write answers with the same functions ([`query`]).
 
 pub mod accept;
 pub mod clock;
@@ -64,13 +64,13 @@ pub struct Shared {
     pub state: ArcSwap<State>,
     pub cache: Cache,
     pub clock: Clock,
-    /// Each worker writes to the buffer of its index, tasks to the last one.
+    /// Query log. Each worker writes to the buffer at its index; tasks write to the last buffer.
     pub log: Arc<QueryLog>,
     pub counts: drop_counters::Counts,
     pub limit: rate_limit::Limit,
     pub connection_limiter: ConnectionLimiter,
     pub kernel_cache: KernelCache,
-    /// Without it nobody is answered over TLS.
+    /// TLS acceptor. The resolver listens for DoT and DoH only if it is set.
     pub(crate) tls: OnceLock<Arc<dyn Tls>>,
     pub(crate) pending_queries: PendingQueries,
     pub(crate) ask: Box<dyn DynUpstream>,
@@ -91,7 +91,7 @@ impl<A: Upstream> DynUpstream for A {
 }
 
 impl Shared {
-    /// Tasks run on the runtime that this is called in.
+    /// Creates the shared state. Tasks run on the Tokio runtime of the caller.
     pub fn new(
         state: State,
         ask: impl Upstream,

@@ -1,7 +1,7 @@
-//! Signatures of the zones that are signed here: made when a set of records changes, and again before they end.
+//! Signatures of the local signed zones. A signature is made when its RRset changes, and again before it expires.
 //!
-//! What was signed is remembered, so that a zone that is built anew costs only what has changed. Signatures end at different
-//! times, so they are never made anew all at once.
+//! Signatures are cached, so a rebuild of a zone signs only changed RRsets. Expiration times differ, so signatures are
+//! never renewed all at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,24 +18,24 @@ use jiff::Timestamp;
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
-/// Clocks of those who look at a signature may be behind.
+/// Age of the inception time of a new signature, because clocks of validators may be behind.
 const BEFORE: i64 = 3 * HOUR;
-/// A signature holds for so long, and up to `SPREAD` more.
+/// Minimum validity of a signature; the actual one is longer by up to `SPREAD`.
 const VALIDITY: i64 = 14 * DAY;
 const SPREAD: i64 = 2 * DAY;
-/// It is made anew when this is left of it.
+/// Remaining validity at which a signature is renewed.
 const LEFT: i64 = 5 * DAY;
 
 type Digest = [u8; 32];
 
-/// What was signed. Clones are handles.
+/// Cache of signatures. Clones are handles.
 #[derive(Clone, Default)]
 pub struct Signatures(Arc<Mutex<SignedZone>>);
 
 #[derive(Default)]
 struct SignedZone {
     by_digest: HashMap<Digest, Signature>,
-    /// Counts the times that zones were built.
+    /// Number of builds of the zones.
     round: u64,
 }
 
@@ -44,18 +44,19 @@ struct Signature {
     wire: Vec<u8>,
     inception: i64,
     expiration: i64,
-    /// When it was last wanted.
+    /// Last build that used the signature.
     round: u64,
 }
 
 impl Signature {
-    /// Neither close to its end nor, as a clock may have been set, from the future.
+    /// Reports whether the signature is usable: not close to its expiration, and not from the future after a change of
+    /// the clock.
     fn holds(&self, now: i64) -> bool {
         self.inception <= now && now < self.expiration - LEFT
     }
 }
 
-/// Keys and time for the zones that are built now.
+/// Keys and time of the current build of zones.
 pub struct Signer {
     keys: BTreeMap<Id, Key>,
     now: i64,
@@ -71,7 +72,7 @@ struct Key {
 impl Key {
     fn of(zone: &DnsZone) -> Option<Key> {
         let public = zone_key::public(&zone.signing_key)?;
-        // As a point: both coordinates follow.
+        // Uncompressed point: both coordinates follow.
         let point = [&[4], &public[..]].concat();
         let secret = zone.signing_key.key()?;
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
@@ -93,7 +94,8 @@ impl Signatures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For zones that are built from this state at this time. Signatures that the last build did not want are forgotten.
+    /// Returns a signer for zones that are built from this state at this time. Drops signatures that the last build did
+    /// not use.
     pub fn signer(&self, state: &State, now: Timestamp) -> Signer {
         let signed = state.dns_zones.iter().filter(|zone| zone.enabled && zone.is_signed());
         let keys = signed.filter_map(|zone| {
@@ -115,7 +117,7 @@ impl Signatures {
         Signer { keys, now: now.as_second(), made: self.clone() }
     }
 
-    /// Whether zones have to be built anew, as a signature is close to its end.
+    /// Reports whether zones must be rebuilt because a signature is close to its expiration.
     pub fn are_due(&self, now: Timestamp) -> bool {
         let made = self.made();
         let wanted = made.by_digest.values().filter(|signature| signature.round == made.round);
@@ -138,7 +140,7 @@ impl Sign for Signer {
             signature.round = round;
             return Some(signature.wire.clone());
         }
-        // Evenly spread, and the same for the same set.
+        // The spread is uniform, and the same for the same RRset.
         let spread = i64::from(u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])) % SPREAD;
         let (inception, expiration) = (self.now - BEFORE, self.now + VALIDITY + spread);
         // Seconds in 32 bits that wrap around (RFC 4034, section 3.1.5).
@@ -151,14 +153,14 @@ impl Sign for Signer {
     }
 }
 
-/// Of all that a signature depends on but the time.
+/// Returns a digest of all inputs of a signature except the time.
 fn digest(key: &Key, set: &Unsigned<'_>) -> Digest {
     let mut context = Context::new(&SHA256);
     context.update(&key.dnskey);
     context.update(set.apex.wire());
     context.update(&set.rtype.to_be_bytes());
     context.update(&set.ttl.to_be_bytes());
-    // Owner and length stand in each record.
+    // Each record contains its owner and length.
     context.update(set.records);
     let mut digest = [0; 32];
     digest.copy_from_slice(context.finish().as_ref());

@@ -9,8 +9,8 @@ use tokio::task::JoinHandle;
 
 use crate::hooks::Supervise;
 
-/// Runs work on a thread of its own until it returns, and again whenever it panics. Aborting the handle does not end
-/// the thread: the work has to return by itself.
+/// Runs work on its own thread until it returns, and restarts it after a panic. Aborting the handle does not end the
+/// thread: the work must return by itself.
 pub fn supervise(
     supervisor: &dyn Supervise,
     name: String,
@@ -20,7 +20,7 @@ pub fn supervise(
     supervisor.restart_until_done(name, Box::new(move || Box::pin(run(thread.clone(), work.clone()))))
 }
 
-/// Returns when the thread has ended. A panic of the thread becomes one of the task.
+/// Runs the work on a thread and waits for its end. A panic of the thread becomes a panic of the task.
 async fn run(name: String, work: Arc<impl Fn() + Send + Sync + 'static>) {
     let (sender, ended) = oneshot::channel();
     let body = move || {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     use crate::hooks::StartTask;
 
-    /// Starts again at once, and counts the panics.
+    /// Supervisor that restarts at once and counts the panics.
     struct Restarting(Arc<AtomicU64>);
 
     impl Supervise for Restarting {

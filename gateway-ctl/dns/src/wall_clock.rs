@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-/// Source of the wall time. The daemon's does not run backwards.
+/// Source of the wall time. The clock of the daemon never runs backwards.
 #[derive(Clone)]
 pub struct WallClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 

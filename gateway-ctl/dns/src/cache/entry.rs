@@ -1,4 +1,4 @@
-//! One answer in the cache.
+//! Cache entry: one answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -19,19 +19,19 @@ pub struct Entry {
     pub name: Name,
     pub stored: Stored,
     pub rcode: u16,
-    /// Validated; none where nothing validates.
+    /// DNSSEC result: true is secure, false is insecure or bogus (RFC 4035, section 4.3). None: not validated.
     pub secure: Option<bool>,
     pub upstream: Arc<str>,
-    /// What was said of it (RFC 8914).
+    /// Extended DNS error (RFC 8914): code and text.
     pub ede: Option<(u16, Box<str>)>,
-    /// Nothing was learned but that there is no answer.
+    /// Cached failure: no answer, or an RCODE other than NOERROR and NXDOMAIN.
     pub failed: bool,
-    /// Milliseconds of the cache's clock.
+    /// Time of insertion. It and the next two times are milliseconds of the cache clock.
     pub stored_at: u64,
     pub expires_at: u64,
     pub gone_at: u64,
     stale_ttl: u32,
-    /// Until then a stale answer is told at once: no upstream answered lately.
+    /// End of the time in which a stale answer is sent at once, because upstreams failed a short time ago.
     stale_until: AtomicU64,
     pub(super) visited: AtomicBool,
     renewing: AtomicBool,
@@ -42,17 +42,18 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
     Fresh(Age),
-    /// Stale, and upstreams failed lately: answered without asking them.
+    /// Stale, and upstreams failed a short time ago: answered without an upstream query.
     StaleRecheckPending(Age),
     /// Answered only if no upstream answers soon.
     Stale(Age),
     Expired,
 }
 
-/// So often an entry must have been told to be renewed before it runs out.
+/// Minimum number of hits of an entry that is refreshed before it expires.
 const HOT: u32 = 2;
 
-/// How long a stale answer is told without asking again (RFC 8767, section 5).
+/// Time in which a stale answer is sent without another upstream query: the failure recheck timer (RFC 8767, section
+/// 5).
 pub const RECHECK_MS: u64 = 30_000;
 
 impl Entry {
@@ -70,7 +71,7 @@ impl Entry {
         let failed = !matches!(answer.rcode, rcode::NOERROR | rcode::NXDOMAIN);
         let ttl = match (failed, answer.ttl, stored.ttl()) {
             (false, Some(_), Some(ttl)) => ttl,
-            // It does not say how long it holds.
+            // The answer does not say how long it is valid.
             _ => limits.failure,
         };
         let mut entry = Entry::new(key, stored, upstream, limits, now, ttl);
@@ -84,7 +85,7 @@ impl Entry {
         Some(entry)
     }
 
-    /// A failure that is remembered for a short while (RFC 2308, section 7.1).
+    /// Creates the entry of a failure, which is cached for a short time (RFC 2308, section 7.1).
     pub fn failure(
         key: &Key<'_>,
         ede: (u16, String),
@@ -136,7 +137,8 @@ impl Entry {
         }
     }
 
-    /// Whether it is kept under this key. The name is compared where it stands in the message, which is read next.
+    /// Reports whether the entry has this key. The name is compared in the stored message, because the caller reads
+    /// that next.
     pub fn is_of(&self, key: &Key<'_>) -> bool {
         self.qtype == key.qtype
             && self.partition == key.partition
@@ -159,22 +161,24 @@ impl Entry {
         }
     }
 
-    /// The TTL that is left, in seconds.
+    /// Returns the remaining TTL, in seconds.
     pub fn ttl_left(&self, now: u64) -> u32 {
         (self.expires_at.saturating_sub(now) / 1000) as u32
     }
 
-    /// No upstream answered: until `RECHECK_MS` from here nobody waits for one.
+    /// Allows stale answers without waiting for an upstream for the next `RECHECK_MS`. Callers call it when no upstream
+    /// answered.
     pub fn keep_stale(&self, now: u64) {
         self.stale_until.store(now + RECHECK_MS, Ordering::Relaxed);
     }
 
-    /// From here on a hot entry is to be renewed.
+    /// Returns the time from which a hot entry is refreshed.
     pub fn renewable_at(&self) -> u64 {
         self.expires_at - (self.expires_at - self.stored_at) / 10
     }
 
-    /// Counts a use. True for one caller when the entry is hot and a tenth of its time is left: it is to be renewed.
+    /// Counts a hit. Returns true to one caller when the entry is hot and only the last tenth of its lifetime is left:
+    /// that caller refreshes it.
     pub fn used(&self, now: u64) -> bool {
         let hits = self.hits.load(Ordering::Relaxed).saturating_add(1);
         self.hits.store(hits, Ordering::Relaxed);
@@ -185,10 +189,10 @@ impl Entry {
             && !self.renewing.swap(true, Ordering::Relaxed)
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory of the entry, in bytes.
     pub fn weight(&self) -> usize {
         let ede = self.ede.as_ref().map_or(0, |(_, text)| text.len());
-        // The node of the shard and the counters of the reference are the constant.
+        // The constant covers the node in the shard and the reference counters.
         size_of::<Entry>() + 64 + self.name.as_ref().wire().len() + self.stored.weight() + ede
     }
 }

@@ -1,4 +1,4 @@
-//! Patterns that names are flushed by: `*` is any number of characters, `?` is one.
+//! Glob patterns for names: `*` matches any number of characters, `?` matches one.
 
 use gateway_core::dns::NameRef;
 
@@ -6,10 +6,10 @@ use gateway_core::dns::NameRef;
 pub struct Glob(Option<Box<[u8]>>);
 
 impl Glob {
-    /// Every name.
+    /// Pattern that matches every name.
     pub const ALL: Glob = Glob(None);
 
-    /// A pattern without a last dot or with one.
+    /// Parses a pattern, with or without a trailing dot.
     pub fn new(pattern: &str) -> Glob {
         let pattern = pattern.trim().to_ascii_lowercase();
         let pattern = match pattern.strip_suffix('.') {
@@ -29,7 +29,7 @@ impl Glob {
 
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where the last star stood, and how far the text was used by it.
+    // Position of the last star, and end of the text that it matched.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

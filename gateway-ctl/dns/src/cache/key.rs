@@ -2,7 +2,7 @@
 
 use gateway_core::dns::NameRef;
 
-/// What an answer is kept under.
+/// Fields that identify an answer in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key<'a> {
     pub partition: u16,

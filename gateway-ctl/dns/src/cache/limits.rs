@@ -7,13 +7,14 @@ pub struct Limits {
     pub bytes: usize,
     pub ttl_least: u32,
     pub ttl_most: u32,
-    /// Of negative answers (RFC 2308, section 5).
+    /// Maximum TTL of negative answers (RFC 2308, section 5).
     pub negative_most: u32,
-    /// How long failures are remembered (RFC 9520).
+    /// Time for which failures are cached (RFC 9520).
     pub failure: u32,
-    /// How long an entry is kept after it ran out, to be told when no upstream answers (RFC 8767); 0 is not at all.
+    /// Time for which an expired entry is kept as a stale answer, for use when no upstream answers (RFC 8767). 0: not
+    /// at all.
     pub stale_keep: u32,
-    /// The TTL it is told with.
+    /// TTL of stale answers.
     pub stale_ttl: u32,
 }
 

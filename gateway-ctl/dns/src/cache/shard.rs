@@ -1,5 +1,5 @@
-//! A part of the cache under one lock: a table, and a queue that is evicted from by SIEVE (Zhang et al., NSDI 2024): a hit
-//! only sets a mark, a hand walks from the oldest and takes the first one without.
+//! Part of the cache under one lock: a hash table and an eviction queue. The queue uses SIEVE (Zhang et al., NSDI
+//! 2024). A hit only sets a mark; a hand walks from the oldest entry and evicts the first one without a mark.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,13 +11,13 @@ use super::key::Key;
 
 const NONE: u32 = u32::MAX;
 
-/// How full it is, and what it was good for since the start.
+/// Size of the cache, and its statistics since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub entries: usize,
-    /// Memory of the entries.
+    /// Memory of the entries, in bytes.
     pub bytes: usize,
-    /// Questions that were answered from it, those with stale answers included.
+    /// Queries answered from the cache, including stale answers that waited for no upstream.
     pub hits: u64,
     pub misses: u64,
     pub evicted: u64,
@@ -26,7 +26,7 @@ pub struct Figures {
 #[derive(Debug)]
 struct Node {
     hash: u64,
-    /// None in a free one.
+    /// Entry of the node. None: the node is free.
     entry: Option<Arc<Entry>>,
     weight: usize,
     newer: u32,
@@ -92,7 +92,7 @@ impl Shard {
             Freshness::Fresh(_) | Freshness::StaleRecheckPending(_) => self.hits += 1,
             Freshness::Stale(_) => self.misses += 1,
         }
-        // Written only when it changes: others read it.
+        // Written only on a change, because other threads read it.
         if !entry.visited.load(Ordering::Relaxed) {
             entry.visited.store(true, Ordering::Relaxed);
         }
@@ -142,7 +142,7 @@ impl Shard {
 
     fn evict(&mut self) {
         let mut index = if self.hand == NONE { self.oldest } else { self.hand };
-        // Every mark that is met is taken off, so the second round ends.
+        // The hand clears every mark that it meets, so the second round ends.
         loop {
             let node = &self.nodes[index as usize];
             let newer = if node.newer == NONE { self.oldest } else { node.newer };

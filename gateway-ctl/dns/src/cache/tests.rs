@@ -1,4 +1,4 @@
-//! What the cache keeps, for how long, and what it gives up.
+//! Tests of the cache: contents, lifetimes and eviction.
 
 use gateway_core::dns::{Name, Record};
 

@@ -1,5 +1,6 @@
-//! Last good copies of what comes from elsewhere, for the next start: a file each, by its id, with a first line that says
-//! what it is. A file is written beside its place and put there when it is whole; its time is that of the last look.
+//! Disk cache: last good downloads, for the next start. Each copy is a file named after its id, with a header in the
+//! first line. A new file is written under another name and renamed when it is complete. Its modification time is the
+//! time of the last check.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,11 +12,11 @@ use serde::Serialize;
 
 use crate::room;
 
-/// DiskCache of one kind, by the ending of their names.
+/// Disk cache of one kind of download, identified by the file extension.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskCache(pub &'static str);
 
-/// The ending of what is not whole.
+/// File extension of incomplete files.
 const PART: &str = "part";
 
 impl DiskCache {
@@ -23,7 +24,8 @@ impl DiskCache {
         folder.join(format!("{id}.{}", self.0))
     }
 
-    /// The copy still is what its server has. One that was erased meanwhile is missing until the contents change.
+    /// Records that the copy on the server is unchanged. A copy that was erased meanwhile stays missing until the
+    /// content changes.
     pub fn checked(self, folder: &Path, id: Id) -> io::Result<()> {
         match File::options().append(true).open(self.path(folder, id)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -31,12 +33,12 @@ impl DiskCache {
         }
     }
 
-    /// Deletes a copy that does not hold any more.
+    /// Deletes a copy that is no longer valid.
     pub fn forget(self, folder: &Path, id: Id) {
         let _ = fs::remove_file(self.path(folder, id));
     }
 
-    /// Deletes all copies but these, and what was not written to its end.
+    /// Deletes the copies and incomplete files of all other ids.
     pub fn forget_others(self, folder: &Path, ids: &[Id]) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
@@ -62,7 +64,7 @@ impl DiskCache {
     }
 }
 
-/// A copy that is being written. Dropped before it is kept it leaves nothing.
+/// Copy that is being written. Dropping it before [`Draft::keep`] leaves no file.
 pub struct Draft {
     file: File,
     beside: PathBuf,
@@ -75,7 +77,7 @@ impl Draft {
         self.file.write_all(piece)
     }
 
-    /// It takes the place of the copy before.
+    /// Completes the copy and replaces the previous one.
     pub fn keep(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.beside, &self.place)?;

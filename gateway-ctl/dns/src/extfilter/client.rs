@@ -1,4 +1,4 @@
-//! One HTTP request to the backend at a time, each over a connection of its own: there are few.
+//! HTTP client of the filter backend. Each request uses its own connection, because requests are rare.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct Client {
     context: Arc<Context>,
 }
 
-/// Status and body; the body is null if it is no JSON.
+/// HTTP status and JSON body. The body is null if it is not JSON.
 pub type Answer = (StatusCode, Value);
 
 impl Client {

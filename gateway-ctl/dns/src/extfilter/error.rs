@@ -1,4 +1,4 @@
-//! What can be wrong with the external filter backend. Never with a credential in it.
+//! Errors of the external filter backend. They never contain a credential.
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -29,7 +29,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Somebody is there.
+    /// Reports whether the backend answered.
     pub fn was_answered(&self) -> bool {
         !matches!(self, Error::Url | Error::Unreachable(_) | Error::Timeout)
     }

@@ -1,4 +1,5 @@
-//! A session with the backend: there are few seats, so there is one, which is used until it expires and then renewed.
+//! Session with the backend. The backend limits the number of sessions, so the gateway uses one until it expires and
+//! then renews it.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use zeroize::Zeroizing;
 use super::client::{Answer, Client};
 use super::error::Error;
 
-/// A password that was refused is not tried again before: backends lock out those who guess.
+/// Wait before a rejected password is tried again. Backends lock out clients that guess passwords.
 const REFUSED_FOR: Duration = Duration::from_secs(60);
 
 pub struct Session {
@@ -26,7 +27,7 @@ enum Seat {
     #[default]
     None,
     Taken(Zeroizing<String>),
-    /// The backend lets everybody in.
+    /// The backend needs no login.
     Open,
     Refused(Instant, Error),
 }
@@ -60,7 +61,7 @@ impl Session {
         }
     }
 
-    /// The session in use, or a new one in place of the one that has expired. None where none is needed.
+    /// Returns the session in use, or a new one if `expired` is the session in use. None: no session is needed.
     async fn session(&self, expired: Option<&Zeroizing<String>>) -> Result<Option<Zeroizing<String>>, Error> {
         let mut seat = self.seat.lock().await;
         match &*seat {
@@ -106,13 +107,13 @@ impl Session {
             return Ok(());
         };
         let (status, body) = self.client.request(Method::DELETE, "auth", Some(&session), None).await?;
-        // One that has expired meanwhile is as good.
+        // A session that has expired meanwhile counts as ended.
         let gone = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::GONE | StatusCode::NOT_FOUND);
         if status.is_success() || gone { Ok(()) } else { Err(refusal(&(status, body))) }
     }
 }
 
-/// What an answer that is none means. The words of the backend are not repeated: nobody knows what is in them.
+/// Returns the error for an unsuccessful reply. The error excludes the backend's text, because its content is unknown.
 fn refusal((status, body): &Answer) -> Error {
     match *status {
         StatusCode::TOO_MANY_REQUESTS if body["error"]["key"] == "api_seats_exceeded" => Error::NoSeat,

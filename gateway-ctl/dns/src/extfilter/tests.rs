@@ -1,4 +1,4 @@
-//! Against a fake of the API of Pi-hole 6, over real HTTP.
+//! Tests against a fake of the API of Pi-hole 6, over real HTTP.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use crate::upstream::Event;
 
 const PASSWORD: &str = "correct horse battery";
 
-/// What the fake is like.
+/// Behaviour and state of the fake.
 #[derive(Default)]
 struct House {
     sessions: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! Accepts the connections of clients.
+//! Accept loop for client connections.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use super::settings::Streams;
 use super::{Shared, Transport, encrypted, tcp};
 
-/// One connection among those that are counted.
+/// Counted connection. Dropping this value ends the count.
 struct Guest {
     shared: Arc<Shared>,
     from: IpAddr,
@@ -32,13 +32,13 @@ impl Drop for Guest {
     }
 }
 
-/// Accepts connections for ever: plain ones, or those for TLS and what is spoken above it.
+/// Accepts connections forever: plain TCP, or TLS for DoT and DoH if `secure`.
 pub async fn accept(shared: Arc<Shared>, listener: &TcpListener, secure: bool) {
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(_) => {
-                // No descriptor is free, or the peer has left: neither ends the listener.
+                // No file descriptor is free, or the peer has gone. Neither ends the listener.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
@@ -46,11 +46,11 @@ pub async fn accept(shared: Arc<Shared>, listener: &TcpListener, secure: bool) {
         let from = from.ip().to_canonical();
         let limits = shared.state.load().settings.streams;
         let Some(guest) = Guest::enter(&shared, from, &limits) else { continue };
-        // Answers are written whole: waiting for more only delays them.
+        // Answers are written whole. Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         let shared = shared.clone();
         tokio::spawn(async move {
-            // How a connection ends concerns nobody else.
+            // An error concerns this connection only.
             let _ = match secure {
                 true => encrypted::serve(shared, stream, from, limits).await,
                 false => tcp::serve(shared, stream, from, Transport::Tcp, limits).await,

@@ -1,4 +1,4 @@
-//! The instants that a question is judged by: read once for many.
+//! Clocks of the resolver. One reading serves many queries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use crate::WallClock;
 /// One instant on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Of the schedules and the log.
+    /// Wall time, for schedules and the log.
     pub wall: jiff::Timestamp,
-    /// Milliseconds since the start, of TTLs; only grows.
+    /// Milliseconds since the start, for TTLs. Monotonic.
     pub ms: u64,
-    /// What times are measured from.
+    /// Reference for measured durations.
     pub instant: Instant,
 }
 
 #[derive(Debug)]
 pub struct Clock {
     start: Instant,
-    /// Milliseconds that were skipped.
+    /// Milliseconds added by [`Clock::skip`].
     ahead: AtomicU64,
     wall: WallClock,
 }
@@ -39,11 +39,11 @@ impl Clock {
     }
 
     fn at(&self, instant: Instant) -> u64 {
-        // Half a billion years fit.
+        // `u64` holds half a billion years in milliseconds.
         instant.duration_since(self.start).as_millis() as u64 + self.ahead.load(Ordering::Relaxed)
     }
 
-    /// Lets time pass for all that is cached.
+    /// Advances the clock of the cache, so that all entries age by `time`.
     pub fn skip(&self, time: Duration) {
         self.ahead.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Limits of the connections of all clients and of each.
+//! Connection limits: for all clients together and for each client.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::settings::Streams;
 
-/// How many connections there are, and of whom. A client with IPv6 is its /64: it has as many addresses as it likes there.
+/// Number of connections of each client. An IPv6 client is its /64, because it can use any address in it.
 #[derive(Debug, Default)]
 pub struct ConnectionLimiter(Mutex<HashMap<IpAddr, usize>>);
 
 impl ConnectionLimiter {
-    /// Counts a connection from this address. False if there are too many already.
+    /// Counts a connection from this address. Returns false, without counting it, if a limit is reached.
     pub(super) fn enter(&self, from: IpAddr, limits: &Streams) -> bool {
         let from = client(from);
         let mut connections = self.lock();
@@ -27,7 +27,7 @@ impl ConnectionLimiter {
         true
     }
 
-    /// Ends a connection from this address that was counted.
+    /// Ends a counted connection from this address.
     pub(super) fn leave(&self, from: IpAddr) {
         let from = client(from);
         let mut connections = self.lock();
@@ -52,7 +52,7 @@ impl ConnectionLimiter {
     }
 }
 
-/// The address by which connections of a client are counted.
+/// Returns the address that identifies a client: the IPv4 address, or the IPv6 /64.
 fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

@@ -1,13 +1,13 @@
-//! What was lost, since the start.
+//! Drop counters of the resolver since the start.
 
 use std::sync::atomic::AtomicU64;
 
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Questions that were dropped because too many waited.
+    /// Queries dropped because the queue of the slow path was full.
     pub overloaded: AtomicU64,
-    /// Answers that the kernel did not take.
+    /// Answers that the kernel did not accept.
     pub unsent: AtomicU64,
-    /// Connections that were closed because there were too many.
+    /// Connections closed because of a connection limit.
     pub crowded: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! Dry run of a query: its outcome without asking an upstream or installing an address.
+//! Dry run of a query: its outcome without a query to an upstream and without installing an address.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use super::Shared;
 use crate::hooks::QueryRoute;
 use crate::wire::rtype;
 
-/// Outcome of a query for addresses.
+/// Outcome of a query for addresses (type A).
 #[derive(Debug)]
 pub enum QueryOutcome {
-    /// Blocked, or rewritten to another name.
+    /// Blocked or rewritten by the filter.
     Decided(Decision),
     /// Answered from local data.
     Here,
-    /// Forwarded by this route.
+    /// Forwarded over this route.
     Elsewhere(Arc<QueryRoute>),
 }
 
 impl Shared {
-    /// Evaluates a query without sending it. Without a name it stands for one that no rule mentions.
+    /// Evaluates a query without sending it. Without a name, it evaluates a name that no rule mentions.
     pub fn dry_run(&self, from: IpAddr, name: Option<NameRef<'_>>) -> QueryOutcome {
         let (state, now) = (self.state.load(), self.clock.now().wall);
         let client = state.clients.client(from);

@@ -1,4 +1,4 @@
-//! Questions over TLS (RFC 7858) and over HTTPS (RFC 8484), at the same port: what is spoken is agreed on in TLS.
+//! DNS over TLS (RFC 7858) and over HTTPS (RFC 8484) on the same port. ALPN selects the protocol.
 
 mod doh;
 
@@ -14,9 +14,9 @@ use super::settings::Streams;
 use super::tls::HTTP;
 use super::{Shared, Transport, tcp};
 
-/// For what is agreed on before the first question.
+/// Timeout of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// Answers the questions of a connection until it is closed or idle.
+/// Answers the queries of a connection until it is closed or idle.
 pub async fn serve(shared: Arc<Shared>, stream: TcpStream, from: IpAddr, limits: Streams) -> io::Result<()> {
     let tls = shared.tls.get().ok_or(io::ErrorKind::NotConnected)?;
     let accepted = timeout(HANDSHAKE, tls.accept(stream)).await;

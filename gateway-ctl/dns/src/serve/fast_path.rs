@@ -1,4 +1,4 @@
-//! Answers that need nobody else, on the threads that read the sockets. Nothing here waits.
+//! Fast path: answers from local data and the cache, on the threads that read the sockets. Nothing here waits.
 
 use super::kernel_cache::CachePolicy;
 use super::query::{CachedReply, Found, QueryContext};
@@ -8,14 +8,15 @@ use crate::wire::rtype;
 use crate::wire::stored::Age;
 
 impl Shared {
-    /// Writes the answer if it can be given at once, and says how long it can be given again without a look at it.
+    /// Writes the answer if local data or the cache holds it. Returns the trace, and how long the kernel cache may keep
+    /// the answer. None: the query needs the slow path.
     pub fn answer_fast(&self, query: &QueryContext<'_>, out: &mut Vec<u8>) -> Option<(Trace, CachePolicy)> {
         if let Some(trace) = query.unserved(out) {
             return Some((trace, CachePolicy::Never));
         }
         let question = query.request.asked();
         let way = query.state.fqdn_policy.wanted(query.client, question.name);
-        // What policies know is learned each time.
+        // FQDN policies install the addresses at each query, so the kernel cache must not answer it.
         let policy = if way.is_none() { CachePolicy::UntilInvalidated } else { CachePolicy::Never };
         let decision = query.decide(question);
         if decision.action != gateway_core::dns::Action::Pass {

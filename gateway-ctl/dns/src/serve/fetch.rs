@@ -1,5 +1,5 @@
-//! Answers from the cache or from an upstream. Identical queries in flight are merged; stale answers stand in when no upstream answers
-//! soon (RFC 8767), and failures are remembered for a while (RFC 9520).
+//! Answers from the cache or from an upstream. Identical queries in flight are merged. A stale answer is used when no
+//! upstream answers soon (RFC 8767). Failures are cached for a while (RFC 9520).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::wire::Answer;
 use crate::wire::code::ede;
 use crate::wire::stored::Age;
 
-/// Longest wait for an upstream; longer than any upstream is tried.
+/// Maximum wait for an upstream. It exceeds the time for which any upstream is tried.
 const MAX_WAIT: Duration = Duration::from_secs(12);
 
-/// Removes a pending query when its task ends, for whatever reason.
+/// Guard that removes a pending query when its task ends, for whatever reason.
 struct PendingQuery {
     shared: Arc<Shared>,
     asked: QueryKey,
@@ -47,7 +47,8 @@ pub struct Sender {
 }
 
 impl Shared {
-    /// As it was at `now`, in milliseconds of the cache's clock, as far as it is cached.
+    /// Returns the entry to answer from, out of the cache or from an upstream. `now` is the time of the cache lookup in
+    /// milliseconds of the cache clock.
     pub async fn fetch(
         self: &Arc<Self>,
         key: &Key<'_>,
@@ -80,7 +81,7 @@ impl Shared {
         }
     }
 
-    /// Asks again for what is still fresh, and waits for nothing.
+    /// Refreshes an entry that is still fresh (prefetch). Does not wait for the upstream.
     pub fn renew(&self, entry: &Entry, way: Arc<QueryRoute>, client: u64, settings: &Settings) {
         if let Some(shared) = self.this.upgrade() {
             shared.join_or_start(&entry.key(), Sender { way, client }, settings.cache);
@@ -105,7 +106,7 @@ impl Shared {
         let flight = PendingQuery { shared: self.clone(), asked };
         self.runtime.spawn(async move {
             let result = flight.shared.fly(&flight.asked, sender, &limits).await;
-            // Those who come from here on find the cache.
+            // Later queries find the entry in the cache.
             drop(flight);
             publisher.send_replace(Some(result));
         });
@@ -137,7 +138,7 @@ impl Shared {
                 (entry, true, failed)
             }
             Err(failure) => {
-                // A way that is shut, or has no upstream, may have one at once.
+                // A blocked route, or one without upstreams, can recover at any time, so its failure is not cached.
                 let kept = !matches!(failure, Failure::Blocked(_) | Failure::NoUpstream);
                 let replaceable = matches!(failure, Failure::Timeout | Failure::Failed(_));
                 (self::failure(&key, &failure, limits, now), kept, replaceable)

@@ -56,7 +56,7 @@ pub struct KernelCache {
 /// Answer that may enter the kernel cache.
 pub struct CacheCandidate<'a> {
     pub from: IpAddr,
-    /// Address of ours that was asked.
+    /// Address of the resolver that received the query.
     pub server: IpAddr,
     pub interface: u32,
     pub question: &'a [u8],
@@ -64,12 +64,13 @@ pub struct CacheCandidate<'a> {
     pub client: &'a Arc<Client>,
     pub trace: &'a Trace,
     pub policy: CachePolicy,
-    /// Read before the answer was made.
+    /// Epoch of the cache, read before the answer was composed.
     pub epoch: u64,
 }
 
 impl KernelCache {
-    /// Logs into this buffer. Without a dataplane the cache stays empty.
+    /// Creates a cache that logs its hits to the log buffer with index `buffer`. Without a dataplane the cache stays
+    /// empty.
     pub fn new(dataplane: Option<Box<dyn Dataplane>>, log: Arc<QueryLog>, buffer: usize) -> KernelCache {
         let (index, hits, ended) = Default::default();
         let kernel_cache =
@@ -82,12 +83,12 @@ impl KernelCache {
         self.dataplane.is_some()
     }
 
-    /// To be read before what answers are made from is.
+    /// Returns the epoch. Callers must read it before they read the inputs of an answer.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Invalidates all entries before it returns: an input of answers has changed.
+    /// Invalidates all entries before it returns. Callers must call it after a change of an input of answers.
     pub fn invalidate(&self) {
         let _alone = self.lock();
         let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
@@ -96,7 +97,7 @@ impl KernelCache {
         }
     }
 
-    /// Answers from the kernel cache since the start.
+    /// Returns the number of answers from the kernel cache since the start.
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
@@ -117,7 +118,7 @@ impl KernelCache {
         }
     }
 
-    /// Logs the hits.
+    /// Logs and counts the hits since the last call.
     pub fn collect(&self) {
         let Some(dataplane) = &self.dataplane else { return };
         let (index, mut writer) = (self.lock(), self.log.buffer(self.buffer).open());
@@ -143,7 +144,7 @@ impl KernelCache {
         dataplane.remove(&gone);
     }
 
-    /// Stops the cache, and [`Shared::run_kernel_cache`](super::Shared::run_kernel_cache) returns.
+    /// Stops the cache and makes [`Shared::run_kernel_cache`](super::Shared::run_kernel_cache) return.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.invalidate();
@@ -154,8 +155,8 @@ impl KernelCache {
     }
 }
 
-/// From when to when an answer holds; none when that is not worth it. Schedules change at full minutes, and a pause of
-/// blocking ends at its instant.
+/// Returns the lifetime of an answer. None: it is too short for an entry. It ends at the next full minute at the
+/// latest, because schedules change then, and at the end of a pause of blocking.
 fn span(policy: CachePolicy, blocking: &Blocking, now: Now, mono: u64) -> Option<Span> {
     let nanos = |ms: u64| ms.saturating_mul(1_000_000);
     let (since, left) = match policy {
@@ -176,16 +177,16 @@ fn span(policy: CachePolicy, blocking: &Blocking, now: Now, mono: u64) -> Option
     (left >= MIN_LIFETIME).then_some(Span { since, now: mono, until })
 }
 
-/// The clock of the dataplane.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds, the clock of the dataplane.
 fn monotonic() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.unsigned_abs())
 }
 
-/// Per-worker admission filter for the kernel cache. A query is offered for caching only if the same client already sent
-/// the same bytes in the current 8-second window.
+/// Per-worker admission filter for the kernel cache. A query is offered for caching only if the same client already
+/// sent the same bytes in the current 8-second window.
 pub struct AdmissionFilter {
-    /// Tags by set, newest first. Several ways keep two colliding queries from evicting each other.
+    /// Tags by set, newest first. The 4-way sets keep two colliding queries from evicting each other.
     marks: Box<[[u32; WAYS]]>,
     hasher: rapidhash::fast::RandomState,
 }
@@ -209,7 +210,7 @@ impl AdmissionFilter {
         hasher.write_u64(now.ms / ADMISSION_WINDOW_MS);
         let hash = hasher.finish();
         let marks = &mut self.marks[hash as usize % ADMISSION_SETS];
-        // The low bits are the set.
+        // The low bits select the set.
         let tag = (hash >> 32) as u32;
         let before = marks.contains(&tag);
         if !before {

@@ -1,5 +1,5 @@
-//! Where the resolver listens: sockets that come and go while it runs. One that cannot be bound is told of, and tried
-//! again; the others serve meanwhile.
+//! Listening sockets of the resolver. They open and close while it runs. A socket that cannot be bound is reported and
+//! retried; the others serve meanwhile.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,17 +16,17 @@ use super::settings::Listen;
 use super::udp::worker::Reins;
 use super::{Shared, accept};
 
-/// Bytes that wait in a socket: a burst of some thousand questions.
+/// Size of a socket buffer in bytes: capacity for a burst of some thousand queries.
 const BUFFER: usize = 4 << 20;
 
-/// Connections that wait to be accepted.
+/// Maximum number of connections that wait for accept(2).
 const BACKLOG: i32 = 1024;
 
-/// How it is with one of the places.
+/// Status of one listening address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
     pub listen: Listen,
-    /// The address with the port that was given, or why there is none.
+    /// Bound address with its actual port, or the error.
     pub udp: Result<SocketAddr, String>,
     pub tcp: Result<SocketAddr, String>,
 }
@@ -36,7 +36,7 @@ struct Bound {
     tcp: Result<Accepting, String>,
 }
 
-/// A task that accepts connections, for as long as this is kept.
+/// Task that accepts connections. Dropping this value ends the task.
 struct Accepting {
     address: SocketAddr,
     task: AbortHandle,
@@ -51,12 +51,12 @@ impl Drop for Accepting {
 #[derive(Default)]
 pub struct Listeners {
     bound: BTreeMap<Listen, Bound>,
-    /// For TLS and HTTPS.
+    /// Listeners for DoT and DoH.
     secure: BTreeMap<SocketAddr, Result<Accepting, String>>,
 }
 
 impl Listeners {
-    /// Binds what is wanted and not bound, closes what is not wanted.
+    /// Binds the wanted addresses that are not bound yet, and closes those that are not wanted.
     pub fn set(&mut self, shared: &Arc<Shared>, wanted: &[Listen], workers: &[Arc<Reins>]) {
         self.bound.retain(|listen, _| wanted.contains(listen));
         for listen in wanted {
@@ -69,7 +69,7 @@ impl Listeners {
         }
     }
 
-    /// The same for TLS.
+    /// Binds and closes addresses for DoT and DoH, like [`Listeners::set`].
     pub fn set_secure(&mut self, shared: &Arc<Shared>, wanted: &[SocketAddr]) {
         self.secure.retain(|address, _| wanted.contains(address));
         for address in wanted {
@@ -84,13 +84,13 @@ impl Listeners {
         }
     }
 
-    /// Whether something could not be bound.
+    /// Reports whether an address could not be bound.
     pub fn lacking(&self) -> bool {
         let plain = self.bound.values().any(|bound| bound.udp.is_err() || bound.tcp.is_err());
         plain || self.secure.values().any(Result::is_err)
     }
 
-    /// Where it listens for TLS, or why not.
+    /// Returns the addresses for DoT and DoH, each with the bound address or the error.
     pub fn secure(&self) -> Vec<(SocketAddr, Result<SocketAddr, String>)> {
         let status = |bound: &Result<Accepting, String>| {
             bound.as_ref().map(|bound| bound.address).map_err(Clone::clone)
@@ -122,7 +122,7 @@ fn bind(shared: &Arc<Shared>, listen: &Listen, workers: usize, bound: Option<Bou
         bound.udp = datagrams(listen, workers).map_err(|error| error.to_string());
     }
     if bound.tcp.is_err() {
-        // With port 0 both have the one that the first was given.
+        // With port 0, TCP uses the port that the kernel gave to UDP.
         let port = bound.udp.as_ref().map_or(listen.address.port(), |(address, _)| address.port());
         let listen = Listen { address: SocketAddr::new(listen.address.ip(), port), ..listen.clone() };
         bound.tcp = streams(shared, &listen, false).map_err(|error| error.to_string());
@@ -133,8 +133,8 @@ fn bind(shared: &Arc<Shared>, listen: &Listen, workers: usize, bound: Option<Bou
 fn socket(listen: &Listen, kind: Type, protocol: Protocol) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(listen.address), kind, Some(protocol))?;
     socket.set_nonblocking(true)?;
-    // Answers go to networks that are near and never out of an uplink, whatever the source of the query claims. Without
-    // the right to set marks there is no gateway around the resolver either.
+    // The fwmark confines answers to local networks, whatever source address a query claims: they never leave by an
+    // uplink. A resolver without the right to set marks runs without a gateway, so an error does not matter.
     let _ = socket.set_mark(Mark::LOCAL.0);
     if listen.address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -151,14 +151,14 @@ fn datagrams(listen: &Listen, workers: usize) -> io::Result<(SocketAddr, Vec<Arc
     for _ in 0..workers {
         let socket = socket(listen, Type::DGRAM, Protocol::UDP)?;
         socket.set_reuse_port(true)?;
-        // The relay for proxies answers in the name of resolvers elsewhere, at this very port.
+        // The relay for proxies sends answers from the addresses of remote resolvers, with this same port.
         socket.set_reuse_address(true)?;
-        // Less is what the kernel allows; then bursts are shorter.
+        // The kernel may allow less. Then the socket holds shorter bursts.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
         set(&socket, address.is_ipv6(), (libc::IP_PKTINFO, libc::IPV6_RECVPKTINFO), 1)?;
-        // Answers are never fragmented: they are short enough, and fragments can be forged. What routers say of shorter
-        // paths is not believed.
+        // Answers are never fragmented: they are short enough, and fragments can be forged. The socket ignores path MTU
+        // reports of routers (`IP_PMTUDISC_PROBE`, ip(7)).
         let probe = (libc::IP_MTU_DISCOVER, libc::IPV6_MTU_DISCOVER);
         set(&socket, address.is_ipv6(), probe, libc::IP_PMTUDISC_PROBE)?;
         socket.bind(&address.into())?;
@@ -169,8 +169,8 @@ fn datagrams(listen: &Listen, workers: usize) -> io::Result<(SocketAddr, Vec<Arc
     Ok((address, sockets))
 }
 
-/// Sets an option that has one name in each family. With `PKTINFO` the kernel tells of each datagram to which of our
-/// addresses it came: the answer leaves from that one.
+/// Sets a socket option whose name depends on the address family. With `PKTINFO` the kernel reports the local address
+/// that each datagram was sent to. The answer leaves from that address.
 fn set(socket: &Socket, v6: bool, options: (libc::c_int, libc::c_int), value: libc::c_int) -> io::Result<()> {
     let (level, option) = match v6 {
         true => (libc::IPPROTO_IPV6, options.1),

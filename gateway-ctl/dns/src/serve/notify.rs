@@ -1,4 +1,4 @@
-//! Word of servers that a zone has changed (RFC 1996): it is looked at at once, and nothing else in the message counts.
+//! NOTIFY messages (RFC 1996). A NOTIFY triggers an immediate check of the zone; the rest of the message is ignored.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use super::State;
 use crate::wire::{HEADER, NameBuf, compose, flag, rcode, rtype, u16_at};
 
 impl State {
-    /// Writes the answer, which says whether anybody listened.
+    /// Writes the response: NOERROR if a secondary zone is checked, else NOTAUTH or FORMERR.
     pub fn notified(&self, message: &[u8], from: IpAddr, out: &mut Vec<u8>) {
         let (Some(id), Some(flags)) = (u16_at(message, 0), u16_at(message, 2)) else { return };
         let Some((zone, question)) = zone(message) else {
@@ -23,11 +23,11 @@ impl State {
     }
 }
 
-/// The zone that is meant, and the question as it stands there.
+/// Returns the zone and the question section as received. None: the question section is malformed.
 fn zone(message: &[u8]) -> Option<(NameBuf, &[u8])> {
     let (zone, end) = NameBuf::read(message, HEADER)?;
     let asked = (u16_at(message, 4)?, u16_at(message, end)?, u16_at(message, end + 2)?);
-    // Nothing stands before it that a pointer could lead to.
+    // No name precedes it, so a compression pointer has no valid target.
     let fits = asked == (1, rtype::SOA, 1) && end - HEADER == zone.wire().len();
     fits.then_some((zone, &message[HEADER..end + 4]))
 }

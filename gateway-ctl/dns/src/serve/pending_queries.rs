@@ -1,4 +1,4 @@
-//! Queries that wait for an upstream.
+//! Pending queries: queries that wait for an upstream.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub(super) struct QueryKey {
 #[derive(Clone, Debug)]
 pub(super) struct QueryResult {
     pub entry: Arc<Entry>,
-    /// An old answer may stand in for it.
+    /// A stale answer may replace it (RFC 8767).
     pub replaceable: bool,
 }
 

@@ -1,4 +1,4 @@
-//! One query while it is answered: decisions, and the answers that need no upstream.
+//! Query in progress: filter decisions, and answers that need no upstream.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Transport {
         let tenths = state.settings.streams.idle.as_millis() / 100;
         Envelope {
             limit: usize::from(u16::MAX),
-            // HTTP has means of its own to say so.
+            // HTTP has its own means to signal it.
             keepalive: (self != Transport::Https).then(|| u16::try_from(tenths).unwrap_or(u16::MAX)),
             padding: matches!(self, Transport::Tls | Transport::Https).then_some(BLOCK),
             ..plain
@@ -34,7 +34,7 @@ impl Transport {
     }
 }
 
-/// A query in progress.
+/// Query in progress.
 pub struct QueryContext<'a> {
     pub state: &'a State,
     pub request: &'a Request<'a>,
@@ -43,10 +43,10 @@ pub struct QueryContext<'a> {
     pub now: Now,
 }
 
-/// Outcome of a cached answer.
+/// Outcome of an answer from the cache.
 pub enum CachedReply {
     Answered(Trace),
-    /// A name or an address in it leads to another name.
+    /// The filter rewrites a name or an address in it to another name.
     Elsewhere(Decision),
 }
 
@@ -54,7 +54,8 @@ const SHUTTING: fn(&Action) -> bool =
     |action| matches!(action, Action::Block | Action::Nxdomain | Action::NoData | Action::Refuse);
 
 impl State {
-    /// A decision as far as it is in force: while blocking is paused, and for those who are not filtered, nothing is shut.
+    /// Returns the decision if it is in force, else a pass. Block decisions are not in force for unfiltered clients,
+    /// and, except for canary domains, not while blocking is disabled or paused.
     pub fn in_force(&self, client: &Client, decision: Decision, now: Timestamp) -> Decision {
         if !SHUTTING(&decision.action) {
             return decision;
@@ -89,7 +90,7 @@ impl<'a> QueryContext<'a> {
         }
     }
 
-    /// Answers questions that nobody here serves, whatever their name is.
+    /// Answers queries that the resolver never serves, whatever their name is. None: the query is served.
     pub fn unserved(&self, out: &mut Vec<u8>) -> Option<Trace> {
         let request = self.request;
         let rcode = match request.qtype {
@@ -103,7 +104,7 @@ impl<'a> QueryContext<'a> {
         Some(Trace::new(if rcode == rcode::REFUSED { Status::Refused } else { Status::Error }))
     }
 
-    /// What was decided, as far as it is in force.
+    /// Returns the filter decision that is in force.
     pub fn decide(&self, question: Question<'_>) -> Decision {
         self.in_force(self.state.local_answers.decide(&self.client.asker, question, self.now.wall))
     }
@@ -112,7 +113,7 @@ impl<'a> QueryContext<'a> {
         self.state.in_force(self.client, decision, self.now.wall)
     }
 
-    /// Looks into an answer; the first name or address that is not to pass decides.
+    /// Evaluates the names and addresses of an answer. Returns the first decision that is not a pass.
     pub fn inspect(
         &self,
         names: &[gateway_core::dns::Name],
@@ -127,7 +128,7 @@ impl<'a> QueryContext<'a> {
         names.chain(addresses).map(|decision| self.in_force(decision)).find(|d| d.action != Action::Pass)
     }
 
-    /// Answers what was decided; none for what is to be resolved.
+    /// Writes the answer of a decision. None: the query must be resolved.
     pub fn decided(&self, out: &mut Vec<u8>, decision: &Decision) -> Option<Trace> {
         let (request, blocking) = (self.request, &self.state.settings.blocking);
         let ede = decision.because.as_ref().and_then(extended);
@@ -166,7 +167,7 @@ impl<'a> QueryContext<'a> {
         Some(Trace { because: decision.because.clone(), ede, ..Trace::new(status) })
     }
 
-    /// Answers from what is stored here.
+    /// Writes an answer from local data.
     pub fn local(&self, out: &mut Vec<u8>, local: &Local, because: Option<RuleSource>) -> Trace {
         if let Err(install_failed) = self.install_records(&local.answers) {
             return self.install_failed(out, &install_failed);
@@ -179,7 +180,7 @@ impl<'a> QueryContext<'a> {
         Trace { because, ede: ede.map(|ede| ede.code), ..Trace::new(status) }
     }
 
-    /// Answers from an entry, after a look into it.
+    /// Evaluates a cache entry and writes the answer from it.
     pub fn entry(&self, out: &mut Vec<u8>, entry: &Entry, age: Age, found: Found) -> CachedReply {
         let stored = &entry.stored;
         if let Some(decision) = self.inspect(&stored.names, &stored.addresses) {
@@ -203,7 +204,7 @@ impl<'a> QueryContext<'a> {
         CachedReply::Answered(trace)
     }
 
-    /// The extended error and the trace of an answer from an entry.
+    /// Returns the extended error and the trace of an answer from an entry.
     pub fn envelope_of<'e>(&self, entry: &'e Entry, age: Age, cached: bool) -> (Option<Ede<'e>>, Trace) {
         let said = entry.ede.as_ref().map(|(code, text)| Ede { code: *code, text });
         let ede = match age {
@@ -224,7 +225,8 @@ impl<'a> QueryContext<'a> {
         (ede, trace)
     }
 
-    /// Tells the dataplane what is about to be told to a client whose policies know the name.
+    /// Installs the addresses in the dataplane if an FQDN policy covers the name. Callers call it before the client
+    /// gets the answer.
     pub fn install_records(&self, records: &[Record]) -> Result<(), FqdnInstallError> {
         self.install_some(|| Facts::of(records).addresses)
     }
@@ -245,12 +247,13 @@ impl<'a> QueryContext<'a> {
         self.state.fqdn_policy.install(self.client, self.request.name(), &addresses)
     }
 
-    /// The dataplane does not know the addresses, so the client is not told them: its packets would go another way.
+    /// Writes SERVFAIL. The dataplane does not know the addresses, so the client must not get them: its packets would
+    /// use another egress.
     pub fn install_failed(&self, out: &mut Vec<u8>, install_failed: &FqdnInstallError) -> Trace {
         self.failed(out, Ede { code: ede::NOT_READY, text: &install_failed.0 })
     }
 
-    /// All types of a name (RFC 8482): upstreams are not asked for them.
+    /// Answers a query of type ANY (RFC 8482). Such queries are not sent to upstreams.
     pub fn any(&self, out: &mut Vec<u8>, because: Option<RuleSource>) -> Trace {
         self.envelope.any(out, self.request);
         Trace { because, ..Trace::new(Status::Allowed) }
@@ -266,12 +269,13 @@ impl<'a> QueryContext<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     pub cached: bool,
-    /// Policies know the name.
+    /// An FQDN policy covers the name.
     pub wanted: bool,
     pub because: Option<RuleSource>,
 }
 
-/// What a client is told of why: lists are the operator's, rules are what the people of the network wished.
+/// Returns the extended error for the client (RFC 8914). Lists belong to the operator (Blocked), rules to the users of
+/// the network (Filtered).
 fn extended(because: &RuleSource) -> Option<Ede<'static>> {
     match because.cause {
         Cause::Blocklist => Some(Ede { code: ede::BLOCKED, text: "blocklist" }),

@@ -1,23 +1,23 @@
-//! How an answer came about: what the log says of it.
+//! Origin and status of an answer, for the query log.
 
 use std::sync::Arc;
 
 use gateway_core::dns::RuleSource;
 
-/// In which way a question was answered.
+/// Status of an answered query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// From what is stored here.
+    /// Answered from local data.
     Allowed = 0,
     Blocked = 1,
     Cached = 2,
     Rewritten = 3,
-    /// By an upstream.
+    /// Answered by an upstream.
     Forwarded = 4,
-    /// Not answered: a rule says so, or the question is one that is not served.
+    /// Refused by a rule, or because the resolver does not serve this kind of query.
     Refused = 5,
-    /// No upstream answered, or none that is sound.
+    /// No upstream answered, or no answer was valid.
     Error = 6,
 }
 
@@ -49,16 +49,16 @@ impl Status {
     }
 }
 
-/// The answer itself stands beside it, as it was sent.
+/// Origin and status of an answer. The log gets the answer itself as it was sent, beside this value.
 #[derive(Clone, Debug)]
 pub struct Trace {
     pub status: Status,
-    /// What decided; also what allowed it.
+    /// Rule that decided, including an allow rule.
     pub because: Option<RuleSource>,
     pub upstream: Option<Arc<str>>,
-    /// The answer was validated, or it was found that it cannot be.
+    /// DNSSEC result: true is secure, false is insecure or bogus (RFC 4035, section 4.3). None: not validated.
     pub secure: Option<bool>,
-    /// Code of RFC 8914, whether or not the client could be told.
+    /// Extended DNS error code (RFC 8914), even if the client could not receive it.
     pub ede: Option<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! How many questions by UDP those of one network may ask: a bucket of tokens for each /24 and each /56.
+//! Rate limit of UDP queries per network: a token bucket for each /24 and each /56.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,24 +8,24 @@ use hashbrown::HashMap;
 
 use super::settings::Rate;
 
-/// What is done with a question.
+/// Decision of the rate limit about a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
     Answer,
-    /// Only told to come again by TCP.
+    /// Gets a truncated answer, so that the client retries over TCP.
     Slip,
     Drop,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// Thousandths of a question that may still be asked.
+    /// Remaining queries, in thousandths.
     tokens: u64,
     filled_at: u64,
     over: bool,
 }
 
-/// So many networks are counted in each shard; then those that are full again leave, or all.
+/// Maximum number of networks per shard. A full shard drops the buckets that are full again, or else all of them.
 const NETWORKS: usize = 4096;
 const SHARDS: usize = 16;
 
@@ -42,12 +42,12 @@ impl Default for Limit {
 }
 
 impl Limit {
-    /// Takes a question of this address at `now` in milliseconds.
+    /// Takes a token from the network of this address. `now` is in milliseconds.
     pub fn take(&self, rate: Rate, address: IpAddr, now: u64) -> Allowance {
         self.take_of(rate, address, network(address), now)
     }
 
-    /// The same for a host of the LAN, which is counted by its address alone.
+    /// Takes a token from a host of the LAN, which has its own bucket. `now` is in milliseconds.
     pub fn take_client(&self, rate: Rate, address: IpAddr, now: u64) -> Allowance {
         self.take_of(rate, address, host(address), now)
     }
@@ -59,7 +59,7 @@ impl Limit {
         let most = u64::from(rate.per_second) * u64::from(rate.burst.max(1)) * 1000;
         let shard = &self.shards[(network ^ network >> 16 ^ network >> 32) as usize % SHARDS];
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        // As many thousandths come back each millisecond as questions are allowed each second.
+        // Each millisecond refills `per_second` thousandths of a query.
         let filled = |bucket: &Bucket| {
             let passed = now.saturating_sub(bucket.filled_at);
             bucket.tokens.saturating_add(passed.saturating_mul(u64::from(rate.per_second))).min(most)
@@ -90,7 +90,7 @@ impl Limit {
     }
 }
 
-/// A /24 or a /56 as a number; those of both families differ in the highest byte, which a /56 leaves free.
+/// Returns a /24 or a /56 as a number. The highest byte, which a /56 leaves free, distinguishes the address families.
 fn network(address: IpAddr) -> u64 {
     match address.to_canonical() {
         IpAddr::V4(address) => u64::from(u32::from(address) >> 8) | 1 << 56,
@@ -98,7 +98,7 @@ fn network(address: IpAddr) -> u64 {
     }
 }
 
-/// An address as a number: a digest of an IPv6 address, whose interface identifier is of 64 bits by itself.
+/// Returns an address as a number. An IPv6 address is hashed, because its interface identifier alone has 64 bits.
 fn host(address: IpAddr) -> u64 {
     match address.to_canonical() {
         IpAddr::V4(address) => u64::from(u32::from(address)),

@@ -1,4 +1,4 @@
-//! What the resolver is set to.
+//! Settings of the resolver.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use crate::cache::Limits;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub listen: Vec<Listen>,
-    /// Where it listens for TLS and HTTPS.
+    /// Listening addresses for DoT and DoH.
     pub secure: Vec<SocketAddr>,
-    /// Threads that read the sockets; 0 is one per processor, at most four.
+    /// Threads that read the sockets. 0: one per processor, at most four.
     pub workers: usize,
     pub blocking: Blocking,
     pub cache: Limits,
-    /// How long an old answer waits for a fresh one (RFC 8767, section 5).
+    /// Wait for an upstream before a stale answer is sent (RFC 8767, section 5).
     pub stale_wait: Duration,
-    /// TTL of what rewrites answer, in seconds.
+    /// TTL of rewritten answers, in seconds.
     pub rewrite_ttl: u32,
     pub rate: Rate,
-    /// The same for each host of the LAN.
+    /// Rate limit of each host of the LAN.
     pub client_rate: Rate,
     pub streams: Streams,
     pub log: crate::query_log::Settings,
@@ -43,11 +43,11 @@ impl Default for Settings {
     }
 }
 
-/// Where it listens, by UDP and TCP.
+/// Listening address for UDP and TCP.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Listen {
     pub address: SocketAddr,
-    /// Only what comes in by this interface.
+    /// Interface whose packets are accepted. None: all interfaces.
     pub interface: Option<String>,
 }
 
@@ -55,9 +55,9 @@ pub struct Listen {
 pub struct Blocking {
     pub enabled: bool,
     pub mode: Mode,
-    /// Of blocked answers, in seconds.
+    /// TTL of blocked answers, in seconds.
     pub ttl: u32,
-    /// Until then nothing is blocked.
+    /// End of a pause, during which nothing is blocked.
     pub paused_until: Option<jiff::Timestamp>,
 }
 
@@ -73,10 +73,10 @@ impl Blocking {
     }
 }
 
-/// How a blocked name is answered.
+/// Answer to a blocked name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// 0.0.0.0 and ::, other types are not there.
+    /// 0.0.0.0 and ::. Other types get NODATA.
     #[default]
     NullIp,
     Nxdomain,
@@ -93,14 +93,15 @@ impl Mode {
     }
 }
 
-/// How many questions by UDP those of one network may ask: a /24 or a /56. Hosts of the LAN are counted one by one
-/// instead: they are where they say, and a household behind one prefix would be throttled as one. What is over is dropped, every
-/// second time answered with the flag that leads to TCP, which nobody can forge (so real ones get their answer).
+/// Rate limit of UDP queries per network: a /24 or a /56. Hosts of the LAN are limited one by one instead: their
+/// addresses are genuine, and one limit would throttle a household behind one prefix. Excess queries are dropped. Every
+/// second one gets a truncated answer instead, so that genuine clients retry over TCP, where addresses cannot be
+/// forged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// 0 is without a limit.
+    /// Queries per second. 0: no limit.
     pub per_second: u32,
-    /// Seconds' worth that may come at once.
+    /// Burst size, as seconds of the rate.
     pub burst: u32,
 }
 
@@ -116,7 +117,7 @@ pub struct Streams {
     pub connections: usize,
     pub per_client: usize,
     pub idle: Duration,
-    /// Questions of one connection that are worked on at once.
+    /// Maximum number of queries in progress on one connection.
     pub pipelined: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The slow path: answers any query from the beginning, and waits where it must.
+//! Slow path: answers any query from the start, and waits for upstreams where it must.
 
 pub mod tasks;
 
@@ -13,17 +13,17 @@ use super::{Shared, State, Status, Trace};
 use crate::wire::code::ede;
 use crate::wire::{Ede, Envelope, rcode, rtype};
 
-/// So often an answer may lead to another name here.
+/// Maximum number of names that local data may lead through.
 const LEAPS: usize = 8;
 
-/// What was found so far when the answer leads elsewhere.
+/// Partial answer of a query that continues with another name.
 #[derive(Default)]
 struct Path {
-    /// Aliases from the name asked for to the one that is looked at.
+    /// Aliases from QNAME to the current name.
     records: Vec<Record>,
-    /// What proves that wildcards could answer.
+    /// DNSSEC records that prove that wildcards may answer.
     proofs: Vec<Record>,
-    /// What decided first.
+    /// Rule that decided first.
     because: Option<RuleSource>,
     rewritten: bool,
 }
@@ -36,7 +36,7 @@ impl Path {
 }
 
 impl Shared {
-    /// Writes the answer to a question that can be read.
+    /// Writes the answer to a valid query.
     pub async fn resolve(self: &Arc<Self>, query: &QueryContext<'_>, out: &mut Vec<u8>) -> Trace {
         if let Some(trace) = query.unserved(out) {
             return trace;

@@ -1,4 +1,4 @@
-//! Questions by TCP (RFC 7766): many in one connection, answered in whichever order they are ready.
+//! DNS over TCP (RFC 7766). Clients may pipeline queries; answers are sent in the order in which they are ready.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::settings::Streams;
 use super::{Shared, Transport};
 
-/// Answers the questions of a connection until it is closed or idle.
+/// Answers the queries of a connection until it is closed or idle.
 pub async fn serve<S>(
     shared: Arc<Shared>,
     stream: S,
@@ -28,10 +28,10 @@ where
     let room = Arc::new(Semaphore::new(limits.pipelined.max(1)));
     let write = async move {
         while let Some(answer) = ready.recv().await {
-            // One who does not read does not keep the connection.
+            // A client that does not read loses the connection.
             let written = async {
                 writer.write_all(&answer).await?;
-                // TLS may keep something back.
+                // TLS may buffer data.
                 writer.flush().await
             };
             timeout(limits.idle, written).await.map_err(|_| io::ErrorKind::TimedOut)??;
@@ -64,7 +64,7 @@ where
                 Ok(Ok(0)) => return Ok(()),
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => return Err(error),
-                // Half a question is none, however long it takes.
+                // Queries in progress keep a connection open. An incomplete query does not, however long it takes.
                 Err(_) if buffer.is_empty() && room.available_permits() < limits.pipelined => {
                     until = Instant::now() + limits.idle;
                 }
@@ -72,7 +72,7 @@ where
             }
         }
     };
-    // When reading ends, what is asked is still answered; when writing ends, nothing more is read.
+    // After the end of reading, pending queries still get answers. After the end of writing, nothing more is read.
     let (mut read, mut write) = (std::pin::pin!(read), std::pin::pin!(write));
     tokio::select! {
         done = &mut write => done,
@@ -83,7 +83,7 @@ where
     }
 }
 
-/// Takes a whole question out of the buffer.
+/// Removes a complete query from the buffer. None: the query is still incomplete.
 fn question(buffer: &mut BytesMut) -> Option<BytesMut> {
     let length = usize::from(u16::from_be_bytes([*buffer.first()?, *buffer.get(1)?]));
     if buffer.len() < 2 + length {

@@ -41,12 +41,12 @@ pub fn client(number: u64, partition: u16) -> Client {
     }
 }
 
-/// One client for all addresses that are not known.
+/// Client lookup that returns one client for all unknown addresses.
 pub struct FakeClients {
     pub known: Mutex<HashMap<IpAddr, Arc<Client>>>,
     pub other: Arc<Client>,
     pub version: AtomicU64,
-    /// Addresses that had to be found out.
+    /// Number of slow lookups: calls of [`ClientLookup::client`].
     pub found: AtomicU64,
 }
 
@@ -72,13 +72,13 @@ impl ClientLookup for FakeClients {
     }
 }
 
-/// Decisions by name, for a name and for what answers lead through.
+/// Filter decisions by name (QNAME or CNAME target) and by address, and local answers.
 #[derive(Default)]
 pub struct Rules {
     pub names: HashMap<Name, (Action, Cause)>,
     pub addresses: HashMap<IpAddr, (Action, Cause)>,
     pub local: HashMap<(Name, u16), Local>,
-    /// A zone whose server may say that it has changed.
+    /// Secondary zone, and the server that may send NOTIFY for it.
     pub copied: Option<(Name, IpAddr)>,
 }
 
@@ -133,7 +133,7 @@ impl LocalAnswers for Rules {
 
 pub type FqdnInstall = (u64, Name, Vec<(IpAddr, Duration)>);
 
-/// Records the installed addresses of the names that it knows, with a route for each.
+/// FQDN policy that records the installed addresses. It has a route for each name that it covers.
 #[derive(Default)]
 pub struct FakeFqdnPolicy {
     pub wanted: HashMap<Name, Arc<QueryRoute>>,
@@ -161,12 +161,12 @@ impl FqdnPolicy for FakeFqdnPolicy {
     }
 }
 
-/// An upstream that knows some names; the others are not there.
+/// Upstream that answers some names and returns NXDOMAIN for the others.
 pub struct FakeUpstream {
     pub records: Mutex<HashMap<(Name, u16), Result<Answer, Failure>>>,
     pub asked: AtomicUsize,
     pub partitions: Mutex<Vec<u16>>,
-    /// One permit for each answer.
+    /// Each answer consumes one permit.
     pub gate: Semaphore,
 }
 
@@ -202,7 +202,7 @@ pub fn soa(zone: &str, ttl: u32, minimum: u32) -> Record {
     Record { name: name(zone), rtype: rtype::SOA, ttl, rdata: rdata.into() }
 }
 
-/// The message of an answer.
+/// Returns an answer in wire format.
 pub fn message(asked: Question<'_>, answer: &Answer) -> Vec<u8> {
     let bounds = crate::wire::stored::Bounds { least: 0, most: u32::MAX, most_negative: u32::MAX };
     let stored = Stored::new(asked, answer, bounds).expect("short enough");
@@ -244,7 +244,7 @@ pub fn cname(owner: &str, target: &str) -> Record {
     Record { name: name(owner), rtype: rtype::CNAME, ttl: 300, rdata: name(target).as_ref().wire().into() }
 }
 
-/// A question with EDNS, its name in the case that is given.
+/// Returns a query with EDNS. The name keeps its case.
 pub fn question(text: &str, qtype: u16) -> Vec<u8> {
     let mut message = b"\x12\x34\x01\x00\0\x01\0\0\0\0\0\x01".to_vec();
     for label in text.split('.') {
@@ -292,7 +292,7 @@ impl Fixture {
         Fixture { clients, lessons, upstream, shared }
     }
 
-    /// By the slow path.
+    /// Answers a query on the slow path.
     pub async fn ask(&self, message: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let from = "192.0.2.9".parse().expect("an address");

@@ -1,4 +1,4 @@
-//! Questions through the whole of the serving half, with stand-ins for the rest.
+//! Tests of whole queries through `serve`, with test doubles for the hooks.
 
 mod answers;
 mod encrypted;
@@ -8,12 +8,12 @@ mod waiting;
 
 use hickory_proto::op::{Message, ResponseCode};
 
-/// Answers in text form, in their order.
+/// Returns the answer section as text, in its order.
 fn lines(message: &Message) -> Vec<String> {
     message.answers.iter().map(ToString::to_string).collect()
 }
 
-/// The extended error: code and text.
+/// Returns the extended DNS error (RFC 8914): code and text.
 fn extended(message: &Message) -> Option<(u16, String)> {
     let edns = message.edns.as_ref()?;
     let found = edns.options().get_all(hickory_proto::rr::rdata::opt::EdnsCode::Unknown(15));

@@ -1,4 +1,4 @@
-//! TLS of the resolver, as the daemon provides it.
+//! TLS for the resolver, provided by the daemon.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use tokio_rustls::server::TlsStream;
 
 pub(super) const HTTP: &[u8] = b"h2";
 
-/// What a server offers above TLS. Who offers nothing speaks DNS.
+/// ALPN protocols of the server. A client without ALPN uses DoT.
 pub const PROTOCOLS: &[&[u8]] = &[HTTP, b"dot"];
 
-/// Agrees on TLS with those who connect, by the certificate and the rules in force. It is to offer [`PROTOCOLS`].
+/// TLS handshake with clients, with the current certificate and settings. Implementations must offer [`PROTOCOLS`].
 pub trait Tls: Send + Sync + 'static {
     fn accept(&self, stream: TcpStream) -> BoxFuture<'_, io::Result<TlsStream<TcpStream>>>;
 }

@@ -1,4 +1,4 @@
-//! Questions by UDP, many at a time.
+//! UDP transport: queries are received and answered in batches.
 
 pub mod batch;
 pub mod peer;

@@ -1,4 +1,4 @@
-//! Signed zones, each signature held against the key.
+//! Tests of signed zones. Each signature is verified with the key.
 
 use std::collections::BTreeSet;
 
@@ -87,7 +87,7 @@ fn ask(zones: &Zones, asked: &str, qtype: u16) -> Local {
     zones.answer(Question { name: name(asked).as_ref(), qtype }, true).expect("it is answered here")
 }
 
-/// Every set of a section with its signature, as a validator looks at it. Says which are proved.
+/// Verifies every RRset of a section with its signature, like a validator. Returns the signed RRsets.
 fn proved(zones: &Zones, records: &[Record]) -> BTreeSet<(String, u16)> {
     let mut proved = BTreeSet::new();
     for signature in records.iter().filter(|record| record.rtype == rtype::RRSIG) {
@@ -100,7 +100,7 @@ fn proved(zones: &Zones, records: &[Record]) -> BTreeSet<(String, u16)> {
         let apex = NameRef::new(&wire[18..end]).expect("a name");
         let key = ask(zones, &apex.to_string(), rtype::DNSKEY).answers[0].rdata.clone();
         assert_eq!(u16_at(wire, 16), Some(zone_key::tag(&key)));
-        // RFC 4035, section 5.3.2: of what a wildcard stood for, the wildcard was signed.
+        // RFC 4035, section 5.3.2: for records from a wildcard, the signature covers the wildcard.
         let labels = usize::from(wire[3]);
         let count = signature.name.as_ref().labels().count();
         let end_of = signature.name.as_ref().suffixes().nth(count - labels).expect("labels");
@@ -127,7 +127,7 @@ fn proved(zones: &Zones, records: &[Record]) -> BTreeSet<(String, u16)> {
     proved
 }
 
-/// What an answer proves, each section: `name TYPE`.
+/// Returns the signed RRsets of the answer and authority sections, as `name TYPE`.
 fn shown(zones: &Zones, asked: &str, qtype: u16) -> [String; 2] {
     let local = ask(zones, asked, qtype);
     let text = |records: &[Record]| {
@@ -147,7 +147,7 @@ fn rfc_4035_section_3_1_answers_prove_themselves() {
         ("www.example", rtype::A, "www.example A", String::new()),
         ("example", rtype::DNSKEY, "example DNSKEY", String::new()),
         ("example", rtype::SOA, soa, String::new()),
-        // Not there: the type, the name, and a name that only has others below it.
+        // No such type, no such name, and a name that only has others below it.
         ("www.example", rtype::MX, "", format!("{soa}, www.example NSEC")),
         ("none.example", rtype::A, "", format!("{soa}, example NSEC, nas.example NSEC")),
         ("b.c.example", rtype::A, "", format!("alias.example NSEC, {soa}")),
@@ -160,17 +160,17 @@ fn rfc_4035_section_3_1_answers_prove_themselves() {
             "alias.example CNAME, x.wild.example TXT",
             "*.wild.example NSEC".to_owned(),
         ),
-        // Delegations: without a key, with one, and their keys.
+        // Delegations without and with a key, and their keys.
         ("x.sub.example", rtype::A, "", "sub.example NSEC".to_owned()),
         ("x.safe.example", rtype::A, "", "safe.example DS".to_owned()),
         ("safe.example", rtype::DS, "safe.example DS", String::new()),
         ("sub.example", rtype::DS, "", format!("{soa}, sub.example NSEC")),
-        // Zones that stand here too.
+        // Child zones that are local too.
         ("signed.example", rtype::DS, "signed.example DS", String::new()),
         ("signed.example", rtype::SOA, "signed.example SOA", String::new()),
         ("plain.example", rtype::DS, "", format!("{soa}, plain.example NSEC")),
         ("plain.example", rtype::SOA, "", String::new()),
-        // Machines are part of the zone, what is stored comes first.
+        // Names of hosts are part of the zone; stored records come first.
         ("nas.example", rtype::A, "nas.example A", String::new()),
         ("nas.example", rtype::AAAA, "", format!("{soa}, nas.example NSEC")),
     ];
@@ -190,7 +190,7 @@ fn rfc_4035_section_3_1_answers_prove_themselves() {
     }
 }
 
-/// From each NSEC record to the next one, each name of the zone comes once.
+/// Follows the NSEC chain: it contains each name of the zone once.
 #[test]
 fn rfc_4034_section_4_the_chain_is_closed() {
     let world = Fixture::new(&RECORDS);
@@ -199,7 +199,8 @@ fn rfc_4034_section_4_the_chain_is_closed() {
     let mut at = name("example");
     loop {
         names.push(at.to_string());
-        // The servers of a delegation are told instead of its NSEC record, which its DS record comes with.
+        // A delegation answers with NS records. Its NSEC record is in the referral for a name below, unless it has DS
+        // records.
         let local = ask(&zones, &at.to_string(), rtype::NSEC);
         let nsec = local.answers.iter().chain(&local.authorities).find(|one| one.rtype == rtype::NSEC);
         let nsec = nsec.cloned().or_else(|| {

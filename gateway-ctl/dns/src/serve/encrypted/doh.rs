@@ -1,4 +1,4 @@
-//! Requests of HTTP/2 that carry questions.
+//! DNS over HTTPS (RFC 8484), on HTTP/2.
 
 use std::convert::Infallible;
 use std::io;
@@ -24,13 +24,13 @@ use super::super::settings::Streams;
 use super::super::{Shared, Transport};
 use crate::upstream::message::shortest_life;
 
-/// What is asked for (RFC 9461 has templates; this is the one that everybody uses).
+/// Path of the DoH endpoint. RFC 9461 allows URI templates; this path is the common one.
 pub const PATH: &str = "/dns-query";
 const MEDIA_TYPE: &str = "application/dns-message";
 const LONGEST: usize = 65_535;
 const HEADERS: u32 = 16 << 10;
 
-/// When somebody last asked, and how many questions are worked on.
+/// Time when the last request ended, and number of requests in progress.
 struct Activity {
     last: Instant,
     busy: usize,
@@ -87,7 +87,7 @@ where
                 } else if !ending && last + limits.idle > now {
                     until = last + limits.idle;
                 } else if ending {
-                    // Who does not read what is said last does not keep the connection.
+                    // A client that does not read the end of the connection loses it.
                     return Err(io::ErrorKind::TimedOut.into());
                 } else {
                     connection.as_mut().graceful_shutdown();
@@ -113,7 +113,8 @@ async fn respond(
     if answer.is_empty() {
         return refusal(StatusCode::BAD_REQUEST);
     }
-    // No longer than its records (RFC 8484, section 5.1); what has none is not kept.
+    // HTTP caches may keep the answer no longer than its shortest TTL (RFC 8484, section 5.1). An answer without
+    // records is not cached.
     let life = shortest_life(&answer).map_or(0, |life| life.as_secs());
     let mut response = Response::new(Full::new(Bytes::from(answer)));
     let headers = response.headers_mut();
@@ -154,7 +155,7 @@ async fn question(request: Request<Incoming>, patience: Duration) -> Result<Byte
     }
 }
 
-/// The question in the query of an address.
+/// Returns the query in the `dns` parameter of a request (RFC 8484, section 4.1). None: it is missing or malformed.
 fn encoded(query: &str) -> Option<Bytes> {
     let text = query.split('&').find_map(|part| part.strip_prefix("dns="))?;
     let question = URL_SAFE_NO_PAD.decode(text).ok()?;

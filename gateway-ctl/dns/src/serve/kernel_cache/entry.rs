@@ -14,12 +14,12 @@ pub enum CachePolicy {
     Never,
     /// Valid until the cache is invalidated.
     UntilInvalidated,
-    /// The same, but TTLs count down from `since`, and the entry ends at `until`. Milliseconds of
-    /// the resolver's clock.
+    /// Valid until the cache is invalidated, but no longer than `until`. TTLs count down from `since`. Both are
+    /// milliseconds of the resolver's clock.
     Ttl { since: u64, until: u64 },
 }
 
-/// Key of a query; none when the query is too long.
+/// Returns the key of a query. None: the query is too long.
 pub fn key(client: IpAddr, server: IpAddr, interface: u32, message: &[u8]) -> Option<DnsCacheKey> {
     let asked = message.get(MESSAGE_ID..)?;
     let mut question = [0; QUESTION];
@@ -28,16 +28,17 @@ pub fn key(client: IpAddr, server: IpAddr, interface: u32, message: &[u8]) -> Op
     Some(DnsCacheKey { client: client.into(), server: server.into(), interface, length, question })
 }
 
-/// Nanoseconds of the monotonic clock.
+/// Lifetime of an entry, in nanoseconds of the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// TTLs count down from here on; none do without it.
+    /// Start of the TTL countdown. None: TTLs stay as they are.
     pub since: Option<u64>,
     pub now: u64,
     pub until: u64,
 }
 
-/// None when the answer is too long, or has too many TTLs. `id` and `epoch` are the caller's to fill.
+/// Builds the map value of an answer. None: the answer is too long or has too many TTLs. The caller sets `id`, `tail`
+/// and `epoch`.
 pub fn value(key: &DnsCacheKey, message: &[u8], span: Span) -> Option<DnsCacheValue> {
     let told = message.get(MESSAGE_ID..)?;
     let mut answer = [0; ANSWER];

@@ -9,7 +9,7 @@ use crate::query_log::RecordTemplate;
 pub struct Entry {
     pub id: u64,
     pub template: RecordTemplate,
-    /// Seldom looked at.
+    /// Rarely read, and boxed to keep the entry small.
     end: Box<End>,
 }
 
@@ -22,7 +22,7 @@ struct End {
 pub struct CacheIndex {
     slots: Vec<Option<Entry>>,
     free: Vec<u16>,
-    /// The newest of each key.
+    /// Slot index of the newest entry of each key.
     newest: HashMap<DnsCacheKey, u16, rapidhash::fast::RandomState>,
     serial: u64,
 }
@@ -39,7 +39,8 @@ impl CacheIndex {
         self.slots.len() - self.free.len()
     }
 
-    /// Numbers an answer; none when there is no room. One that is told again has the same number.
+    /// Adds an answer with its log record and sets its id. An answer with the same key and record keeps its id. None:
+    /// the index is full.
     pub fn add(
         &mut self,
         key: &DnsCacheKey,
@@ -74,7 +75,7 @@ impl CacheIndex {
         self.slots.get(slot_index)?.as_ref().filter(|entry| entry.id == id)
     }
 
-    /// Forgets what has ended; the keys that no newer entry has.
+    /// Removes expired entries. Returns those of their keys that have no newer entry.
     pub fn sweep(&mut self, now: u64) -> Vec<DnsCacheKey> {
         let mut gone = Vec::new();
         for (slot_index, slot) in (0..).zip(&mut self.slots) {

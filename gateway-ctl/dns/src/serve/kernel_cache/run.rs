@@ -1,11 +1,11 @@
-//! The loop that logs the hits of the kernel cache and removes what has expired.
+//! Loop that logs the hits of the kernel cache and removes expired entries.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::serve::Shared;
 
-/// Interval at which hits are collected, and the one while the cache is empty.
+/// Interval between two collections of hits; [`IDLE_INTERVAL`] while the cache is empty.
 const COLLECT_INTERVAL: Duration = Duration::from_millis(25);
 const IDLE_INTERVAL: Duration = Duration::from_millis(200);
 /// Collections between two sweeps.

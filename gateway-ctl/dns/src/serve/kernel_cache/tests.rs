@@ -1,4 +1,5 @@
-//! The dataplane's side is played by a map: what it would say is what the resolver says at that time.
+//! Tests of the kernel cache with a map in place of the dataplane. A cached answer must equal the resolver's answer at
+//! the same time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -49,7 +50,7 @@ impl Dataplane for Play {
 }
 
 impl Play {
-    /// What the program does.
+    /// Answers a query from the map, like the BPF program.
     fn answer(&self, message: &[u8], now: u64) -> Option<Vec<u8>> {
         let mut played = self.0.lock().expect("whole");
         let value = *played.answers.get(&key(client_address(), server(), INTERFACE, message)?)?;
@@ -99,7 +100,7 @@ impl Stage {
         &self.world.shared
     }
 
-    /// The resolver answers, and offers its answer.
+    /// Answers a query with the resolver and offers the answer to the cache.
     fn resolve(&self, message: &[u8]) -> Option<Vec<u8>> {
         let epoch = self.kernel_cache.epoch();
         let state = self.shared().state.load_full();
@@ -121,7 +122,7 @@ impl Stage {
             policy,
             epoch,
         };
-        // Far from where a minute ends.
+        // Far from the end of a minute, which limits lifetimes.
         let wall = "2026-01-01T10:00:30Z".parse().expect("a time");
         self.kernel_cache.offer(&offer, &state.settings.blocking, Now { wall, ..now });
         Some(answer)
@@ -157,7 +158,7 @@ async fn what_is_repeated_is_what_the_resolver_says_at_that_time() {
         let told = stage.resolve(&message).expect("at once");
         assert_eq!(stage.play.answer(&message, monotonic()), Some(told), "{text}");
         for seconds in [1, 3, 9] {
-            // In the middle of a second, so that none ends meanwhile.
+            // In the middle of a second, so that no second ends during the comparison.
             let passed = Duration::from_millis(seconds * 1000 + 500);
             let now = monotonic();
             stage.shared().clock.skip(passed);
@@ -212,7 +213,7 @@ async fn what_was_given_stands_in_the_log() {
     let rows = stage.log.read(&Filter::default(), None, 10);
     assert_eq!(rows.len(), 5);
     assert!(rows.iter().all(|row| row.client.as_ref().is_some_and(|who| who.address == client_address())));
-    // An entry that nobody knows any more is a record that is lost, and is told of as one.
+    // A hit of an unknown entry counts as a lost record.
     stage.play.0.lock().expect("whole").given.push(DnsHit { id: 99 << 16, time: 0 });
     stage.kernel_cache.collect();
     stage.log.today();

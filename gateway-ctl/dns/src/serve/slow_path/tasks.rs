@@ -1,4 +1,4 @@
-//! Tasks of the slow path: queries that workers handed on, and queries of connections.
+//! Tasks of the slow path. They answer queries that workers hand over and queries of connections.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use crate::serve::udp::Handed;
 use crate::serve::{Now, QueryContext, Shared, Transport};
 use crate::wire::{Request, Unreadable, compose};
 
-/// So many questions wait at once; more stay in the queue, and what that does not hold is dropped.
+/// Maximum number of queries that wait at once. More queries stay in the queue; a full queue drops them.
 const WAITING: usize = 8192;
 
-/// The log buffer of the tasks: the last one.
+/// Log buffer of the tasks: the last one.
 pub const TASKS: usize = usize::MAX;
 
-/// Room between the workers and the tasks.
+/// Capacity of the queue between the workers and the tasks.
 pub const QUEUE: usize = 4096;
 
 impl Shared {
-    /// Writes the answer to any message; leaves `out` empty when there is none.
+    /// Writes the answer to a message in wire format. Leaves `out` empty if the message gets no answer.
     pub async fn answer(
         self: &Arc<Self>,
         message: &[u8],
@@ -49,7 +49,7 @@ impl Shared {
         self.log.buffer(TASKS).open().write(&told);
     }
 
-    /// Answers what is handed on, until nobody can hand on any more.
+    /// Answers the queries in the queue until all senders are gone.
     pub async fn attend(self: Arc<Self>, handed: Arc<Mutex<mpsc::Receiver<Handed>>>) {
         let mut handed = handed.lock().await;
         let room = Arc::new(Semaphore::new(WAITING));

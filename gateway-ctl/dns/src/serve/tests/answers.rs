@@ -1,4 +1,4 @@
-//! What is answered, and what the dataplane learns before.
+//! Tests of answers, and of the addresses that the dataplane gets before them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Over loopback with TLS: questions one after the other, and requests that carry them.
+//! Tests of DoT and DoH over loopback.
 
 use std::io;
 use std::net::SocketAddr;
@@ -149,7 +149,7 @@ async fn read<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Vec<u8> {
     timeout(LONG, reading).await.expect("an answer")
 }
 
-/// With empty padding and keepalive options, to which the server answers in kind.
+/// Returns a query with empty padding and keepalive options, to which the server replies with the same options.
 fn asking(name: &str) -> Vec<u8> {
     let mut message = question(name, rtype::A);
     let length = message.len();
@@ -264,7 +264,7 @@ async fn requests_that_carry_no_question_are_refused() {
         let told = format!("{} {}", request.method(), request.uri());
         assert_eq!(send(&sender, request).await.status().as_u16(), status, "{told}");
     }
-    // The connection stands after all that.
+    // The connection still works after all errors.
     assert_eq!(send(&sender, request("POST", "/dns-query", TYPE, &message)).await.status(), 200);
     site.resolver.stop().await;
 }
@@ -277,7 +277,7 @@ async fn other_protocols_are_not_spoken_and_idle_connections_end() {
     let sender = site.http().await;
     send(&sender, request("POST", "/dns-query", TYPE, &asking("www.example"))).await;
     let mut idle = site.connect(&[b"dot"]).await.unwrap();
-    // Says nothing at all, not even for TLS.
+    // Client that sends nothing, not even a TLS handshake.
     let mut mute = TcpStream::connect(site.at).await.unwrap();
     assert_eq!(timeout(LONG, idle.read(&mut [0; 8])).await.expect("closed").unwrap_or(0), 0);
     assert_eq!(timeout(LONG, mute.read(&mut [0; 8])).await.expect("closed").unwrap_or(0), 0);

@@ -1,4 +1,4 @@
-//! Both paths give the same answers, byte by byte.
+//! Tests that the fast path and the slow path give identical answers, byte by byte.
 
 use std::collections::HashMap;
 
@@ -97,7 +97,7 @@ fn what_is_answered_at_once_is_what_the_general_path_answers() {
     let at_once = std::cell::Cell::new(0);
     let mut runner = TestRunner::new(Config { cases: 2000, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&asked(), |message| {
-        // Asked once, so that what can be cached is.
+        // A first query fills the cache.
         runtime.block_on(world.ask(&message));
         let request = Request::read(&message).expect("a query");
         let state = world.shared.state.load_full();

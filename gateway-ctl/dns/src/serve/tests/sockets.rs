@@ -1,4 +1,4 @@
-//! Over loopback: the workers, connections, and listeners that change.
+//! Tests over loopback: workers, connections, and changes of listeners.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ async fn questions_are_answered_on_both_families_by_udp_and_tcp() {
 async fn the_answer_leaves_from_the_address_that_was_asked() {
     let (resolver, _, server) = start(settings(&["0.0.0.0:0"])).await;
     for host in ["127.0.0.1", "127.0.0.77"] {
-        // A connected socket takes nothing from another address; cached and not.
+        // A connected socket accepts no answer from another address, cached or not.
         let socket = client_of(SocketAddr::new(host.parse().expect("v4"), server.port())).await;
         ask(&socket, &question("www.example", rtype::A)).await;
         ask(&socket, &question(&format!("n{}.example", host.len()), rtype::A)).await;
@@ -124,7 +124,7 @@ async fn idle_connections_are_closed_and_there_are_not_too_many() {
     let streams = Streams { idle: Duration::from_millis(300), per_client: 2, ..Streams::default() };
     let (resolver, _, server) = start(Settings { streams, ..settings(&["127.0.0.1:0"]) }).await;
     let mut first = TcpStream::connect(server).await.expect("connected");
-    // Half a question keeps nothing open.
+    // An incomplete query does not keep the connection open.
     first.write_all(&[0]).await.expect("written");
     let mut second = TcpStream::connect(server).await.expect("connected");
     let mut third = TcpStream::connect(server).await.expect("connected");
@@ -141,7 +141,7 @@ async fn listeners_come_and_go_and_one_that_cannot_be_bound_harms_no_other() {
     let (resolver, _, first) = start(settings(&["127.0.0.1:0"])).await;
     let socket = client_of(first).await;
     ask(&socket, &question("www.example", rtype::A)).await;
-    // An address that is not here.
+    // An address that this host does not have.
     let status = resolver.reconfigure(settings(&["127.0.0.1:0", "127.0.0.2:0", "192.0.2.1:0"]));
     assert_eq!(status.iter().filter(|listening| listening.udp.is_ok() && listening.tcp.is_ok()).count(), 2);
     let failed = status.iter().find(|listening| listening.udp.is_err()).expect("one cannot be bound");
@@ -179,7 +179,7 @@ async fn a_panic_costs_one_question() {
     let socket = client_of(server).await;
     for _ in 0..3 {
         socket.send(&question("panic.test", rtype::A)).await.expect("sent");
-        // In rounds of their own: what is asked in the round of a panic is lost with it.
+        // Queries in separate rounds: a panic loses all queries of its round.
         let asked = question("ads.example", rtype::A);
         let mut buffer = [0; 512];
         while timeout(Duration::from_millis(200), socket.recv(&mut buffer)).await.is_err() {

@@ -1,4 +1,4 @@
-//! Upstreams that are slow, gone, or asked the same by many.
+//! Tests of upstreams that are slow or down, and of identical queries from many clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::hooks::Failure;
 use crate::serve::test_doubles::*;
 use crate::wire::rtype;
 
-/// A world whose upstream has answered once, a day ago.
+/// Returns a fixture whose upstream answered once, a day ago.
 async fn aged() -> Fixture {
     let world = Fixture::new(Rules::default());
     world.upstream.knows("old.example", rtype::A, vec![a("old.example", 60, [192, 0, 2, 1])]);
@@ -58,7 +58,7 @@ async fn an_old_answer_stands_in_when_the_upstream_is_slow() {
     assert_eq!(before.elapsed().as_millis() / 100, 18);
     assert_eq!(lines(&told), ["old.example. 30 IN A 192.0.2.1"]);
     assert_eq!(extended(&told), Some((3, String::new())));
-    // The answer that comes late is kept.
+    // The cache keeps an answer that arrives late.
     world.upstream.gate.add_permits(1);
     while !world.shared.pending_queries.is_empty() {
         tokio::task::yield_now().await;

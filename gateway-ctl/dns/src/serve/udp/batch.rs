@@ -1,4 +1,4 @@
-//! Buffers for many datagrams, which the kernel fills and empties with one call each.
+//! Buffers for batches of datagrams: one recvmmsg(2) call fills them and one sendmmsg(2) call sends them.
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
@@ -7,11 +7,11 @@ use std::os::fd::AsRawFd;
 use super::peer::{Control, Peer, address, turn};
 use crate::wire::PAYLOAD;
 
-/// At most so many datagrams are read at once.
+/// Maximum number of datagrams of one batch.
 const SIZE: usize = 64;
 const LEAST: usize = 4;
 
-/// Longer questions are none that anybody asks: they are dropped.
+/// Maximum length of a query in bytes. Clients do not send longer queries; longer datagrams are dropped.
 const DATAGRAM: usize = 2048;
 
 pub struct Batch {
@@ -20,11 +20,12 @@ pub struct Batch {
     lengths: [usize; SIZE],
     answers: Box<[Vec<u8>]>,
     messages: Messages,
-    /// So many are read at once: where one comes at a time, the rest would be got ready for nothing.
+    /// Maximum number of datagrams of the next call. It follows the load, because the preparation of unused buffers
+    /// costs time.
     room: usize,
 }
 
-/// What the kernel is told of many datagrams.
+/// Message headers and vectors for recvmmsg(2) and sendmmsg(2).
 struct Messages {
     headers: Box<[libc::mmsghdr]>,
     vectors: Box<[libc::iovec]>,
@@ -52,7 +53,7 @@ impl Messages {
     }
 }
 
-/// Room for any peer.
+/// Sizes of the address and control buffers, in bytes, for any peer.
 const WHOLE: (u32, usize) = (size_of::<libc::sockaddr_storage>() as u32, size_of::<Control>());
 
 impl Default for Batch {
@@ -76,15 +77,16 @@ impl Batch {
         }
     }
 
-    /// Reads what is there, and says how many datagrams, and whether there may be more; none is not an error.
+    /// Receives the datagrams that wait. Returns their number, and whether more may wait. An empty socket is not an
+    /// error.
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<(usize, bool)> {
         let room = self.room;
         for (index, (datagram, peer)) in self.datagrams[..room].iter_mut().zip(&mut self.peers).enumerate() {
             self.messages.put(index, (datagram.as_mut_ptr(), DATAGRAM), peer, WHOLE);
         }
         let (headers_at, flags) = (self.messages.headers[..room].as_mut_ptr(), libc::MSG_DONTWAIT);
-        // SAFETY: each of the first `room` headers points to a name, a vector of one buffer and a control buffer with their
-        // true lengths; all of them live until the call returns.
+        // SAFETY: each of the first `room` headers points to a name, a vector of one buffer and a control buffer with
+        // their true lengths; all of them live until the call returns.
         let count = unsafe {
             libc::recvmmsg(socket.as_raw_fd(), headers_at, room as _, flags as _, std::ptr::null_mut())
         };
@@ -108,7 +110,7 @@ impl Batch {
         Ok((count, count == room))
     }
 
-    /// A datagram, where it came from, and room for its answer; none when nothing can be sent back.
+    /// Returns a datagram, its source address and the buffer for its answer. None: no answer can be sent.
     pub fn datagram(&mut self, index: usize) -> Option<(&[u8], IpAddr, &mut Vec<u8>)> {
         let (from, port) = address(&self.peers[index].name)?;
         let datagram = &self.datagrams[index][..self.lengths[index]];
@@ -127,13 +129,13 @@ impl Batch {
         &self.datagrams[index][..self.lengths[index]]
     }
 
-    /// What was written for a datagram.
+    /// Returns the answer to a datagram.
     pub fn answer(&self, index: usize) -> &[u8] {
         &self.answers[index]
     }
 
-    /// Sends the answers to the first `count` datagrams, without those that are empty. What the kernel does not take is
-    /// lost, as datagrams are.
+    /// Sends the answers to the first `count` datagrams, except empty ones. Answers that the kernel does not accept are
+    /// lost.
     pub fn send(&mut self, socket: &UdpSocket, count: usize) {
         let mut used = 0;
         for (answer, peer) in self.answers[..count].iter_mut().zip(&mut self.peers) {
@@ -148,10 +150,10 @@ impl Batch {
         while at < used {
             let (rest, left) = (self.messages.headers[at..used].as_mut_ptr(), (used - at) as _);
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-            // SAFETY: the headers from `at` on point to names, vectors of one buffer and control buffers with their true
-            // lengths; all of them live until the call returns.
+            // SAFETY: the headers from `at` on point to names, vectors of one buffer and control buffers with their
+            // true lengths; all of them live until the call returns.
             let sent = unsafe { libc::sendmmsg(socket.as_raw_fd(), rest, left, flags as _) };
-            // The first one that fails ends the call: it is left out.
+            // A datagram that fails ends the call, so the loop skips it.
             at += usize::try_from(sent).unwrap_or(1).max(1);
         }
     }

@@ -1,10 +1,10 @@
-//! Where a datagram came from, and by which of our addresses it came, which is the one the answer must leave by.
+//! Peer of a datagram, and the local address that received it. The answer must leave from that address.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// Room for one message of `IP_PKTINFO` or `IPV6_RECVPKTINFO`, aligned as the kernel wants it.
+/// Buffer for one `IP_PKTINFO` or `IPV6_PKTINFO` control message, aligned as the kernel requires (cmsg(3)).
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub struct Control(pub(super) [u8; 64]);
@@ -15,7 +15,7 @@ pub struct Peer {
     pub(super) name_length: libc::socklen_t,
     pub(super) control: Control,
     pub(super) control_length: usize,
-    /// By which interface it came, and to which address of ours.
+    /// Interface index and local address that received the datagram.
     pub(super) arrival: Option<(u32, IpAddr)>,
 }
 
@@ -24,7 +24,7 @@ impl Peer {
         self.arrival
     }
 
-    /// Sends one datagram back.
+    /// Sends one datagram to the peer.
     pub fn send(&mut self, socket: &UdpSocket, message: &[u8]) -> io::Result<()> {
         let mut vector = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
         // SAFETY: all zeroes is a valid msghdr: null pointers with zero lengths.
@@ -37,19 +37,20 @@ impl Peer {
             header.msg_control = (&raw mut self.control).cast();
             header.msg_controllen = self.control_length as _;
         }
-        // SAFETY: the header points to a name, a vector and a control buffer that live until the call returns; the kernel
-        // only reads them.
+        // SAFETY: the header points to a name, a vector and a control buffer that live until the call returns; the
+        // kernel only reads them.
         let sent =
             unsafe { libc::sendmsg(socket.as_raw_fd(), &header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
 
-/// The address and the port of a name; none for another family.
+/// Returns the IP address and port of a socket address. None: it has another address family.
 pub(super) fn address(name: &libc::sockaddr_storage) -> Option<(IpAddr, u16)> {
     match libc::c_int::from(name.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the kernel wrote a sockaddr_in, as its family says; the storage is larger and at least as aligned.
+            // SAFETY: the kernel wrote a sockaddr_in, as its family says; the storage is larger and at least as
+            // aligned.
             let name = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in>() };
             let address = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
             Some((address.into(), u16::from_be(name.sin_port)))
@@ -65,8 +66,9 @@ pub(super) fn address(name: &libc::sockaddr_storage) -> Option<(IpAddr, u16)> {
 
 const HEADER: usize = size_of::<libc::cmsghdr>();
 
-/// Says how it came, and makes what was received what is to be sent: the same local address, but by whichever interface leads to the peer, as a
-/// datagram that was redirected may have come by another. Link-local addresses keep theirs.
+/// Returns the arrival interface and local address, and turns the control message into the one of the answer. The
+/// answer keeps the local address, but the route to the peer selects its interface: a redirected datagram may have
+/// arrived on another one. Link-local addresses keep the interface.
 pub(super) fn turn(control: &mut Control, length: usize) -> Option<(u32, IpAddr)> {
     if length < HEADER {
         return None;

@@ -1,4 +1,4 @@
-//! A thread that reads sockets, answers what it can at once and hands on the rest.
+//! UDP worker: a thread that reads sockets, answers on the fast path and hands other queries to the slow path.
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
@@ -25,7 +25,7 @@ use crate::serve::rate_limit::Allowance;
 use crate::serve::{Now, QueryContext, Shared, State, Trace, Transport};
 use crate::wire::{Request, Unreadable, compose};
 
-/// A question that has to wait.
+/// Query for the slow path.
 pub struct Handed {
     pub message: Vec<u8>,
     pub peer: Peer,
@@ -34,7 +34,7 @@ pub struct Handed {
     pub at: Now,
 }
 
-/// The sockets of one worker, and the means to tell it that they changed.
+/// Sockets of one worker, and the signal that they changed.
 #[derive(Debug)]
 pub struct Reins {
     sockets: ArcSwap<Vec<Arc<UdpSocket>>>,
@@ -54,7 +54,7 @@ impl Reins {
     }
 
     fn pull(&self) {
-        // A full buffer wakes it as well.
+        // A full buffer means that a wake-up is already pending.
         let _ = self.wake.send(&[1]);
     }
 }
@@ -66,17 +66,17 @@ pub struct Worker {
     hand: mpsc::Sender<Handed>,
     known: ClientCache,
     admission: AdmissionFilter,
-    /// Of this worker among all.
+    /// Index of this worker.
     number: usize,
 }
 
-/// Rounds on one socket before the others are looked at.
+/// Maximum number of batches from one socket before the next one.
 const ROUNDS: usize = 8;
-/// Sockets that are looked at in one go.
+/// Maximum number of sockets that one epoll_wait(2) call reports.
 const EVENTS: usize = 16;
-/// Not the number of a socket.
+/// Event data of the wake-up socket. No socket has this index.
 const WOKEN: u64 = u64::MAX;
-/// Until sockets are watched again after that failed.
+/// Wait before the next attempt after an epoll error.
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl Worker {
@@ -93,8 +93,8 @@ impl Worker {
         Ok((Worker { shared, reins: reins.clone(), woken, hand, known, admission, number }, reins))
     }
 
-    /// Returns when it is stopped. A panic costs the questions of one round, not the socket: the kernel would go on sending
-    /// it a share of what is asked.
+    /// Runs until the worker is stopped. A panic loses the queries of one round, but the worker continues. If it ended,
+    /// the kernel would still deliver a share of the queries to its sockets.
     pub fn run(&mut self) {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.watch())) {
@@ -122,10 +122,10 @@ impl Worker {
         Ok(())
     }
 
-    /// Answers what has come. True: other sockets are to be watched, or none.
+    /// Answers the queries that have arrived. Returns true if the sockets have changed or the worker must stop.
     fn is_called(&mut self, watched: &OwnedFd, sockets: &[Arc<UdpSocket>], batch: &mut Batch) -> bool {
         let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; EVENTS];
-        // It was interrupted, or comes back at once.
+        // After an error, such as an interruption, the caller waits again.
         let ready = epoll::wait(watched, &mut events, None).unwrap_or(0);
         let mut called = false;
         for event in &events[..ready] {
@@ -145,7 +145,7 @@ impl Worker {
 
     fn drain(&mut self, socket: &Arc<UdpSocket>, batch: &mut Batch) {
         for _ in 0..ROUNDS {
-            // An error is one of a datagram that was sent: it is told once and then gone.
+            // An error belongs to a datagram that was sent before. The kernel reports it once.
             let (count, more) = batch.receive(socket).unwrap_or_default();
             if count > 0 {
                 self.round(socket, batch, count);
@@ -158,7 +158,7 @@ impl Worker {
 
     fn round(&mut self, socket: &Arc<UdpSocket>, batch: &mut Batch, count: usize) {
         let shared = self.shared.clone();
-        // Before the state: what is made from an older one is never repeated in a newer epoch.
+        // Read before the state, so that an answer from an old state never enters a newer epoch.
         let epoch = shared.kernel_cache.epoch();
         let state = shared.state.load();
         let now = shared.clock.now();
@@ -219,7 +219,8 @@ impl Worker {
                 return Answered::Now;
             }
         };
-        // An unknown address is counted before it is looked up: addresses are forged at will, and a look-up asks the kernel.
+        // Queries of unknown addresses are rate-limited before the lookup. Source addresses can be forged at will, and
+        // a lookup queries the kernel.
         let unknown = !self.known.has(&state.clients, from);
         let allowance = |near: bool| match near {
             true => self.shared.limit.take_client(state.settings.client_rate, from, now.ms),
@@ -253,16 +254,16 @@ impl Worker {
     }
 }
 
-/// What became of a question.
+/// Outcome of a query in the worker.
 enum Answered {
-    /// It has to wait.
+    /// Needs the slow path.
     Later,
     Now,
-    /// It was asked before, and may be answered so again.
+    /// Answered, and the same client sent the same query before: the kernel cache may take the answer.
     Repeatable(Arc<Client>, Trace, CachePolicy),
 }
 
-/// Clients that asked before, until one of them is another.
+/// Cached clients by address, until the lookup or its version changes.
 #[derive(Default)]
 struct ClientCache {
     clients: HashMap<IpAddr, Arc<Client>, rapidhash::fast::RandomState>,
@@ -270,13 +271,13 @@ struct ClientCache {
     version: u64,
 }
 
-/// So many are remembered.
+/// Maximum number of cached clients.
 const KNOWN: usize = 8192;
 
 impl ClientCache {
     fn renew(&mut self, state: &State) {
         let same = self.source.as_ref().is_some_and(|source| Arc::ptr_eq(source, &state.clients));
-        // Read before any client is: one that changes from here on is asked for again in the next round.
+        // Read before any client. A client that changes later is looked up again in the next round.
         let version = state.clients.version();
         if !same || version != self.version || self.clients.len() > KNOWN {
             self.clients.clear();
@@ -285,7 +286,7 @@ impl ClientCache {
         }
     }
 
-    /// Returns whether the client is known without finding out about it.
+    /// Reports whether the client is known without a slow lookup.
     fn has(&mut self, clients: &Arc<dyn ClientLookup>, from: IpAddr) -> bool {
         match self.clients.entry(from) {
             Entry::Occupied(_) => true,
@@ -312,7 +313,7 @@ mod tests {
     use crate::serve::test_doubles::*;
     use crate::wire::rtype;
 
-    /// The number of queries that get an answer, of one from each address.
+    /// Sends one query from each address and returns the number of answers.
     fn answered(world: &Fixture, from: impl Iterator<Item = IpAddr>) -> usize {
         let (hand, _handed) = mpsc::channel(1);
         let (mut worker, _reins) = Worker::new(world.shared.clone(), hand, 0).expect("a worker");
@@ -324,7 +325,7 @@ mod tests {
             out.clear();
             let mut writer = world.shared.log.buffer(0).open();
             worker.answer(&state, &query, from, now, &mut out, &mut writer);
-            // Not those that are only asked to come by TCP.
+            // Truncated answers do not count: they only request a retry over TCP.
             count += usize::from(!out.is_empty() && out[2] & 2 == 0);
         }
         count
@@ -340,7 +341,7 @@ mod tests {
     }
 
     fn addresses(count: u32) -> impl Iterator<Item = IpAddr> {
-        // Of one /24, as a host of the LAN can forge them.
+        // Addresses of one /24, as a host of the LAN can forge them.
         (0..count).map(|n| IpAddr::from([192, 0, 2, (n % 250) as u8]))
     }
 
