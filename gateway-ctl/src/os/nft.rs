@@ -131,7 +131,7 @@ impl Backend for Nft {
         let seal = format!("{fingerprint} {}", digest(&listing));
         program::apply(
             "seal the rule set",
-            &format!("add rule inet {TABLE} seal return comment \"{seal}\"\n"),
+            &format!("add rule inet {TABLE} fingerprint return comment \"{seal}\"\n"),
         )
         .await
     }

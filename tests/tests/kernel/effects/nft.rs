@@ -75,9 +75,9 @@ fn any_change_by_an_outsider_is_told_and_repaired() {
             "add chain inet gateway mine { type filter hook forward priority -10; policy accept; }",
             "add set inet gateway s { type ipv4_addr; }",
             "add table inet gateway { flags dormant; }",
-            "flush chain inet gateway seal",
-            "delete table inet gateway; add table inet gateway; add chain inet gateway seal; \
-             add rule inet gateway seal return comment \"gateway-00 00\"",
+            "flush chain inet gateway fingerprint",
+            "delete table inet gateway; add table inet gateway; add chain inet gateway fingerprint; \
+             add rule inet gateway fingerprint return comment \"gateway-00 00\"",
         ] {
             ns.nft(&format!("{change}\n")).unwrap_or_else(|error| panic!("{change}: {error:#}"));
             let outcome = sync(&nft, &want, &mut memory).await;
