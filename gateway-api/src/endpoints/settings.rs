@@ -4,7 +4,7 @@ use gateway_ctl::configuration::Configuration;
 use gateway_dns::upstream::without_certificate_name;
 use gateway_model::settings::bootstrap::Bootstrap;
 use gateway_model::settings::group::{GROUPS, GroupKind};
-use gateway_model::settings::keys::{self, Apply, INTERNAL, KEYS, Shown, Source};
+use gateway_model::settings::keys::{self, Apply, INTERNAL, Shown, Source};
 use gateway_model::{Deleted, EditError, Problems, State, Warning};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -135,8 +135,7 @@ fn mask(value: &Value) -> Value {
 }
 
 fn all_keys() -> impl Iterator<Item = &'static str> {
-    let keys = KEYS.iter().map(|(key, _)| *key);
-    keys.chain(GROUPS.iter().map(|group| group.key)).chain(INTERNAL.iter().copied())
+    keys::keys().chain(GROUPS.iter().map(|group| group.key)).chain(INTERNAL.iter().copied())
 }
 
 async fn tree(cx: Cx, _: Req<()>) -> Result<With<Tree>, ApiError> {

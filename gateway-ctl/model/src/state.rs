@@ -12,15 +12,7 @@ use serde_json::Value;
 
 use crate::edit::{Attempt, EditError};
 use crate::id::{Id, MacAddr, Revision};
-use crate::kinds::{AlertRule, DhcpReservation, FederationRole, Node, ThreatFeed};
-use crate::kinds::{ApiKey, User};
-use crate::kinds::{
-    Bridge, Chain, Device, DeviceGroup, Exception, Preset, PrivacyClass, Profile, Proxy, RoutingPolicy,
-    Segment, SplittingEndpoint, TestDefinition, TrustClass, Tunnel,
-};
-use crate::kinds::{
-    DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone,
-};
+use crate::kinds::*;
 use crate::problem::{Problems, Warning};
 use crate::references::{Hold, References};
 use crate::registry::{Kind, LoadError};
@@ -70,6 +62,12 @@ macro_rules! state {
             }
         }
 
+        /// Calls the visitor with each kind.
+        #[cfg(test)]
+        pub(crate) fn visit_kinds(visitor: &mut impl KindVisitor) {
+            $(visitor.visit::<$kind>();)*
+        }
+
         $(impl Stored for $kind {
             fn meta(&self) -> &Meta {
                 &self.meta
@@ -88,6 +86,12 @@ macro_rules! state {
             }
         })*
     };
+}
+
+/// Generic code that runs once for each kind.
+#[cfg(test)]
+pub(crate) trait KindVisitor {
+    fn visit<R: Resource + Default + PartialEq + std::fmt::Debug>(&mut self);
 }
 
 state! {

@@ -4,6 +4,8 @@
 //! A key is the dotted path of a leaf of the configuration file. A value set at runtime wins over the file, the file
 //! over the default.
 
+use std::sync::LazyLock;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -38,45 +40,58 @@ text_enum! {
     }
 }
 
-/// Every key of the configuration, and when a changed value takes hold. Nothing else says which keys wait for a restart.
-pub const KEYS: &[(&str, Apply)] = &[
-    ("state_dir", Apply::File),
-    ("runtime_dir", Apply::File),
-    ("marker", Apply::File),
-    ("listen.api_addr", Apply::Restart),
-    ("listen.host_names", Apply::Live),
-    ("log.level", Apply::Live),
-    ("network.mode", Apply::Live),
-    ("network.wan_iface", Apply::Live),
-    ("network.lan_iface", Apply::Live),
-    ("network.wans", Apply::Live),
-    ("network.wan_failover_mode", Apply::Live),
-    ("network.wan_balance", Apply::Live),
-    ("dns.listen_addr", Apply::Live),
-    ("dns.tls_listen_addrs", Apply::Restart),
-    ("dns.bootstrap_servers", Apply::Live),
-    (DNS_UPSTREAM_SERVERS, Apply::Live),
-    ("dns.upstream_mode", Apply::Live),
-    ("dns.upstream_tls_names", Apply::Live),
-    ("dns.backend", Apply::Live),
-    ("dns.filtering_enabled", Apply::Live),
-    ("dns.blocking_paused_until", Apply::Live),
-    ("dns.rate_limit_per_client", Apply::Live),
-    ("dns.list_max_entries", Apply::Live),
-    ("dns.list_max_total_entries", Apply::Live),
-    ("dns.list_private_targets", Apply::Live),
-    ("auth.enabled", Apply::Restart),
-    ("auth.local_net", Apply::Restart),
-    ("auth.api_keys", Apply::File),
-    ("reconcile.enabled", Apply::Live),
-    ("reconcile.interval_sec", Apply::Live),
-    ("tls.enabled", Apply::Restart),
-    ("tls.cert", Apply::Restart),
-    ("tls.key", Apply::Restart),
-    ("bpf.pin_dir", Apply::File),
-    ("audit.keep_entries", Apply::Live),
-    ("audit.keep_days", Apply::Live),
+/// Keys that only the configuration file sets.
+const FILE_KEYS: &[&str] = &["state_dir", "runtime_dir", "marker", "auth.api_keys", "bpf.pin_dir"];
+
+/// Keys whose changed values wait for a restart of the daemon. All others take effect at once.
+const RESTART_KEYS: &[&str] = &[
+    "listen.api_addr",
+    "dns.tls_listen_addrs",
+    "auth.enabled",
+    "auth.local_net",
+    "tls.enabled",
+    "tls.cert",
+    "tls.key",
 ];
+
+/// Every key of the configuration with the time at which a changed value takes effect: the leaves of [`Bootstrap`], in
+/// its order. Tunnels of the file are no key; they are created at the first start.
+static KEYS: LazyLock<Vec<(String, Apply)>> = LazyLock::new(|| {
+    let mut keys = Vec::new();
+    leaves(&shown(&Bootstrap::default()), "", &mut keys);
+    keys.retain(|key| key != "tunnels");
+    let apply = |key: &str| match key {
+        _ if FILE_KEYS.contains(&key) => Apply::File,
+        _ if RESTART_KEYS.contains(&key) => Apply::Restart,
+        _ => Apply::Live,
+    };
+    keys.into_iter()
+        .map(|key| {
+            let when = apply(&key);
+            (key, when)
+        })
+        .collect()
+});
+
+/// Collects the dotted paths of the leaves of a tree. An empty map is a leaf.
+fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match value {
+            Value::Object(map) if !map.is_empty() => leaves(value, &path, found),
+            _ => found.push(path),
+        }
+    }
+}
+
+/// Returns every key of the configuration, in the order of the file.
+pub fn keys() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|(key, _)| key.as_str())
+}
+
+fn keys_of(apply: impl Fn(Apply) -> bool) -> impl Iterator<Item = &'static str> {
+    KEYS.iter().filter(move |(_, of)| apply(*of)).map(|(key, _)| key.as_str())
+}
 
 /// The compiler reads it as well.
 pub const DNS_UPSTREAM_SERVERS: &str = "dns.upstream_servers";
@@ -93,7 +108,7 @@ pub const AI_LLM_URL: &str = "ai_llm_url";
 
 /// When a change of this key takes hold; nothing if there is no such key.
 pub fn apply_of(key: &str) -> Option<Apply> {
-    KEYS.iter().find(|(known, _)| *known == key).map(|(_, apply)| *apply)
+    KEYS.iter().find(|(known, _)| known == key).map(|(_, apply)| *apply)
 }
 
 /// The value at a dotted path.
@@ -110,7 +125,7 @@ impl Bootstrap {
     /// File and store together. Every value is checked by the rules of the file; a problem's path is the key.
     pub fn overlaid(&self, settings: &Settings) -> Result<Bootstrap, Problems> {
         let mut tree = Value::Object(self.given.0.clone());
-        for (key, _) in KEYS.iter().filter(|(_, apply)| *apply != Apply::File) {
+        for key in keys_of(|apply| apply != Apply::File) {
             if let Some(value) = settings.get(key) {
                 plant(&mut tree, key, value.clone());
             }
@@ -157,7 +172,7 @@ impl Bootstrap {
     /// restart. Values that are not valid any more are left out, as in [`Bootstrap::overlaid_or_less`].
     pub fn in_force(&self, now: &Settings, at_start: &Settings) -> (Bootstrap, Vec<(String, String)>) {
         let mut settings = now.clone();
-        for (key, _) in KEYS.iter().filter(|(_, apply)| *apply == Apply::Restart) {
+        for key in keys_of(|apply| apply == Apply::Restart) {
             match at_start.setting(key) {
                 Some(setting) => settings.put(key, Setting::clone(setting)),
                 None => drop(settings.take(key, now.revision())),
@@ -187,7 +202,7 @@ fn is_given(map: &Map<String, Value>, key: &str) -> bool {
 
 /// The runtime value that a problem is about; if none is named, the one that was set last.
 fn culprit(problems: &Problems, settings: &Settings) -> Option<(String, String)> {
-    let set = || KEYS.iter().map(|(key, _)| *key).filter(|key| settings.get(key).is_some());
+    let set = || keys().filter(|key| settings.get(key).is_some());
     let named = problems.iter().find_map(|problem| {
         let key = set().find(|key| {
             problem.path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -238,25 +253,15 @@ mod tests {
     use crate::settings::bootstrap::parse;
     use crate::state::State;
 
-    fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
-        for (key, value) in value.as_object().into_iter().flatten() {
-            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            match value {
-                Value::Object(map) if !map.is_empty() => leaves(value, &path, found),
-                _ => found.push(path),
-            }
-        }
-    }
-
     #[test]
-    fn the_list_names_every_leaf_of_the_configuration() {
-        let mut found = Vec::new();
-        leaves(&shown(&Bootstrap::default()), "", &mut found);
-        found.retain(|key| key != "tunnels");
-        found.sort();
-        let mut known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
-        known.sort_unstable();
-        assert_eq!(found, known);
+    fn the_exceptions_are_keys_of_the_configuration() {
+        for key in FILE_KEYS.iter().chain(RESTART_KEYS) {
+            assert!(keys().any(|known| known == *key), "{key}");
+        }
+        assert_eq!(apply_of("tls.cert"), Some(Apply::Restart));
+        assert_eq!(apply_of("marker"), Some(Apply::File));
+        assert_eq!(apply_of(DNS_UPSTREAM_SERVERS), Some(Apply::Live));
+        assert_eq!(apply_of("tunnels"), None);
     }
 
     fn with(values: &[(&str, Value)]) -> Settings {
