@@ -1,4 +1,4 @@
-//! Who asks: from a request to an [`Actor`].
+//! Identification: from a request to an [`Actor`].
 //!
 //! In this order: the local socket is the system itself; with sign-in off everybody is admin; an API key; a session
 //! cookie; the local network, for reading. A credential that is sent and not valid is refused: it never falls through
@@ -37,13 +37,13 @@ use token::Signer;
 /// Most cookies of our name that are looked at.
 const COOKIES: usize = 4;
 
-/// What the configuration says.
+/// Configured sign-in.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub enabled: bool,
     pub local_net: IpNet,
     pub api_keys: Vec<bootstrap::ApiKey>,
-    /// Where the setup code goes. None: there is none.
+    /// Folder of the setup code. None: no setup code.
     pub setup_folder: Option<PathBuf>,
 }
 
@@ -68,7 +68,7 @@ pub struct Auth {
     pub setup: SetupCode,
 }
 
-/// Who asks, and why a credential that was shown did not count.
+/// The caller, and why its credential was rejected, if it was.
 pub struct Identity {
     pub actor: Actor,
     pub refusal: Option<ApiError>,
@@ -129,7 +129,7 @@ impl Auth {
         Identity { actor: Actor::anonymous(ip), refusal }
     }
 
-    /// Whether the address is one of the local network.
+    /// Reports whether the address is in the local network.
     pub fn is_local(&self, ip: Option<IpAddr>) -> bool {
         ip.is_some_and(|ip| self.local_net.contains(&ip.to_canonical()))
     }
@@ -184,7 +184,7 @@ impl Auth {
         })
     }
 
-    /// Whether the caller is still who it was: for answers that go on.
+    /// Reports whether the caller's credential is still valid. For streamed responses.
     pub fn holds(&self, gateway: &Gateway, actor: &Actor) -> bool {
         let Some(store) = store(gateway) else { return true };
         let state = store.current();
@@ -240,7 +240,7 @@ impl Actor {
         Self { name: "anonymous".to_owned(), role: Role::Viewer, proof: Proof::None, ip, user: None }
     }
 
-    /// Whose quota a request takes from.
+    /// Returns the owner of the quota that a request uses.
     pub fn payer(&self) -> Option<Payer> {
         match self.proof {
             Proof::System => None,
@@ -260,7 +260,7 @@ fn store(gateway: &Gateway) -> Option<&Store> {
     }
 }
 
-/// Whether a proxy stands between: then the address is the proxy's and says nothing of the client.
+/// Reports whether a proxy forwarded the request. The address is then the proxy's.
 pub fn is_forwarded(parts: &Parts) -> bool {
     ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| parts.headers.contains_key(*name))
 }

@@ -1,6 +1,6 @@
-//! Who may do what: the class of capability a row needs, and the one place where a request is judged.
+//! Authorization: the access class of an endpoint, and the check of a caller against it.
 //!
-//! Who a caller is was found out before, in [`crate::auth`].
+//! [`crate::auth`] has identified the caller before.
 
 use std::net::IpAddr;
 
@@ -62,7 +62,7 @@ impl Access {
     }
 }
 
-/// How a caller proved who it is.
+/// Proof of a caller's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// Not at all.
@@ -100,7 +100,7 @@ impl Proof {
     }
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Clone, Debug)]
 pub struct Actor {
     pub name: String,
@@ -112,7 +112,7 @@ pub struct Actor {
     pub user: Option<Id>,
 }
 
-/// Has this caller that capability?
+/// Checks that the caller has the access class.
 pub fn check(actor: &Actor, access: Access) -> Result<(), ApiError> {
     let unproven = match actor.proof {
         Proof::None => access != Access::Open,

@@ -46,7 +46,7 @@ pub fn load(path: &Path) -> Result<Bootstrap, Error> {
     Ok(config)
 }
 
-/// What the API is told of it.
+/// Returns the settings of the API.
 pub fn api(config: &Bootstrap) -> Settings {
     let bootstrap::Auth { enabled, local_net, api_keys } = config.auth.clone();
     Settings {
@@ -74,7 +74,7 @@ pub fn socket_path(config: &Bootstrap) -> PathBuf {
     config.runtime_dir.join("api.sock")
 }
 
-/// What the preflight asks about.
+/// Returns the subject of the preflight checks.
 pub fn preflight(config: &Bootstrap) -> Subject {
     let lan = config.lans().iter().map(|name| ("network.lan_iface", name.to_string()));
     let wan_key = if config.network.wans.is_empty() { "network.wan_iface" } else { "network.wans" };

@@ -1,4 +1,4 @@
-//! What every handler is given: the running service and the request's identity.
+//! Context of every handler: the running service and the caller.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -22,7 +22,7 @@ use crate::request::Params;
 use crate::table::{Endpoint, Routes, Table};
 use crate::view_cache::ViewCache;
 
-/// What the HTTP side needs to know of the configuration.
+/// Configuration of the HTTP server.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Bytes.
@@ -116,7 +116,7 @@ pub struct Cx {
     pub way: ConnectionInfo,
     pub request_id: String,
     pub effect: Effect,
-    /// What the path names, for the audit entry.
+    /// Object in the path, for the audit entry.
     subject: String,
 }
 

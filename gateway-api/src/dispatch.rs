@@ -39,7 +39,7 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub const PASSPHRASE: HeaderName = HeaderName::from_static("x-passphrase");
 pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
-/// What a handler may take before the client is told to ask again. The work itself goes on.
+/// Deadline of a handler. After it the client gets a retry; the work continues.
 const HANDLER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The service as an axum router; every path and method goes to [`answer`].
@@ -87,7 +87,7 @@ async fn process(
     peer: Option<&Peer>,
     request_id: &str,
 ) -> Result<Response<HttpBody>, ApiError> {
-    // Who shows a credential may call the gateway what he likes: a rebound name would not make a browser send it.
+    // A caller with a credential may use any host name: a browser does not send it to a rebound name.
     let host = match identity.actor.proof.is_credential() {
         true => Ok(()),
         false => browser::check_host(parts, &api.config().listen.host_names),
@@ -194,7 +194,7 @@ async fn read(cx: &Cx, handler: Handler, request: Request) -> Result<Reply, ApiE
     let answer = AssertUnwindSafe(async move { handler(cx, request).await }).catch_unwind();
     match tokio::time::timeout(HANDLER_TIMEOUT, answer).await {
         Ok(Ok(result)) => result,
-        // What it said is in the log already.
+        // The log has its message already.
         Ok(Err(_)) => Err(ApiError::internal(&std::io::Error::other("a handler panicked"))),
         Err(_) => Err(too_slow()),
     }
@@ -246,7 +246,7 @@ fn judge(cx: &Cx, row: &Endpoint, parts: &Parts, refusal: Option<ApiError>) -> R
         browser::check_origin(parts)?;
     }
     authorise(&cx.actor, row).map_err(|denied| match refusal {
-        // What is wrong with the credential says more than that there is none.
+        // The error of the credential says more than its absence.
         Some(refusal) if cx.actor.proof == Proof::None => refusal,
         _ => denied,
     })?;
@@ -418,7 +418,7 @@ fn check_query(
     Ok(())
 }
 
-/// May this caller use this row?
+/// Checks that the caller may use the endpoint.
 fn authorise(actor: &Actor, row: &Endpoint) -> Result<(), ApiError> {
     check(actor, row.access)
         .map_err(|denied| denied.detail("method", row.method.as_str()).detail("path", row.full_path()))

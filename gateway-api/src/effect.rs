@@ -1,6 +1,6 @@
-//! What a request changes, and so who writes its audit entry.
+//! Effect of an endpoint. It determines who writes the audit entry.
 
-/// What a row does to the world, and so who writes its audit entry.
+/// Effect of an endpoint. It determines who writes the audit entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Changes nothing.
@@ -20,7 +20,7 @@ impl Effect {
     }
 }
 
-/// What an audit entry says of a row.
+/// Action and resource type of an endpoint's audit entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audit {
     /// `create_routing_policy`

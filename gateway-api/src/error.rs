@@ -1,4 +1,4 @@
-//! What the API says when it does not do what was asked: one code, one status, one sentence, one object.
+//! Errors of the API: a code, a status, a message and details.
 //!
 //! This is the only place that turns the errors of the layers below into codes and statuses.
 

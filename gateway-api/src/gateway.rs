@@ -54,7 +54,7 @@ pub struct Open {
     pub backup: Arc<backup::Service>,
     pub bridge_tests: Arc<bridges::Tests>,
     pub extfilter: Arc<extfilter::Service>,
-    /// What goes on that is worth an alert.
+    /// Active alerts.
     pub active_alerts: ActiveAlerts,
     /// Told when the daemon is to end by itself.
     pub ending: Arc<Notify>,
@@ -64,7 +64,7 @@ pub struct Open {
     pub endpoint_names: Resolver,
 }
 
-/// What enforces a store, and what is known of it.
+/// Enforcement of a store, and the observations of it.
 pub struct Enforced {
     pub worlds: Arc<Worlds>,
     pub enforcement: Arc<dyn Enforcement>,

@@ -63,7 +63,7 @@ pub struct Nic {
     pub name: String,
     /// Kernel driver, or the kind of a link without hardware.
     pub driver: Option<String>,
-    /// How a program of the gateway is attached as XDP: `native`, `generic` or `none`.
+    /// XDP mode of the gateway's programs: `native`, `generic` or `none`.
     pub xdp: &'static str,
     /// Mbit/s; null while the link is down or has no speed.
     pub speed: Option<u32>,
@@ -75,7 +75,7 @@ pub struct Nic {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Ebpf {
-    /// How the programs are attached: `tcx`, `clsact`, or `none` while none are.
+    /// Attachment of the programs: `tcx`, `clsact`, or `none` if none are attached.
     pub mode: &'static str,
     pub btf: bool,
     /// Kernel features that were found: btf, bpffs, tcx.

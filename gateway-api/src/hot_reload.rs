@@ -16,7 +16,7 @@ use crate::log;
 
 const TRIM_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What obeys settings and does not read the world by itself.
+/// Components that receive settings instead of reading the world.
 #[derive(Clone)]
 pub struct Followers {
     pub enforcement: Arc<dyn Enforcement>,

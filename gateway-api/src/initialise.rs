@@ -15,7 +15,7 @@ use gateway_model::{EditError, Tunnel};
 
 use crate::config;
 
-/// Why the gateway has no store to work from.
+/// Reason why the gateway has no store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
     /// There is no marker either: `gatewayd init` was never run.

@@ -147,7 +147,7 @@ fn parameters(row: &Endpoint, generators: &mut Generators) -> Vec<Value> {
             "name": name, "in": "query", "description": "Only objects with this value.", "schema": {"type": "string"},
         }));
     }
-    // What is being made has no revision yet.
+    // A new object has no revision yet.
     let changes = matches!(row.method, Method::Put | Method::Delete) || row.path.contains('{');
     if row.tagged && changes && row.method != Method::Get {
         parameters.push(json!({
@@ -158,7 +158,7 @@ fn parameters(row: &Endpoint, generators: &mut Generators) -> Vec<Value> {
     parameters
 }
 
-/// What a row answers when it has done what was asked.
+/// Returns the successful response of an endpoint.
 fn success(row: &Endpoint, generators: &mut Generators) -> Value {
     let mut success = json!({"description": "Success"});
     match (row.media, row.output) {

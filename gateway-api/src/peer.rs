@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Where a connection comes from.
+/// Remote end of a connection.
 #[derive(Clone, Debug)]
 pub enum Peer {
     Remote {
@@ -22,13 +22,13 @@ impl Peer {
         }
     }
 
-    /// Whether cookies may carry `Secure`.
+    /// Reports whether cookies may carry `Secure`.
     pub fn is_tls(&self) -> bool {
         matches!(self, Peer::Remote { tls: true, .. })
     }
 }
 
-/// How a request came here.
+/// Transport of a request.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionInfo {
     /// The connection is encrypted by this daemon.

@@ -1,4 +1,4 @@
-//! What must hold on a machine before the gateway can work on it, checked without changing anything.
+//! Checks of a machine before the gateway runs on it. They change nothing.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,7 +10,7 @@ use gateway_ctl::os::bpf::{GraceMode, grace_mode};
 
 use crate::host_info;
 
-/// What is asked about.
+/// Subject of the checks.
 #[derive(Debug)]
 pub struct Subject {
     pub api_addr: SocketAddr,
@@ -34,7 +34,7 @@ pub struct Check {
     pub name: String,
     pub verdict: Verdict,
     pub result: String,
-    /// What to do about it; empty if nothing.
+    /// Remedy; empty if none is needed.
     pub fix: String,
 }
 
@@ -127,7 +127,7 @@ fn interface(key: &str, name: &str) -> Check {
         let present = if present.is_empty() { "(none here)".to_owned() } else { present.join(", ") };
         return Check::failed(label, "does not exist", format!("set {key} to one of: {present}"));
     }
-    // Where /sys is another namespace's, that it exists is all that can be told.
+    // If /sys belongs to another namespace, only its existence can be checked.
     let folder = host_info::interface_folder(name, None);
     match folder
         .and_then(|folder| fs::read_to_string(folder.join("operstate")).ok())

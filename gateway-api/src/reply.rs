@@ -1,4 +1,4 @@
-//! What a handler answers, before it becomes HTTP.
+//! Reply of a handler, before it becomes HTTP.
 
 use gateway_model::Warning;
 use http::{HeaderValue, StatusCode};
@@ -22,7 +22,7 @@ pub struct Reply {
     pub total: Option<usize>,
     /// Path below the API root.
     pub location: Option<String>,
-    /// Which object an action was about, where the path does not say it.
+    /// Object of an action, if the path does not name it.
     pub subject: Option<String>,
     /// `Set-Cookie`
     pub cookie: Option<HeaderValue>,
@@ -73,7 +73,7 @@ impl Reply {
     }
 }
 
-/// What handlers may return: any serialisable value, or one with headers ([`With`]).
+/// Return values of handlers: any serialisable value, or one with headers ([`With`]).
 pub trait Answer {
     fn schema(generator: &mut SchemaGenerator) -> Schema;
     fn reply(self) -> Result<Reply, ApiError>;

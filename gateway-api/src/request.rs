@@ -1,4 +1,4 @@
-//! What a handler sees of a request: path and query parameters, the body as JSON, who asks.
+//! Request of a handler: path and query parameters, and the body as JSON.
 //! It is not HTTP: headers that matter were read by the dispatcher.
 
 use std::collections::BTreeMap;

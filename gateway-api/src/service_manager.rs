@@ -1,4 +1,4 @@
-//! What the service manager is told: readiness, status, and that the daemon goes on.
+//! Messages to the service manager: readiness, status and watchdog.
 
 use std::sync::Arc;
 

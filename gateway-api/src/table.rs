@@ -46,7 +46,7 @@ pub struct Parameter {
     pub doc: &'static str,
 }
 
-/// How the row is answered.
+/// Implementation of the endpoint.
 #[derive(Clone)]
 pub enum Work {
     Handler(Handler),

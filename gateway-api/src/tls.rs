@@ -13,7 +13,7 @@ use gateway_model::settings::bootstrap::Bootstrap;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinError;
 
-/// How often the files of the certificate are looked at.
+/// Poll interval of the certificate files.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// The TLS side of the gateway.
@@ -22,7 +22,7 @@ pub struct Tls {
     pub factory: Arc<Factory>,
     /// Set once, if anything is served over TLS.
     certificates: OnceLock<Arc<Certificates>>,
-    /// Who reads the mode from the store also sets it before the next one reads.
+    /// Held from reading the mode to setting it.
     turn: Mutex<()>,
 }
 
@@ -51,7 +51,7 @@ impl Tls {
         Arc::new(self.factory.server(certificates.clone(), gateway_dns::serve::tls::PROTOCOLS))
     }
 
-    /// How it stands with the certificate, if there is one.
+    /// Returns the status of the certificate, if there is one.
     pub fn certificate(&self) -> Option<CertificateStatus> {
         self.certificates.get().map(|certificates| certificates.status())
     }
@@ -68,7 +68,7 @@ pub async fn follow_store(tls: Arc<Tls>, store: Arc<Store>) {
     }
 }
 
-/// Where the certificate comes from: the configured files, else a folder of the daemon's own.
+/// Returns the source of the certificate: the configured files, else a folder of the daemon.
 pub fn origin(config: &Bootstrap) -> Origin {
     match (&config.tls.cert, &config.tls.key) {
         (Some(certificate), Some(key)) => {
@@ -78,7 +78,7 @@ pub fn origin(config: &Bootstrap) -> Origin {
     }
 }
 
-/// By which names and addresses clients reach the API and the resolver.
+/// Returns the names and addresses of the API and the resolver.
 pub fn names(config: &Bootstrap, facts: &Facts) -> DnsService {
     let places = [&config.listen.api_addr].into_iter().chain(&config.dns.tls_listen_addrs);
     let places: Vec<IpAddr> = places.map(SocketAddr::ip).collect();

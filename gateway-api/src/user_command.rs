@@ -22,12 +22,12 @@ use crate::error::ApiError;
 use crate::table::API_ROOT;
 use crate::{config, daemon};
 
-/// Where the password may come from besides standard input.
+/// Environment variable of the password, in place of standard input.
 pub const PASSWORD_VARIABLE: &str = "GATEWAY_USER_PASSWORD";
 /// Nobody types more; a wrong file on standard input must not be read to its end.
 const LONGEST_LINE: u64 = 4096;
 
-/// What is to be done.
+/// Command to run.
 #[derive(Clone, Debug)]
 pub enum Command {
     Add { username: String, role: Role },
@@ -45,7 +45,7 @@ pub enum Error {
     Differ,
     #[error(transparent)]
     Store(#[from] daemon::Error),
-    /// What the API would answer.
+    /// Error that the API would return.
     #[error("{0}")]
     Refused(String),
     #[error("the daemon holds the store, and its socket {} does not answer", path.display())]
@@ -105,7 +105,7 @@ fn run_in_store(store: &Store, command: Command, password: Secret) -> Result<Str
     }
 }
 
-/// What the API says of it, in words for people.
+/// Human-readable message of the API.
 fn refused(error: EditError) -> Error {
     refusal(&ApiError::from(error).to_json(""))
 }

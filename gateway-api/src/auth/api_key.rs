@@ -29,7 +29,7 @@ pub fn generate() -> Result<Fresh, ApiError> {
     Ok(Fresh { prefix, hash: hash(text.expose()), text })
 }
 
-/// What the store keeps of a key.
+/// Stored form of a key.
 pub fn hash(text: &str) -> Secret {
     Secret::new(hex(&digest(text)))
 }
@@ -39,7 +39,7 @@ pub fn prefix(text: &str) -> Option<&str> {
     text.strip_prefix(MARK)?.split_once('_').map(|(prefix, _)| prefix)
 }
 
-/// Whether this is the key of that hash.
+/// Reports whether this is the key of that hash.
 pub fn fits(text: &str, hash: &Secret) -> bool {
     hex(&digest(text)).as_bytes().ct_eq(hash.expose().as_bytes()).into()
 }

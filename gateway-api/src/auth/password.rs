@@ -45,7 +45,7 @@ impl Passwords {
         self.work(move || hash(&password)).await?
     }
 
-    /// Whether the password is the one of the hash; `None` takes as long and is always false.
+    /// Reports whether the password matches the hash. `None` takes as long and is always false.
     pub async fn verify(&self, password: Secret, hash: Option<Secret>) -> Result<bool, ApiError> {
         self.work(move || {
             let known = hash.as_ref().map(Secret::expose).filter(|hash| !hash.is_empty());

@@ -31,7 +31,7 @@ const DENIALS_OF_ALL: Rate = Rate { per_second: 1.0, burst: 5000 };
 /// Buckets in one table. An entry takes about 60 bytes.
 const CAPACITY: usize = 16_384;
 
-/// Who pays.
+/// Owner of a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Payer {
     Session(Uuid),
@@ -61,7 +61,7 @@ impl Payer {
     }
 }
 
-/// What is left, for the `RateLimit-*` headers.
+/// Remaining quota, for the `RateLimit-*` headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     pub limit: u32,
@@ -118,7 +118,7 @@ impl Limits {
         buckets.lock().unwrap_or_else(PoisonError::into_inner).take(payer, payer.rate(), now)
     }
 
-    /// Whether this refusal may be written down; then also how many before it were not.
+    /// Returns the number of unrecorded refusals before this one, if this one may be recorded.
     pub fn may_record_denial(&self, payer: Option<Payer>, now: Duration) -> Option<u64> {
         let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
         let one = payer.is_none_or(|payer| denials.each.take(payer, DENIALS_OF_ONE, now).is_ok());

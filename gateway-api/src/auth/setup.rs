@@ -53,7 +53,7 @@ impl SetupCode {
         }
     }
 
-    /// Whether this is the code; dashes and case do not matter.
+    /// Reports whether this is the code. Dashes and case are ignored.
     pub fn fits(&self, given: &Secret) -> bool {
         let code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(code) = code.as_ref() else { return false };

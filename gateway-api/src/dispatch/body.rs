@@ -14,7 +14,7 @@ use crate::error::{ApiError, Code};
 use crate::request::{Body, Query};
 use crate::table::{Endpoint, Method};
 
-/// How long a client may take to send its body.
+/// Timeout of a request body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads what the row takes. A body that a row does not take is not looked at.

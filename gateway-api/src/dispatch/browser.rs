@@ -1,4 +1,4 @@
-//! What keeps other people's web pages from using the gateway through the browser of its owner.
+//! Protection from cross-site requests and DNS rebinding.
 //!
 //! A page on the web can make a browser send requests here (cross-site request forgery) or can give its own name our
 //! address (DNS rebinding). Neither can choose the `Host`, `Origin` and `Sec-Fetch-Site` that the browser writes.

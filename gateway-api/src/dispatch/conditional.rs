@@ -20,12 +20,12 @@ pub fn header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, 
     }
 }
 
-/// Does the list of tags name this one (quotes included)? Weak tags count.
+/// Reports whether the list of tags contains this one (quotes included). Weak tags match.
 pub fn names_tag(list: &str, tag: &str) -> bool {
     tags(list).any(|known| known == "*" || known == tag)
 }
 
-/// Is the precondition `list` true of an object at `revision`?
+/// Reports whether the precondition `list` holds for an object at `revision`.
 pub fn matches_revision(list: &str, revision: &str) -> bool {
     tags(list).any(|known| {
         let bare = known.trim_matches('"');

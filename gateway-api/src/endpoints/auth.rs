@@ -72,11 +72,11 @@ struct Status {
     setup_required: bool,
     /// The setup from here needs the setup code.
     setup_code_required: bool,
-    /// How one can prove who one is: session, api_key, local_net.
+    /// Accepted proofs of identity: session, api_key, local_net.
     methods: Vec<&'static str>,
     user: Option<String>,
     role: Option<Role>,
-    /// How you did: session, key, localnet, open, system.
+    /// Proof of this caller: session, key, localnet, open, system.
     auth: Option<gateway_ctl::store::AuditAuth>,
     /// For the header X-CSRF-Token; only with a session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,13 +128,13 @@ impl Default for Setup {
     }
 }
 
-/// Whether this caller must show the code of the file.
+/// Reports whether this caller must present the setup code.
 fn needs_setup_code(cx: &Cx) -> bool {
     let auth = &cx.api.auth;
     match cx.actor.proof {
         Proof::Open | Proof::System => false,
         Proof::Key(_) | Proof::ConfiguredKey(_) if cx.actor.role == Role::Admin => false,
-        // What came through a proxy has the proxy's address.
+        // A proxied request has the proxy's address.
         _ if cx.way.forwarded => true,
         _ => !(auth.is_local(cx.actor.ip) || cx.actor.ip.is_some_and(|ip| ip.is_loopback())),
     }
@@ -269,7 +269,7 @@ struct ChangePassword {
     current_password: Secret,
     /// 12 to 256 characters.
     new_password: Secret,
-    /// Whose; needed without a session where there are several users.
+    /// User; required without a session if there are several users.
     username: Option<String>,
 }
 

@@ -66,14 +66,14 @@ pub struct BackupStatus {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BackupTargetStatus {
     pub r#type: TargetType,
-    /// Where it is.
+    /// Location.
     pub location: String,
-    /// Whether it did what was last asked of it. Null as long as nothing was, since the start or the last change.
+    /// The last operation succeeded. Null before the first operation since the start or the last change.
     pub reachable: Option<bool>,
     pub checked_at: Option<Timestamp>,
-    /// How many backups of this gateway are there.
+    /// Number of backups of this gateway.
     pub backups: Option<usize>,
-    /// Why it did not.
+    /// Reason of the failure.
     pub error: Option<String>,
 }
 
@@ -141,7 +141,7 @@ async fn run(cx: Cx, _: Req<()>) -> Result<BackupRun, ApiError> {
     }
 }
 
-/// What the rules of the configuration alone cannot see: a folder inside the state directory is no place for backups.
+/// Checks that need the daemon: the folder must be outside of the state directory.
 fn check(open: &Open, draft: &State) -> Result<(), EditError> {
     let config: BackupConfig = draft.group();
     let target = &config.target;

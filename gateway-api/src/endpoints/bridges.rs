@@ -57,7 +57,7 @@ pub fn rows(t: &mut Table) {
     super::proxies::rows(t);
 }
 
-/// What is observed of the bridges.
+/// Observed state of bridges.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
     super::observed::add_observed(shown, &state.bridges, |bridge| live(open, &observed, state, bridge));
@@ -123,9 +123,9 @@ pub struct Carried {
     pub tunnel_id: String,
     pub tunnel: String,
     pub connected: bool,
-    /// Why it is not connected.
+    /// Reason why it is not connected.
     pub last_error: Option<String>,
-    /// How often it was connected since the bridge was put to work for it.
+    /// Number of connections since the bridge was assigned.
     pub connects: u64,
 }
 
@@ -153,7 +153,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<With<Vec<BridgeHealth>>, ApiError>
     Ok(With::counted(list.collect()))
 }
 
-/// What came of a test.
+/// Result of a test.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TestOutcome {
     pub ok: bool,
@@ -233,7 +233,7 @@ async fn target(
     }
 }
 
-/// Whether a segment's two sides are there, as the compiler sees them.
+/// Status of the two sides of a segment in the compiled plan.
 fn segment_steps(world: &World, id: Id) -> Vec<Step> {
     let compiled = world.compiled();
     let missing = compiled.findings.iter().find(|finding| finding.policy == Some(id));

@@ -105,7 +105,7 @@ fn copies(open: &Open, _: &State, shown: &mut [Value]) {
     }
 }
 
-/// How often rules have decided.
+/// Hits of filter rules.
 fn hits(open: &Open, _: &State, shown: &mut [Value]) {
     let Some(names) = &open.names else { return };
     let all = names.resolver.log().hits();
@@ -124,7 +124,7 @@ fn each(shown: &mut [Value], mut fill: impl FnMut(Id, &mut Map<String, Value>)) 
     }
 }
 
-/// What is known of lists on the web.
+/// Status of downloaded lists.
 fn fetched(open: &Open, _: &State, shown: &mut [Value]) {
     each_list(open, shown, |object, list| {
         object.insert("rules_count".into(), list.report.map(|report| report.taken).into());

@@ -97,7 +97,7 @@ impl Answer for File {
     }
 }
 
-/// What opens the export.
+/// Secret that decrypts the export.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Passphrase {

@@ -1,4 +1,4 @@
-//! Is it alive, what is it doing, what has an outsider changed, what machine is it.
+//! Health, status, drift and host information.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub struct Health {
     /// `ok`; `degraded` while it enforces and something else does not work, or while programs, nftables or rules differ
     /// from the plan; `blocked` while the store cannot be used.
     pub status: &'static str,
-    /// Why it is not ok.
+    /// Reason why it is not ok.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// While it is blocked: `not_initialised` (run `gatewayd init`), `store_missing` (the store of an initialised
@@ -278,7 +278,7 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
     Ok(With::counted(list))
 }
 
-/// Whether the stored secrets can be used.
+/// Status of the stored secrets.
 fn secrets(open: &Open) -> Observation {
     let status = open.store.secrets_status();
     let (state, message) = match (status.locked, status.unreadable) {

@@ -92,7 +92,7 @@ pub struct PlanInput {
     pub force: bool,
 }
 
-/// What a plan changes.
+/// Changes of a plan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlanResult {
     pub valid: bool,
@@ -102,17 +102,17 @@ pub struct PlanResult {
     /// Of the store, before if it is a dry run.
     pub revision: u64,
     pub changes: Vec<ItemChange>,
-    /// How many objects there are of each kind of change.
+    /// Number of objects per kind of change.
     pub counts: Counts,
     pub warnings: Vec<Warning>,
     pub errors: Vec<Problem>,
-    /// What changes in the dataplane; null for a plan that is not valid.
+    /// Changes in the dataplane; null for an invalid plan.
     pub plan: Option<PlanDiff>,
     /// Name of the snapshot from before; null if nothing changed.
     pub snapshot: Option<String>,
     /// The change takes itself back then.
     pub pending_confirm_until: Option<Timestamp>,
-    /// How the kernel took it; null if it was not asked.
+    /// Result in the kernel; null if the plan was not applied.
     pub run: Option<Run>,
 }
 
@@ -219,7 +219,7 @@ fn check_revision(state: &State, if_match: Option<&str>) -> Result<(), EditError
     Err(EditError::Stale { resource_type: "plan", expected, current: state.revision })
 }
 
-/// What the order would change, without changing it.
+/// Dry run of the new order.
 pub(super) async fn dry_run(
     cx: &Cx,
     if_match: Option<String>,
@@ -329,7 +329,7 @@ fn note(ticket: &mut AuditTicket, outcome: &Outcome) {
     ticket.details = serde_json::json!({ "counts": Counts::of(&outcome.changes) });
 }
 
-/// Why the dataplane did not take the plan.
+/// Reason why the dataplane rejected the plan.
 fn refusal(status: Option<&Status>) -> Option<String> {
     let dataplane = status?.subsystems.get("dataplane")?;
     dataplane.outcome.failed.first().map(|failure| format!("{}: {}", failure.resource, failure.error))

@@ -41,7 +41,7 @@ pub struct PqCrypto {
     pub supported: Vec<String>,
     /// Outbound clients and what each last agreed on.
     pub clients: Vec<ClientReport>,
-    /// What clients of the gateway agreed on, since the daemon started.
+    /// Key exchanges of clients since the start of the daemon.
     pub inbound: Inbound,
 }
 
@@ -57,7 +57,7 @@ impl PqCrypto {
         }
     }
 
-    /// Who would have been refused if the mode had been this one.
+    /// Clients that this mode would have refused.
     fn warnings(&self) -> Vec<Warning> {
         if self.mode != PqMode::Required {
             return Vec::new();
@@ -85,7 +85,7 @@ impl PqCrypto {
     }
 }
 
-/// What a client sends; the rest of what it was shown may come back and changes nothing.
+/// Fields of the request. Other fields of the response may be sent back and are ignored.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "PqCryptoRequest")]

@@ -86,7 +86,7 @@ fn absent_interfaces(facts: &Facts, policy: &Value) -> Option<Warning> {
     (!absent.is_empty()).then(|| Warning::new("source_value", message))
 }
 
-/// Whether the policies steer traffic, and by which hop.
+/// Status of policies, and their active hop.
 fn observe_policies(open: &Open, state: &State, shown: &mut [Value]) {
     let live = open.live();
     super::observed::add_observed(shown, &state.routing_policies, |policy| live.policy(policy));

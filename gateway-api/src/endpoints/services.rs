@@ -33,7 +33,7 @@ pub struct Service {
     pub version: Option<String>,
     /// Of systemd; null for what is no unit, and without systemd.
     pub unit: Option<String>,
-    /// What of the gateway cannot do without.
+    /// Features of the gateway that need it.
     pub required_by: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ fn kernel_wireguard(tunnels: Vec<String>) -> Service {
     }
 }
 
-/// How the self-test came out.
+/// Result of the self-test.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Verification {
     /// All checks passed.
@@ -176,7 +176,7 @@ fn same(installed: Option<&str>, expected: &str) -> Check {
     Check { name: "plan", ok, detail }
 }
 
-/// How the last comparison with the kernel came out.
+/// Result of the last comparison with the kernel.
 fn subsystems(status: &Status) -> Check {
     if status.run == 0 {
         let detail = "The kernel was not compared with the plan yet.".to_owned();

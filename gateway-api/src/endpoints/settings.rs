@@ -189,7 +189,7 @@ fn unknown(key: &str) -> ApiError {
     EditError::NotFound { resource_type: NOUN, id: key.to_owned() }.into()
 }
 
-/// Whether this key may be set by hand at all.
+/// Checks that the key may be set through the API.
 fn check_key(key: &str) -> Result<(), ApiError> {
     if INTERNAL.contains(&key) {
         let message = format!("{key} is managed by the daemon and cannot be set here.");
@@ -284,7 +284,7 @@ async fn unset(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {
             if !was_set {
                 return Err(EditError::NotFound { resource_type: NOUN, id: key.clone() });
             }
-            // What the file says may not fit to the other values that are set.
+            // The value of the file may conflict with other stored values.
             file.overlaid(&draft.settings).map_err(EditError::Invalid)?;
             Ok(())
         })?;
@@ -303,7 +303,7 @@ async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<With<Tree>
         let configuration = worlds.configuration();
         let before = store.current();
         let scene = Scene::new(configuration, &before);
-        // What comes back as it was shown is no wish.
+        // An unmodified value is no change.
         wishes.retain(|(key, value)| scene.show(key).is_none_or(|shown| shown.value != *value));
         for (key, _) in &wishes {
             check_key(key)?;

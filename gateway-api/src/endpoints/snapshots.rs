@@ -82,7 +82,7 @@ async fn take(cx: Cx, request: Req<SnapshotInput>) -> Result<With<Snapshot>, Api
 
 const NAME_RULE: &str = "The name of a snapshot has up to 64 letters, digits, hyphens and underscores.";
 
-/// Where to go back to.
+/// Target of the rollback.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RollbackInput {

@@ -31,7 +31,7 @@ pub fn rows(t: &mut Table) {
         .answers(&[Code::NotFound, Code::NotSupported]);
 }
 
-/// Which tests, against what.
+/// Tests to run, and their target.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Run {
@@ -50,7 +50,7 @@ enum Policies {
     Applied,
 }
 
-/// How the tests came out.
+/// Results of the tests.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Report {
     /// None of those that were run failed.

@@ -79,7 +79,7 @@ pub fn rows(t: &mut Table) {
     super::bridges::rows(t);
 }
 
-/// What is observed of the tunnels and of their peers.
+/// Observed state of tunnels and their peers.
 fn observe_tunnels(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
     super::observed::add_observed(shown, &state.tunnels, |tunnel| observed.tunnel(tunnel));
@@ -273,7 +273,7 @@ pub struct Upload {
     pub name: String,
     /// Text of the .ovpn file.
     pub config: String,
-    /// Where the server asks for them and they do not stand in the file.
+    /// Credentials, if the server requires them and the file has none.
     pub username: Option<String>,
     pub password: Option<String>,
     /// Opens the key in the file.

@@ -26,7 +26,7 @@ use super::limits::Limits;
 use super::protocol_sniff::{self, Greeting};
 use crate::peer::Peer;
 
-/// What a connection is served with.
+/// Parameters of serving a connection.
 pub(super) struct Service {
     router: TowerToHyperService<Router>,
     peer: Peer,

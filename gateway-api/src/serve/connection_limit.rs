@@ -1,4 +1,4 @@
-//! How many connections there may be, in all and of one address.
+//! Limits of open connections, in total and per address.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a client may take and keep.
+/// Limits of one client.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// From the connection to the end of the TLS handshake.

@@ -20,7 +20,7 @@ use crate::gateway::Open;
 use crate::reply::{Answer, Reply};
 use crate::request::{Body, Request};
 
-/// Which endpoints a collection has.
+/// Endpoints of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ops(u8);
 
@@ -45,7 +45,7 @@ impl BitOr for Ops {
     }
 }
 
-/// What a collection is beyond its kind.
+/// Properties of a collection beyond its kind.
 #[derive(Clone, Copy)]
 pub struct Collection {
     /// `/devices`
@@ -141,7 +141,7 @@ fn handler(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 
     }))
 }
 
-/// What is in memory is answered without going anywhere.
+/// Objects in memory are returned without blocking work.
 fn at_hand(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
     let run = Arc::new(run);
     Work::Handler(Arc::new(move |cx, request| {

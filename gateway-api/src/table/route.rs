@@ -19,7 +19,7 @@ struct Node {
     endpoints: BTreeMap<Method, usize>,
 }
 
-/// What stands at a path.
+/// Endpoints of a path.
 #[derive(Debug)]
 pub struct Found<'a> {
     pub endpoints: &'a BTreeMap<Method, usize>,

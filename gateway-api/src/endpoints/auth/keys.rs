@@ -42,7 +42,7 @@ struct KeyInput {
     role: Option<Role>,
     /// From then on the key is worth nothing.
     expires_at: Option<Timestamp>,
-    /// Where it may be used from; empty: from everywhere.
+    /// Networks from which it may be used; empty: all.
     cidrs: Vec<Cidr>,
 }
 
@@ -55,7 +55,7 @@ struct KeyShown {
     name: String,
     /// admin, operator, viewer or diagnostics
     role: Role,
-    /// What stands between the underscores of the key.
+    /// Part of the key between its underscores.
     prefix: String,
     expires_at: Option<Timestamp>,
     expired: bool,

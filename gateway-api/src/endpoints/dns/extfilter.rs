@@ -49,12 +49,12 @@ struct Status {
     /// Of its resolver.
     version: Option<String>,
     url: Option<String>,
-    /// Whether it filters.
+    /// Filtering is on.
     blocking: Option<bool>,
     /// In the last 24 hours, as the filter counts.
     queries_today: Option<u64>,
     blocked_today: Option<u64>,
-    /// What is wrong with it: its API, or else its resolver.
+    /// Error of its API, or else of its resolver.
     error: Option<String>,
 }
 
@@ -83,7 +83,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<Status, ApiError> {
     Ok(status)
 }
 
-/// Why names are not answered though the API is well.
+/// Reason why the resolver fails although the API works.
 fn resolver_error(cx: &Cx) -> Result<Option<String>, ApiError> {
     let open = cx.open()?;
     let resolver = open.store.current().group::<ExtFilterConfig>().resolver();

@@ -57,7 +57,7 @@ pub struct Domains {
     domains: Vec<String>,
 }
 
-/// What became of the domains, each in its one spelling.
+/// Result for each domain, in canonical spelling.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Changed {
     changed: Vec<String>,
@@ -157,7 +157,7 @@ fn put_all<L: DomainList>(
             Some((id, false)) => draft.update::<L>(id, None, L::enable)?.1,
             None => kind.create(draft, json!({"domain": name}))?.warnings,
         };
-        // What holds for the object as a whole holds for each of them: once is enough.
+        // A warning of the whole object is reported once.
         for mut warning in more {
             if warning.path == "domain" {
                 warning.message = format!("{name}: {}", warning.message);

@@ -82,7 +82,7 @@ struct Status {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Listen {
     address: String,
-    /// Why it does not listen there by UDP or by TCP.
+    /// Reason why it does not listen on UDP or TCP.
     error: Option<String>,
 }
 
@@ -122,7 +122,7 @@ struct Blocking {
 struct LogState {
     /// Records that were lost since the start because they came faster than they could be written.
     lost: u64,
-    /// Why nothing is written to files.
+    /// Reason why nothing is written to files.
     error: Option<String>,
 }
 
@@ -267,12 +267,12 @@ struct Entry {
     client: Option<Client>,
     question: Question,
     status: &'static str,
-    /// What decided: a rule, a list, a feed, a rewrite or a canary; null when nothing did.
+    /// Deciding rule, list, feed, rewrite or canary; null if none matched.
     reason: Option<&'static str>,
     rule: Option<String>,
     /// Of the rule, list or feed.
     list_id: Option<gateway_model::Id>,
-    /// What was looked at when it was not the name asked for.
+    /// Matched name, if it differs from the name in the query.
     through: Option<String>,
     upstream: Option<String>,
     rcode: String,

@@ -29,7 +29,7 @@ pub fn rows(t: &mut Table) {
     row.list = true;
 }
 
-/// What the time makes of them.
+/// Status at the current time.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     let now = open.now();
     crate::endpoints::observed::add_observed(shown, &state.exceptions, |exception| exception.live(now));

@@ -1,4 +1,4 @@
-//! What policies are made of and what stands beside them: profiles, chains, privacy classes, segments, presets.
+//! Objects that policies use: profiles, chains, privacy classes, segments, presets.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub fn rows(t: &mut Table) {
     t.view("/vlans", "list_vlans", vlans).summary("The VLANs of this host, and those that segments name");
 }
 
-/// How the chains fare by the ways out as they are.
+/// Status of chains with the current egress.
 fn observe_chains(open: &Open, state: &State, shown: &mut [Value]) {
     let world = open.world();
     crate::endpoints::observed::add_observed(shown, &state.chains, |row| {
@@ -65,9 +65,9 @@ pub struct Vlan {
     pub parent: String,
     /// The interface that stands for it on this host; null if there is none.
     pub interface: Option<String>,
-    /// Whether that interface is up.
+    /// The interface is up.
     pub up: bool,
-    /// Whether traffic that enters there is judged.
+    /// Policies apply to traffic that enters there.
     pub lan: bool,
     /// Name of the segment that is on it.
     pub segment: Option<String>,

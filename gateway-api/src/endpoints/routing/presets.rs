@@ -47,7 +47,7 @@ pub struct AppliedPreset {
     pub created: Vec<CreatedObject>,
 }
 
-/// What was made.
+/// Created objects.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CreatedObject {
     /// `routing_policy` or `profile`.

@@ -1,4 +1,4 @@
-//! What the gateway makes of the policies: applying them, explaining them, showing the plan.
+//! Applying and explaining policies, and the views of the plan.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -55,7 +55,7 @@ pub fn rows(t: &mut Table) {
         .summary("The compiled policies as they are enforced");
 }
 
-/// How a run of the reconciler came out.
+/// Result of a reconcile run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Run {
     /// False: this gateway is not attached to a kernel, so nothing was done.
@@ -87,7 +87,7 @@ impl Run {
     }
 }
 
-/// What did not come out as wanted, as warnings.
+/// Failures as warnings.
 pub fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
     let subsystems = status.into_iter().flat_map(|status| &status.subsystems);
     subsystems
@@ -103,7 +103,7 @@ pub fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
 pub struct Applied {
     /// Revision of the policies that steer traffic from now on.
     pub applied_revision: u64,
-    /// How many of them are enabled.
+    /// Number of enabled ones.
     pub policies: usize,
     #[serde(flatten)]
     pub run: Run,
@@ -111,7 +111,7 @@ pub struct Applied {
 
 pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
     if let Some(pending) = cx.open()?.store.pending() {
-        // What it applies would be taken back with the change that waits.
+        // A rollback of the pending change would revert it as well.
         return Err(ApiError::apply_in_progress(&pending));
     }
     freeze(&cx, |draft| {

@@ -1,4 +1,4 @@
-//! What the cover traffic did.
+//! Statistics of cover traffic.
 
 use gateway_ctl::services::tunnels::Cover;
 use gateway_model::Tunnel;
@@ -19,7 +19,7 @@ use crate::request::Req;
 pub struct Stats {
     enabled: bool,
     engine: &'static str,
-    /// What says when cover is sent.
+    /// Schedule of cover traffic.
     machines: Vec<CoverMachine>,
     /// `upstream`: only packets towards the far end have company.
     direction: &'static str,
@@ -47,7 +47,7 @@ struct OfTunnel {
     tunnel: String,
     id: String,
     state: CoverState,
-    /// What the state comes from; empty where it says all.
+    /// Reason of the state; empty if the state needs none.
     note: &'static str,
     padding_packets: u64,
     padding_bytes: u64,

@@ -39,10 +39,10 @@ pub struct Member {
     pub weight: u32,
     /// `active`: takes new flows. `draining`: only keeps flows that it has.
     pub state: EndpointState,
-    /// When it has drained.
+    /// End of draining.
     pub draining_until: Option<jiff::Timestamp>,
     pub healthy: bool,
-    /// Why it takes no new flows; empty when it does.
+    /// Reason why it takes no new flows; empty if it does.
     pub reason: String,
     /// Flows of this policy with a packet in the last minute.
     pub flows: u64,
@@ -110,7 +110,7 @@ impl Pools {
         self.pools.iter().flat_map(|pool| &pool.endpoints).map(|member| member.tunnel.clone()).collect()
     }
 
-    /// Whether a tunnel is healthy, its bytes, and its round trip.
+    /// Health, traffic and round-trip time of a tunnel.
     pub fn tunnel(&self, name: &str) -> (bool, u64, Option<f64>) {
         self.tunnels.get(name).map_or((false, 0, None), measured)
     }
