@@ -35,7 +35,7 @@ pub const ENDLESS: u16 = 7013;
 /// Connections that are opened or asked at a time.
 const AT_ONCE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How soon the proxy active_alerts that it should end.
+/// How soon the proxy notices that it should end.
 const ATTENTION: Duration = Duration::from_millis(100);
 const BACKLOG: u32 = 4096;
 /// Those who do not read keep little waiting.

@@ -26,7 +26,7 @@ pub const IDENT: u16 = 7007;
 pub const BULK: u16 = 7008;
 pub const DNS: u16 = 53;
 
-/// How soon a service active_alerts that it should end.
+/// How soon a service notices that it should end.
 const ATTENTION: Duration = Duration::from_millis(100);
 const CLIENT_PATIENCE: Duration = Duration::from_secs(120);
 

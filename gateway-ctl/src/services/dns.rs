@@ -175,7 +175,7 @@ impl DnsService {
         self.secondaries.status(zone)
     }
 
-    /// Takes over who asks, by which ways, and local answers if there are new ones, in one step. The inputs is taken when
+    /// Takes over who asks, by which ways, and local answers if there are new ones, in one step. The inputs are taken when
     /// no other is taken over: none comes after a newer.
     fn renew(
         &self,

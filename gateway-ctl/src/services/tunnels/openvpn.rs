@@ -1,6 +1,6 @@
 //! What the state of its process says of an OpenVPN tunnel. Pure.
 //!
-//! The process itself active_alerts that its server has fallen silent, by pings.
+//! The process itself notices that its server has fallen silent, by pings.
 
 use gateway_core::compile::tunnel_interface;
 use gateway_core::facts::TunnelFact;

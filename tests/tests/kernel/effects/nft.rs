@@ -1,4 +1,4 @@
-//! Our nftables table: what it lets through on real packets, and what it active_alerts of an outsider.
+//! Our nftables table: what it lets through on real packets, and what it notices of an outsider.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
