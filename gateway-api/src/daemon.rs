@@ -42,7 +42,7 @@ use crate::{config, dispatch, endpoints, serve, services, wipe};
 
 /// Interval at which a gateway without a store looks for one: a late mount, a restored file, or `gatewayd init`.
 const STORE_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long open requests may take after the signal to end.
+/// Grace period of open requests after the signal to end.
 const GRACE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]

@@ -32,7 +32,7 @@ pub fn status_rows(t: &mut Table) {
         );
 }
 
-/// What is observed of the proxies.
+/// Observed state of proxies.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
     super::observed::add_observed(shown, &state.proxies, |proxy| observed.proxy(proxy));
@@ -52,7 +52,7 @@ pub struct TproxyStatus {
     pub by_proxy: Vec<ProxyTraffic>,
 }
 
-/// How traffic gets to it.
+/// Transport to the proxy.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TproxyMode {

@@ -6,7 +6,7 @@ use crate::table::Method::{self, Delete, Get, Post, Put};
 use crate::table::Table;
 
 const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
-    // What people looked up, sent and received. Captures are listed for all; what is in them is not.
+    // Personal data of users. Everyone may list captures, but not read them.
     (
         Access::Private,
         &[

@@ -57,7 +57,7 @@ pub fn rows(t: &mut Table) {
         .doc("It is set by the key splitting.cover of /settings, and off as long as nothing is.");
 }
 
-/// What is known of the endpoints: the sum over the pools they are for.
+/// Status of the endpoints, summed over their pools.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     if shown.is_empty() {
         return;
@@ -88,7 +88,7 @@ struct SplittingStatus {
     enabled: bool,
     /// New flows in turn, as many to each leg as its weight says; exact where all weights are equal.
     algorithm: &'static str,
-    /// What a policy keeps on its leg if it says nothing else.
+    /// Stickiness of policies that set none.
     sticky: Sticky,
     policies: Vec<Pool>,
 }
@@ -120,7 +120,7 @@ struct SplittingDns {
     per_endpoint: Vec<EndpointDns>,
 }
 
-/// What the gateway asks by a tunnel, for whomever; not what it asks through a proxy behind that.
+/// DNS queries of the gateway through a tunnel, without those through a proxy behind it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct EndpointDns {
     tunnel: String,
@@ -146,7 +146,7 @@ async fn dns(cx: Cx, _: Req<()>) -> Result<SplittingDns, ApiError> {
     Ok(SplittingDns { mode: "shared", resolver: names.is_some(), per_endpoint: per_endpoint.collect() })
 }
 
-/// What is shared out.
+/// Unit of splitting.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SplittingTransport {
     /// Whole flows: a flow never changes its leg as long as that takes it.
@@ -158,7 +158,7 @@ struct SplittingTransport {
     mtu_min: Option<u16>,
     /// TCP is told what fits the leg.
     mss_clamp: bool,
-    /// How long flows may go on in a leg that was taken out or down. Then TCP connections are reset.
+    /// Drain time of flows on a leg that was removed or taken down. TCP connections are reset afterwards.
     drain_sec: i64,
 }
 
@@ -192,7 +192,7 @@ impl Default for Activation {
     }
 }
 
-/// How the activation came out.
+/// Result of the activation.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Activated {
     policy_id: String,

@@ -51,7 +51,7 @@ pub struct DeadmanStatus {
     pub settings: DeadmanSettings,
     /// The last request by an administrator or an operator.
     pub last_checkin: Option<Timestamp>,
-    /// When it wipes if nobody comes.
+    /// Time of the wipe without a check-in.
     pub deadline: Option<Timestamp>,
     /// Hours after the last check-in at which it warns.
     pub warn_hours: Vec<f64>,

@@ -52,14 +52,14 @@ pub struct StoredSecret {
     pub r#type: &'static str,
     /// Of the object; the key of a setting.
     pub id: String,
-    /// What people call the object; the key of a setting.
+    /// Name of the object, or the key of a setting.
     pub name: String,
     /// `peers[0].preshared_key`; empty for settings.
     pub field: String,
     pub encrypted: bool,
     /// It was needed and could not be decrypted; set it again.
     pub unreadable: bool,
-    /// When the object that has it was last changed.
+    /// Time of the last change of its object.
     pub updated_at: Timestamp,
 }
 
