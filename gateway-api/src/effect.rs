@@ -1,6 +1,6 @@
-//! Effect of an endpoint. It determines who writes the audit entry.
+//! Effect of an endpoint. It determines which component writes the audit entry.
 
-/// Effect of an endpoint. It determines who writes the audit entry.
+/// Effect of an endpoint. It determines which component writes the audit entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Changes nothing.
