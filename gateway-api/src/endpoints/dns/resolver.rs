@@ -83,7 +83,7 @@ struct Status {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Listen {
-    /// Address and port. Listeners for encrypted DNS begin with `tls://`.
+    /// Error of the listener (UDP or TCP); null if it works.
     address: String,
     /// Reason why the listener does not serve UDP or TCP; null if it serves both.
     error: Option<String>,
