@@ -97,7 +97,8 @@ fn openvpn(tunnels: Vec<String>, running: bool) -> Service {
     Service { running: Some(running), required_by: tunnels, ..program("openvpn", "--version", None) }
 }
 
-/// Returns the status of WireGuard in the kernel. No tunnel requires it, because the daemon has its own implementation.
+/// Returns the status of WireGuard in the kernel. If it is missing, the daemon carries the tunnels itself and no tunnel
+/// requires it.
 fn kernel_wireguard(tunnels: Vec<String>) -> Service {
     let module = std::path::Path::new("/sys/module/wireguard");
     let loaded = module.is_dir();
