@@ -67,7 +67,7 @@ impl Access {
 pub enum Proof {
     /// None.
     None,
-    /// Sign-in is off.
+    /// None needed: sign-in is off.
     Open,
     /// Address in the local network.
     Localnet,

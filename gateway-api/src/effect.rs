@@ -23,8 +23,8 @@ impl Effect {
 /// Action and resource type of an endpoint's audit entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audit {
-    /// `create_routing_policy`
+    /// Audit action, such as `create_routing_policy`.
     pub action: &'static str,
-    /// `routing_policy`
+    /// Resource type, such as `routing_policy`.
     pub resource_type: &'static str,
 }

@@ -35,7 +35,7 @@ pub enum Gateway {
     Blocked {
         /// Human-readable cause and remedy.
         reason: String,
-        /// `not_initialised`, `store_missing` or `store_unusable`.
+        /// Cause as in `/health`: `not_initialised`, `store_missing` or `store_unusable`.
         cause: &'static str,
         /// The configuration file. It is in force while no settings can be read from the store.
         file: Arc<Bootstrap>,

@@ -1,8 +1,8 @@
 //! Protection from cross-site requests and DNS rebinding.
 //!
-//! A page on the web can make a browser send requests to the gateway (cross-site request forgery), or resolve its own
-//! name to the address of the gateway (DNS rebinding). Neither can choose the `Host`, `Origin` and `Sec-Fetch-Site`
-//! that the browser sends.
+//! A page on the web can make a browser send requests to the gateway (cross-site request forgery). It can also resolve
+//! its own name to the address of the gateway (DNS rebinding). Neither attack can choose the `Host`, `Origin` and
+//! `Sec-Fetch-Site` that the browser sends.
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -117,7 +117,7 @@ fn kernel_wireguard(tunnels: Vec<String>) -> Service {
 /// Result of the self-test.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Verification {
-    /// All checks passed.
+    /// No check failed, and the gateway is attached to a kernel.
     pub ok: bool,
     /// Hash of the installed plan, as in `/render`; null if the gateway is not attached to a kernel.
     pub hash: Option<String>,
