@@ -1,8 +1,8 @@
-//! Who asks: from a request to an [`Actor`].
+//! Authentication: from a request to an [`Actor`].
 //!
-//! In this order: the local socket is the system itself; with sign-in off everybody is admin; an API key; a session
-//! cookie; the local network, for reading. A credential that is sent and not valid is refused: it never falls through
-//! to the local network's right to read. Endpoints that need no credential answer all the same.
+//! Sources in order of precedence: the local socket (the system itself); sign-in is off (every caller is admin); an API
+//! key; a session cookie; the local network (read-only). An invalid credential is rejected: it never falls back to the
+//! read access of the local network. Endpoints that need no credential answer all the same.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -34,16 +34,16 @@ use rate_limit::{Limits, Payer, Quota};
 use setup::SetupCode;
 use token::Signer;
 
-/// Most cookies of our name that are looked at.
+/// Maximum number of session cookies that are checked per request.
 const COOKIES: usize = 4;
 
-/// What the configuration says.
+/// Authentication settings from the configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub enabled: bool,
     pub local_net: IpNet,
     pub api_keys: Vec<bootstrap::ApiKey>,
-    /// Where the setup code goes. None: there is none.
+    /// Directory of the setup code. `None`: no setup code.
     pub setup_folder: Option<PathBuf>,
 }
 
@@ -54,7 +54,7 @@ impl Default for Settings {
     }
 }
 
-/// Accounts, keys and sessions at work.
+/// State of authentication: API keys, sessions, limits and locks.
 #[derive(Debug)]
 pub struct Auth {
     pub enabled: bool,
@@ -68,7 +68,7 @@ pub struct Auth {
     pub setup: SetupCode,
 }
 
-/// Who asks, and why a credential that was shown did not count.
+/// The caller, and the error if its credential was rejected.
 pub struct Identity {
     pub actor: Actor,
     pub refusal: Option<ApiError>,
@@ -78,7 +78,7 @@ impl Auth {
     pub fn new(settings: &Settings, gateway: &Gateway) -> Self {
         let store = store(gateway);
         let empty = store.is_some_and(|store| store.current().users.is_empty());
-        // Without a store no session can be looked up, so a key that signs none is as good as any.
+        // Without a store there are no sessions, so the signing key does not matter.
         let signer = Signer::new(store.map_or(&[0; 32], Store::session_key));
         Self {
             enabled: settings.enabled,
@@ -93,7 +93,7 @@ impl Auth {
         }
     }
 
-    /// Since boot; for limits and locks.
+    /// Returns the time since boot, for limits and locks.
     pub fn instant(&self) -> Duration {
         self.clock.boot()
     }
@@ -129,7 +129,7 @@ impl Auth {
         Identity { actor: Actor::anonymous(ip), refusal }
     }
 
-    /// Whether the address is one of the local network.
+    /// Reports whether the address is in the local network.
     pub fn is_local(&self, ip: Option<IpAddr>) -> bool {
         ip.is_some_and(|ip| self.local_net.contains(&ip.to_canonical()))
     }
@@ -152,7 +152,7 @@ impl Auth {
         let Some(key) = found.filter(|key| api_key::fits(text, &key.key_hash)) else {
             return invalid("The API key is not valid.");
         };
-        // Whoever comes this far has the key, and may know what is wrong with it.
+        // The caller has the key, so the error may say why it is not accepted.
         if key.is_expired(store.clock().now()) {
             return invalid("The API key has expired.");
         }
@@ -184,7 +184,7 @@ impl Auth {
         })
     }
 
-    /// Whether the caller is still who it was: for answers that go on.
+    /// Reports whether the credential of the caller is still valid. For streamed responses.
     pub fn holds(&self, gateway: &Gateway, actor: &Actor) -> bool {
         let Some(store) = store(gateway) else { return true };
         let state = store.current();
@@ -201,7 +201,7 @@ impl Auth {
         }
     }
 
-    /// Takes the request from the caller's quota. `None`: this caller has no limit.
+    /// Charges the request to the quota of the caller. `None`: the caller has no limit.
     pub fn charge(&self, actor: &Actor) -> (Option<Quota>, Result<(), ApiError>) {
         let Some(payer) = actor.payer() else { return (None, Ok(())) };
         match self.limits.take(payer, self.instant()) {
@@ -220,27 +220,27 @@ impl Auth {
 }
 
 impl Actor {
-    /// The local socket: whoever opens it is root on this host.
+    /// Returns the caller on the local socket. Only root can open it.
     pub fn system() -> Self {
         Self { name: "system".to_owned(), role: Role::Admin, proof: Proof::System, ip: None, user: None }
     }
 
-    /// The caller while sign-in is off.
+    /// Returns the caller while sign-in is off.
     pub fn open(ip: Option<IpAddr>) -> Self {
         Self { name: "admin".to_owned(), role: Role::Admin, proof: Proof::Open, ip, user: None }
     }
 
-    /// A reader of the local network.
+    /// Returns a reader in the local network.
     fn local(ip: Option<IpAddr>) -> Self {
         Self { name: "localnet".to_owned(), role: Role::Admin, proof: Proof::Localnet, ip, user: None }
     }
 
-    /// Nobody known. The role says nothing: without a proof only open rows are allowed.
+    /// Returns a caller without identity. Its role has no effect: without a proof only open endpoints are allowed.
     fn anonymous(ip: Option<IpAddr>) -> Self {
         Self { name: "anonymous".to_owned(), role: Role::Viewer, proof: Proof::None, ip, user: None }
     }
 
-    /// Whose quota a request takes from.
+    /// Returns the owner of the quota that a request uses.
     pub fn payer(&self) -> Option<Payer> {
         match self.proof {
             Proof::System => None,
@@ -260,7 +260,7 @@ fn store(gateway: &Gateway) -> Option<&Store> {
     }
 }
 
-/// Whether a proxy stands between: then the address is the proxy's and says nothing of the client.
+/// Reports whether a proxy forwarded the request. The client address is then that of the proxy.
 pub fn is_forwarded(parts: &Parts) -> bool {
     ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| parts.headers.contains_key(*name))
 }

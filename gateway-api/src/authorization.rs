@@ -1,6 +1,6 @@
-//! Who may do what: the class of capability a row needs, and the one place where a request is judged.
+//! Authorization: the access class of an endpoint, and the check of a caller against it.
 //!
-//! Who a caller is was found out before, in [`crate::auth`].
+//! [`crate::auth`] has authenticated the caller before.
 
 use std::net::IpAddr;
 
@@ -10,30 +10,30 @@ use uuid::Uuid;
 
 use crate::error::{ApiError, Code};
 
-/// Classes of capability.
+/// Access classes of endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Without any credential.
+    /// No credential needed.
     Open,
-    /// One's own password and sessions.
+    /// Password and sessions of the caller.
     Own,
-    /// Configuration and status, secrets redacted.
+    /// Configuration and status, with secrets redacted.
     Read,
-    /// Query log, captures, history of a client. Not for the local network's right to read.
+    /// Query log, captures, history of a client. Excluded from the read access of the local network.
     Private,
-    /// The audit trail. Not for the local network's right to read.
+    /// Audit trail. Excluded from the read access of the local network.
     Trail,
     /// Dry runs that change nothing.
     Check,
     /// Captures, probes, flushes, test runs.
     Diagnose,
-    /// The daily business of the gateway.
+    /// Day-to-day operation of the gateway.
     Operate,
     /// Configuration export in plaintext.
     Export,
-    /// Accounts, keys, listeners, secrets, wiping, going back in time.
+    /// Accounts, keys, listeners, secrets, wiping, rollback.
     Administer,
-    /// Secrets in clear. Not for the local network's right to read.
+    /// Secrets in plaintext. Excluded from the read access of the local network.
     Reveal,
 }
 
@@ -47,7 +47,7 @@ impl Access {
         }
     }
 
-    /// The least role of a person that is enough.
+    /// Returns the lowest user role that has this access.
     pub fn required_role(self) -> Role {
         match self {
             Access::Open | Access::Own | Access::Read | Access::Trail | Access::Check => Role::Viewer,
@@ -56,31 +56,31 @@ impl Access {
         }
     }
 
-    /// Returns true if an address in the local network is no proof for it: the caller must show a session or a key.
+    /// Reports whether an address in the local network is not enough: the caller must present a session or an API key.
     pub fn needs_credential(self) -> bool {
         matches!(self, Access::Private | Access::Trail | Access::Reveal)
     }
 }
 
-/// How a caller proved who it is.
+/// Proof of a caller's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// Not at all.
+    /// None.
     None,
-    /// Sign-in is off.
+    /// None needed: sign-in is off.
     Open,
-    /// By its address.
+    /// Address in the local network.
     Localnet,
-    /// By the local socket.
+    /// Local socket.
     System,
     Session(Uuid),
     Key(Id),
-    /// By its position in the configuration.
+    /// Key of the configuration, by its index there.
     ConfiguredKey(usize),
 }
 
 impl Proof {
-    /// The `auth` of an audit entry.
+    /// Returns the `auth` field of an audit entry.
     pub fn audit(self) -> AuditAuth {
         match self {
             Proof::None | Proof::Open => AuditAuth::Open,
@@ -91,7 +91,7 @@ impl Proof {
         }
     }
 
-    /// Something that a page of another site could not make a browser send.
+    /// Reports whether the proof is one that a page of another site cannot make a browser send.
     pub fn is_credential(self) -> bool {
         match self {
             Proof::None | Proof::Open | Proof::Localnet => false,
@@ -100,19 +100,19 @@ impl Proof {
     }
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Clone, Debug)]
 pub struct Actor {
     pub name: String,
     pub role: Role,
     pub proof: Proof,
-    /// None for the local socket.
+    /// Address of the caller. `None` for the local socket.
     pub ip: Option<IpAddr>,
-    /// The managed user, if it is one.
+    /// Managed user, if the caller is one.
     pub user: Option<Id>,
 }
 
-/// Has this caller that capability?
+/// Checks that the caller has the access class.
 pub fn check(actor: &Actor, access: Access) -> Result<(), ApiError> {
     let unproven = match actor.proof {
         Proof::None => access != Access::Open,

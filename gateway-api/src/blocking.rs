@@ -1,12 +1,12 @@
-//! Work that waits, for the disk say, away from the threads that answer.
+//! Blocking work, such as disk I/O, outside the threads of the async runtime.
 
 use crate::error::ApiError;
 
-/// Runs what waits for the disk where waiting is allowed.
+/// Runs blocking work on a thread that may block.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => Ok(value),
-        // The dispatcher answers for panics.
+        // The dispatcher turns panics into responses.
         Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
         Err(join) => Err(ApiError::internal(&join)),
     }

@@ -1,4 +1,4 @@
-//! The configuration file: reading it, saying what is wrong with it, and what it means to the engine and the API.
+//! Configuration file: reading it, reporting its errors, and deriving the settings of the engine and the API from it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::context::Settings;
 use crate::preflight::Subject;
 
 pub const DEFAULT_PATH: &str = "/etc/gatewayd/config.yaml";
-/// Name of the marker beside the configuration file.
+/// File name of the marker in the directory of the configuration file.
 const MARKER: &str = "initialised";
 
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// One line per error, each with its place.
+    /// One line per error, each with its position.
     #[error("{}", lines(path, errors))]
     Invalid { path: PathBuf, errors: Vec<ConfigError> },
 }
@@ -35,7 +35,7 @@ fn lines(path: &Path, errors: &[ConfigError]) -> String {
     errors.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Reads and checks the file; touches nothing else.
+/// Reads and checks the file. Has no side effects.
 pub fn load(path: &Path) -> Result<Bootstrap, Error> {
     let text =
         std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
@@ -46,7 +46,7 @@ pub fn load(path: &Path) -> Result<Bootstrap, Error> {
     Ok(config)
 }
 
-/// What the API is told of it.
+/// Returns the settings of the API.
 pub fn api(config: &Bootstrap) -> Settings {
     let bootstrap::Auth { enabled, local_net, api_keys } = config.auth.clone();
     Settings {
@@ -64,17 +64,17 @@ pub fn store_path(config: &Bootstrap) -> PathBuf {
     config.state_dir.join("store.redb")
 }
 
-/// The file that records that this gateway was initialised.
+/// Returns the path of the marker, the file that records that this gateway was initialised.
 pub fn marker_path(config: &Bootstrap) -> PathBuf {
     config.marker.clone().unwrap_or_else(|| Path::new(DEFAULT_PATH).with_file_name(MARKER))
 }
 
-/// The socket for local tools.
+/// Returns the path of the socket for local tools.
 pub fn socket_path(config: &Bootstrap) -> PathBuf {
     config.runtime_dir.join("api.sock")
 }
 
-/// What the preflight asks about.
+/// Returns the input of the preflight checks.
 pub fn preflight(config: &Bootstrap) -> Subject {
     let lan = config.lans().iter().map(|name| ("network.lan_iface", name.to_string()));
     let wan_key = if config.network.wans.is_empty() { "network.wan_iface" } else { "network.wans" };

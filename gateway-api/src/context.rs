@@ -1,4 +1,4 @@
-//! What every handler is given: the running service and the request's identity.
+//! Context of every handler: the running service and the caller.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -22,10 +22,10 @@ use crate::request::Params;
 use crate::table::{Endpoint, Routes, Table};
 use crate::view_cache::ViewCache;
 
-/// What the HTTP side needs to know of the configuration.
+/// Configuration of the HTTP server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Bytes.
+    /// Maximum size of a request body, in bytes.
     pub body_limit: usize,
     pub auth: auth::Settings,
 }
@@ -40,12 +40,12 @@ impl Default for Settings {
 pub struct Api {
     pub table: Table,
     pub routes: Routes,
-    /// Operation to the query parameters that filter its list.
+    /// Query parameters that filter the list of an operation, by operation.
     pub filter_names: BTreeMap<String, Vec<String>>,
     pub settings: Settings,
     pub gateway: Gateway,
     pub auth: Auth,
-    /// Made when somebody asks for it: that takes longer than the rest of the start.
+    /// OpenAPI document. Generated on first use, because that takes longer than the rest of the start.
     openapi: OnceLock<Bytes>,
     pub heavy: Heavy,
     pub view_cache: ViewCache,
@@ -53,7 +53,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// Fails only if the table declares one method and path twice.
+    /// Builds the API. Fails only if the table declares a method and path twice.
     pub fn new(table: Table, gateway: Gateway, settings: Settings) -> Result<Arc<Self>, String> {
         let routes = Routes::new(table.endpoints())?;
         let filter_names = openapi::filters(&table);
@@ -82,7 +82,7 @@ impl Api {
         self.gateway.config()
     }
 
-    /// The store and the engine; refuses while the store cannot be used.
+    /// Returns the store and the engine. Fails while the store cannot be used.
     pub fn open(&self) -> Result<&Open, ApiError> {
         match &self.gateway {
             Gateway::Open(open) => Ok(open),
@@ -95,20 +95,20 @@ impl Api {
     }
 }
 
-/// An attempt that the store's write path does not record by itself.
+/// Attempt that the write path of the store does not audit by itself.
 struct Attempt {
     audit: Audit,
     subject: String,
-    /// Name of the user that was tried to sign in as.
+    /// User name that the caller tried to sign in as.
     username: Option<String>,
     denied: bool,
-    /// Code and message, if it failed.
+    /// Error code and message, if the attempt failed.
     error: Option<(&'static str, String)>,
-    /// Refusals before this one that have no entry.
+    /// Number of earlier refusals without an audit entry.
     unrecorded: u64,
 }
 
-/// One request's identity, and the way to everything else.
+/// Context of one request: its identity, and access to the service.
 #[derive(Clone)]
 pub struct Cx {
     pub api: Arc<Api>,
@@ -116,7 +116,7 @@ pub struct Cx {
     pub way: ConnectionInfo,
     pub request_id: String,
     pub effect: Effect,
-    /// What the path names, for the audit entry.
+    /// Object in the path, for the audit entry.
     subject: String,
 }
 
@@ -133,17 +133,18 @@ impl Cx {
         Self { api, actor, way, request_id: request_id.to_owned(), effect: row.effect, subject }
     }
 
-    /// The store and the engine.
+    /// Returns the store and the engine. Fails while the store cannot be used.
     pub fn open(&self) -> Result<&Open, ApiError> {
         self.api.open()
     }
 
-    /// Refuses a caller that has not this capability, for what a row allows only some of its callers.
+    /// Checks that the caller has this access class. For endpoints that allow part of their function to some callers
+    /// only.
     pub fn require(&self, access: Access) -> Result<(), ApiError> {
         check(&self.actor, access)
     }
 
-    /// The entry that a change of this request will leave.
+    /// Returns the audit entry for a change by this request.
     pub fn ticket(&self, audit: Audit) -> AuditTicket {
         AuditTicket {
             actor: self.actor.name.clone(),
@@ -158,10 +159,10 @@ impl Cx {
         }
     }
 
-    /// The audit entry of a row that changes the store.
+    /// Returns the audit entry of an endpoint that changes the store.
     pub fn own_ticket(&self) -> Result<AuditTicket, ApiError> {
         let Effect::Stores(audit) = self.effect else {
-            // A declaration that does not fit its handler must not change anything unrecorded.
+            // An endpoint whose declaration does not match its handler must not change anything without an audit entry.
             let error = std::io::Error::other("this row is not declared as one that changes the store");
             return Err(ApiError::internal(&error));
         };
@@ -171,20 +172,20 @@ impl Cx {
         })
     }
 
-    /// Changes the store, with the audit entry of this row in the same transaction. Waits for the disk.
+    /// Changes the store, with the audit entry of this endpoint in the same transaction. Blocks on disk I/O.
     pub fn commit_blocking<T>(
         &self,
         edit: impl FnOnce(&mut State) -> Result<T, EditError>,
     ) -> Result<T, ApiError> {
         match self.open()?.store.commit(self.own_ticket()?, edit) {
             Ok(value) => Ok(value),
-            // The dispatcher records all failures of handlers, this one too.
+            // The dispatcher records all failures of handlers, including this one.
             Err(CommitError::Refused { error, ticket: _ }) => Err(error.into()),
             Err(CommitError::Store(error)) => Err(error.into()),
         }
     }
 
-    /// The same for async handlers.
+    /// Changes the store like [`Cx::commit_blocking`], for async handlers.
     pub async fn commit<T: Send + 'static>(
         &self,
         edit: impl FnOnce(&mut State) -> Result<T, EditError> + Send + 'static,
@@ -193,7 +194,7 @@ impl Cx {
         blocking(move || cx.commit_blocking(edit)).await?
     }
 
-    /// Returns when the resolver answers by the stored filters, lists and rewrites.
+    /// Waits until the resolver uses the stored filters, lists and rewrites.
     pub async fn follow_dns(&self) -> Result<(), ApiError> {
         let names = match (&self.api.gateway, self.effect) {
             (Gateway::Open(open), Effect::Stores(_)) => open.names.clone(),
@@ -205,22 +206,23 @@ impl Cx {
         }
     }
 
-    /// Writes an audit entry for something that was read and should be known to have been.
+    /// Writes an audit entry for read access to sensitive data.
     pub async fn record_reading(&self, audit: Audit) -> Result<(), ApiError> {
         let subject = self.subject.clone();
         let attempt = Attempt { audit, subject, username: None, denied: false, error: None, unrecorded: 0 };
         self.record(attempt).await
     }
 
-    /// Writes the audit entry of a change that was refused or failed. Endpoints that change nothing leave none.
+    /// Writes the audit entry of a change that was refused or failed. Endpoints that change nothing write none.
     pub async fn record_failure(&self, error: &ApiError) {
         self.record_failure_of(error, None, None).await;
     }
 
-    /// The same, about an object that the path does not name.
+    /// Writes the audit entry of a failure about an object that the path does not name.
     ///
-    /// Refusals, and whatever callers without a credential try, are written down in measure: past it they are counted,
-    /// and the next entry says how many there were. So nobody can fill the disk by being refused.
+    /// Entries for refusals, and for failed attempts of callers without a credential, are rate-limited. Beyond the
+    /// limit they are only counted, and the next entry contains the count. Refused requests therefore cannot fill the
+    /// disk.
     pub async fn record_failure_of(&self, error: &ApiError, subject: Option<&str>, username: Option<&str>) {
         if error.recorded {
             return;

@@ -1,7 +1,7 @@
-//! The daemon: from a configuration to a running gateway, and back to a clean end.
+//! The daemon: start of a gateway from its configuration, and its clean shutdown.
 //!
-//! The order is the point. Block first, enforce second, listen last; on the way out the listeners go and the plan in
-//! the kernel stays.
+//! The order matters. Block traffic first, then enforce the plan, then listen. On shutdown the listeners close and the
+//! plan stays in the kernel.
 
 use std::fs;
 use std::io;
@@ -40,9 +40,9 @@ use crate::service_manager::notify;
 use crate::tls::{self, Tls};
 use crate::{config, dispatch, endpoints, serve, services, wipe};
 
-/// Interval at which a gateway without a store looks for one: a late mount, a restored file, or `gatewayd init`.
+/// Poll interval for a store while there is none. It appears with a late mount, a restored file, or `gatewayd init`.
 const STORE_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long open requests may take after the signal to end.
+/// Time that open requests get to finish after the signal to stop.
 const GRACE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +86,7 @@ pub enum Error {
     Table(String),
 }
 
-/// Runs until a signal ends it.
+/// Runs the daemon until a signal stops it.
 pub async fn run(file: Bootstrap) -> Result<(), Error> {
     for note in file.without_effect() {
         tracing::warn!("{note}");
@@ -96,12 +96,12 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     let hangup = listen_for(SignalKind::hangup())?;
     panics::install_hook();
     rlimit::return_large_memory();
-    // Each connection through a proxy takes two.
+    // Each connection through a proxy uses two file descriptors.
     if let Err(error) = rlimit::raise_open_files() {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
-    // While the store cannot be read, its post-quantum mode is not known and the default stands: whoever has to repair
-    // the gateway must be able to ask it what is wrong.
+    // Until the store is read, its post-quantum mode is unknown and the default applies. An administrator who repairs
+    // the gateway must be able to query its status.
     let tls = Arc::new(Tls::default());
     let (gateway, config) = open(file, &tls).await?;
     if !config.auth.enabled && !config.listen.api_addr.ip().is_loopback() {
@@ -165,10 +165,10 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         () = wipe::ending(&ended) => tracing::warn!("ending after a wipe; everything stays blocked"),
     }
     notify(&[NotifyState::Stopping]);
-    // The servers hold a receiver each until they have ended.
+    // Each server holds a receiver until it has ended.
     let _ = stop.send(true);
     for mut server in servers {
-        // Streams have no end of their own.
+        // Streams do not end by themselves.
         if tokio::time::timeout(GRACE, &mut server).await.is_err() {
             tracing::debug!("a connection was cut");
             server.abort();
@@ -188,7 +188,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns when a listener has ended without a request to stop.
+/// Returns when a listener has ended although none was asked to stop.
 async fn first_ended(servers: &mut [serve::Serving]) {
     std::future::poll_fn(|cx| {
         let ended = servers.iter_mut().any(|server| Pin::new(server).poll(cx).is_ready());
@@ -197,7 +197,7 @@ async fn first_ended(servers: &mut [serve::Serving]) {
     .await;
 }
 
-/// Returns when the file of the store has a change that was reported as failed.
+/// Returns when the file of the store contains a change that was reported as failed.
 async fn store_is_ahead(gateway: &Gateway) {
     let Gateway::Open(open) = gateway else { return std::future::pending().await };
     while !open.store.is_ahead() {
@@ -209,8 +209,8 @@ fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
     signal(kind).map_err(|source| Error::System { action: "listen for signals", source })
 }
 
-/// The store and the engine over it. A store that cannot be used blocks all traffic and is reported, not fatal.
-/// With it the configuration in force.
+/// Opens the store and the engine over it, and returns them with the configuration in force. A store that cannot be
+/// used is not fatal: the gateway blocks all traffic and reports the cause.
 async fn open(file: Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Arc<Bootstrap>), Error> {
     let (reason, cause) = match open_store(&file) {
         Ok(store) => return open_over(file, tls, Arc::new(store)).await,
@@ -224,7 +224,7 @@ async fn open(file: Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Arc<Bootstrap
     Ok((Gateway::Blocked { reason, cause, file: file.clone() }, file))
 }
 
-/// The engine and the services over a store that was opened.
+/// Starts the engine and the services over an open store.
 async fn open_over(
     file: Bootstrap,
     tls: &Arc<Tls>,
@@ -249,18 +249,18 @@ async fn open_over(
     };
     let open = Open::over(store.clone(), enforced, tls.clone(), is_synchronised);
     let mut open = open.map_err(Error::Store)?;
-    // After the first plan: what it tells is steered from the beginning.
+    // After the first plan is active, so that the traffic of the resolver follows it from the start.
     let asked = dns::Config { directory: config.state_dir.join("dns"), active_alerts };
     let resolver = DnsService::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
     open.names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
     Ok((Gateway::Open(open), config))
 }
 
-/// Opens the store of a gateway that was initialised. A store from before there was a marker proves that it was.
+/// Opens the store of an initialised gateway. A store from before the marker existed proves that it was initialised.
 pub fn open_store(config: &Bootstrap) -> Result<Store, Error> {
     let path = config::store_path(config);
     if let Some(absence) = initialise::absence(config) {
-        // Blocking would take the plan away that protects everybody until the store is back.
+        // Blocking would remove the plan that protects all devices until the store is back.
         if is_plan_live(&config.bpf.pin_dir) {
             return Err(Error::StoreGone { store: path, pins: config.bpf.pin_dir.clone() });
         }
@@ -284,7 +284,7 @@ pub fn open_store(config: &Bootstrap) -> Result<Store, Error> {
     Ok(store)
 }
 
-/// Returns when a store has appeared in the place where there was none.
+/// Returns when a store has appeared at a path that had none.
 async fn store_appears(gateway: &Gateway) {
     let file = match gateway {
         Gateway::Blocked { cause, file, .. } if *cause != "store_unusable" => file,
@@ -298,7 +298,8 @@ async fn store_appears(gateway: &Gateway) {
     }
 }
 
-/// The socket for tools of this host, which need not share the daemon's network namespace. Only root may use it.
+/// Binds the socket for tools on this host, which need not share the network namespace of the daemon. Only root may use
+/// it.
 fn bind_socket(path: &Path) -> io::Result<UnixListener> {
     if let Some(folder) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -307,10 +308,10 @@ fn bind_socket(path: &Path) -> io::Result<UnixListener> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
         Ok(_) if UnixStream::connect(path).is_ok() => return Err(io::ErrorKind::AddrInUse.into()),
-        // Left behind by a daemon that was killed.
+        // A killed daemon left the socket behind.
         Ok(_) => fs::remove_file(path)?,
     }
-    // Nobody else may connect between binding and the change of the mode.
+    // No other user may connect between binding and the change of the mode.
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path);
     rustix::process::umask(before);

@@ -1,8 +1,8 @@
-//! The only HTTP handler: from a request to a row and back to a response in the envelope.
+//! The only HTTP handler: from a request to an endpoint, and to a response in the envelope.
 //!
-//! The order matters: identify, charge the caller's quota, route, method, is the host ours, origin, may the caller,
-//! can it be done at all, read the body, run, record, envelope. Changes run in a task of their own, so that a client that
-//! goes away does not cut one in half. A panic ends one request only.
+//! The order matters: authenticate; charge the quota of the caller; route; check method, host, origin, authorisation
+//! and availability; read the body; run; audit; build the envelope. Changes run in a task of their own, so that a
+//! client that disconnects does not interrupt one halfway. A panic ends one request only.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -35,14 +35,14 @@ pub mod conditional;
 mod multipart;
 
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Opens the encrypted file in the body. Not in the query, which ends up in logs and histories.
+/// Passphrase of the encrypted file in the body. A header, because query strings end up in logs and browser histories.
 pub const PASSPHRASE: HeaderName = HeaderName::from_static("x-passphrase");
 pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
-/// What a handler may take before the client is told to ask again. The work itself goes on.
+/// Timeout of a handler. After it the client receives an error that asks for a retry; the work continues.
 const HANDLER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The service as an axum router; every path and method goes to [`answer`].
+/// Returns the service as an axum router. Every path and method goes to [`answer`].
 pub fn router(api: Arc<Api>) -> axum::Router {
     axum::Router::new().fallback(axum::routing::any(move |request: http::Request<HttpBody>| {
         let api = api.clone();
@@ -57,7 +57,7 @@ pub async fn answer(api: Arc<Api>, request: http::Request<HttpBody>) -> Response
     let head_only = parts.method == http::Method::HEAD;
     let peer = parts.extensions.get::<axum::extract::ConnectInfo<Peer>>().map(|info| info.0.clone());
     let identity = api.auth.identify(&api.gateway, &parts, peer.as_ref());
-    // Pages and their parts are in memory and cost nothing; a browser asks for many of them at once.
+    // Pages and their assets are in memory and cost nothing. A browser requests many of them at once.
     let (quota, admitted) = match parts.uri.path().starts_with(API_ROOT) {
         true => api.auth.charge(&identity.actor),
         false => (None, Ok(())),
@@ -87,7 +87,7 @@ async fn process(
     peer: Option<&Peer>,
     request_id: &str,
 ) -> Result<Response<HttpBody>, ApiError> {
-    // Who shows a credential may call the gateway what he likes: a rebound name would not make a browser send it.
+    // A caller with a credential may use any host name: a browser does not send the credential to a rebound name.
     let host = match identity.actor.proof.is_credential() {
         true => Ok(()),
         false => browser::check_host(parts, &api.config().listen.host_names),
@@ -154,13 +154,13 @@ async fn process(
     respond(&cx, row, parts, reply)
 }
 
-/// Turns the data of a reply into the bytes that are sent.
+/// Serialises the data of a reply into the body.
 async fn serialise(cx: &Cx, mut reply: Reply) -> Result<Reply, ApiError> {
     let Content::Data(data) = &mut reply.content else { return Ok(reply) };
-    // The data is many times as large as its bytes: it is dropped before the wait.
+    // The data takes many times the memory of the body, so it is dropped before the wait.
     let data = data.take();
     let bytes = Reply::envelope(&data, &reply.warnings).map_err(|error| ApiError::internal(&error))?;
-    // Warnings belong to the request, not to the object.
+    // The digest excludes warnings: they belong to the request, not to the object.
     let bare = match reply.warnings.is_empty() {
         true => None,
         false => Some(Reply::envelope(&data, &[]).map_err(|error| ApiError::internal(&error))?),
@@ -171,8 +171,8 @@ async fn serialise(cx: &Cx, mut reply: Reply) -> Result<Reply, ApiError> {
     Ok(reply)
 }
 
-/// Runs a handler whose answer may be large: only so many at once. It runs in a task of its own, so that a client that goes
-/// away does not free the permit while the work goes on.
+/// Runs a handler whose response may be large. Limits how many run at once. The handler runs in a task of its own, so
+/// that a client that disconnects does not free the permit while the work continues.
 async fn read_heavily(
     cx: &Cx,
     handler: Handler,
@@ -188,25 +188,25 @@ async fn read_heavily(
     }
 }
 
-/// Runs a handler that changes nothing, here and now: whoever went away needs no answer.
+/// Runs a handler that changes nothing in the current task. A client that disconnects cancels it.
 async fn read(cx: &Cx, handler: Handler, request: Request) -> Result<Reply, ApiError> {
     let cx = cx.clone();
     let answer = AssertUnwindSafe(async move { handler(cx, request).await }).catch_unwind();
     match tokio::time::timeout(HANDLER_TIMEOUT, answer).await {
         Ok(Ok(result)) => result,
-        // What it said is in the log already.
+        // The panic hook has logged the message.
         Ok(Err(_)) => Err(ApiError::internal(&std::io::Error::other("a handler panicked"))),
         Err(_) => Err(too_slow()),
     }
 }
 
-/// Runs a handler that changes something in a task of its own, and has its failure recorded.
+/// Runs a handler with an effect in a task of its own, and records its failure.
 async fn change(cx: &Cx, row: &Endpoint, handler: Handler, request: Request) -> Result<Reply, ApiError> {
     let acts = matches!(row.effect, Effect::Acts(_));
     let task_cx = cx.clone();
     let task = tokio::spawn(async move {
         let result = handler(task_cx.clone(), request).await;
-        // Recorded here and not by the waiting side: a client that is gone must not keep the entry from being written.
+        // Recorded here and not by the waiting side: a client that disconnects must not prevent the entry.
         match result {
             Err(error) => {
                 task_cx.record_failure(&error).await;
@@ -240,17 +240,17 @@ fn too_slow() -> ApiError {
     )
 }
 
-/// Everything that can be against a request before its body is looked at.
+/// Runs all checks of a request that do not need its body.
 fn judge(cx: &Cx, row: &Endpoint, parts: &Parts, refusal: Option<ApiError>) -> Result<(), ApiError> {
     if row.method != Method::Get {
         browser::check_origin(parts)?;
     }
     authorise(&cx.actor, row).map_err(|denied| match refusal {
-        // What is wrong with the credential says more than that there is none.
+        // The error of the credential is more precise than the missing credential.
         Some(refusal) if cx.actor.proof == Proof::None => refusal,
         _ => denied,
     })?;
-    // Whoever may come without a credential gains nothing from one that came along by itself.
+    // An endpoint without authentication gives a session cookie no extra rights, so it needs no CSRF token.
     if let (Proof::Session(id), true) =
         (cx.actor.proof, row.method != Method::Get && row.access != Access::Open)
     {
@@ -260,7 +260,7 @@ fn judge(cx: &Cx, row: &Endpoint, parts: &Parts, refusal: Option<ApiError>) -> R
     Ok(())
 }
 
-/// Turns a reply into a response, or into 304 if the client has it already.
+/// Builds the response to a reply, or 304 if the client has the current version.
 fn respond(cx: &Cx, row: &Endpoint, parts: &Parts, reply: Reply) -> Result<Response<HttpBody>, ApiError> {
     let mut headers = HeaderMap::new();
     if let Some(total) = reply.total {
@@ -308,7 +308,7 @@ fn respond(cx: &Cx, row: &Endpoint, parts: &Parts, reply: Reply) -> Result<Respo
     Ok(response)
 }
 
-/// An answer that goes on ends when its caller is signed out, deleted or given another role.
+/// Ends a streamed response when its caller is signed out, deleted or given another role.
 fn while_known(cx: Cx, body: HttpBody) -> HttpBody {
     let frames = body
         .into_data_stream()
@@ -354,7 +354,7 @@ fn options_response(allow: &str) -> Response<HttpBody> {
     response
 }
 
-/// Headers that every response has.
+/// Adds the headers that every response has.
 fn finish(headers: &mut HeaderMap, request_id: &str) {
     if let Ok(value) = HeaderValue::from_str(request_id) {
         headers.insert(REQUEST_ID, value);
@@ -369,7 +369,7 @@ fn finish(headers: &mut HeaderMap, request_id: &str) {
     );
 }
 
-/// HEAD: the headers of the GET, the length included, and nothing else.
+/// Builds the response to HEAD: the headers of the GET, including its length, without a body.
 fn without_body(response: Response<HttpBody>) -> Response<HttpBody> {
     let (mut parts, body) = response.into_parts();
     if let Some(length) = axum::body::HttpBody::size_hint(&body).exact()
@@ -380,7 +380,7 @@ fn without_body(response: Response<HttpBody>) -> Response<HttpBody> {
     Response::from_parts(parts, HttpBody::empty())
 }
 
-/// The caller's id if it is harmless, else a new one.
+/// Returns the request id of the client if it is harmless, else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let harmless = |id: &&str| {
         (1..=64).contains(&id.len())
@@ -393,7 +393,7 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned)
 }
 
-/// A parameter that no one reads is a typo somebody should hear of.
+/// Rejects query parameters that the endpoint does not read; they are probably typos.
 fn check_query(
     row: &Endpoint,
     query: &Query,
@@ -418,7 +418,7 @@ fn check_query(
     Ok(())
 }
 
-/// May this caller use this row?
+/// Checks that the caller may use the endpoint.
 fn authorise(actor: &Actor, row: &Endpoint) -> Result<(), ApiError> {
     check(actor, row.access)
         .map_err(|denied| denied.detail("method", row.method.as_str()).detail("path", row.full_path()))

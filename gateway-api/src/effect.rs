@@ -1,6 +1,6 @@
-//! What a request changes, and so who writes its audit entry.
+//! Effect of an endpoint. It determines which component writes the audit entry.
 
-/// What a row does to the world, and so who writes its audit entry.
+/// Effect of an endpoint. It determines which component writes the audit entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Changes nothing.
@@ -20,11 +20,11 @@ impl Effect {
     }
 }
 
-/// What an audit entry says of a row.
+/// Action and resource type of an endpoint's audit entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audit {
-    /// `create_routing_policy`
+    /// Audit action, such as `create_routing_policy`.
     pub action: &'static str,
-    /// `routing_policy`
+    /// Resource type, such as `routing_policy`.
     pub resource_type: &'static str,
 }

@@ -1,5 +1,5 @@
-//! The rows of the API, one file per area of the contract. Each file declares its rows and holds the small functions
-//! behind them; what a row means is decided in the crates below.
+//! Endpoints of the API, one file per section of the interface specification. Each file declares its endpoints and
+//! contains their small handlers. The crates below contain the logic.
 
 use crate::table::Table;
 
@@ -36,7 +36,7 @@ mod test_definitions;
 mod tunnels;
 mod wan;
 
-/// The whole API.
+/// Returns the table of all endpoints.
 pub fn table() -> Table {
     let mut table = Table::default();
     table.area("auth", auth::rows);

@@ -1,6 +1,6 @@
-//! What the API says when it does not do what was asked: one code, one status, one sentence, one object.
+//! API errors: code, status, message and details.
 //!
-//! This is the only place that turns the errors of the layers below into codes and statuses.
+//! Only this module converts errors of lower layers into codes and statuses.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use gateway_outbound::causes::with_causes;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-/// The error codes of the contract.
+/// Error codes of the interface specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
     BadRequest,
@@ -53,7 +53,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// Every code, for the documentation.
+    /// All codes, for the documentation.
     pub const ALL: [Code; 37] = [
         Code::BadRequest,
         Code::InvalidParameter,
@@ -94,7 +94,7 @@ impl Code {
         Code::StorageFull,
     ];
 
-    /// The name on the wire.
+    /// Returns the code as it appears in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Code::BadRequest => "bad_request",
@@ -174,16 +174,16 @@ impl Code {
     }
 }
 
-/// An answer that is not the one asked for. The dispatcher adds the request id and the headers.
+/// Error response. The dispatcher adds the request id and the headers.
 #[derive(Clone, Debug)]
 pub struct ApiError {
     pub code: Code,
-    /// A sentence for people.
+    /// Human-readable message.
     pub message: String,
     pub details: Map<String, Value>,
-    /// Seconds for `Retry-After`.
+    /// Value of `Retry-After`, in seconds.
     pub retry_after: Option<u32>,
-    /// The audit log has its entry already.
+    /// The audit log already contains the entry of this failure.
     pub recorded: bool,
 }
 
@@ -222,7 +222,7 @@ impl ApiError {
         error
     }
 
-    /// Something of ours failed. The cause goes to the log under the request id, not to the client.
+    /// Builds an internal error. Logs the cause under the request id and hides it from the client.
     pub fn internal(cause: &(dyn std::error::Error + 'static)) -> Self {
         tracing::error!(error = %with_causes(cause), "request failed");
         Self::new(Code::Internal, "The gateway could not do this; its log says why, under the request id.")
@@ -233,7 +233,7 @@ impl ApiError {
             .detail("current_etag", current_etag)
     }
 
-    /// An earlier change waits to be confirmed.
+    /// Builds the error of a change that waits for its confirmation.
     pub fn apply_in_progress(pending: &Pending) -> Self {
         Self::new(
             Code::ApplyInProgress,
@@ -244,7 +244,8 @@ impl ApiError {
         .detail("author", pending.author.as_str())
     }
 
-    /// Wrong fields, all of them. If all of them only name what does not exist, that is the code.
+    /// Builds the error of a request with invalid fields, and lists all of them. The code is `unknown_reference` if
+    /// every field only refers to an object that does not exist.
     pub fn validation(problems: &Problems) -> Self {
         let message = match problems.list() {
             [one] if one.path.is_empty() => one.message.clone(),
@@ -259,7 +260,7 @@ impl ApiError {
         Self::new(code, message).detail("fields", json!(problems.list()))
     }
 
-    /// The body of the error envelope.
+    /// Returns the body of the error envelope.
     pub fn to_json(&self, request_id: &str) -> Value {
         let mut details = self.details.clone();
         details.insert("request_id".to_owned(), Value::from(request_id));
@@ -345,7 +346,7 @@ impl From<EditError> for ApiError {
     }
 }
 
-/// A message as a sentence.
+/// Turns a message into a sentence.
 fn sentence(message: &str) -> String {
     let mut letters = message.chars();
     let mut text: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();

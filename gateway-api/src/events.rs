@@ -1,5 +1,5 @@
-//! Server-sent events for user interfaces: that something changed, not what. Whoever hears it reads anew. Only of what is
-//! worth an alert everything is told.
+//! Server-sent events for user interfaces. An event says that something changed, and the client reads the new state
+//! through the API. Only alert events contain all their data.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::gateway::Open;
 
 pub const MEDIA: &str = "text/event-stream";
 
-/// A comment after so much silence keeps the connection open.
+/// Silence before a comment that keeps the connection open.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 struct Source {
@@ -31,8 +31,8 @@ struct Source {
     first: bool,
 }
 
-/// An endless body: where things stand, then each commit (`revision`), each run of the reconciler (`status`), and what
-/// begins and ends that is worth an alert (`alert`).
+/// Returns an endless body: the current state, then an event for each commit (`revision`), each reconcile run
+/// (`status`), and the start and end of each alert (`alert`).
 pub fn body(open: &Open) -> Body {
     let active_alerts = open.active_alerts.clone();
     let told = active_alerts.subscribe().1;
@@ -45,7 +45,7 @@ pub fn body(open: &Open) -> Body {
 }
 
 impl Source {
-    /// Nothing once the gateway is gone.
+    /// Waits for the next event. `None` after the gateway has stopped.
     async fn next(&mut self) -> Option<String> {
         if std::mem::take(&mut self.first) {
             let revision = *self.revisions.borrow_and_update();
@@ -66,7 +66,7 @@ impl Source {
             }
             told = self.told.recv() => match told {
                 Ok(notice) => Some(alert_event(&notice)),
-                // Too far behind: where things stand is told anew.
+                // The receiver lagged, so the client gets all active alerts again.
                 Err(RecvError::Lagged(_)) => Some(self.going_on()),
                 Err(RecvError::Closed) => None,
             },
@@ -76,14 +76,14 @@ impl Source {
 }
 
 impl Source {
-    /// The last run, which is told now.
+    /// Returns the status of the last run and remembers it as sent.
     fn status(&mut self) -> Arc<Status> {
         let status = self.worlds.borrow_and_update().status.clone();
         self.run = status.run;
         status
     }
 
-    /// All that goes on now; what is told from here on comes after it.
+    /// Returns all active alerts, and subscribes to those that follow.
     fn going_on(&mut self) -> String {
         let (active, told) = self.active_alerts.subscribe();
         self.told = told;
@@ -91,7 +91,7 @@ impl Source {
     }
 }
 
-/// Returns after a run that is another than this one; none once the gateway is gone.
+/// Waits for a run other than this one. `None` after the gateway has stopped.
 async fn ran(worlds: &mut watch::Receiver<Arc<World>>, run: u64) -> Option<()> {
     worlds.wait_for(|world| world.status.run != run).await.ok().map(drop)
 }

@@ -1,4 +1,4 @@
-//! The gateway behind the API: the store, the published world, and whatever enforces the plan.
+//! The gateway behind the API: the store, the published world, and the enforcement of the plan.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,44 +27,44 @@ use tokio::sync::Notify;
 use crate::error::ApiError;
 use crate::tls::Tls;
 
-/// A running gateway, or one that blocks because it cannot read what it should do.
-// There is one in a process.
+/// A running gateway, or one that blocks traffic because its store cannot be used.
+// A process has only one.
 #[allow(clippy::large_enum_variant)]
 pub enum Gateway {
     Open(Open),
     Blocked {
-        /// Human-readable, with what to do about it.
+        /// Human-readable cause and remedy.
         reason: String,
-        /// `not_initialised`, `store_missing` or `store_unusable`.
+        /// Cause as in `/health`: `not_initialised`, `store_missing` or `store_unusable`.
         cause: &'static str,
-        /// The configuration file, which is in force while nothing can be set at runtime.
+        /// The configuration file. It is in force while no settings can be read from the store.
         file: Arc<Bootstrap>,
     },
 }
 
-/// The store and what enforces it.
+/// The store and its enforcement.
 pub struct Open {
     pub store: Arc<Store>,
     pub worlds: Arc<Worlds>,
     pub enforcement: Arc<dyn Enforcement>,
-    /// Nothing where nothing resolves.
+    /// DNS service. `None` if the gateway runs no resolver.
     pub names: Option<Arc<DnsService>>,
     pub tls: Arc<Tls>,
     pub deadman: Switch,
     pub backup: Arc<backup::Service>,
     pub bridge_tests: Arc<bridges::Tests>,
     pub extfilter: Arc<extfilter::Service>,
-    /// What goes on that is worth an alert.
+    /// Active alerts.
     pub active_alerts: ActiveAlerts,
-    /// Told when the daemon is to end by itself.
+    /// Notified when the daemon should stop by itself.
     pub ending: Arc<Notify>,
-    /// The long-lived parts of the daemon.
+    /// Long-lived tasks of the daemon.
     pub services: Services,
-    /// Resolver of the hosts that the daemon itself connects to.
+    /// Resolver for the host names that the daemon itself connects to.
     pub endpoint_names: Resolver,
 }
 
-/// What enforces a store, and what is known of it.
+/// Enforcement of a store, and its observations.
 pub struct Enforced {
     pub worlds: Arc<Worlds>,
     pub enforcement: Arc<dyn Enforcement>,
@@ -74,7 +74,8 @@ pub struct Enforced {
 }
 
 impl Open {
-    /// The services over an opened store, without a resolver. `is_synchronised` says whether the wall clock is right.
+    /// Builds the services over an open store, without a resolver. `is_synchronised` reports whether the wall clock is
+    /// correct.
     pub fn over(
         store: Arc<Store>,
         enforced: Enforced,
@@ -110,34 +111,34 @@ impl Open {
         self.store.clock().now()
     }
 
-    /// The newest state with everything that is known beside it, as of now.
+    /// Returns the current state with all facts and observations.
     pub fn world(&self) -> World {
         self.worlds.now()
     }
 
-    /// Objects as they are at work.
+    /// Returns a view of the objects with their observed state.
     pub fn live(&self) -> Live<'_> {
         Live::new(self.world(), |policy| self.enforcement.hits(policy))
     }
 
-    /// Brings the kernel to the state now.
+    /// Reconciles the kernel with the state now.
     pub async fn reconcile(&self, reason: Reason) -> Result<Option<Arc<Status>>, ApiError> {
         self.enforcement.reconcile(reason).await.map_err(|stopped| ApiError::internal(&stopped))
     }
 }
 
 impl Gateway {
-    /// A gateway with its store in this folder and no kernel behind it.
+    /// Returns a gateway with its store in this directory and without a kernel.
     pub fn detached(folder: &Path) -> Result<Self, store::Error> {
         Self::detached_at(folder, SystemClock::shared())
     }
 
-    /// The same under another clock.
+    /// Like [`Gateway::detached`], with another clock.
     pub fn detached_at(folder: &Path, clock: SharedClock) -> Result<Self, store::Error> {
         Self::detached_with(folder, clock, Bootstrap::default())
     }
 
-    /// The same with a configuration file.
+    /// Like [`Gateway::detached_at`], with a configuration file.
     pub fn detached_with(folder: &Path, clock: SharedClock, file: Bootstrap) -> Result<Self, store::Error> {
         let store = Arc::new(Store::open(folder.join("store.redb"), clock)?);
         let endpoint_names = Resolver::new(&file.dns.bootstrap_servers);
@@ -160,7 +161,7 @@ impl Gateway {
         }
     }
 
-    /// Returns the facts of the last run.
+    /// Returns the facts of the last reconcile run.
     pub fn facts(&self) -> Arc<Facts> {
         match self {
             Gateway::Open(open) => open.worlds.last().facts.clone(),

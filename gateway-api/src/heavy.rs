@@ -1,7 +1,7 @@
-//! Bounds on large answers: how many are computed at once, and how many bytes of them wait to be sent.
+//! Limits on large responses: how many are computed concurrently, and how many bytes of them wait to be sent.
 //!
-//! A list of thousands of objects takes tens of megabytes while it is computed. Without a bound some hundred clients that
-//! ask for it at once bring the process down.
+//! A list of thousands of objects takes tens of megabytes while it is computed. Without limits, some hundred clients
+//! that request it concurrently exhaust the memory of the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +12,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 
-/// Large answers computed at the same time.
+/// Maximum number of large responses computed concurrently.
 const COMPUTED_AT_ONCE: usize = 2;
-/// Answers from this size on count against the bytes that wait to be sent.
+/// Size in bytes from which a response counts against the limit of unsent bytes.
 const LARGE_BYTES: usize = 64 << 10;
-/// Bytes of large answers that wait to be sent, in KiB.
+/// Maximum total of unsent bytes of large responses, in KiB.
 const UNSENT_KIB: usize = 48 << 10;
-/// Longest wait for either before the client is asked to come again.
+/// Timeout of the wait for either limit. After it the client is asked to retry.
 const WAIT: Duration = Duration::from_secs(30);
-/// Time without large answers before free memory goes back to the kernel.
+/// Time without large responses before free memory goes back to the kernel.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// The bounds of one API.
+/// Limits of one API.
 #[derive(Debug)]
 pub struct Heavy {
     computed: Arc<Semaphore>,
@@ -42,24 +42,24 @@ impl Default for Heavy {
 }
 
 impl Heavy {
-    /// Waits for a permit to compute one large answer. It holds until the permit is dropped.
+    /// Waits for a permit to compute one large response. The permit is valid until it is dropped.
     pub async fn admit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let permit = acquire(&self.computed, 1).await?;
         self.return_memory_afterwards();
         Ok(permit)
     }
 
-    /// Counts the bytes of an answer as unsent until the last copy of them is dropped.
+    /// Counts the bytes of a response as unsent until their last copy is dropped.
     pub async fn until_sent(&self, bytes: Vec<u8>) -> Result<Bytes, ApiError> {
         if bytes.len() < LARGE_BYTES {
             return Ok(bytes.into());
         }
-        // One answer may be larger than the bound; it is then sent alone.
+        // One response may exceed the limit; it is then sent alone.
         let permit = acquire(&self.unsent, bytes.len().div_ceil(1 << 10).min(UNSENT_KIB)).await?;
         Ok(Bytes::from_owner(Unsent { bytes, _permit: permit }))
     }
 
-    /// Gives free memory back once no large answer is being computed: the allocator keeps it otherwise.
+    /// Returns free memory to the kernel once no large response is computed. The allocator keeps it otherwise.
     fn return_memory_afterwards(&self) {
         if self.trimming.swap(true, Ordering::AcqRel) {
             return;
@@ -73,7 +73,7 @@ impl Heavy {
                 }
             }
             trimming.store(false, Ordering::Release);
-            // It only fails when the runtime ends.
+            // The task only fails when the runtime stops.
             let _ = tokio::task::spawn_blocking(gateway_ctl::os::rlimit::return_free_memory).await;
         });
     }

@@ -1,5 +1,5 @@
-//! The machine under the gateway, as the kernel tells it through /proc and /sys. Nothing is cached or assumed: what
-//! cannot be read is null or absent.
+//! The host of the gateway, as read from /proc and /sys. No value is cached or assumed: one that cannot be read is null
+//! or absent.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,9 +23,9 @@ pub struct Platform {
     pub disks: Vec<Disk>,
     pub nics: Vec<Nic>,
     pub ebpf: Ebpf,
-    /// Degrees Celsius; null without a sensor.
+    /// Temperature of the processor in degrees Celsius; null without a sensor.
     pub cpu_temp: Option<f64>,
-    /// Seconds since the machine was started.
+    /// Seconds since the host was booted.
     pub uptime: u64,
 }
 
@@ -33,11 +33,11 @@ pub struct Platform {
 pub struct Cpu {
     pub model: String,
     pub cores: usize,
-    /// Over 1, 5 and 15 minutes.
+    /// Load averages over 1, 5 and 15 minutes.
     pub load: Vec<f64>,
 }
 
-/// Bytes.
+/// Memory of the host, in bytes.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Memory {
     pub total: u64,
@@ -47,7 +47,7 @@ pub struct Memory {
     pub swap_free: u64,
 }
 
-/// A mounted file system on a device; bytes.
+/// A mounted file system on a block device. Sizes are in bytes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Disk {
     pub device: String,
@@ -61,29 +61,29 @@ pub struct Disk {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Nic {
     pub name: String,
-    /// Kernel driver, or the kind of a link without hardware.
+    /// Kernel driver, or the type of a link without hardware.
     pub driver: Option<String>,
-    /// How a program of the gateway is attached as XDP: `native`, `generic` or `none`.
+    /// XDP mode of the gateway's programs: `native`, `generic` or `none`.
     pub xdp: &'static str,
-    /// Mbit/s; null while the link is down or has no speed.
+    /// Link speed in Mbit/s; null while the link is down or has no speed.
     pub speed: Option<u32>,
     pub mac: Option<String>,
     pub mtu: Option<u32>,
-    /// `up`, `down`, `unknown`, ...
+    /// Operational state: `up`, `down`, `unknown`, ...
     pub state: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Ebpf {
-    /// How the programs are attached: `tcx`, `clsact`, or `none` while none are.
+    /// Attachment of the programs: `tcx`, `clsact`, or `none` if none are attached.
     pub mode: &'static str,
     pub btf: bool,
-    /// Kernel features that were found: btf, bpffs, tcx.
+    /// Detected kernel features: btf, bpffs, tcx.
     pub features: Vec<&'static str>,
 }
 
-/// Reads everything anew. `attached`: how the gateway's programs are attached at this moment; `facts`: what is known
-/// of the links, empty if nothing is.
+/// Reads all values. `attached`: current attachment of the programs of the gateway. `facts`: observed links; may be
+/// empty.
 pub fn read(attached: &'static str, facts: &Facts) -> Platform {
     let system = rustix::system::uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
@@ -102,7 +102,7 @@ pub fn read(attached: &'static str, facts: &Facts) -> Platform {
     }
 }
 
-/// Kernel features by name, for the preflight as well.
+/// Returns the names of the detected kernel features. The preflight checks use them too.
 pub fn kernel_features() -> Vec<&'static str> {
     let mut features = Vec::new();
     if Path::new("/sys/kernel/btf/vmlinux").exists() {
@@ -118,7 +118,7 @@ pub fn kernel_features() -> Vec<&'static str> {
     features
 }
 
-/// `6.18.5-custom` to `(6, 18)`.
+/// Parses a kernel release: `6.18.5-custom` gives `(6, 18)`.
 pub fn kernel_version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
@@ -128,7 +128,7 @@ fn read_text(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// The trimmed text of an attribute; nothing if empty.
+/// Returns the trimmed text of an attribute. `None` if it is empty or cannot be read.
 fn attribute(path: impl AsRef<Path>) -> Option<String> {
     read_text(path).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
@@ -182,7 +182,7 @@ fn memory(info: &str) -> Memory {
     }
 }
 
-/// File systems on block devices, each device once.
+/// Returns the file systems on block devices, each device once.
 fn disks(mounts: &str) -> Vec<Disk> {
     let mut seen = BTreeSet::new();
     let mut disks = Vec::new();
@@ -196,7 +196,7 @@ fn disks(mounts: &str) -> Vec<Disk> {
         if !on_device || filesystem == "squashfs" || !seen.insert(device.to_owned()) {
             continue;
         }
-        // The kernel writes blanks in paths as \040.
+        // The kernel writes blanks in paths as `\040`.
         let mount = mount.replace("\\040", " ");
         if let Ok(usage) = rustix::fs::statvfs(mount.as_str()) {
             let size = usage.f_blocks.saturating_mul(usage.f_frsize);
@@ -215,7 +215,7 @@ fn disks(mounts: &str) -> Vec<Disk> {
     disks
 }
 
-/// DnsService of the interfaces of this process's network namespace. /sys may show another one's.
+/// Returns the names of the interfaces in the network namespace of this process. /sys may show those of another one.
 pub fn interface_names() -> Vec<String> {
     let table = read_text("/proc/self/net/dev").unwrap_or_default();
     let mut names: Vec<String> = table
@@ -227,7 +227,7 @@ pub fn interface_names() -> Vec<String> {
     names
 }
 
-/// The folder of /sys for an interface, if it is about this very interface.
+/// Returns the /sys directory of an interface, if it describes the interface of this network namespace.
 pub fn interface_folder(name: &str, mac: Option<&str>) -> Option<PathBuf> {
     let folder = Path::new("/sys/class/net").join(name);
     let index: u32 = attribute(folder.join("ifindex"))?.parse().ok()?;
@@ -270,7 +270,7 @@ fn driver(base: &Path) -> Option<String> {
     if base.join("tun_flags").exists() {
         return Some("tun".to_owned());
     }
-    // A link that names another index as its peer and has no hardware is one end of a pair.
+    // A link without hardware whose peer has another index is one end of a veth pair.
     let (own, peer) = (attribute(base.join("ifindex"))?, attribute(base.join("iflink"))?);
     (own != peer).then(|| "veth".to_owned())
 }
@@ -280,7 +280,7 @@ fn ebpf(attached: &'static str) -> Ebpf {
     Ebpf { mode: attached, btf: features.contains(&"btf"), features }
 }
 
-/// The processor's own sensor, else the first thermal zone.
+/// Returns the temperature of the processor's own sensor, else of the first thermal zone.
 fn cpu_temperature(class: &Path) -> Option<f64> {
     let millidegrees = |path: &Path| attribute(path)?.parse::<f64>().ok().map(|value| value / 1000.0);
     let entries = |folder: &str| {

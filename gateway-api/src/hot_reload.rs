@@ -1,5 +1,5 @@
-//! Settings that take hold at once: whoever changes them (the API, an import, a rollback), they are obeyed from the
-//! next revision of the store on.
+//! Settings that take effect without a restart. They apply from the next revision of the store, whether the API, an
+//! import or a rollback changed them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::log;
 
 const TRIM_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What obeys settings and does not read the world by itself.
+/// Components that receive settings by a call instead of reading the world.
 #[derive(Clone)]
 pub struct Followers {
     pub enforcement: Arc<dyn Enforcement>,
     pub endpoint_names: Resolver,
 }
 
-/// Follows the store until it is gone.
+/// Applies settings at each revision until the store is closed.
 pub async fn follow(worlds: Arc<Worlds>, store: Arc<Store>, followers: Followers) {
     let Followers { enforcement, endpoint_names } = followers;
     let mut revisions = store.watch();
@@ -44,7 +44,7 @@ pub async fn follow(worlds: Arc<Worlds>, store: Arc<Store>, followers: Followers
     }
 }
 
-/// Trims the audit trail once an hour to what the configuration keeps.
+/// Trims the audit trail once an hour to the configured retention.
 pub async fn trim_audit(worlds: Arc<Worlds>, store: Arc<Store>) {
     loop {
         let audit = worlds.in_force().config.audit.clone();

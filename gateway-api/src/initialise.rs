@@ -1,7 +1,7 @@
-//! Initialisation: the marker outside of the state folder, and `gatewayd init`.
+//! Initialisation: the marker outside of the state directory, and `gatewayd init`.
 //!
-//! A first start is an act. The marker distinguishes a gateway without a store that was never set up from one that
-//! lost its store; neither forwards anything, because an empty store would send every device out directly.
+//! The first start is an explicit act. The marker distinguishes a gateway that was never set up from one that lost its
+//! store. Neither forwards traffic, because an empty store would send every device out directly.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,17 +15,17 @@ use gateway_model::{EditError, Tunnel};
 
 use crate::config;
 
-/// Why the gateway has no store to work from.
+/// Reason why the gateway has no store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// There is no marker either: `gatewayd init` was never run.
+    /// There is no marker: `gatewayd init` was never run.
     NotInitialised,
-    /// The marker is there: the store was lost.
+    /// The marker exists: the store was lost.
     StoreMissing,
 }
 
 impl Absence {
-    /// The cause as `/health` names it.
+    /// Returns the `cause` field of `/health`.
     pub fn as_str(self) -> &'static str {
         match self {
             Absence::NotInitialised => "not_initialised",
@@ -33,7 +33,7 @@ impl Absence {
         }
     }
 
-    /// Human-readable reason, with what to do about it.
+    /// Returns the human-readable cause and remedy.
     pub fn reason(self, config: &Bootstrap) -> String {
         let store = config::store_path(config);
         match self {
@@ -73,7 +73,7 @@ pub enum Error {
     },
 }
 
-/// Returns whether the gateway was initialised. A marker that cannot be examined counts: the gateway then reports a
+/// Reports whether the gateway was initialised. A marker that cannot be examined counts: the gateway then reports a
 /// lost store instead of offering a first start.
 pub fn is_marked(config: &Bootstrap) -> bool {
     !matches!(
@@ -82,17 +82,17 @@ pub fn is_marked(config: &Bootstrap) -> bool {
     )
 }
 
-/// Returns why there is no store, or nothing if something is in its place.
+/// Returns the reason why there is no store. `None` if a file exists at its path.
 pub fn absence(config: &Bootstrap) -> Option<Absence> {
     let is_missing = |path: &Path| matches!(fs::symlink_metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound);
-    // A folder that was wiped has a store error of its own.
+    // A wiped directory has a store error of its own.
     if !is_missing(&config::store_path(config)) || !is_missing(&config.state_dir.join(store::WIPED)) {
         return None;
     }
     Some(if is_marked(config) { Absence::StoreMissing } else { Absence::NotInitialised })
 }
 
-/// Writes the marker if it is missing. Returns whether it was.
+/// Writes the marker if it is missing. Returns true if it was.
 pub fn mark(config: &Bootstrap) -> Result<bool, Error> {
     if is_marked(config) {
         return Ok(false);
@@ -112,9 +112,10 @@ pub fn mark(config: &Bootstrap) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Initialises this gateway: makes the store with the tunnels of the configuration, then writes the marker. Returns
-/// what was done, a line each. A second run changes nothing. `discard_state` begins with an empty store although there
-/// was one; the file of the old store is kept beside it.
+/// Initialises this gateway: creates the store with the tunnels of the configuration, then writes the marker. Returns
+/// the steps that were done, one line each. A second run changes nothing.
+///
+/// `discard_state` creates an empty store although there was one, and keeps the old file beside it.
 pub fn run(config: &Bootstrap, discard_state: bool) -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
     let path = config::store_path(config);
@@ -129,7 +130,7 @@ pub fn run(config: &Bootstrap, discard_state: bool) -> Result<Vec<String>, Error
             make_store(config)?;
             done.push(format!("made the store {}", path.display()));
         }
-        // The store proves itself once; afterwards the daemon reports its faults.
+        // An existing store must open once. Afterwards the daemon reports its faults.
         None if !is_marked(config) => match Store::open_existing(&path, SystemClock::shared()) {
             Ok(_) | Err(store::Error::Locked { .. }) => {}
             Err(source) => return Err(Error::Unusable { path, source }),
@@ -145,7 +146,7 @@ pub fn run(config: &Bootstrap, discard_state: bool) -> Result<Vec<String>, Error
     Ok(done)
 }
 
-/// Makes the store, with the tunnels of the configuration.
+/// Creates the store with the tunnels of the configuration.
 fn make_store(config: &Bootstrap) -> Result<(), Error> {
     let path = config::store_path(config);
     let unusable = |source| Error::Unusable { path: path.clone(), source };
@@ -155,7 +156,7 @@ fn make_store(config: &Bootstrap) -> Result<(), Error> {
         match store.commit(ticket, |draft| draft.create::<Tunnel>(tunnel.clone())) {
             Ok(_) => {}
             Err(CommitError::Refused { error, ticket: _ }) => {
-                // Without its tunnels it is no store to start from.
+                // A store without these tunnels is not a valid start.
                 drop(store);
                 let _ = fs::remove_file(&path);
                 return Err(Error::FirstTunnels(error));
@@ -166,11 +167,11 @@ fn make_store(config: &Bootstrap) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves a store out of the way and removes what a wipe left. Returns what was done.
+/// Renames an existing store and removes the remains of a wipe. Returns the steps that were done.
 fn discard(config: &Bootstrap) -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
     let path = config::store_path(config);
-    // A store that the daemon holds is not moved from under it.
+    // A store that the daemon has open is not moved.
     if let Err(store::Error::Locked { path }) = Store::open_existing(&path, SystemClock::shared()) {
         return Err(Error::InUse { path });
     }

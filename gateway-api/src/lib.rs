@@ -1,7 +1,7 @@
-//! The REST API of the gateway: a table of rows, one dispatcher, and the documents made from the table. It is also the
-//! home of the daemon's binary, because whatever composes the service must see all of it.
+//! REST API of the gateway: a table of endpoints, one dispatcher, and the documents generated from the table. The crate
+//! also contains the binary of the daemon, because the code that composes the service needs all its parts.
 //!
-//! It decides nothing about traffic and touches no kernel interface; that is the engine's, in `gateway-ctl`.
+//! The crate makes no traffic decisions and uses no kernel interface. The engine in `gateway-ctl` does both.
 #![forbid(unsafe_code)]
 
 pub mod auth;

@@ -1,4 +1,4 @@
-//! The log: one line per event on standard error, at a level that can change while the daemon runs.
+//! Log: one line per event on standard error. The level can change at runtime.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use tracing_subscriber::{EnvFilter, Registry, fmt};
 
 static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Begins to log. Once per process.
+/// Starts logging. Must be called once per process.
 pub fn start(level: LogLevel) {
     let (filter, handle) = reload::Layer::new(filter(level));
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
@@ -19,7 +19,7 @@ pub fn start(level: LogLevel) {
     let _ = FILTER.set(handle);
 }
 
-/// From now on at this level; nothing where the process does not log.
+/// Changes the log level. Has no effect if the process does not log.
 pub fn set_level(level: LogLevel) {
     if let Some(handle) = FILTER.get()
         && let Err(error) = handle.reload(filter(level))
@@ -28,7 +28,8 @@ pub fn set_level(level: LogLevel) {
     }
 }
 
-/// The filter of the level that says most. What libraries have to say at it is about themselves; some would tell keys.
+/// Filter of the most verbose level. Debug output of libraries is about their internals, and some of it would contain
+/// keys.
 pub const MOST: &str = "debug,aya=info,aya_obj=info,hyper=info,hyper_util=info,netlink_proto=info,boringtun=warn,\
     rustls=info,mio=info,russh=info";
 

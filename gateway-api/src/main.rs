@@ -1,4 +1,4 @@
-//! `gatewayd`: the command line of the daemon. What it does is in the library.
+//! `gatewayd`: command line of the daemon. The library contains the implementation.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -35,18 +35,18 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Read the configuration and say what is wrong with it, as FILE:LINE:COLUMN.
+    /// Read the configuration and report its errors as FILE:LINE:COLUMN.
     CheckConfig,
-    /// Check whether this machine can be the gateway. Changes nothing.
+    /// Check whether this host meets the requirements of the gateway. Changes nothing.
     Preflight,
-    /// Make the store and record outside of it that this gateway was initialised. Until then nothing is forwarded. Done
-    /// once; a second run changes nothing.
+    /// Create the store, and the marker outside of it that records the initialisation. The gateway forwards nothing
+    /// before. A second run changes nothing.
     Init {
-        /// Begin with an empty store although this gateway had one. The old file is kept beside it.
+        /// Create an empty store although this gateway had one. The old file is kept beside it.
         #[arg(long)]
         discard_state: bool,
     },
-    /// Block what comes from the LAN until the daemon has a plan. For early boot; a live plan goes on holding.
+    /// Block traffic from the LAN until the daemon has a plan. For early boot; an active plan stays in force.
     Guard,
     /// Managed users.
     User {
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            // Errors of the configuration begin with the file, as editors expect it.
+            // Errors of the configuration begin with the file name, as editors expect.
             let prefix = if error.is::<config::Error>() { "" } else { "gatewayd: " };
             eprintln!("{prefix}{error:#}");
             ExitCode::from(1)
@@ -111,7 +111,7 @@ fn run_daemon(path: &std::path::Path) -> ExitCode {
     log::start(config.log.level);
     let outcome = runtime().and_then(|runtime| {
         let outcome = runtime.block_on(daemon::run(config));
-        // Tasks that wait for a slow peer must not hold the end up.
+        // Tasks that wait for a slow peer must not delay the exit.
         runtime.shutdown_timeout(Duration::from_secs(2));
         Ok(outcome?)
     });
@@ -128,7 +128,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")
 }
 
-/// False: a check said no.
+/// Runs a command. Returns false if a check failed.
 fn run_command(path: &std::path::Path, command: Command) -> Result<bool> {
     match command {
         Command::CheckConfig => {

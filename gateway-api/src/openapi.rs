@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, made from the row table and the types behind it, so that it cannot disagree with either.
+//! OpenAPI 3.1 document, generated from the endpoint table and its types, so that it cannot disagree with either.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ mod responses;
 
 pub use responses::statuses;
 
-/// Inputs and outputs of one type differ (secrets are written, never shown), so each has its own generator; the
-/// schemas of inputs carry this suffix.
+/// Suffix of input schemas. Inputs and outputs of one type differ (secrets are written, never shown), so each has its
+/// own generator.
 const INPUT: &str = "Input";
 
-/// The whole document.
+/// Returns the whole document.
 pub fn document(table: &Table) -> Value {
     let mut generators = Generators::new();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
@@ -63,7 +63,7 @@ pub fn document(table: &Table) -> Value {
     document
 }
 
-/// The document as it is committed.
+/// Returns the document in the committed layout.
 pub fn text(table: &Table) -> String {
     layout::text(&document(table))
 }
@@ -84,7 +84,7 @@ fn operation(row: &Endpoint, generators: &mut Generators) -> Value {
         "tags": [row.area],
         "summary": row.summary,
         "x-required-role": row.access.required_role().as_str(),
-        // With sign-in off, and for reading in the local network, none is asked for.
+        // With sign-in off, and for reading in the local network, no credential is needed.
         "security": if row.access == Access::Open { json!([]) } else { json!([{"key": []}, {"session": []}]) },
         "parameters": parameters(row, generators),
         "responses": responses::of(row, success(row, generators)),
@@ -147,7 +147,7 @@ fn parameters(row: &Endpoint, generators: &mut Generators) -> Vec<Value> {
             "name": name, "in": "query", "description": "Only objects with this value.", "schema": {"type": "string"},
         }));
     }
-    // What is being made has no revision yet.
+    // A new object has no revision yet.
     let changes = matches!(row.method, Method::Put | Method::Delete) || row.path.contains('{');
     if row.tagged && changes && row.method != Method::Get {
         parameters.push(json!({
@@ -158,7 +158,7 @@ fn parameters(row: &Endpoint, generators: &mut Generators) -> Vec<Value> {
     parameters
 }
 
-/// What a row answers when it has done what was asked.
+/// Returns the successful response of an endpoint.
 fn success(row: &Endpoint, generators: &mut Generators) -> Value {
     let mut success = json!({"description": "Success"});
     match (row.media, row.output) {
@@ -194,7 +194,7 @@ fn success(row: &Endpoint, generators: &mut Generators) -> Value {
     success
 }
 
-/// The fields a list can be filtered by: those of its objects that are plain values or lists of such.
+/// Returns the fields by which a list can be filtered: those of its objects that are plain values or lists of them.
 pub fn filters(table: &Table) -> BTreeMap<String, Vec<String>> {
     let mut generators = Generators::new();
     table

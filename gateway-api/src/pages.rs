@@ -1,5 +1,5 @@
-//! The few pages that a person sees in a browser before there is a web interface: where to go, and the documentation
-//! of the API. They load nothing from elsewhere and draw what the OpenAPI document says.
+//! Built-in pages for browsers while there is no web interface: a landing page and the API documentation. They load no
+//! external resources and render the OpenAPI document.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ const DOCS: &str = include_str!("assets/docs.html");
 const DOCS_SCRIPT: &str = include_str!("assets/docs.js");
 const DOCS_STYLE: &str = include_str!("assets/docs.css");
 
-/// The pages: path, operation, media type, text.
+/// Pages: path, operation, media type, text.
 pub const PAGES: [(&str, &str, &str, &str); 4] = [
     ("/", "get_landing_page", HTML, LANDING),
     ("/api/docs", "get_documentation", HTML, DOCS),

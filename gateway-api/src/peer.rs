@@ -1,16 +1,16 @@
-//! The other end of a connection, and how a request came from it.
+//! Remote end of a connection, and transport of a request.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Where a connection comes from.
+/// Remote end of a connection.
 #[derive(Clone, Debug)]
 pub enum Peer {
     Remote {
         address: SocketAddr,
-        /// The connection is encrypted by this daemon.
+        /// This daemon terminates TLS.
         tls: bool,
     },
-    /// The socket in the runtime directory, which only root can open.
+    /// Socket in the runtime directory, which only root can open.
     Local,
 }
 
@@ -22,18 +22,18 @@ impl Peer {
         }
     }
 
-    /// Whether cookies may carry `Secure`.
+    /// Reports whether cookies may have the attribute `Secure`.
     pub fn is_tls(&self) -> bool {
         matches!(self, Peer::Remote { tls: true, .. })
     }
 }
 
-/// How a request came here.
+/// Transport of a request.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionInfo {
-    /// The connection is encrypted by this daemon.
+    /// This daemon terminates TLS.
     pub tls: bool,
-    /// A proxy says that it stands between.
+    /// A header says that a proxy forwarded the request.
     pub forwarded: bool,
     pub user_agent: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What must hold on a machine before the gateway can work on it, checked without changing anything.
+//! Checks of a host before the gateway runs on it. They change nothing.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,11 +10,11 @@ use gateway_ctl::os::bpf::{GraceMode, grace_mode};
 
 use crate::host_info;
 
-/// What is asked about.
+/// Input of the checks.
 #[derive(Debug)]
 pub struct Subject {
     pub api_addr: SocketAddr,
-    /// Interface names from the configuration with the key that names them.
+    /// Interface names from the configuration, each with its key.
     pub interfaces: Vec<(&'static str, String)>,
     pub state_dir: PathBuf,
     pub runtime_dir: PathBuf,
@@ -23,18 +23,18 @@ pub struct Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Ok,
-    /// Works, but somebody should know.
+    /// Works, with a limitation that the administrator should know.
     Note,
     Failed,
 }
 
-/// One line of the table.
+/// Result of one check, a line of the table.
 #[derive(Debug)]
 pub struct Check {
     pub name: String,
     pub verdict: Verdict,
     pub result: String,
-    /// What to do about it; empty if nothing.
+    /// Remedy; empty if none is needed.
     pub fix: String,
 }
 
@@ -52,7 +52,7 @@ impl Check {
     }
 }
 
-/// Runs every check.
+/// Runs all checks.
 pub fn run(subject: &Subject) -> Vec<Check> {
     let mut checks = vec![privileges()];
     for (key, name) in &subject.interfaces {
@@ -75,12 +75,12 @@ pub fn run(subject: &Subject) -> Vec<Check> {
     checks
 }
 
-/// True unless something failed.
+/// Reports whether no check failed.
 pub fn passed(checks: &[Check]) -> bool {
     checks.iter().all(|check| check.verdict != Verdict::Failed)
 }
 
-/// The table for people.
+/// Returns a human-readable table.
 pub fn table(checks: &[Check]) -> String {
     let rows: Vec<[String; 3]> = checks
         .iter()
@@ -101,7 +101,7 @@ pub fn table(checks: &[Check]) -> String {
     let mut text = String::new();
     let mut line = |row: [&str; 3]| {
         let filled = format!("{:first$}  {:second$}  {}", row[0], row[1], row[2]);
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{}", filled.trim_end());
     };
     line(heads);
@@ -127,7 +127,7 @@ fn interface(key: &str, name: &str) -> Check {
         let present = if present.is_empty() { "(none here)".to_owned() } else { present.join(", ") };
         return Check::failed(label, "does not exist", format!("set {key} to one of: {present}"));
     }
-    // Where /sys is another namespace's, that it exists is all that can be told.
+    // If /sys belongs to another network namespace, only the existence can be checked.
     let folder = host_info::interface_folder(name, None);
     match folder
         .and_then(|folder| fs::read_to_string(folder.join("operstate")).ok())
@@ -196,7 +196,7 @@ fn kernel() -> Vec<Check> {
     vec![btf, bpffs, attach, grace()]
 }
 
-/// Plans are exchanged without a wrong verdict only if the daemon can wait for packets in flight.
+/// Checks that the daemon can wait for packets in flight. Without that, a plan switch could cause wrong verdicts.
 fn grace() -> Check {
     let name = "plan activation";
     match grace_mode() {
@@ -283,7 +283,7 @@ fn directory(key: &str, dir: &Path) -> Check {
     }
 }
 
-/// Rules of others that could drop or steer what the gateway forwards.
+/// Finds firewall rules of other programs that could drop or steer forwarded traffic.
 fn other_firewalls() -> Check {
     let name = "other firewalls";
     let mut found = Vec::new();

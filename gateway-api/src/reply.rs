@@ -1,4 +1,4 @@
-//! What a handler answers, before it becomes HTTP.
+//! Reply of a handler, before it becomes an HTTP response.
 
 use gateway_model::Warning;
 use http::{HeaderValue, StatusCode};
@@ -8,27 +8,27 @@ use serde_json::Value;
 
 use crate::error::ApiError;
 
-/// A successful answer.
+/// Successful reply.
 #[derive(Debug)]
 pub struct Reply {
     pub status: StatusCode,
     pub content: Content,
     pub warnings: Vec<Warning>,
-    /// Without the quotes.
+    /// Entity tag, without its quotes.
     pub etag: Option<String>,
-    /// A digest of what is sent belongs to the tag: it can change without the revision.
+    /// The entity tag includes a digest of the body, which can change without the revision.
     pub observed: bool,
-    /// `X-Total-Count`
+    /// Value of `X-Total-Count`.
     pub total: Option<usize>,
-    /// Path below the API root.
+    /// Value of `Location`, as a path below the API root.
     pub location: Option<String>,
-    /// Which object an action was about, where the path does not say it.
+    /// Object of an action, for the audit entry, if the path does not name it.
     pub subject: Option<String>,
-    /// `Set-Cookie`
+    /// Value of `Set-Cookie`.
     pub cookie: Option<HeaderValue>,
 }
 
-/// The JSON body of every success.
+/// JSON body of every successful response.
 #[derive(Serialize)]
 struct Envelope<'a, D> {
     data: &'a D,
@@ -38,13 +38,13 @@ struct Envelope<'a, D> {
 
 #[derive(Debug)]
 pub enum Content {
-    /// Goes into `{"data": ..}`.
+    /// Data, sent as `{"data": ..}`.
     Data(Value),
-    /// A whole JSON body, envelope included, with a digest of it.
+    /// Complete JSON body, including the envelope, with its digest.
     Json { bytes: bytes::Bytes, digest: String },
-    /// Sent as it is.
+    /// Body that is sent unmodified.
     Bytes { content_type: &'static str, bytes: bytes::Bytes },
-    /// Sent as it comes.
+    /// Streamed body.
     Stream { content_type: &'static str, body: axum::body::Body },
 }
 
@@ -67,13 +67,13 @@ impl Reply {
         }
     }
 
-    /// The JSON body of the envelope.
+    /// Returns the JSON body in the envelope.
     pub fn envelope(data: &impl Serialize, warnings: &[Warning]) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(&Envelope { data, warnings })
     }
 }
 
-/// What handlers may return: any serialisable value, or one with headers ([`With`]).
+/// Return value of a handler: any serialisable value, or one with headers ([`With`]).
 pub trait Answer {
     fn schema(generator: &mut SchemaGenerator) -> Schema;
     fn reply(self) -> Result<Reply, ApiError>;
@@ -89,7 +89,7 @@ impl<O: Serialize + JsonSchema> Answer for O {
     }
 }
 
-/// A value with what goes beside it.
+/// A value with headers and other properties of the response.
 #[derive(Debug)]
 pub struct With<O> {
     pub data: O,
@@ -99,7 +99,7 @@ pub struct With<O> {
     pub total: Option<usize>,
     pub location: Option<String>,
     pub subject: Option<String>,
-    /// `Set-Cookie`
+    /// Value of `Set-Cookie`.
     pub cookie: Option<HeaderValue>,
 }
 
@@ -119,7 +119,7 @@ impl<O> With<O> {
 }
 
 impl<T> With<Vec<T>> {
-    /// A whole list, with its length in `X-Total-Count`.
+    /// Returns a complete list with its length in `X-Total-Count`.
     pub fn counted(list: Vec<T>) -> Self {
         let total = Some(list.len());
         Self { total, ..Self::new(list) }

@@ -1,5 +1,5 @@
-//! What a handler sees of a request: path and query parameters, the body as JSON, who asks.
-//! It is not HTTP: headers that matter were read by the dispatcher.
+//! Input of a handler: path and query parameters, and the body as JSON.
+//! It is independent of HTTP. The dispatcher has read the relevant headers.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,30 @@ use serde_json::Value;
 
 use crate::error::{ApiError, Code};
 
-/// A routed, authorised request whose body has been read.
+/// A routed and authorised request whose body has been read.
 #[derive(Debug, Default)]
 pub struct Request {
     pub params: Params,
     pub query: Query,
     pub body: Body,
     pub if_match: Option<String>,
-    /// `X-Passphrase`, for rows that take files.
+    /// Value of `X-Passphrase`, for endpoints that accept files.
     pub passphrase: Secret,
 }
 
-/// The body as it came.
+/// Request body before decoding.
 #[derive(Debug, Default)]
 pub enum Body {
     #[default]
     Absent,
     Json(Value),
-    /// Only for rows that accept text.
+    /// Text. Only for endpoints that accept text.
     Text(String),
-    /// Only for rows that take files.
+    /// Bytes. Only for endpoints that accept files.
     Bytes(Vec<u8>),
 }
 
-/// A request with its decoded input.
+/// Request with its decoded input.
 #[derive(Debug)]
 pub struct Req<I> {
     pub input: I,
@@ -41,18 +41,18 @@ pub struct Req<I> {
     pub if_match: Option<String>,
 }
 
-/// The values of the `{placeholders}` of a path.
+/// Values of the `{placeholders}` of a path.
 #[derive(Clone, Debug, Default)]
 pub struct Params(pub BTreeMap<&'static str, String>);
 
 impl Params {
-    /// The value of a placeholder of this row's own path.
+    /// Returns the value of a placeholder in the path of this endpoint.
     pub fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 }
 
-/// Query parameters in the order given.
+/// Query parameters in the order of the request.
 #[derive(Clone, Debug, Default)]
 pub struct Query(pub Vec<(String, String)>);
 
@@ -83,7 +83,7 @@ impl Query {
         }
     }
 
-    /// `limit`: at least 1, larger than `max` is clamped.
+    /// Returns the parameter `limit`. It must be at least 1 and is clamped to `max`.
     pub fn limit(&self, default: usize, max: usize) -> Result<usize, ApiError> {
         match self.get("limit") {
             None => Ok(default),
@@ -98,7 +98,7 @@ impl Query {
     }
 }
 
-/// `%41` to `A`; nothing if the escapes are broken or the result is not UTF-8.
+/// Decodes percent-encoding: `%41` gives `A`. `None` if an escape is malformed or the result is not UTF-8.
 pub fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -114,7 +114,7 @@ pub fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Fields whose values are quoted in no message, and so in no audit entry.
+/// Fields whose values appear in no message and therefore in no audit entry.
 const SECRETS: &[&str] = &[
     "password",
     "current_password",
@@ -127,7 +127,7 @@ const SECRETS: &[&str] = &[
     "private_key",
 ];
 
-/// Decodes an input; keys nobody reads become warnings.
+/// Decodes an input. Unknown fields become warnings.
 pub fn decode<I: DeserializeOwned>(value: Value) -> Result<(I, Vec<Warning>), ApiError> {
     let mut problems = Problems::new();
     let decoded = gateway_model::decode::decode::<I>(value, SECRETS, &mut problems);

@@ -1,7 +1,7 @@
-//! The listeners: who may connect, for how long, and how a connection becomes requests for the router.
+//! Listeners: connection limits, timeouts, and the path from a connection to requests for the router.
 //!
-//! Everything that a client can be slow at has an end: the TLS handshake, the headers, the body (in `dispatch`), the
-//! pause between requests, and taking the answer. Only a stream that is being read may go on for ever.
+//! Every step in which a client can be slow has a timeout: the TLS handshake, the headers, the body (in `dispatch`),
+//! the pause between requests, and receiving the response. Only a stream that the client reads has none.
 
 mod connection;
 mod connection_limit;
@@ -24,15 +24,16 @@ use connection::ended;
 use connection_limit::Slots;
 pub use limits::Limits;
 
-/// Pauses between attempts to listen, doubled from the first to the last.
+/// Range of the pause between attempts to listen. It doubles after each attempt.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 const BACKLOG: u32 = 1024;
 
-/// Ends when `stopping` says so and the open requests are answered; dropping it cuts them.
+/// Task of a listener. It ends after `stopping` is set and the open requests are answered. Aborting it closes the
+/// connections.
 pub type Serving = JoinHandle<()>;
 
-/// Serves a TCP listener, over TLS if there is a server for it.
+/// Serves a TCP listener, over TLS if `tls` is given.
 pub fn tcp(
     listener: TcpListener,
     router: Router,
@@ -43,7 +44,7 @@ pub fn tcp(
     tokio::spawn(accept(Tcp { listener, tls }, router, limits, stopping))
 }
 
-/// Serves an address as soon as it can be bound, and tells in between why it cannot.
+/// Serves an address as soon as it can be bound, and reports errors until then through `note`.
 ///
 /// An address that no interface has yet is bound all the same (IP_FREEBIND): it is served once it appears.
 pub fn tcp_at(
@@ -98,7 +99,7 @@ pub fn unix(
     tokio::spawn(accept(Unix { listener }, router, limits, stopping))
 }
 
-/// A listener of either kind.
+/// A TCP or Unix listener.
 trait Door: Send + 'static {
     type Stream: Send + 'static;
 
@@ -163,7 +164,7 @@ impl Door for Unix {
     }
 }
 
-/// Small answers leave at once, and the kernel drops peers that take nothing or are not there any more.
+/// Sets socket options: small responses are sent at once, and the kernel drops peers that are gone or accept no data.
 fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
     let socket = socket2::SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
@@ -180,7 +181,7 @@ async fn accept<D: Door>(door: D, router: Router, limits: Limits, mut stopping: 
     loop {
         let (free, accepted) = tokio::select! {
             () = ended(&mut stopping) => break,
-            // Takes finished connections off the list.
+            // Removes finished connections from the set.
             Some(_) = connections.join_next() => continue,
             both = async { (slots.free().await, door.next().await) } => both,
         };
@@ -188,7 +189,7 @@ async fn accept<D: Door>(door: D, router: Router, limits: Limits, mut stopping: 
             Ok(accepted) => accepted,
             Err(error) if is_the_peers(&error) => continue,
             Err(error) => {
-                // Out of descriptors, mostly: it passes when connections end.
+                // Usually no free file descriptors. They become available when connections end.
                 tracing::error!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 continue;
@@ -205,12 +206,12 @@ async fn accept<D: Door>(door: D, router: Router, limits: Limits, mut stopping: 
             serving.await;
         });
     }
-    // No new ones; those that stand have seen the signal too.
+    // Accepts no new connections. Open ones have received the signal too.
     drop(door);
     while connections.join_next().await.is_some() {}
 }
 
-/// Errors of accepting that say something about one peer and nothing about us.
+/// Reports whether an error of `accept` concerns only one peer.
 fn is_the_peers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

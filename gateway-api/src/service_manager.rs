@@ -1,4 +1,4 @@
-//! What the service manager is told: readiness, status, and that the daemon goes on.
+//! Messages to the service manager: readiness, status and watchdog.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub fn notify(state: &[NotifyState<'_>]) {
     }
 }
 
-/// Tells the service manager that the daemon goes on, as long as the reconcile loop does.
+/// Feeds the watchdog of the service manager while the reconcile loop makes progress.
 pub async fn feed_watchdog(api: Arc<Api>) {
     let Gateway::Open(open) = &api.gateway else { return std::future::pending().await };
     let Some(limit) = sd_notify::watchdog_enabled() else { return std::future::pending().await };

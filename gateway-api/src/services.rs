@@ -1,4 +1,4 @@
-//! The list of the services that stand on the API: each is named once, here.
+//! Services that depend on the API. Each is registered once, here.
 
 use std::sync::Arc;
 

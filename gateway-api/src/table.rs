@@ -1,7 +1,7 @@
 //! The API as data: one [`Endpoint`] per method and path, and the builders that make endpoints.
 //!
-//! The router, the OpenAPI document, the authorisation check and the tests all read this table. It holds no logic of
-//! any operation: that is in `areas`.
+//! The router, the OpenAPI document, the authorisation check and the tests all read this table. It contains no logic of
+//! any operation; `endpoints` does.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ mod route;
 
 pub use crate::effect::{Audit, Effect};
 pub use collection::{Collection, Live, Ops, output_schema};
-/// HEAD is answered as GET, OPTIONS from the set of endpoints.
+/// HEAD is handled as GET; OPTIONS follows from the set of endpoints.
 pub use gateway_model::method::Method;
 pub use group::expect;
 pub use route::{Found, Routes, placeholders};
@@ -46,61 +46,61 @@ pub struct Parameter {
     pub doc: &'static str,
 }
 
-/// How the row is answered.
+/// Implementation of an endpoint.
 #[derive(Clone)]
 pub enum Work {
     Handler(Handler),
-    /// Not built: 501 with what it needs.
+    /// Not implemented: responds with 501 and the missing requirement.
     Unsupported {
         needs: &'static str,
     },
 }
 
-/// One method on one path.
+/// An endpoint: one method on one path.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// One of the areas of the contract.
+    /// Section of the interface specification.
     pub area: &'static str,
     pub method: Method,
-    /// Below `/api/v1`, unless `outside`.
+    /// Path below `/api/v1`, unless `outside`.
     pub path: &'static str,
-    /// The path is not below the API root.
+    /// If true, the path is not below the API root.
     pub outside: bool,
-    /// Unique name; for mutations usually also the audit action.
+    /// Unique operation id. For mutations it is usually also the audit action.
     pub operation: String,
     pub access: Access,
     pub effect: Effect,
     pub summary: &'static str,
     pub doc: &'static str,
     pub parameters: Vec<Parameter>,
-    /// The query may also name fields of the listed objects; the names come from the output schema.
+    /// The query may also name fields of the listed objects. The names come from the output schema.
     pub filters: bool,
     pub input: Option<SchemaFn>,
-    /// A body is required.
+    /// If true, a body is required.
     pub input_required: bool,
-    /// A `text/plain` body is taken as this field of the input, the query as its other fields.
+    /// Input field that a `text/plain` body is stored in. The query provides the other fields.
     pub text_field: Option<&'static str>,
-    /// A body of any other media type is taken as bytes; the passphrase that opens it comes in a header.
+    /// If true, a body of any other media type is read as bytes. The passphrase that decrypts it comes in a header.
     pub binary: bool,
     pub output: Option<SchemaFn>,
-    /// The output is a list of that schema.
+    /// If true, the output is a list of that schema.
     pub list: bool,
     pub status: u16,
-    /// Errors that only its handler knows of.
+    /// Error codes that only the handler knows.
     pub answers: Vec<Code>,
-    /// Media type of an answer that is not the JSON envelope.
+    /// Media type of a response outside the JSON envelope.
     pub media: Option<&'static str>,
-    /// Answers with an `ETag` that `If-Match` takes.
+    /// Responses have an `ETag` that `If-Match` accepts.
     pub tagged: bool,
-    /// Its answer may be large or costly: only a few are computed at once. Lists are so, too.
+    /// Responses may be large or costly, so only a few are computed concurrently. Lists are always heavy.
     pub heavy: bool,
-    /// Answers even while the store cannot be used.
+    /// If true, the endpoint works even while the store cannot be used.
     pub always: bool,
     pub work: Work,
 }
 
 impl Endpoint {
-    /// The whole path, as a client writes it.
+    /// Returns the full path, as a client sends it.
     pub fn full_path(&self) -> String {
         if self.outside { self.path.to_owned() } else { format!("{API_ROOT}{}", self.path) }
     }
@@ -137,7 +137,7 @@ impl Endpoint {
         self
     }
 
-    /// DnsService errors that do not follow from what the row is.
+    /// Declares error codes that do not follow from the properties of the endpoint.
     pub fn answers(&mut self, codes: &[Code]) -> &mut Self {
         self.answers.extend(codes);
         self
@@ -148,19 +148,19 @@ impl Endpoint {
         self
     }
 
-    /// Bounds how many answers are computed at once.
+    /// Limits how many responses are computed concurrently.
     pub fn heavy(&mut self) -> &mut Self {
         self.heavy = true;
         self
     }
 
-    /// Answers while the store cannot be read.
+    /// Allows the endpoint while the store cannot be used.
     pub fn always(&mut self) -> &mut Self {
         self.always = true;
         self
     }
 
-    /// The path is not below the API root.
+    /// Declares a path that is not below the API root.
     pub fn outside(&mut self) -> &mut Self {
         self.outside = true;
         self
@@ -172,10 +172,10 @@ impl Endpoint {
     }
 }
 
-/// The root of all endpoints that are not `outside`.
+/// Root path of all endpoints that are not `outside`.
 pub const API_ROOT: &str = "/api/v1";
 
-/// All endpoints.
+/// Table of all endpoints.
 #[derive(Clone, Default)]
 pub struct Table {
     endpoints: Vec<Endpoint>,
@@ -187,7 +187,7 @@ impl Table {
         &self.endpoints
     }
 
-    /// Runs the declarations of one area.
+    /// Runs the declarations of one section.
     pub fn area(&mut self, name: &'static str, declare: fn(&mut Table)) {
         self.area = name;
         declare(self);

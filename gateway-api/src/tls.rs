@@ -1,5 +1,5 @@
-//! What the API has to do with TLS: the factory's mode follows the store, the certificate follows its files and the
-//! addresses of the gateway, and `/observer` tells how it stands.
+//! TLS of the API. The mode of the factory follows the store. The certificate follows its files and the addresses of
+//! the gateway. `/observer` shows the status of both.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,16 +13,16 @@ use gateway_model::settings::bootstrap::Bootstrap;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinError;
 
-/// How often the files of the certificate are looked at.
+/// Poll interval of the certificate files.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The TLS side of the gateway.
+/// TLS configuration of the gateway.
 #[derive(Debug)]
 pub struct Tls {
     pub factory: Arc<Factory>,
-    /// Set once, if anything is served over TLS.
+    /// Set once, if TLS is used for any listener.
     certificates: OnceLock<Arc<Certificates>>,
-    /// Who reads the mode from the store also sets it before the next one reads.
+    /// Held from reading the mode to setting it.
     turn: Mutex<()>,
 }
 
@@ -33,31 +33,31 @@ impl Default for Tls {
 }
 
 impl Tls {
-    /// Puts the mode into force that the store holds.
+    /// Applies the stored mode.
     pub fn adopt(&self, store: &Store) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.factory.set_mode(PqMode::of_setting(store.current().settings.get(PqMode::KEY)));
     }
 
-    /// A server for the API with this certificate.
+    /// Returns a TLS server for the API with this certificate.
     pub fn serve(&self, certificates: Arc<Certificates>) -> Arc<Server> {
         let certificates = self.certificates.get_or_init(|| certificates);
         Arc::new(self.factory.server(certificates.clone(), &[b"h2", b"http/1.1"]))
     }
 
-    /// A server for questions to the resolver with this certificate.
+    /// Returns a TLS server for DNS queries with this certificate.
     pub fn serve_names(&self, certificates: Arc<Certificates>) -> Arc<Server> {
         let certificates = self.certificates.get_or_init(|| certificates);
         Arc::new(self.factory.server(certificates.clone(), gateway_dns::serve::tls::PROTOCOLS))
     }
 
-    /// How it stands with the certificate, if there is one.
+    /// Returns the status of the certificate, if there is one.
     pub fn certificate(&self) -> Option<CertificateStatus> {
         self.certificates.get().map(|certificates| certificates.status())
     }
 }
 
-/// Follows the store, however the mode came to be changed: by the API, an import or a rollback.
+/// Applies the stored mode at each revision. The API, an import or a rollback may have changed it.
 pub async fn follow_store(tls: Arc<Tls>, store: Arc<Store>) {
     let mut revisions = store.watch();
     loop {
@@ -68,7 +68,7 @@ pub async fn follow_store(tls: Arc<Tls>, store: Arc<Store>) {
     }
 }
 
-/// Where the certificate comes from: the configured files, else a folder of the daemon's own.
+/// Returns the source of the certificate: the configured files, else a directory of the daemon.
 pub fn origin(config: &Bootstrap) -> Origin {
     match (&config.tls.cert, &config.tls.key) {
         (Some(certificate), Some(key)) => {
@@ -78,7 +78,7 @@ pub fn origin(config: &Bootstrap) -> Origin {
     }
 }
 
-/// By which names and addresses clients reach the API and the resolver.
+/// Returns the names and addresses of the API and the resolver.
 pub fn names(config: &Bootstrap, facts: &Facts) -> CertificateNames {
     let places = [&config.listen.api_addr].into_iter().chain(&config.dns.tls_listen_addrs);
     let places: Vec<IpAddr> = places.map(SocketAddr::ip).collect();
@@ -89,14 +89,14 @@ pub fn names(config: &Bootstrap, facts: &Facts) -> CertificateNames {
     CertificateNames::new(&host, reached.chain(places.iter().copied()))
 }
 
-/// Reads, or makes, the certificate of this configuration.
+/// Reads or creates the certificate of this configuration.
 pub async fn open(config: &Bootstrap, facts: &Facts) -> Result<Arc<Certificates>, JoinError> {
     let (origin, names) = (origin(config), names(config, facts));
     tokio::task::spawn_blocking(move || Certificates::open(origin, &names, SystemClock::shared())).await
 }
 
-/// Follows the files and the addresses of the gateway, which `known` returns with the configuration in force. A signal
-/// makes it look at once, and makes clients read anew whom the system trusts.
+/// Follows the certificate files and the addresses of the gateway. `known` returns them with the configuration in
+/// force. SIGHUP triggers an immediate check and makes clients reload the CA certificates of the system.
 pub async fn follow_files(
     known: impl Fn() -> (Arc<Bootstrap>, Arc<Facts>),
     tls: Arc<Tls>,

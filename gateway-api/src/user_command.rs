@@ -1,7 +1,7 @@
-//! `gatewayd user`: accounts from the command line of the gateway itself, for root.
+//! `gatewayd user`: accounts from the command line of the gateway, for root.
 //!
-//! While the daemon runs it holds the store, and the command asks it through the socket in the runtime directory; else
-//! the command opens the store itself. The rules are the same, and so is the audit trail.
+//! While the daemon runs it has the store open, and the command uses its API through the socket in the runtime
+//! directory. Otherwise the command opens the store itself. Rules and audit trail are the same.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -22,12 +22,12 @@ use crate::error::ApiError;
 use crate::table::API_ROOT;
 use crate::{config, daemon};
 
-/// Where the password may come from besides standard input.
+/// Environment variable of the password, used instead of standard input.
 pub const PASSWORD_VARIABLE: &str = "GATEWAY_USER_PASSWORD";
-/// Nobody types more; a wrong file on standard input must not be read to its end.
+/// Maximum length of the input line. A wrong file on standard input must not be read completely.
 const LONGEST_LINE: u64 = 4096;
 
-/// What is to be done.
+/// Command to run.
 #[derive(Clone, Debug)]
 pub enum Command {
     Add { username: String, role: Role },
@@ -45,7 +45,7 @@ pub enum Error {
     Differ,
     #[error(transparent)]
     Store(#[from] daemon::Error),
-    /// What the API would answer.
+    /// Error that the API would return.
     #[error("{0}")]
     Refused(String),
     #[error("the daemon holds the store, and its socket {} does not answer", path.display())]
@@ -56,9 +56,9 @@ pub enum Error {
     },
 }
 
-/// Runs the command and gives what is to be printed.
+/// Runs the command and returns its output.
 pub async fn run(config: &Bootstrap, command: Command) -> Result<String, Error> {
-    // Asked for first: while somebody types, the store is nobody's.
+    // Before the store is opened: it must not be locked while the user types.
     let password = match command {
         Command::Add { .. } => read_password()?,
         Command::List | Command::Del { .. } => Secret::default(),
@@ -66,7 +66,7 @@ pub async fn run(config: &Bootstrap, command: Command) -> Result<String, Error> 
     run_with(config, command, password).await
 }
 
-/// The same with the password given.
+/// Runs the command with the given password.
 pub async fn run_with(config: &Bootstrap, command: Command, password: Secret) -> Result<String, Error> {
     match daemon::open_store(config) {
         Ok(store) => run_in_store(&store, command, password),
@@ -105,7 +105,7 @@ fn run_in_store(store: &Store, command: Command, password: Secret) -> Result<Str
     }
 }
 
-/// What the API says of it, in words for people.
+/// Returns the human-readable message of the API.
 fn refused(error: EditError) -> Error {
     refusal(&ApiError::from(error).to_json(""))
 }
@@ -117,7 +117,7 @@ fn not_committed(error: CommitError<EditError>) -> Error {
     }
 }
 
-/// The message of an error body, with every wrong field.
+/// Returns the message of an error body, with all wrong fields.
 fn refusal(body: &Value) -> Error {
     let error = &body["error"];
     let mut text = error["message"].as_str().unwrap_or("the daemon gave no reason").to_owned();
@@ -181,7 +181,7 @@ async fn ask(
     Ok((status, serde_json::from_slice(&bytes)?))
 }
 
-/// Tab-separated, with a line of titles.
+/// Formats a tab-separated table with a header line.
 fn table(users: &Value) -> String {
     let columns = ["id", "username", "role", "enabled", "last_login"];
     let mut text = format!("{}\n", columns.join("\t").to_uppercase());
@@ -197,7 +197,8 @@ fn table(users: &Value) -> String {
     text
 }
 
-/// From the environment, else from the terminal without showing it, else the first line of standard input.
+/// Reads the password from the environment, else from the terminal without echo, else from the first line of standard
+/// input.
 fn read_password() -> Result<Secret, Error> {
     if let Some(text) = std::env::var_os(PASSWORD_VARIABLE) {
         return match text.into_string() {
@@ -223,7 +224,7 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Secret> {
     Ok(Secret::new(text.strip_suffix('\r').unwrap_or(text)))
 }
 
-/// Reads a line that the terminal does not show.
+/// Reads a line from the terminal without echo.
 fn prompt(text: &str) -> io::Result<Secret> {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 

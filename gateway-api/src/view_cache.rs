@@ -1,5 +1,5 @@
-//! Views of all policies, computed once for all readers: each is kept as the bytes that are sent until the state, the facts
-//! or the plan behind it change.
+//! Cache of views of all policies, computed once for all clients. Each is kept as its serialised bytes until the state,
+//! the facts or the plan behind it change.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ use crate::dispatch::conditional;
 use crate::error::ApiError;
 use crate::reply::{Answer, Content, Reply};
 
-/// The views of one API, by their names.
+/// Views of one API, by name.
 #[derive(Debug, Default)]
 pub struct ViewCache(Mutex<BTreeMap<&'static str, Arc<tokio::sync::Mutex<Option<CachedView>>>>>);
 
@@ -29,7 +29,7 @@ struct CachedView {
     body: Body,
 }
 
-/// The body of an answer.
+/// Serialised body of a view.
 #[derive(Clone, Debug)]
 struct Body {
     bytes: Bytes,
@@ -58,7 +58,7 @@ impl Inputs {
         }
     }
 
-    /// Returns whether a view of this world is the same.
+    /// Reports whether the view is valid for this world.
     fn cover(&self, world: &World) -> bool {
         std::ptr::eq(self.state.as_ptr(), Arc::as_ptr(&world.state))
             && std::ptr::eq(self.compiled.as_ptr(), Arc::as_ptr(world.compiled()))
@@ -68,7 +68,7 @@ impl Inputs {
     }
 }
 
-/// An answer whose bytes many readers share. `O` is the type of its data.
+/// Response whose bytes many clients share. `O` is the type of its data.
 #[derive(Debug)]
 pub struct SharedView<O> {
     body: Body,
@@ -89,8 +89,8 @@ impl<O: JsonSchema> Answer for SharedView<O> {
 }
 
 impl ViewCache {
-    /// Returns a view of the present world. Readers that come while it is computed wait for it and share it; `total` is
-    /// the number of its entries for `X-Total-Count`.
+    /// Returns a view of the current world. Clients that request it while it is computed wait and share it. `total`
+    /// returns the number of its entries for `X-Total-Count`.
     pub async fn get<O>(
         &self,
         name: &'static str,
@@ -107,7 +107,7 @@ impl ViewCache {
         if let Some(cached) = view.as_ref().filter(|cached| cached.inputs.cover(&world)) {
             return Ok(SharedView { body: cached.body.clone(), data: PhantomData });
         }
-        // Two copies at once are one too many.
+        // Two copies in memory would be too many.
         *view = None;
         let (inputs, body) = blocking(move || {
             let data = compute(&world);

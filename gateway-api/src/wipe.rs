@@ -1,4 +1,4 @@
-//! Wiping on demand and by the dead-man switch: what blocks goes in before anything goes out.
+//! Wiping on demand and by the dead-man switch. Blocking rules are installed before anything is removed.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::table::Audit;
 
 pub const AUDIT: Audit = Audit { action: "wipe_system", resource_type: "system" };
 
-/// Wipes. After a hard one the daemon ends.
+/// Wipes the gateway. After a hard wipe the daemon stops.
 pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<(), ApiError> {
     let store = open.store.clone();
     match level {
@@ -28,7 +28,7 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
             before?;
         }
         WipeLevel::Medium => {
-            // Before the configuration goes: lists and zones without it are only unlinked.
+            // Erased first: without their configuration, lists and zones are only unlinked.
             let before = erase_history(open).await;
             blocking(move || store.wipe(ticket, true)).await??;
             open.reconcile(Reason::Apply).await?;
@@ -38,7 +38,7 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
             if let Some(names) = &open.names {
                 names.silence();
             }
-            // Whoever wipes wants things gone: that the block failed is told, and does not keep them.
+            // A failed block is logged and does not stop the wipe.
             if let Err(error) = open.enforcement.block().await {
                 tracing::error!(%error, "the wipe goes on, but not everything is blocked");
             }
@@ -51,7 +51,7 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
     Ok(())
 }
 
-/// Erases what the resolver keeps of the past.
+/// Erases the history of the resolver.
 async fn erase_history(open: &Open) -> Result<(), ApiError> {
     let Some(names) = open.names.clone() else { return Ok(()) };
     match blocking(move || names.erase_history()).await? {
@@ -63,8 +63,8 @@ async fn erase_history(open: &Open) -> Result<(), ApiError> {
     }
 }
 
-/// Every request of an administrator or an operator is a check-in; an address alone proves nobody. While sign-in is
-/// off, everybody who gets through is an administrator.
+/// Records a check-in. Every request of an administrator or an operator is one; an address alone is no proof. While
+/// sign-in is off, every accepted caller is an administrator.
 pub fn note_presence(cx: &Cx) {
     let in_charge = matches!(cx.actor.role, Role::Admin | Role::Operator);
     let Gateway::Open(open) = &cx.api.gateway else { return };
@@ -81,7 +81,7 @@ pub fn note_presence(cx: &Cx) {
     });
 }
 
-/// Follows the dead-man switch until the daemon ends.
+/// Follows the dead-man switch until the daemon stops.
 pub async fn follow_switch(api: Arc<Api>) {
     let Gateway::Open(open) = &api.gateway else { return };
     let mut ticks = tokio::time::interval(LOOK);
@@ -107,7 +107,7 @@ pub async fn follow_switch(api: Arc<Api>) {
     }
 }
 
-/// Returns when the daemon is to end by itself.
+/// Returns when the daemon should stop by itself.
 pub async fn ending(api: &Api) {
     match &api.gateway {
         Gateway::Open(open) => open.ending.notified().await,

@@ -13,7 +13,7 @@ const MARK: usize = 8;
 const INGRESS_IFINDEX: usize = 36;
 const IFINDEX: usize = 40;
 
-/// What a packet brings along beside its bytes.
+/// Metadata of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// 1 is the loopback interface, which every namespace has.
@@ -30,7 +30,7 @@ impl Default for Arrival {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What the program returned: 2 drops, -1 goes on.
+    /// Return value of the program: 2 drops, -1 continues.
     pub action: i32,
     pub mark: u32,
 }

@@ -78,7 +78,7 @@ fn ticks_to_time(ticks: u64) -> Result<Duration> {
     Ok(Duration::from_secs(ticks) / per_second)
 }
 
-/// What the threads of a process have had of all cores.
+/// Processor time of the threads of a process.
 pub fn used_by(pid: u32) -> Result<Duration> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).context("threads of a process")?;
     let mut nanoseconds = 0u64;

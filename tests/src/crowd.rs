@@ -64,7 +64,7 @@ enum Task {
     Ask,
 }
 
-/// How long it took.
+/// Duration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
     pub connections: usize,

@@ -34,7 +34,7 @@ pub struct Daemon {
     api: Api,
     environment: Vec<(String, PathBuf)>,
     core: Option<usize>,
-    /// Whether the first start initialises the gateway.
+    /// The first start initialises the gateway.
     initialises: bool,
 }
 
@@ -87,7 +87,7 @@ impl Daemon {
         fs::write(&file, text).context("write the configuration")
     }
 
-    /// What the daemon finds in its environment from the next start on.
+    /// Sets an environment variable of the daemon from the next start on.
     pub fn set_environment(&mut self, name: &str, value: PathBuf) {
         self.environment.retain(|(known, _)| known != name);
         self.environment.push((name.to_owned(), value));
@@ -229,7 +229,7 @@ impl Daemon {
     pub fn last_words(&self) -> String {
         let log = fs::read(self.log_file()).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
-        // How programs are put together for the kernel fills pages and tells nothing about the tests.
+        // The loader's log of the kernel programs is long and does not concern the tests.
         let lines: Vec<_> = log.lines().filter(|line| !line.contains(" aya_obj::")).collect();
         let tail = &lines[lines.len().saturating_sub(60)..];
         format!("--- the daemon's log ends ---\n{}\n---", tail.join("\n"))

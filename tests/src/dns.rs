@@ -30,7 +30,7 @@ pub struct Upstream {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Who asked for a name of the domain `example`, each time.
+    /// Source of each query for a name of the domain `example`.
     asked: Mutex<BTreeMap<String, Vec<IpAddr>>>,
     /// Of its answers, in seconds.
     ttl: u32,
@@ -63,7 +63,7 @@ impl Upstream {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Whose addresses it saw asking for a name of the domain `example`.
+    /// Returns the sources of the queries for a name of the domain `example`.
     pub fn askers(&self, name: &str) -> Vec<IpAddr> {
         let asked = self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.get(name).cloned().unwrap_or_default()
@@ -146,7 +146,7 @@ fn reply(question: &[u8], address: Option<IpAddr>, ttl: u32) -> Vec<u8> {
     reply
 }
 
-/// What a client is told.
+/// Answer to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     pub rcode: u8,

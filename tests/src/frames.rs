@@ -16,7 +16,7 @@ const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 const SYN: u8 = 0x02;
 
-/// What the packet carries behind its IP header.
+/// Payload behind the IP header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// An echo request.

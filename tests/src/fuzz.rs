@@ -1,4 +1,4 @@
-//! What the fuzzers run, one function per target: bytes in, nothing out, a panic where a promise is broken.
+//! Fuzz targets: one function each, which panics if an invariant is broken.
 //!
 //! The same functions run under libFuzzer (`tests/fuzz`) and in the test suite, which replays the corpora and mutates
 //! them (`tests/tests/fuzz.rs`). They touch neither files nor the kernel.

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use crate::netns::Namespace;
 use crate::services::DNS;
 
-/// Where it is reached.
+/// Address of the server.
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 const ATTENTION: Duration = Duration::from_millis(100);
 
@@ -48,12 +48,12 @@ impl NameServer {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// What it answers from now on; nothing at all with none.
+    /// Sets the answer; none: no answer.
     pub fn answer(&self, address: Option<Ipv4Addr>) {
         *self.shared.answer.lock().unwrap_or_else(PoisonError::into_inner) = address;
     }
 
-    /// How many questions have come.
+    /// Returns the number of received queries.
     pub fn asked(&self) -> u64 {
         self.shared.asked.load(Ordering::Relaxed)
     }

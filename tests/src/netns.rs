@@ -96,7 +96,7 @@ impl Namespace {
         Path::new(DIRECTORY).join(&self.name)
     }
 
-    /// What a person types to run a command here.
+    /// Returns the shell prefix that runs a command here.
     pub fn shown(&self, command: &str) -> String {
         format!("nsenter --net={} {command}", self.path().display())
     }

@@ -32,7 +32,7 @@ pub struct Server {
     /// Third part of the inner addresses.
     number: u8,
     options: String,
-    /// How clients reach it: `udp`, `udp6`, `tcp-server`.
+    /// Protocol of the server: `udp`, `udp6`, `tcp-server`.
     transport: &'static str,
 }
 

@@ -49,7 +49,7 @@ impl PiHole {
         Ok(Self { at, shared, thread: Some(thread) })
     }
 
-    /// How often somebody has signed in.
+    /// Returns the number of sign-ins.
     pub fn logins(&self) -> usize {
         self.shared.house().logins
     }

@@ -81,7 +81,7 @@ impl Drop for Process {
     }
 }
 
-/// How a process ended, in words.
+/// Returns a readable exit status of a process.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),

@@ -11,7 +11,7 @@ use crate::topology::{Host, Topology};
 use crate::wait::wait_ok;
 use crate::wireguard::Exit;
 
-/// How long a tunnel may take from "up" to its first handshake.
+/// Timeout of the first handshake of a tunnel.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 
 /// A network with its daemon.
@@ -133,7 +133,7 @@ impl Scene {
         self.api().act("/routing/policies/apply")
     }
 
-    /// What the gateway says about a device.
+    /// Returns the evaluation of a device.
     pub fn evaluate(&self, device: &str) -> Result<Value> {
         self.api().post("/policy/evaluate", &json!({"device_id": device}))
     }

@@ -1,4 +1,4 @@
-//! What answers in the internet of the tests: servers that tell their clients the address they see.
+//! Servers in the internet of the tests. They return the client address that they see.
 //!
 //! | service | port | answer |
 //! |---|---|---|
@@ -59,7 +59,7 @@ impl Services {
         Ok(services)
     }
 
-    /// How many connections and datagrams reached a port from an address.
+    /// Returns the number of connections and datagrams from an address to a port.
     pub fn seen(&self, port: u16, from: IpAddr) -> u64 {
         lock(&self.seen).get(&(port, from)).copied().unwrap_or(0)
     }

@@ -18,7 +18,7 @@ use crate::wireguard::Exit;
 pub const PORT: u16 = 1080;
 const STARTED: Duration = Duration::from_secs(15);
 
-/// Which server.
+/// Server of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server<'a> {
     Dante,

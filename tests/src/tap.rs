@@ -31,19 +31,19 @@ use crate::udp_over_tcp;
 use crate::wireguard::{PORT, Place};
 use frame::{Frame, Packet};
 
-/// What the payload of marked packets begins with.
+/// Prefix of the payload of marked packets.
 pub const MARK: &[u8] = b"leak-me-not";
 
 const BUFFER: usize = 32 << 20;
 const SAMPLES: usize = 12;
 
-/// What belongs where.
+/// Classification rules of packets.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// The gateway's own addresses on the uplink.
     own: [IpAddr; 2],
     endpoints: Vec<SocketAddr>,
-    /// Where proxies of the tests stand.
+    /// Addresses of the proxies.
     proxies: Vec<IpAddr>,
 }
 
@@ -167,7 +167,7 @@ enum Class {
     Unknown,
 }
 
-/// How many packets, by family.
+/// Packets by family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByFamily {
     pub v4: u64,
@@ -187,7 +187,7 @@ impl ByFamily {
     }
 }
 
-/// What the tap has seen.
+/// Counters of the tap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets of a tunnel to one of the exits.

@@ -16,10 +16,10 @@ use crate::topology::Host;
 
 pub use load::{Load, Sent};
 
-/// How long a question waits that should be answered.
+/// Timeout of a request that should be answered.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What became of a question to a server in the internet.
+/// Result of a request to a server in the internet.
 #[derive(Debug)]
 pub enum Answer {
     /// The address under which the server saw the host.
@@ -174,7 +174,7 @@ impl UdpFlow {
         self.socket.local_addr().map(|address| address.port())
     }
 
-    /// Whether anything arrives in time.
+    /// Reports whether anything arrives before the timeout.
     pub fn hears(&self, patience: Duration) -> bool {
         self.socket.set_read_timeout(Some(patience)).is_ok() && self.socket.recv_from(&mut [0; 512]).is_ok()
     }
@@ -219,7 +219,7 @@ fn any(ipv6: bool) -> SocketAddr {
     (address, 0).into()
 }
 
-/// Whether an address answers to echo requests.
+/// Reports whether an address answers echo requests.
 pub fn ping(host: &Host, to: IpAddr) -> bool {
     host.namespace.run("ping", &["-n", "-c", "1", "-W", "1", &to.to_string()]).is_ok()
 }

@@ -15,7 +15,7 @@ mod packages;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where machines come from.
+/// Source of virtual machines.
 #[derive(Debug)]
 pub struct Vm;
 
@@ -39,7 +39,7 @@ pub struct Image {
     pub(crate) modules: PathBuf,
 }
 
-/// What a guest gets.
+/// Options of a guest.
 #[derive(Debug, Clone, Copy)]
 pub struct Opts<'a> {
     pub memory_mb: u32,
@@ -56,14 +56,14 @@ impl Default for Opts<'_> {
     }
 }
 
-/// What came of a script that ended.
+/// Result of a script that ended.
 #[derive(Debug, Clone)]
 pub struct Output {
     /// As the shell counts: 128 and the signal's number when a signal ended the script.
     pub exit: i32,
     pub stdout: String,
     pub stderr: String,
-    /// What the kernel and the boot had to say.
+    /// Console output of the kernel and the boot.
     pub console: String,
 }
 

@@ -39,7 +39,7 @@ impl KeyPair {
     }
 }
 
-/// Where an exit stands, inside and outside of its tunnel.
+/// Addresses of an exit, inside and outside of its tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub label: &'static str,
@@ -184,7 +184,7 @@ impl Drop for Exit {
     }
 }
 
-/// Whether the host's kernel has WireGuard; without it tunnels are carried by an engine in user space.
+/// Reports whether the host's kernel has WireGuard. Otherwise tunnels use the userspace engine.
 pub fn kernel_has_wireguard(namespace: &Namespace) -> bool {
     let mut command = namespace.command("ip");
     let tried = quiet(&mut command).args(["link", "add", "wgprobe", "type", "wireguard"]).status();

@@ -26,7 +26,7 @@ pub fn run(options: &Options) -> Result<()> {
     hand_over("demo", Build::Dev, &arguments)
 }
 
-/// Which build of the daemon and of the program is used.
+/// Build profile of the daemon and the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Build {
     /// The one the tests use: there is but one to wait for.

@@ -27,7 +27,7 @@ const TARGET: &str = "aarch64-unknown-linux-musl";
 const PROFILE: &str = "client";
 const PROGRAM: &str = "gateway-ctl";
 
-/// What the program prints for the archive: the file, and the words that make it.
+/// Files of the archive that the program prints, with their arguments.
 const PRINTED: &[(&str, &[&str])] = &[
     ("completions/gateway-ctl.bash", &["completion", "bash"]),
     ("completions/_gateway-ctl", &["completion", "zsh"]),

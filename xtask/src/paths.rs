@@ -77,7 +77,7 @@ pub fn durations() -> PathBuf {
     target().join("suite-durations.txt")
 }
 
-/// What is handed out.
+/// Folder of release archives.
 pub fn dist() -> PathBuf {
     target().join("dist")
 }

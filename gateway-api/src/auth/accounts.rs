@@ -1,4 +1,4 @@
-//! Making and changing accounts: the rules that the API and the command line of the daemon share.
+//! Creating and changing accounts: the rules that the API and the command line of the daemon share.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use super::password;
 
-/// A user as it is asked for.
+/// User in a request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct UserInput {
-    /// Letters, digits, `.`, `_`, `-` and `@`; upper and lower case are the same user.
+    /// User name: letters, digits, `.`, `_`, `-` and `@`. Case-insensitive.
     pub username: String,
-    /// 12 to 256 characters. Kept when left out of a change.
+    /// Password of 12 to 256 characters. An update without it keeps the password.
     pub password: Secret,
-    /// admin, operator or viewer
+    /// Role: admin, operator or viewer.
     #[schemars(with = "Option<Role>")]
     pub role: Option<String>,
-    /// A disabled user cannot sign in.
+    /// If false, the user cannot sign in.
     pub enabled: bool,
 }
 
@@ -32,14 +32,14 @@ impl Default for UserInput {
 }
 
 impl UserInput {
-    /// Everything that is wrong with it. `new`: a password is needed.
+    /// Checks all fields and returns the role. `new`: the password is required.
     pub fn check(&self, new: bool) -> Result<Role, EditError> {
         let mut problems = Problems::new();
         check_username("username", &self.username, &mut problems);
         if new || self.password.is_set() {
             password::check("password", &self.password, &self.username, &mut problems);
         }
-        // Parsed here and not while decoding, so that all wrong fields are reported at once.
+        // Parsed here and not while decoding, so that all wrong fields are reported together.
         let role = self.role.as_deref().map(str::parse::<Role>);
         let role = role.map(|role| role.ok().filter(|role| ROLES.contains(role)));
         match role {
@@ -58,7 +58,7 @@ impl UserInput {
     }
 }
 
-/// A user as it is shown: never with its hash.
+/// User in a response, without its password hash.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct UserShown {
     pub id: Id,
@@ -66,7 +66,7 @@ pub struct UserShown {
     pub updated_at: jiff::Timestamp,
     pub revision: gateway_model::Revision,
     pub username: String,
-    /// admin, operator or viewer
+    /// Role: admin, operator or viewer.
     pub role: Role,
     pub enabled: bool,
     pub last_login: Option<jiff::Timestamp>,
@@ -94,7 +94,7 @@ pub fn create(draft: &mut State, input: UserInput, role: Role, hash: Secret) -> 
     Ok(user)
 }
 
-/// Stores the very first user.
+/// Stores the first user.
 pub fn create_first(draft: &mut State, input: UserInput, hash: Secret) -> Result<Arc<User>, EditError> {
     refuse_if_configured(draft)?;
     create(draft, input, Role::Admin, hash)
@@ -109,7 +109,7 @@ pub fn refuse_if_configured(state: &State) -> Result<(), EditError> {
     })
 }
 
-/// Changes what differs. A new password ends the sessions of the user.
+/// Applies the fields that differ. A new password ends the sessions of the user.
 pub fn change(
     draft: &mut State,
     id: Id,
@@ -129,7 +129,7 @@ pub fn change(
     Ok(user)
 }
 
-/// A new password, and the end of all sessions begun with the old one.
+/// Sets a new password and ends all sessions that began with the old one.
 pub fn set_password(user: &mut User, hash: Secret) {
     user.password_hash = hash;
     user.session_epoch = user.session_epoch.wrapping_add(1);

@@ -1,7 +1,7 @@
 //! API keys: `gw_<prefix>_<secret>`, and the keys of the configuration, which may be any text.
 //!
-//! The prefix is for people and for finding the row; the secret has 192 random bits, so a plain SHA-256 is all the
-//! hash it needs. Digests are compared in constant time.
+//! The prefix identifies a key to humans and finds the stored object. The secret has 192 random bits, so a plain
+//! SHA-256 is a sufficient hash. Digests are compared in constant time.
 
 use gateway_model::settings::bootstrap;
 use gateway_model::{Role, Secret};
@@ -13,7 +13,7 @@ use crate::error::ApiError;
 
 const MARK: &str = "gw_";
 
-/// A key that was just made. Its text is shown once and kept nowhere.
+/// New key. Its text is shown once and not stored.
 pub struct Fresh {
     pub prefix: String,
     pub text: Secret,
@@ -29,30 +29,30 @@ pub fn generate() -> Result<Fresh, ApiError> {
     Ok(Fresh { prefix, hash: hash(text.expose()), text })
 }
 
-/// What the store keeps of a key.
+/// Returns the stored form of a key.
 pub fn hash(text: &str) -> Secret {
     Secret::new(hex(&digest(text)))
 }
 
-/// The prefix of a key that has the form of ours.
+/// Returns the prefix of a key in the format of generated keys.
 pub fn prefix(text: &str) -> Option<&str> {
     text.strip_prefix(MARK)?.split_once('_').map(|(prefix, _)| prefix)
 }
 
-/// Whether this is the key of that hash.
+/// Reports whether the key has this hash.
 pub fn fits(text: &str, hash: &Secret) -> bool {
     hex(&digest(text)).as_bytes().ct_eq(hash.expose().as_bytes()).into()
 }
 
-/// The text of `Authorization: Bearer`. Other schemes are not ours to judge.
+/// Returns the token of `Authorization: Bearer`. Other schemes are ignored.
 pub fn from_headers(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    // A scheme without a key is a key that is not valid.
+    // A scheme without a token counts as an invalid key.
     let (scheme, key) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// A key of the configuration.
+/// API key of the configuration.
 #[derive(Clone, Debug)]
 pub struct Configured {
     pub name: String,
@@ -72,7 +72,7 @@ impl Configured {
         keys.iter().enumerate().map(one).collect()
     }
 
-    /// The position of the key with this text. Looks at all of them, whichever it is.
+    /// Returns the index of the key with this text. Compares all keys, so that the time does not depend on the match.
     pub fn find(keys: &[Configured], text: &str) -> Option<usize> {
         let given = digest(text);
         let mut found = None;

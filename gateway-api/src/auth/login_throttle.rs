@@ -1,7 +1,7 @@
-//! The lock after wrong passwords: five from one address for one name close that pair for fifteen minutes.
+//! Lockout after wrong passwords. Five failures from one address for one user name lock that pair for 15 minutes.
 //!
-//! An attempt counts when it begins and is taken back when it succeeds, so that attempts at the same time are no way
-//! around it. The right password does not open a closed lock.
+//! An attempt counts when it begins and is removed when it succeeds, so that parallel attempts do not bypass the limit.
+//! The correct password does not end a lockout.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,10 +13,11 @@ use super::rate_limit::Payer;
 
 pub const ATTEMPTS: u32 = 5;
 pub const PAUSE: Duration = Duration::from_secs(15 * 60);
-/// Pairs of address and name. Full, it forgets the oldest; to get there takes an address an hour at its rate.
+/// Maximum number of (address, user name) pairs. When full, the oldest are dropped. One address at its rate limit needs
+/// an hour to fill the table.
 const CAPACITY: usize = 16_384;
 
-/// Address and name, as a digest: an attacker chooses the name, and its length.
+/// Digest of address and user name. An attacker chooses the name and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair([u8; 32]);
 
@@ -47,7 +48,7 @@ impl Attempts {
 }
 
 impl Lock {
-    /// Begins an attempt, or says for how many seconds there can be none.
+    /// Begins an attempt. Returns the remaining seconds of the lockout as an error.
     pub fn begin(&self, pair: Pair, now: Duration) -> Result<(), u32> {
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
         if !pairs.contains_key(&pair) && pairs.len() >= CAPACITY {
@@ -70,12 +71,12 @@ impl Lock {
         Ok(())
     }
 
-    /// The password was right: what was wrong before is forgotten.
+    /// Clears the failures of the pair after a correct password.
     pub fn succeed(&self, pair: Pair) {
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner).remove(&pair);
     }
 
-    /// The attempt was not judged.
+    /// Removes an attempt whose password was not checked.
     pub fn take_back(&self, pair: Pair) {
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(attempts) = pairs.get_mut(&pair) {

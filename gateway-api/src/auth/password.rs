@@ -1,7 +1,7 @@
-//! Passwords: what a good one is, and Argon2id over it.
+//! Passwords: their rules, and their Argon2id hashes.
 //!
-//! A hash takes 19 MiB and tens of milliseconds, on purpose. So only a few run at a time, off the request threads, and
-//! only so many wait: a flood of sign-ins gets refusals and takes neither memory nor processors from the gateway.
+//! A hash takes 19 MiB and tens of milliseconds by design. So few run at a time, outside the request threads, and the
+//! queue is bounded. A flood of sign-ins is refused and takes neither memory nor CPU time from the gateway.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,17 +14,17 @@ use tokio::sync::Semaphore;
 use crate::blocking::blocking;
 use crate::error::{ApiError, Code};
 
-/// Characters.
+/// Minimum length in characters.
 pub const SHORTEST: usize = 12;
 pub const LONGEST: usize = 256;
 
-/// Hashes at the same time.
+/// Maximum number of concurrent hash computations.
 const WORKERS: usize = 2;
-/// Requests that wait for one.
+/// Maximum number of requests in the queue.
 const WAITING: usize = 32;
 
-/// A hash that no password has, with the parameters of ours: what is compared where there is no such user, so that
-/// the answer takes as long.
+/// Hash that no password has, with the parameters of real hashes. Compared if the user does not exist, so that the
+/// response takes the same time.
 const NOBODY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$Z2F0ZXdheS1ub2JvZHk$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -45,7 +45,7 @@ impl Passwords {
         self.work(move || hash(&password)).await?
     }
 
-    /// Whether the password is the one of the hash; `None` takes as long and is always false.
+    /// Reports whether the password matches the hash. `None` takes the same time and returns false.
     pub async fn verify(&self, password: Secret, hash: Option<Secret>) -> Result<bool, ApiError> {
         self.work(move || {
             let known = hash.as_ref().map(Secret::expose).filter(|hash| !hash.is_empty());
@@ -67,7 +67,7 @@ impl Passwords {
     }
 }
 
-/// A place in the queue.
+/// Slot in the queue.
 struct Place<'a>(&'a AtomicUsize);
 
 impl<'a> Place<'a> {
@@ -89,7 +89,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// The hash of a password, with a fresh salt. Takes tens of milliseconds.
+/// Returns the hash of a password with a fresh salt. Takes tens of milliseconds.
 pub fn hash(password: &Secret) -> Result<Secret, ApiError> {
     match Argon2::default().hash_password(password.expose().as_bytes()) {
         Ok(hash) => Ok(Secret::new(hash.to_string())),
@@ -107,7 +107,7 @@ fn verify(password: &Secret, hash: &str) -> bool {
     }
 }
 
-/// Reports what is wrong with a new password.
+/// Reports the errors of a new password to `problems`.
 pub fn check(path: &str, password: &Secret, username: &str, problems: &mut Problems) {
     let length = password.expose().chars().count();
     if length == 0 {

@@ -1,8 +1,8 @@
 //! Rate limits: token buckets in bounded memory.
 //!
-//! A caller with a credential has a bucket of its own, everybody else shares one per address; of IPv6 the first 64
-//! bits count, because a host has all of its /64. Buckets that are full again say nothing and go first when room is
-//! needed; a flood of addresses then costs the longest unused ones, never more memory.
+//! A caller with a credential has its own bucket. All others share one per address, or per /64 of IPv6, because a host
+//! owns its whole /64. Full buckets carry no information and are dropped first when the table is full. A flood of
+//! addresses then evicts the longest unused buckets; memory stays bounded.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,37 +12,37 @@ use std::time::Duration;
 use gateway_model::Id;
 use uuid::Uuid;
 
-/// So many a second in the long run, so many at once.
+/// Sustained rate per second, and burst size.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     pub per_second: f64,
     pub burst: u32,
 }
 
-/// Callers with a credential.
+/// Rate of a caller with a credential.
 pub const CREDENTIAL: Rate = Rate { per_second: 20.0, burst: 60 };
-/// All callers of one address that show none.
+/// Rate of all callers at one address without a credential.
 pub const ADDRESS: Rate = Rate { per_second: 5.0, burst: 20 };
-/// Audit entries about refused requests, of one caller.
+/// Rate of audit entries about refused requests of one caller.
 const DENIALS_OF_ONE: Rate = Rate { per_second: 0.1, burst: 500 };
-/// And of all together: a distributed flood fills the disk with at most 43 MB a day.
+/// Rate of audit entries about refused requests of all callers. A distributed flood writes at most 43 MB a day.
 const DENIALS_OF_ALL: Rate = Rate { per_second: 1.0, burst: 5000 };
 
-/// Buckets in one table. An entry takes about 60 bytes.
+/// Maximum number of buckets in a table. An entry takes about 60 bytes.
 const CAPACITY: usize = 16_384;
 
-/// Who pays.
+/// Owner of a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Payer {
     Session(Uuid),
     Key(Id),
-    /// Position in the configuration.
+    /// Index in the configuration.
     ConfiguredKey(usize),
     Address(IpAddr),
 }
 
 impl Payer {
-    /// An address, IPv6 cut to its network.
+    /// Returns the payer of an address, with IPv6 cut to the /64.
     pub fn address(address: IpAddr) -> Self {
         Payer::Address(match address.to_canonical() {
             IpAddr::V6(address) => {
@@ -61,24 +61,24 @@ impl Payer {
     }
 }
 
-/// What is left, for the `RateLimit-*` headers.
+/// Remaining quota, for the `RateLimit-*` headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     pub limit: u32,
     pub remaining: u32,
-    /// Seconds until all of it is there again.
+    /// Seconds until the quota is full again.
     pub reset: u32,
 }
 
-/// The request is one too many.
+/// Error of a request over the quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded {
     pub quota: Quota,
-    /// Seconds.
+    /// Seconds until the next request is accepted.
     pub retry_after: u32,
 }
 
-/// The limits of one daemon. All times are of the boot clock.
+/// Rate limits of the daemon. All times are of the boot clock.
 #[derive(Debug)]
 pub struct Limits {
     credentials: Mutex<Buckets<Payer>>,
@@ -108,9 +108,9 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Takes one request from the payer's bucket.
+    /// Takes one request from the bucket of the payer.
     pub fn take(&self, payer: Payer, now: Duration) -> Result<Quota, Exceeded> {
-        // Apart, so that a flood without credentials costs nobody with one.
+        // Separate tables, so that a flood without credentials does not evict callers with one.
         let buckets = match payer {
             Payer::Address(_) => &self.addresses,
             Payer::Session(_) | Payer::Key(_) | Payer::ConfiguredKey(_) => &self.credentials,
@@ -118,7 +118,7 @@ impl Limits {
         buckets.lock().unwrap_or_else(PoisonError::into_inner).take(payer, payer.rate(), now)
     }
 
-    /// Whether this refusal may be written down; then also how many before it were not.
+    /// Returns the number of unrecorded refusals before this one, if this one may be recorded.
     pub fn may_record_denial(&self, payer: Option<Payer>, now: Duration) -> Option<u64> {
         let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
         let one = payer.is_none_or(|payer| denials.each.take(payer, DENIALS_OF_ONE, now).is_ok());
@@ -175,7 +175,7 @@ impl<K: Ord + Copy> Buckets<K> {
         Err(Exceeded { quota, retry_after: whole(wait.ceil()).max(1) })
     }
 
-    /// Drops what is full again; if that is not enough, the half that was unused the longest.
+    /// Drops full buckets. If that is not enough, drops the half that was unused the longest.
     fn make_room(&mut self, now: Duration) {
         self.buckets.retain(|_, bucket| bucket.full_at > now);
         if self.buckets.len() < self.capacity {
@@ -188,9 +188,9 @@ impl<K: Ord + Copy> Buckets<K> {
     }
 }
 
-/// A small number that is not negative.
+/// Converts a small non-negative number.
 fn whole(value: f64) -> u32 {
-    // Saturates at both ends.
+    // The cast saturates at both ends.
     value as u32
 }
 

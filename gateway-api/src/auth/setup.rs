@@ -1,7 +1,9 @@
-//! The setup code: who makes the first account from elsewhere shows that he can read files of the gateway.
+//! Setup code. A caller who creates the first account from elsewhere proves with it that they can read files of the
+//! gateway.
 //!
-//! While sign-in is on and nobody can sign in, the code stands in `setup-code` in the state folder, for root alone. It
-//! is never logged: logs travel. From the gateway itself and from the local network no code is asked for.
+//! While sign-in is on and no user can sign in, the file `setup-code` in the state directory contains the code,
+//! readable by root only. The code is never logged, because logs leave the host. The gateway itself and the local
+//! network need no code.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -13,12 +15,12 @@ use gateway_model::Secret;
 use subtle::ConstantTimeEq;
 
 const FILE: &str = "setup-code";
-/// Without those that look alike.
+/// Alphabet without characters that look alike.
 const LETTERS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const LENGTH: usize = 20;
 const GROUP: usize = 5;
 
-/// The code, while there is one.
+/// Setup code, while there is one.
 #[derive(Debug, Default)]
 pub struct SetupCode {
     path: Option<PathBuf>,
@@ -26,7 +28,7 @@ pub struct SetupCode {
 }
 
 impl SetupCode {
-    /// `wanted`: nobody can sign in yet. Else a file that was left behind is removed.
+    /// Prepares the code. `wanted`: no user can sign in yet. Otherwise removes a leftover file.
     pub fn prepare(folder: Option<&Path>, wanted: bool) -> Self {
         let Some(folder) = folder else { return Self::default() };
         let path = folder.join(FILE);
@@ -53,14 +55,14 @@ impl SetupCode {
         }
     }
 
-    /// Whether this is the code; dashes and case do not matter.
+    /// Reports whether this is the code. Ignores dashes and case.
     pub fn fits(&self, given: &Secret) -> bool {
         let code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(code) = code.as_ref() else { return false };
         bare(given.expose()).as_bytes().ct_eq(bare(code.expose()).as_bytes()).into()
     }
 
-    /// It has served.
+    /// Discards the code after use.
     pub fn discard(&self) {
         *self.code.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if let Some(path) = &self.path {
@@ -82,7 +84,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// The code of an earlier start, else a new one.
+/// Returns the code of an earlier start, else a new one.
 fn read_or_make(path: &Path) -> io::Result<Secret> {
     if let Ok(text) = fs::read_to_string(path)
         && bare(&text).len() == LENGTH

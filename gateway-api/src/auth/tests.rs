@@ -1,4 +1,4 @@
-//! Who is taken for whom.
+//! Tests of identification.
 
 use std::net::SocketAddr;
 

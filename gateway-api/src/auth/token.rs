@@ -1,7 +1,7 @@
-//! The session token: a JWT (HS256) that names a session, and the cookie that carries it.
+//! Session token: a JWT (HS256) that names a session, and the cookie that carries it.
 //!
-//! The token proves which session it is and nothing more. Whether that session still is one, whose it is and what
-//! that user may do is looked up with every request, so revocation is immediate.
+//! The token identifies a session and nothing more. Every request looks up whether the session still exists, its user
+//! and the rights of that user, so revocation is immediate.
 
 use gateway_ctl::store::Session;
 use gateway_model::Id;
@@ -14,7 +14,7 @@ use crate::error::ApiError;
 
 pub const COOKIE: &str = "gw_session";
 
-/// Signs and reads tokens.
+/// Signer and verifier of tokens.
 pub struct Signer {
     encoding: EncodingKey,
     decoding: DecodingKey,
@@ -29,9 +29,9 @@ impl std::fmt::Debug for Signer {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Claims {
-    /// The user.
+    /// User id.
     sub: Id,
-    /// The session.
+    /// Session id.
     jti: Uuid,
     iat: i64,
     exp: i64,
@@ -40,7 +40,7 @@ struct Claims {
 impl Signer {
     pub fn new(key: &[u8; 32]) -> Self {
         let mut validation = Validation::new(Algorithm::HS256);
-        // The session says when it ends, by the gateway's own clock.
+        // The stored session has its own end, by the clock of the gateway.
         validation.validate_exp = false;
         validation.required_spec_claims.clear();
         Self { encoding: EncodingKey::from_secret(key), decoding: DecodingKey::from_secret(key), validation }
@@ -57,14 +57,14 @@ impl Signer {
             .map_err(|error| ApiError::internal(&error))
     }
 
-    /// The session of a token that was signed here.
+    /// Returns the session of a token that this gateway signed.
     pub fn read(&self, token: &str) -> Option<Uuid> {
         let read = jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation);
         read.ok().map(|token| token.claims.jti)
     }
 }
 
-/// The tokens that a request carries; a browser may send several of one name.
+/// Returns the tokens in the cookies of a request. A browser may send several of the same name.
 pub fn from_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers
         .get_all(header::COOKIE)
@@ -76,14 +76,14 @@ pub fn from_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
         .map(|(_, value)| value.trim_matches('"'))
 }
 
-/// The cookie for a token. `secure` where the connection is encrypted.
+/// Returns the cookie for a token. `secure`: the connection is encrypted.
 pub fn set_cookie(token: &str, seconds: i64, secure: bool) -> Result<HeaderValue, ApiError> {
     let secure = if secure { "; Secure" } else { "" };
     let text = format!("{COOKIE}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     HeaderValue::from_str(&text).map_err(|error| ApiError::internal(&error))
 }
 
-/// The cookie that makes a browser forget the session.
+/// Returns the cookie that makes a browser delete the session.
 pub fn clear_cookie(secure: bool) -> Result<HeaderValue, ApiError> {
     set_cookie("", 0, secure)
 }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_token_without_a_signature_is_none() {
-        // {"alg":"none"} with the claims of a session.
+        // `{"alg":"none"}` with the claims of a session.
         let token = Signer::new(&[7; 32]).sign(&session()).expect("signed");
         let claims = token.split('.').nth(1).expect("claims");
         let unsigned = format!("eyJhbGciOiJub25lIn0.{claims}.");

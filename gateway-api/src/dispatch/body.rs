@@ -1,4 +1,4 @@
-//! Reading the body: size, media type, JSON with the place of the mistake.
+//! Request body: size limit, media type, and JSON errors with line and column.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::error::{ApiError, Code};
 use crate::request::{Body, Query};
 use crate::table::{Endpoint, Method};
 
-/// How long a client may take to send its body.
+/// Timeout of a request body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reads what the row takes. A body that a row does not take is not looked at.
+/// Reads the body that the endpoint accepts. Ignores the body of an endpoint without input.
 pub async fn read(
     row: &Endpoint,
     parts: &Parts,
@@ -70,7 +70,7 @@ fn json(bytes: &[u8]) -> Result<Body, ApiError> {
     if value.is_object() {
         return Ok(Body::Json(value));
     }
-    // Line and column of the value that should have been an object.
+    // Position of the value that should have been an object.
     let (line, column) = first_character(bytes);
     Err(ApiError::bad_request("The body must be a JSON object.")
         .detail("line", line)

@@ -1,7 +1,8 @@
-//! What keeps other people's web pages from using the gateway through the browser of its owner.
+//! Protection from cross-site requests and DNS rebinding.
 //!
-//! A page on the web can make a browser send requests here (cross-site request forgery) or can give its own name our
-//! address (DNS rebinding). Neither can choose the `Host`, `Origin` and `Sec-Fetch-Site` that the browser writes.
+//! A page on the web can make a browser send requests to the gateway (cross-site request forgery). It can also resolve
+//! its own name to the address of the gateway (DNS rebinding). Neither attack can choose the `Host`, `Origin` and
+//! `Sec-Fetch-Site` that the browser sends.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -14,7 +15,7 @@ use crate::error::{ApiError, Code};
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
 
-/// The host must be an address, `localhost` or a configured name.
+/// Checks that the host is an address, `localhost` or a configured name.
 pub fn check_host(parts: &Parts, names: &[String]) -> Result<(), ApiError> {
     let host = parts
         .headers
@@ -38,7 +39,7 @@ pub fn check_host(parts: &Parts, names: &[String]) -> Result<(), ApiError> {
     .detail("host", host))
 }
 
-/// A change must not come from the page of another site.
+/// Checks that a change does not come from a page of another site.
 pub fn check_origin(parts: &Parts) -> Result<(), ApiError> {
     let refuse = |header: &str, value: &str| {
         Err(ApiError::new(Code::OriginNotAllowed, "Changes are not taken from pages of other sites.")
@@ -53,7 +54,7 @@ pub fn check_origin(parts: &Parts) -> Result<(), ApiError> {
     let own = text(&parts.headers, &header::HOST)
         .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str))
         .unwrap_or_default();
-    // Browsers leave the usual port out of both; proxies and programs do not always.
+    // Browsers omit the default port in both headers; proxies and other clients do not always.
     let foreign = match origin.split_once("://") {
         Some((scheme @ ("http" | "https"), authority)) => {
             let port = if scheme == "http" { ":80" } else { ":443" };
@@ -66,7 +67,8 @@ pub fn check_origin(parts: &Parts) -> Result<(), ApiError> {
     if foreign { refuse("origin", origin) } else { Ok(()) }
 }
 
-/// A change that comes with a session cookie must show that its sender could read an answer of ours.
+/// Checks the CSRF token of a change with a session cookie. It proves that the sender could read a response of the
+/// gateway.
 pub fn check_csrf(parts: &Parts, token: Option<&str>) -> Result<(), ApiError> {
     let given = text(&parts.headers, &CSRF).unwrap_or_default();
     if token.is_some_and(|token| bool::from(token.as_bytes().ct_eq(given.as_bytes()))) {
@@ -81,12 +83,12 @@ pub fn check_csrf(parts: &Parts, token: Option<&str>) -> Result<(), ApiError> {
     Err(ApiError::new(Code::OriginNotAllowed, message).detail("header", "X-CSRF-Token"))
 }
 
-/// A header that is not text counts as a foreign one.
+/// Returns a header as text. One that is not text counts as foreign.
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
-/// `[::1]:8080` to `::1`, `localhost:8080` to `localhost`.
+/// Returns the host without its port: `[::1]:8080` gives `::1`, `localhost:8080` gives `localhost`.
 fn host_name(host: &str) -> &str {
     if let Some(rest) = host.strip_prefix('[') {
         return rest.split(']').next().unwrap_or_default();

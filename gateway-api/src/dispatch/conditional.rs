@@ -1,7 +1,7 @@
 //! Entity tags: `If-Match` for changes, `If-None-Match` for polling (RFC 9110, section 13).
 //!
-//! The tag of a stored object is its revision. Where the answer also shows observed values, a dot and a digest of them
-//! follow, so that a poller sees them change; a precondition looks at the revision alone.
+//! The tag of a stored object is its revision. If the response also shows observed values, a dot and their digest
+//! follow, so that a poller notices changes of them. A precondition compares only the revision.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -9,7 +9,7 @@ use http::header::{HeaderMap, HeaderName};
 
 use crate::error::ApiError;
 
-/// The header as text; one that is not text is a mistake, not an absence.
+/// Returns a header as text. One that is not text is an error, not a missing header.
 pub fn header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, ApiError> {
     match headers.get(name) {
         None => Ok(None),
@@ -20,12 +20,12 @@ pub fn header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, 
     }
 }
 
-/// Does the list of tags name this one (quotes included)? Weak tags count.
+/// Reports whether the list of tags contains this tag (quotes included). Weak tags match.
 pub fn names_tag(list: &str, tag: &str) -> bool {
     tags(list).any(|known| known == "*" || known == tag)
 }
 
-/// Is the precondition `list` true of an object at `revision`?
+/// Reports whether the precondition `list` is true for an object at `revision`.
 pub fn matches_revision(list: &str, revision: &str) -> bool {
     tags(list).any(|known| {
         let bare = known.trim_matches('"');
@@ -33,7 +33,7 @@ pub fn matches_revision(list: &str, revision: &str) -> bool {
     })
 }
 
-/// The revision that the first tag of the list stands for.
+/// Returns the revision in the first tag of the list.
 pub fn first_revision(list: &str) -> Option<u64> {
     tags(list).next()?.trim_matches('"').split('.').next()?.parse().ok()
 }
@@ -42,12 +42,12 @@ fn tags(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(|tag| tag.trim()).map(|tag| tag.strip_prefix("W/").unwrap_or(tag))
 }
 
-/// A tag for an answer that has no revision.
+/// Returns a weak tag for a response without a revision.
 pub fn weak_tag(digest: &str) -> String {
     format!("W/\"{digest}\"")
 }
 
-/// A short digest that tells two answers of one daemon apart.
+/// Returns a short digest that distinguishes two responses of one daemon.
 pub fn digest(bytes: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);

@@ -1,4 +1,4 @@
-//! `multipart/form-data` (RFC 7578): the fields of a form, a file as the text of one of them. Pure.
+//! `multipart/form-data` (RFC 7578): fields of a form, with a file as the text of one field. Pure functions.
 
 use std::convert::Infallible;
 
@@ -7,22 +7,22 @@ use futures_util::{FutureExt, stream};
 use multer::{Error, Field, Multipart};
 use serde_json::{Map, Value};
 
-/// A form has few fields.
+/// Maximum number of fields in a form.
 const MAX_PARTS: usize = 16;
-/// RFC 2046 §5.1.1.
+/// Maximum length of a boundary (RFC 2046 §5.1.1).
 const MAX_BOUNDARY_LENGTH: usize = 70;
 
-/// The boundary of a `Content-Type`.
+/// Returns the boundary of a `Content-Type`.
 pub fn boundary(content_type: &str) -> Option<String> {
     let boundary = multer::parse_boundary(content_type).ok()?;
     (1..=MAX_BOUNDARY_LENGTH).contains(&boundary.len()).then_some(boundary)
 }
 
-/// Returns the fields of a whole form by name. A file is the field `file_field`, whatever the form calls it. The caller
-/// bounds the size of the form.
+/// Returns the fields of a complete form by name. A file is the field `file_field`, whatever its name in the form. The
+/// caller limits the size of the form.
 pub fn fields(bytes: Bytes, boundary: String, file_field: &str) -> Result<Map<String, Value>, &'static str> {
     let form = Multipart::new(stream::iter([Ok::<_, Infallible>(bytes)]), boundary);
-    // The parser waits only for bytes that are not there.
+    // The parser only waits for missing bytes.
     read(form, file_field).now_or_never().unwrap_or(Err("the form does not end"))
 }
 
@@ -34,7 +34,7 @@ async fn read(mut form: Multipart<'_>, file_field: &str) -> Result<Map<String, V
         }
         let name = name(&field, file_field).ok_or("a field of the form has no name")?;
         let content = field.bytes().await.map_err(|error| problem(&error))?;
-        // Not `Field::text`, which replaces bytes that are not UTF-8.
+        // Not `Field::text`, which replaces invalid UTF-8.
         let content = std::str::from_utf8(&content).map_err(|_| "a field of the form is not UTF-8")?;
         if fields.insert(name, content.into()).is_some() {
             return Err("a field of the form is given twice");
@@ -50,7 +50,7 @@ fn name(field: &Field<'_>, file_field: &str) -> Option<String> {
     }
 }
 
-/// The parser's own text may quote the form at any length.
+/// Returns a fixed text for an error. The text of the parser may quote the form at any length.
 fn problem(error: &Error) -> &'static str {
     match error {
         Error::IncompleteStream | Error::IncompleteFieldData { .. } => "the form is incomplete",

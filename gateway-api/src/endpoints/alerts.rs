@@ -1,4 +1,4 @@
-//! The audit log, the rules of alerts, and the alerts and anomalies that this version does not have.
+//! Audit log and alert rules, and the alert and anomaly endpoints that this version does not implement.
 
 use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, Before};
 use gateway_model::capability::Capability;

@@ -65,23 +65,25 @@ pub fn rows(t: &mut Table) {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Status {
-    /// While false, every request is admin.
+    /// Sign-in is on. If false, every caller is an administrator.
     enabled: bool,
-    /// There is an account.
+    /// At least one account exists.
     configured: bool,
+    /// No account exists yet; `POST /auth/setup` creates the first one.
     setup_required: bool,
-    /// The setup from here needs the setup code.
+    /// This caller needs the setup code for the setup.
     setup_code_required: bool,
-    /// How one can prove who one is: session, api_key, local_net.
+    /// Accepted credentials: `session`, `api_key`, `local_net`. Empty while sign-in is off.
     methods: Vec<&'static str>,
+    /// Name of this caller; null if it is not authenticated.
     user: Option<String>,
     role: Option<Role>,
-    /// How you did: session, key, localnet, open, system.
+    /// Authentication of this caller: `session`, `key`, `localnet`, `open`, `system`; null if it is not authenticated.
     auth: Option<gateway_ctl::store::AuditAuth>,
-    /// For the header X-CSRF-Token; only with a session.
+    /// Value for the header X-CSRF-Token. Only with a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     csrf_token: Option<String>,
-    /// End of the session, if it stays in use.
+    /// End of the session. A session without requests ends earlier. Only with a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<Timestamp>,
 }
@@ -116,9 +118,10 @@ fn current_session(cx: &Cx) -> Option<Session> {
 #[serde(default)]
 struct Setup {
     username: String,
-    /// 12 to 256 characters.
+    /// Password of 12 to 256 characters.
     password: Secret,
-    /// See above.
+    /// Content of the file `setup-code` in the state directory of the gateway. Only needed if `setup_code_required` is
+    /// true.
     setup_code: Secret,
 }
 
@@ -128,13 +131,13 @@ impl Default for Setup {
     }
 }
 
-/// Whether this caller must show the code of the file.
+/// Reports whether this caller must present the setup code.
 fn needs_setup_code(cx: &Cx) -> bool {
     let auth = &cx.api.auth;
     match cx.actor.proof {
         Proof::Open | Proof::System => false,
         Proof::Key(_) | Proof::ConfiguredKey(_) if cx.actor.role == Role::Admin => false,
-        // What came through a proxy has the proxy's address.
+        // A proxied request has the address of the proxy.
         _ if cx.way.forwarded => true,
         _ => !(auth.is_local(cx.actor.ip) || cx.actor.ip.is_some_and(|ip| ip.is_loopback())),
     }
@@ -178,7 +181,7 @@ struct Login {
 struct SignedIn {
     user: CallerShown,
     expires_at: Timestamp,
-    /// For the header X-CSRF-Token.
+    /// Value for the header X-CSRF-Token.
     csrf_token: String,
 }
 
@@ -230,7 +233,8 @@ fn locked(seconds: u32) -> ApiError {
     error
 }
 
-/// The user of that name with that password. Takes as long, and says as little, if there is none.
+/// Returns the user with this name and password. Takes the same time and returns the same error if there is no such
+/// user.
 async fn authenticate(cx: &Cx, username: &str, given: Secret) -> Result<Arc<User>, ApiError> {
     let auth = &cx.api.auth;
     let address = cx.actor.ip.map(crate::auth::rate_limit::Payer::address);
@@ -253,7 +257,7 @@ async fn authenticate(cx: &Cx, username: &str, given: Secret) -> Result<Arc<User
         user => {
             let mut error =
                 ApiError::new(Code::InvalidCredentials, "The user name or the password is wrong.");
-            // The name of no user may be a password typed into the wrong field, so it is not written down.
+            // An unknown user name may be a password typed into the wrong field, so it is not recorded.
             let subject = user.as_ref().map(|user| user.meta.id.to_string());
             let username = user.as_ref().map(|user| user.username.as_str());
             cx.record_failure_of(&error, subject.as_deref(), username).await;
@@ -267,9 +271,9 @@ async fn authenticate(cx: &Cx, username: &str, given: Secret) -> Result<Arc<User
 #[serde(default)]
 struct ChangePassword {
     current_password: Secret,
-    /// 12 to 256 characters.
+    /// Password of 12 to 256 characters.
     new_password: Secret,
-    /// Whose; needed without a session where there are several users.
+    /// User name; required without a session if there are several users.
     username: Option<String>,
 }
 
@@ -300,7 +304,7 @@ async fn change_password(cx: Cx, request: Req<ChangePassword>) -> Result<Passwor
         .commit(move |draft| {
             let present = draft.expect::<User>(id, None)?;
             if present.session_epoch != seen {
-                // The password was changed in between: the one that was shown is not the present one.
+                // The password was changed in the meantime, so the one in the request is not the current one.
                 let (expected, current) = (user.meta.revision, present.meta.revision);
                 return Err(EditError::Stale { resource_type: User::NOUN, expected, current });
             }
@@ -315,7 +319,7 @@ async fn change_password(cx: Cx, request: Req<ChangePassword>) -> Result<Passwor
     Ok(PasswordChanged { changed: true })
 }
 
-/// With a session one's own; else the one that is named, or the only one.
+/// Returns the user whose password changes: with a session its own user, else the named one, else the only one.
 fn whose_password(cx: &Cx, username: Option<String>) -> Result<String, ApiError> {
     if cx.actor.user.is_some() {
         let own = cx.actor.name.clone();
@@ -353,11 +357,11 @@ struct SessionShown {
     role: Role,
     created_at: Timestamp,
     last_seen: Timestamp,
-    /// At the latest.
+    /// Latest end of the session. A session without requests ends earlier.
     expires_at: Timestamp,
     ip: Option<std::net::IpAddr>,
     user_agent: Option<String>,
-    /// The one of this request.
+    /// This request uses the session.
     current: bool,
 }
 
@@ -395,7 +399,7 @@ async fn end_session(cx: Cx, request: Req<()>) -> Result<With<Deleted>, ApiError
     let session = id.and_then(|id| store.session(id));
     let is_own = session.as_ref().is_some_and(|session| cx.actor.user == Some(session.user));
     if !is_own {
-        // Before it is said whether there is such a session.
+        // Checked before the response reveals whether the session exists.
         cx.require(Access::Administer)?;
     }
     let Some(session) = session else { return Err(ApiError::not_found("session", given)) };

@@ -1,4 +1,4 @@
-//! Backups by schedule, and references between objects.
+//! Scheduled backups, and references between objects.
 
 use gateway_ctl::services::backup::{Cause, Error as RunError, Health, Report, folder};
 use gateway_ctl::store::{BackupRun, BackupTrigger};
@@ -44,36 +44,38 @@ pub fn rows(t: &mut Table) {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BackupStatus {
     pub enabled: bool,
-    /// A backup is being made since then.
+    /// Start of the backup that is running now; null if none is.
     pub running_since: Option<Timestamp>,
+    /// Time of the last backup, successful or not; null before the first.
     pub last_run: Option<Timestamp>,
-    /// `ok` or `failed`; null before the first.
+    /// Result of the last backup: `ok` or `failed`; null before the first.
     pub last_result: Option<gateway_ctl::store::BackupOutcome>,
-    /// Bytes of the last one; null if it failed.
+    /// Size of the last backup in bytes; null if it failed.
     pub last_size: Option<u64>,
-    /// The last one that went well.
+    /// Time of the last successful backup.
     pub last_success: Option<Timestamp>,
-    /// By the schedule, or the next try after a failure. In the past: it is about to be made. Null while backups are
-    /// off.
+    /// Time of the next backup by the schedule, or of the next attempt after a failure. A past time means that it
+    /// starts shortly. Null while backups are off.
     pub next_run: Option<Timestamp>,
-    /// Of the machine, in which the schedule is meant.
+    /// Time zone of the host, in which the schedule is interpreted.
     pub time_zone: String,
     pub target: BackupTargetStatus,
-    /// Newest first: the last fifty, and the last one that went well.
+    /// Backups, newest first: the last 50, and the last successful one.
     pub history: Vec<BackupRun>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BackupTargetStatus {
     pub r#type: TargetType,
-    /// Where it is.
+    /// Location of the backups.
     pub location: String,
-    /// Whether it did what was last asked of it. Null as long as nothing was, since the start or the last change.
+    /// The last operation on the target succeeded. Null before the first operation since the start or the last change.
     pub reachable: Option<bool>,
+    /// Time of the last operation on the target; null before the first.
     pub checked_at: Option<Timestamp>,
-    /// How many backups of this gateway are there.
+    /// Number of backups of this gateway at the target; null if they could not be listed.
     pub backups: Option<usize>,
-    /// Why it did not.
+    /// Error of the last operation; null if it succeeded.
     pub error: Option<String>,
 }
 
@@ -126,7 +128,7 @@ async fn run(cx: Cx, _: Req<()>) -> Result<BackupRun, ApiError> {
             let mut error = ApiError::new(code, format!("The backup failed: {cause}."))
                 .detail("target", run.target.as_str())
                 .detail("name", run.name.as_str());
-            // With the run itself.
+            // The entry of the run contains the failure.
             error.recorded = true;
             Err(error)
         }
@@ -141,7 +143,7 @@ async fn run(cx: Cx, _: Req<()>) -> Result<BackupRun, ApiError> {
     }
 }
 
-/// What the rules of the configuration alone cannot see: a folder inside the state directory is no place for backups.
+/// Checks that need the daemon: the backup directory must be outside of the state directory.
 fn check(open: &Open, draft: &State) -> Result<(), EditError> {
     let config: BackupConfig = draft.group();
     let target = &config.target;

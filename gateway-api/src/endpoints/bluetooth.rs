@@ -1,4 +1,4 @@
-//! Bluetooth adapter, personal area network, its watch.
+//! Bluetooth adapter, its personal area network, and its failover.
 
 use gateway_model::capability::Capability;
 use gateway_model::settings::groups::{BluetoothFailover, BluetoothSettings};

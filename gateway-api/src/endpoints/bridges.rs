@@ -1,4 +1,4 @@
-//! Bridges: transports that carry tunnels, and segments that join a network to a way out.
+//! Bridges: transports that carry tunnels, and segments that connect a network to an egress.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -57,13 +57,13 @@ pub fn rows(t: &mut Table) {
     super::proxies::rows(t);
 }
 
-/// What is observed of the bridges.
+/// Adds the observed state of bridges.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
     super::observed::add_observed(shown, &state.bridges, |bridge| live(open, &observed, state, bridge));
 }
 
-/// The tunnels that a transport is to carry now.
+/// Returns the tunnels that should use a transport now.
 fn users<'a>(state: &'a State, bridge: &'a Bridge) -> impl Iterator<Item = &'a Tunnel> {
     let names = move |tunnel: &&Tunnel| {
         state.referred::<Bridge>(&tunnel.bridge).is_some_and(|named| named.meta.id == bridge.meta.id)
@@ -96,7 +96,7 @@ fn transport_status(observed: &AtWork<'_>, state: &State, bridge: &Bridge) -> Br
         }
     }
     match (connected, broken, missing) {
-        // It cannot be put to work.
+        // The transport could not be set up.
         (0, 0, 1..) if observed.is_enforced() => BridgeStatus::Error,
         (0, _, _) => BridgeStatus::Down,
         (_, 0, 0) => BridgeStatus::Up,
@@ -104,7 +104,7 @@ fn transport_status(observed: &AtWork<'_>, state: &State, bridge: &Bridge) -> Br
     }
 }
 
-/// A bridge in the list of all.
+/// Health of a bridge.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BridgeHealth {
     pub id: String,
@@ -113,7 +113,7 @@ pub struct BridgeHealth {
     pub enabled: bool,
     #[serde(flatten)]
     pub live: BridgeLive,
-    /// Of a transport: the tunnels that are to go over it.
+    /// Tunnels that should use this transport.
     pub tunnels: Vec<Carried>,
 }
 
@@ -123,9 +123,9 @@ pub struct Carried {
     pub tunnel_id: String,
     pub tunnel: String,
     pub connected: bool,
-    /// Why it is not connected.
+    /// Reason why the tunnel is not connected; null if there is none.
     pub last_error: Option<String>,
-    /// How often it was connected since the bridge was put to work for it.
+    /// Number of connections since the bridge was assigned.
     pub connects: u64,
 }
 
@@ -153,18 +153,18 @@ async fn status(cx: Cx, _: Req<()>) -> Result<With<Vec<BridgeHealth>>, ApiError>
     Ok(With::counted(list.collect()))
 }
 
-/// What came of a test.
+/// Result of a bridge test.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TestOutcome {
     pub ok: bool,
-    /// All steps together.
+    /// Total duration of all steps in milliseconds. Null after a failure, and for a segment.
     pub latency_ms: Option<f64>,
     pub steps: Vec<TestStep>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TestStep {
-    /// `resolve`, `connect`, `associate`; of a segment `source`, `target`.
+    /// Name of the step. Transport: `resolve`, `connect`, `associate`. Segment: `source`, `target`.
     pub name: String,
     pub ok: bool,
     pub latency_ms: Option<f64>,
@@ -200,7 +200,7 @@ fn milliseconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 10_000.0).round() / 10.0
 }
 
-/// The way by which a tunnel uses the bridge, else the default one.
+/// Returns the target as a tunnel uses the bridge. Without such a tunnel it carries the mark of the gateway itself.
 async fn target(
     world: &World,
     bridge: &Bridge,
@@ -221,7 +221,7 @@ async fn target(
     };
     let kind = match transport.r#type {
         TransportType::Udp2Tcp => TransportKind::Udp2Tcp,
-        // Nothing is sent.
+        // The test sends no data.
         TransportType::Socks5 => TransportKind::Socks5 { to: "0.0.0.0:0".to_owned() },
     };
     TransportTarget {
@@ -233,7 +233,7 @@ async fn target(
     }
 }
 
-/// Whether a segment's two sides are there, as the compiler sees them.
+/// Returns the status of the two sides of a segment in the compiled plan.
 fn segment_steps(world: &World, id: Id) -> Vec<Step> {
     let compiled = world.compiled();
     let missing = compiled.findings.iter().find(|finding| finding.policy == Some(id));

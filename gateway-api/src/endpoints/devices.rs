@@ -1,4 +1,4 @@
-//! Devices, their groups and their classes of trust.
+//! Devices, device groups and trust classes.
 
 use gateway_model::{Device, DeviceGroup, State, TrustClass};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub fn rows(t: &mut Table) {
     });
 }
 
-/// Addresses seen behind the devices' cards.
+/// Adds the observed IP addresses of the MAC addresses of devices.
 fn observe_devices(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
     super::observed::add_observed(shown, &state.devices, |device| observed.device(device));

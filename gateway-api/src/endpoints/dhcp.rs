@@ -1,4 +1,4 @@
-//! The DHCP server and the settings of interfaces.
+//! DHCP server and interface settings.
 
 use gateway_model::capability::Capability;
 use gateway_model::kinds::DhcpReservation;

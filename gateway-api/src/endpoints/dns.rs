@@ -1,4 +1,4 @@
-//! The resolver: its objects (filters, zones, lists, forwarders), and itself at work.
+//! The resolver: its objects (filters, zones, lists, forwarders) and its status.
 
 use gateway_dns::lists::{State as ListState, Status as ListStatus};
 use gateway_model::kinds::threat_feed::FeedStatus;
@@ -88,8 +88,8 @@ pub fn rows(t: &mut Table) {
     extfilter::rows(t);
 }
 
-/// How copies of zones stand. Also other zones show figures of records that change without them: their tag must not be
-/// their revision alone.
+/// Adds the transfer status of secondary zones. Primary zones also show values that change without their revision, such
+/// as the number of records. Their entity tag must therefore include a digest.
 fn copies(open: &Open, _: &State, shown: &mut [Value]) {
     let Some(names) = &open.names else { return };
     let secondary = |object: &&mut Map<String, Value>| object.get("type") == Some(&"secondary".into());
@@ -105,7 +105,7 @@ fn copies(open: &Open, _: &State, shown: &mut [Value]) {
     }
 }
 
-/// How often rules have decided.
+/// Adds the hits of filter rules.
 fn hits(open: &Open, _: &State, shown: &mut [Value]) {
     let Some(names) = &open.names else { return };
     let all = names.resolver.log().hits();
@@ -124,7 +124,7 @@ fn each(shown: &mut [Value], mut fill: impl FnMut(Id, &mut Map<String, Value>)) 
     }
 }
 
-/// What is known of lists on the web.
+/// Adds the status of downloaded lists.
 fn fetched(open: &Open, _: &State, shown: &mut [Value]) {
     each_list(open, shown, |object, list| {
         object.insert("rules_count".into(), list.report.map(|report| report.taken).into());

@@ -1,4 +1,4 @@
-//! Export and import of the configuration: as plain JSON without secrets, or encrypted with all of it.
+//! Export and import of the configuration: as plain JSON without secrets, or encrypted with all secrets.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -84,7 +84,7 @@ fn importing(row: &mut Endpoint) {
     .input_required = true;
 }
 
-/// A file as the whole answer.
+/// A file as the whole response body.
 struct File(Vec<u8>);
 
 impl Answer for File {
@@ -97,24 +97,25 @@ impl Answer for File {
     }
 }
 
-/// What opens the export.
+/// Secret that decrypts the export.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Passphrase {
-    /// At least 12 characters.
+    /// Passphrase of at least 12 characters.
     pub passphrase: Secret,
 }
 
-/// An encrypted export as text.
+/// An encrypted export in text form.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ArmoredExport {
-    /// A name for the file.
+    /// Suggested file name.
     pub name: String,
     pub created_at: Timestamp,
-    /// `age-armored`
+    /// File format: `age-armored`.
     pub format: &'static str,
-    /// Bytes of the content.
+    /// Size of the content in bytes.
     pub size: usize,
+    /// The encrypted file as text (armored age).
     pub content: String,
 }
 
@@ -123,9 +124,9 @@ pub struct ArmoredExport {
 #[serde(default)]
 pub struct SealedImport {
     pub passphrase: Secret,
-    /// The file: its text form as it is, its binary form in base64.
+    /// The file: its text form unchanged, its binary form in base64.
     pub content: String,
-    /// Fields of the answer of /backup/export, which may come back and change nothing.
+    /// Fields of the response of /backup/export. They may be sent back and are ignored.
     #[serde(rename = "name")]
     #[schemars(skip)]
     _name: Value,
@@ -140,7 +141,7 @@ pub struct SealedImport {
     _size: Value,
 }
 
-/// The document of the state as it is.
+/// Returns the document of the current state.
 fn document(cx: &Cx, secrets: bool) -> Result<(Document, Timestamp), ApiError> {
     let open = cx.open()?;
     let (state, now) = (open.store.current(), open.now());
@@ -202,7 +203,7 @@ async fn import_sealed(cx: Cx, request: Request) -> Result<With<PlanResult>, Api
         Body::Bytes(bytes) => (bytes, passphrase, Vec::new()),
         Body::Json(value) => {
             let (input, warnings) = decode::<SealedImport>(unwrapped(value))?;
-            // Base64 has no hyphens, the text form begins with them.
+            // Base64 has no hyphens; the text form begins with them.
             let bytes = match STANDARD.decode(input.content.trim()) {
                 Ok(bytes) => bytes,
                 Err(_) => input.content.into_bytes(),
@@ -228,7 +229,7 @@ async fn import_sealed(cx: Cx, request: Request) -> Result<With<PlanResult>, Api
     Ok(answer)
 }
 
-/// Returns what the answer of /backup/export wraps, with a passphrase that was put beside it. Other bodies stay.
+/// Unwraps the response of /backup/export, with a passphrase added beside its `data`. Returns other bodies unchanged.
 fn unwrapped(body: Value) -> Value {
     let Value::Object(mut body) = body else { return body };
     match body.shift_remove("data") {

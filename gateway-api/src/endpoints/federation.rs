@@ -1,4 +1,4 @@
-//! Peers that sync with this gateway, and their roles. The sync itself is not part of this version.
+//! Federation peers of this gateway, and their roles. This version does not implement the synchronisation.
 
 use gateway_model::capability::Capability;
 use gateway_model::kinds::{FederationRole, Node};

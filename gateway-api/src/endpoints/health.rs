@@ -1,4 +1,4 @@
-//! Is it alive, what is it doing, what has an outsider changed, what machine is it.
+//! Health, status, drift and host information.
 
 use std::time::Duration;
 
@@ -44,16 +44,16 @@ pub fn rows(t: &mut Table) {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ServiceHealth")]
 pub struct Health {
-    /// `ok`; `degraded` while it enforces and something else does not work, or while programs, nftables or rules differ
-    /// from the plan; `blocked` while the store cannot be used.
+    /// `ok`; `degraded` while the gateway enforces its plan but another part fails, or while programs, nftables or
+    /// rules differ from the plan; `blocked` while the store cannot be used.
     pub status: &'static str,
-    /// Why it is not ok.
+    /// Human-readable reason. Left out if the status is `ok`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// While it is blocked: `not_initialised` (run `gatewayd init`), `store_missing` (the store of an initialised
-    /// gateway was lost), or `store_unusable`. While it is degraded: `storage_full`,
-    /// `drift` (programs, nftables or rules), `lan_without_ethernet` (nothing is forwarded from that LAN interface) or
-    /// `task_failed`.
+    /// Cause of the status. `blocked`: `not_initialised` (run `gatewayd init`), `store_missing` (the store of an
+    /// initialised gateway was lost) or `store_unusable`. `degraded`: `storage_full`, `drift` (programs, nftables or
+    /// rules), `lan_without_ethernet` (the gateway forwards nothing from that LAN interface) or `task_failed`. Left out
+    /// if the status is `ok`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<&'static str>,
 }
@@ -84,7 +84,7 @@ async fn health(cx: Cx, _: Req<()>) -> Result<Health, ApiError> {
     })
 }
 
-/// Cause and reason of a LAN interface that is closed because the program cannot read its packets.
+/// Returns cause and reason of a LAN interface that is blocked because the program cannot parse its packets.
 fn lan_without_ethernet(finding: &Finding) -> Option<(&'static str, String)> {
     const CAUSE: &str = "lan_without_ethernet";
     (finding.code == CAUSE).then(|| (CAUSE, finding.message.clone()))
@@ -94,7 +94,7 @@ fn task_failure(open: &Open) -> Option<(&'static str, String)> {
     Some(("task_failed", open.services.supervisor().failure()?))
 }
 
-/// The first failure of what keeps packets from leaving by a wrong interface.
+/// Returns the first failure of a subsystem that prevents packets from leaving through a wrong interface.
 fn degraded(status: &Status) -> Option<String> {
     let enforcing = ["dataplane", "nft", "rules"];
     let subsystems = enforcing.iter().filter_map(|name| Some((name, status.subsystems.get(*name)?)));
@@ -106,37 +106,40 @@ fn degraded(status: &Status) -> Option<String> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ServiceStatus {
     pub version: &'static str,
-    /// A plan is live, every subsystem is as wanted, and the reconcile loop goes on.
+    /// A plan is active, all subsystems match it, and the reconcile loop is running.
     pub ready: bool,
+    /// Seconds since the start of the daemon.
     pub uptime_sec: u64,
     /// Seconds since the newest snapshot was taken; null before the first one.
     pub snapshot_age_sec: Option<u64>,
-    /// A change waits to be confirmed until then, and is taken back otherwise.
+    /// Time at which the pending change is rolled back unless it is confirmed; null if none is pending.
     pub pending_confirm_until: Option<Timestamp>,
     /// `network.mode` of the configuration.
     pub mode: String,
-    /// `ebpf`; `degraded` while the programs do not stand as wanted; `detached` without a kernel behind the API.
+    /// `ebpf`; `degraded` while the programs differ from the plan; `detached` without a kernel behind the API.
     pub dataplane: &'static str,
     /// Stable UUID of this installation.
     pub node_id: Option<String>,
     /// Revision of the store.
     pub revision: u64,
-    /// Revision of the last change of a stored policy, or of a profile, chain or privacy class that policies take from.
+    /// Revision of the last change of a stored policy, or of a profile, chain or privacy class that policies use.
     pub stored_revision: u64,
     /// Revision of the last apply that left no policy pending; 0 before the first.
     pub applied_revision: u64,
+    /// Time of that apply; null before the first.
     pub applied_at: Option<Timestamp>,
-    /// Stored policies differ from those that steer traffic.
+    /// Stored policies differ from the applied ones, which steer traffic.
     pub pending_changes: bool,
-    /// Services that have died and not proved themselves since. Left out while there is none.
+    /// Services that failed and have not yet recovered. Left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_services: Option<Vec<FailedService>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FailedService {
-    /// Its name in `/observer`.
+    /// Name of the service in `/observer`.
     pub name: String,
+    /// Human-readable reason.
     pub failure: String,
     pub since: Timestamp,
 }
@@ -178,10 +181,10 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
     })
 }
 
-/// A reconcile loop that was not seen to go on for so long hangs.
+/// Idle time after which the reconcile loop counts as hung.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// In seconds; the clock may have been set back since.
+/// Returns the age in seconds; 0 if the clock was set back since.
 fn age(taken: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(now.duration_since(taken).as_secs()).unwrap_or(0)
 }
@@ -198,11 +201,13 @@ fn dataplane(world: &World) -> &'static str {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Observation {
     pub subsystem: String,
-    /// `ok`, `degraded` (some entries failed), `failed` (nothing is known to stand), `disabled`.
+    /// `ok`, `degraded` (some entries failed), `failed` (the state is unknown) or `disabled`.
     pub state: &'static str,
+    /// Human-readable errors; may be empty.
     pub message: String,
-    /// Since when it is as well, or as badly, as it is.
+    /// Time since which the subsystem has this state; null if unknown.
     pub since: Option<Timestamp>,
+    /// Number of checks so far. For a task: its starts. For `panics`: the panics.
     pub checks: u64,
 }
 
@@ -278,7 +283,7 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
     Ok(With::counted(list))
 }
 
-/// Whether the stored secrets can be used.
+/// Returns the status of the stored secrets.
 fn secrets(open: &Open) -> Observation {
     let status = open.store.secrets_status();
     let (state, message) = match (status.locked, status.unreadable) {
@@ -289,7 +294,7 @@ fn secrets(open: &Open) -> Observation {
     Observation { subsystem: "secrets".to_owned(), state, message, since: None, checks: 0 }
 }
 
-/// A long-lived task: failed from its death until it has proved itself again.
+/// Returns the status of a long-lived task. It is failed from its end until it has recovered.
 fn task((name, health): (TaskName, TaskHealth)) -> Observation {
     Observation {
         subsystem: name.into_owned(),
@@ -300,7 +305,7 @@ fn task((name, health): (TaskName, TaskHealth)) -> Observation {
     }
 }
 
-/// Panics of tasks and threads since the start, short-lived ones included.
+/// Returns the number of panics of tasks and threads since the start, including short-lived ones.
 fn panicked() -> Observation {
     let panics = panics::watch().borrow().clone();
     let message = panics.last.map(|last| {
@@ -318,16 +323,16 @@ fn panicked() -> Observation {
     }
 }
 
-/// A field of an object in the kernel that somebody else had changed.
+/// A field of a kernel object that another program changed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Drift {
-    /// Subsystem.
+    /// Subsystem of the object.
     pub r#type: String,
     pub resource: String,
     pub field: String,
     pub expected: String,
     pub actual: String,
-    /// `warning`, or `critical` where it guards against leaks or could not be repaired.
+    /// `warning`, or `critical` if the object prevents leaks or could not be repaired.
     pub severity: &'static str,
     pub detected_at: Timestamp,
     pub repaired: bool,

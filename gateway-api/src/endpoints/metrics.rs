@@ -1,4 +1,4 @@
-//! `GET /metrics` in the OpenMetrics text format 1.0. A scrape reads the same values as the other endpoints. DnsService have
+//! `GET /metrics` in the OpenMetrics text format 1.0. A scrape reads the same values as the other endpoints. Names have
 //! base units, and labels are in snake_case (Prometheus, "Metric and label naming").
 
 mod dns;

@@ -1,10 +1,10 @@
-//! Observed state of objects, shown beside the stored one.
+//! Observed state of objects, shown with the stored state.
 
 use gateway_model::Resource;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Adds what `observe` knows to the shown form of each object.
+/// Adds the result of `observe` to the JSON form of each object.
 pub(super) fn add_observed<R: Resource, L: Serialize>(
     shown: &mut [Value],
     table: &gateway_model::Table<R>,
@@ -18,7 +18,7 @@ pub(super) fn add_observed<R: Resource, L: Serialize>(
     }
 }
 
-/// Puts the fields of one object into another.
+/// Merges the fields of one object into another.
 pub(super) fn merge(into: &mut Value, fields: Value) {
     if let (Value::Object(into), Value::Object(fields)) = (into, fields) {
         into.extend(fields);

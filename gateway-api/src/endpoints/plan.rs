@@ -1,4 +1,4 @@
-//! Plans of many objects: what they would change, carrying them out, and the time to confirm them.
+//! Bulk changes: dry run, apply, and confirmation or rollback (commit-confirmed).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
-/// A change waits at most so long for its confirmation.
+/// Maximum time for the confirmation of a change, in seconds.
 const LONGEST: u32 = 86_400;
 
 pub fn rows(t: &mut Table) {
@@ -77,42 +77,44 @@ pub fn rows(t: &mut Table) {
 
 const AUDIT: Audit = Audit { action: "apply_plan", resource_type: "plan" };
 
-/// Many objects at once.
+/// Changes of many objects.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PlanInput {
-    /// Only tell what would change.
+    /// If true, only reports the changes.
     pub dry_run: bool,
     pub mode: Mode,
-    /// Collection to list of objects, as their collections take them; `-` and `_` are alike.
+    /// Lists of objects by collection, in the format of the collection. `-` and `_` are alike in its name.
     pub resources: Map<String, Value>,
-    /// Seconds in which /apply/confirm must be called, up to 86400; 0: none needed.
+    /// Seconds within which /apply/confirm must be called, at most 86400. Otherwise the change is rolled back. 0: no
+    /// confirmation needed.
     pub confirm_timeout_sec: u32,
-    /// Also delete objects that policies still name; for them they are unavailable then.
+    /// If true, also deletes objects that policies refer to. They are then unavailable for these policies.
     pub force: bool,
 }
 
-/// What a plan changes.
+/// Result of a plan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlanResult {
+    /// The plan has no errors.
     pub valid: bool,
     pub dry_run: bool,
     /// The change is in force.
     pub applied: bool,
-    /// Of the store, before if it is a dry run.
+    /// Revision of the store after the change; for a dry run the current one.
     pub revision: u64,
     pub changes: Vec<ItemChange>,
-    /// How many objects there are of each kind of change.
+    /// Number of objects per kind of change.
     pub counts: Counts,
     pub warnings: Vec<Warning>,
     pub errors: Vec<Problem>,
-    /// What changes in the dataplane; null for a plan that is not valid.
+    /// Changes in the dataplane; null for an invalid plan.
     pub plan: Option<PlanDiff>,
-    /// Name of the snapshot from before; null if nothing changed.
+    /// Name of the snapshot taken before the change; null if nothing changed.
     pub snapshot: Option<String>,
-    /// The change takes itself back then.
+    /// Time at which the change is rolled back unless it is confirmed; null if it needs no confirmation.
     pub pending_confirm_until: Option<Timestamp>,
-    /// How the kernel took it; null if it was not asked.
+    /// Result of the reconcile run; null if the plan was not applied.
     pub run: Option<Run>,
 }
 
@@ -155,7 +157,7 @@ async fn apply(cx: Cx, request: Req<PlanInput>) -> Result<With<PlanResult>, ApiE
     carry_out(&cx, if_match, safety, carrying_out(order)).await
 }
 
-/// Refuses what fails a gating test.
+/// Fails if a gating test fails on the draft.
 fn gate(draft: &State, network: &Network, facts: &Facts) -> Result<(), EditError> {
     let failing = failing_gates(&Input { state: draft, network, facts, now: draft.now() });
     if failing.is_empty() {
@@ -176,7 +178,7 @@ fn order(input: &PlanInput) -> Order {
     Order { mode, resources, force, redacted: false, freeze: true }
 }
 
-/// A plan must not change what its author could not change piece by piece.
+/// Checks that the caller may edit each kind of object in the plan through its collection.
 pub(super) fn may_change(cx: &Cx, order: &Order) -> Result<(), ApiError> {
     let nouns: Vec<&str> = order
         .resources
@@ -209,7 +211,7 @@ pub(super) fn confirm_within(seconds: u32) -> Option<Confirm> {
     (seconds > 0).then(|| Confirm { within: Duration::from_secs(u64::from(seconds)) })
 }
 
-/// `If-Match` names the revision of the store, or it has changed since.
+/// Fails if `If-Match` does not name the current revision of the store.
 fn check_revision(state: &State, if_match: Option<&str>) -> Result<(), EditError> {
     let Some(list) = if_match else { return Ok(()) };
     if conditional::matches_revision(list, &state.revision.to_string()) {
@@ -219,7 +221,7 @@ fn check_revision(state: &State, if_match: Option<&str>) -> Result<(), EditError
     Err(EditError::Stale { resource_type: "plan", expected, current: state.revision })
 }
 
-/// What the order would change, without changing it.
+/// Computes the changes without applying them.
 pub(super) async fn dry_run(
     cx: &Cx,
     if_match: Option<String>,
@@ -269,8 +271,8 @@ pub(super) async fn dry_run(
     .await?
 }
 
-/// Changes the store with a snapshot, brings the kernel there and tells what came of it. What the kernel refuses is
-/// taken back.
+/// Takes a snapshot, changes the store, reconciles the kernel and returns the result. Rolls the change back if the
+/// kernel rejects the plan.
 pub(super) async fn carry_out(
     cx: &Cx,
     if_match: Option<String>,
@@ -280,7 +282,7 @@ pub(super) async fn carry_out(
     let open = cx.open()?;
     let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
     let World { network, facts, .. } = open.world();
-    // A way back is not to be barred by what was tested since.
+    // Gating tests must not prevent a rollback, because they may have been added after the snapshot.
     let gated = safety.reason != SnapshotReason::PreRollback;
     let (outcome, before, secured) = blocking(move || {
         let committed = store.commit_safely(ticket, safety, |draft, ticket| {
@@ -329,13 +331,14 @@ fn note(ticket: &mut AuditTicket, outcome: &Outcome) {
     ticket.details = serde_json::json!({ "counts": Counts::of(&outcome.changes) });
 }
 
-/// Why the dataplane did not take the plan.
+/// Returns the reason why the dataplane rejected the plan.
 fn refusal(status: Option<&Status>) -> Option<String> {
     let dataplane = status?.subsystems.get("dataplane")?;
     dataplane.outcome.failed.first().map(|failure| format!("{}: {}", failure.resource, failure.error))
 }
 
-/// The plan before still holds in the kernel; lets the store say so too. Gives the error to answer with.
+/// Rolls the store back after the kernel has rejected the plan and kept the previous one. Returns the error of the
+/// response.
 async fn take_back(open: &Open, secured: Secured, refusal: String) -> Result<ApiError, ApiError> {
     let store = open.store.clone();
     let Secured { snapshot, changes, .. } = secured;
@@ -351,23 +354,25 @@ async fn take_back(open: &Open, secured: Secured, refusal: String) -> Result<Api
     .detail("stage", "dataplane")
     .detail("kernel_message", refusal)
     .detail("kept_previous", true);
-    // The commit and the way back have their entries.
+    // The commit and the rollback have audit entries.
     error.recorded = true;
     Ok(error)
 }
 
-/// A change that waited.
+/// Outcome of a pending change.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Confirmed {
-    /// It stands.
+    /// The change was confirmed and stays in force.
     pub confirmed: bool,
-    /// It was taken back.
+    /// The change was rolled back.
     pub reverted: bool,
-    /// Name of the snapshot from before it.
+    /// Name of the snapshot taken before the change.
     pub snapshot: String,
+    /// Revision of the store.
     pub revision: u64,
-    /// Objects that were written after the change as well, or that later writes need; empty for a confirmation.
+    /// Objects of the change that later writes changed too or depend on; empty for a confirmation.
     pub overlaps: Vec<Overlap>,
+    /// Result of the reconcile run; null for a confirmation.
     pub run: Option<Run>,
 }
 

@@ -1,4 +1,4 @@
-//! The post-quantum posture of TLS, inbound and outbound.
+//! Post-quantum key exchange of TLS, inbound and outbound.
 
 use gateway_ctl::tls::{ClientReport, Inbound, PqMode};
 use gateway_model::{Problems, Warning};
@@ -35,13 +35,13 @@ pub fn rows(t: &mut Table) {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PqCrypto {
     pub mode: PqMode,
-    /// Key exchanges that are offered, in the order of preference.
+    /// Offered key exchange groups in order of preference.
     pub curves: Vec<String>,
-    /// Key exchanges that some mode uses.
+    /// Key exchange groups that any mode offers.
     pub supported: Vec<String>,
-    /// Outbound clients and what each last agreed on.
+    /// Outbound TLS clients, each with its last negotiated group.
     pub clients: Vec<ClientReport>,
-    /// What clients of the gateway agreed on, since the daemon started.
+    /// Key exchange groups of inbound sessions since the start of the daemon.
     pub inbound: Inbound,
 }
 
@@ -57,7 +57,7 @@ impl PqCrypto {
         }
     }
 
-    /// Who would have been refused if the mode had been this one.
+    /// Returns warnings about clients that this mode would have rejected.
     fn warnings(&self) -> Vec<Warning> {
         if self.mode != PqMode::Required {
             return Vec::new();
@@ -85,7 +85,7 @@ impl PqCrypto {
     }
 }
 
-/// What a client sends; the rest of what it was shown may come back and changes nothing.
+/// Fields of the request. Other fields of the response may be sent back and are ignored.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "PqCryptoRequest")]
@@ -124,7 +124,7 @@ async fn replace(cx: Cx, request: Req<Wanted>) -> Result<With<PqCrypto>, ApiErro
     })
     .await?;
     let open = cx.open()?;
-    // Before the answer: a client that has it may rely on it.
+    // Before the response, so that a client can rely on the new mode once it has the response.
     open.tls.adopt(&open.store);
     let shown = PqCrypto::of(&open.tls);
     let warnings = shown.warnings();

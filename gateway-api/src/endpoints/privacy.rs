@@ -1,4 +1,4 @@
-//! DNS enforcement, DoH, IPv6 and WebRTC blocking, leak checks.
+//! DNS enforcement, blocking of DoH, IPv6 and WebRTC, and leak checks.
 
 use gateway_model::capability::Capability;
 use gateway_model::settings::groups::PrivacyMode;

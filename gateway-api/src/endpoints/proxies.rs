@@ -1,4 +1,4 @@
-//! SOCKS5 proxies, and the relay that hands traffic over to them.
+//! SOCKS5 proxies, and the relay that forwards traffic to them.
 
 use gateway_ctl::os::proxy::{self, ProxyTraffic};
 use gateway_model::State;
@@ -32,31 +32,31 @@ pub fn status_rows(t: &mut Table) {
         );
 }
 
-/// What is observed of the proxies.
+/// Adds the observed state of proxies.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
     super::observed::add_observed(shown, &state.proxies, |proxy| observed.proxy(proxy));
 }
 
-/// The relay.
+/// Status of the proxy relay.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TproxyStatus {
     pub running: bool,
-    /// Addresses it listens at; empty while it does not run.
+    /// Addresses the relay listens on; empty while it does not run.
     pub listen: Vec<String>,
     pub mode: TproxyMode,
-    /// Open connections.
+    /// Number of open TCP connections.
     pub connections: usize,
-    /// UDP flows: one per source port of a LAN host.
+    /// Number of UDP flows, one per source port of a LAN host.
     pub udp_flows: usize,
     pub by_proxy: Vec<ProxyTraffic>,
 }
 
-/// How traffic gets to it.
+/// Method by which traffic reaches the relay.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TproxyMode {
-    /// With its addresses as they are.
+    /// TPROXY: packets keep their addresses.
     Tproxy,
 }
 

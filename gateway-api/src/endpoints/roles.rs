@@ -1,12 +1,12 @@
-//! Who may use which row, where that differs from the usual of its builder: reading for everybody who is somebody,
-//! changes for operators. One list, so that the table of roles of the contract can be laid beside it.
+//! Access classes of endpoints that differ from the defaults of their builders (all authenticated users may read,
+//! operators may change). One list, for comparison with the role table of the interface specification.
 
 use crate::authorization::Access;
 use crate::table::Method::{self, Delete, Get, Post, Put};
 use crate::table::Table;
 
 const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
-    // What people looked up, sent and received. Captures are listed for all; what is in them is not.
+    // Personal data of users. All users may list captures, but not read them.
     (
         Access::Private,
         &[
@@ -31,7 +31,7 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
         ],
     ),
     (Access::Export, &[(Get, "/config/export")]),
-    // Going back in time and taking everything along. Snapshots hold the configuration as a whole.
+    // Rollback and full backup. A snapshot contains the whole configuration.
     (
         Access::Administer,
         &[
@@ -46,9 +46,9 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
             (Put, "/backup/config"),
         ],
     ),
-    // Settings reach the listener, TLS and sign-in.
+    // Settings affect the listener, TLS and sign-in.
     (Access::Administer, &[(Put, "/settings"), (Put, "/settings/{key}"), (Delete, "/settings/{key}")]),
-    // Other gateways, and the keys that make one.
+    // Other gateways, and the keys for joining them.
     (
         Access::Administer,
         &[
@@ -67,7 +67,7 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
             (Post, "/mesh/register"),
         ],
     ),
-    // Secrets, the vault, what ends the service, and where texts of the assistant go.
+    // Secrets, the vault, actions that stop the service, and the destination of texts for the assistant.
     (
         Access::Administer,
         &[
@@ -84,7 +84,7 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
     ),
 ];
 
-/// Gives the rows their classes. A row that the list names and the table does not have is a mistake of this file.
+/// Assigns the access classes. An entry of the list without an endpoint is an error of this file.
 pub fn assign(table: &mut Table) {
     for (access, rows) in ASSIGNED {
         for (method, path) in *rows {

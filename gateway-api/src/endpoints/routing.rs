@@ -1,4 +1,4 @@
-//! Policies, and what the gateway makes of them.
+//! Policies and their evaluation.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub fn rows(t: &mut Table) {
     exceptions::rows(t);
 }
 
-/// Adds warnings to the answer about a stored policy that only the state of the host can tell.
+/// Adds warnings to the response about a stored policy that depend on the state of the host.
 fn advise(row: &mut Endpoint) {
     let Work::Handler(inner) = row.work.clone() else { return };
     row.work = Work::Handler(Arc::new(move |cx, request| {
@@ -75,7 +75,7 @@ fn advise(row: &mut Endpoint) {
     }));
 }
 
-/// Warns of interfaces that the host does not have. Without any observation nothing is known to be missing.
+/// Warns about interfaces that the host does not have. Without observed links there is no warning.
 fn absent_interfaces(facts: &Facts, policy: &Value) -> Option<Warning> {
     if facts.links.is_empty() || policy["source_type"] != SourceType::Interface.as_str() {
         return None;
@@ -86,7 +86,7 @@ fn absent_interfaces(facts: &Facts, policy: &Value) -> Option<Warning> {
     (!absent.is_empty()).then(|| Warning::new("source_value", message))
 }
 
-/// Whether the policies steer traffic, and by which hop.
+/// Adds the status and the active hop of policies.
 fn observe_policies(open: &Open, state: &State, shown: &mut [Value]) {
     let live = open.live();
     super::observed::add_observed(shown, &state.routing_policies, |policy| live.policy(policy));

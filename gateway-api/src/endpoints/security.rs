@@ -1,4 +1,4 @@
-//! Dead-man switch, wiping, the vault, secrets at rest, post-quantum posture.
+//! Dead-man switch, wiping, vault, secrets at rest, post-quantum key exchange.
 
 use gateway_model::capability::Capability;
 

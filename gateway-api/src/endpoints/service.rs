@@ -1,4 +1,4 @@
-//! The service about itself: its version, its documentation, its inventory.
+//! The service itself: version, documentation, inventory.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,9 +13,9 @@ use crate::{events, pages};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {
-    /// Of the daemon.
+    /// Version of the daemon.
     pub version: &'static str,
-    /// Of the REST API.
+    /// Version of the REST API.
     pub api: &'static str,
 }
 

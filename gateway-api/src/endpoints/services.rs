@@ -1,4 +1,4 @@
-//! The programs that the gateway leans on, and whether the plan that is installed is the one that is wanted.
+//! External programs that the gateway depends on, and the comparison of the installed plan with the expected one.
 
 use gateway_core::compile::compile;
 use gateway_core::network_tests;
@@ -26,14 +26,16 @@ pub fn rows(t: &mut Table) {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Service {
     pub name: String,
+    /// The program or module is present.
     pub installed: bool,
-    /// Started at boot.
+    /// Started at boot; null if unknown.
     pub enabled: Option<bool>,
+    /// Running now; null if unknown.
     pub running: Option<bool>,
     pub version: Option<String>,
-    /// Of systemd; null for what is no unit, and without systemd.
+    /// Name of the systemd unit; null if there is none, and without systemd.
     pub unit: Option<String>,
-    /// What of the gateway cannot do without.
+    /// Features or tunnels of the gateway that need it.
     pub required_by: Vec<String>,
 }
 
@@ -60,7 +62,7 @@ async fn services(cx: Cx, _: Req<()>) -> Result<With<Vec<Service>>, ApiError> {
     Ok(With::counted(list))
 }
 
-/// A unit of the gateway's own. This very process may have been started without it.
+/// Returns the status of a systemd unit of the gateway. The current process may run without the unit.
 fn daemon(name: &str, this: bool, required_by: &str) -> Service {
     let unit_name = format!("{name}.service");
     let unit: Option<Unit> = required_programs::unit(&unit_name);
@@ -76,7 +78,7 @@ fn daemon(name: &str, this: bool, required_by: &str) -> Service {
     }
 }
 
-/// A program that runs only when it is called.
+/// Returns the status of a program that runs only on demand.
 fn program(name: &str, argument: &str, required_by: Option<&str>) -> Service {
     let file = required_programs::find(name);
     Service {
@@ -90,12 +92,13 @@ fn program(name: &str, argument: &str, required_by: Option<&str>) -> Service {
     }
 }
 
-/// Without it tunnels of type openvpn do not come up.
+/// Returns the status of OpenVPN. Without it, tunnels of type openvpn do not come up.
 fn openvpn(tunnels: Vec<String>, running: bool) -> Service {
     Service { running: Some(running), required_by: tunnels, ..program("openvpn", "--version", None) }
 }
 
-/// The kernel's WireGuard. Without it the daemon carries tunnels itself, so no tunnel requires it.
+/// Returns the status of WireGuard in the kernel. If it is missing, the daemon carries the tunnels itself and no tunnel
+/// requires it.
 fn kernel_wireguard(tunnels: Vec<String>) -> Service {
     let module = std::path::Path::new("/sys/module/wireguard");
     let loaded = module.is_dir();
@@ -111,16 +114,16 @@ fn kernel_wireguard(tunnels: Vec<String>) -> Service {
     }
 }
 
-/// How the self-test came out.
+/// Result of the self-test.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Verification {
-    /// All checks passed.
+    /// No check failed, and the gateway is attached to a kernel.
     pub ok: bool,
-    /// Of the plan that is installed, as `/render` shows it; null where nothing enforces.
+    /// Hash of the installed plan, as in `/render`; null if the gateway is not attached to a kernel.
     pub hash: Option<String>,
-    /// Of the plan that follows from the state as it is.
+    /// Hash of the plan that follows from the current state.
     pub expected_hash: String,
-    /// Of the plan that is live in the kernel; 0 at rest.
+    /// Generation of the plan that is active in the kernel; 0 without a plan (default deny).
     pub generation: u32,
     pub checks: Vec<Check>,
 }
@@ -128,8 +131,9 @@ pub struct Verification {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Check {
     pub name: &'static str,
-    /// Null: it could not be made, `detail` says why.
+    /// Result of the check; null if it was not possible, with the reason in `detail`.
     pub ok: Option<bool>,
+    /// Human-readable result.
     pub detail: String,
 }
 
@@ -176,7 +180,7 @@ fn same(installed: Option<&str>, expected: &str) -> Check {
     Check { name: "plan", ok, detail }
 }
 
-/// How the last comparison with the kernel came out.
+/// Returns the result of the last comparison with the kernel.
 fn subsystems(status: &Status) -> Check {
     if status.run == 0 {
         let detail = "The kernel was not compared with the plan yet.".to_owned();
@@ -191,7 +195,7 @@ fn subsystems(status: &Status) -> Check {
     Check { name: "kernel", ok: Some(failed.is_empty()), detail }
 }
 
-/// The gating tests against the policies at work.
+/// Runs the gating tests against the applied policies.
 fn gates(world: &World) -> Check {
     let failed = network_tests::failing_gates(&world.input());
     let names: Vec<String> = failed.iter().map(|result| format!("{:?}", result.name)).collect();

@@ -1,4 +1,4 @@
-//! Settings at runtime: the keys of the configuration, the groups, and what the daemon keeps for itself.
+//! Settings at run time: configuration keys, groups, and internal values of the daemon.
 
 use gateway_ctl::configuration::Configuration;
 use gateway_dns::upstream::without_certificate_name;
@@ -49,12 +49,12 @@ pub fn rows(t: &mut Table) {
     row.method = Method::Delete;
 }
 
-/// The tree of [`Shown`] leaves.
+/// Tree of [`Shown`] leaves, nested by the parts of their dotted keys.
 #[derive(serde::Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Tree(Map<String, Value>);
 
-/// Input of a single setting; the other fields of what was shown may come back and change nothing.
+/// Value of a single setting. Other fields of the response may be sent back and are ignored.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "SettingRequest")]
@@ -76,7 +76,7 @@ pub struct Wanted {
     _pending_restart: Value,
 }
 
-/// A `null` is a value here; only what is not there is not given.
+/// Distinguishes an explicit `null`, which is a value, from a missing field.
 fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -88,7 +88,7 @@ pub struct SettingsUpdate {
     tree: Map<String, Value>,
 }
 
-/// Everything that shows a setting.
+/// Inputs for showing settings.
 struct Scene<'a> {
     state: &'a State,
     file: &'a Bootstrap,
@@ -155,8 +155,8 @@ fn tree_of(configuration: &Configuration, state: &State) -> With<Tree> {
     With { etag: Some(state.settings.revision().to_string()), ..With::new(Tree(tree)) }
 }
 
-/// Puts a leaf at its dotted key. A key may be a leaf and the parent of others (`bluetooth`): the others stand beside
-/// `value` then.
+/// Inserts a leaf at its dotted key. A key may be a leaf and the parent of others (`bluetooth`). The children are then
+/// siblings of `value`.
 fn plant(tree: &mut Map<String, Value>, key: &str, leaf: Value) {
     match key.split_once('.') {
         None => match (tree.get_mut(key), leaf) {
@@ -188,7 +188,7 @@ fn unknown(key: &str) -> ApiError {
     EditError::NotFound { resource_type: NOUN, id: key.to_owned() }.into()
 }
 
-/// Whether this key may be set by hand at all.
+/// Checks that the key may be set through the API.
 fn check_key(key: &str) -> Result<(), ApiError> {
     if INTERNAL.contains(&key) {
         let message = format!("{key} is managed by the daemon and cannot be set here.");
@@ -228,7 +228,7 @@ async fn replace(cx: Cx, request: Req<Wanted>) -> Result<With<Shown>, ApiError> 
     .await?
 }
 
-/// Sets one key and checks the configuration as a whole.
+/// Sets one key and checks the whole configuration.
 fn set(draft: &mut State, file: &Bootstrap, key: &str, value: Value) -> Result<Vec<Warning>, EditError> {
     if let Some(group) = GroupKind::find(key) {
         return group.put(draft, value).map_err(|error| below(key, error));
@@ -238,7 +238,7 @@ fn set(draft: &mut State, file: &Bootstrap, key: &str, value: Value) -> Result<V
     Ok(advice(&config, draft.now(), &[key.to_owned()]))
 }
 
-/// Warns of values that are valid and do not have the effect that their author may expect.
+/// Returns warnings about values that are valid but may not have the expected effect.
 fn advice(config: &Bootstrap, now: Timestamp, keys: &[String]) -> Vec<Warning> {
     let is_set = |name: &str| keys.iter().any(|key| key.starts_with(name));
     let mut warnings = Vec::new();
@@ -257,7 +257,7 @@ fn advice(config: &Bootstrap, now: Timestamp, keys: &[String]) -> Vec<Warning> {
     warnings
 }
 
-/// Problems of a group, with the key in front of their paths.
+/// Prefixes the paths of the errors of a group with its key.
 fn below(key: &str, error: EditError) -> EditError {
     let EditError::Invalid(problems) = error else { return error };
     let mut moved = Problems::new();
@@ -283,7 +283,7 @@ async fn unset(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {
             if !was_set {
                 return Err(EditError::NotFound { resource_type: NOUN, id: key.clone() });
             }
-            // What the file says may not fit to the other values that are set.
+            // The value of the file may conflict with other stored values.
             file.overlaid(&draft.settings).map_err(EditError::Invalid)?;
             Ok(())
         })?;
@@ -302,7 +302,7 @@ async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<With<Tree>
         let configuration = worlds.configuration();
         let before = store.current();
         let scene = Scene::new(configuration, &before);
-        // What comes back as it was shown is no wish.
+        // An unmodified value is no change.
         wishes.retain(|(key, value)| scene.show(key).is_none_or(|shown| shown.value != *value));
         for (key, _) in &wishes {
             check_key(key)?;
@@ -317,7 +317,7 @@ async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<With<Tree>
     .await?
 }
 
-/// Sets all of them, and tells of all that is wrong at once.
+/// Sets all values, and reports all errors together.
 fn set_all(
     draft: &mut State,
     file: &Bootstrap,
@@ -342,7 +342,7 @@ fn set_all(
     if problems.is_empty() { Ok(warnings) } else { Err(EditError::Invalid(problems)) }
 }
 
-/// The wishes of a tree: a leaf is where a key is. Keys nobody knows are warned of.
+/// Collects the settings of a tree: a leaf is a node at a known key. Unknown keys become warnings.
 fn flatten(tree: &Value, path: &str, wishes: &mut Vec<(String, Value)>, warnings: &mut Vec<Warning>) {
     let Value::Object(map) = tree else { return };
     for (name, value) in map {

@@ -1,4 +1,4 @@
-//! Snapshots of the configuration, and the way back to one.
+//! Snapshots of the configuration, and rollback to one.
 
 use gateway_ctl::store::{Safety, Snapshot, SnapshotReason, is_snapshot_name, restore};
 use gateway_model::bulk_edit::{Outcome, diff};
@@ -51,11 +51,11 @@ async fn snapshots(cx: Cx, _: Req<()>) -> Result<With<Vec<Snapshot>>, ApiError> 
 
 const TAKE: Audit = Audit { action: "create_snapshot", resource_type: "snapshot" };
 
-/// A snapshot by hand.
+/// A manual snapshot.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SnapshotInput {
-    /// Up to 64 letters, digits, hyphens and underscores; null for a name made of the time.
+    /// Name of up to 64 letters, digits, hyphens and underscores; null: generated from the time.
     #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
     pub name: Option<String>,
 }
@@ -82,14 +82,15 @@ async fn take(cx: Cx, request: Req<SnapshotInput>) -> Result<With<Snapshot>, Api
 
 const NAME_RULE: &str = "The name of a snapshot has up to 64 letters, digits, hyphens and underscores.";
 
-/// Where to go back to.
+/// Target of a rollback.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RollbackInput {
     /// Name of a snapshot.
     #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
     pub snapshot: String,
-    /// Seconds in which /apply/confirm must be called, up to 86400; 0: none needed.
+    /// Seconds within which /apply/confirm must be called, at most 86400. Otherwise the rollback is undone. 0: no
+    /// confirmation needed.
     pub confirm_timeout_sec: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Splitting of one policy's new flows over several tunnels.
+//! Splitting: distribution of the new flows of a policy over several tunnels.
 
 mod cover;
 mod pools;
@@ -57,7 +57,7 @@ pub fn rows(t: &mut Table) {
         .doc("It is set by the key splitting.cover of /settings, and off as long as nothing is.");
 }
 
-/// What is known of the endpoints: the sum over the pools they are for.
+/// Adds the status of the splitting endpoints, summed over their pools.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     if shown.is_empty() {
         return;
@@ -81,15 +81,17 @@ fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     });
 }
 
-/// Splitting as a whole.
+/// Status of splitting.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SplittingStatus {
-    /// A policy in force splits.
+    /// At least one policy in force splits.
     enabled: bool,
-    /// New flows in turn, as many to each leg as its weight says; exact where all weights are equal.
+    /// `round_robin`: weighted round robin of new flows over the legs. The distribution is exact if all weights are
+    /// equal.
     algorithm: &'static str,
-    /// What a policy keeps on its leg if it says nothing else.
+    /// Stickiness of policies that set none.
     sticky: Sticky,
+    /// Pools of the policies in force that split.
     policies: Vec<Pool>,
 }
 
@@ -108,25 +110,27 @@ async fn pools(cx: &Cx) -> Result<Pools, ApiError> {
     blocking(move || Ok(Pools::of(cx.open()?))).await?
 }
 
-/// Resolution and pools.
+/// DNS resolution of policies that split.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SplittingDns {
-    /// `shared`: questions to resolvers elsewhere are flows like all others, each takes the leg it draws, with sticky: source
-    /// that of its host; those that the gateway asks for a host of the policy take its legs in turn. Where its profile has
-    /// the name servers of the tunnel asked, that is one of its tunnels that has some.
+    /// `shared`: queries to external resolvers are ordinary flows, and each takes the leg selected for it (with
+    /// `sticky: source` the leg of its host). Queries that the gateway sends for a host of the policy use its legs in
+    /// round robin. If the profile uses the name servers of the tunnel, the query goes through a tunnel of the policy
+    /// that has some.
     mode: &'static str,
-    /// The gateway resolves for its LAN.
+    /// The gateway is a resolver for its LAN.
     resolver: bool,
     per_endpoint: Vec<EndpointDns>,
 }
 
-/// What the gateway asks by a tunnel, for whomever; not what it asks through a proxy behind that.
+/// DNS queries of the gateway through a tunnel. Excludes queries through a proxy behind it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct EndpointDns {
+    /// Addresses of the upstreams that are reached through the tunnel.
     tunnel: String,
     upstreams: Vec<String>,
     queries: u64,
-    /// Not answered, or with a failure.
+    /// Number of queries without an answer, or with an error.
     failures: u64,
 }
 
@@ -146,19 +150,19 @@ async fn dns(cx: Cx, _: Req<()>) -> Result<SplittingDns, ApiError> {
     Ok(SplittingDns { mode: "shared", resolver: names.is_some(), per_endpoint: per_endpoint.collect() })
 }
 
-/// What is shared out.
+/// Unit of splitting.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SplittingTransport {
-    /// Whole flows: a flow never changes its leg as long as that takes it.
+    /// `flow`: whole flows. A flow keeps its leg as long as the leg is available.
     mode: &'static str,
     protocols: [&'static str; 3],
-    /// `steer`: QUIC is shared out like all UDP.
+    /// `steer`: QUIC is distributed like other UDP.
     quic: &'static str,
-    /// Bytes of the largest packet that fits each leg of each pool; null without a pool.
+    /// Largest packet in bytes that fits all legs of all pools; null without a pool.
     mtu_min: Option<u16>,
-    /// TCP is told what fits the leg.
+    /// The MSS of TCP connections is clamped to the MTU of the leg.
     mss_clamp: bool,
-    /// How long flows may go on in a leg that was taken out or down. Then TCP connections are reset.
+    /// Seconds for which flows on a removed or disabled leg may finish. TCP connections are reset afterwards.
     drain_sec: i64,
 }
 
@@ -192,7 +196,7 @@ impl Default for Activation {
     }
 }
 
-/// How the activation came out.
+/// Result of the activation.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Activated {
     policy_id: String,

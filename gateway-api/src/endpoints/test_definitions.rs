@@ -31,11 +31,11 @@ pub fn rows(t: &mut Table) {
         .answers(&[Code::NotFound, Code::NotSupported]);
 }
 
-/// Which tests, against what.
+/// Tests to run, and the policies to test.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Run {
-    /// Without it all that are enabled.
+    /// Ids of the tests; null: all enabled tests.
     ids: Option<Vec<Id>>,
     policies: Policies,
 }
@@ -43,17 +43,17 @@ struct Run {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Policies {
-    /// As they would steer traffic after an apply.
+    /// Stored policies, as they would steer traffic after an apply. The default.
     #[default]
     Stored,
-    /// As they steer traffic.
+    /// Applied policies, which steer traffic now.
     Applied,
 }
 
-/// How the tests came out.
+/// Results of the tests.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Report {
-    /// None of those that were run failed.
+    /// No test failed.
     pass: bool,
     policies: Policies,
     results: Vec<TestResult>,

@@ -79,7 +79,7 @@ pub fn rows(t: &mut Table) {
     super::bridges::rows(t);
 }
 
-/// What is observed of the tunnels and of their peers.
+/// Adds the observed state of tunnels and their peers.
 fn observe_tunnels(open: &Open, state: &State, shown: &mut [Value]) {
     let observed = open.live();
     super::observed::add_observed(shown, &state.tunnels, |tunnel| observed.tunnel(tunnel));
@@ -129,7 +129,7 @@ async fn set_admin_state(cx: Cx, request: Req<()>, want: AdminState) -> Result<O
     object(open, &id, changed)
 }
 
-/// The tunnel as it stands.
+/// Returns the reply with the stored and observed state of the tunnel.
 fn object(open: &Open, id: &str, warnings: Vec<Warning>) -> Result<Object<Tunnel>, ApiError> {
     let state = open.store.current();
     let (value, revision) = KIND.get(&state, id)?;
@@ -143,9 +143,9 @@ pub struct RenderedConfig {
     pub id: String,
     pub name: String,
     pub r#type: String,
-    /// Text of the file.
+    /// Content of the configuration file.
     pub config: String,
-    /// The keys are in it.
+    /// The file contains the private keys.
     pub revealed: bool,
 }
 
@@ -231,7 +231,7 @@ async fn generate_keys(_: Cx, _: Req<()>) -> Result<GeneratedKeys, ApiError> {
 pub struct Import {
     /// Name of the new tunnel: a-z, 0-9, _ and -.
     pub name: String,
-    /// Text of the .conf file.
+    /// Content of the .conf file.
     pub config: String,
 }
 
@@ -271,12 +271,13 @@ async fn import(cx: Cx, request: Req<Import>) -> Result<Object<Tunnel>, ApiError
 pub struct Upload {
     /// Name of the new tunnel: a-z, 0-9, _ and -.
     pub name: String,
-    /// Text of the .ovpn file.
+    /// Content of the .ovpn file.
     pub config: String,
-    /// Where the server asks for them and they do not stand in the file.
+    /// User name, if the server requires one and the file has none.
     pub username: Option<String>,
+    /// Password, if the server requires one and the file has none.
     pub password: Option<String>,
-    /// Opens the key in the file.
+    /// Passphrase of the private key in the file.
     pub key_passphrase: Option<String>,
 }
 
@@ -293,7 +294,7 @@ async fn upload(cx: Cx, request: Req<Upload>) -> Result<Object<Tunnel>, ApiError
     Ok(object)
 }
 
-/// The body that would have made the same tunnel.
+/// Returns the request body that creates the same tunnel.
 fn input_of(name: &str, file: &WgConf) -> Value {
     let peer = |peer: &WgConfPeer| {
         let mut value = json!({
@@ -319,19 +320,19 @@ fn input_of(name: &str, file: &WgConf) -> Value {
     })
 }
 
-/// A tunnel that a policy in force names.
+/// A tunnel that a policy in force uses.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Egress {
     pub policy_id: String,
     pub policy: String,
-    /// Null if no tunnel has this name.
+    /// Id of the tunnel; null if no tunnel has this name.
     pub tunnel_id: Option<String>,
     pub tunnel: String,
     /// Status of the tunnel, or `missing`.
     pub state: String,
-    /// New flows of this policy are sent through it.
+    /// New flows of this policy use the tunnel.
     pub active: bool,
-    /// Null: flows are not counted by tunnel in this version.
+    /// Always null: this version does not count flows per tunnel.
     pub flows: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Uplinks, their health and the failover manager.
+//! Uplinks, their health, and failover.
 
 use gateway_model::capability::Capability;
 

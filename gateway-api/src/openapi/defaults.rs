@@ -1,13 +1,13 @@
-//! Defaults of schemas. The generator takes them from the default value of the type; some are no value that the schema
-//! accepts, because the field is required, or because a secret is shown as a boolean.
+//! Defaults of schemas. The generator takes them from the default value of the type. Some of them are invalid in the
+//! schema, because the field is required, or because a secret is shown as a boolean.
 
 use serde_json::{Map, Value};
 
-/// Removes the defaults that their own schemas do not accept. `schemas` are those that references name.
+/// Removes the defaults that their own schemas do not accept. `schemas` contains the targets of references.
 pub fn remove_invalid(value: &mut Value, schemas: &Value) {
     match value {
         Value::Object(object) => {
-            // A property of this name is a schema, and an example may be anything.
+            // A property with this name is a schema, and an example may be any value.
             let is_schema = ["type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"]
                 .iter()
                 .any(|keyword| object.contains_key(*keyword));
@@ -33,7 +33,7 @@ fn accepts(schema: &Map<String, Value>, value: &Value, schemas: &Value) -> bool 
         _ => true,
     };
     let listed = |key: &str| schema.get(key).and_then(Value::as_array);
-    // A text that has a form is not empty.
+    // A string with a pattern or a minimum length is not empty.
     let has_form = schema.contains_key("pattern")
         || schema.get("minLength").and_then(Value::as_u64).is_some_and(|length| length > 0);
     of_type

@@ -1,10 +1,11 @@
-//! Layout of the committed document: a value that fits on a line is on one, so that a change is few lines of a diff.
+//! Layout of the committed document. A value that fits on one line is on one line, so that a change is few lines of a
+//! diff.
 
 use serde_json::Value;
 
 const WIDTH: usize = 120;
 
-/// JSON with two spaces for each level, and a line feed at the end.
+/// Returns JSON with two spaces of indentation per level and a final line feed.
 pub fn text(value: &Value) -> String {
     let mut text = String::new();
     write(value, 0, 0, &mut text);
@@ -12,7 +13,7 @@ pub fn text(value: &Value) -> String {
     text
 }
 
-/// Writes a value at a level, behind `used` columns of its line.
+/// Writes a value at a level, after `used` columns of its line.
 fn write(value: &Value, level: usize, used: usize, text: &mut String) {
     let line = on_one_line(value);
     let is_open = match value {
@@ -20,7 +21,7 @@ fn write(value: &Value, level: usize, used: usize, text: &mut String) {
         Value::Object(fields) => !fields.is_empty(),
         _ => false,
     };
-    // One more column for the comma behind it.
+    // One more column for the comma after the value.
     if !is_open || used + line.chars().count() < WIDTH {
         text.push_str(&line);
         return;

@@ -1,5 +1,5 @@
-//! Which statuses a row can answer with. They follow from what the row is; what only its handler knows it declares
-//! itself, with `Endpoint::answers`.
+//! Response statuses of an endpoint. They follow from its properties. An endpoint declares the ones that only its
+//! handler knows with `Endpoint::answers`.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::authorization::Access;
 use crate::error::Code;
 use crate::table::{Effect, Endpoint, Method};
 
-/// The statuses that the document names for a row.
+/// Returns the statuses that the document lists for an endpoint.
 pub fn statuses(row: &Endpoint) -> BTreeSet<u16> {
     let mut statuses: BTreeSet<u16> = codes(row).into_iter().map(|code| code.status().as_u16()).collect();
     if row.needs().is_none() {
@@ -21,9 +21,9 @@ pub fn statuses(row: &Endpoint) -> BTreeSet<u16> {
     statuses
 }
 
-/// The error codes that a row can answer with.
+/// Returns the error codes of an endpoint.
 fn codes(row: &Endpoint) -> Vec<Code> {
-    // The dispatcher's own, in the order in which it comes to them.
+    // Codes of the dispatcher, in the order of its checks.
     let mut codes = vec![Code::RateLimited, Code::OriginNotAllowed, Code::Internal];
     if row.access != Access::Open {
         codes.extend([
@@ -63,12 +63,12 @@ fn codes(row: &Endpoint) -> Vec<Code> {
     codes
 }
 
-/// Answers to `If-None-Match`.
+/// Reports whether the endpoint supports `If-None-Match`.
 fn is_cached(row: &Endpoint) -> bool {
     row.method == Method::Get && row.media.is_none()
 }
 
-/// The `responses` of a row, but for the success, which only the caller can describe.
+/// Returns the `responses` of an endpoint. The caller supplies the successful one.
 pub fn of(row: &Endpoint, success: Value) -> Value {
     let mut responses = Map::new();
     for status in statuses(row) {
@@ -82,7 +82,7 @@ pub fn of(row: &Endpoint, success: Value) -> Value {
     Value::Object(responses)
 }
 
-/// The errors by their status, for the document's components.
+/// Returns the errors by status, for the components of the document.
 pub fn shared() -> Value {
     let mut responses = Map::new();
     for status in Code::ALL.iter().map(|code| code.status()).collect::<BTreeSet<_>>() {

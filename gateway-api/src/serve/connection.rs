@@ -1,4 +1,4 @@
-//! One connection: from its first byte to its end.
+//! A connection: from its first byte to its end.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -26,7 +26,7 @@ use super::limits::Limits;
 use super::protocol_sniff::{self, Greeting};
 use crate::peer::Peer;
 
-/// What a connection is served with.
+/// Parameters of serving a connection.
 pub(super) struct Service {
     router: TowerToHyperService<Router>,
     peer: Peer,
@@ -40,7 +40,7 @@ impl Service {
     }
 }
 
-/// Requests that are being answered, and how many there have been.
+/// Number of open requests, and of all requests so far.
 #[derive(Debug, Default)]
 struct Activity {
     open: AtomicUsize,
@@ -48,7 +48,7 @@ struct Activity {
 }
 
 impl Activity {
-    /// Returns after a whole pause without any request.
+    /// Returns after a full pause without any request.
     async fn idle(&self, pause: Duration) {
         loop {
             let before = self.seen.load(Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl Activity {
     }
 }
 
-/// A request that is being answered, to the last byte of its answer.
+/// Open request, until the last byte of its response.
 struct Open(Arc<Activity>);
 
 impl Open {
@@ -77,7 +77,7 @@ impl Drop for Open {
     }
 }
 
-/// The body of an answer, which counts as open while it lives.
+/// Body of a response. Its request counts as open until it is dropped.
 struct Answer {
     inner: Body,
     _open: Open,
@@ -105,7 +105,7 @@ impl HttpBody for Answer {
 
 type Answered = Pin<Box<dyn Future<Output = Result<Response<Answer>, Infallible>> + Send>>;
 
-/// The router, told where the connection comes from.
+/// Returns the router with the remote end of the connection attached to each request.
 fn answering(
     router: TowerToHyperService<Router>,
     peer: Peer,
@@ -156,7 +156,7 @@ where
     drive(connection, &activity, &limits, stopping).await;
 }
 
-/// Begins with the TLS handshake, and serves what was agreed on in it.
+/// Performs the TLS handshake, and serves the protocol that it negotiated (ALPN).
 pub(super) async fn secure(stream: TcpStream, server: &tls::Server, service: Service) {
     let peer = service.peer.clone();
     let begun = tokio::time::timeout(service.limits.handshake, async {
@@ -181,7 +181,7 @@ pub(super) async fn secure(stream: TcpStream, server: &tls::Server, service: Ser
     }
 }
 
-/// A connection that can be asked to come to an end.
+/// A connection with graceful shutdown.
 trait Graceful: Future<Output = hyper::Result<()>> {
     fn finish(self: Pin<&mut Self>);
 }
@@ -211,7 +211,7 @@ where
     }
 }
 
-/// Runs a connection to its end, which comes after the open requests if we are stopping or it is idle.
+/// Runs a connection to its end. If the daemon stops or the connection is idle, it ends after the open requests.
 async fn drive(
     connection: impl Graceful,
     activity: &Activity,
@@ -226,7 +226,7 @@ async fn drive(
     };
     connection.as_mut().finish();
     if told {
-        // The daemon's own patience is the limit.
+        // The daemon limits this wait itself.
         return ended_with(connection.await);
     }
     if let Ok(result) = tokio::time::timeout(limits.headers, connection).await {
@@ -234,7 +234,7 @@ async fn drive(
     }
 }
 
-/// Waits until it is time to end; a sender that is gone ends as well.
+/// Waits for the signal to stop. A dropped sender counts as the signal.
 pub(super) async fn ended(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
 }

@@ -1,4 +1,4 @@
-//! How many connections there may be, in all and of one address.
+//! Limits of open connections, in total and per address.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ pub(super) struct Slots {
 
 type Taken = Mutex<BTreeMap<IpAddr, usize>>;
 
-/// A connection's place; dropping it frees the place.
+/// Slot of a connection. Dropping it frees the slot.
 pub(super) struct Slot {
     _permit: OwnedSemaphorePermit,
     address: Option<(IpAddr, Arc<Taken>)>,
@@ -27,12 +27,12 @@ impl Slots {
         Self { free: Arc::new(Semaphore::new(connections)), per_address, taken: Arc::default() }
     }
 
-    /// Waits until there is room for one more.
+    /// Waits for a free slot.
     pub async fn free(&self) -> OwnedSemaphorePermit {
         self.free.clone().acquire_owned().await.expect("the semaphore is never closed")
     }
 
-    /// Nothing if the address has all it may have.
+    /// Takes a slot for a peer. `None` if its address has reached its limit.
     pub fn take(&self, permit: OwnedSemaphorePermit, peer: &Peer) -> Option<Slot> {
         let counted = peer.ip().filter(|address| !address.is_loopback()).map(network);
         let Some(address) = counted else { return Some(Slot { _permit: permit, address: None }) };
@@ -46,7 +46,7 @@ impl Slots {
     }
 }
 
-/// One host has as many IPv6 addresses as it likes within its network.
+/// Returns the counted network: an IPv4 address, or the /64 of an IPv6 address. A host can use any address of its /64.
 fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-/// What a client may take and keep.
+/// Limits of the clients of a listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// From the connection to the end of the TLS handshake.
+    /// Timeout from the connection to the end of the TLS handshake.
     pub handshake: Duration,
-    /// For the headers of a request; over HTTP/1 also the pause before it.
+    /// Timeout of the headers of a request. For HTTP/1 it includes the pause before the request.
     pub headers: Duration,
-    /// Between the requests of one HTTP/2 connection.
+    /// Timeout between the requests of an HTTP/2 connection.
     pub idle: Duration,
-    /// A client that takes no data for so long is cut.
+    /// Timeout of unacknowledged data. A client that accepts no data for this time is disconnected.
     pub unacknowledged: Duration,
-    /// Connections at a time; more of them wait.
+    /// Maximum number of concurrent connections. Further ones wait.
     pub connections: usize,
-    /// Connections at a time of one address, loopback excepted: a reverse proxy is many clients.
+    /// Maximum number of concurrent connections per address. Loopback is exempt, because a reverse proxy serves many
+    /// clients.
     pub per_address: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The first bytes of a connection to the TLS port: whether they begin a TLS handshake, and what to say to a client
-//! that speaks plain HTTP instead.
+//! First bytes of a connection to the TLS port: detection of a TLS handshake, and the response to a client that speaks
+//! plain HTTP.
 
 use std::io;
 
@@ -8,21 +8,21 @@ use tokio::net::TcpStream;
 
 use crate::error::ApiError;
 
-/// Of a TLS record that carries a handshake.
+/// Content type of a TLS handshake record.
 const HANDSHAKE: u8 = 0x16;
-/// More is not read before the answer.
+/// Maximum number of bytes that are read before the response.
 const HEAD: usize = 16 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Greeting {
     Tls,
-    /// The request may be HTTP.
+    /// Possibly an HTTP request.
     Plain,
-    /// Neither, or nothing.
+    /// Neither, or no data.
     Other,
 }
 
-/// Looks at the first byte and leaves it where it is.
+/// Peeks at the first byte without consuming it.
 pub(super) async fn read(stream: &TcpStream) -> io::Result<Greeting> {
     let mut first = [0];
     Ok(match (stream.peek(&mut first).await?, first[0]) {
@@ -32,10 +32,10 @@ pub(super) async fn read(stream: &TcpStream) -> io::Result<Greeting> {
     })
 }
 
-/// Tells a client that it should have spoken TLS. What it sent (perhaps a password) has been seen by the network by
-/// now, so this is an error and not a redirection that would hide the mistake.
+/// Responds to a client that should have used TLS. The request, perhaps with a password, was already visible on the
+/// network. So this is an error, not a redirect that would hide the mistake.
 pub(super) async fn refuse(mut stream: TcpStream) -> io::Result<()> {
-    // Closing before all was read would reset the connection, and the client would not see the answer.
+    // Closing with unread data would reset the connection, and the client would not see the response.
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while head.len() < HEAD && !head.windows(4).any(|window| window == b"\r\n\r\n") {

@@ -1,4 +1,5 @@
-//! The builders of endpoints that are not a collection's: views, questions, actions, commands, streams, what is not built.
+//! Builders of endpoints outside collections: views, queries, actions, commands, streams, and endpoints that are not
+//! implemented.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::reply::{Answer, Content, Reply};
 use crate::request::{Body, Req, Request, decode};
 
 impl Table {
-    /// A GET of something that is computed or observed.
+    /// Declares a GET of a computed or observed value.
     pub fn view<O, F, Fut>(&mut self, path: &'static str, operation: &str, run: F) -> &mut Endpoint
     where
         O: Answer + 'static,
@@ -28,7 +29,7 @@ impl Table {
         row
     }
 
-    /// A POST that changes nothing.
+    /// Declares a POST without effect.
     pub fn question<I, O, F, Fut>(&mut self, path: &'static str, operation: &str, run: F) -> &mut Endpoint
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
@@ -43,7 +44,7 @@ impl Table {
         row
     }
 
-    /// A POST that changes something and takes a body.
+    /// Declares a POST that has an effect and takes a body.
     pub fn action<I, O, F, Fut>(
         &mut self,
         path: &'static str,
@@ -64,7 +65,7 @@ impl Table {
         row
     }
 
-    /// A POST that takes no body; one that is sent is ignored.
+    /// Declares a POST that has an effect and takes no body. A body in the request is ignored.
     pub fn command<O, F, Fut>(
         &mut self,
         path: &'static str,
@@ -83,7 +84,7 @@ impl Table {
         row
     }
 
-    /// A PUT that replaces one thing.
+    /// Declares a PUT that replaces one object.
     pub fn change<I, O, F, Fut>(
         &mut self,
         path: &'static str,
@@ -105,7 +106,7 @@ impl Table {
         row
     }
 
-    /// A DELETE of one thing; a body that is sent is ignored.
+    /// Declares a DELETE of one object. A body in the request is ignored.
     pub fn erase<O, F, Fut>(
         &mut self,
         path: &'static str,
@@ -124,7 +125,7 @@ impl Table {
         row
     }
 
-    /// A GET that goes on.
+    /// Declares a GET with a streamed response.
     pub fn stream<F, Fut>(
         &mut self,
         path: &'static str,
@@ -149,7 +150,7 @@ impl Table {
         row
     }
 
-    /// A POST that takes a file, as it is or inside JSON.
+    /// Declares a POST of a file, as the body or inside JSON.
     pub fn upload<I, O, F, Fut>(
         &mut self,
         path: &'static str,
@@ -176,7 +177,7 @@ impl Table {
         row
     }
 
-    /// A GET of a fixed text in a form of its own; answers at any time.
+    /// Declares a GET of a fixed document with its own media type. It works at any time.
     pub fn document(
         &mut self,
         path: &'static str,
@@ -194,7 +195,7 @@ impl Table {
         row
     }
 
-    /// Endpoints of the contract that are not built: `GET /path` per line.
+    /// Declares endpoints of the interface specification that are not implemented.
     pub fn unsupported(&mut self, capability: Capability, endpoints: &[(Method, &'static str)]) {
         for (method, path) in endpoints {
             let operation = operation_name(*method, path);
@@ -207,10 +208,10 @@ impl Table {
         }
     }
 
-    /// A path that does the same as another row of that method, in the API for compatibility.
+    /// Declares another path for an endpoint with the same method. For compatibility.
     pub fn alias(&mut self, method: Method, path: &'static str, of: &'static str, operation: &str) {
         let position = self.endpoints.iter().position(|row| row.method == method && row.path == of);
-        // An alias of nothing shows at once as a missing row in the contract test.
+        // An alias of an unknown path shows up as a missing endpoint in the specification test.
         if let Some(position) = position {
             let mut row = self.endpoints[position].clone();
             row.path = path;
@@ -219,7 +220,7 @@ impl Table {
         }
     }
 
-    /// Gives a row another class of access. False if there is no such row.
+    /// Sets the access class of an endpoint. Returns false if there is no such endpoint.
     pub fn assign(&mut self, method: Method, path: &str, access: Access) -> bool {
         let row = self.endpoints.iter_mut().find(|row| row.method == method && row.path == path);
         row.map(|row| row.access = access).is_some()
@@ -264,7 +265,7 @@ impl Table {
     }
 }
 
-/// `GET /dns/cache/{id}` to `get_dns_cache_by_id`.
+/// Derives an operation id: `GET /dns/cache/{id}` gives `get_dns_cache_by_id`.
 fn operation_name(method: Method, path: &str) -> String {
     let mut name = method.as_str().to_ascii_lowercase();
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {

@@ -1,4 +1,4 @@
-//! The five endpoints of a collection of stored objects, written once over [`Kind`].
+//! The five endpoints of a collection of stored objects, generic over [`Kind`].
 
 use std::marker::PhantomData;
 use std::ops::BitOr;
@@ -20,7 +20,7 @@ use crate::gateway::Open;
 use crate::reply::{Answer, Reply};
 use crate::request::{Body, Request};
 
-/// Which endpoints a collection has.
+/// Set of endpoints of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ops(u8);
 
@@ -45,31 +45,31 @@ impl BitOr for Ops {
     }
 }
 
-/// What a collection is beyond its kind.
+/// Properties of a collection that its kind does not have.
 #[derive(Clone, Copy)]
 pub struct Collection {
-    /// `/devices`
+    /// Path of the collection, such as `/devices`.
     pub path: &'static str,
-    /// `/devices/{id}`
+    /// Path of an object, such as `/devices/{id}`.
     pub item: &'static str,
-    /// Audit actions of create, replace and delete; also the operation ids.
+    /// Audit actions of create, replace and delete. They are also the operation ids.
     pub actions: [&'static str; 3],
     pub ops: Ops,
-    /// Writes what is observed of the objects into their shown forms; nothing where nothing is.
+    /// Adds observed values to the objects of a response. `None` if nothing is observed.
     pub live: Option<Live>,
 }
 
-/// Adds observed values to shown objects.
+/// Function that adds observed values to objects of a response.
 pub type Live = fn(&Open, &State, &mut [Value]);
 
 impl Table {
-    /// A row that was declared already, to change what is special about it.
+    /// Returns an endpoint that was declared already, to change its properties.
     pub fn declared(&mut self, method: Method, path: &str) -> &mut Endpoint {
         let position = self.endpoints.iter().position(|row| row.method == method && row.path == path);
         &mut self.endpoints[position.expect("only what was declared is changed")]
     }
 
-    /// The endpoints of a kind.
+    /// Declares the endpoints of a kind.
     pub fn collection<R: Resource>(&mut self, collection: Collection) {
         let kind = const { &Kind::of::<R>() };
         let Collection { path, item, actions, ops, live } = collection;
@@ -132,7 +132,7 @@ impl Table {
     }
 }
 
-/// Store operations wait for the disk, so they run where waiting is allowed.
+/// Returns a handler for store operations. It runs on a thread that may block, because they wait for the disk.
 fn handler(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
     let run = Arc::new(run);
     Work::Handler(Arc::new(move |cx, request| {
@@ -141,7 +141,7 @@ fn handler(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 
     }))
 }
 
-/// What is in memory is answered without going anywhere.
+/// Returns a handler for objects in memory. It does not block.
 fn at_hand(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
     let run = Arc::new(run);
     Work::Handler(Arc::new(move |cx, request| {
@@ -155,7 +155,7 @@ fn list(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<R
     let state = open.store.current();
     let conditions = request.query.0.iter().filter(|(name, _)| name != "limit").cloned();
     let filter = Filter::new(conditions);
-    // Observed values can be asked for too, so they are there before the filter looks.
+    // Filters may refer to observed values, so these are added before the filter is applied.
     let mut values = kind.list(&state, &Filter::default());
     if let Some(live) = live {
         live(open, &state, &mut values);
@@ -222,13 +222,13 @@ fn delete(kind: &Kind, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
     deleted.reply()
 }
 
-/// Id of the object that the path names by its id or its unique name. What names nothing stays as it is.
+/// Returns the id of the object that the path names by id or unique name. An unknown name is returned unchanged.
 fn named(kind: &Kind, state: &State, request: &Request) -> String {
     let name = request.params.0.values().next().map_or("", String::as_str);
     kind.find(state, name).map_or_else(|| name.to_owned(), |id| id.to_string())
 }
 
-/// The revision that `If-Match` allows: the current one if it names it, else a refusal.
+/// Returns the current revision if `If-Match` allows it. `None` without `If-Match`; fails if it names another revision.
 pub fn expected(
     kind: &Kind,
     draft: &State,
@@ -244,7 +244,7 @@ pub fn expected(
     Err(EditError::Stale { resource_type: kind.noun, expected, current })
 }
 
-/// A single object with what is observed of it.
+/// Returns the reply with one object and its observed values.
 pub fn shown(open: &Open, state: &State, live: Option<Live>, value: Value, revision: Revision) -> Reply {
     let mut values = [value];
     if let Some(live) = live {
@@ -257,7 +257,7 @@ pub fn shown(open: &Open, state: &State, live: Option<Live>, value: Value, revis
     reply
 }
 
-/// A stored object as the answer of an action.
+/// A stored object as the response to an action.
 pub struct Object<R> {
     pub reply: Reply,
     kind: PhantomData<R>,
@@ -292,12 +292,12 @@ fn input_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
     component(generator, &R::schema_name(), |generator| Kind::of::<R>().input_schema(generator))
 }
 
-/// The schema of a shown object, for endpoints outside the collection as well.
+/// Returns the schema of an object in responses. Also for endpoints outside the collection.
 pub fn output_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
     component(generator, &R::schema_name(), |generator| Kind::of::<R>().output_schema(generator))
 }
 
-/// Puts a schema among the named ones and refers to it.
+/// Adds a schema to the named ones and returns a reference to it.
 fn component(
     generator: &mut SchemaGenerator,
     name: &str,

@@ -1,4 +1,4 @@
-//! The endpoints of a group of settings: GET and PUT of one object without an id.
+//! Endpoints of a group of settings: GET and PUT of one object without an id.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::reply::Reply;
 use crate::request::{Body, Request};
 
 impl Table {
-    /// The endpoints of a group; who may change it is `access`. The action is also the operation id.
+    /// Declares the endpoints of a group. `access` is the class of the PUT. The action is also the operation id.
     pub fn group<G: Group>(&mut self, path: &'static str, action: &'static str, access: Access) {
         self.group_checked::<G>(path, action, access, |_, _| Ok(()));
     }
 
-    /// The same with a check that needs more than the state.
+    /// Declares the endpoints of a group with a check that needs more than the state.
     pub fn group_checked<G: Group>(
         &mut self,
         path: &'static str,
@@ -92,7 +92,7 @@ fn shown(kind: &GroupKind, state: &State) -> Reply {
     reply
 }
 
-/// Refuses an `If-Match` that names another revision.
+/// Fails if `If-Match` names another revision.
 pub fn expect(noun: &'static str, current: Revision, if_match: Option<&str>) -> Result<(), EditError> {
     match if_match {
         Some(list) if !conditional::matches_revision(list, &current.to_string()) => {

@@ -1,11 +1,12 @@
-//! From a path to its endpoints: a tree of segments in which a fixed segment beats a placeholder.
+//! Routing from a path to its endpoints: a tree of segments in which a fixed segment takes precedence over a
+//! placeholder.
 
 use std::collections::BTreeMap;
 
 use super::{Endpoint, Method};
 use crate::request::{Params, percent_decode};
 
-/// The routing tree over a table.
+/// Routing tree of a table.
 #[derive(Debug, Default)]
 pub struct Routes {
     root: Node,
@@ -15,11 +16,11 @@ pub struct Routes {
 struct Node {
     fixed: BTreeMap<String, Node>,
     placeholder: Option<Box<Node>>,
-    /// Positions in the table.
+    /// Indexes in the table.
     endpoints: BTreeMap<Method, usize>,
 }
 
-/// What stands at a path.
+/// Endpoints of a path.
 #[derive(Debug)]
 pub struct Found<'a> {
     pub endpoints: &'a BTreeMap<Method, usize>,
@@ -27,12 +28,12 @@ pub struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// The placeholder values under the names this row gives them.
+    /// Returns the values of the placeholders by their names in the path of the endpoint.
     pub fn params(&self, row: &Endpoint) -> Params {
         Params(placeholders(row.path).zip(self.values.iter().cloned()).collect())
     }
 
-    /// For `Allow`.
+    /// Returns the value of `Allow`.
     pub fn allow(&self) -> String {
         let mut names = Vec::new();
         for method in self.endpoints.keys() {
@@ -46,13 +47,13 @@ impl Found<'_> {
     }
 }
 
-/// The names between braces, in order.
+/// Returns the names between braces, in order.
 pub fn placeholders(path: &'static str) -> impl Iterator<Item = &'static str> {
     path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
 }
 
 impl Routes {
-    /// Builds the tree. Two endpoints for one method and path are a mistake in the declarations.
+    /// Builds the tree. Fails if the table declares a method and path twice.
     pub fn new(endpoints: &[Endpoint]) -> Result<Self, String> {
         let mut routes = Self::default();
         for (position, row) in endpoints.iter().enumerate() {
@@ -72,7 +73,8 @@ impl Routes {
         Ok(routes)
     }
 
-    /// Nothing if no row has this path. A trailing slash does not count, and `-` and `_` are alike in fixed segments.
+    /// Finds the endpoints of a path. `None` if there are none. Ignores a trailing slash, and treats `-` and `_` alike
+    /// in fixed segments.
     pub fn find(&self, path: &str) -> Option<Found<'_>> {
         let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
         let segments: Option<Vec<String>> = segments(path).map(percent_decode).collect();

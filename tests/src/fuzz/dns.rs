@@ -62,7 +62,7 @@ fn answered(data: &[u8]) {
     sound(&out, &request);
 }
 
-/// What came from an upstream, held against the question that it repeats.
+/// Checks an upstream's message against the query that it repeats.
 fn judged(data: &[u8]) {
     let Some((name, end)) = NameBuf::read(data, HEADER) else { return };
     let (Some(name), Some(qtype), Some(id)) = (name.to_name(), data.get(end..end + 2), data.get(..2)) else {

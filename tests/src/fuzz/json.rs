@@ -37,14 +37,14 @@ fn create(kind: &Kind, input: &Value) {
     hidden(&format!("{} {:?} {draft:?}", written.value, written.warnings));
     hidden(&format!("{:?}", kind.changes(&before, &draft, 10)));
 
-    // What was shown can be sent back, and changes nothing but its revision.
+    // An unmodified object can be sent back; only its revision changes.
     let id = written.id.to_string();
     let again = kind.replace(&mut draft, &id, None, written.value.clone());
     let again = again.unwrap_or_else(|error| panic!("{} is refused when sent back: {error}", written.value));
     assert_eq!(again.value, written.value, "sent back, it is another object");
     assert!(again.warnings.len() <= written.warnings.len(), "{:?}", again.warnings);
 
-    // What is stored is read back.
+    // Stored objects are read back.
     let mut loaded = State::new(now);
     for row in kind.changed_rows(&draft) {
         let stored = row.json.expect("nothing was deleted");

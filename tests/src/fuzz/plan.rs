@@ -62,7 +62,7 @@ fn bounds(compiled: &Compiled) {
         let policy = compiled.policy(rank).expect("an action has its policy");
         assert_eq!((policy.rank, policy.number), (rank, action.policy));
         assert_eq!((policy.v4, policy.v6), (action.v4, action.v6));
-        // What exceptions and profiles of devices do has no counters of its own.
+        // Exceptions and device profiles have no counters of their own.
         let is_policy = (0..=1_000_000).contains(&policy.priority);
         assert!(action.policy < gateway_common::maps::POLICIES && (action.policy > 0) == is_policy);
         assert!(action.sticky <= Sticky::SourceDestination as u8);

@@ -30,7 +30,7 @@ const VLANS: [u16; 4] = [7, 1, 30, 4094];
 const PORTS: [u16; 5] = [443, 53, 80, 67, 68];
 const MOST_OPERATIONS: usize = 48;
 
-/// What came out of the bytes.
+/// Input decoded from the bytes.
 #[derive(Debug)]
 pub struct World {
     pub state: State,

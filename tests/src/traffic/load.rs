@@ -20,7 +20,7 @@ use crate::wait::wait_for;
 
 /// One round of packets per family.
 const BEAT: Duration = Duration::from_millis(4);
-/// How many TCP attempts are kept open at a time.
+/// Maximum number of concurrent TCP attempts.
 const ATTEMPTS: usize = 16;
 /// Source ports of attempts, in turn over all loads: none that the kernel gives to others. A connection from the port of an
 /// attempt that was never answered passes for that attempt, and takes its leg.

@@ -17,7 +17,7 @@ const SECOND_STAGE: &str = include_str!("second-stage.sh");
 const QEMU: &str = "qemu-system-x86_64";
 /// Starts the names of the runs' folders.
 const RUN: &str = "run-";
-/// How much of a text an error carries.
+/// Maximum length of a text in an error.
 const TAIL_LINES: usize = 60;
 
 pub fn run(image: &Image, script: &str, opts: Opts<'_>) -> anyhow::Result<Output> {
@@ -143,7 +143,7 @@ impl Drop for Machine {
     }
 }
 
-/// What the script had said so far.
+/// Output of the script so far.
 fn said(folder: &Path) -> String {
     let mut text = String::new();
     for name in ["stdout", "stderr"] {

@@ -14,7 +14,7 @@ use super::packages::{apt_get, install_missing, output_of, with_fresh_lists_at_n
 
 const FIRST_STAGE: &str = include_str!("first-stage.sh");
 const BUSYBOX: &str = "/bin/busybox";
-/// What the first stage needs to see the host's files; all else is loaded from there.
+/// Modules that the first stage needs to mount the host's files.
 const BOOT_MODULES: [&str; 4] = ["virtio_pci", "9pnet_virtio", "9p", "overlay"];
 
 /// Starts the names of what is not complete yet.

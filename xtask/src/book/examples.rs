@@ -17,7 +17,7 @@ const API: &str = "http://127.0.0.1:8080/api/v1";
 /// Kinds of the client that take an operand in place of a verb.
 const WITHOUT_VERB: [&str; 4] = ["apply", "evaluate", "rollback", "validate"];
 
-/// What examples are checked against.
+/// References of the example checks.
 #[derive(Debug)]
 pub struct Reference {
     pub openapi: OpenApi,

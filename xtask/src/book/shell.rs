@@ -8,7 +8,7 @@ use std::str::Chars;
 /// Stands for what only a run would tell: a variable or the output of a command.
 pub const UNKNOWN: &str = "VALUE";
 
-/// What a script runs and writes.
+/// Commands and files of a script.
 #[derive(Debug, Default)]
 pub struct Script {
     /// Words of each command, without assignments and redirections.

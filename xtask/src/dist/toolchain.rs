@@ -1,4 +1,4 @@
-//! What building for arm64 needs besides a Rust compiler: a C compiler, musl, an unwinder and an emulator.
+//! Toolchain for arm64 besides a Rust compiler: a C compiler, musl, an unwinder and an emulator.
 //!
 //! All are Debian's, unpacked into `target` and never installed. The compiler is the one for glibc, told by musl's own
 //! specs to use musl's headers and start files.

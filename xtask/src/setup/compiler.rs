@@ -21,9 +21,9 @@ pub const LLVM: &str = "22";
 pub struct Compiler {
     pub cargo: PathBuf,
     pub rustc: PathBuf,
-    /// Where the compiler's own libraries lie, LLVM among them
+    /// Folder of the compiler's libraries, LLVM among them
     pub libraries: PathBuf,
-    /// What `rustc -vV` says: another text, another compiler
+    /// Output of `rustc -vV`, which identifies the compiler
     pub identity: String,
 }
 

@@ -35,7 +35,7 @@ fn build() -> Result<()> {
     }
 }
 
-/// What the linker calls itself; `None` if it is not there or does not run.
+/// Returns the linker's version; `None` if it is missing or does not run.
 fn installed() -> Option<String> {
     let said = process::output(Command::new(paths::bpf_linker()).arg("--version")).ok()?;
     Some(said.trim().rsplit(' ').next()?.to_owned())

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{process, progress};
 
-/// How much of the table a command needs.
+/// Part of the table that a command needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
     /// Compile and link

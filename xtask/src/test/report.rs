@@ -41,7 +41,7 @@ pub struct Row {
     pub name: &'static str,
     pub counts: Counts,
     pub time: Duration,
-    /// What went wrong beside the tests themselves
+    /// Failure outside of the tests
     pub problem: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// How a duration is shown everywhere in the report.
+/// Returns a duration as the report shows it.
 pub fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }

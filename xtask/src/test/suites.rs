@@ -31,18 +31,18 @@ pub enum Work<'a> {
     Module(&'a str),
 }
 
-/// When a suite runs.
+/// Schedule of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// When it is its turn.
+    /// In the order of the table.
     InTurn,
-    /// When it is its turn, and nothing beside it: it has deadlines.
+    /// In the order of the table, and alone: it has deadlines.
     Alone,
     /// From the beginning, beside those in turn: it takes its time, and has no deadlines of seconds.
     Beside,
 }
 
-/// What `--quick` runs of a suite.
+/// Part of a suite that `--quick` runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quick {
     All,

@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use super::report::{Counts, seconds};
 use crate::process;
 
-/// How long a killed suite may take to go, and a finished one's output to end.
+/// Timeout for the end of a killed suite, and for the output of a finished one.
 const GRACE: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(50);
 

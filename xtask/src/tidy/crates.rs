@@ -47,7 +47,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// What waits, stores, or speaks with a kernel or a peer.
+/// Crates that wait, store, or communicate with a kernel or a peer.
 const IMPURE: &[&str] = &[
     "aya",
     "aya-obj",

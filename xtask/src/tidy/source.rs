@@ -77,7 +77,7 @@ fn without_comment(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code)
 }
 
-/// Whether `word` stands in `line` by itself, not as a part of a longer name.
+/// Reports whether `line` contains `word` as a whole word.
 pub fn has_word(line: &str, word: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word)

@@ -30,7 +30,7 @@ const OUTGOING: &[&str] = &[
     "client::connect",
 ];
 
-/// What a pure package must not reach for in the standard library.
+/// Parts of the standard library that pure packages must not use.
 const EFFECTS: &[&str] = &[
     "std::fs",
     "std::process",

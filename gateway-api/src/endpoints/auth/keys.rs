@@ -1,4 +1,4 @@
-//! API keys. A key is shown once, when it is made.
+//! API keys. A key is shown once, when it is created.
 
 use gateway_model::kinds::ApiKey;
 use gateway_model::validated::Cidr;
@@ -38,11 +38,11 @@ pub fn rows(t: &mut Table) {
 #[serde(default)]
 struct KeyInput {
     name: String,
-    /// admin, operator, viewer or diagnostics
+    /// Role: admin, operator, viewer or diagnostics. Required.
     role: Option<Role>,
-    /// From then on the key is worth nothing.
+    /// Time from which the key is invalid; null: it does not expire.
     expires_at: Option<Timestamp>,
-    /// Where it may be used from; empty: from everywhere.
+    /// Source networks in CIDR notation from which the key is accepted; empty: all.
     cidrs: Vec<Cidr>,
 }
 
@@ -53,9 +53,9 @@ struct KeyShown {
     updated_at: Timestamp,
     revision: gateway_model::Revision,
     name: String,
-    /// admin, operator, viewer or diagnostics
+    /// Role: admin, operator, viewer or diagnostics.
     role: Role,
-    /// What stands between the underscores of the key.
+    /// Public part of the key, between its underscores.
     prefix: String,
     expires_at: Option<Timestamp>,
     expired: bool,
@@ -67,7 +67,7 @@ struct KeyShown {
 struct KeyCreated {
     #[serde(flatten)]
     shown: KeyShown,
-    /// The key. It is shown only here.
+    /// The key. Only this response contains it.
     key: String,
 }
 

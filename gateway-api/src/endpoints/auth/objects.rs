@@ -1,4 +1,4 @@
-//! Users and API keys: how one is found, answered when it is made, and removed.
+//! Lookup, response and deletion of users and API keys.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::context::Cx;
 use crate::error::ApiError;
 use crate::reply::With;
 
-/// Deletes a row; what hangs on it ends with it.
+/// Deletes an object, together with the objects that depend on it.
 pub(super) async fn remove<R: Resource>(cx: &Cx, given: &str) -> Result<Deleted, ApiError> {
     let id: Id = given.parse().map_err(|_| ApiError::not_found(R::NOUN, given))?;
     cx.commit(move |draft: &mut State| draft.remove::<R>(id, None, false).map(drop)).await?;
     Ok(Deleted { id: id.to_string(), deleted: true })
 }
 
-/// 201 with the place of what was made.
+/// Builds a 201 response with the location of the created object.
 pub(super) fn made<O>(data: O, location: String) -> With<O> {
     let mut reply = With::new(data);
     reply.status = StatusCode::CREATED;
@@ -24,7 +24,7 @@ pub(super) fn made<O>(data: O, location: String) -> With<O> {
     reply
 }
 
-/// The row of that id.
+/// Returns the object with this id.
 pub(super) fn find<R: Resource + Stored>(state: &State, given: &str) -> Result<Arc<R>, ApiError> {
     let found = given.parse().ok().and_then(|id| R::table(state).get(id).cloned());
     found.ok_or_else(|| ApiError::not_found(R::NOUN, given))

@@ -1,4 +1,4 @@
-//! Managed users. What is changed here holds with the next request of that user.
+//! Managed users. A change takes effect with the next request of the user.
 
 use gateway_model::Deleted;
 use gateway_model::kinds::User;
@@ -87,7 +87,7 @@ async fn replace(cx: Cx, request: Req<UserInput>) -> Result<With<UserShown>, Api
     shown(&cx, &user)
 }
 
-/// Sessions of a user that is gone do not count, so they end in the same transaction.
+/// Sessions of a deleted user are invalid, so they end in the same transaction.
 async fn delete(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {
     remove::<User>(&cx, request.params.get("id")).await
 }

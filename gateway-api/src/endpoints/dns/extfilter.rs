@@ -1,4 +1,4 @@
-//! The external filter: where it is, how it is, and whether it is used.
+//! The external filter: its configuration, its status, and whether the resolver uses it.
 
 use gateway_dns::extfilter::Status as Told;
 use gateway_model::State;
@@ -14,7 +14,7 @@ use crate::error::{ApiError, Code};
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
-/// The setting that says who is asked.
+/// Setting that selects the external filter or the upstream servers.
 const BACKEND: &str = "dns.backend";
 
 pub fn rows(t: &mut Table) {
@@ -26,7 +26,7 @@ pub fn rows(t: &mut Table) {
     t.command("/dns/extfilter/enable", "enable_dns_extfilter", enables, enable)
         .summary("Ask the external filter for names")
         .doc(
-            "Sets dns.backend to extfilter, from the next question on. DnsService that have a forwarder of their own, and \
+            "Sets dns.backend to extfilter, from the next query on. Names that have a forwarder of their own, and \
              devices that a policy sends another way, are asked for as before. While the filter does not answer, the names \
              that it would be asked for are not answered either.",
         )
@@ -40,21 +40,23 @@ pub fn rows(t: &mut Table) {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ExtFilterStatus")]
 struct Status {
-    /// It is set where the filter is.
+    /// The address of the filter is configured.
     configured: bool,
-    /// It is asked for names.
+    /// The resolver forwards queries to the filter.
     enabled: bool,
-    /// Its API answers.
+    /// The API of the filter responds.
     reachable: bool,
-    /// Of its resolver.
+    /// Version of the resolver of the filter.
     version: Option<String>,
+    /// Address of the API of the filter.
     url: Option<String>,
-    /// Whether it filters.
+    /// The filter blocks domains. Null if unknown.
     blocking: Option<bool>,
-    /// In the last 24 hours, as the filter counts.
+    /// Queries in the last 24 hours, as counted by the filter.
     queries_today: Option<u64>,
+    /// Blocked queries in the last 24 hours, as counted by the filter.
     blocked_today: Option<u64>,
-    /// What is wrong with it: its API, or else its resolver.
+    /// Error of the API of the filter, else of its resolver.
     error: Option<String>,
 }
 
@@ -83,7 +85,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<Status, ApiError> {
     Ok(status)
 }
 
-/// Why names are not answered though the API is well.
+/// Returns the error of the resolver of the filter while its API works.
 fn resolver_error(cx: &Cx) -> Result<Option<String>, ApiError> {
     let open = cx.open()?;
     let resolver = open.store.current().group::<ExtFilterConfig>().resolver();

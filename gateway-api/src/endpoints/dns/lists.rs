@@ -1,4 +1,4 @@
-//! Many domains at once on the allowlist and the blocklist: all of them in one change, or none.
+//! Bulk edits of the allowlist and the blocklist: all domains in one transaction, or none.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::request::{Body, Req, decode};
 use crate::table::Method::{Delete, Post};
 use crate::table::{Audit, Effect, Table, Work, output_schema};
 
-/// Most domains of one request.
+/// Maximum number of domains in a request.
 const MAX_DOMAINS: usize = 10_000;
 
 /// A kind whose entries may be domains.
@@ -47,25 +47,26 @@ impl DomainList for DnsBlock {
     }
 }
 
-/// Domains to put on a list or to take off it.
+/// Domains to add to a list or to remove from it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Domains {
-    /// One of them.
+    /// A single domain.
     domain: Option<String>,
-    /// Several of them.
+    /// Several domains, at most 10000.
     domains: Vec<String>,
 }
 
-/// What became of the domains, each in its one spelling.
+/// Result for each domain, in canonical form.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Changed {
+    /// Domains that were added or removed.
     changed: Vec<String>,
-    /// They stood on the list already, or did not stand on it.
+    /// Domains that were already on the list when adding, or not on it when removing.
     unchanged: Vec<String>,
 }
 
-/// Lets POST take many domains, and adds the DELETE that does.
+/// Lets POST accept many domains, and adds a DELETE of many domains.
 pub(super) fn rows<L: DomainList>(t: &mut Table, path: &'static str, operation: &'static str) {
     let row = t.declared(Post, path);
     row.summary = "Put a domain, a list on the web, or several domains on it";
@@ -117,7 +118,7 @@ async fn remove<L: DomainList>(cx: Cx, request: Req<Domains>) -> Result<Changed,
     cx.commit(move |draft| take_all::<L>(draft, names)).await
 }
 
-/// The domains, each once, or what is wrong with them.
+/// Returns the domains without duplicates, or all errors in them.
 fn names(domains: Domains) -> Result<Vec<DomainName>, ApiError> {
     let mut problems = Problems::new();
     let mut names: Vec<DomainName> = Vec::new();
@@ -157,7 +158,7 @@ fn put_all<L: DomainList>(
             Some((id, false)) => draft.update::<L>(id, None, L::enable)?.1,
             None => kind.create(draft, json!({"domain": name}))?.warnings,
         };
-        // What holds for the object as a whole holds for each of them: once is enough.
+        // A warning about the whole object is reported once.
         for mut warning in more {
             if warning.path == "domain" {
                 warning.message = format!("{name}: {}", warning.message);

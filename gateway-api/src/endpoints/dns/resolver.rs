@@ -1,4 +1,4 @@
-//! The resolver at work: how it is, what it remembers, what was asked.
+//! The resolver at run time: status, cache, query log and clients.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -62,27 +62,30 @@ struct Status {
     /// Protocol to the upstream servers of the configuration file.
     mode: UpstreamMode,
     upstreams: Vec<Upstream>,
-    /// Upstreams that cannot be asked as they are given.
+    /// Upstreams that cannot be used as configured.
     problems: Vec<String>,
     cache: CacheFigures,
     blocking: Blocking,
-    /// Since midnight, by the clock of the gateway.
+    /// Queries since midnight, by the clock of the gateway.
     queries_today: u64,
+    /// Blocked queries since midnight, by the clock of the gateway.
     blocked_today: u64,
-    /// Answers of the upstreams that are asked for all names are validated.
+    /// Answers of the default upstreams are DNSSEC-validated.
     dnssec: bool,
-    /// Questions that were not answered since the start: because too many waited, and by the limit of their network.
+    /// Queries since the start that were dropped because too many were pending.
     overloaded: u64,
+    /// Queries since the start that were dropped by the rate limit of their network.
     limited: u64,
-    /// Questions that were answered again where they came in, since the start: in the dataplane, without the resolver.
+    /// Queries since the start that the dataplane answered from its packet cache, without the resolver.
     repeated: u64,
     log: LogState,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Listen {
+    /// Error of the listener (UDP or TCP); null if it works.
     address: String,
-    /// Why it does not listen there by UDP or by TCP.
+    /// Reason why the listener does not serve UDP or TCP; null if it serves both.
     error: Option<String>,
 }
 
@@ -90,9 +93,9 @@ struct Listen {
 struct Upstream {
     address: String,
     protocol: String,
-    /// The way by which it is asked.
+    /// Egress through which queries are sent.
     egress: String,
-    /// Smoothed; null before the first answer.
+    /// Smoothed round-trip time in milliseconds; null before the first answer.
     rtt_ms: Option<f64>,
     ok: bool,
     queries: u64,
@@ -103,7 +106,7 @@ struct Upstream {
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct CacheFigures {
     entries: usize,
-    /// Bytes.
+    /// Size in bytes.
     size: usize,
     hits: u64,
     misses: u64,
@@ -113,16 +116,17 @@ struct CacheFigures {
 struct Blocking {
     enabled: bool,
     mode: &'static str,
-    /// Of blocked answers, in seconds.
+    /// TTL of blocked answers in seconds.
     ttl: u32,
+    /// End of the pause of filtering; null if it is not paused.
     paused_until: Option<Timestamp>,
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct LogState {
-    /// Records that were lost since the start because they came faster than they could be written.
+    /// Records lost since the start because they arrived faster than they could be written.
     lost: u64,
-    /// Why nothing is written to files.
+    /// Reason why the log is not written to files; null if it is.
     error: Option<String>,
 }
 
@@ -215,7 +219,7 @@ struct Cached {
 struct CachedEntry {
     name: String,
     r#type: String,
-    /// Seconds it has left; 0 for what is kept only to stand in for a fresh answer.
+    /// Remaining TTL in seconds; 0 for an expired entry that is kept as a stale answer (RFC 8767).
     ttl: u32,
     expires_at: Timestamp,
     upstream: String,
@@ -244,7 +248,7 @@ async fn cache(cx: Cx, request: Req<()>) -> Result<Cached, ApiError> {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Flush {
-    /// A glob such as *.example.com; everything without it.
+    /// Glob of names, such as `*.example.com`; null: all entries.
     pattern: Option<String>,
 }
 
@@ -266,20 +270,23 @@ struct Entry {
     time: Timestamp,
     client: Option<Client>,
     question: Question,
+    /// `allowed`, `blocked`, `cached`, `rewritten`, `forwarded`, `refused` or `error`.
     status: &'static str,
-    /// What decided: a rule, a list, a feed, a rewrite or a canary; null when nothing did.
+    /// Type of the match: `rule`, `allowlist`, `blocklist`, `threat_feed`, `rewrite` or `canary`; null if none matched.
     reason: Option<&'static str>,
     rule: Option<String>,
-    /// Of the rule, list or feed.
+    /// Id of the rule, list or feed.
     list_id: Option<gateway_model::Id>,
-    /// What was looked at when it was not the name asked for.
+    /// Name that matched, if it differs from the name in the query.
     through: Option<String>,
     upstream: Option<String>,
     rcode: String,
     answers: Vec<Answer>,
+    /// Time to answer in milliseconds.
     elapsed_ms: f64,
+    /// Transport of the query: `plain` (UDP or TCP), `dot` or `doh`.
     proto: &'static str,
-    /// Validated; null where nothing validates.
+    /// The answer was DNSSEC-validated; null if nothing validates.
     dnssec: Option<bool>,
     ede: Option<Ede>,
 }
@@ -398,7 +405,7 @@ struct ClientFigures {
     blocked: u64,
     cached: u64,
     last_seen: Timestamp,
-    /// The names asked for most; rare ones may be missing.
+    /// Most frequent names; rare ones may be missing.
     top: Vec<TopName>,
 }
 

@@ -1,4 +1,4 @@
-//! Registers metric families from values that were counted elsewhere.
+//! Registration of metric families with values that other components count.
 
 use std::sync::atomic::AtomicU64;
 
@@ -43,7 +43,7 @@ pub fn counter(registry: &mut Registry, name: &str, help: &str, value: u64) {
     registry.register(name, help, counter);
 }
 
-/// Registers counters with the values that the kernel, the store or a service has counted.
+/// Registers counters with values of the kernel, the store or a service.
 pub fn counters(
     registry: &mut Registry,
     name: &str,

@@ -1,4 +1,4 @@
-//! Exceptions of devices. They act as soon as they are made and end by themselves.
+//! Exceptions of devices. They take effect when they are created and expire by themselves.
 
 use gateway_model::filter::Filter;
 use gateway_model::kinds::Exception;
@@ -29,7 +29,7 @@ pub fn rows(t: &mut Table) {
     row.list = true;
 }
 
-/// What the time makes of them.
+/// Adds the status at the current time.
 fn observe(open: &Open, state: &State, shown: &mut [Value]) {
     let now = open.now();
     crate::endpoints::observed::add_observed(shown, &state.exceptions, |exception| exception.live(now));

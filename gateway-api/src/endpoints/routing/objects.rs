@@ -1,4 +1,4 @@
-//! What policies are made of and what stands beside them: profiles, chains, privacy classes, segments, presets.
+//! Objects that policies use: profiles, chains, privacy classes, segments, presets.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub fn rows(t: &mut Table) {
     t.view("/vlans", "list_vlans", vlans).summary("The VLANs of this host, and those that segments name");
 }
 
-/// How the chains fare by the ways out as they are.
+/// Adds the status of chains with their current egress.
 fn observe_chains(open: &Open, state: &State, shown: &mut [Value]) {
     let world = open.world();
     crate::endpoints::observed::add_observed(shown, &state.chains, |row| {
@@ -60,16 +60,17 @@ fn observe_chains(open: &Open, state: &State, shown: &mut [Value]) {
 /// A VLAN: an interface of this host, a segment, or both.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Vlan {
+    /// VLAN id (IEEE 802.1Q).
     pub vlan_id: u16,
-    /// The interface that carries its frames.
+    /// Parent interface of the VLAN.
     pub parent: String,
-    /// The interface that stands for it on this host; null if there is none.
+    /// VLAN interface of this host; null if there is none.
     pub interface: Option<String>,
-    /// Whether that interface is up.
+    /// The VLAN interface is up.
     pub up: bool,
-    /// Whether traffic that enters there is judged.
+    /// The interface belongs to the LAN, so policies apply to its traffic.
     pub lan: bool,
-    /// Name of the segment that is on it.
+    /// Name of the segment on this VLAN; null if there is none.
     pub segment: Option<String>,
 }
 

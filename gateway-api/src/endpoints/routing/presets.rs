@@ -1,4 +1,4 @@
-//! Presets of traffic: bodies to begin a policy or a profile with, and making one of them.
+//! Traffic presets: templates of policies or profiles, and creating an object from one.
 
 use gateway_model::kinds::{Preset, Profile};
 use gateway_model::registry::Kind;
@@ -35,7 +35,7 @@ pub fn rows(t: &mut Table) {
         .status(201);
 }
 
-/// Fields of the policy or the profile, in place of those of the template.
+/// Fields of the policy or the profile that override those of the template.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Fields(Map<String, Value>);
@@ -47,14 +47,14 @@ pub struct AppliedPreset {
     pub created: Vec<CreatedObject>,
 }
 
-/// What was made.
+/// A created object.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CreatedObject {
-    /// `routing_policy` or `profile`.
+    /// Type of the object: `routing_policy` or `profile`.
     pub r#type: &'static str,
     pub id: String,
     pub name: String,
-    /// As the collection shows it.
+    /// The object, as its collection returns it.
     pub object: Map<String, Value>,
 }
 
@@ -69,7 +69,7 @@ async fn apply(cx: Cx, request: Req<Fields>) -> Result<With<AppliedPreset>, ApiE
     Ok(answer)
 }
 
-/// Makes the object of the preset that has this id or name.
+/// Creates the object of the preset with this id or name.
 fn make(
     draft: &mut State,
     id: &str,
@@ -81,7 +81,7 @@ fn make(
     let (kind, body) = match (&template.policy, &template.profile) {
         (Some(policy), _) => (const { &Kind::of::<RoutingPolicy>() }, policy),
         (None, Some(profile)) => (const { &Kind::of::<Profile>() }, profile),
-        // The preset would not have been stored.
+        // A preset without a template cannot be stored.
         (None, None) => return Err(super::super::by_id::not_found::<Preset>(id)),
     };
     let mut body = body.clone();

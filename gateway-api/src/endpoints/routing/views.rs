@@ -1,4 +1,4 @@
-//! What the gateway makes of the policies: applying them, explaining them, showing the plan.
+//! Applying and explaining policies, and views of the plan.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -55,19 +55,20 @@ pub fn rows(t: &mut Table) {
         .summary("The compiled policies as they are enforced");
 }
 
-/// How a run of the reconciler came out.
+/// Result of a reconcile run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Run {
-    /// False: this gateway is not attached to a kernel, so nothing was done.
+    /// If false, this gateway is not attached to a kernel and enforced nothing.
     pub enforced: bool,
-    /// Every subsystem stands as wanted.
+    /// All subsystems match the plan.
     pub ok: bool,
-    /// Counts the runs; 0 without one.
+    /// Sequence number of the run; 0 without one.
     pub run: u64,
     /// Revision that was compiled.
     pub revision: u64,
+    /// Duration of the run in milliseconds.
     pub duration_ms: u64,
-    /// Entries that somebody else had changed since the run before.
+    /// Number of entries that another program changed since the previous run.
     pub drift: usize,
 }
 
@@ -87,7 +88,7 @@ impl Run {
     }
 }
 
-/// What did not come out as wanted, as warnings.
+/// Returns the failures of a run as warnings.
 pub fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
     let subsystems = status.into_iter().flat_map(|status| &status.subsystems);
     subsystems
@@ -101,9 +102,9 @@ pub fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Applied {
-    /// Revision of the policies that steer traffic from now on.
+    /// Revision of the applied policies, which steer traffic from now on.
     pub applied_revision: u64,
-    /// How many of them are enabled.
+    /// Number of enabled policies.
     pub policies: usize,
     #[serde(flatten)]
     pub run: Run,
@@ -111,7 +112,7 @@ pub struct Applied {
 
 pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
     if let Some(pending) = cx.open()?.store.pending() {
-        // What it applies would be taken back with the change that waits.
+        // A rollback of the pending change would revert the apply as well.
         return Err(ApiError::apply_in_progress(&pending));
     }
     freeze(&cx, |draft| {
@@ -122,7 +123,7 @@ pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
     enforce(&cx).await
 }
 
-/// Brings what was applied into the kernel.
+/// Reconciles the kernel with the applied policies.
 pub async fn enforce(cx: &Cx) -> Result<With<Applied>, ApiError> {
     let open = cx.open()?;
     let status = open.reconcile(Reason::Apply).await?;
@@ -135,7 +136,7 @@ pub async fn enforce(cx: &Cx) -> Result<With<Applied>, ApiError> {
         .detail("stage", "dataplane")
         .detail("kernel_message", format!("{}: {}", failure.resource, failure.error))
         .detail("kept_previous", true);
-        // The commit has its entry; what the kernel did with it is told by the observer.
+        // The commit has its audit entry. The observer reports the result in the kernel.
         error.recorded = true;
         return Err(error);
     }
@@ -150,7 +151,7 @@ pub async fn enforce(cx: &Cx) -> Result<With<Applied>, ApiError> {
     Ok(answer)
 }
 
-/// Changes which policies are the applied ones, unless a gating test fails on them.
+/// Changes the set of applied policies. Fails if a gating test fails on them.
 pub async fn freeze(
     cx: &Cx,
     change: impl FnOnce(&mut State) -> Result<(), EditError> + Send + 'static,
@@ -170,7 +171,7 @@ pub async fn freeze(
             failing.iter().map(|test| format!("{:?}: {}", test.name, test.failures.join("; "))).collect();
         let reason =
             format!("the policies fail {} of the gating tests: {}", failing.len(), reasons.join("; "));
-        // Nobody else sets it.
+        // It is set only here.
         let _ = failed.set(failing);
         Err(EditError::PolicyConflict { policies: Vec::new(), reason })
     });
@@ -190,7 +191,7 @@ async fn reconcile(cx: Cx, _: Req<()>) -> Result<With<Run>, ApiError> {
     Ok(answer)
 }
 
-/// Explanations of many policies take their time, so they are made where that hurts nobody.
+/// Computes an explanation on a blocking thread, because many policies take time.
 async fn explain<T: Send + 'static>(
     cx: &Cx,
     make: impl FnOnce(&World) -> T + Send + 'static,
@@ -218,12 +219,12 @@ async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation,
     answer.await?.map_err(|refusal: evaluate::Refusal| EditError::from(refusal).into())
 }
 
-/// A conflict with the names that people know the policies by.
+/// A conflict with the names of its policies.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NamedConflict {
     #[serde(flatten)]
     pub conflict: Conflict,
-    /// Of the policies, in their order.
+    /// Names of the policies, in the order of the conflict.
     pub names: Vec<String>,
 }
 
@@ -254,7 +255,7 @@ async fn fail_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<Vec<FailRow>>, Api
     cx.api.view_cache.get("fail_matrix", || open.world(), compute, |rows| Some(rows.len())).await
 }
 
-/// The plan, and what the programs have counted under it.
+/// The plan, and its counters.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Rendered {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! The dead-man switch, and wiping by hand.
+//! Dead-man switch, and wiping on request.
 
 use gateway_ctl::services::deadman::Report;
 use gateway_model::settings::group::GroupKind;
@@ -18,7 +18,7 @@ use crate::table::{Audit, Effect, Method, Table};
 use crate::wipe::{self, AUDIT as WIPE};
 
 const REPLACE: Audit = Audit { action: "replace_deadman", resource_type: "deadman" };
-/// Shown and ignored in input.
+/// Fields of the response that are ignored in requests.
 const READ_ONLY: [&str; 5] = ["last_checkin", "deadline", "warn_hours", "warned_percent", "clock_synced"];
 
 pub fn rows(t: &mut Table) {
@@ -49,15 +49,15 @@ pub fn rows(t: &mut Table) {
 pub struct DeadmanStatus {
     #[serde(flatten)]
     pub settings: DeadmanSettings,
-    /// The last request by an administrator or an operator.
+    /// Time of the last check-in: the last request by an administrator or an operator.
     pub last_checkin: Option<Timestamp>,
-    /// When it wipes if nobody comes.
+    /// Time of the wipe if there is no further check-in; null if none is scheduled.
     pub deadline: Option<Timestamp>,
-    /// Hours after the last check-in at which it warns.
+    /// Hours after the last check-in at which a warning is sent.
     pub warn_hours: Vec<f64>,
-    /// The last warning since the last check-in.
+    /// Last warning since the last check-in, in percent of the time; null if there was none.
     pub warned_percent: Option<u8>,
-    /// Until the wall clock was synchronised since the boot, it does not wipe.
+    /// The wall clock was synchronised since boot. The switch does not wipe before.
     pub clock_synced: bool,
 }
 
@@ -72,7 +72,7 @@ async fn show(cx: Cx, _: Req<()>) -> Result<DeadmanStatus, ApiError> {
     Ok(cx.open()?.deadman.report()?.into())
 }
 
-/// As the switch is set; what else it was shown with may come back and changes nothing.
+/// Settings of the switch. Other fields of the response may be sent back and are ignored.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct DeadmanInput(#[schemars(with = "DeadmanSettings")] Map<String, Value>);
@@ -103,12 +103,12 @@ pub struct WipeRequest {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Wiped {
     pub level: WipeLevel,
-    /// The daemon ends after this answer, and everything stays blocked.
+    /// The daemon stops after this response, and all traffic stays blocked.
     pub ending: bool,
 }
 
 async fn wipe(cx: Cx, request: Req<WipeRequest>) -> Result<Wiped, ApiError> {
-    // It destroys, so there is no default.
+    // Wiping destroys data, so the level has no default.
     let Some(level) = request.input.level else {
         let mut problems = Problems::new();
         problems.add(problem::code::REQUIRED, "level", "soft, medium or hard.");

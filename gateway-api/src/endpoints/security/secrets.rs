@@ -1,4 +1,4 @@
-//! Secrets at rest: what there is, and under which passphrase it is sealed.
+//! Secrets at rest: the list of stored secrets, and the passphrase of their encryption.
 
 use gateway_ctl::store::{RotateError, SecretEntry, SecretsMode, Store};
 use gateway_model::secrets::SecretPlace;
@@ -15,7 +15,7 @@ use crate::reply::With;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
-/// Characters of a passphrase.
+/// Length limits of a passphrase, in characters.
 const LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
 
 const SET: Audit = Audit { action: "set_secrets_passphrase", resource_type: "secrets" };
@@ -43,23 +43,23 @@ pub fn rows(t: &mut Table) {
         .access(Access::Administer);
 }
 
-/// A stored secret.
+/// A stored secret, without its value.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct StoredSecret {
-    /// `type/id/field`
+    /// Reference to the secret: `type/id/field`.
     pub r#ref: String,
-    /// `tunnel`; `setting` for settings.
+    /// Type of the object, such as `tunnel`; `setting` for settings.
     pub r#type: &'static str,
-    /// Of the object; the key of a setting.
+    /// Id of the object; for settings the key.
     pub id: String,
-    /// What people call the object; the key of a setting.
+    /// Name of the object; for settings the key.
     pub name: String,
-    /// `peers[0].preshared_key`; empty for settings.
+    /// Path of the field, such as `peers[0].preshared_key`; empty for settings.
     pub field: String,
     pub encrypted: bool,
-    /// It was needed and could not be decrypted; set it again.
+    /// The secret could not be decrypted when it was needed; set it again.
     pub unreadable: bool,
-    /// When the object that has it was last changed.
+    /// Time of the last change of the object.
     pub updated_at: Timestamp,
 }
 
@@ -87,9 +87,9 @@ pub struct EncryptionStatus {
     pub encrypted: bool,
     pub total_secrets: usize,
     pub encrypted_count: usize,
-    /// Those that were needed and could not be decrypted.
+    /// Number of secrets that could not be decrypted when they were needed.
     pub unreadable_count: usize,
-    /// `generated` at the first start, `own`, or `none`.
+    /// Source of the passphrase: `generated` at the first start, `own`, or `none`.
     pub passphrase: &'static str,
     /// The passphrase is lost: secrets can be neither used nor stored until it is set again.
     pub locked: bool,
@@ -116,7 +116,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<EncryptionStatus, ApiError> {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PassphraseRequest {
-    /// 12 to 1024 characters.
+    /// Passphrase of 12 to 1024 characters.
     #[schemars(with = "String")]
     pub passphrase: Secret,
 }
@@ -147,7 +147,7 @@ async fn clear(cx: Cx, _: Req<()>) -> Result<EncryptionStatus, ApiError> {
     .await?
 }
 
-/// The dispatcher writes the audit entry.
+/// Maps the error of a rotation. The dispatcher writes the audit entry.
 fn refused(error: RotateError) -> ApiError {
     match error {
         RotateError::Unreadable { places, ticket: _ } => {

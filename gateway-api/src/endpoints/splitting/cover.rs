@@ -1,4 +1,4 @@
-//! What the cover traffic did.
+//! Statistics of cover traffic.
 
 use gateway_ctl::services::tunnels::Cover;
 use gateway_model::Tunnel;
@@ -12,42 +12,42 @@ use crate::context::Cx;
 use crate::error::ApiError;
 use crate::request::Req;
 
-/// Packets for nobody among those for somebody. Counts grow while cover is on and begin anew with the tunnel's device;
-/// bytes are those of WireGuard's datagrams.
+/// Padding packets and user packets. Counters grow while cover is on, and restart with the device of the tunnel. Bytes
+/// are those of WireGuard datagrams.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "CoverStats")]
 pub struct Stats {
     enabled: bool,
     engine: &'static str,
-    /// What says when cover is sent.
+    /// Schedules of cover traffic.
     machines: Vec<CoverMachine>,
-    /// `upstream`: only packets towards the far end have company.
+    /// `upstream`: cover is only sent towards the remote end.
     direction: &'static str,
-    /// This end sends cover and the far end drops it. It sends none of its own, so what comes in is seen as it is.
+    /// This end sends cover and the remote end drops it. The remote end sends none, so received traffic has no cover.
     one_sided: bool,
     padding_packets: u64,
     padding_bytes: u64,
-    /// Sent for somebody.
+    /// Number of packets with user traffic.
     normal_packets: u64,
     normal_bytes: u64,
-    /// Cover for a hundred bytes for somebody; null while there are none.
+    /// Cover bytes in percent of the bytes of user traffic; null without user traffic.
     overhead_pct: Option<f64>,
     budget_pct: u64,
-    /// Packets of cover that came later than meant, as the budget had no room.
+    /// Number of cover packets that were delayed because the budget was used up.
     throttled: u64,
-    /// Always 0: no machine of this version holds packets back.
+    /// Always 0: no schedule of this version delays user packets.
     blocked_ms: u64,
     per_tunnel: Vec<OfTunnel>,
 }
 
-/// The cover of a tunnel.
+/// Cover traffic of a tunnel.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "CoverOfTunnel")]
 struct OfTunnel {
     tunnel: String,
     id: String,
     state: CoverState,
-    /// What the state comes from; empty where it says all.
+    /// Reason for the state; empty if it needs none.
     note: &'static str,
     padding_packets: u64,
     padding_bytes: u64,
@@ -60,13 +60,13 @@ struct OfTunnel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum CoverState {
-    /// It could have cover.
+    /// Cover is off; the tunnel supports it.
     Off,
-    /// Cover goes among its packets.
+    /// Cover is sent.
     Active,
-    /// Cover is on, and there is nothing to go among.
+    /// Cover is on, but the tunnel has no session or no user traffic yet.
     Waiting,
-    /// Whatever the settings say, it has none.
+    /// The tunnel does not support cover.
     NotSupported,
 }
 

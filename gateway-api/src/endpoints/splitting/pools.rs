@@ -1,4 +1,4 @@
-//! The pools as they are at work: plan, tunnels and flow table put together.
+//! Pools at run time: plan, tunnels and flow table combined.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,21 +13,22 @@ use serde::Serialize;
 
 use crate::gateway::Open;
 
-/// A flow counts for so long after its last packet.
+/// Seconds after its last packet for which a flow counts.
 const RECENT: u32 = 60;
 
-/// The pool of a policy.
+/// Pool of a policy.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Pool {
     pub policy_id: String,
     pub policy: String,
-    /// New flows are shared out now.
+    /// New flows are distributed now.
     pub active: bool,
     pub sticky: Sticky,
     pub endpoints: Vec<Member>,
-    /// Flows with a packet in the last minute.
+    /// Number of flows with a packet in the last minute.
     pub flows: u64,
-    /// Over the last minute; null before it was read twice, and for policies that are sticky by address: those draw no turn.
+    /// New flows per minute, over the last minute. Null before the counter was read twice, and for policies that are
+    /// sticky by address: they do not use the round-robin counter.
     pub new_flows_per_min: Option<f64>,
 }
 
@@ -35,31 +36,31 @@ pub struct Pool {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Member {
     pub tunnel: String,
-    /// Of its splitting endpoint, else its own.
+    /// Weight from its splitting endpoint, else its own weight.
     pub weight: u32,
-    /// `active`: takes new flows. `draining`: only keeps flows that it has.
+    /// `active`: receives new flows. `draining`: only keeps existing flows. `down`: neither.
     pub state: EndpointState,
-    /// When it has drained.
+    /// End of draining; null if it is not draining.
     pub draining_until: Option<jiff::Timestamp>,
     pub healthy: bool,
-    /// Why it takes no new flows; empty when it does.
+    /// Reason why it receives no new flows; empty if it does.
     pub reason: String,
-    /// Flows of this policy with a packet in the last minute.
+    /// Number of flows of this policy with a packet in the last minute.
     pub flows: u64,
-    /// Both ways through the tunnel since it came up, whoever sent them.
+    /// Bytes in both directions through the tunnel since it came up, of all traffic.
     pub bytes: u64,
-    /// Of the last probes through the tunnel; null without probes that were answered.
+    /// Round-trip time of the last probes through the tunnel in milliseconds; null without answered probes.
     pub rtt_ms: Option<f64>,
-    /// Share of the policy's flows; null while it has none.
+    /// Share of the flows of the policy in percent; null without flows.
     pub share_pct: Option<f64>,
-    /// Share of new flows that it gets at present.
+    /// Share of new flows in percent that it receives now.
     pub new_share_pct: f64,
 }
 
-/// All of them.
+/// All pools.
 pub struct Pools {
     pub pools: Vec<Pool>,
-    /// By name.
+    /// Tunnels by name.
     tunnels: BTreeMap<String, TunnelLive>,
 }
 
@@ -72,7 +73,7 @@ impl Pools {
         let tunnels: BTreeMap<String, TunnelLive> = tunnels.collect();
         let mut splitting =
             state.applied.policies.iter().filter(|p| p.is_pool() && p.in_force(now)).peekable();
-        // The flow table may be long.
+        // The flow table may be large, so it is only read if needed.
         let flows = match splitting.peek() {
             Some(_) => open.enforcement.flows_by_leg(RECENT),
             None => Ok(BTreeMap::new()),
@@ -105,12 +106,12 @@ impl Pools {
         Pools { pools: splitting.filter_map(pool).collect(), tunnels }
     }
 
-    /// DnsService of the tunnels in pools.
+    /// Returns the names of the tunnels in pools.
     pub fn tunnels(&self) -> BTreeSet<String> {
         self.pools.iter().flat_map(|pool| &pool.endpoints).map(|member| member.tunnel.clone()).collect()
     }
 
-    /// Whether a tunnel is healthy, its bytes, and its round trip.
+    /// Returns health, traffic in bytes and round-trip time of a tunnel.
     pub fn tunnel(&self, name: &str) -> (bool, u64, Option<f64>) {
         self.tunnels.get(name).map_or((false, 0, None), measured)
     }
@@ -161,7 +162,7 @@ fn member(
     }
 }
 
-/// With one decimal; none of nothing.
+/// Returns a percentage with one decimal. `None` if `all` is 0.
 pub fn percent(part: u64, all: u64) -> Option<f64> {
     let thousandths = u128::from(part) * 1000 / u128::from(all.max(1));
     (all > 0).then(|| f64::from(u32::try_from(thousandths).unwrap_or(u32::MAX)) / 10.0)

@@ -92,7 +92,7 @@ fn bare(place: &Namespace, answer: &[u8]) -> Result<Process> {
     Ok(process)
 }
 
-/// Is the peer, until it is killed.
+/// Runs as the peer until it is killed.
 pub fn be_bare(address: &str, file: &Path) -> Result<()> {
     let answer = axum::body::Bytes::from(std::fs::read(file).context("the answer")?);
     let handler = move || {

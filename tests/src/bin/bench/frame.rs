@@ -4,18 +4,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub type Mac = [u8; 6];
 
-/// Where the low byte of the source port stands in an IPv4 frame of ours.
+/// Offset of the low byte of the source port in an IPv4 frame.
 pub const SOURCE_PORT_LOW: i16 = 35;
-/// Where the low byte of the destination address stands in an IPv4 frame of ours.
+/// Offset of the low byte of the destination address in an IPv4 frame.
 pub const DESTINATION_LOW: i16 = 33;
 /// Where the low byte of the identification stands in an IPv4 frame of ours, and what is there.
 pub const IDENTIFICATION_LOW: (i16, u8) = (19, 0xff);
-/// Where the source address stands in an IPv4 frame of ours.
+/// Offset of the source address in an IPv4 frame.
 pub const SOURCE_ADDRESS: i16 = 26;
 
 const PAYLOAD: usize = 22;
 
-/// What a frame says of itself.
+/// Headers of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Udp {
     pub to: Mac,

@@ -51,7 +51,7 @@ impl Generator {
             body.push(store64(7, i16::try_from(8 * index).context("frame")?, 1));
         }
         let (identification, full) = IDENTIFICATION_LOW;
-        // What the destination grows by, the identification shrinks by: the header's checksum stays right.
+        // The identification decreases as the destination increases, so the header checksum stays valid.
         body.extend([call(GET_RANDOM), and(0, FLOWS - 1), store8(7, SOURCE_PORT_LOW, 0)]);
         body.extend([store8(7, DESTINATION_LOW, 0), set(1, full.into()), subtract(1, 0)]);
         body.extend([store8(7, identification, 1), set(0, XDP_PASS), exit()]);
@@ -132,7 +132,7 @@ impl Sink {
     }
 }
 
-/// What the calling thread has had of its core, the kernel's work for its packets included.
+/// Processor time of the calling thread, with the kernel's work for its packets.
 fn processor_time() -> Result<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes the time to a place of ours.

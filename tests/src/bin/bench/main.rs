@@ -30,7 +30,7 @@ use crate::row::{Row, print_table, to_json};
 
 const USAGE: &str = "usage: bench [--only NAME]... [--json FILE]\n";
 
-/// Is told which of its rows are wanted, and may leave out what only the others need.
+/// Benchmark function. It gets the selected rows and may skip what only others need.
 type Bench = fn(&[&str]) -> Result<Vec<Row>>;
 
 /// Benches by the names of the rows they give; what shares a costly set-up is measured together.
@@ -45,7 +45,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["start_1000_secrets"], |_| start::run()),
     (&["dns_blocked", "dns_cached", "dns_mix", "dns_once"], dns::serving),
     (&["dns_load", "dns_memory"], dns::lists),
-    // Where the time goes: no rows, only figures.
+    // Profiles without rows.
     (&["breakdown"], |_| forward::break_down()),
 ];
 

@@ -67,7 +67,7 @@ impl Random {
     }
 }
 
-/// What one policy of a plan matches.
+/// Match of one policy of a plan.
 #[derive(Clone, Copy, Debug)]
 enum Match {
     Source(IpNet),
@@ -167,7 +167,7 @@ fn draw(random: &mut Random, number: usize) -> Result<Match> {
     })
 }
 
-/// What the compiler always adds: the networks that are not routed by policy.
+/// Networks that the compiler always adds because policies do not route them.
 fn locals(plan: &mut Dataplane) -> Result<()> {
     let link = ["224.0.0.0/4", "255.255.255.255/32", "169.254.0.0/16", "ff00::/8", "fe80::/10"];
     let all = link.into_iter().map(|net| (net, LocalKind::Link));

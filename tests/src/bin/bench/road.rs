@@ -29,7 +29,7 @@ const HOST_MAC: Mac = [2, 0, 0, 0x77, 0, 2];
 const MARK: u32 = 0x11;
 const TABLE: u32 = 100;
 
-/// How the gateway of a road forwards.
+/// Forwarding mode of the gateway of a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The daemon with so many policies, the last of which is the host's.
@@ -44,7 +44,7 @@ pub enum Way {
     IpRules { rules: usize },
 }
 
-/// How a linear list of nft rules is written.
+/// Form of a linear list of nft rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleForm {
     /// What says the same as our policies: a network as the source, a counter, in a table for both families.

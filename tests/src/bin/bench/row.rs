@@ -14,7 +14,7 @@ pub struct Row {
     pub target: Target,
 }
 
-/// What a row has to reach.
+/// Target of a row.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
     /// The ratio at most so large.

@@ -1,4 +1,4 @@
-//! What the demonstration prints: steps, commands before they run, and what was expected beside what was seen.
+//! Output of the demonstration: steps, commands, expected and observed results.
 
 use std::fmt::Display;
 use std::process::{Command, Stdio};

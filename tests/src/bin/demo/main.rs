@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every claim held.
+/// Returns whether every claim held.
 fn demonstrate(check: bool) -> Result<bool> {
     require_root()?;
     println!(

@@ -31,9 +31,9 @@ const STEPS: usize = 12;
 const SOON: Duration = Duration::from_secs(20);
 
 pub struct Walk {
-    /// Where the tunnel over TCP ends.
+    /// Far end of the tunnel over TCP.
     far: Option<FarEnd>,
-    /// Whom the resolver asks.
+    /// Upstream of the resolver.
     upstream: Upstream,
     scene: Scene,
     console: Console,
@@ -239,7 +239,7 @@ impl Walk {
         self.console.say("exit A now takes WireGuard over TCP as well, as tcp2udp does");
         self.console.call(&self.curl("POST", "/bridges", Some(&far.bridge("over-tcp"))))?;
         self.far = Some(far);
-        // What is left out of the body is secret, and stays.
+        // Fields that the body omits are secrets and stay.
         let mut tunnel = exit.tunnel("wg-a");
         tunnel.as_object_mut().context("an object")?.remove("private_key");
         tunnel["bridge"] = json!("over-tcp");
@@ -267,7 +267,7 @@ impl Walk {
         self.claim_no_leak()
     }
 
-    /// What there is to try while it stays up.
+    /// Prints commands to try while it stays up.
     pub fn invite(&self) {
         let laptop = &self.scene.network.laptop;
         println!(
@@ -383,7 +383,7 @@ const NO_UDP: &str = "table inet hotel {
 }
 ";
 
-/// What a person types to ask as a host which address the internet sees.
+/// Returns the command that shows the public address of a host.
 fn fetch(host: &Host, ipv6: bool) -> String {
     let address = match server(ipv6) {
         IpAddr::V4(address) => address.to_string(),
@@ -392,7 +392,7 @@ fn fetch(host: &Host, ipv6: bool) -> String {
     host.namespace.shown(&format!("curl -s -g -m 2 'http://{address}/ip'"))
 }
 
-/// How often an exit occurs in the output of `uniq -c`.
+/// Returns the count of an exit in the output of `uniq -c`.
 fn count(tally: &str, exit: &Exit, ipv6: bool) -> String {
     let address = exit.address(ipv6).to_string();
     let line = tally.lines().find(|line| line.split_whitespace().nth(1) == Some(&address));

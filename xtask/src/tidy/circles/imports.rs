@@ -16,7 +16,7 @@ pub struct Crate {
     modules: BTreeMap<Path, Module>,
 }
 
-/// What the text of a file says about names.
+/// Names that a file defines and imports.
 #[derive(Debug, Default)]
 struct Module {
     imports: Vec<Import>,
@@ -115,7 +115,7 @@ impl Crate {
                 return Some(found);
             }
         }
-        // What a macro defines.
+        // Definitions by macros.
         is_ours.then_some(Target::Item(at))
     }
 }

@@ -13,7 +13,7 @@ use crate::row::{Measured, Row, Target, median};
 const ROUNDS: usize = 3;
 const MANY: usize = 3_000_000;
 const MIB: f64 = 1024.0 * 1024.0;
-/// What was needed on the way is given back meanwhile.
+/// Temporary memory is freed meanwhile.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Of one resolver in one round.

@@ -14,7 +14,7 @@ const PATIENCE: &str = "2";
 /// Lost questions that are no failure: datagrams may be dropped where a queue is full.
 const LOST: f64 = 0.001;
 
-/// What came of a load.
+/// Result of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub answered: u64,

@@ -67,7 +67,7 @@ impl Chance {
     }
 }
 
-/// What is asked for.
+/// Queried names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// DnsService of the list, each as often.

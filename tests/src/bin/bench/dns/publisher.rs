@@ -29,7 +29,7 @@ pub fn start(gateway: &Namespace, on: Vec<usize>, counts: &[usize]) -> Result<()
     Ok(())
 }
 
-/// Where a list of so many domains is.
+/// Returns the URL of a list with this number of domains.
 pub fn url(count: usize) -> String {
     format!("http://{AT}/{count}")
 }

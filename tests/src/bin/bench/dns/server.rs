@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// For the answer to one of them.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Whose resolver it is.
+/// Implementation of the resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
     Ours,
@@ -51,7 +51,7 @@ impl Whose {
 #[derive(Debug)]
 pub struct Server {
     pub whose: Whose,
-    // What runs goes first, then its files, then its network.
+    // Processes end first, then files, then networks.
     process: Option<Process>,
     daemon: Option<Daemon>,
     folder: TempDir,

@@ -38,7 +38,7 @@ const LOOKED_AT: usize = 20;
 struct Figures {
     /// Microseconds of the core for each answer.
     cost: f64,
-    /// What the program itself had of them.
+    /// Share of the program itself.
     own: f64,
     /// Answers per second to one who asks as fast as they come.
     fast: f64,
@@ -46,7 +46,7 @@ struct Figures {
     rate: f64,
     /// Microseconds for all but one in a hundred answers.
     slowest: f64,
-    /// How much of its core was busy without a load.
+    /// Utilisation of its core without a load.
     beside: f64,
     /// Share of the answers at the fixed rate that the dataplane gave; the others have none.
     repeated: f64,
@@ -119,7 +119,7 @@ fn measure(server: &Server, cores: &Cores, questions: &Questions, kind: Kind) ->
     Ok(Figures { cost: each(busy), own: each(used), fast, rate, slowest, beside, repeated })
 }
 
-/// How busy the resolver's core is from here on.
+/// Utilisation of the resolver's core from this point.
 struct Watch {
     core: usize,
     since: Instant,

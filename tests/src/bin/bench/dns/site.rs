@@ -25,9 +25,9 @@ pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Longer than any measurement.
 const TTL: u32 = 3600;
 
-/// What a filtered name is answered with.
+/// Answer for a blocked name.
 pub const NULL: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-/// What the upstream tells of every name.
+/// Answer of the upstream for every name.
 pub const ANSWER: IpAddr = IpAddr::V4(SERVER_V4);
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Site {
     _wan: Namespace,
 }
 
-/// Who works on which core.
+/// Core of each process.
 #[derive(Clone, Debug)]
 pub struct Cores {
     pub resolver: usize,
