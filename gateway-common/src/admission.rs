@@ -3,7 +3,7 @@
 //! A flow beyond the budget is decided like any other, packet by packet, but gets no record. Its leg must then follow from
 //! the packet alone, so it is chosen by the addresses instead of the round robin.
 
-use crate::verdict::{PolicyMaps, Question, Verdict};
+use crate::verdict::{PolicyInput, PolicyMaps, Verdict};
 use crate::wire::{NewFlows, Sticky, budget_index};
 
 /// Decision on a flow's record in the flow table.
@@ -23,7 +23,7 @@ pub enum Admission {
 /// Decides admission once for a packet, before anything is chosen for the flow. A flow with a record keeps it, whether its
 /// verdict holds or not: the table does not grow by it.
 #[inline(always)]
-pub fn admit<E: PolicyMaps>(question: &Question<'_>, environment: &E, verdict: &mut Verdict) {
+pub fn admit<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, verdict: &mut Verdict) {
     if verdict.admission as u8 != Admission::Pending as u8 {
         return;
     }

@@ -108,7 +108,7 @@ const REPEATED_OPENING: u32 = moments(3);
 
 /// Seconds by the clock of the flow table, rounded up.
 const fn moments(seconds: u64) -> u32 {
-    ((seconds * 1_000_000_000) >> MOMENT_SHIFT) as u32 + 1
+    ((seconds * 1_000_000_000) >> FLOW_TICK_SHIFT) as u32 + 1
 }
 
 /// Decides one packet that entered from the LAN.
@@ -132,12 +132,13 @@ pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mu
         verdict.set(Action::Mark, Reason::NoPlan, Mark::BLOCK.0);
         return;
     };
-    let now = (environment.now() >> MOMENT_SHIFT) as u32;
-    let mut question = Question { packet, slot, plan, previous: 0, recorded: false, continued: false, now };
+    let now = (environment.now() >> FLOW_TICK_SHIFT) as u32;
+    let mut question =
+        PolicyInput { packet, slot, plan, previous: 0, recorded: false, continued: false, now };
     if find_flow(&mut question, environment, verdict) != 0 {
         return;
     }
-    judge(&question, environment, verdict);
+    evaluate(&question, environment, verdict);
     // Link-scope chatter would only push real flows out of the table.
     if verdict.reason as u8 != Reason::LinkLocal as u8 {
         admit(&question, environment, verdict);
@@ -151,8 +152,8 @@ pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mu
 /// Takes the verdict of the flow table, if the flow has one that holds, and returns 1; else notes what the flow was.
 // These three are functions of their own in the kernel program too: each has the small stack for itself.
 #[inline(never)]
-fn find_flow<E: PolicyMaps>(question: &mut Question<'_>, environment: &E, verdict: &mut Verdict) -> u32 {
-    let Question { packet, plan, now, .. } = *question;
+fn find_flow<E: PolicyMaps>(question: &mut PolicyInput<'_>, environment: &E, verdict: &mut Verdict) -> u32 {
+    let PolicyInput { packet, plan, now, .. } = *question;
     let key = flow_key(packet);
     let Some(mut flow) = environment.flow(&key) else { return 0 };
     if !flow.is_of(&key, plan.seed) {
@@ -186,8 +187,8 @@ fn find_flow<E: PolicyMaps>(question: &mut Question<'_>, environment: &E, verdic
 
 /// Remembers the verdict that a flow got.
 #[inline(never)]
-fn record_flow<E: PolicyMaps>(question: &Question<'_>, environment: &E, verdict: &Verdict) -> u32 {
-    let Question { packet, plan, now, .. } = *question;
+fn record_flow<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, verdict: &Verdict) -> u32 {
+    let PolicyInput { packet, plan, now, .. } = *question;
     let key = flow_key(packet);
     let mut value = FlowValue {
         seen: now,
@@ -234,7 +235,7 @@ fn known(flow: &FlowValue, verdict: &mut Verdict) {
 
 /// What is judged: a packet, by the plan in a slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct PolicyInput<'a> {
     pub packet: &'a IpPacket,
     pub slot: Slot,
     pub plan: PlanValue,
@@ -244,7 +245,7 @@ pub struct Question<'a> {
     pub recorded: bool,
     /// The flow was judged under another generation: what its client learned does not expire under it.
     pub continued: bool,
-    /// In [`MOMENT_SHIFT`] units.
+    /// In [`FLOW_TICK_SHIFT`] units.
     pub now: u32,
 }
 
@@ -252,8 +253,8 @@ pub struct Question<'a> {
 // A function of its own in the kernel program too, whose stack is small; there a function without
 // a number to return is refused.
 #[inline(never)]
-pub fn judge<E: PolicyMaps>(question: &Question<'_>, environment: &E, v: &mut Verdict) -> u32 {
-    let Question { packet, slot, plan, previous, .. } = *question;
+pub fn evaluate<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, v: &mut Verdict) -> u32 {
+    let PolicyInput { packet, slot, plan, previous, .. } = *question;
     let mut device = device(packet, slot, environment);
     v.device = device.number;
     v.until = device.until;
@@ -496,13 +497,13 @@ fn local<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> Optio
 /// The least of the ranks of all dimensions: the first policy in the list that matches.
 #[inline(always)]
 fn best_rank<E: PolicyMaps>(
-    question: &Question<'_>,
+    question: &PolicyInput<'_>,
     continued: bool,
     device: &DeviceValue,
     interface: &InterfaceValue,
     environment: &E,
 ) -> u32 {
-    let Question { packet, slot, .. } = *question;
+    let PolicyInput { packet, slot, .. } = *question;
     let mut rank = least(question.plan.all, Some(device.rank));
     rank = least(rank, Some(interface.rank));
     let vlan = if packet.vlan == 0 { interface.vlan } else { packet.vlan };

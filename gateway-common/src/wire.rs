@@ -15,7 +15,9 @@ pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, PROXY_TAKES_UDP,
 pub use address::{Address, Mac};
 pub use dns_cache::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
 pub use event::{COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
-pub use flow::{DEADLINE_SHIFT, FlowKey, FlowValue, Fragment, MOMENT_SHIFT, ShortFlowKey, deadline, earlier};
+pub use flow::{
+    DEADLINE_SHIFT, FLOW_TICK_SHIFT, FlowKey, FlowValue, Fragment, ShortFlowKey, deadline, earlier,
+};
 pub use flow_budget::{BUDGETS, FLOW_BUDGET, NewFlows, WINDOW_SHIFT, budget_index};
 pub use fqdn::{ClientKey, FqdnIpKey, FqdnIpValue};
 pub use mark::Mark;

@@ -34,7 +34,7 @@ use crate::wireguard::Exit;
 pub const ENDLESS: u16 = 7013;
 /// Connections that are opened or asked at a time.
 const AT_ONCE: usize = 256;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// How soon the proxy notices that it should end.
 const ATTENTION: Duration = Duration::from_millis(100);
 const BACKLOG: u32 = 4096;
@@ -274,7 +274,7 @@ where
 
 async fn timed(work: impl Future<Output = Result<TcpStream>>) -> Result<(TcpStream, Duration)> {
     let started = Instant::now();
-    let stream = tokio::time::timeout(PATIENCE, work).await.context("no answer in time")??;
+    let stream = tokio::time::timeout(TIMEOUT, work).await.context("no answer in time")??;
     Ok((stream, started.elapsed()))
 }
 

@@ -264,10 +264,10 @@ fn merge(into: &mut Value, more: &Value) {
 
 /// `GATEWAYD_BIN`, or the `gatewayd` that was built beside the program that asks.
 pub fn find_program() -> Result<PathBuf> {
-    if let Some(told) = std::env::var_os("GATEWAYD_BIN") {
-        let told = PathBuf::from(told);
-        ensure!(told.is_file(), "GATEWAYD_BIN names {}, which is no file", told.display());
-        return Ok(told);
+    if let Some(named) = std::env::var_os("GATEWAYD_BIN") {
+        let named = PathBuf::from(named);
+        ensure!(named.is_file(), "GATEWAYD_BIN names {}, which is no file", named.display());
+        return Ok(named);
     }
     let here = std::env::current_exe().context("path of this program")?;
     let beside = here.ancestors().skip(1).take(2).map(|directory| directory.join("gatewayd"));

@@ -19,7 +19,7 @@ pub const AAAA: u16 = 28;
 
 const TTL: u32 = 60;
 const ATTENTION: Duration = Duration::from_millis(100);
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Answers `n7.<anything>` with 198.19.0.7, and every other name with the addresses of the usual server.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ fn reply(question: &[u8], address: Option<IpAddr>, ttl: u32) -> Vec<u8> {
 
 /// Answer to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Reply {
     pub rcode: u8,
     pub addresses: Vec<IpAddr>,
 }
@@ -172,17 +172,17 @@ impl Client {
             if resolver.is_ipv6() { ([0u16; 8], 0).into() } else { ([0, 0, 0, 0], 0).into() };
         let socket = namespace.within(|| UdpSocket::bind(any)).context("a socket")?;
         socket.connect((resolver, DNS)).context("the resolver")?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
         Ok(Client { socket, id: 0 })
     }
 
     /// Waits no longer than this for an answer.
-    pub fn with_patience(self, patience: Duration) -> Result<Client> {
-        self.socket.set_read_timeout(Some(patience))?;
+    pub fn with_timeout(self, timeout: Duration) -> Result<Client> {
+        self.socket.set_read_timeout(Some(timeout))?;
         Ok(self)
     }
 
-    pub fn ask(&mut self, name: &str, kind: u16) -> Result<Told> {
+    pub fn ask(&mut self, name: &str, kind: u16) -> Result<Reply> {
         self.id = self.id.wrapping_add(1);
         let mut message = self.id.to_be_bytes().to_vec();
         message.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
@@ -199,13 +199,13 @@ impl Client {
             let length = self.socket.recv(&mut buffer).with_context(|| format!("an answer for {name}"))?;
             let answer = &buffer[..length];
             if answer.starts_with(&self.id.to_be_bytes()) {
-                return told(answer);
+                return read_reply(answer);
             }
         }
     }
 }
 
-fn told(answer: &[u8]) -> Result<Told> {
+fn read_reply(answer: &[u8]) -> Result<Reply> {
     ensure!(answer.len() >= 12 && answer[2] & 0x80 != 0, "no answer: {answer:02x?}");
     let count = u16::from_be_bytes([answer[6], answer[7]]);
     let mut at = question(answer).context("no question")?.2;
@@ -223,7 +223,7 @@ fn told(answer: &[u8]) -> Result<Told> {
         }
         at += 10 + data.len();
     }
-    Ok(Told { rcode: answer[3] & 0x0f, addresses })
+    Ok(Reply { rcode: answer[3] & 0x0f, addresses })
 }
 
 fn behind_name(message: &[u8], mut at: usize) -> Result<usize> {

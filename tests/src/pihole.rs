@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 pub const PASSWORD: &str = "correct horse battery";
 const ATTENTION: Duration = Duration::from_millis(20);
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const SESSION: &str = "x-ftl-sid";
 
 /// A running one; dropping ends it.
@@ -87,7 +87,7 @@ impl Shared {
 
     fn answer(&self, mut stream: TcpStream) -> Result<()> {
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let mut reader = BufReader::new(stream.try_clone()?);
         let mut line = String::new();
         reader.read_line(&mut line)?;

@@ -28,7 +28,7 @@ pub const DNS: u16 = 53;
 
 /// How soon a service notices that it should end.
 const ATTENTION: Duration = Duration::from_millis(100);
-const CLIENT_PATIENCE: Duration = Duration::from_secs(120);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(120);
 
 type Seen = Arc<Mutex<BTreeMap<(u16, IpAddr), u64>>>;
 
@@ -136,7 +136,7 @@ fn wait_readable(listener: &TcpListener) {
 
 fn answer_http(stream: TcpStream, from: SocketAddr) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(CLIENT_PATIENCE))?;
+    stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     let mut reader = BufReader::new(&stream);
     let mut request = String::new();
     reader.read_line(&mut request)?;
@@ -158,7 +158,7 @@ fn answer_http(stream: TcpStream, from: SocketAddr) -> io::Result<()> {
 fn answer_lines(stream: TcpStream, from: SocketAddr) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(CLIENT_PATIENCE))?;
+    stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     let mut byte = [0];
     loop {
         if (&stream).read(&mut byte)? == 0 {
@@ -172,7 +172,7 @@ fn answer_lines(stream: TcpStream, from: SocketAddr) -> io::Result<()> {
 
 fn move_bulk(stream: TcpStream, _: SocketAddr) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(CLIENT_PATIENCE))?;
+    stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     let mut length = [0; 8];
     (&stream).read_exact(&mut length)?;
     let length = u64::from_be_bytes(length);

@@ -63,7 +63,7 @@ impl Rules {
         Self { own, endpoints, proxies }
     }
 
-    fn judge(&self, frame: &Frame<'_>) -> Class {
+    fn classify(&self, frame: &Frame<'_>) -> Class {
         let packet = match frame {
             Frame::Arp => return Class::Housekeeping,
             Frame::Other(_) => return Class::Unknown,
@@ -326,7 +326,7 @@ impl Shared {
     }
 
     fn count(&self, frame: &Frame<'_>, counts: &mut Counts) {
-        let class = self.rules.judge(frame);
+        let class = self.rules.classify(frame);
         counts.udp += u64::from(matches!(frame, Frame::Ip(packet) if packet.is_udp()));
         match class {
             Class::Tunnel => {

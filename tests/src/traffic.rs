@@ -17,7 +17,7 @@ use crate::topology::Host;
 pub use load::{Load, Sent};
 
 /// Timeout of a request that should be answered.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Result of a request to a server in the internet.
 #[derive(Debug)]
@@ -60,14 +60,14 @@ impl std::fmt::Display for Answer {
 }
 
 /// Asks a server over a new TCP connection (`GET /ip`) for the address it sees.
-pub fn ask(host: &Host, to: SocketAddr, patience: Duration) -> Answer {
+pub fn ask(host: &Host, to: SocketAddr, timeout: Duration) -> Answer {
     let started = Instant::now();
-    Answer::of(fetch(host, to, patience), started)
+    Answer::of(fetch(host, to, timeout), started)
 }
 
-/// [`ask`] on the usual port, with the patience for a question that should be answered.
+/// [`ask`] on the usual port, with the timeout for a question that should be answered.
 pub fn ask_server(host: &Host, server: IpAddr) -> Answer {
-    ask(host, (server, HTTP).into(), PATIENCE)
+    ask(host, (server, HTTP).into(), TIMEOUT)
 }
 
 /// The addresses under which the server saw a number of new connections, one after the other.
@@ -81,15 +81,15 @@ pub fn connections(host: &Host, server: IpAddr, number: usize) -> Result<Vec<IpA
 }
 
 /// Asks a server with one UDP datagram from a new port.
-pub fn ask_udp(host: &Host, to: SocketAddr, patience: Duration) -> Answer {
+pub fn ask_udp(host: &Host, to: SocketAddr, timeout: Duration) -> Answer {
     let started = Instant::now();
-    Answer::of(UdpFlow::open(host, to).and_then(|flow| flow.ask(patience)), started)
+    Answer::of(UdpFlow::open(host, to).and_then(|flow| flow.ask(timeout)), started)
 }
 
-fn fetch(host: &Host, to: SocketAddr, patience: Duration) -> io::Result<IpAddr> {
-    let connection = host.namespace.within(|| TcpStream::connect_timeout(&to, patience))?;
-    connection.set_read_timeout(Some(patience))?;
-    connection.set_write_timeout(Some(patience))?;
+fn fetch(host: &Host, to: SocketAddr, timeout: Duration) -> io::Result<IpAddr> {
+    let connection = host.namespace.within(|| TcpStream::connect_timeout(&to, timeout))?;
+    connection.set_read_timeout(Some(timeout))?;
+    connection.set_write_timeout(Some(timeout))?;
     let response = exchange(&connection, "GET", &to.to_string(), "/ip", &[], None).map_err(|error| {
         let kind = error.downcast_ref::<io::Error>().map_or(ErrorKind::Other, io::Error::kind);
         io::Error::new(kind, format!("{error:#}"))
@@ -108,17 +108,17 @@ pub struct TcpFlow(BufReader<TcpStream>);
 impl TcpFlow {
     pub fn open(host: &Host, server: IpAddr) -> Result<Self> {
         let to = SocketAddr::from((server, IDENT));
-        let connect = || TcpStream::connect_timeout(&to, PATIENCE);
+        let connect = || TcpStream::connect_timeout(&to, TIMEOUT);
         let connection = host.namespace.within(connect).with_context(|| format!("connect to {to}"))?;
         connection.set_nodelay(true)?;
         Ok(Self(BufReader::new(connection)))
     }
 
-    pub fn ask(&mut self, patience: Duration) -> Answer {
+    pub fn ask(&mut self, timeout: Duration) -> Answer {
         let started = Instant::now();
         let mut line = String::new();
         let mut talk = || {
-            self.0.get_ref().set_read_timeout(Some(patience))?;
+            self.0.get_ref().set_read_timeout(Some(timeout))?;
             self.0.get_mut().write_all(&[MARK, b"\n"].concat())?;
             match self.0.read_line(&mut line)? {
                 0 => Err(io::Error::from(ErrorKind::UnexpectedEof)),
@@ -131,9 +131,9 @@ impl TcpFlow {
 
 impl TcpFlow {
     /// Says nothing and waits for the connection to end; how it did.
-    pub fn wait_for_the_end(&mut self, patience: Duration) -> ErrorKind {
+    pub fn wait_for_the_end(&mut self, timeout: Duration) -> ErrorKind {
         let mut read = || {
-            self.0.get_ref().set_read_timeout(Some(patience))?;
+            self.0.get_ref().set_read_timeout(Some(timeout))?;
             self.0.read(&mut [0; 1])
         };
         match read() {
@@ -147,9 +147,9 @@ impl TcpFlow {
 pub fn transfer(host: &Host, server: IpAddr, bytes: u64) -> io::Result<Duration> {
     let started = Instant::now();
     let to = SocketAddr::from((server, BULK));
-    let connection = host.namespace.within(|| TcpStream::connect_timeout(&to, PATIENCE))?;
-    connection.set_read_timeout(Some(PATIENCE))?;
-    connection.set_write_timeout(Some(PATIENCE))?;
+    let connection = host.namespace.within(|| TcpStream::connect_timeout(&to, TIMEOUT))?;
+    connection.set_read_timeout(Some(TIMEOUT))?;
+    connection.set_write_timeout(Some(TIMEOUT))?;
     (&connection).write_all(&bytes.to_be_bytes())?;
     io::copy(&mut io::repeat(0x57).take(bytes), &mut &connection)?;
     let came = io::copy(&mut (&connection).take(bytes), &mut io::sink())?;
@@ -175,12 +175,12 @@ impl UdpFlow {
     }
 
     /// Reports whether anything arrives before the timeout.
-    pub fn hears(&self, patience: Duration) -> bool {
-        self.socket.set_read_timeout(Some(patience)).is_ok() && self.socket.recv_from(&mut [0; 512]).is_ok()
+    pub fn hears(&self, timeout: Duration) -> bool {
+        self.socket.set_read_timeout(Some(timeout)).is_ok() && self.socket.recv_from(&mut [0; 512]).is_ok()
     }
 
-    pub fn ask(&self, patience: Duration) -> io::Result<IpAddr> {
-        self.socket.set_read_timeout(Some(patience))?;
+    pub fn ask(&self, timeout: Duration) -> io::Result<IpAddr> {
+        self.socket.set_read_timeout(Some(timeout))?;
         self.socket.send_to(MARK, self.to)?;
         let mut buffer = [0; 512];
         loop {
@@ -193,7 +193,7 @@ impl UdpFlow {
 }
 
 /// Sends one datagram and waits for the network to say that it cannot be delivered; how long that took.
-pub fn rejection(host: &Host, to: SocketAddr, patience: Duration) -> io::Result<Duration> {
+pub fn rejection(host: &Host, to: SocketAddr, timeout: Duration) -> io::Result<Duration> {
     let started = Instant::now();
     let flow = UdpFlow::open(host, to)?;
     // Without this a host keeps most of what routers tell it to itself.
@@ -202,7 +202,7 @@ pub fn rejection(host: &Host, to: SocketAddr, patience: Duration) -> io::Result<
     } else {
         setsockopt(&flow.socket, sockopt::Ipv4RecvErr, &true)?;
     }
-    match flow.ask(patience) {
+    match flow.ask(timeout) {
         Ok(address) => Err(io::Error::other(format!("the server answered, and saw {address}"))),
         Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => Err(error),
         Err(_) => Ok(started.elapsed()),

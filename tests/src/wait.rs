@@ -59,7 +59,7 @@ mod tests {
     fn waiting_in_vain_names_what_was_waited_for_and_the_last_reason() {
         let error = wait_ok::<()>(Duration::from_millis(30), "the moon", || bail!("it is cloudy"))
             .expect_err("never comes");
-        let told = format!("{error:#}");
-        assert!(told.contains("the moon") && told.contains("it is cloudy"), "{told}");
+        let text = format!("{error:#}");
+        assert!(text.contains("the moon") && text.contains("it is cloudy"), "{text}");
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use gateway_tests::dns::{A, Client, Told, Upstream};
+use gateway_tests::dns::{A, Client, Reply, Upstream};
 use gateway_tests::name_server;
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::topology::{Host, LAN_V4, LAN_V6, server};
@@ -84,10 +84,10 @@ impl<'a> Honest<'a> {
         let name = format!("h{}.{}.example", self.asked, self.host.name);
         let answer = (0..4).find_map(|attempt| {
             self.repeated += u64::from(attempt > 0);
-            self.client.ask(&name, A).ok().filter(|told| told.rcode == 0)
+            self.client.ask(&name, A).ok().filter(|reply| reply.rcode == 0)
         });
-        let told = Told { rcode: 0, addresses: vec![server(false)] };
-        ensure!(answer.as_ref() == Some(&told), "{name}: {answer:?}");
+        let reply = Reply { rcode: 0, addresses: vec![server(false)] };
+        ensure!(answer.as_ref() == Some(&reply), "{name}: {answer:?}");
         let askers = upstream.askers(&name);
         ensure!(!askers.is_empty() && askers.iter().all(|asker| *asker == self.exit), "{name}: {askers:?}");
         Ok(())

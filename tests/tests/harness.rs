@@ -9,7 +9,7 @@ use gateway_tests::process::Process;
 use gateway_tests::services::{DNS, HTTP, HTTP_OTHER, IDENT};
 use gateway_tests::topology::{Topology, other_server, server, wan};
 use gateway_tests::traffic::{
-    self, Answer, Load, PATIENCE, TcpFlow, UdpFlow, ask, ask_server, ask_udp, connections, ping,
+    self, Answer, Load, TIMEOUT, TcpFlow, UdpFlow, ask, ask_server, ask_udp, connections, ping,
 };
 use gateway_tests::wait::wait_for;
 
@@ -38,12 +38,12 @@ fn plain_forwarding_carries_both_families_and_the_server_sees_the_gateway() {
             assert_eq!(seen, vec![wan(ipv6); 3]);
         }
         for port in [HTTP_OTHER, HTTP] {
-            let answer = ask(&network.laptop, (other_server(ipv6), port).into(), PATIENCE);
+            let answer = ask(&network.laptop, (other_server(ipv6), port).into(), TIMEOUT);
             assert_eq!(answer.seen(), Some(wan(ipv6)), "{answer}");
         }
-        let answer = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), PATIENCE);
+        let answer = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), TIMEOUT);
         assert_eq!(answer.seen(), Some(wan(ipv6)), "{answer}");
-        wait_for(PATIENCE, "an echo reply", || ping(&network.laptop, server(ipv6))).expect("it answers");
+        wait_for(TIMEOUT, "an echo reply", || ping(&network.laptop, server(ipv6))).expect("it answers");
         assert_eq!(network.services.seen(HTTP, wan(ipv6)), 7);
     }
 }
@@ -56,8 +56,8 @@ fn flows_live_on_and_tell_under_which_address_they_are_seen() {
         let mut tcp = TcpFlow::open(&network.laptop, server(ipv6)).expect("TCP flow");
         let udp = UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("UDP flow");
         for _ in 0..3 {
-            assert_eq!(tcp.ask(PATIENCE).seen(), Some(wan(ipv6)));
-            assert_eq!(udp.ask(PATIENCE).expect("answer"), wan(ipv6));
+            assert_eq!(tcp.ask(TIMEOUT).seen(), Some(wan(ipv6)));
+            assert_eq!(udp.ask(TIMEOUT).expect("answer"), wan(ipv6));
         }
     }
 }
@@ -71,7 +71,7 @@ fn the_tap_counts_a_deliberate_leak_packet_by_packet() {
         assert!(before.is_clean() || ipv6, "{before}");
         let flow = UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("flow");
         for _ in 0..25 {
-            flow.ask(PATIENCE).expect("answer");
+            flow.ask(TIMEOUT).expect("answer");
         }
         let counts = network.tap.counts();
         let (leaked, other) =
@@ -90,7 +90,7 @@ fn the_tap_names_dns_and_traffic_without_masquerade() {
         let answer = ask_udp(&network.tv, (server(ipv6), DNS).into(), Duration::from_millis(100));
         assert_eq!(answer.seen(), None);
     }
-    wait_for(PATIENCE, "both packets at the tap", || network.tap.counts().leaked.total() == 2).expect("leak");
+    wait_for(TIMEOUT, "both packets at the tap", || network.tap.counts().leaked.total() == 2).expect("leak");
     let counts = network.tap.counts();
     assert_eq!((counts.leaked.v4, counts.leaked.v6, counts.leaked_dns), (1, 1, 2), "{counts}");
     assert!(counts.samples.iter().any(|sample| sample.contains("192.168.10.20")), "{counts}");
@@ -104,7 +104,7 @@ fn the_load_leaks_every_packet_through_a_plain_router_and_the_tap_misses_none() 
     let load = Load::start(&network.laptop).expect("load");
     load.run_for(500).expect("load");
     for ipv6 in FAMILIES {
-        load.wait_for_answer_to(wan(ipv6), PATIENCE).expect("answers");
+        load.wait_for_answer_to(wan(ipv6), TIMEOUT).expect("answers");
     }
     let sent = load.stop();
     network.settle().expect("silence");
@@ -130,7 +130,7 @@ fn a_tunnel_to_an_exit_is_no_leak_and_the_server_sees_the_exit() {
             .map(|l| format!("{l}\n"))
             .collect();
         let socket = format!("/var/run/wireguard/{interface}.sock");
-        wait_for(PATIENCE, "control socket", || std::path::Path::new(&socket).exists()).expect("engine");
+        wait_for(TIMEOUT, "control socket", || std::path::Path::new(&socket).exists()).expect("engine");
         network
             .gateway
             .feed("wg", &["setconf", &interface, "/dev/stdin"], &without_address)
@@ -173,7 +173,7 @@ fn an_exit_that_is_killed_answers_no_more_until_it_is_started_again() {
     let name = network.prefix.interface(network.exit_a.place.label);
     assert!(interface().contains(&name));
     network.exit_a.kill9().expect("killed");
-    wait_for(PATIENCE, "the tunnel interface to vanish", || !interface().contains(&name)).expect("gone");
+    wait_for(TIMEOUT, "the tunnel interface to vanish", || !interface().contains(&name)).expect("gone");
     network.exit_a.start().expect("started again");
     assert!(interface().contains(&name));
 }
@@ -182,7 +182,7 @@ fn an_exit_that_is_killed_answers_no_more_until_it_is_started_again() {
 fn a_refused_connection_and_a_silent_one_are_told_apart() {
     let network = Topology::build().expect("network");
     network.forward_plainly().expect("forwarding");
-    let closed = traffic::ask(&network.laptop, (server(false), 9).into(), PATIENCE);
+    let closed = traffic::ask(&network.laptop, (server(false), 9).into(), TIMEOUT);
     assert!(matches!(closed, Answer::Rejected { .. }), "{closed}");
     network
         .gateway

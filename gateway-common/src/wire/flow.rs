@@ -37,7 +37,7 @@ pub enum Fragment {
 }
 
 /// How the clock of the flow table ticks: in units of 2^30 nanoseconds, 1.07 s.
-pub const MOMENT_SHIFT: u32 = 30;
+pub const FLOW_TICK_SHIFT: u32 = 30;
 
 /// How deadlines tick, which are of the boot clock (`CLOCK_BOOTTIME`): in units of 2^26 nanoseconds, 67 ms, which lasts
 /// for nine years of uptime.
@@ -65,7 +65,7 @@ pub const fn earlier(a: u32, b: u32) -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FlowValue {
-    /// When a recent packet was seen, in [`MOMENT_SHIFT`] units.
+    /// When a recent packet was seen, in [`FLOW_TICK_SHIFT`] units.
     pub seen: u32,
     pub generation: u32,
     /// Mark the packets bear; meaningless when `action` drops.

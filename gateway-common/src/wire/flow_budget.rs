@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::maps::{DEVICES, Flows4, Flows6, MapSpec};
 
-use super::MOMENT_SHIFT;
+use super::FLOW_TICK_SHIFT;
 
 /// The budget counts new flows in windows of 2^36 nanoseconds, 69 s.
 pub const WINDOW_SHIFT: u32 = 36;
@@ -49,10 +49,10 @@ impl NewFlows {
         NewFlows((window as u64) << 32 | before | (count as u64 & COUNT_BITS))
     }
 
-    /// The window of a time in [`MOMENT_SHIFT`] units.
+    /// The window of a time in [`FLOW_TICK_SHIFT`] units.
     #[inline(always)]
     pub const fn window(now: u32) -> u32 {
-        now >> (WINDOW_SHIFT - MOMENT_SHIFT)
+        now >> (WINDOW_SHIFT - FLOW_TICK_SHIFT)
     }
 
     /// Counts one more flow. A processor whose clock is behind counts in the window that another one began.

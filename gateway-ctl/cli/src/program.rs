@@ -42,7 +42,7 @@ fn run(table: &[Kind], words: &[String]) -> Result<u8, Failure> {
         Asked::Run(kind, command, arguments) => {
             let answer = answer(table, kind, command, &arguments)?;
             output::print(kind, command, &answer)?;
-            return Ok(command.verdict.map_or(0, |verdict| judge(verdict, &answer)));
+            return Ok(command.verdict.map_or(0, |verdict| exit_code(verdict, &answer)));
         }
     }
     Ok(0)
@@ -73,7 +73,7 @@ fn answer(table: &[Kind], kind: &Kind, command: &Command, arguments: &Arguments)
     }
 }
 
-fn judge(verdict: Verdict, answer: &Answer) -> u8 {
+fn exit_code(verdict: Verdict, answer: &Answer) -> u8 {
     let is_bad = match (answer.data.pointer(verdict.field), verdict.bad) {
         (Some(value), Bad::False) => value == false,
         (Some(value), Bad::Text(text)) => value == text,
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn only_bad_news_changes_the_exit_code() {
         let verify = Verdict { field: "/ok", bad: Bad::False, exit: 7 };
-        let code = |data| judge(verify, &Answer { data, warnings: Vec::new(), total: None });
+        let code = |data| exit_code(verify, &Answer { data, warnings: Vec::new(), total: None });
         assert_eq!(code(json!({"ok": true})), 0);
         assert_eq!(code(json!({"ok": false})), 7);
         assert_eq!(code(json!({})), 0);

@@ -58,7 +58,7 @@ fn verify(client: &Client) -> Result<Answer, Failure> {
     for (name, path, check) in CHECKS {
         let (ok, detail) = match client.get(path) {
             Ok(answer) => check(&answer.data),
-            Err(Failure::Refused(refusal)) => (false, told(&refusal)),
+            Err(Failure::Refused(refusal)) => (false, describe(&refusal)),
             Err(failure) => return Err(failure),
         };
         checks.push((ok, json!({"name": name, "ok": ok, "detail": detail})));
@@ -68,7 +68,7 @@ fn verify(client: &Client) -> Result<Answer, Failure> {
     Ok(data(json!({"ok": ok, "checks": checks})))
 }
 
-fn told(refusal: &Refusal) -> String {
+fn describe(refusal: &Refusal) -> String {
     format!("{} ({} {})", refusal.sentence(), refusal.status, refusal.code)
 }
 

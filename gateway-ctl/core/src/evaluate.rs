@@ -31,7 +31,7 @@ use subject::Subject;
 pub use test_packet::Entry;
 pub(crate) use test_packet::{host_of, packet, public_address};
 use verdict::EvaluatedPacket;
-pub(crate) use verdict::judge;
+pub(crate) use verdict::decide_packet;
 
 /// So many policies that do not match are listed; all that match are.
 const MOST_UNMATCHED: usize = 1000;
@@ -49,16 +49,18 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
     let mut trace = Vec::new();
     let subject = Subject::find(input, request)?.knowing(request);
     let packets = test_packet::packets(input, compiled, request, &subject, &mut trace)?;
-    let judged: Vec<EvaluatedPacket> =
-        packets.iter().map(|packet| verdict::judge_packet(input, compiled, &subject, packet)).collect();
-    let considered = consider(input, compiled, &subject, &packets, &judged, &mut trace);
-    let words: Vec<(&str, &explanation::Words)> =
-        judged.iter().map(|judged| (if judged.ipv6 { "IPv6" } else { "IPv4" }, &judged.words)).collect();
+    let evaluated: Vec<EvaluatedPacket> =
+        packets.iter().map(|packet| verdict::evaluate_packet(input, compiled, &subject, packet)).collect();
+    let considered = consider(input, compiled, &subject, &packets, &evaluated, &mut trace);
+    let words: Vec<(&str, &explanation::Words)> = evaluated
+        .iter()
+        .map(|evaluated| (if evaluated.ipv6 { "IPv6" } else { "IPv4" }, &evaluated.words))
+        .collect();
     let said = explanation::sentence(&subject.label(), &words);
-    let main = judged.iter().rev().max_by_key(|judged| judged.verdict.decision);
-    let policy = main.and_then(|judged| judged.policy);
-    for judged in &judged {
-        trace.extend(judged.trace.iter().cloned());
+    let main = evaluated.iter().rev().max_by_key(|evaluated| evaluated.verdict.decision);
+    let policy = main.and_then(|evaluated| evaluated.policy);
+    for evaluated in &evaluated {
+        trace.extend(evaluated.trace.iter().cloned());
     }
     let pending = pending_changes(input);
     if pending > 0 {
@@ -84,23 +86,24 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
         .collect();
     Ok(Evaluation {
         sentence: said,
-        decision: main.map_or(Decision::Block, |judged| judged.verdict.decision),
+        decision: main.map_or(Decision::Block, |evaluated| evaluated.verdict.decision),
         device: subject.shown(input),
         matched_policies,
         considered_omitted: all - considered.len(),
         considered,
         effective: Effective {
             policy: policy.map(|policy| PolicyRef { id: policy.id, name: policy.name.clone() }),
-            hop: main.and_then(|judged| judged.hop.clone()),
+            hop: main.and_then(|evaluated| evaluated.hop.clone()),
             fail_policy: policy.map(|policy| policy.fail_policy),
             dns: None,
             privacy_class: privacy_class(input, &subject, policy),
             exceptions: subject.device.map(|device| exceptions_of(input, device)).unwrap_or_default(),
         },
         hops: policy.map(|policy| policy.hops.iter().map(hop_view).collect()).unwrap_or_default(),
-        kernel: main.map(|judged| judged.verdict.kernel.clone()).unwrap_or_default(),
+        kernel: main.map(|evaluated| evaluated.verdict.kernel.clone()).unwrap_or_default(),
         families: {
-            let of = |ipv6| judged.iter().find(|judged| judged.ipv6 == ipv6).map(|j| j.verdict.clone());
+            let of =
+                |ipv6| evaluated.iter().find(|evaluated| evaluated.ipv6 == ipv6).map(|j| j.verdict.clone());
             Families { ipv4: of(false), ipv6: of(true) }
         },
         pending_changes: pending,
@@ -123,14 +126,14 @@ fn consider(
     compiled: &Compiled,
     subject: &Subject<'_>,
     packets: &[gateway_common::classify::IpPacket],
-    judged: &[EvaluatedPacket<'_>],
+    evaluated: &[EvaluatedPacket<'_>],
     trace: &mut Vec<String>,
 ) -> Vec<Considered> {
     let list = |packet| matching::consider(input, packet, &subject.names);
     let mut lists = packets.iter().map(list).collect::<Vec<_>>();
-    for (list, judged) in lists.iter().zip(judged) {
+    for (list, evaluated) in lists.iter().zip(evaluated) {
         let first = list.iter().find(|policy| policy.matched).map(|policy| policy.id.as_str());
-        let won = compiled.policy(judged.rank).map(|policy| policy.id.to_string());
+        let won = compiled.policy(evaluated.rank).map(|policy| policy.id.to_string());
         if won.is_some() && won.as_deref() != first {
             trace.push(
                 "the plan at work was compiled from other policies than these: the verdict is the plan's"
@@ -160,8 +163,8 @@ pub(crate) fn verdicts(
 ) -> Result<Vec<FamilyVerdict>, Refusal> {
     let subject = Subject::find(input, request)?;
     let packets = test_packet::packets(input, compiled, request, &subject, &mut Vec::new())?;
-    let judged = packets.iter().map(|packet| verdict::judge_packet(input, compiled, &subject, packet));
-    Ok(judged.map(|judged| judged.verdict).collect())
+    let evaluated = packets.iter().map(|packet| verdict::evaluate_packet(input, compiled, &subject, packet));
+    Ok(evaluated.map(|evaluated| evaluated.verdict).collect())
 }
 
 fn privacy_class(

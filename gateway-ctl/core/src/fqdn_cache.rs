@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use gateway_common::maps::MAX_FQDN_IPS;
-use gateway_common::wire::{Address, ClientKey, FqdnIpValue, MOMENT_SHIFT, RANK_NONE};
+use gateway_common::wire::{Address, ClientKey, FLOW_TICK_SHIFT, FqdnIpValue, RANK_NONE};
 
 use crate::dns::{Name, NameRef};
 use crate::fqdn_match::Domains;
@@ -16,13 +16,13 @@ use crate::plan::{Dataplane, DomainRule};
 const FLOOR: u64 = 300;
 const SLOP: u64 = 60;
 /// How long connections are taken to go on after an answer has ended.
-const KEPT: u32 = moments(24 * 3600);
+const KEPT: u32 = ticks(24 * 3600);
 /// An entry is written anew so long before a name of it ends that others outlive.
-const AHEAD: u32 = moments(10);
+const AHEAD: u32 = ticks(10);
 
 /// Seconds in the unit of flows, rounded up.
-const fn moments(seconds: u64) -> u32 {
-    ((seconds * 1_000_000_000) >> MOMENT_SHIFT) as u32 + 1
+const fn ticks(seconds: u64) -> u32 {
+    ((seconds * 1_000_000_000) >> FLOW_TICK_SHIFT) as u32 + 1
 }
 
 /// Whose and what.
@@ -35,7 +35,7 @@ pub struct FqdnCache {
     domains: Domains,
     /// Ranks of the policies with domains, by the number of the policy.
     ranks: HashMap<u32, u32>,
-    told: HashMap<Key, Vec<FqdnEntry>>,
+    entries: HashMap<Key, Vec<FqdnEntry>>,
     /// What made room for others and is to go from the dataplane.
     forgotten: Vec<Key>,
 }
@@ -67,7 +67,7 @@ impl FqdnCache {
     ) {
         for (key, value) in entries {
             if let Some(policy) = policy(value.rank) {
-                self.told
+                self.entries
                     .entry(key)
                     .or_default()
                     .push(FqdnEntry { by: FqdnKey::Policy(policy), until: value.until });
@@ -92,7 +92,7 @@ impl FqdnCache {
         if self.rules.is_empty() {
             return BTreeMap::new();
         }
-        self.told.keys().filter_map(|key| Some((*key, self.value(key, now)?))).collect()
+        self.entries.keys().filter_map(|key| Some((*key, self.value(key, now)?))).collect()
     }
 
     /// A client is about to be told an address. What the dataplane has to know then; nothing if no policy minds.
@@ -104,15 +104,17 @@ impl FqdnCache {
         now: u32,
     ) -> Result<Option<FqdnIpValue>, Full> {
         let key = (client, address);
-        if self.told.len() >= MAX_FQDN_IPS as usize && !self.told.contains_key(&key) {
+        if self.entries.len() >= MAX_FQDN_IPS as usize && !self.entries.contains_key(&key) {
             self.make_room(now)?;
         }
-        let until = now.saturating_add(moments(ttl.clamp(FLOOR, 7 * 86_400) + SLOP));
-        let told = self.told.entry(key).or_default();
-        match told.iter_mut().find(|told| matches!(&told.by, FqdnKey::Name(known) if known.as_ref() == name))
+        let until = now.saturating_add(ticks(ttl.clamp(FLOOR, 7 * 86_400) + SLOP));
+        let entries = self.entries.entry(key).or_default();
+        match entries
+            .iter_mut()
+            .find(|entries| matches!(&entries.by, FqdnKey::Name(known) if known.as_ref() == name))
         {
             Some(known) => known.until = known.until.max(until),
-            None => told.push(FqdnEntry { by: FqdnKey::Name(name.to_owned()), until }),
+            None => entries.push(FqdnEntry { by: FqdnKey::Name(name.to_owned()), until }),
         }
         Ok(self.value(&key, now))
     }
@@ -124,8 +126,11 @@ impl FqdnCache {
 
     /// Names by which a client knows an address at present, the longest known first.
     pub fn names(&self, key: &Key, now: u32) -> Vec<Name> {
-        let told = self.told.get(key).into_iter().flatten().filter(|told| told.until >= now);
-        told.filter_map(|told| if let FqdnKey::Name(name) = &told.by { Some(name.clone()) } else { None })
+        let entries = self.entries.get(key).into_iter().flatten().filter(|entries| entries.until >= now);
+        entries
+            .filter_map(
+                |entries| if let FqdnKey::Name(name) = &entries.by { Some(name.clone()) } else { None },
+            )
             .collect()
     }
 
@@ -133,15 +138,15 @@ impl FqdnCache {
     pub fn sweep(&mut self, now: u32) -> (Vec<(Key, FqdnIpValue)>, Vec<Key>) {
         let mut gone = Vec::new();
         let mut changing = Vec::new();
-        self.told.retain(|key, told| {
-            let most = told.iter().map(|told| told.until).max().unwrap_or(0);
+        self.entries.retain(|key, entries| {
+            let most = entries.iter().map(|entries| entries.until).max().unwrap_or(0);
             if most.saturating_add(KEPT) < now {
                 gone.push(*key);
                 return false;
             }
-            let ends = |told: &FqdnEntry| (now..now.saturating_add(AHEAD)).contains(&told.until);
-            if told.len() > 1 && told.iter().any(ends) && most >= now.saturating_add(AHEAD) {
-                told.retain(|told| told.until >= now.saturating_add(AHEAD));
+            let ends = |entries: &FqdnEntry| (now..now.saturating_add(AHEAD)).contains(&entries.until);
+            if entries.len() > 1 && entries.iter().any(ends) && most >= now.saturating_add(AHEAD) {
+                entries.retain(|entries| entries.until >= now.saturating_add(AHEAD));
                 changing.push(*key);
             }
             true
@@ -151,24 +156,24 @@ impl FqdnCache {
     }
 
     pub fn len(&self) -> usize {
-        self.told.len()
+        self.entries.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.entries.is_empty()
     }
 
     /// The first policy that minds any of the names that still hold; of names that have all ended, any.
     fn value(&self, key: &Key, now: u32) -> Option<FqdnIpValue> {
         let device = key.0.device();
-        let told = self.told.get(key)?;
-        let held = told.iter().any(|told| told.until >= now);
-        let ranked = told.iter().filter(|told| !held || told.until >= now).map(|told| {
-            let rank = match &told.by {
+        let entries = self.entries.get(key)?;
+        let held = entries.iter().any(|entries| entries.until >= now);
+        let ranked = entries.iter().filter(|entries| !held || entries.until >= now).map(|entries| {
+            let rank = match &entries.by {
                 FqdnKey::Name(name) => self.domains.rank(name.as_ref(), device),
                 FqdnKey::Policy(number) => self.ranks.get(number).copied().unwrap_or(RANK_NONE),
             };
-            (rank, told.until)
+            (rank, entries.until)
         });
         let best = ranked
             .filter(|(rank, _)| *rank != RANK_NONE)
@@ -178,11 +183,11 @@ impl FqdnCache {
 
     /// Forgets what has ended, the longest ended first.
     fn make_room(&mut self, now: u32) -> Result<(), Full> {
-        let last = |told: &[FqdnEntry]| told.iter().map(|told| told.until).max().unwrap_or(0);
+        let last = |entries: &[FqdnEntry]| entries.iter().map(|entries| entries.until).max().unwrap_or(0);
         let mut ended: Vec<(u32, Key)> = self
-            .told
+            .entries
             .iter()
-            .map(|(key, told)| (last(told), *key))
+            .map(|(key, entries)| (last(entries), *key))
             .filter(|(until, _)| *until < now)
             .collect();
         if ended.is_empty() {
@@ -191,7 +196,7 @@ impl FqdnCache {
         ended.sort_unstable();
         // Some at once: looking through all of them is not for every answer.
         for (_, key) in ended.into_iter().take(1024) {
-            self.told.remove(&key);
+            self.entries.remove(&key);
             self.forgotten.push(key);
         }
         Ok(())
@@ -250,8 +255,8 @@ mod tests {
             learned.tell(key(1, 1), name("a.example").as_ref(), 5, 1000).expect("room").expect("wanted");
         let long =
             learned.tell(key(1, 2), name("a.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
-        assert_eq!(short.until, 1000 + moments(360));
-        assert_eq!(long.until, 1000 + moments(3660));
+        assert_eq!(short.until, 1000 + ticks(360));
+        assert_eq!(long.until, 1000 + ticks(3660));
     }
 
     #[test]
@@ -287,10 +292,10 @@ mod tests {
         learned.tell(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
         let both = learned.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room");
         assert_eq!(both.map(|value| value.rank), Some(0));
-        let seen = learned.under(&plan(&domains), 1000 + moments(360) + 1);
+        let seen = learned.under(&plan(&domains), 1000 + ticks(360) + 1);
         assert_eq!(seen[&key(1, 1)].rank, 1);
         // When all have ended, what goes on goes on by the first of them.
-        let seen = learned.under(&plan(&domains), 1000 + moments(3660) + 1);
+        let seen = learned.under(&plan(&domains), 1000 + ticks(3660) + 1);
         assert_eq!(seen[&key(1, 1)].rank, 0);
     }
 
@@ -313,7 +318,7 @@ mod tests {
             learned.tell(key, a.as_ref(), 60, 1000).expect("room");
         }
         assert_eq!(learned.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, 1000), Err(Full));
-        let later = 1000 + moments(360) + 1;
+        let later = 1000 + ticks(360) + 1;
         assert!(learned.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, later).is_ok());
         let forgotten = learned.take_forgotten();
         assert!(!forgotten.is_empty() && forgotten.iter().all(|key| learned.names(key, 0).is_empty()));

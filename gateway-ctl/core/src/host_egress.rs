@@ -8,7 +8,7 @@ use gateway_model::id::MacAddr;
 use gateway_model::kinds::Proxy;
 
 use crate::compile::{Compiled, Input, by_leg, named_leg, proxy_address, proxy_login};
-use crate::evaluate::{Entry, Protocol, judge, packet, public_address};
+use crate::evaluate::{Entry, Protocol, decide_packet, packet, public_address};
 use crate::plan::ProxyLogin;
 
 /// Where a resolver listens.
@@ -50,11 +50,12 @@ pub fn of_client(
         let why = format!("nobody knows by which network {address} asks");
         return (HostEgress::Blocked(why), RANK_NONE);
     };
-    let judged = |(from, to): (IpAddr, IpAddr)| {
+    let evaluated = |(from, to): (IpAddr, IpAddr)| {
         // By TCP, which every way takes that takes anything.
-        let verdict = |port| judge(compiled, &packet(mac, &entry, from, to, Protocol::Tcp, port), &[]);
-        let told = verdict(DOMAIN);
-        if told.reason == Reason::ForcedDns { verdict(ANY) } else { told }
+        let verdict =
+            |port| decide_packet(compiled, &packet(mac, &entry, from, to, Protocol::Tcp, port), &[]);
+        let by_tcp = verdict(DOMAIN);
+        if by_tcp.reason == Reason::ForcedDns { verdict(ANY) } else { by_tcp }
     };
     let mut packets = vec![(address, resolver)];
     if address.is_ipv6() != resolver.is_ipv6() {
@@ -64,7 +65,7 @@ pub fn of_client(
         let others = others.filter(|other| other.is_ipv6() == resolver.is_ipv6());
         packets = others.map(|other| (*other, resolver)).chain([(address, far)]).collect();
     }
-    let verdict = packets.into_iter().map(judged).min_by_key(|verdict| verdict.rank);
+    let verdict = packets.into_iter().map(evaluated).min_by_key(|verdict| verdict.rank);
     let verdict = verdict.expect("there is a packet at least");
     let out = match (verdict.action, verdict.reason) {
         (Action::Mark, Reason::PolicyEgress | Reason::PolicyProxy) => {

@@ -289,9 +289,9 @@ fn write(
         for item in items {
             match (item.kind.ops.write)(draft, before, item.id, item.input.clone()) {
                 Ok(more) => {
-                    let told = more.into_iter().filter(|warning| is_told(&item, warning));
+                    let warned = more.into_iter().filter(|warning| is_about_item(&item, warning));
                     warnings.extend(
-                        told.map(|warning| Warning::new(join(&item.path, &warning.path), warning.message)),
+                        warned.map(|warning| Warning::new(join(&item.path, &warning.path), warning.message)),
                     );
                     if order.redacted {
                         warn_of_redacted(before, &item, warnings);
@@ -329,7 +329,7 @@ fn write(
 }
 
 /// Warnings about fields that the item does not name are about what is shown of the object, not about the item.
-fn is_told(item: &Item, warning: &Warning) -> bool {
+fn is_about_item(item: &Item, warning: &Warning) -> bool {
     let head = warning.path.split(['.', '[']).next().unwrap_or_default();
     head.is_empty() || item.given.contains(head)
 }
@@ -374,10 +374,10 @@ fn warn_of_redacted(before: &State, item: &Item, warnings: &mut Vec<Warning>) {
     }
     let mut missing = Vec::new();
     walk(&item.input, "", &mut missing);
-    let told = missing.into_iter().map(|path| {
+    let warned = missing.into_iter().map(|path| {
         Warning::new(join(&item.path, &path), "This secret is not in the export; it has to be set anew.")
     });
-    warnings.extend(told);
+    warnings.extend(warned);
 }
 
 fn delete(

@@ -286,9 +286,11 @@ mod tests {
             assert_eq!(shown["enabled"], secrets);
             assert_eq!(shown["target"]["has_secret"], secrets);
             let paths: Vec<&str> = warnings.iter().map(|warning| warning.path.as_str()).collect();
-            let told = ["enabled", "passphrase", "target.secret"]
-                .map(|name| format!("settings.backup.config.{name}"));
-            assert!(secrets != told.iter().all(|path| paths.contains(&path.as_str())), "{paths:?}");
+            let warned = ["enabled", "passphrase", "target.secret"]
+                .map(|name| format!("settings.backup.config.{name}"))
+                .iter()
+                .all(|path| paths.contains(&path.as_str()));
+            assert!(secrets != warned, "{paths:?}");
         }
     }
 

@@ -125,16 +125,16 @@ pub async fn tells_no_secret(target: &Value, wrong: &Value, secrets: &[&str]) {
     site.configure(wrong, json!({})).await;
     let refused = site.run().await;
     assert!(refused.status >= 500, "{}", refused.body);
-    let mut told = vec![("the answer", refused.body.to_string())];
+    let mut texts = vec![("the answer", refused.body.to_string())];
     for path in ["/backup/status", "/backup/config", "/audit?limit=100", "/settings", "/observer", "/secrets"]
     {
-        told.push((path, site.get(path).await.to_string()));
+        texts.push((path, site.get(path).await.to_string()));
     }
     let logged = log.text();
     assert!(logged.contains("backup made") && logged.contains("the backup failed"), "nothing was logged");
-    told.push(("the log", logged));
+    texts.push(("the log", logged));
     for secret in secrets.iter().chain(&[PASSPHRASE]) {
-        for (what, text) in &told {
+        for (what, text) in &texts {
             assert!(!text.contains(secret), "{secret:?} is in {what}");
         }
     }

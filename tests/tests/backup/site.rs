@@ -62,12 +62,12 @@ impl Site {
         let mut gateway = Gateway::detached_at(folder.path(), shared).expect("a store");
         if let Gateway::Open(open) = &mut gateway {
             // Tests do not wait for as long as people would.
-            let patience = Patience { step: Duration::from_secs(8), ..Patience::default() };
+            let timeout = Patience { step: Duration::from_secs(8), ..Patience::default() };
             open.backup = Service::with_patience(
                 open.store.clone(),
                 open.tls.factory.clone(),
                 open.endpoint_names.clone(),
-                patience,
+                timeout,
             );
         }
         let api = Api::new(endpoints::table(), gateway, Settings::default()).expect("a table");

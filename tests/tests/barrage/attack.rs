@@ -129,11 +129,11 @@ impl Messages {
         let framed: Vec<u8> = (0..count)
             .flat_map(|_| {
                 let message = self.next();
-                let told = match self.numbers.below(8) {
+                let length = match self.numbers.below(8) {
                     0 => self.numbers.below(1 << 16) as u16,
                     _ => message.len() as u16,
                 };
-                [told.to_be_bytes().to_vec(), message].concat()
+                [length.to_be_bytes().to_vec(), message].concat()
             })
             .collect();
         let some = self.numbers.below(framed.len() + 1);

@@ -51,9 +51,9 @@ fn a_gateway_that_is_not_there_is_3() {
 fn the_version_is_told_without_a_gateway() {
     let ran = at("127.0.0.1:9", &["version"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let told: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    assert_eq!(told["client"]["version"], env!("CARGO_PKG_VERSION"));
-    assert!(told["server"].is_null());
+    let version: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(version["client"]["version"], env!("CARGO_PKG_VERSION"));
+    assert!(version["server"].is_null());
 }
 
 #[test]

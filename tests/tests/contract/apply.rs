@@ -37,10 +37,10 @@ fn ops(result: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn a_plan_is_told_carried_out_and_then_unchanged() {
     let client = Client::new();
-    let told = client.post("/validate", plan()).await.data();
-    assert_eq!((&told["valid"], &told["applied"]), (&json!(true), &json!(false)));
-    assert_eq!(ops(&told), ["create"; 3]);
-    assert_eq!(told["plan"]["changed"], true, "{told}");
+    let plan_result = client.post("/validate", plan()).await.data();
+    assert_eq!((&plan_result["valid"], &plan_result["applied"]), (&json!(true), &json!(false)));
+    assert_eq!(ops(&plan_result), ["create"; 3]);
+    assert_eq!(plan_result["plan"]["changed"], true, "{plan_result}");
     assert_eq!(client.get("/devices").await.data(), json!([]));
     let dry = client.post("/apply", with(plan(), "dry_run", json!(true))).await.data();
     assert_eq!((ops(&dry).len(), client.audit_count().await), (3, 0));
@@ -68,10 +68,10 @@ async fn a_plan_is_told_carried_out_and_then_unchanged() {
 async fn an_invalid_plan_changes_nothing_and_names_every_mistake() {
     let client = Client::new();
     let bad = json!({"resources": {"devices": [{"name": "ok"}, {"name": ""}, {"name": "x", "mac": "no"}], "devises": []}});
-    let told = client.post("/validate", bad.clone()).await.data();
-    assert_eq!(told["valid"], false);
+    let plan_result = client.post("/validate", bad.clone()).await.data();
+    assert_eq!(plan_result["valid"], false);
     let details = client.post("/apply", bad).await.error(422, "validation_failed");
-    for found in [&told["errors"], &details["fields"]] {
+    for found in [&plan_result["errors"], &details["fields"]] {
         let paths: Vec<&str> =
             found.as_array().expect("a list").iter().map(|f| f["path"].as_str().expect("path")).collect();
         assert_eq!(

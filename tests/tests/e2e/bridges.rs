@@ -9,7 +9,7 @@ use gateway_tests::services::IDENT;
 use gateway_tests::socks::{Proxy, Server};
 use gateway_tests::tap::Counts;
 use gateway_tests::topology::server;
-use gateway_tests::traffic::{Load, PATIENCE, ask_udp, ping, transfer};
+use gateway_tests::traffic::{Load, TIMEOUT, ask_udp, ping, transfer};
 use gateway_tests::udp_over_tcp::FarEnd;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
@@ -66,14 +66,14 @@ impl Bridged {
     }
 
     fn wait_until_unavailable(&self, within: Duration) -> Value {
-        let mut told = Value::Null;
+        let mut tunnel_view = Value::Null;
         wait_ok(within, "the tunnel to be unavailable", || {
-            told = self.scene.api().get(&format!("/tunnels/{}", self.tunnel))?;
-            ensure!(told["healthy"] == false && told["status"] == "down", "{told}");
+            tunnel_view = self.scene.api().get(&format!("/tunnels/{}", self.tunnel))?;
+            ensure!(tunnel_view["healthy"] == false && tunnel_view["status"] == "down", "{tunnel_view}");
             Ok(())
         })
         .expect("unavailable");
-        told
+        tunnel_view
     }
 
     /// Nothing of the laptop was on the uplink outside of the bridge, and no UDP at all.
@@ -100,7 +100,7 @@ fn a_tunnel_over_tcp_works_where_all_udp_is_dropped() {
     assert_through(&network.laptop, &network.exit_a);
     for ipv6 in FAMILIES {
         let to = SocketAddr::from((server(ipv6), IDENT));
-        let answer = ask_udp(&network.laptop, to, PATIENCE);
+        let answer = ask_udp(&network.laptop, to, TIMEOUT);
         assert_eq!(answer.seen(), Some(network.exit_a.address(ipv6)), "{answer}");
         assert!(ping(&network.laptop, server(ipv6)));
         transfer(&network.laptop, server(ipv6), 8 << 20).expect("bulk");
@@ -133,9 +133,9 @@ fn a_far_end_that_dies_under_load_closes_the_way_and_comes_back() {
     }
     bridged.scene.network.tap.reset();
     bridged.far.kill();
-    let told = bridged.wait_until_unavailable(SOON);
-    let reason = told["last_error"].as_str().unwrap_or_default();
-    assert!(reason.starts_with("its bridge tcp is not connected: "), "{told}");
+    let tunnel_view = bridged.wait_until_unavailable(SOON);
+    let reason = tunnel_view["last_error"].as_str().unwrap_or_default();
+    assert!(reason.starts_with("its bridge tcp is not connected: "), "{tunnel_view}");
     bridged.wait_for_status("down");
     let test = bridged.scene.api().act(&format!("/bridges/{}/test", bridged.bridge)).expect("test");
     assert_eq!(test["ok"], false, "{test}");
@@ -182,8 +182,8 @@ fn a_tunnel_never_goes_out_beside_its_bridge() {
     let toggled = api.act(&format!("{item}/toggle")).expect("off");
     assert_eq!((&toggled["enabled"], &toggled["status"]), (&json!(false), &json!("disabled")), "{toggled}");
     assert_blocked(&bridged.scene.network.laptop);
-    let told = bridged.wait_until_unavailable(SOON);
-    assert_eq!(told["last_error"], "its bridge tcp is disabled", "{told}");
+    let tunnel_view = bridged.wait_until_unavailable(SOON);
+    assert_eq!(tunnel_view["last_error"], "its bridge tcp is disabled", "{tunnel_view}");
     std::thread::sleep(Duration::from_secs(6));
     let counts = bridged.assert_only_bridged();
     assert!(!counts.endpoints.contains_key(&bridged.scene.network.exit_b.address(false)), "{counts}");

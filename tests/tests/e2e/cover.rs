@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::topology::{Topology, server};
-use gateway_tests::traffic::{PATIENCE, TcpFlow, transfer};
+use gateway_tests::traffic::{TIMEOUT, TcpFlow, transfer};
 use gateway_tests::wait::wait_ok;
 use gateway_tests::wireguard::kernel_has_wireguard;
 use serde_json::{Value, json};
@@ -40,8 +40,8 @@ fn turn_on(scene: &Scene, budget_pct: u64) {
     cover(scene, true, budget_pct);
     wait_ok(SOON, "the tunnel to count", || {
         assert_through(&scene.network.laptop, &scene.network.exit_a);
-        let told = stats(scene);
-        anyhow::ensure!(number(&told, "normal_packets") > 0, "{told}");
+        let sample = stats(scene);
+        anyhow::ensure!(number(&sample, "normal_packets") > 0, "{sample}");
         Ok(())
     })
     .expect("counted");
@@ -60,7 +60,7 @@ fn talk(scene: &Scene) -> u64 {
     scene.network.tap.reset();
     for n in 0..QUESTIONS {
         let mut flow = TcpFlow::open(&scene.network.laptop, server(n % 2 == 1)).expect("flow");
-        let seen = flow.ask(PATIENCE).seen();
+        let seen = flow.ask(TIMEOUT).seen();
         assert_eq!(seen, Some(scene.network.exit_a.address(n % 2 == 1)));
         drop(flow);
         sleep(Duration::from_secs(1));
@@ -92,8 +92,8 @@ fn malformed(network: &Topology) -> u64 {
 /// Waits until the tunnel has sent so many packets of cover, without anybody's doing.
 fn wait_for_cover(scene: &Scene, packets: u64) {
     wait_ok(IDLE, "cover to flow", || {
-        let told = stats(scene);
-        anyhow::ensure!(number(&told, "padding_packets") >= packets, "{told}");
+        let sample = stats(scene);
+        anyhow::ensure!(number(&sample, "padding_packets") >= packets, "{sample}");
         Ok(())
     })
     .expect("cover");
@@ -105,60 +105,56 @@ fn cover_goes_towards_the_exit_and_ends_there() {
     let network = &scene.network;
     if kernel_has_wireguard(&network.gateway) {
         cover(&scene, true, 10);
-        let told = stats(&scene);
-        assert_eq!(told["per_tunnel"][0]["state"], "not_supported", "{told}");
+        let sample = stats(&scene);
+        assert_eq!(sample["per_tunnel"][0]["state"], "not_supported", "{sample}");
         return;
     }
-    let told = stats(&scene);
-    assert_eq!((&told["enabled"], &told["budget_pct"]), (&json!(false), &json!(10)), "{told}");
-    assert_eq!(told["per_tunnel"][0]["state"], "off", "{told}");
+    let sample = stats(&scene);
+    assert_eq!((&sample["enabled"], &sample["budget_pct"]), (&json!(false), &json!(10)), "{sample}");
+    assert_eq!(sample["per_tunnel"][0]["state"], "off", "{sample}");
     let alone = talk(&scene);
-    let told = stats(&scene);
+    let sample = stats(&scene);
     for field in ["padding_packets", "padding_bytes", "normal_packets", "throttled"] {
-        assert_eq!(number(&told, field), 0, "{told}");
+        assert_eq!(number(&sample, field), 0, "{sample}");
     }
 
     let mut flow = TcpFlow::open(&network.laptop, server(false)).expect("flow");
-    assert_eq!(flow.ask(PATIENCE).seen(), Some(network.exit_a.address(false)));
+    assert_eq!(flow.ask(TIMEOUT).seen(), Some(network.exit_a.address(false)));
     let began = Instant::now();
     turn_on(&scene, 50);
     let (before, counted) = (emerged(network), number(&stats(&scene), "normal_packets"));
     let among_cover = talk(&scene);
-    assert_eq!(
-        flow.ask(PATIENCE).seen(),
-        Some(network.exit_a.address(false)),
-        "the tunnel was not made anew"
-    );
+    assert_eq!(flow.ask(TIMEOUT).seen(), Some(network.exit_a.address(false)), "the tunnel was not made anew");
     drop(flow);
     wait_for_cover(&scene, 5);
-    let told = stats(&scene);
-    let padding = number(&told, "padding_packets");
-    assert!(among_cover >= alone + 5, "{alone} without, {among_cover} with: {told}");
-    let row = &told["per_tunnel"][0];
-    assert_eq!((&row["tunnel"], &row["state"]), (&json!("wg-a"), &json!("active")), "{told}");
-    assert_eq!((&told["direction"], &told["one_sided"]), (&json!("upstream"), &json!(true)), "{told}");
-    assert_eq!(number(row, "padding_packets"), padding, "{told}");
+    let sample = stats(&scene);
+    let padding = number(&sample, "padding_packets");
+    assert!(among_cover >= alone + 5, "{alone} without, {among_cover} with: {sample}");
+    let row = &sample["per_tunnel"][0];
+    assert_eq!((&row["tunnel"], &row["state"]), (&json!("wg-a"), &json!("active")), "{sample}");
+    assert_eq!((&sample["direction"], &sample["one_sided"]), (&json!("upstream"), &json!(true)), "{sample}");
+    assert_eq!(number(row, "padding_packets"), padding, "{sample}");
 
     // Cover is as long as what it is among, and is within its share and the floor of the time.
-    let share = number(&told, "normal_bytes") / 2;
+    let share = number(&sample, "normal_bytes") / 2;
     let floor = FLOOR * (began.elapsed().as_secs() + 1);
-    assert!(number(&told, "padding_bytes") <= share + floor, "{told}");
-    assert!(number(&told, "padding_bytes") >= 64 * padding, "{told}");
+    assert!(number(&sample, "padding_bytes") <= share + floor, "{sample}");
+    assert!(number(&sample, "padding_bytes") >= 64 * padding, "{sample}");
 
     // When all is silent, cover goes on for a while. None of it comes out of the tunnel, and none asks for a session.
     network.settle().expect("silence");
-    let (told, quiet) = (stats(&scene), emerged(network));
+    let (sample, quiet) = (stats(&scene), emerged(network));
     let mut handshakes = BTreeSet::new();
     for more in 1..=3 {
         handshakes.insert(last_handshake(network));
-        wait_for_cover(&scene, number(&told, "padding_packets") + more);
+        wait_for_cover(&scene, number(&sample, "padding_packets") + more);
     }
     handshakes.insert(last_handshake(network));
     assert_eq!(emerged(network), quiet, "packets came out that nobody sent");
     assert!(handshakes.len() <= 2, "each packet asked for a session: {handshakes:?}");
-    let told = stats(&scene);
-    let sent = number(&told, "normal_packets") - counted;
-    assert!(quiet - before <= sent, "{} came out: {told}", quiet - before);
+    let sample = stats(&scene);
+    let sent = number(&sample, "normal_packets") - counted;
+    assert!(quiet - before <= sent, "{} came out: {sample}", quiet - before);
     assert_nothing_leaked(&scene);
 
     // The control: an exit that allows every source lets them come out, and its host drops them.
@@ -166,8 +162,8 @@ fn cover_goes_towards_the_exit_and_ends_there() {
     let key = &network.exit_a.client.public;
     let allow = ["set", &interface, "peer", key, "allowed-ips", "0.0.0.0/0,::/0"];
     network.exit_a.namespace.run("wg", &allow).expect("allowed");
-    let (told, dropped) = (stats(&scene), malformed(network));
-    wait_for_cover(&scene, number(&told, "padding_packets") + 2);
+    let (sample, dropped) = (stats(&scene), malformed(network));
+    wait_for_cover(&scene, number(&sample, "padding_packets") + 2);
     assert!(emerged(network) >= quiet + 2 && malformed(network) >= dropped + 2);
 }
 
@@ -185,21 +181,22 @@ fn cover_harms_no_transfer_and_ends_when_it_is_told_to() {
     assert_through(&network.laptop, &network.exit_a);
     wait_for_cover(&scene, 3);
     // What is told is up to a second old.
-    let told = wait_ok(SOON, "the transfers to be counted", || {
-        let told = stats(&scene);
-        anyhow::ensure!(number(&told, "normal_bytes") > 16 << 20, "{told}");
-        Ok(told)
+    let sample = wait_ok(SOON, "the transfers to be counted", || {
+        let sample = stats(&scene);
+        anyhow::ensure!(number(&sample, "normal_bytes") > 16 << 20, "{sample}");
+        Ok(sample)
     })
     .expect("counted");
-    assert!(number(&told, "padding_bytes") <= number(&told, "normal_bytes") / 10, "{told}");
-    assert!(told["overhead_pct"].as_f64().is_some_and(|share| share <= 10.0), "{told}");
+    assert!(number(&sample, "padding_bytes") <= number(&sample, "normal_bytes") / 10, "{sample}");
+    assert!(sample["overhead_pct"].as_f64().is_some_and(|share| share <= 10.0), "{sample}");
 
     cover(&scene, false, 10);
     let mut last = None;
     wait_ok(SOON, "cover to end", || {
-        let told = stats(&scene);
-        let ended = last.replace(told["padding_packets"].clone()) == Some(told["padding_packets"].clone());
-        anyhow::ensure!(ended && told["per_tunnel"][0]["state"] == "off", "{told}");
+        let sample = stats(&scene);
+        let ended =
+            last.replace(sample["padding_packets"].clone()) == Some(sample["padding_packets"].clone());
+        anyhow::ensure!(ended && sample["per_tunnel"][0]["state"] == "off", "{sample}");
         sleep(Duration::from_secs(2));
         Ok(())
     })
@@ -217,8 +214,8 @@ fn cover_harms_no_transfer_and_ends_when_it_is_told_to() {
     let id = scene.api().get("/tunnels").expect("tunnels")[0]["id"].as_str().expect("an id").to_owned();
     scene.bring_down(&id).expect("down");
     wait_ok(SOON, "the tunnel to be down", || {
-        let told = stats(&scene);
-        anyhow::ensure!(told["per_tunnel"][0]["state"] == "waiting", "{told}");
+        let sample = stats(&scene);
+        anyhow::ensure!(sample["per_tunnel"][0]["state"] == "waiting", "{sample}");
         Ok(())
     })
     .expect("down");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::{HTTP, IDENT};
 use gateway_tests::topology::{Host, other_server, server, wan};
-use gateway_tests::traffic::{PATIENCE, UdpFlow, ask};
+use gateway_tests::traffic::{TIMEOUT, UdpFlow, ask};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn a_bypass_lets_one_device_out_and_its_end_takes_the_flows_back() {
         let flows =
             FAMILIES.map(|ipv6| UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("flow"));
         for (flow, ipv6) in flows.iter().zip(FAMILIES) {
-            assert_eq!(flow.ask(PATIENCE).expect("answer"), wan(ipv6));
+            assert_eq!(flow.ask(TIMEOUT).expect("answer"), wan(ipv6));
         }
         revoke(&scene, &bypass);
         wait_until_seen_as(&network.laptop, "in the tunnel again", |ipv6| Some(network.exit_a.address(ipv6)));
@@ -118,7 +118,7 @@ fn quarantine_stops_a_device_that_was_free_and_no_other_exception_frees_it() {
     let laptop = scene.device(&network.laptop).expect("device");
     assert_direct(&network.laptop);
     let flow = UdpFlow::open(&network.laptop, (server(false), IDENT).into()).expect("flow");
-    flow.ask(PATIENCE).expect("answer");
+    flow.ask(TIMEOUT).expect("answer");
     let quarantine = except(&scene, "quarantine", &laptop, &json!({"allow_direct": true}));
     wait_until_seen_as(&network.laptop, "in quarantine", |_| None);
     network.settle().expect("silence");
@@ -168,7 +168,7 @@ fn an_allowlist_lets_packets_to_its_targets_out_and_no_others() {
     let more = json!({"allow_direct": true, "targets": targets});
     let exception = except(&scene, "service-allowlist", &laptop, &more);
     let seen =
-        |host: &Host, ipv6: bool, port: u16| ask(host, (other_server(ipv6), port).into(), PATIENCE).seen();
+        |host: &Host, ipv6: bool, port: u16| ask(host, (other_server(ipv6), port).into(), TIMEOUT).seen();
     for ipv6 in FAMILIES {
         wait_ok(SOON, "the target to be reached directly", || {
             let seen = seen(&network.laptop, ipv6, HTTP);
@@ -180,7 +180,7 @@ fn an_allowlist_lets_packets_to_its_targets_out_and_no_others() {
     }
     // To the same server another port, and to the other one the same port.
     let flow = UdpFlow::open(&network.laptop, (other_server(true), IDENT).into()).expect("flow");
-    assert_eq!(flow.ask(PATIENCE).expect("answer"), network.exit_a.address(true));
+    assert_eq!(flow.ask(TIMEOUT).expect("answer"), network.exit_a.address(true));
     assert_through(&network.laptop, &network.exit_a);
     revoke(&scene, &exception);
     for ipv6 in FAMILIES {

@@ -11,7 +11,7 @@ use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
 use crate::e2e::SOON;
-use crate::e2e::names::{client, resolving, told};
+use crate::e2e::names::{client, reply, resolving};
 
 const SERVFAIL: u8 = 2;
 
@@ -31,7 +31,7 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
         .expect("stored");
 
     let mut laptop = client(&network.laptop);
-    assert_eq!(laptop.ask("before.example", A).expect("an answer"), told(server(false)));
+    assert_eq!(laptop.ask("before.example", A).expect("an answer"), reply(server(false)));
     assert_eq!(upstream.askers("before.example"), [wan(false)]);
     let status = scene.api().act("/dns/extfilter/enable").expect("enabled");
     assert_eq!((&status["enabled"], &status["reachable"]), (&json!(true), &json!(true)), "{status}");
@@ -52,7 +52,7 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
     laptop.ask("www.corp.example", A).expect("an answer");
     assert_eq!(upstream.askers("www.corp.example"), [wan(false)]);
     let mut tv = client(&network.tv);
-    assert_eq!(tv.ask("further.example", A).expect("an answer"), told(server(false)));
+    assert_eq!(tv.ask("further.example", A).expect("an answer"), reply(server(false)));
     assert_eq!(
         (upstream.askers("further.example"), resolver.askers("further.example")),
         (vec![wan(false)], vec![])
@@ -98,7 +98,7 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
     .expect("told");
     scene.api().act("/dns/extfilter/disable").expect("disabled");
     wait_ok(SOON, "the upstream to be asked", || {
-        anyhow::ensure!(laptop.ask("after.example", A)? == told(server(false)));
+        anyhow::ensure!(laptop.ask("after.example", A)? == reply(server(false)));
         Ok(())
     })
     .expect("an answer");

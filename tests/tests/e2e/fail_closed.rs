@@ -5,7 +5,7 @@ use std::time::Duration;
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::{HTTP, IDENT};
 use gateway_tests::topology::{server, wan};
-use gateway_tests::traffic::{Answer, Load, PATIENCE, ask, rejection};
+use gateway_tests::traffic::{Answer, Load, TIMEOUT, ask, rejection};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
@@ -219,7 +219,7 @@ fn blocked_connections_fail_fast_with_unreachable_and_silently_with_drop() {
     network.tap.reset();
     for ipv6 in FAMILIES {
         let rejected = || Ok(rejection(&network.laptop, (server(ipv6), IDENT).into(), BLOCKED)?);
-        wait_ok(PATIENCE, "the client to be told", rejected).expect("told so");
+        wait_ok(TIMEOUT, "the client to be told", rejected).expect("told so");
         // Over a virtual link the error comes while the socket is still being told to connect, and IPv6 then waits
         // for the next attempt, a second later. It is the same with a plain route of this type.
         let answer = ask(&network.laptop, (server(ipv6), HTTP).into(), Duration::from_secs(3));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::e2e::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
 use crate::e2e::fail_policies::{
-    self, PATIENCE, Site, assert_leaks, let_it_end, store_policies, wait_until_gone,
+    self, Site, TIMEOUT, assert_leaks, let_it_end, store_policies, wait_until_gone,
 };
 use crate::e2e::health::{forwards, probed};
 use crate::e2e::openvpn::processes;
@@ -75,7 +75,7 @@ impl Tunnels {
             Open => Some(wan(ipv6)),
         };
         network.tap.reset();
-        let answer = ask(&network.laptop, fail_policy.destination(ipv6), PATIENCE);
+        let answer = ask(&network.laptop, fail_policy.destination(ipv6), TIMEOUT);
         let counts = network.tap.counts();
         let cell = format!("{cause} × {} × IPv{}", fail_policy.name(), if ipv6 { 6 } else { 4 });
         assert_eq!(answer.seen(), expected, "{cell}: {answer}");
@@ -89,7 +89,7 @@ impl Tunnels {
     fn wait_for_what_is_left(&self) {
         for (ipv6, address) in FAMILIES.into_iter().zip(self.degraded.into_iter().flatten()) {
             wait_ok(SOON, "what is left of the way", || {
-                let answer = ask(&self.scene.network.laptop, Degraded.destination(ipv6), PATIENCE);
+                let answer = ask(&self.scene.network.laptop, Degraded.destination(ipv6), TIMEOUT);
                 anyhow::ensure!(answer.seen() == Some(address), "{answer}");
                 Ok(())
             })
@@ -151,7 +151,7 @@ impl Site for Tunnels {
                 let what = format!("{} to be as usual after: {after}", fail_policy.name());
                 wait_ok(SOON, &what, || {
                     let destination = fail_policy.destination(ipv6);
-                    let answer = ask(&self.scene.network.laptop, destination, PATIENCE);
+                    let answer = ask(&self.scene.network.laptop, destination, TIMEOUT);
                     anyhow::ensure!(answer.seen() == Some(self.usual[usize::from(ipv6)]), "{answer}");
                     Ok(())
                 })

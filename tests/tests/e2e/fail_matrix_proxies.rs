@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::e2e::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
 use crate::e2e::fail_policies::{
-    self, PATIENCE, Site, assert_leaks, carry_out, let_it_end, store_policies, wait_until_gone,
+    self, Site, TIMEOUT, assert_leaks, carry_out, let_it_end, store_policies, wait_until_gone,
 };
 use crate::e2e::paths::path;
 use crate::e2e::{FAMILIES, SOON, assert_the_tap_sees};
@@ -98,8 +98,8 @@ impl Struck {
     fn ask(&self, protocol: Protocol, fail_policy: FailPolicy, ipv6: bool) -> Answer {
         let (laptop, to) = (&self.scene.network.laptop, fail_policy.destination(ipv6));
         match protocol {
-            Tcp => ask(laptop, to, PATIENCE),
-            Udp => ask_udp(laptop, to, PATIENCE),
+            Tcp => ask(laptop, to, TIMEOUT),
+            Udp => ask_udp(laptop, to, TIMEOUT),
         }
     }
 

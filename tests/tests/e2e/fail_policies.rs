@@ -19,7 +19,7 @@ use crate::e2e::paths::path;
 use crate::e2e::{FAMILIES, SOON};
 
 /// How long a blocked question waits: far longer than a way that works would need.
-pub const PATIENCE: Duration = Duration::from_millis(500);
+pub const TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailPolicy {

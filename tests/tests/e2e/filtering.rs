@@ -10,21 +10,21 @@ use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
 use crate::e2e::SOON;
-use crate::e2e::names::{client, resolving, told};
+use crate::e2e::names::{client, reply, resolving};
 
 #[test]
 fn a_blocked_name_is_blocked_with_its_reason() {
     let (scene, upstream) = resolving();
     let mut laptop = client(&scene.network.laptop);
-    assert_eq!(laptop.ask("ads.example", A).expect("an answer"), told(server(false)));
+    assert_eq!(laptop.ask("ads.example", A).expect("an answer"), reply(server(false)));
     scene.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("stored");
     wait_ok(SOON, "the name to be blocked", || {
         let answer = laptop.ask("www.ads.example", A)?;
-        anyhow::ensure!(answer == told(Ipv4Addr::UNSPECIFIED.into()), "{answer:?}");
+        anyhow::ensure!(answer == reply(Ipv4Addr::UNSPECIFIED.into()), "{answer:?}");
         Ok(())
     })
     .expect("blocked");
-    assert_eq!(laptop.ask("ads.example", AAAA).expect("an answer"), told(IpAddr::from([0u16; 8])));
+    assert_eq!(laptop.ask("ads.example", AAAA).expect("an answer"), reply(IpAddr::from([0u16; 8])));
     let rule = json!({"pattern": "pests.example", "action": "block"});
     let id = create(scene.api(), "/dns/filter-rules", &rule).expect("stored");
     wait_ok(SOON, "the hit of a rule to be counted", || {
@@ -67,8 +67,8 @@ fn a_feed_that_cannot_be_read_shows_its_reason() {
 fn filter_changes_are_in_force_when_the_answer_arrives() {
     let (scene, _upstream) = resolving();
     let mut laptop = client(&scene.network.laptop);
-    let (blocked, passed) = (told(Ipv4Addr::UNSPECIFIED.into()), told(server(false)));
-    let rewritten = told(Ipv4Addr::new(192, 0, 2, 9).into());
+    let (blocked, passed) = (reply(Ipv4Addr::UNSPECIFIED.into()), reply(server(false)));
+    let rewritten = reply(Ipv4Addr::new(192, 0, 2, 9).into());
     let changes = [
         ("/dns/blocklist", json!({"domain": "ads.example"}), &blocked),
         ("/dns/filter-rules", json!({"pattern": "ads.example", "action": "block"}), &blocked),
@@ -96,7 +96,7 @@ fn blocking_can_be_paused_and_filtering_switched_off_without_a_restart() {
     let mut until = |what: &str, address: IpAddr| {
         wait_ok(SOON, what, || {
             let answer = laptop.ask("ads.example", A)?;
-            anyhow::ensure!(answer == told(address), "{answer:?}");
+            anyhow::ensure!(answer == reply(address), "{answer:?}");
             Ok(())
         })
         .unwrap_or_else(|error| panic!("{error:#}"));
@@ -112,8 +112,8 @@ fn blocking_can_be_paused_and_filtering_switched_off_without_a_restart() {
         let set = scene.api().put(&path, &json!({"value": value})).expect("set");
         assert_eq!((&set["apply"], &set["pending_restart"]), (&json!("live"), &json!(false)), "{set}");
         until("the name to pass", passed);
-        let told = blocking();
-        assert!(told["paused_until"] == value || told["enabled"] == value, "{told}");
+        let status = blocking();
+        assert!(status["paused_until"] == value || status["enabled"] == value, "{status}");
         scene.api().delete(&path).expect("taken back");
         until("the name to be blocked again", blocked);
         assert_eq!((&blocking()["paused_until"], &blocking()["enabled"]), (&json!(null), &json!(true)));

@@ -74,8 +74,8 @@ fn a_tunnel_through_which_nothing_passes_is_no_way_out_however_fresh_its_handsha
         assert!(tunnel["loss_pct"].as_f64().is_some_and(|loss| loss > 0.0), "{tunnel}");
         assert_eq!(tunnel["last_error"], format!("{said} has no answer"), "{tunnel}");
     }
-    let told = scene.evaluate(&laptop).expect("evaluation");
-    assert_eq!(told["decision"], "block", "{told}");
+    let view = scene.evaluate(&laptop).expect("evaluation");
+    assert_eq!(view["decision"], "block", "{view}");
     assert_blocked(&network.laptop);
     forwards(&network.exit_a, true);
     wait_until_through(&network.laptop, &network.exit_a);
@@ -153,8 +153,8 @@ fn the_name_of_an_exit_is_asked_for_outside_of_the_tunnel_and_its_last_address_o
         Ok(())
     })
     .expect("asked");
-    let told = scene.api().get(&format!("/tunnels/{id}")).expect("tunnel");
-    assert_eq!(told["healthy"], false, "{told}");
+    let view = scene.api().get(&format!("/tunnels/{id}")).expect("tunnel");
+    assert_eq!(view["healthy"], false, "{view}");
     assert_blocked(&scene.network.laptop);
     names.answer(Some(scene.network.exit_a.place.v4));
     wait_until_through(&scene.network.laptop, &scene.network.exit_a);

@@ -8,7 +8,7 @@ use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::{HTTP, IDENT};
 use gateway_tests::tap::Tap;
 use gateway_tests::topology::{LAN_V4, other_wan, server};
-use gateway_tests::traffic::{Load, PATIENCE, TcpFlow, UdpFlow, ask};
+use gateway_tests::traffic::{Load, TIMEOUT, TcpFlow, UdpFlow, ask};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
@@ -85,8 +85,8 @@ fn an_uplink_keeps_its_number_and_its_flows_while_the_first_goes_and_over_a_rest
     });
     let mut go_on = |why: &str| {
         for (ipv6, tcp, udp) in &mut flows {
-            assert_eq!(tcp.ask(PATIENCE).seen(), Some(other_wan(*ipv6)), "{why}");
-            assert_eq!(udp.ask(PATIENCE).expect(why), other_wan(*ipv6), "{why}");
+            assert_eq!(tcp.ask(TIMEOUT).seen(), Some(other_wan(*ipv6)), "{why}");
+            assert_eq!(udp.ask(TIMEOUT).expect(why), other_wan(*ipv6), "{why}");
         }
     };
     go_on("before");
@@ -169,7 +169,7 @@ fn the_resolver_listens_at_another_place_at_once() {
     let scene = Scene::start().expect("scene");
     let network = &scene.network;
     let _upstream = Upstream::start(&network.internet).expect("upstream");
-    let mut laptop = Client::of(&network.laptop, LAN_V4.into()).and_then(|it| it.with_patience(BLOCKED));
+    let mut laptop = Client::of(&network.laptop, LAN_V4.into()).and_then(|it| it.with_timeout(BLOCKED));
     let laptop = laptop.as_mut().expect("client");
     set(&scene, "dns.upstream_servers", json!([name_server::ADDRESS]));
     wait_ok(SOON, "an answer at the first place", || laptop.ask("one.example", A)).expect("answered");
@@ -185,10 +185,10 @@ fn the_resolver_listens_at_another_place_at_once() {
         Ok(())
     })
     .expect("moved");
-    let told = network
+    let reply = network
         .laptop
         .namespace
         .run("dig", &["+short", "-p", "5353", "@192.168.10.1", "two.example", "A"])
         .expect("dig");
-    assert!(!told.trim().is_empty(), "an answer at the second place: {told}");
+    assert!(!reply.trim().is_empty(), "an answer at the second place: {reply}");
 }

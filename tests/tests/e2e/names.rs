@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use gateway_tests::dns::{A, AAAA, Client, Told, Upstream};
+use gateway_tests::dns::{A, AAAA, Client, Reply, Upstream};
 use gateway_tests::name_server;
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::topology::{Host, LAN_V4, LAN_V6, other_server, server, wan};
@@ -39,8 +39,8 @@ pub(crate) fn client(host: &Host) -> Client {
     Client::of(host, LAN_V4.into()).expect("a client")
 }
 
-pub(crate) fn told(address: IpAddr) -> Told {
-    Told { rcode: 0, addresses: vec![address] }
+pub(crate) fn reply(address: IpAddr) -> Reply {
+    Reply { rcode: 0, addresses: vec![address] }
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn hosts_are_answered_in_both_families_and_the_internet_is_not() {
     let laptop = &scene.network.laptop;
     for resolver in [LAN_V4.into(), LAN_V6.into()] {
         let mut client = Client::of(laptop, resolver).expect("a client");
-        assert_eq!(client.ask("www.example", A).expect("an answer"), told(server(false)));
-        assert_eq!(client.ask("www.example", AAAA).expect("an answer"), told(server(true)));
+        assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
+        assert_eq!(client.ask("www.example", AAAA).expect("an answer"), reply(server(true)));
     }
     // The second of each came from the cache.
     assert_eq!(upstream.askers("www.example"), [wan(false); 2]);
@@ -77,7 +77,7 @@ fn a_policy_for_a_domain_takes_the_first_packet_and_the_question() {
     for (ipv6, kind) in [(false, A), (true, AAAA)] {
         let answer = ask_server(&network.laptop, server(ipv6));
         assert_eq!(answer.seen(), Some(wan(ipv6)), "nobody has asked for a name");
-        assert_eq!(laptop.ask("www.films.example", kind).expect("an answer"), told(server(ipv6)));
+        assert_eq!(laptop.ask("www.films.example", kind).expect("an answer"), reply(server(ipv6)));
         let answer = ask_server(&network.laptop, server(ipv6));
         assert_eq!(answer.seen(), Some(network.exit_a.address(ipv6)));
         // Others have not asked, and other addresses are not of that name.
@@ -180,8 +180,8 @@ fn questions_of_a_device_leave_by_its_policy_and_their_answers_stay_there() {
     let status = scene.api().get("/dns/status").expect("status");
     let by_tunnel = status["upstreams"].as_array().into_iter().flatten().find(|one| one["egress"] == "a");
     assert!(by_tunnel.is_some_and(|one| one["queries"].as_u64() > Some(0)), "{status}");
-    let told = scene.api().post("/policy/evaluate", &json!({"device_id": laptop})).expect("explained");
-    assert_eq!(told["effective"]["dns"], format!("{} by a", name_server::ADDRESS), "{told}");
+    let reply = scene.api().post("/policy/evaluate", &json!({"device_id": laptop})).expect("explained");
+    assert_eq!(reply["effective"]["dns"], format!("{} by a", name_server::ADDRESS), "{reply}");
     // What the laptop was told is not told to others from its part of the cache.
     client(&network.tv).ask("secret.example", A).expect("an answer");
     assert_eq!(upstream.askers("secret.example"), [network.exit_a.address(false), wan(false)]);
@@ -247,7 +247,7 @@ fn forced_questions_are_answered_here_whoever_is_asked() {
         let mut client = Client::of(&network.laptop, resolver).expect("a client");
         let answer = client.ask("www.example", A).expect("an answer");
         // The server there would refuse.
-        assert_eq!(answer, told(server(false)), "asked at {resolver}");
+        assert_eq!(answer, reply(server(false)), "asked at {resolver}");
     }
     assert_eq!(upstream.askers("www.example"), [wan(false)]);
     let dug = network
@@ -288,7 +288,7 @@ fn what_is_asked_again_is_answered_where_it_comes_in() {
         let mut asked = 0;
         wait_for(SOON, "the dataplane to answer", || {
             asked += 1;
-            assert_eq!(client.ask("www.example", A).expect("an answer"), told(server(false)));
+            assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
             repeated(&scene) > before.0 + 20
         })
         .expect("repeated");
@@ -298,7 +298,7 @@ fn what_is_asked_again_is_answered_where_it_comes_in() {
     // Blocked at once, and passed at once, however often it was asked.
     let mut client = client(&scene.network.laptop);
     scene.api().post("/dns/blocklist", &json!({"domain": "www.example"})).expect("blocked");
-    let nowhere = told(Ipv4Addr::UNSPECIFIED.into());
+    let nowhere = reply(Ipv4Addr::UNSPECIFIED.into());
     wait_for(SOON, "it is blocked", || client.ask("www.example", A).expect("an answer") == nowhere)
         .expect("blocked");
     for _ in 0..50 {
@@ -308,17 +308,17 @@ fn what_is_asked_again_is_answered_where_it_comes_in() {
     wait_for(SOON, "it is not blocked", || client.ask("www.example", A).expect("an answer") != nowhere)
         .expect("passed");
     for _ in 0..50 {
-        assert_eq!(client.ask("www.example", A).expect("an answer"), told(server(false)));
+        assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
     }
     // A policy that is applied has the next question, whatever was answered before it.
     scene.tunnel("a", &scene.network.exit_a).expect("tunnel");
     scene.policy(&policy("films", 10, ("domain", "www.example"), &["a"])).expect("policy");
-    assert_eq!(client.ask("www.example", A).expect("an answer"), told(server(false)));
+    assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
     let answer = ask_server(&scene.network.laptop, server(false));
     assert_eq!(answer.seen(), Some(scene.network.exit_a.address(false)), "it was learned");
     // Without the daemon nobody answers.
     for _ in 0..50 {
-        assert_eq!(client.ask("ftp.example", A).expect("an answer"), told(server(false)));
+        assert_eq!(client.ask("ftp.example", A).expect("an answer"), reply(server(false)));
     }
     scene.daemon.kill9().expect("killed");
     // The kernel takes the program out of its map when it comes to it.

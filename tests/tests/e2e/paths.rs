@@ -6,7 +6,7 @@ use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::services::IDENT;
 use gateway_tests::tap::Counts;
 use gateway_tests::topology::{Host, server, wan};
-use gateway_tests::traffic::{PATIENCE, TcpFlow, UdpFlow, transfer};
+use gateway_tests::traffic::{TIMEOUT, TcpFlow, UdpFlow, transfer};
 use gateway_tests::wait::wait_ok;
 use gateway_tests::wireguard::Exit;
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ fn failing_over_moves_new_flows_at_once_and_flows_stay_where_they_are_when_the_f
     let seen_as = |flows: &mut [(bool, UdpFlow, TcpFlow); 2], exit: &Exit| {
         for (ipv6, udp, tcp) in flows {
             assert_eq!(answer(udp), exit.address(*ipv6));
-            assert_eq!(tcp.ask(PATIENCE).seen(), Some(exit.address(*ipv6)));
+            assert_eq!(tcp.ask(TIMEOUT).seen(), Some(exit.address(*ipv6)));
         }
     };
     network.tap.reset();
@@ -176,7 +176,7 @@ fn failing_over_moves_new_flows_at_once_and_flows_stay_where_they_are_when_the_f
     scene.replace_policy(&id, &failover(&[hops[0], hops[2]], "flow")).expect("policy");
     let flows = open();
     for (ipv6, udp, _) in &flows {
-        assert_eq!(udp.ask(PATIENCE).expect("answer"), wan(*ipv6));
+        assert_eq!(udp.ask(TIMEOUT).expect("answer"), wan(*ipv6));
     }
     scene.bring_up(&first).expect("up");
     for (ipv6, udp, _) in &flows {
@@ -184,7 +184,7 @@ fn failing_over_moves_new_flows_at_once_and_flows_stay_where_they_are_when_the_f
     }
     network.tap.reset();
     for (ipv6, udp, _) in &flows {
-        assert_eq!(udp.ask(PATIENCE).expect("answer"), network.exit_a.address(*ipv6));
+        assert_eq!(udp.ask(TIMEOUT).expect("answer"), network.exit_a.address(*ipv6));
     }
     assert_nothing_leaked(&scene);
 }

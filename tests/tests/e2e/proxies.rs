@@ -8,7 +8,7 @@ use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::{DNS, IDENT};
 use gateway_tests::socks::{Proxy, Server};
 use gateway_tests::topology::{Host, LAN_V4, LAN_V6, other_server, server, wan};
-use gateway_tests::traffic::{Answer, Load, PATIENCE, TcpFlow, UdpFlow, ask, ask_udp, ping, rejection};
+use gateway_tests::traffic::{Answer, Load, TIMEOUT, TcpFlow, UdpFlow, ask, ask_udp, ping, rejection};
 use gateway_tests::wait::{wait_for, wait_ok};
 use gateway_tests::wireguard::Exit;
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ fn assert_only_proxied(scene: &Scene) {
 }
 
 fn wait_until_reset(flow: &mut TcpFlow) {
-    let reset = || matches!(flow.ask(PATIENCE), Answer::Rejected { .. });
+    let reset = || matches!(flow.ask(TIMEOUT), Answer::Rejected { .. });
     wait_for(SOON, "the connection to be reset", reset).expect("reset");
 }
 
@@ -124,13 +124,13 @@ fn datagrams_take_a_proxy_that_takes_them() {
         let to = SocketAddr::from((server(ipv6), IDENT));
         let flow = UdpFlow::open(proxied.laptop(), to).expect("socket");
         for _ in 0..5 {
-            let seen = flow.ask(PATIENCE).expect("an answer");
+            let seen = flow.ask(TIMEOUT).expect("an answer");
             assert_eq!(seen, proxied.exit().address(ipv6), "the server saw {seen}");
         }
-        let other = ask_udp(proxied.laptop(), (other_server(ipv6), IDENT).into(), PATIENCE);
+        let other = ask_udp(proxied.laptop(), (other_server(ipv6), IDENT).into(), TIMEOUT);
         assert_eq!(other.seen(), Some(proxied.exit().address(ipv6)), "{other}");
         // An answer comes from the one that was asked.
-        let dns = ask_udp(proxied.laptop(), (server(ipv6), DNS).into(), PATIENCE);
+        let dns = ask_udp(proxied.laptop(), (server(ipv6), DNS).into(), TIMEOUT);
         assert!(matches!(dns, Answer::Rejected { .. }), "the sink answers in the form of DNS: {dns}");
     }
     assert_only_proxied(&proxied.scene);
@@ -166,7 +166,7 @@ fn what_the_proxy_does_not_take_fails_as_the_policy_says() {
     open["fail_policy"] = json!("fail-open");
     proxied.scene.replace_policy(&proxied.policy, &open).expect("policy");
     for ipv6 in FAMILIES {
-        let answer = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), PATIENCE);
+        let answer = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), TIMEOUT);
         assert_eq!(answer.seen(), Some(wan(ipv6)), "what fails open goes out directly: {answer}");
     }
     assert_through(&network.laptop, &network.exit_a);
@@ -210,7 +210,7 @@ fn a_login_is_used_and_a_wrong_one_blocks() {
 fn a_proxy_that_dies_under_load_leaks_nothing() {
     let mut proxied = Proxied::start(DANTE);
     let mut flow = TcpFlow::open(proxied.laptop(), server(false)).expect("flow");
-    assert_eq!(flow.ask(PATIENCE).seen(), Some(proxied.exit().address(false)));
+    assert_eq!(flow.ask(TIMEOUT).seen(), Some(proxied.exit().address(false)));
     let load = Load::start(proxied.laptop()).expect("load");
     load.wait_for_answer_to(proxied.exit().address(false), SOON).expect("load through the proxy");
     proxied.proxy.kill9().expect("killed");
@@ -260,9 +260,9 @@ fn each_side_may_end_its_half_of_a_connection() {
             std::thread::sleep(Duration::from_millis(300));
             write!(stream, "{} bytes", question.len()).expect("an answer after the end of the question");
         });
-        let connect = || TcpStream::connect_timeout(&at, PATIENCE);
+        let connect = || TcpStream::connect_timeout(&at, TIMEOUT);
         let mut stream = proxied.laptop().namespace.within(connect).expect("connected");
-        stream.set_read_timeout(Some(PATIENCE)).expect("timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("timeout");
         stream.write_all(&vec![7; 2_000_000]).expect("question");
         stream.shutdown(Shutdown::Write).expect("half closed");
         let mut answer = String::new();
@@ -295,7 +295,7 @@ fn a_proxy_inside_a_tunnel_is_reached_by_the_tunnel_only() {
         network.tap.reset();
         assert_through(&network.laptop, &network.exit_b);
         for ipv6 in FAMILIES {
-            let answer = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), PATIENCE);
+            let answer = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), TIMEOUT);
             assert_eq!(answer.seen(), Some(network.exit_b.address(ipv6)), "{answer}");
         }
         let counts = network.tap.counts();
@@ -309,7 +309,7 @@ fn a_proxy_inside_a_tunnel_is_reached_by_the_tunnel_only() {
     assert!(sentence.contains("PROXY office by wg-a"), "{sentence}");
 
     let mut flow = TcpFlow::open(&network.laptop, server(false)).expect("flow");
-    assert_eq!(flow.ask(PATIENCE).seen(), Some(network.exit_b.address(false)));
+    assert_eq!(flow.ask(TIMEOUT).seen(), Some(network.exit_b.address(false)));
     scene.bring_down(&tunnel).expect("down");
     wait_until_reset(&mut flow);
     assert_blocked(&network.laptop);
@@ -323,11 +323,11 @@ fn connections_are_reset_when_their_proxy_is_removed_and_limited_while_it_stands
     let mut flows: Vec<TcpFlow> =
         (0..2).map(|_| TcpFlow::open(proxied.laptop(), server(false)).expect("flow")).collect();
     for flow in &mut flows {
-        assert_eq!(flow.ask(PATIENCE).seen(), Some(proxied.exit().address(false)));
+        assert_eq!(flow.ask(TIMEOUT).seen(), Some(proxied.exit().address(false)));
     }
     assert_eq!(proxied.relayed()["connections"], 2);
     // The relay has taken the connection before it can say no.
-    let third = TcpFlow::open(proxied.laptop(), server(false)).map(|mut flow| flow.ask(PATIENCE));
+    let third = TcpFlow::open(proxied.laptop(), server(false)).map(|mut flow| flow.ask(TIMEOUT));
     assert!(third.is_err() || matches!(third, Ok(Answer::Rejected { .. })), "{third:?}");
     assert_eq!(proxied.relayed()["over_limit"], 1);
     proxied.scene.api().delete(&format!("/proxies/{}?force=true", proxied.id)).expect("deleted");
@@ -354,9 +354,9 @@ fn the_relay_is_reached_by_no_other_way() {
     // From the gateway itself: taken, since it is loopback, and reset at once, since nothing says for which proxy.
     for loopback in ["127.0.0.1", "::1"] {
         let to = SocketAddr::new(loopback.parse().expect("an address"), RELAY);
-        let connect = || TcpStream::connect_timeout(&to, PATIENCE);
+        let connect = || TcpStream::connect_timeout(&to, TIMEOUT);
         let said = network.gateway.within(connect).and_then(|mut stream| {
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
             stream.read(&mut [0; 1])
         });
         let error = said.expect_err("reset");
@@ -366,7 +366,7 @@ fn the_relay_is_reached_by_no_other_way() {
     let at = SocketAddr::from((server(false), RELAY));
     let listener = network.internet.within(|| TcpListener::bind(at)).expect("server");
     let _stream =
-        network.laptop.namespace.within(|| TcpStream::connect_timeout(&at, PATIENCE)).expect("connected");
+        network.laptop.namespace.within(|| TcpStream::connect_timeout(&at, TIMEOUT)).expect("connected");
     let (_, from) = listener.accept().expect("a connection");
     assert_eq!(from.ip(), network.exit_a.address(false));
     // Nobody may ride on the relay to services of the gateway that listen on all addresses.

@@ -104,9 +104,9 @@ fn what_does_not_answer_is_told_while_it_lasts() {
     let mut ask = || laptop.ask(&names.next().expect("endless"), A);
     wait_ok(SOON, "both to be told", || {
         ask()?;
-        let told = events();
+        let raised = events();
         for what in ["dns_upstream_down", "192.0.2.53 by auto", "blocklist_update_failed", &id] {
-            anyhow::ensure!(told.contains(what), "no {what} in {told}");
+            anyhow::ensure!(raised.contains(what), "no {what} in {raised}");
         }
         Ok(())
     })
@@ -114,8 +114,8 @@ fn what_does_not_answer_is_told_while_it_lasts() {
     scene.api().delete(&format!("/dns/blocklist/{id}")).expect("deleted");
     let _upstream = Upstream::start_at(&network.internet, name_server::ADDRESS.into()).expect("upstream");
     wait_ok(SOON, "both to be over", || {
-        let told = events();
-        anyhow::ensure!(!told.contains("event: alert"), "{told}");
+        let raised = events();
+        anyhow::ensure!(!raised.contains("event: alert"), "{raised}");
         Ok(())
     })
     .expect("over");

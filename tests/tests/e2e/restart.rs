@@ -7,7 +7,7 @@ use gateway_tests::netns::remove_pins;
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::IDENT;
 use gateway_tests::topology::{server, wan};
-use gateway_tests::traffic::{Load, PATIENCE, UdpFlow};
+use gateway_tests::traffic::{Load, TIMEOUT, UdpFlow};
 use gateway_tests::wait::wait_for;
 
 use crate::e2e::{
@@ -73,7 +73,7 @@ fn traffic_that_may_leave_directly_does_so_without_the_daemon() {
         .into();
     let answered = |flows: &[UdpFlow]| {
         for (flow, ipv6) in flows.iter().zip(FAMILIES) {
-            assert_eq!(flow.ask(PATIENCE).expect("answer"), wan(ipv6));
+            assert_eq!(flow.ask(TIMEOUT).expect("answer"), wan(ipv6));
         }
     };
     answered(&flows);

@@ -3,7 +3,7 @@
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::IDENT;
 use gateway_tests::topology::server;
-use gateway_tests::traffic::{PATIENCE, TcpFlow, UdpFlow};
+use gateway_tests::traffic::{TIMEOUT, TcpFlow, UdpFlow};
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
@@ -24,16 +24,16 @@ fn quick_a_policy_sends_a_device_through_an_exit_and_blocks_it_without() {
     assert_through(&network.laptop, &network.exit_a);
     let counts = assert_nothing_leaked(&scene);
     assert!(counts.tunnel.total() > 0, "{counts}");
-    let told = scene.evaluate(&laptop).expect("evaluation");
-    assert_eq!(told["decision"], "tunnel", "{told}");
-    assert_eq!(told["matched_policies"][0]["name"], "vpn-only", "{told}");
+    let evaluation = scene.evaluate(&laptop).expect("evaluation");
+    assert_eq!(evaluation["decision"], "tunnel", "{evaluation}");
+    assert_eq!(evaluation["matched_policies"][0]["name"], "vpn-only", "{evaluation}");
 
     scene.bring_down(&tunnel).expect("down");
     assert_blocked(&network.laptop);
     assert_nothing_leaked(&scene);
-    let told = scene.evaluate(&laptop).expect("evaluation");
-    assert_eq!(told["decision"], "block", "{told}");
-    let sentence = told["sentence"].as_str().expect("a sentence");
+    let evaluation = scene.evaluate(&laptop).expect("evaluation");
+    assert_eq!(evaluation["decision"], "block", "{evaluation}");
+    let sentence = evaluation["sentence"].as_str().expect("a sentence");
     assert!(sentence.contains("vpn-only") && sentence.contains("wg-a"), "{sentence}");
 }
 
@@ -108,8 +108,8 @@ fn a_change_of_policy_moves_datagrams_and_cuts_connections() {
         })
         .collect();
     for (ipv6, tcp, udp) in &mut flows {
-        assert_eq!(tcp.ask(PATIENCE).seen(), Some(network.exit_a.address(*ipv6)));
-        assert_eq!(udp.ask(PATIENCE).expect("answer"), network.exit_a.address(*ipv6));
+        assert_eq!(tcp.ask(TIMEOUT).seen(), Some(network.exit_a.address(*ipv6)));
+        assert_eq!(udp.ask(TIMEOUT).expect("answer"), network.exit_a.address(*ipv6));
     }
     scene.replace_policy(&id, &policy("way", 10, ("device", &laptop), &["wg-b"])).expect("policy");
     for (ipv6, tcp, udp) in &mut flows {
@@ -142,8 +142,8 @@ fn a_policy_against_a_device_cuts_its_live_flows() {
         })
         .collect();
     for (tcp, udp) in &mut flows {
-        assert!(tcp.ask(PATIENCE).seen().is_some());
-        udp.ask(PATIENCE).expect("answer");
+        assert!(tcp.ask(TIMEOUT).seen().is_some());
+        udp.ask(TIMEOUT).expect("answer");
     }
     scene.policy(&policy("block", 10, ("device", &laptop), &[])).expect("policy");
     network.settle().expect("silence");

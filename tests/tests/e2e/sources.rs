@@ -3,7 +3,7 @@
 use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::services::{DNS, HTTP, HTTP_OTHER, IDENT};
 use gateway_tests::topology::{other_server, server, wan};
-use gateway_tests::traffic::{PATIENCE, ask, ask_udp};
+use gateway_tests::traffic::{TIMEOUT, ask, ask_udp};
 use serde_json::json;
 
 use crate::e2e::{FAMILIES, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through};
@@ -99,9 +99,9 @@ fn a_destination_means_traffic_to_it_and_to_nothing_else() {
     let other = format!("{}/32,{}/128", other_server(false), other_server(true));
     scene.policy(&policy("there", 10, ("destination", &other), &["wg-a"])).expect("policy");
     for ipv6 in FAMILIES {
-        let there = ask(&network.laptop, (other_server(ipv6), HTTP).into(), PATIENCE);
+        let there = ask(&network.laptop, (other_server(ipv6), HTTP).into(), TIMEOUT);
         assert_eq!(there.seen(), Some(network.exit_a.address(ipv6)), "{there}");
-        let elsewhere = ask(&network.laptop, (server(ipv6), HTTP).into(), PATIENCE);
+        let elsewhere = ask(&network.laptop, (server(ipv6), HTTP).into(), TIMEOUT);
         assert_eq!(elsewhere.seen(), Some(wan(ipv6)), "{elsewhere}");
     }
 }
@@ -118,13 +118,13 @@ fn a_destination_with_a_port_means_that_port_of_tcp_and_udp() {
     scene.policy(&policy("ports", 10, ("destination", &ports.join(",")), &["wg-a"])).expect("policy");
     for ipv6 in FAMILIES {
         let exit = Some(network.exit_a.address(ipv6));
-        let tcp = ask(&network.laptop, (server(ipv6), HTTP_OTHER).into(), PATIENCE);
+        let tcp = ask(&network.laptop, (server(ipv6), HTTP_OTHER).into(), TIMEOUT);
         assert_eq!(tcp.seen(), exit, "{tcp}");
-        let udp = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), PATIENCE);
+        let udp = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), TIMEOUT);
         assert_eq!(udp.seen(), exit, "{udp}");
-        let other_port = ask(&network.laptop, (server(ipv6), HTTP).into(), PATIENCE);
+        let other_port = ask(&network.laptop, (server(ipv6), HTTP).into(), TIMEOUT);
         assert_eq!(other_port.seen(), Some(wan(ipv6)), "{other_port}");
-        let other_host = ask(&network.laptop, (other_server(ipv6), HTTP_OTHER).into(), PATIENCE);
+        let other_host = ask(&network.laptop, (other_server(ipv6), HTTP_OTHER).into(), TIMEOUT);
         assert_eq!(other_host.seen(), Some(wan(ipv6)), "{other_host}");
     }
 }

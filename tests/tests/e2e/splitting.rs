@@ -12,7 +12,7 @@ use gateway_tests::name_server;
 use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::services::HTTP;
 use gateway_tests::topology::{other_server, server};
-use gateway_tests::traffic::{Answer, PATIENCE, TcpFlow, ask, connections};
+use gateway_tests::traffic::{Answer, TIMEOUT, TcpFlow, ask, connections};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ fn open_on_both(scene: &Scene, ipv6: bool) -> [Vec<TcpFlow>; 2] {
     let mut flows = [Vec::new(), Vec::new()];
     for _ in 0..6 {
         let mut flow = TcpFlow::open(&network.laptop, server(ipv6)).expect("flow");
-        let seen = flow.ask(PATIENCE).seen().expect("an answer");
+        let seen = flow.ask(TIMEOUT).seen().expect("an answer");
         flows[exits.iter().position(|exit| *exit == seen).expect("an exit")].push(flow);
     }
     assert!(flows.iter().all(|flows| flows.len() >= 2), "{flows:?}");
@@ -91,14 +91,14 @@ fn a_connection_stays_on_its_exit_while_others_come_and_go() {
         let mut flows: Vec<_> = (0..4)
             .map(|_| {
                 let mut flow = TcpFlow::open(&network.laptop, server(ipv6)).expect("flow");
-                let first = flow.ask(PATIENCE).seen().expect("answer");
+                let first = flow.ask(TIMEOUT).seen().expect("answer");
                 (flow, first)
             })
             .collect();
         assert_eq!(tally(flows.iter().map(|(_, first)| *first).collect()).len(), 2);
         connections(&network.laptop, server(ipv6), 3).expect("connections");
         for (flow, first) in &mut flows {
-            assert_eq!(flow.ask(PATIENCE).seen(), Some(*first));
+            assert_eq!(flow.ask(TIMEOUT).seen(), Some(*first));
         }
     }
     assert_nothing_leaked(&scene);
@@ -125,21 +125,24 @@ fn what_is_told_of_a_pool_is_what_its_flows_did() {
     for ipv6 in FAMILIES {
         connections(&network.laptop, server(ipv6), 10).expect("connections");
     }
-    let told = pool(&scene);
+    let sample = pool(&scene);
     assert_eq!(
-        (&told["active"], &told["flows"], &told["sticky"]),
+        (&sample["active"], &sample["flows"], &sample["sticky"]),
         (&json!(true), &json!(20), &json!("flow")),
-        "{told}"
+        "{sample}"
     );
-    assert_eq!(of_members(&told, "tunnel"), ["wg-a", "wg-b"], "{told}");
-    assert_eq!(of_members(&told, "flows"), [10, 10], "{told}");
+    assert_eq!(of_members(&sample, "tunnel"), ["wg-a", "wg-b"], "{sample}");
+    assert_eq!(of_members(&sample, "flows"), [10, 10], "{sample}");
     for field in ["share_pct", "new_share_pct"] {
-        assert_eq!(of_members(&told, field), [50.0, 50.0], "{told}");
+        assert_eq!(of_members(&sample, field), [50.0, 50.0], "{sample}");
     }
     // Tunnels are looked at once a second.
     wait_ok(SOON, "the bytes", || {
-        let told = pool(&scene);
-        anyhow::ensure!(of_members(&told, "bytes").iter().all(|bytes| bytes.as_u64() > Some(1000)), "{told}");
+        let sample = pool(&scene);
+        anyhow::ensure!(
+            of_members(&sample, "bytes").iter().all(|bytes| bytes.as_u64() > Some(1000)),
+            "{sample}"
+        );
         Ok(())
     })
     .expect("bytes");
@@ -225,8 +228,8 @@ fn endpoints_weigh_the_members_of_a_pool_at_once() {
         // An answer to this comes when the plan is in the kernel.
         scene.api().act("/enforce/reconcile").expect("reconciled");
         wait_ok(SOON, "the weights", || {
-            let told = pool(&scene);
-            anyhow::ensure!(of_members(&told, "new_share_pct") == shares, "{told}");
+            let sample = pool(&scene);
+            anyhow::ensure!(of_members(&sample, "new_share_pct") == shares, "{sample}");
             Ok(())
         })
         .expect("weights");
@@ -248,7 +251,7 @@ fn endpoints_weigh_the_members_of_a_pool_at_once() {
         .expect("endpoint");
     of_a([0.0, 100.0]);
     assert_eq!(of_members(&pool(&scene), "state"), ["draining", "active"]);
-    assert_eq!(of_first[0].ask(PATIENCE).seen(), Some(network.exit_a.address(false)));
+    assert_eq!(of_first[0].ask(TIMEOUT).seen(), Some(network.exit_a.address(false)));
     let seen = tally(connections(&network.laptop, server(false), 6).expect("connections"));
     assert_eq!(seen, BTreeMap::from([(network.exit_b.address(false), 6)]));
     assert_nothing_leaked(&scene);
@@ -294,13 +297,13 @@ fn a_tunnel_that_is_taken_down_keeps_its_flows_for_half_a_minute() {
     let mut flows = FAMILIES.map(|ipv6| (ipv6, open_on_both(&scene, ipv6)));
     let started = Instant::now();
     scene.bring_down(&first).expect("down");
-    let told = pool(&scene);
-    assert_eq!(of_members(&told, "state"), ["draining", "active"], "{told}");
+    let sample = pool(&scene);
+    assert_eq!(of_members(&sample, "state"), ["draining", "active"], "{sample}");
     assert_eq!(scene.api().get(&format!("/tunnels/{first}")).expect("tunnel")["status"], "disconnecting");
     while started.elapsed() < Duration::from_secs(20) {
         for (ipv6, [of_first, of_second]) in &mut flows {
-            assert_eq!(of_first[0].ask(PATIENCE).seen(), Some(network.exit_a.address(*ipv6)));
-            assert_eq!(of_second[0].ask(PATIENCE).seen(), Some(network.exit_b.address(*ipv6)));
+            assert_eq!(of_first[0].ask(TIMEOUT).seen(), Some(network.exit_a.address(*ipv6)));
+            assert_eq!(of_second[0].ask(TIMEOUT).seen(), Some(network.exit_b.address(*ipv6)));
             let seen = tally(connections(&network.laptop, server(*ipv6), 2).expect("connections"));
             assert_eq!(seen, BTreeMap::from([(network.exit_b.address(*ipv6), 2)]));
         }
@@ -309,14 +312,14 @@ fn a_tunnel_that_is_taken_down_keeps_its_flows_for_half_a_minute() {
     // One speaks and is told, the other only listens and is told as well.
     for (ipv6, [of_first, of_second]) in &mut flows {
         assert_eq!(of_first[1].wait_for_the_end(Duration::from_secs(25)), ErrorKind::ConnectionReset);
-        let answer = of_first[0].ask(PATIENCE);
+        let answer = of_first[0].ask(TIMEOUT);
         assert!(matches!(&answer, Answer::Rejected { .. }), "{answer}");
-        assert_eq!(of_second[0].ask(PATIENCE).seen(), Some(network.exit_b.address(*ipv6)));
+        assert_eq!(of_second[0].ask(TIMEOUT).seen(), Some(network.exit_b.address(*ipv6)));
     }
     let took = started.elapsed();
     assert!((29..40).contains(&took.as_secs()), "{took:?}");
-    let told = pool(&scene);
-    assert_eq!(of_members(&told, "state"), ["down", "active"], "{told}");
+    let sample = pool(&scene);
+    assert_eq!(of_members(&sample, "state"), ["down", "active"], "{sample}");
     assert_nothing_leaked(&scene);
 }
 
@@ -338,8 +341,8 @@ fn a_dead_leg_gets_no_new_flow_and_its_connections_are_reset() {
     assert!(of_members(&pool(&scene), "rtt_ms").iter().all(|rtt| rtt.as_f64() > Some(0.0)));
     forwards(&network.exit_a, false);
     wait_ok(SOON, "the pool to notice", || {
-        let told = pool(&scene);
-        anyhow::ensure!(of_members(&told, "state") == ["down", "active"], "{told}");
+        let sample = pool(&scene);
+        anyhow::ensure!(of_members(&sample, "state") == ["down", "active"], "{sample}");
         Ok(())
     })
     .expect("noticed");
@@ -348,10 +351,10 @@ fn a_dead_leg_gets_no_new_flow_and_its_connections_are_reset() {
         assert_eq!(seen, BTreeMap::from([(network.exit_b.address(*ipv6), 6)]));
         assert_eq!(of_first[1].wait_for_the_end(SOON), ErrorKind::ConnectionReset);
         let started = Instant::now();
-        let answer = of_first[0].ask(PATIENCE);
+        let answer = of_first[0].ask(TIMEOUT);
         assert!(matches!(&answer, Answer::Rejected { .. }), "{answer}");
         assert!(started.elapsed() < Duration::from_secs(2), "{answer}");
-        assert_eq!(of_second[0].ask(PATIENCE).seen(), Some(network.exit_b.address(*ipv6)));
+        assert_eq!(of_second[0].ask(TIMEOUT).seen(), Some(network.exit_b.address(*ipv6)));
     }
     assert_nothing_leaked(&scene);
 }
@@ -373,7 +376,7 @@ fn what_is_sticky_stays_together() {
                 let both = (sticky == "source_dest").then_some(&destination);
                 let expected = exits[address_hash(&source.into(), both) as usize % 2];
                 for n in 0..5 {
-                    let answer = ask(&network.laptop, (to, HTTP).into(), PATIENCE);
+                    let answer = ask(&network.laptop, (to, HTTP).into(), TIMEOUT);
                     assert_eq!(answer.seen(), Some(expected), "{sticky}, {n}: {answer}");
                 }
             }

@@ -96,8 +96,8 @@ fn a_secondary_zone_is_its_servers_copy_and_outlives_them() {
     let served = |scene: &Scene| {
         let mut client = Client::of(&scene.network.laptop, LAN_V4.into()).expect("a client");
         wait_ok(SOON, "the zone to be served", || {
-            let told = client.ask("www.corp.example", A)?;
-            ensure!(told.addresses == [std::net::IpAddr::from([192, 0, 2, 41])], "{told:?}");
+            let reply = client.ask("www.corp.example", A)?;
+            ensure!(reply.addresses == [std::net::IpAddr::from([192, 0, 2, 41])], "{reply:?}");
             Ok(())
         })
         .expect("the copy is served");
@@ -129,8 +129,8 @@ fn a_secondary_zone_without_a_copy_is_answered_with_a_failure_and_nobody_asked()
     let id = create(scene.api(), "/dns/zones", &body).expect("a zone");
     let mut client = Client::of(&scene.network.laptop, LAN_V4.into()).expect("a client");
     wait_ok(SOON, "the zone", || {
-        let told = client.ask("www.gone.example", A)?;
-        ensure!(told.rcode == SERVFAIL && told.addresses.is_empty(), "{told:?}");
+        let reply = client.ask("www.gone.example", A)?;
+        ensure!(reply.rcode == SERVFAIL && reply.addresses.is_empty(), "{reply:?}");
         let zone = scene.api().get(&format!("/dns/zones/{id}"))?;
         ensure!(zone["serial"].is_null() && zone["error"].is_string(), "{zone}");
         Ok(())

@@ -191,13 +191,13 @@ fn what_was_told_is_told_again_with_ttls_of_this_instant() {
         };
         let ends = Ends::new(ipv6, 2);
         let first = question(&label, [9, 9], edns);
-        let told = answer(&first, &label, &ttls);
+        let reply = answer(&first, &label, &ttls);
         let key = key(ends.client, ends.server, 1, &first).expect("short enough");
         let moment = now();
         // In the middle of a second, so that none ends meanwhile.
         let since = moment - u64::from(passed) * SECOND - SECOND / 2;
         let span = Span { since: Some(since), now: since, until: moment + 60 * SECOND };
-        site.keep(&key, &told, span);
+        site.keep(&key, &reply, span);
         let (action, out) = site.run(&ends.frame(&question(&label, id, edns)));
         assert_eq!(action, SENT_BACK, "round {round}");
         let aged: Vec<u32> = ttls.iter().map(|ttl| ttl - passed).collect();
@@ -215,11 +215,11 @@ fn nothing_else_is_answered() {
     let mut site = Site::new();
     let ends = Ends::new(false, 2);
     let asked = question("www", [1, 2], true);
-    let told = answer(&asked, "www", &[60]);
+    let reply = answer(&asked, "www", &[60]);
     let kept = key(ends.client, ends.server, 1, &asked).expect("short enough");
-    let mut value = site.keep(&kept, &told, fixed());
+    let mut value = site.keep(&kept, &reply, fixed());
     let frame = ends.frame(&asked);
-    let mut wanted = told.clone();
+    let mut wanted = reply.clone();
     wanted[..2].copy_from_slice(&[1, 2]);
     let (action, out) = site.run(&frame);
     assert_eq!((action, read(&out, ends)), (SENT_BACK, wanted));
@@ -275,21 +275,21 @@ fn nothing_else_is_answered() {
 /// A site that keeps one answer: its question in a frame, and the answer.
 fn one() -> (Site, Vec<u8>, Vec<u8>) {
     let (mut site, ends, asked) = (Site::new(), Ends::new(false, 2), question("www", [1, 2], false));
-    let told = answer(&asked, "www", &[60]);
-    site.keep(&key(ends.client, ends.server, 1, &asked).expect("short"), &told, fixed());
-    (site, ends.frame(&asked), told)
+    let reply = answer(&asked, "www", &[60]);
+    site.keep(&key(ends.client, ends.server, 1, &asked).expect("short"), &reply, fixed());
+    (site, ends.frame(&asked), reply)
 }
 
 #[test]
 fn a_datagram_without_a_checksum_is_answered_without_one() {
-    let (mut site, mut frame, told) = one();
+    let (mut site, mut frame, reply) = one();
     frame[40..42].fill(0);
     let (action, out) = site.run(&frame);
     assert_eq!((action, &out[40..42]), (SENT_BACK, &[0, 0][..]));
     // Ethernet frames are filled up to 60 bytes.
     frame.extend_from_slice(&[0; 18]);
     let (action, out) = site.run(&frame);
-    assert_eq!((action, out.len()), (SENT_BACK, 14 + 20 + 8 + told.len()));
+    assert_eq!((action, out.len()), (SENT_BACK, 14 + 20 + 8 + reply.len()));
 }
 
 #[test]

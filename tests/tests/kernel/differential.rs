@@ -42,7 +42,7 @@ const GOES_ON: i32 = -1;
 struct Memory {
     flows: BTreeMap<FlowKey, FlowValue>,
     turns: BTreeMap<u32, u64>,
-    told: BTreeMap<(ClientKey, Address), Vec<Name>>,
+    resolved: BTreeMap<(ClientKey, Address), Vec<Name>>,
 }
 
 pub struct Pins(pub std::path::PathBuf);
@@ -86,18 +86,19 @@ fn the_program_decides_as_the_function_does() {
         *environment.turns.borrow_mut() = std::mem::take(&mut memory.turns);
         if round % 3 == 0 {
             for _ in 0..40 {
-                let (client, address, name) = plans::told().new_tree(&mut runner).expect("news").current();
+                let (client, address, name) =
+                    plans::resolved().new_tree(&mut runner).expect("news").current();
                 let name = Name::from(&DomainName::parse(name).expect("a name"));
-                let told = [(address, Duration::from_secs(60))];
-                programs.learn(client, name.as_ref(), &told).expect("learned");
-                memory.told.entry((client, address.into())).or_default().push(name);
+                let resolved = [(address, Duration::from_secs(60))];
+                programs.learn(client, name.as_ref(), &resolved).expect("learned");
+                memory.resolved.entry((client, address.into())).or_default().push(name);
             }
         }
         let value = |(key, names): (&(ClientKey, Address), &Vec<Name>)| {
             let rank = learned(&plan.domains, names, key.0.device());
             (*key, FqdnIpValue { rank, until: u32::MAX })
         };
-        *environment.domains.borrow_mut() = memory.told.iter().map(value).collect();
+        *environment.domains.borrow_mut() = memory.resolved.iter().map(value).collect();
         for index in (0..9).chain([budget_index(0, INTERFACE)]) {
             let counted = flow_budget::new_flows().new_tree(&mut runner).expect("a budget").current();
             set_budget(&mut programs, index, counted);
@@ -325,8 +326,8 @@ fn flows_to_what_was_told_take_the_policy_for_as_long_as_they_last() {
     programs.apply(&films()).expect("the plan goes live");
     assert_eq!(leg_to_the_films(&mut programs, 10_000), 16);
     let name = Name::from(&DomainName::parse("www.films.example").expect("a name"));
-    let told = [(FILMS.into(), Duration::from_secs(60))];
-    programs.learn(sender(), name.as_ref(), &told).expect("learned");
+    let resolved = [(FILMS.into(), Duration::from_secs(60))];
+    programs.learn(sender(), name.as_ref(), &resolved).expect("learned");
     assert_eq!(leg_to_the_films(&mut programs, 10_001), 17);
     let mut next = films();
     next.actions.push(ActionValue::default());

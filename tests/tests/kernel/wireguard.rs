@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use gateway_ctl::os::wireguard::{Engine, Error, Key, WireGuard, generate_keypair};
 use gateway_tests::wait::{wait_for, wait_until};
-use site::{DEVICE, PATIENCE, Pair, Site};
+use site::{DEVICE, Pair, Site, TIMEOUT};
 
 const PORT: u16 = 4000;
 const FAMILIES: [bool; 2] = [false, true];
@@ -30,8 +30,8 @@ fn transfers(from: &Site, to: &Site, ipv6: bool, len: usize) {
     let listener = to.within(|| TcpListener::bind((to.inner(ipv6), 0)).expect("listen"));
     let address = listener.local_addr().expect("an address");
     let exchange = |stream: TcpStream| {
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+        stream.set_write_timeout(Some(TIMEOUT)).expect("a timeout");
         std::thread::scope(|scope| {
             scope.spawn(|| (&stream).write_all(&pattern).expect("send everything"));
             let mut received = vec![0; len];
@@ -41,7 +41,7 @@ fn transfers(from: &Site, to: &Site, ipv6: bool, len: usize) {
     };
     std::thread::scope(|scope| {
         scope.spawn(|| exchange(listener.accept().expect("a connection").0));
-        exchange(from.within(|| TcpStream::connect_timeout(&address, PATIENCE).expect("connect")));
+        exchange(from.within(|| TcpStream::connect_timeout(&address, TIMEOUT).expect("connect")));
     });
 }
 
@@ -66,7 +66,7 @@ fn both_inner_families_pass_over_both_outer_families() {
             assert_eq!(status.public_key, site.keys.public);
             let peer = &status.peers[0];
             let age = peer.last_handshake.expect("a handshake").elapsed().expect("in the past");
-            assert!(age < PATIENCE * 6, "{age:?}");
+            assert!(age < TIMEOUT * 6, "{age:?}");
             assert!(peer.rx_bytes > 1000 && peer.tx_bytes > 1000, "{peer:?}");
         }
         assert_eq!(pair.a.status().expect("a device").peers[0].endpoint, Some(pair.b.outer(outer_ipv6)));
@@ -131,7 +131,7 @@ fn an_inner_source_that_is_not_the_peers_is_dropped_and_counted() {
     pair.a.namespace.ip(&format!("address add {foreign}/32 dev {DEVICE}")).expect("ip");
     let (liar, victim) = (pair.a.udp((foreign, 0).into()), pair.b.udp((pair.b.inner(false), PORT).into()));
     liar.send_to(b"lie", (pair.b.inner(false), PORT)).expect("sent");
-    wait_for(PATIENCE, "the drop to be counted", || pair.b.drops().wrong_source > 0).expect("counted");
+    wait_for(TIMEOUT, "the drop to be counted", || pair.b.drops().wrong_source > 0).expect("counted");
     assert!(victim.recv(&mut [0; 8]).is_err());
 }
 
@@ -190,7 +190,7 @@ fn a_changed_endpoint_is_used_at_once() {
     silent_b.peers[0].persistent_keepalive = None;
     pair.b.apply(&silent_b);
     pair.address();
-    wait_for(PATIENCE, "the first handshake message", || {
+    wait_for(TIMEOUT, "the first handshake message", || {
         pair.a.status().is_some_and(|status| status.peers[0].tx_bytes > 0)
     })
     .expect("a keepalive starts a handshake by itself");
@@ -219,7 +219,7 @@ fn noise_on_the_port_is_counted_and_harmless() {
             }
         }
     }
-    wait_for(PATIENCE, "all noise to be counted", || {
+    wait_for(TIMEOUT, "all noise to be counted", || {
         let now = pair.b.drops();
         let counted = now.malformed - before.malformed + now.rejected - before.rejected + now.no_peer;
         counted >= before.no_peer + sent
@@ -247,7 +247,7 @@ fn a_device_does_not_outlive_its_owner() {
     let mut pair = Pair::connected(false);
     pair.a.restart();
     assert_eq!(pair.a.list(), Vec::<String>::new());
-    wait_for(PATIENCE, "the link to go", || !pair.a.has_link(DEVICE)).expect("gone");
+    wait_for(TIMEOUT, "the link to go", || !pair.a.has_link(DEVICE)).expect("gone");
     pair.a.apply(&pair.a_config());
     pair.a.address();
     assert!(pair.a.echoes(&pair.b, false));
@@ -258,7 +258,7 @@ fn a_link_that_an_outsider_removed_is_noticed_and_made_anew() {
     let pair = Pair::connected(false);
     assert!(pair.a.echoes(&pair.b, false));
     pair.a.namespace.ip(&format!("link del {DEVICE}")).expect("ip");
-    wait_for(PATIENCE, "the loss to be noticed", || pair.a.list().is_empty()).expect("noticed");
+    wait_for(TIMEOUT, "the loss to be noticed", || pair.a.list().is_empty()).expect("noticed");
     assert_eq!(pair.a.status(), None);
     pair.a.apply(&pair.a_config());
     pair.a.address();

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::nothing_past::first_start::{assert_nothing_leaked, bind, reboot, wait_until_through};
 
-const PATIENCE: Duration = Duration::from_millis(700);
+const TIMEOUT: Duration = Duration::from_millis(700);
 const SOON: Duration = Duration::from_secs(20);
 const HOUR: i64 = 3600;
 
@@ -84,7 +84,7 @@ fn write_at_start(file: &fs::File, bytes: &[u8]) {
 fn wait_until_direct(scene: &Scene) {
     for ipv6 in [false, true] {
         wait_ok(SOON, "the exception to let the laptop out", || {
-            let answer = ask(&scene.network.laptop, (server(ipv6), HTTP).into(), PATIENCE);
+            let answer = ask(&scene.network.laptop, (server(ipv6), HTTP).into(), TIMEOUT);
             anyhow::ensure!(answer.seen() == Some(wan(ipv6)), "{answer}");
             Ok(())
         })
@@ -106,7 +106,7 @@ fn wait_until_expired(scene: &Scene, exception: &str) -> Value {
 fn assert_protected(scene: &Scene, case: &str) {
     scene.api().act("/enforce/reconcile").expect("reconciled");
     for ipv6 in [false, true] {
-        let seen = ask(&scene.network.laptop, (server(ipv6), HTTP).into(), PATIENCE).seen();
+        let seen = ask(&scene.network.laptop, (server(ipv6), HTTP).into(), TIMEOUT).seen();
         assert!(
             seen.is_none_or(|seen| seen == scene.network.exit_a.address(ipv6)),
             "{case}: seen as {seen:?}"

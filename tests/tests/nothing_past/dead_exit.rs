@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 const NOTICED: Duration = Duration::from_secs(60);
 /// Longer than the limit, with all that follows from it.
 const OBSERVED: Duration = Duration::from_secs(25);
-const PATIENCE: Duration = Duration::from_millis(700);
+const TIMEOUT: Duration = Duration::from_millis(700);
 /// Port of syslog: traffic that gets no answer.
 const SYSLOG: u16 = 514;
 
@@ -26,7 +26,7 @@ fn wait_until_seen_as(host: &Host, expected: impl Fn(bool) -> std::net::IpAddr) 
     for ipv6 in [false, true] {
         let expected = expected(ipv6);
         wait_ok(NOTICED, &format!("the server to see {} as {expected}", host.name), || {
-            let answer = ask(host, (server(ipv6), HTTP).into(), PATIENCE);
+            let answer = ask(host, (server(ipv6), HTTP).into(), TIMEOUT);
             ensure!(answer.seen() == Some(expected), "{answer}");
             Ok(())
         })

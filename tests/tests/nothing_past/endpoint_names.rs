@@ -15,7 +15,7 @@ use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(40);
-const PATIENCE: Duration = Duration::from_millis(700);
+const TIMEOUT: Duration = Duration::from_millis(700);
 
 /// A gateway that knows a name server in the internet, and a count of the queries that came there from its uplink.
 fn start(answer: std::net::Ipv4Addr) -> (Scene, NameServer) {
@@ -43,7 +43,7 @@ fn queries_in_clear(scene: &Scene) -> Result<u64> {
 
 fn wait_until_seen_as(host: &Host, expected: std::net::IpAddr) {
     wait_ok(SOON, &format!("the server to see {} as {expected}", host.name), || {
-        let answer = ask(host, (server(false), HTTP).into(), PATIENCE);
+        let answer = ask(host, (server(false), HTTP).into(), TIMEOUT);
         ensure!(answer.seen() == Some(expected), "{answer}");
         Ok(())
     })

@@ -10,7 +10,7 @@ use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::IDENT;
 use gateway_tests::tap::MARK;
 use gateway_tests::topology::server;
-use gateway_tests::traffic::{Load, PATIENCE, UdpFlow};
+use gateway_tests::traffic::{Load, TIMEOUT, UdpFlow};
 use gateway_tests::wait::wait_for;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -64,7 +64,7 @@ fn errors_about_a_host_that_is_gone_leave_by_its_tunnel() {
     let flows = FAMILIES.map(|ipv6| {
         let to = SocketAddr::from((server(ipv6), STREAM));
         let far = network.internet.within(|| UdpSocket::bind(to)).expect("a server");
-        far.set_read_timeout(Some(PATIENCE)).expect("a deadline");
+        far.set_read_timeout(Some(TIMEOUT)).expect("a deadline");
         let near = SocketAddr::from((
             if ipv6 { IpAddr::V6(network.laptop.v6) } else { network.laptop.v4.into() },
             0,
@@ -117,7 +117,7 @@ fn a_neighbour_on_the_uplink_does_not_reach_into_a_tunnel() {
     let network = &scene.network;
     for ipv6 in FAMILIES {
         let flow = UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("flow");
-        assert_eq!(flow.ask(PATIENCE).expect("answer"), network.exit_a.address(ipv6));
+        assert_eq!(flow.ask(TIMEOUT).expect("answer"), network.exit_a.address(ipv6));
         // Masquerading keeps the port.
         let port = flow.port().expect("a port");
         let place = network.exit_a.place;
@@ -132,6 +132,6 @@ fn a_neighbour_on_the_uplink_does_not_reach_into_a_tunnel() {
         }
         assert!(!flow.hears(Duration::from_millis(700)), "a forged datagram was delivered");
         // The flow itself goes on.
-        assert_eq!(flow.ask(PATIENCE).expect("answer"), network.exit_a.address(ipv6));
+        assert_eq!(flow.ask(TIMEOUT).expect("answer"), network.exit_a.address(ipv6));
     }
 }

@@ -5,7 +5,7 @@
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::IDENT;
 use gateway_tests::topology::server;
-use gateway_tests::traffic::{PATIENCE, TcpFlow, UdpFlow, ask_server};
+use gateway_tests::traffic::{TIMEOUT, TcpFlow, UdpFlow, ask_server};
 use gateway_tests::wait::wait_for;
 
 use crate::nothing_past::{BLOCKED, FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
@@ -40,7 +40,7 @@ fn tcp_connection_from_before_the_policy_ends_and_the_next_takes_the_tunnel() {
     let (scene, laptop) = unbound();
     let host = &scene.network.laptop;
     let mut flows = FAMILIES.map(|ipv6| TcpFlow::open(host, server(ipv6)).expect("a direct connection"));
-    let seen = flows.each_mut().map(|flow| flow.ask(PATIENCE).seen().expect("an answer"));
+    let seen = flows.each_mut().map(|flow| flow.ask(TIMEOUT).seen().expect("an answer"));
     assert_eq!(seen[1].to_string(), GLOBAL);
     bind(&scene, &laptop);
     for (flow, ipv6) in flows.iter_mut().zip(FAMILIES) {
@@ -62,7 +62,7 @@ fn udp_flow_from_before_the_policy_goes_on_by_the_tunnel() {
     let host = &scene.network.laptop;
     let open = |ipv6| UdpFlow::open(host, (server(ipv6), IDENT).into()).expect("a flow");
     let flows = FAMILIES.map(open);
-    let seen = flows.each_ref().map(|flow| flow.ask(PATIENCE).expect("an answer"));
+    let seen = flows.each_ref().map(|flow| flow.ask(TIMEOUT).expect("an answer"));
     assert_eq!(seen[1].to_string(), GLOBAL);
     let ports = flows.each_ref().map(|flow| flow.port().expect("a port"));
     bind(&scene, &laptop);

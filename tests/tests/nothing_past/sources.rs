@@ -8,7 +8,7 @@ use gateway_tests::frames::{Body, Forged, FrameSender, mac};
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::{DNS, HTTP, IDENT};
 use gateway_tests::topology::{LAN_V4, LAN_V6, WAN_V4, WAN_V6, server};
-use gateway_tests::traffic::{PATIENCE, ask};
+use gateway_tests::traffic::{TIMEOUT, ask};
 use gateway_tests::wait::wait_for;
 use serde_json::json;
 
@@ -125,7 +125,7 @@ fn addresses_of_the_lan_and_of_networks_behind_it_go_on_working() {
         .namespace
         .ip("address add fd00:10::5eed:1234/64 dev eth0 nodad preferred_lft forever")
         .expect("one more");
-    let answer = ask(&network.laptop, (server(true), HTTP).into(), PATIENCE);
+    let answer = ask(&network.laptop, (server(true), HTTP).into(), TIMEOUT);
     assert!(answer.seen().is_some(), "{answer}");
     // A network that a router on the LAN leads to: refused until there is a route.
     let [four, six]: [IpAddr; 2] =

@@ -13,7 +13,7 @@ use gateway_model::Id;
 
 const KILLS: u32 = 200;
 /// Opening, writing and dying, on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the store has promised, by what the writers said.
 #[derive(Default)]
@@ -112,7 +112,7 @@ fn round(path: &Path, number: u32, delay: Duration) -> Vec<String> {
     let (mut writer, told) = start(path);
     let mut said = Vec::new();
     if !number.is_multiple_of(4) {
-        match told.recv_timeout(PATIENCE) {
+        match told.recv_timeout(TIMEOUT) {
             Ok(first) => said.push(first),
             Err(error) => panic!("round {number}: the writer said nothing: {error}; {:?}", writer.try_wait()),
         }

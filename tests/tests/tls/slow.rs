@@ -14,10 +14,10 @@ use crate::tls::peers::{classic, https, session};
 use crate::tls::site::{Site, json_of};
 
 /// Short enough to wait for, long enough for a busy machine to answer in.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const TIMEOUT: Duration = Duration::from_millis(1500);
 
 fn impatient() -> Limits {
-    Limits { handshake: PATIENCE, headers: PATIENCE, idle: PATIENCE, ..Limits::default() }
+    Limits { handshake: TIMEOUT, headers: TIMEOUT, idle: TIMEOUT, ..Limits::default() }
 }
 
 fn secure(limits: Limits) -> Site {
@@ -62,7 +62,7 @@ fn headers_that_trickle_in_are_cut_while_others_are_served() {
             // One header at a time, for ever; each of them comes well within the limit.
             stream.write_all(b"GET /api/v1/version HTTP/1.1\r\nHost: localhost\r\n")?;
             loop {
-                std::thread::sleep(PATIENCE / 10);
+                std::thread::sleep(TIMEOUT / 10);
                 stream.write_all(b"X-More: x\r\n")?;
                 stream.flush()?;
                 assert!(begun.elapsed() < SOON, "the connection still stands");
@@ -76,7 +76,7 @@ fn headers_that_trickle_in_are_cut_while_others_are_served() {
             assert_eq!(site.request("GET", "/version", None).status, 200);
             trickle(&mut session(site.address, &classic(&site.authority())).expect("a session"))
         };
-        assert!(ended.is_err() && begun.elapsed() >= PATIENCE, "{ended:?} after {:?}", begun.elapsed());
+        assert!(ended.is_err() && begun.elapsed() >= TIMEOUT, "{ended:?} after {:?}", begun.elapsed());
     }
 }
 
@@ -105,7 +105,7 @@ fn plain_http_is_told_to_use_tls_and_noise_is_cut() {
     assert_eq!(error["details"]["request_id"].as_str(), answer.header("x-request-id"));
     let mut noise = site.connect();
     noise.write_all(b"\x00\x01\x02\x03").expect("sent");
-    assert!(wait_until_cut(&mut noise) < PATIENCE);
+    assert!(wait_until_cut(&mut noise) < TIMEOUT);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_stream_goes_on_beyond_every_limit_and_ends_with_the_server() {
     stream.write_all(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
     wait_for_line(&mut stream, "event: status");
     for number in 1..=2 {
-        std::thread::sleep(PATIENCE * 2);
+        std::thread::sleep(TIMEOUT * 2);
         let body = json!({"name": format!("d{number}"), "mac": format!("02:00:00:00:00:0{number}")});
         let made = https(site.address, &config, "POST", "/devices", Some(&body)).expect("an answer");
         assert_eq!(made.status, 201, "{}", String::from_utf8_lossy(&made.body));

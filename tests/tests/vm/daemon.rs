@@ -51,7 +51,7 @@ mod in_guest {
     use serde_json::Value;
 
     /// Everything is slow in an emulated machine.
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
     const BLOCKED: Duration = Duration::from_secs(2);
     const FAMILIES: [bool; 2] = [false, true];
     const TUNNEL: &str = "home";
@@ -106,7 +106,7 @@ mod in_guest {
 
     fn wait_until_seen_as(host: &Host, expected: impl Fn(bool) -> IpAddr) {
         for ipv6 in FAMILIES {
-            wait_ok(PATIENCE, &format!("{} to be seen as {}", host.name, expected(ipv6)), || {
+            wait_ok(TIMEOUT, &format!("{} to be seen as {}", host.name, expected(ipv6)), || {
                 let answer = ask(host, (server(ipv6), HTTP).into(), BLOCKED);
                 anyhow::ensure!(answer.seen() == Some(expected(ipv6)), "{answer}");
                 Ok(())

@@ -40,7 +40,7 @@ mod in_guest {
     use gateway_ctl::os::wireguard::{Engine, Error, WireGuard, generate_keypair};
     use gateway_tests::wait::wait_until;
 
-    use crate::kernel::wireguard::site::{DEVICE, PATIENCE, Pair, Site};
+    use crate::kernel::wireguard::site::{DEVICE, Pair, Site, TIMEOUT};
 
     fn pair(outer_ipv6: bool) -> Pair {
         Pair::between([Engine::Kernel, Engine::Userspace], outer_ipv6).connect(outer_ipv6)
@@ -78,7 +78,7 @@ mod in_guest {
             );
             for peer in [ours, theirs] {
                 let age = peer.last_handshake.expect("a handshake").elapsed().expect("in the past");
-                assert!(age < PATIENCE * 6, "{age:?}");
+                assert!(age < TIMEOUT * 6, "{age:?}");
             }
             // Both count outer bytes; what was sent before the other side listened is lost.
             assert!(ours.rx_bytes > 0 && ours.rx_bytes <= theirs.tx_bytes, "{ours:?} {theirs:?}");
@@ -197,7 +197,7 @@ mod in_guest {
         pair.a.apply(&pair.a_config());
         pair.a.address();
         assert!(pair.a.echoes(&pair.b, false));
-        let shaken = wait_until(PATIENCE, "a handshake", || handshake(&pair.a));
+        let shaken = wait_until(TIMEOUT, "a handshake", || handshake(&pair.a));
         shaken.expect("the new device works");
     }
 }

@@ -37,11 +37,11 @@ pub fn apart(sources: &[Source]) -> Vec<String> {
         }
     }
     for source in others {
-        let told = |line: &str| {
+        let names_a_lack = |line: &str| {
             let line = line.to_lowercase();
             PHRASES.iter().any(|phrase| line.contains(phrase)) && !line.contains(UNKNOWN_NAME)
         };
-        let lines = source.code().filter(|(_, line)| told(line));
+        let lines = source.code().filter(|(_, line)| names_a_lack(line));
         found.extend(
             lines.map(|(n, _)| source.at(n, "tells what this version lacks: take it from `Capability`")),
         );

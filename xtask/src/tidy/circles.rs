@@ -19,7 +19,7 @@ const EXCEPTED: &str = "gateway-ctl/model";
 type Graph = BTreeMap<String, BTreeMap<String, String>>;
 
 pub fn circles(sources: &[Source]) -> Vec<String> {
-    judge(&graph(sources), KNOWN)
+    check_graph(&graph(sources), KNOWN)
 }
 
 fn graph(sources: &[Source]) -> Graph {
@@ -51,7 +51,7 @@ fn graph(sources: &[Source]) -> Graph {
 }
 
 /// Compares the circles of a graph with the list of known ones.
-fn judge(graph: &Graph, known: &str) -> Vec<String> {
+fn check_graph(graph: &Graph, known: &str) -> Vec<String> {
     let known: Vec<BTreeSet<&str>> = known
         .split("\n\n")
         .map(|part| part.lines().filter(|line| !line.starts_with('#')).collect())
@@ -119,7 +119,7 @@ mod tests {
     fn check(files: &[(&str, &str)], known: &str) -> Vec<String> {
         let source =
             |(path, text): &(&str, &str)| Source { path: (*path).to_owned(), text: (*text).to_owned() };
-        judge(&graph(&files.iter().map(source).collect::<Vec<_>>()), known)
+        check_graph(&graph(&files.iter().map(source).collect::<Vec<_>>()), known)
     }
 
     const TIED: [(&str, &str); 4] = [

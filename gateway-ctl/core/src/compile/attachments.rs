@@ -24,9 +24,9 @@ pub fn attachments(
         let link = facts.links.get(name);
         // Frames of a VLAN whose parent is a LAN interface are judged once, at the parent.
         let parent = link.and_then(|link| link.vlan.as_ref());
-        let is_judged_below = parent.is_some_and(|(parent, _)| network.lan.contains(parent));
+        let is_decided_below = parent.is_some_and(|(parent, _)| network.lan.contains(parent));
         // The program reads an Ethernet header. Without it the rules and nftables block the interface.
-        if !is_judged_below && link.is_none_or(|link| link.link_layer == LinkLayer::Ethernet) {
+        if !is_decided_below && link.is_none_or(|link| link.link_layer == LinkLayer::Ethernet) {
             attachments.insert(name.clone(), Attachment::Ingress);
         }
     }

@@ -37,14 +37,14 @@ pub fn bridge_refusal(state: &State, facts: &Facts, tunnel: &Tunnel) -> Option<S
         Ok(both) => both,
         Err(reason) => return Some(reason),
     };
-    let told = |reason: &str| Some(format!("its bridge {} is not connected: {reason}", bridge.name));
+    let refusal = |reason: &str| Some(format!("its bridge {} is not connected: {reason}", bridge.name));
     if transport.r#type == TransportType::Socks5 && destination(tunnel).is_none() {
-        return told("the tunnel's peer has no endpoint");
+        return refusal("the tunnel's peer has no endpoint");
     }
     match facts.transports.get(&tunnel.meta.id.to_string()) {
         Some(fact) if fact.connected => None,
-        Some(fact) => told(&fact.reason),
-        None => told("it has not been tried yet"),
+        Some(fact) => refusal(&fact.reason),
+        None => refusal("it has not been tried yet"),
     }
 }
 

@@ -130,10 +130,10 @@ fn state(hop: &Hop, legs: &Legs) -> HopState {
 
 fn proxy(input: &Input<'_>, state: &mut HopState, by: Vec<u8>) {
     let Some(proxy) = input.state.find::<Proxy>(&state.hop.target) else { return };
-    let judged: Vec<Result<bool, String>> = by.iter().map(|leg| by_leg(input, proxy, *leg)).collect();
+    let evaluated: Vec<Result<bool, String>> = by.iter().map(|leg| by_leg(input, proxy, *leg)).collect();
     state.proxy = number(proxy);
-    state.usable = judged.iter().any(Result::is_ok) && state.proxy != 0;
-    let reason = judged.into_iter().find_map(Result::err);
+    state.usable = evaluated.iter().any(Result::is_ok) && state.proxy != 0;
+    let reason = evaluated.into_iter().find_map(Result::err);
     state.reason = match (state.usable, reason) {
         (true, _) => String::new(),
         (false, Some(reason)) => reason,

@@ -7,7 +7,7 @@ use gateway_common::verdict::Action;
 use gateway_common::wire::Mac;
 
 use super::test_packet::Entry;
-use super::verdict::judge_by;
+use super::verdict::decide_with;
 use crate::facts::Facts;
 use crate::network::Network;
 use crate::plan::Dataplane;
@@ -44,6 +44,6 @@ pub fn leg_of(plan: &Dataplane, facts: &Facts, network: &Network, flow: &LiveFlo
         ipv6: flow.destination.is_ipv6(),
         ..IpPacket::default()
     };
-    let verdict = judge_by(plan, &packet, &[]);
+    let verdict = decide_with(plan, &packet, &[]);
     (verdict.action == Action::Mark && verdict.leg != 0).then_some(verdict.leg)
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use gateway_common::classify::IpPacket;
-use gateway_common::verdict::{self, Action, Question, Reason, Verdict};
+use gateway_common::verdict::{self, Action, PolicyInput, Reason, Verdict};
 use gateway_common::wire::{ChoiceKind, ClientKey, FqdnIpValue, RANK_NONE};
 use gateway_model::kinds::routing_policy::Hop;
 
@@ -33,11 +33,11 @@ pub struct EvaluatedPacket<'a> {
 }
 
 /// Judges by the plan as the kernel does, without its flow table. The sender knows the destination by these names.
-pub fn judge(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
-    judge_by(&compiled.plan.dataplane, packet, names)
+pub fn decide_packet(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
+    decide_with(&compiled.plan.dataplane, packet, names)
 }
 
-pub(super) fn judge_by(dataplane: &Dataplane, packet: &IpPacket, names: &[Name]) -> Verdict {
+pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Name]) -> Verdict {
     let environment = PlanMaps::new(Some(dataplane));
     if !names.is_empty() {
         let device = verdict::device(packet, 1, &environment).number;
@@ -47,7 +47,7 @@ pub(super) fn judge_by(dataplane: &Dataplane, packet: &IpPacket, names: &[Name])
         environment.domains.borrow_mut().insert((client, packet.destination), learned);
     }
     let mut verdict = Verdict::DROP;
-    let question = Question {
+    let question = PolicyInput {
         packet,
         slot: 1,
         plan: dataplane.header,
@@ -56,18 +56,18 @@ pub(super) fn judge_by(dataplane: &Dataplane, packet: &IpPacket, names: &[Name])
         continued: false,
         now: 0,
     };
-    verdict::judge(&question, &environment, &mut verdict);
+    verdict::evaluate(&question, &environment, &mut verdict);
     verdict
 }
 
-pub fn judge_packet<'a>(
+pub fn evaluate_packet<'a>(
     input: &Input<'_>,
     compiled: &'a Compiled,
     subject: &Subject<'_>,
     packet: &IpPacket,
 ) -> EvaluatedPacket<'a> {
     let family = if packet.ipv6 { "IPv6" } else { "IPv4" };
-    let verdict = judge(compiled, packet, &subject.names);
+    let verdict = decide_packet(compiled, packet, &subject.names);
     let policy = compiled.policy(verdict.rank);
     let (source, destination) = (shown(packet, packet.source), shown(packet, packet.destination));
     let mut trace = Vec::new();

@@ -16,7 +16,7 @@ use super::cell::{Cell, Outcome};
 use super::scenarios::World;
 use crate::compile::{Compiled, CompiledPolicy, Input, LegKind, lan_prefixes};
 use crate::evaluate::route::{Exits, Kernel};
-use crate::evaluate::{Entry, Protocol, host_of, judge, leg_name, legs_of, packet, public_address};
+use crate::evaluate::{Entry, Protocol, decide_packet, host_of, leg_name, legs_of, packet, public_address};
 use crate::plan::Plan;
 use crate::plan_maps::PlanMaps;
 
@@ -139,7 +139,7 @@ impl DnsPath {
         if let Some(mac) = only.and_then(mac_of) {
             packet.mac = Mac::new(mac.0);
         }
-        let Verdict { rank, action, reason, .. } = judge(compiled, &packet, &[]);
+        let Verdict { rank, action, reason, .. } = decide_packet(compiled, &packet, &[]);
         match (rank, action, reason) {
             // The resolver here asks by the way of whoever asked it.
             (RANK_NONE, _, Reason::ForcedDns) => {

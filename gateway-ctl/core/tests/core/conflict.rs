@@ -198,15 +198,15 @@ fn hops_and_sources_that_do_not_exist_are_told() {
         conflicts.iter().all(|conflict| conflict.kind == ConflictKind::UnreachableTarget),
         "{conflicts:?}"
     );
-    let told: Vec<(&str, Severity)> = conflicts.iter().map(|c| (c.message.as_str(), c.severity)).collect();
+    let reports: Vec<(&str, Severity)> = conflicts.iter().map(|c| (c.message.as_str(), c.severity)).collect();
     assert_eq!(
-        told[0],
+        reports[0],
         (r#""gone": there is no tunnel b; its failure policy fail-closed applies."#, Severity::Error)
     );
-    assert_eq!(told[1], (r#""half": wan7 is no configured uplink."#, Severity::Warning));
-    assert!(told[2].0.contains("has no members; it matches nothing"), "{told:?}");
-    assert_eq!(told[3], (r#""outside": wan0 is no LAN interface."#, Severity::Warning));
-    assert_eq!(told.len(), 4);
+    assert_eq!(reports[1], (r#""half": wan7 is no configured uplink."#, Severity::Warning));
+    assert!(reports[2].0.contains("has no members; it matches nothing"), "{reports:?}");
+    assert_eq!(reports[3], (r#""outside": wan0 is no LAN interface."#, Severity::Warning));
+    assert_eq!(reports.len(), 4);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_policy_for_a_domain_is_shadowed_by_one_for_a_domain_around_it() {
     policy(&mut world, "around", 1, ("domain", "example.com"), json!({}));
     policy(&mut world, "inside", 2, ("domain", "www.example.com"), json!({}));
     policy(&mut world, "beside", 3, ("domain", "example.org"), json!({}));
-    let told: Vec<String> = found(&world).iter().map(|conflict| conflict.message.clone()).collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("inside") && told[0].contains("around"), "{told:?}");
+    let reports: Vec<String> = found(&world).iter().map(|conflict| conflict.message.clone()).collect();
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert!(reports[0].contains("inside") && reports[0].contains("around"), "{reports:?}");
 }

@@ -40,60 +40,67 @@ fn problems(world: &World, request: &Request) -> Vec<String> {
 #[test]
 fn a_working_tunnel_is_named_in_the_sentence() {
     let (world, laptop) = laptop_bound_to_a();
-    let told = ask(&world, &of(laptop));
+    let result = ask(&world, &of(laptop));
     assert_eq!(
-        told.sentence,
+        result.sentence,
         r#"laptop -> TUNNEL wg-a (vpn): policy "vpn-only" (priority 10, fail-closed) matched"#
     );
-    assert_eq!(told.decision, Decision::Tunnel);
-    assert_eq!(told.matched_policies.len(), 1);
-    assert_eq!(told.matched_policies[0].name, "vpn-only");
-    let four = told.families.ipv4.as_ref().expect("IPv4");
+    assert_eq!(result.decision, Decision::Tunnel);
+    assert_eq!(result.matched_policies.len(), 1);
+    assert_eq!(result.matched_policies[0].name, "vpn-only");
+    let four = result.families.ipv4.as_ref().expect("IPv4");
     assert_eq!((four.via.as_deref(), four.interface.as_deref()), (Some("vpn:wg-a"), Some("wg-wg-a")));
-    assert_eq!(told.kernel.mark.as_deref(), Some("0x47000010"));
-    assert_eq!((told.kernel.table, told.kernel.leg, told.kernel.rank), (Some(47016), Some(16), Some(0)));
-    assert_eq!(told.effective.hop.as_ref().map(|hop| hop.target.as_str()), Some("wg-a"));
-    assert_eq!(told.device.trust_class.as_deref(), Some("standard"));
+    assert_eq!(result.kernel.mark.as_deref(), Some("0x47000010"));
+    assert_eq!(
+        (result.kernel.table, result.kernel.leg, result.kernel.rank),
+        (Some(47016), Some(16), Some(0))
+    );
+    assert_eq!(result.effective.hop.as_ref().map(|hop| hop.target.as_str()), Some("wg-a"));
+    assert_eq!(result.device.trust_class.as_deref(), Some("standard"));
 }
 
 #[test]
 fn a_tunnel_that_is_down_blocks_and_the_sentence_says_why() {
     let (mut world, laptop) = laptop_bound_to_a();
     world.set_usable("wg-a", false);
-    let told = ask(&world, &of(laptop));
+    let result = ask(&world, &of(laptop));
     assert_eq!(
-        told.sentence,
+        result.sentence,
         r#"laptop -> BLOCKED: policy "vpn-only" (priority 10, fail-closed) matched; its only hop vpn:wg-a is down (no handshake for 192 s)"#
     );
-    assert_eq!(told.decision, Decision::Block);
-    assert!(!told.hops[0].usable);
-    assert_eq!(told.kernel.mark.as_deref(), Some("0x47008002"));
+    assert_eq!(result.decision, Decision::Block);
+    assert!(!result.hops[0].usable);
+    assert_eq!(result.kernel.mark.as_deref(), Some("0x47008002"));
 }
 
 #[test]
 fn a_link_that_went_down_after_the_plan_is_told_as_blocked() {
     let (mut world, laptop) = laptop_bound_to_a();
     world.facts.links.get_mut("wg-wg-a").expect("a link").up = false;
-    let told = ask(&world, &of(laptop));
-    assert_eq!(told.decision, Decision::Block, "{}", told.sentence);
-    assert!(told.sentence.contains("wg-a is chosen, but table 47016 has no way out"), "{}", told.sentence);
+    let result = ask(&world, &of(laptop));
+    assert_eq!(result.decision, Decision::Block, "{}", result.sentence);
+    assert!(
+        result.sentence.contains("wg-a is chosen, but table 47016 has no way out"),
+        "{}",
+        result.sentence
+    );
 }
 
 #[test]
 fn without_a_policy_traffic_goes_directly() {
     let (world, _) = laptop_bound_to_a();
     let mac = "02:00:00:00:00:77".parse().expect("an address");
-    let told = ask(&world, &Request { mac: Some(mac), ..Request::default() });
-    assert_eq!(told.sentence, "02:00:00:00:00:77 -> DIRECT: no policy matched");
-    assert_eq!(told.decision, Decision::Direct);
-    assert_eq!(told.families.ipv6.as_ref().and_then(|six| six.interface.as_deref()), Some("wan0"));
-    assert_eq!(told.kernel.table, Some(254));
-    assert!(told.device.id.is_none() && told.effective.policy.is_none());
-    assert_eq!(told.considered.len(), 1);
+    let result = ask(&world, &Request { mac: Some(mac), ..Request::default() });
+    assert_eq!(result.sentence, "02:00:00:00:00:77 -> DIRECT: no policy matched");
+    assert_eq!(result.decision, Decision::Direct);
+    assert_eq!(result.families.ipv6.as_ref().and_then(|six| six.interface.as_deref()), Some("wan0"));
+    assert_eq!(result.kernel.table, Some(254));
+    assert!(result.device.id.is_none() && result.effective.policy.is_none());
+    assert_eq!(result.considered.len(), 1);
     assert!(
-        !told.considered[0].matched && told.considered[0].reason.contains("laptop"),
+        !result.considered[0].matched && result.considered[0].reason.contains("laptop"),
         "{:?}",
-        told.considered
+        result.considered
     );
 }
 
@@ -108,23 +115,23 @@ fn families_that_differ_are_both_told() {
     );
     world.apply();
     let laptop = world.ids["laptop"];
-    let told = ask(&world, &of(laptop));
+    let result = ask(&world, &of(laptop));
     assert_eq!(
-        told.sentence,
+        result.sentence,
         r#"laptop -> TUNNEL four (vpn), but IPv6 BLOCKED: policy "p" (priority 5, fail-closed) matched; vpn:four has no way for IPv6"#
     );
-    assert_eq!(told.decision, Decision::Tunnel);
+    assert_eq!(result.decision, Decision::Tunnel);
 
     // A router behind the LAN leads to that network.
     world.facts.prefixes.insert("lan0".into(), ["fd00:2::/64".parse().expect("a network")].into());
     let source = "fd00:2::9".parse().expect("an address");
-    let told = ask(&world, &Request { source: Some(source), ..of(laptop) });
+    let result = ask(&world, &Request { source: Some(source), ..of(laptop) });
     assert_eq!(
-        told.sentence,
+        result.sentence,
         r#"laptop -> BLOCKED: policy "six" (priority 1, fail-closed) matched; it has no hops"#
     );
-    assert!(told.families.ipv4.is_none());
-    assert_eq!(told.matched_policies.len(), 2);
+    assert!(result.families.ipv4.is_none());
+    assert_eq!(result.matched_policies.len(), 2);
 }
 
 #[test]
@@ -133,15 +140,16 @@ fn the_more_exposed_family_decides_the_decision() {
     let laptop = world.device("laptop", LAPTOP);
     world.policy(json!({"name": "four", "source_type": "subnet", "source_value": "0.0.0.0/0"}));
     world.apply();
-    let told = ask(&world, &of(laptop));
-    assert_eq!(told.decision, Decision::Direct);
+    let result = ask(&world, &of(laptop));
+    assert_eq!(result.decision, Decision::Direct);
     assert!(
-        told.sentence.contains("BLOCKED") && told.sentence.ends_with("but IPv6 DIRECT: no policy matched"),
+        result.sentence.contains("BLOCKED")
+            && result.sentence.ends_with("but IPv6 DIRECT: no policy matched"),
         "{}",
-        told.sentence
+        result.sentence
     );
-    assert_eq!(told.matched_policies.len(), 1);
-    assert!(told.matched_policies[0].reason.starts_with("IPv4: "), "{:?}", told.matched_policies);
+    assert_eq!(result.matched_policies.len(), 1);
+    assert!(result.matched_policies[0].reason.starts_with("IPv4: "), "{:?}", result.matched_policies);
 }
 
 #[test]
@@ -154,12 +162,16 @@ fn a_pool_names_all_its_tunnels_and_an_uplink_is_direct() {
     world.policy(json!({"name": "pool", "source_type": "all", "splitting": true, "hops": pool}));
     world.policy(json!({"name": "plain", "priority": 1, "source_type": "destination", "source_value": "203.0.113.0/24", "hops": [{"type": "interface", "target": "wan0"}]}));
     world.apply();
-    let told = ask(&world, &of(laptop));
-    assert!(told.sentence.starts_with("laptop -> TUNNEL one of a, b (vpn): "), "{}", told.sentence);
-    let told = ask(&world, &Request { destination: Some("203.0.113.7:80".into()), ..of(laptop) });
-    assert!(told.sentence.starts_with(r#"laptop -> DIRECT by wan0: policy "plain""#), "{}", told.sentence);
-    assert_eq!(told.decision, Decision::Direct);
-    assert_eq!(told.families.ipv4.expect("IPv4").destination, "203.0.113.7:80");
+    let result = ask(&world, &of(laptop));
+    assert!(result.sentence.starts_with("laptop -> TUNNEL one of a, b (vpn): "), "{}", result.sentence);
+    let result = ask(&world, &Request { destination: Some("203.0.113.7:80".into()), ..of(laptop) });
+    assert!(
+        result.sentence.starts_with(r#"laptop -> DIRECT by wan0: policy "plain""#),
+        "{}",
+        result.sentence
+    );
+    assert_eq!(result.decision, Decision::Direct);
+    assert_eq!(result.families.ipv4.expect("IPv4").destination, "203.0.113.7:80");
 }
 
 #[test]
@@ -170,16 +182,16 @@ fn the_default_destination_avoids_policies_for_destinations() {
         json!({"name": "some", "source_type": "destination", "source_value": "0.0.0.0/2,[2a00::/12]:443"}),
     );
     world.apply();
-    let told = ask(&world, &of(laptop));
-    let four = told.families.ipv4.expect("IPv4");
+    let result = ask(&world, &of(laptop));
+    let four = result.families.ipv4.expect("IPv4");
     assert_eq!((four.decision, four.destination.as_str()), (Decision::Direct, "64.1.1.1:443"));
     assert!(
-        told.trace.iter().any(|step| step.contains("64.1.1.1 stands for the internet")),
+        result.trace.iter().any(|step| step.contains("64.1.1.1 stands for the internet")),
         "{:?}",
-        told.trace
+        result.trace
     );
     // All of IPv6 that could be asked for has a policy, so the answer says which.
-    assert_eq!(told.families.ipv6.expect("IPv6").decision, Decision::Block);
+    assert_eq!(result.families.ipv6.expect("IPv6").decision, Decision::Block);
 }
 
 #[test]
@@ -204,14 +216,14 @@ fn trust_and_status_come_before_policies() {
     world.network.lan.push("lan9".into());
     world.link("lan9", 9).address("lan9", "192.168.9.1/24");
     let guest = of(world.ids["guest"]);
-    let told = ask(&world, &Request { destination: Some("192.168.9.5".into()), ..guest.clone() });
+    let result = ask(&world, &Request { destination: Some("192.168.9.5".into()), ..guest.clone() });
     assert_eq!(
-        told.sentence,
+        result.sentence,
         r#"guest -> BLOCKED: its trust class "guest" keeps it off other networks of the LAN"#
     );
-    let told = ask(&world, &Request { destination: Some("192.168.1.1".into()), ..guest });
-    assert_eq!(told.sentence, "guest -> LOCAL: the destination is the gateway itself");
-    assert_eq!(told.families.ipv4.expect("IPv4").via.as_deref(), Some("local"));
+    let result = ask(&world, &Request { destination: Some("192.168.1.1".into()), ..guest });
+    assert_eq!(result.sentence, "guest -> LOCAL: the destination is the gateway itself");
+    assert_eq!(result.families.ipv4.expect("IPv4").via.as_deref(), Some("local"));
 }
 
 #[test]
@@ -224,11 +236,11 @@ fn stored_changes_that_are_not_applied_are_counted_and_not_considered() {
         .state
         .update(vpn_only, None, |policy: &mut gateway_model::RoutingPolicy| policy.priority = 2000)
         .expect("an edit");
-    let told = ask(&world, &of(laptop));
-    assert_eq!(told.pending_changes, 2);
-    assert_eq!(told.decision, Decision::Tunnel);
-    assert_eq!(told.considered.len(), 1);
-    assert!(told.trace.last().expect("steps").contains("2 policy changes are saved and not applied"));
+    let result = ask(&world, &of(laptop));
+    assert_eq!(result.pending_changes, 2);
+    assert_eq!(result.decision, Decision::Tunnel);
+    assert_eq!(result.considered.len(), 1);
+    assert!(result.trace.last().expect("steps").contains("2 policy changes are saved and not applied"));
 }
 
 #[test]
@@ -269,9 +281,13 @@ fn an_address_seen_behind_a_device_makes_a_stranger_that_device() {
     let (mut world, _) = laptop_bound_to_a();
     world.facts.neighbours.insert([2, 0, 0, 0, 0, 1], ["192.168.1.10".parse().expect("an address")].into());
     let mac = "02:00:00:00:00:99".parse().ok();
-    let told = ask(&world, &Request { mac, source: "192.168.1.10".parse().ok(), ..Request::default() });
-    assert_eq!(told.decision, Decision::Tunnel);
-    assert!(told.trace.iter().any(|step| step.contains("makes it the device laptop")), "{:?}", told.trace);
+    let result = ask(&world, &Request { mac, source: "192.168.1.10".parse().ok(), ..Request::default() });
+    assert_eq!(result.decision, Decision::Tunnel);
+    assert!(
+        result.trace.iter().any(|step| step.contains("makes it the device laptop")),
+        "{:?}",
+        result.trace
+    );
 }
 
 #[test]
@@ -309,9 +325,9 @@ fn a_device_without_an_address_is_told_apart_by_nothing() {
     let ghost = world.create("device", json!({"name": "ghost"})).expect("a device");
     world.policy(json!({"name": "p", "source_type": "device", "source_value": ghost.to_string()}));
     world.apply();
-    let told = ask(&world, &of(ghost));
-    assert_eq!(told.decision, Decision::Direct);
-    assert!(told.trace.iter().any(|step| step.contains("no MAC address")), "{:?}", told.trace);
+    let result = ask(&world, &of(ghost));
+    assert_eq!(result.decision, Decision::Direct);
+    assert!(result.trace.iter().any(|step| step.contains("no MAC address")), "{:?}", result.trace);
 }
 
 #[test]
@@ -320,9 +336,13 @@ fn a_plan_of_other_policies_is_noticed() {
     let old = world.compiled();
     world.policy(json!({"name": "first", "priority": 1, "source_type": "all"}));
     world.apply();
-    let told = evaluate(&world.input(), &old, &of(laptop)).expect("an answer");
-    assert_eq!(told.decision, Decision::Tunnel);
-    assert!(told.trace.iter().any(|step| step.contains("compiled from other policies")), "{:?}", told.trace);
+    let result = evaluate(&world.input(), &old, &of(laptop)).expect("an answer");
+    assert_eq!(result.decision, Decision::Tunnel);
+    assert!(
+        result.trace.iter().any(|step| step.contains("compiled from other policies")),
+        "{:?}",
+        result.trace
+    );
 }
 
 #[test]
@@ -335,10 +355,10 @@ fn a_destination_by_name_meets_policies_for_domains() {
     }));
     world.apply();
     let to = |destination: &str| Request { destination: Some(destination.into()), ..of(laptop) };
-    let told = ask(&world, &to("www.films.example:8443"));
-    assert_eq!(told.matched_policies[0].name, "films", "{}", told.sentence);
-    assert!(told.matched_policies[0].reason.contains("www.films.example"), "{:?}", told.matched_policies);
-    let by_b = told.families.ipv4.expect("a verdict");
+    let result = ask(&world, &to("www.films.example:8443"));
+    assert_eq!(result.matched_policies[0].name, "films", "{}", result.sentence);
+    assert!(result.matched_policies[0].reason.contains("www.films.example"), "{:?}", result.matched_policies);
+    let by_b = result.families.ipv4.expect("a verdict");
     assert_eq!((by_b.via.as_deref(), by_b.destination.ends_with(":8443")), (Some("vpn:wg-b"), true));
     let other = ask(&world, &to("www.example"));
     assert_eq!(other.families.ipv6.expect("a verdict").via.as_deref(), Some("vpn:wg-a"));

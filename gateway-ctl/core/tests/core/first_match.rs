@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
-use gateway_common::verdict::{Action, Question, Reason, Verdict, device, judge};
+use gateway_common::verdict::{Action, PolicyInput, Reason, Verdict, device, evaluate};
 use gateway_common::wire::{Address, ClientKey, FqdnIpValue, Fragment, Mac, Mark, RANK_NONE};
 use gateway_core::compile::{Compiled, Input, compile};
 use gateway_core::conflicts::{ConflictKind, conflicts};
@@ -544,7 +544,7 @@ fn way_of(input: &Input<'_>, policy: &RoutingPolicy, ipv6: bool) -> (Reason, BTr
     if legs.is_empty() { (failed, legs) } else { (Reason::PolicyEgress, legs) }
 }
 
-fn judged(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
+fn decided(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
     let dataplane = &compiled.plan.dataplane;
     let environment = PlanMaps::new(Some(dataplane));
     let device = device(packet, 1, &environment).number;
@@ -554,7 +554,7 @@ fn judged(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
         environment.domains.borrow_mut().insert(key, FqdnIpValue { rank, until: 1 });
     }
     let mut verdict = Verdict::DROP;
-    let question = Question {
+    let question = PolicyInput {
         packet,
         slot: 1,
         plan: dataplane.header,
@@ -563,7 +563,7 @@ fn judged(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
         continued: false,
         now: 1,
     };
-    judge(&question, &environment, &mut verdict);
+    evaluate(&question, &environment, &mut verdict);
     verdict
 }
 
@@ -573,12 +573,12 @@ fn check(
     packet: &IpPacket,
     names: &[Name],
 ) -> Result<&'static str, TestCaseError> {
-    let verdict = judged(compiled, packet, names);
+    let verdict = decided(compiled, packet, names);
     let expected = expected(&world.input(), packet, names);
-    let told = compiled.policy(verdict.rank).map(|policy| policy.id.to_string());
+    let named = compiled.policy(verdict.rank).map(|policy| policy.id.to_string());
     match expected {
         Expected::Reason(reason) => {
-            prop_assert_eq!((verdict.reason, told), (reason, None), "{:?}", packet);
+            prop_assert_eq!((verdict.reason, named), (reason, None), "{:?}", packet);
             prop_assert_eq!(verdict.rank, RANK_NONE);
             let action = match reason {
                 Reason::DeviceBlocked
@@ -591,7 +591,7 @@ fn check(
             Ok("no policy")
         }
         Expected::Policy(id, reason, legs) => {
-            prop_assert_eq!((verdict.reason, told), (reason, Some(id)), "{:?}", packet);
+            prop_assert_eq!((verdict.reason, named), (reason, Some(id)), "{:?}", packet);
             if reason == Reason::PolicyEgress {
                 let leg = compiled.legs.get(verdict.leg).expect("a leg");
                 let name = leg.interface.strip_prefix("wg-").unwrap_or(&leg.interface);
@@ -635,7 +635,7 @@ proptest! {
             found.iter().filter(|conflict| silent.contains(&conflict.kind)).map(|conflict| conflict.policies[0]).collect();
         for probe in &probes {
             let packet = probe.packet(&world);
-            let winner = compiled.policy(judged(&compiled, &packet, &probe.names()).rank).map(|policy| policy.id);
+            let winner = compiled.policy(decided(&compiled, &packet, &probe.names()).rank).map(|policy| policy.id);
             prop_assert!(winner.is_none_or(|id| !shadowed.contains(&id)), "{:?} wins {:?}", winner, packet);
         }
     }
@@ -672,7 +672,7 @@ fn generated_packets_meet_policies_of_every_source_type() {
             let probe = probe().new_tree(&mut runner).expect("a probe").current();
             let (packet, names) = (probe.packet(&world), probe.names());
             check(&world, &compiled, &packet, &names).expect("agreement");
-            let verdict = judged(&compiled, &packet, &names);
+            let verdict = decided(&compiled, &packet, &names);
             let rank = compiled.policy(verdict.rank).map(|policy| policy.id);
             let policy = rank.and_then(|id| world.state.applied.policies.get(id));
             *won.entry(policy.map_or("none", |policy| policy.source_type.as_str())).or_default() += 1;

@@ -85,8 +85,8 @@ fn a_device_with_a_profile_of_its_own_asks_whom_that_names() {
     let device = json!({"name": "laptop", "mac": "02:00:00:00:00:01", "profile": "p"});
     world.create("device", device).expect("a device");
     let compiled = world.compiled();
-    let told = of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
-    assert!(matches!(told, (HostEgress::Legs(_), NameServers::Of(_))), "{told:?}");
+    let choice = of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
+    assert!(matches!(choice, (HostEgress::Legs(_), NameServers::Of(_))), "{choice:?}");
 }
 
 /// Its own questions must not come back to it, whoever set it: the file, or somebody at runtime.

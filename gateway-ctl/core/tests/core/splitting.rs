@@ -1,7 +1,7 @@
 //! Pools: which share each member takes, and what becomes of the flows of one that is taken out.
 
 use gateway_common::classify::{IpPacket, TCP};
-use gateway_common::verdict::{Question, Reason, Verdict, judge};
+use gateway_common::verdict::{PolicyInput, Reason, Verdict, evaluate};
 use gateway_common::wire::{Address, ChoiceKind, Mark};
 use gateway_core::compile::{Compiled, CompiledPolicy, DRAIN};
 use gateway_core::plan_maps::PlanMaps;
@@ -124,7 +124,7 @@ fn a_leg_that_is_kept_finds_room_among_any_weights() {
 }
 
 /// How a segment in the middle of a connection is judged whose leg was 16.
-fn judged(compiled: &Compiled, opening: bool) -> Verdict {
+fn decided(compiled: &Compiled, opening: bool) -> Verdict {
     let packet = IpPacket {
         source: Address::v4([192, 168, 1, 7]),
         destination: Address::v4([203, 0, 113, 80]),
@@ -137,8 +137,8 @@ fn judged(compiled: &Compiled, opening: bool) -> Verdict {
     let mut verdict = Verdict::DROP;
     let plan = compiled.plan.dataplane.header;
     let question =
-        Question { packet: &packet, slot: 1, plan, previous: 16, recorded: true, continued: true, now: 0 };
-    judge(&question, &environment, &mut verdict);
+        PolicyInput { packet: &packet, slot: 1, plan, previous: 16, recorded: true, continued: true, now: 0 };
+    evaluate(&question, &environment, &mut verdict);
     verdict
 }
 
@@ -146,12 +146,12 @@ fn judged(compiled: &Compiled, opening: bool) -> Verdict {
 fn a_connection_whose_tunnel_takes_it_no_longer_is_reset_and_a_new_one_goes_elsewhere() {
     let mut world = split(&["a", "b"], json!({}));
     let leg = |verdict: Verdict| (verdict.reason, verdict.leg);
-    assert_eq!(leg(judged(&world.compiled(), false)), (Reason::PolicyEgress, 16));
+    assert_eq!(leg(decided(&world.compiled(), false)), (Reason::PolicyEgress, 16));
     world.set_usable("a", false);
-    let verdict = judged(&world.compiled(), false);
+    let verdict = decided(&world.compiled(), false);
     assert_eq!((leg(verdict), verdict.mark), ((Reason::PolicyReset, 16), Mark::RESET.0));
-    assert_eq!(leg(judged(&world.compiled(), true)), (Reason::PolicyEgress, 17));
+    assert_eq!(leg(decided(&world.compiled(), true)), (Reason::PolicyEgress, 17));
     // With nowhere to go it is rejected, and waits for its tunnel.
     world.set_usable("b", false);
-    assert_eq!(judged(&world.compiled(), false).reason, Reason::PolicyReject);
+    assert_eq!(decided(&world.compiled(), false).reason, Reason::PolicyReject);
 }

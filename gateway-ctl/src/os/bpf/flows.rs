@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gateway_common::maps as spec;
 use gateway_common::verdict::Reason;
-use gateway_common::wire::{FlowKey, FlowValue, MOMENT_SHIFT};
+use gateway_common::wire::{FLOW_TICK_SHIFT, FlowKey, FlowValue};
 
 use super::fqdn::moment;
 use super::maps::{Entries, HashTable};
@@ -20,7 +20,7 @@ impl FlowReader {
     /// Returns the flows with a packet in the last `seconds`, by policy index and leg.
     pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, Error> {
         let now = u64::from(moment());
-        let oldest = now.saturating_sub((u64::from(seconds) * 1_000_000_000) >> MOMENT_SHIFT);
+        let oldest = now.saturating_sub((u64::from(seconds) * 1_000_000_000) >> FLOW_TICK_SHIFT);
         let chosen = [Reason::PolicyEgress as u8, Reason::PolicyProxy as u8];
         let mut flows = BTreeMap::new();
         let mut count = |flow: FlowValue| {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use gateway_common::maps::action_index;
-use gateway_common::wire::{ClientKey, FqdnIpKey, MOMENT_SHIFT, SLOT_NONE};
+use gateway_common::wire::{ClientKey, FLOW_TICK_SHIFT, FqdnIpKey, SLOT_NONE};
 use gateway_core::dns::{Name, NameRef};
 use gateway_core::fqdn_cache::Key;
 
@@ -72,5 +72,5 @@ impl Programs {
 pub(super) fn moment() -> u32 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
     let nanos = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();
-    u32::try_from(nanos >> MOMENT_SHIFT).unwrap_or(u32::MAX)
+    u32::try_from(nanos >> FLOW_TICK_SHIFT).unwrap_or(u32::MAX)
 }

@@ -176,10 +176,10 @@ impl Walk {
     fn ask_why(&mut self) -> Result<()> {
         self.console.step("why?", "the code that decides explains");
         let question = json!({"device_id": self.laptop});
-        let told = self.console.call(&self.curl("POST", "/policy/evaluate", Some(&question)))?;
-        self.console.say(told["sentence"].as_str().unwrap_or("(no sentence)"));
-        self.console.claim("decision", "block", text(&told["decision"]));
-        self.console.claim("policy", "vpn-only", text(&told["matched_policies"][0]["name"]));
+        let evaluation = self.console.call(&self.curl("POST", "/policy/evaluate", Some(&question)))?;
+        self.console.say(evaluation["sentence"].as_str().unwrap_or("(no sentence)"));
+        self.console.claim("decision", "block", text(&evaluation["decision"]));
+        self.console.claim("policy", "vpn-only", text(&evaluation["matched_policies"][0]["name"]));
         Ok(())
     }
 

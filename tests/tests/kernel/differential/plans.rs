@@ -195,7 +195,7 @@ fn domains() -> impl Strategy<Value = Vec<DomainRule>> {
 }
 
 /// Which client is told which address by which name.
-pub fn told() -> impl Strategy<Value = (ClientKey, IpAddr, &'static str)> {
+pub fn resolved() -> impl Strategy<Value = (ClientKey, IpAddr, &'static str)> {
     let client = (prop_oneof![Just(0u32), 1u32..9], any::<u8>());
     let to = (any::<bool>(), any::<u8>(), any::<u8>()).prop_map(|(six, a, b)| address(six, a, b));
     (client, to, prop::sample::select(NAMES.to_vec())).prop_map(|((device, n), to, name)| {

@@ -139,7 +139,7 @@ struct Network {
     exit: Namespace,
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Network {
     fn new() -> Self {
@@ -184,7 +184,7 @@ fn datagram(from: &Namespace, to: &Namespace, target: &str) -> Option<IpAddr> {
 /// The same where it has to come; a new link is not ready at once.
 fn reaches(from: &Namespace, to: &Namespace, target: &str) -> IpAddr {
     let what = format!("{target} is reached from {}", from.name());
-    wait_until(PATIENCE, &what, || datagram(from, to, target)).expect("reached")
+    wait_until(TIMEOUT, &what, || datagram(from, to, target)).expect("reached")
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_change_of_the_rule_set_cuts_no_flow_and_the_block_cuts_all() {
     let listener = internet.within(|| TcpListener::bind("0.0.0.0:9000")).expect("listener");
     let mut client = device.within(|| TcpStream::connect("10.0.2.2:9000")).expect("connected");
     let (mut server, _) = listener.accept().expect("accepted");
-    server.set_read_timeout(Some(PATIENCE)).expect("timeout");
+    server.set_read_timeout(Some(TIMEOUT)).expect("timeout");
     let mut exchange = |byte: u8| -> std::io::Result<()> {
         let mut buffer = [0];
         client.write_all(&[byte])?;
@@ -282,7 +282,7 @@ fn the_lan_cannot_speak_for_the_gateway() {
         sender.send_to(b"hello", target).expect("send");
         receiver.recv_from(&mut [0; 16]).ok()
     };
-    wait_until(PATIENCE, "without our table it is heard", spoofed).expect("heard");
+    wait_until(TIMEOUT, "without our table it is heard", spoofed).expect("heard");
     within(gateway, async || assert!(install(&ruleset()).await.is_ok()));
     reaches(device, gateway, "10.0.1.1:9000");
     assert_eq!(spoofed(), None, "with our table it is not");
@@ -365,7 +365,7 @@ fn a_flow_that_began_directly_does_not_enter_a_tunnel_with_the_address_of_the_la
         .expect("counter");
     mark(MARK_UPLINK);
     let flow = Flow::open(device, internet, "[2001:db8:9::9]:9001");
-    wait_until(PATIENCE, "the direct flow", || flow.exchange().ok()).expect("direct");
+    wait_until(TIMEOUT, "the direct flow", || flow.exchange().ok()).expect("direct");
     gateway.ip("route replace 2001:db8:9::9 via fd00:3::2").expect("route by the tunnel");
     mark(MARK_TUNNEL);
     for _ in 0..3 {

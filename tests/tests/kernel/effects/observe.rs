@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{ip, namespace, netlink, within};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Longer than changes are held back to be told as one.
 const QUIET: Duration = Duration::from_millis(400);
 
@@ -98,7 +98,7 @@ fn several_next_hops_are_several_default_routes() {
 }
 
 async fn next(changes: &mut watch::Receiver<KernelChanges>) -> KernelChanges {
-    timeout(PATIENCE, changes.changed()).await.expect("a change is told").expect("the observer lives");
+    timeout(TIMEOUT, changes.changed()).await.expect("a change is told").expect("the observer lives");
     *changes.borrow_and_update()
 }
 

@@ -9,7 +9,7 @@ use gateway_tests::netns::Prefix;
 use gateway_tests::process::Process;
 use gateway_tests::wait::{wait_for, wait_ok};
 
-use super::site::{DEVICE, OUTER_PORT, PATIENCE, Pair};
+use super::site::{DEVICE, OUTER_PORT, Pair, TIMEOUT};
 use super::{FAMILIES, ping, transfers};
 
 /// wireguard-go in B's namespace. Its control socket is in a directory of the whole host, so its device is
@@ -27,7 +27,7 @@ impl Foreign {
         command.args(["--foreground", &unique]).env("LOG_LEVEL", "error");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = pair.b.namespace.spawn(command).expect("wireguard-go");
-        wait_for(PATIENCE, "wireguard-go to open its control socket", || control.exists()).expect("ready");
+        wait_for(TIMEOUT, "wireguard-go to open its control socket", || control.exists()).expect("ready");
         let foreign = Self { _process: process, control };
         let wanted = pair.b_config();
         // Rendered by our own code: what we write is what others read.
@@ -47,7 +47,7 @@ impl Foreign {
             ignored: Vec::new(),
         };
         let text = render(&conf, true);
-        wait_ok(PATIENCE, "wireguard-go to take its configuration", || {
+        wait_ok(TIMEOUT, "wireguard-go to take its configuration", || {
             pair.b.namespace.feed("wg", &["setconf", &unique, "/dev/stdin"], &text)
         })
         .expect("configured");

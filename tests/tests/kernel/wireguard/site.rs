@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 pub const DEVICE: &str = "wg0";
 pub const OUTER_PORT: u16 = 51820;
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a socket listens for what may not come.
 const BLINK: Duration = Duration::from_millis(200);
 
@@ -197,7 +197,7 @@ impl Site {
         let client = self.udp(SocketAddr::new(self.inner(ipv6), 0));
         let address = server.local_addr().expect("an address");
         let mut buffer = [0; 64];
-        wait_for(PATIENCE, "an echo", || {
+        wait_for(TIMEOUT, "an echo", || {
             client.send_to(b"question", address).is_ok()
                 && server
                     .recv_from(&mut buffer)

@@ -8,7 +8,7 @@ use gateway_tests::frames::{Forged, FrameSender, mac};
 use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::IDENT;
 use gateway_tests::topology::server;
-use gateway_tests::traffic::{PATIENCE, TcpFlow};
+use gateway_tests::traffic::{TIMEOUT, TcpFlow};
 use gateway_tests::wait::wait_for;
 use serde_json::json;
 
@@ -43,7 +43,7 @@ fn flood_of_flows_of_one_host_evicts_no_flow_of_another() {
     let mut flows: Vec<(TcpFlow, IpAddr)> = (0..BOUND)
         .map(|_| {
             let mut flow = TcpFlow::open(tv, server(true)).expect("flow");
-            let exit = flow.ask(PATIENCE).seen().expect("an answer");
+            let exit = flow.ask(TIMEOUT).seen().expect("an answer");
             (flow, exit)
         })
         .collect();
@@ -70,7 +70,7 @@ fn flood_of_flows_of_one_host_evicts_no_flow_of_another() {
     // In the order in which they were opened they would draw the same legs again.
     flows.sort_by_key(|(_, exit)| *exit);
     for (flow, exit) in &mut flows {
-        assert_eq!(flow.ask(PATIENCE).seen(), Some(*exit), "a flow keeps its leg");
+        assert_eq!(flow.ask(TIMEOUT).seen(), Some(*exit), "a flow keeps its leg");
     }
     assert_nothing_left(&scene);
 }

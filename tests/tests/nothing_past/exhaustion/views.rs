@@ -17,7 +17,7 @@ const READERS: usize = 200;
 const MOST_MIB: u64 = 200;
 const REST_MIB: u64 = 64;
 /// For one answer on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 const SETTLED: Duration = Duration::from_secs(60);
 
 /// A value of `/proc/PID/status` in MiB.
@@ -29,8 +29,8 @@ fn memory(pid: u32, key: &str) -> Result<u64> {
 }
 
 fn get(scene: &Scene, path: &str, headers: &[(&str, &str)]) -> Result<(u16, Vec<u8>, Option<String>)> {
-    let connection = scene.network.gateway.within(|| TcpStream::connect_timeout(&API, PATIENCE))?;
-    connection.set_read_timeout(Some(PATIENCE))?;
+    let connection = scene.network.gateway.within(|| TcpStream::connect_timeout(&API, TIMEOUT))?;
+    connection.set_read_timeout(Some(TIMEOUT))?;
     let full = format!("/api/v1{path}");
     let answer = exchange(&connection, "GET", &API.to_string(), &full, headers, None)?;
     let tag = answer.header("etag").map(str::to_owned);

@@ -78,8 +78,8 @@ impl Denial {
         let mut proofs: Vec<(NameRef<'a>, &'a Set)> = Vec::with_capacity(3);
         let mut take = |proof: Option<(NameRef<'a>, &'a Set)>| {
             // One record may prove both.
-            let told = |proof: &(NameRef<'a>, &Set)| proofs.iter().any(|(owner, _)| *owner == proof.0);
-            if let Some(proof) = proof.filter(|proof| !told(proof)) {
+            let included = |proof: &(NameRef<'a>, &Set)| proofs.iter().any(|(owner, _)| *owner == proof.0);
+            if let Some(proof) = proof.filter(|proof| !included(proof)) {
                 proofs.push(proof);
             }
         };

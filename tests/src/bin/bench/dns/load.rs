@@ -10,7 +10,7 @@ use super::peer::first_on;
 use super::site::{Cores, RESOLVER};
 
 /// Longest wait for an answer in seconds, at the end of which it is lost.
-const PATIENCE: &str = "2";
+const TIMEOUT: &str = "2";
 /// Lost questions that are no failure: datagrams may be dropped where a queue is full.
 const LOST: f64 = 0.001;
 
@@ -48,7 +48,7 @@ fn dnsperf(
     each: bool,
 ) -> Result<String> {
     let mut command = first_on(lan, &cores.of_the_load(), "dnsperf");
-    command.args(["-s", &RESOLVER.to_string(), "-t", PATIENCE, "-O", "suppress=timeout", "-d"]).arg(file);
+    command.args(["-s", &RESOLVER.to_string(), "-t", TIMEOUT, "-O", "suppress=timeout", "-d"]).arg(file);
     command.args(["-l", &seconds.to_string()]);
     if let Some(rate) = rate {
         command.args(["-Q", &rate.to_string()]);

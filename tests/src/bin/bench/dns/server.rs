@@ -25,7 +25,7 @@ const STOP: Duration = Duration::from_secs(30);
 /// Between two questions whether a name is blocked by now.
 const PAUSE: Duration = Duration::from_millis(2);
 /// For the answer to one of them.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Implementation of the resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,10 +161,10 @@ impl Server {
     fn wait_until_blocked(&mut self, blocked: usize) -> Result<()> {
         let last = blocked.checked_sub(1).map(domain);
         let started = Instant::now();
-        let mut client = self.site.client()?.with_patience(PATIENCE)?;
+        let mut client = self.site.client()?.with_timeout(TIMEOUT)?;
         loop {
             let answer = client.ask(last.as_deref().unwrap_or("www.example"), A);
-            let holds = answer.as_ref().is_ok_and(|told| last.is_none() || told.addresses == [NULL]);
+            let holds = answer.as_ref().is_ok_and(|reply| last.is_none() || reply.addresses == [NULL]);
             if holds {
                 return Ok(());
             }

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anyhow::{Context, Result, ensure};
 use gateway_tests::cores;
-use gateway_tests::dns::{A, Client, Told, Upstream};
+use gateway_tests::dns::{A, Client, Reply, Upstream};
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::topology::SERVER_V4;
 
@@ -88,10 +88,10 @@ impl Site {
     pub fn check<'a>(&self, names: impl IntoIterator<Item = &'a str>, wanted: IpAddr) -> Result<()> {
         let mut client = self.client()?;
         for name in names {
-            let told = client.ask(name, A)?;
+            let reply = client.ask(name, A)?;
             ensure!(
-                told == Told { rcode: 0, addresses: vec![wanted] },
-                "{name} is answered with {told:?} in place of {wanted}"
+                reply == Reply { rcode: 0, addresses: vec![wanted] },
+                "{name} is answered with {reply:?} in place of {wanted}"
             );
         }
         Ok(())

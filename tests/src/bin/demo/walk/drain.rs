@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use gateway_tests::topology::server;
-use gateway_tests::traffic::{PATIENCE, TcpFlow};
+use gateway_tests::traffic::{TIMEOUT, TcpFlow};
 
 use super::{Walk, count, fetch, text};
 
@@ -14,11 +14,11 @@ impl Walk {
         self.console.call(&self.curl("POST", &format!("/tunnels/{}/down", self.tunnels[0]), None))?;
         // Answers when the programs have the plan that this made.
         self.console.call(&self.curl("POST", "/enforce/reconcile", None))?;
-        let told = self.console.call(&self.curl("GET", "/splitting/status", None))?;
-        let members = &told["policies"][0]["endpoints"];
+        let status = self.console.call(&self.curl("GET", "/splitting/status", None))?;
+        let members = &status["policies"][0]["endpoints"];
         self.console.claim("wg-a is", "draining", text(&members[0]["state"]));
         self.console.claim("wg-b is", "active", text(&members[1]["state"]));
-        self.console.claim("the connection of before is still by exit A", exit, flow.ask(PATIENCE));
+        self.console.claim("the connection of before is still by exit A", exit, flow.ask(TIMEOUT));
         let one = fetch(&self.scene.network.laptop, false);
         let tally = self.console.run(&format!("for i in $(seq 10); do {one}; done | sort | uniq -c"))?;
         let network = &self.scene.network;
@@ -27,7 +27,7 @@ impl Walk {
         }
         self.console.call(&self.curl("POST", &format!("/tunnels/{}/up", self.tunnels[0]), None))?;
         self.wait_for_tunnel(0)?;
-        self.console.claim("and when wg-a is up again", exit, flow.ask(PATIENCE));
+        self.console.claim("and when wg-a is up again", exit, flow.ask(TIMEOUT));
         self.claim_no_leak()
     }
 
@@ -35,7 +35,7 @@ impl Walk {
         let network = &self.scene.network;
         for _ in 0..4 {
             let mut flow = TcpFlow::open(&network.laptop, server(false))?;
-            let seen = flow.ask(PATIENCE).seen().context("no answer")?;
+            let seen = flow.ask(TIMEOUT).seen().context("no answer")?;
             if seen == network.exit_a.address(false) {
                 return Ok(flow);
             }

@@ -40,8 +40,8 @@ impl Walk {
         let exit = self.scene.network.exit_b.address(false);
         self.console.claim("with the first packet after the answer (exit B)", exit, seen);
         let question = json!({"mac": self.scene.network.tv.mac, "destination": "www.films.example"});
-        let told = self.console.call(&self.curl("POST", "/policy/evaluate", Some(&question)))?;
-        let via = told["families"]["ipv4"]["via"].as_str().context("a way")?;
+        let evaluation = self.console.call(&self.curl("POST", "/policy/evaluate", Some(&question)))?;
+        let via = evaluation["families"]["ipv4"]["via"].as_str().context("a way")?;
         self.console.claim("and so says the gateway", "vpn:wg-b", via);
         let asker = self.upstream.askers("www.films.example").last().copied().context("nobody asked")?;
         self.console.claim("its question left by the tunnel too, as", exit, asker);

@@ -148,14 +148,14 @@ fn rfc_5155_section_7_2() {
     let proved = |asked: &str, qtype: u16| {
         let name = name(asked);
         let local = world.zones().answer(Question { name: name.as_ref(), qtype }, true).expect("an answer");
-        let told = local.authorities.iter().filter(|record| record.rtype == rtype::NSEC3);
-        let mut told: Vec<&str> = told
+        let records = local.authorities.iter().filter(|record| record.rtype == rtype::NSEC3);
+        let mut records: Vec<&str> = records
             .map(|record| {
                 hashes.iter().find(|(hash, _)| owner(*hash) == record.name.to_string()).expect("one").1
             })
             .collect();
-        told.sort_unstable();
-        told
+        records.sort_unstable();
+        records
     };
     let set = |mut names: Vec<&'static str>| {
         names.sort_unstable();
