@@ -5,11 +5,11 @@
 
 mod bytes;
 mod dns;
+mod inputs;
 mod json;
 pub mod mutation;
 mod names;
 mod plan;
-mod world;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::maps::Wire;

@@ -5,24 +5,24 @@
 //! Only `bpf_run` links against the daemon's code: it runs the kernel programs without a daemon.
 
 pub mod bpf_run;
+pub mod connection_flood;
 pub mod cores;
-pub mod crowd;
 pub mod daemon;
 pub mod dns;
-pub mod documented;
 pub mod examples;
 pub mod frames;
 pub mod fuzz;
 pub mod http;
 pub mod name_server;
 pub mod netns;
+pub mod openapi_check;
 pub mod openvpn;
 pub mod pihole;
 pub mod process;
-pub mod scene;
 pub mod services;
 pub mod socks;
 pub mod tap;
+pub mod testbed;
 pub mod topology;
 pub mod traffic;
 pub mod udp_over_tcp;

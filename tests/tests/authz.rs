@@ -8,4 +8,4 @@ mod keys;
 mod limits;
 mod matrix;
 mod sessions;
-mod site;
+mod testbed;

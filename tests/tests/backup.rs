@@ -7,7 +7,7 @@ mod log;
 mod relay;
 mod s3;
 mod sftp;
-mod site;
+mod testbed;
 mod webdav;
 
 use std::time::Duration;

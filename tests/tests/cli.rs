@@ -13,10 +13,10 @@ mod table;
 
 use std::sync::OnceLock;
 
-use gateway_tests::scene::Scene;
+use gateway_tests::testbed::Testbed;
 
 /// One daemon for the tests that change nothing.
-fn quiet_scene() -> &'static Scene {
-    static SCENE: OnceLock<Scene> = OnceLock::new();
-    SCENE.get_or_init(|| Scene::start().expect("a daemon on a fresh network"))
+fn quiet_scene() -> &'static Testbed {
+    static SCENE: OnceLock<Testbed> = OnceLock::new();
+    SCENE.get_or_init(|| Testbed::start().expect("a daemon on a fresh network"))
 }

@@ -4,8 +4,9 @@
 //! `GATEWAYD_BIN`.
 
 mod bridges;
+mod connection_flood;
 mod cover;
-mod crowd;
+mod dns_policy;
 mod drift;
 mod exceptions;
 mod extfilter;
@@ -17,7 +18,6 @@ mod filtering;
 mod health;
 mod live_network;
 mod metrics;
-mod names;
 mod openvpn;
 mod paths;
 mod proxies;
@@ -35,9 +35,9 @@ mod zones;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use gateway_tests::scene::Scene;
 use gateway_tests::services::HTTP;
 use gateway_tests::tap::Counts;
+use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::{Host, server, wan};
 use gateway_tests::traffic::{ask, ask_server};
 use gateway_tests::wait::wait_ok;
@@ -84,19 +84,19 @@ fn wait_until_through(host: &Host, exit: &Exit) {
 }
 
 /// Nothing was on the uplink outside of the tunnels since the tap was opened or reset.
-fn assert_nothing_leaked(scene: &Scene) -> Counts {
-    scene.network.settle().expect("silence on the LAN");
-    let counts = scene.network.tap.counts();
+fn assert_nothing_leaked(testbed: &Testbed) -> Counts {
+    testbed.network.settle().expect("silence on the LAN");
+    let counts = testbed.network.tap.counts();
     assert!(counts.is_clean(), "{counts}");
     counts
 }
 
 /// The tap of this very network counts what goes out directly; without this a clean count would prove nothing.
-fn assert_the_tap_sees(scene: &Scene, host: &Host) {
-    scene.network.tap.reset();
+fn assert_the_tap_sees(testbed: &Testbed, host: &Host) {
+    testbed.network.tap.reset();
     assert_direct(host);
-    let counts = scene.network.tap.counts();
+    let counts = testbed.network.tap.counts();
     assert!(counts.leaked.v4 > 0 && counts.leaked.v6 > 0, "{counts}");
-    scene.network.settle().expect("silence on the LAN");
-    scene.network.tap.reset();
+    testbed.network.settle().expect("silence on the LAN");
+    testbed.network.tap.reset();
 }

@@ -3,7 +3,7 @@
 //! Each module is a suite of `cargo xtask test`, in a process of its own.
 
 mod backup;
-mod barrage;
+mod dns_stress;
 mod e2e;
 mod harness;
 mod nothing_past;

@@ -27,8 +27,8 @@ mod traces;
 
 use std::time::Duration;
 
-use gateway_tests::scene::Scene;
 use gateway_tests::tap::Counts;
+use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::{Host, server, wan};
 use gateway_tests::traffic::ask_server;
 
@@ -39,22 +39,22 @@ const BLOCKED: Duration = Duration::from_millis(700);
 const SOON: Duration = Duration::from_secs(15);
 
 /// Asserts that nothing but tunnels and housekeeping was on the uplink since the tap was reset.
-fn assert_nothing_left(scene: &Scene) -> Counts {
-    scene.network.settle().expect("silence on the LAN");
-    let counts = scene.network.tap.counts();
+fn assert_nothing_left(testbed: &Testbed) -> Counts {
+    testbed.network.settle().expect("silence on the LAN");
+    let counts = testbed.network.tap.counts();
     assert!(counts.is_clean(), "{counts}");
     counts
 }
 
 /// Asserts that the tap counts what leaves directly; without this a clean count would prove nothing.
-fn assert_the_tap_sees(scene: &Scene, host: &Host) {
-    scene.network.tap.reset();
+fn assert_the_tap_sees(testbed: &Testbed, host: &Host) {
+    testbed.network.tap.reset();
     for ipv6 in FAMILIES {
         let answer = ask_server(host, server(ipv6));
         assert_eq!(answer.seen(), Some(wan(ipv6)), "{} at the server: {answer}", host.name);
     }
-    let counts = scene.network.tap.counts();
+    let counts = testbed.network.tap.counts();
     assert!(counts.leaked.v4 > 0 && counts.leaked.v6 > 0, "{counts}");
-    scene.network.settle().expect("silence on the LAN");
-    scene.network.tap.reset();
+    testbed.network.settle().expect("silence on the LAN");
+    testbed.network.tap.reset();
 }

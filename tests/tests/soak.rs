@@ -3,26 +3,26 @@
 //!
 //! `GATEWAY_SOAK_SECONDS` says for how long (60), `GATEWAY_SOAK_SEED` repeats a run. Needs root.
 
-mod deeds;
+mod faults;
 mod inventory;
 
 use std::time::{Duration, Instant};
 
 use gateway_tests::openvpn::Server;
-use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::topology::{SERVER_V4, server, wan};
 use gateway_tests::traffic::{Load, ask_server};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::soak::deeds::{Deed, Random};
+use crate::soak::faults::{Deed, Random};
 use crate::soak::inventory::Inventory;
 
 const SOON: Duration = Duration::from_secs(60);
 
 /// The network, and what is done to it.
 pub struct Site {
-    pub scene: Scene,
+    pub testbed: Testbed,
     pub openvpn: Server,
     /// The objects that the tunnels are made of.
     pub tunnels: Vec<Value>,
@@ -33,8 +33,8 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 fn build() -> Site {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
     // The tap sees what goes out directly: without this a clean count would prove nothing.
     for ipv6 in [false, true] {
         assert_eq!(ask_server(&network.tv, server(ipv6)).seen(), Some(wan(ipv6)));
@@ -50,17 +50,17 @@ fn build() -> Site {
     ];
     tunnels.iter_mut().for_each(|tunnel| tunnel["health_check"] = check.clone());
     for tunnel in &tunnels {
-        create(scene.api(), "/tunnels", tunnel).expect("tunnel");
+        create(testbed.api(), "/tunnels", tunnel).expect("tunnel");
     }
-    let laptop = scene.device(&network.laptop).expect("device");
-    let tv = scene.device(&network.tv).expect("device");
+    let laptop = testbed.device(&network.laptop).expect("device");
+    let tv = testbed.device(&network.tv).expect("device");
     let mut split = policy("split", 10, ("device", &laptop), &["wg-a", "wg-b", "ov-b"]);
     split["splitting"] = json!(true);
     let mut one_of = policy("one-of", 11, ("device", &tv), &["ov-b", "wg-a", "wg-b"]);
     one_of["hop_mode"] = json!("failover");
-    scene.store_policy(&split).expect("policy");
-    scene.policy(&one_of).expect("policy");
-    Site { scene, openvpn, tunnels }
+    testbed.store_policy(&split).expect("policy");
+    testbed.policy(&one_of).expect("policy");
+    Site { testbed, openvpn, tunnels }
 }
 
 impl Site {
@@ -68,18 +68,18 @@ impl Site {
     fn settle(&mut self) {
         self.mend();
         wait_ok(SOON, "everything to be well", || {
-            let tunnels = self.scene.api().get("/tunnels")?;
+            let tunnels = self.testbed.api().get("/tunnels")?;
             for tunnel in tunnels.as_array().into_iter().flatten() {
                 anyhow::ensure!(tunnel["healthy"] == true, "{}: {}", tunnel["name"], tunnel["last_error"]);
             }
-            let policies = self.scene.api().get("/routing/policies")?;
+            let policies = self.testbed.api().get("/routing/policies")?;
             for policy in policies.as_array().into_iter().flatten() {
                 anyhow::ensure!(policy["status"] == "active", "{}: {}", policy["name"], policy["status"]);
             }
             Ok(())
         })
         .expect("well");
-        self.scene.api().act("/enforce/reconcile").expect("reconciled");
+        self.testbed.api().act("/enforce/reconcile").expect("reconciled");
     }
 }
 
@@ -91,15 +91,15 @@ fn hops_come_and_go_and_nothing_is_left_behind() {
     let mut random = Random::new(seed);
     let mut site = build();
     site.settle();
-    site.scene.network.tap.reset();
+    site.testbed.network.tap.reset();
     let load =
-        [&site.scene.network.laptop, &site.scene.network.tv].map(|host| Load::start(host).expect("load"));
+        [&site.testbed.network.laptop, &site.testbed.network.tv].map(|host| Load::start(host).expect("load"));
     // Each deed once, so that what stays for good is there before it is counted.
     for deed in Deed::ALL {
         site.do_it(deed, 0);
         site.settle();
     }
-    let before = Inventory::take(&site.scene);
+    let before = Inventory::take(&site.testbed);
     let (started, mut done) = (Instant::now(), 0);
     while started.elapsed() < length {
         let (deed, tunnel) = (random.pick(Deed::ALL), random.below(site.tunnels.len()));
@@ -113,14 +113,14 @@ fn hops_come_and_go_and_nothing_is_left_behind() {
         if random.below(8) == 0 {
             site.mend();
         }
-        let counts = site.scene.network.tap.counts();
+        let counts = site.testbed.network.tap.counts();
         assert_eq!(counts.leaked.total(), 0, "seed {seed}, deed {done}, {deed:?} of {tunnel}: {counts}");
     }
     site.settle();
-    wait_ok(SOON, "what there is to be what there was", || before.compare(&Inventory::take(&site.scene)))
+    wait_ok(SOON, "what there is to be what there was", || before.compare(&Inventory::take(&site.testbed)))
         .unwrap_or_else(|error| panic!("seed {seed}, {done} deeds: {error:#}"));
     let sent = load.map(Load::stop);
-    let counts = site.scene.network.tap.counts();
+    let counts = site.testbed.network.tap.counts();
     assert_eq!((counts.leaked.total(), counts.missed), (0, 0), "{counts}");
     println!(
         "{done} deeds, sent {} and {} packets, leaked 0",
@@ -131,12 +131,12 @@ fn hops_come_and_go_and_nothing_is_left_behind() {
 
     // And when all objects are gone, so is all that was made for them.
     for collection in ["/routing/policies", "/tunnels"] {
-        for object in site.scene.api().get(collection).expect("list").as_array().expect("a list") {
+        for object in site.testbed.api().get(collection).expect("list").as_array().expect("a list") {
             let id = object["id"].as_str().expect("an id");
-            site.scene.api().delete(&format!("{collection}/{id}?force=true")).expect("deleted");
+            site.testbed.api().delete(&format!("{collection}/{id}?force=true")).expect("deleted");
         }
     }
-    site.scene.apply().expect("applied");
-    wait_ok(SOON, "the tunnels' traces to go", || Inventory::take(&site.scene).without_tunnels())
+    site.testbed.apply().expect("applied");
+    wait_ok(SOON, "the tunnels' traces to go", || Inventory::take(&site.testbed).without_tunnels())
         .expect("gone");
 }

@@ -8,8 +8,8 @@ mod daemon;
 mod modes;
 mod outbound;
 mod peers;
-mod site;
 mod slow;
+mod testbed;
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@
 mod checks;
 mod daemon;
 mod dataplane;
-mod inside;
+mod guest;
 mod machine;
 mod smoke;
 mod wireguard;

@@ -30,14 +30,17 @@ pub struct Options {
     /// Only this suite; may be given several times
     #[arg(long, value_name = "SUITE", conflicts_with = "quick", value_parser = clap::builder::PossibleValuesParser::new(suites::names()))]
     only: Vec<String>,
-    /// The random suites for as long as before a release: soak and barrage ten minutes, the attacker an hour
+    /// The random suites for as long as before a release: soak and dns_stress ten minutes, the attacker an hour
     #[arg(long, conflicts_with = "quick")]
     long: bool,
 }
 
 /// Seconds of the random suites with `--long`; a variable that is set already stands.
-const LONG: [(&str, &str); 3] =
-    [("GATEWAY_SOAK_SECONDS", "600"), ("GATEWAY_BARRAGE_SECONDS", "600"), ("GATEWAY_ATTACK_SECONDS", "3600")];
+const LONG: [(&str, &str); 3] = [
+    ("GATEWAY_SOAK_SECONDS", "600"),
+    ("GATEWAY_DNS_STRESS_SECONDS", "600"),
+    ("GATEWAY_ATTACK_SECONDS", "3600"),
+];
 
 impl Options {
     fn chosen(&self) -> Vec<&'static Suite> {

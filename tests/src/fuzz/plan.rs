@@ -9,12 +9,12 @@ use gateway_core::plan::{Dataplane, Family, RouteKey, RuleAction, names};
 use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
 
-use super::world::{PRESHARED, PRIVATE, World};
+use super::inputs::{Inputs, PRESHARED, PRIVATE};
 
 /// One plan comes of one state and facts; every number in it means something; no key is seen in it.
 pub fn plan(data: &[u8]) {
     let mut said = String::new();
-    let world = World::decode(data, |error| said.push_str(&format!("{error} {error:?}\n")));
+    let world = Inputs::decode(data, |error| said.push_str(&format!("{error} {error:?}\n")));
     let input = Input { state: &world.state, network: &world.network, facts: &world.facts, now: world.now };
     let compiled = compile(&input);
     assert_same(&compiled, &compile(&input));

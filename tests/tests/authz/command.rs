@@ -14,7 +14,7 @@ use gateway_ctl::store::Store;
 use gateway_model::settings::bootstrap::{Bootstrap, parse};
 use gateway_model::{Role, Secret};
 
-use crate::authz::site::PASSWORD;
+use crate::authz::testbed::PASSWORD;
 
 fn configuration(folder: &Path) -> Bootstrap {
     let at = folder.display();

@@ -3,83 +3,83 @@
 use gateway_model::Role;
 use serde_json::json;
 
-use crate::authz::site::{Caller, LOCAL, OUTSIDE, PASSWORD, Site};
+use crate::authz::testbed::{Caller, LOCAL, OUTSIDE, PASSWORD, Testbed};
 
-async fn answered(site: &Site, caller: &Caller, count: usize) -> usize {
+async fn answered(testbed: &Testbed, caller: &Caller, count: usize) -> usize {
     let mut answered = 0;
     for _ in 0..count {
-        answered += usize::from(site.send(caller, "GET", "/health", None).await.status != 429);
+        answered += usize::from(testbed.send(caller, "GET", "/health", None).await.status != 429);
     }
     answered
 }
 
 #[tokio::test]
 async fn callers_without_a_credential_share_the_rate_of_their_address() {
-    let site = Site::new();
+    let testbed = Testbed::new();
     let outside = Caller::from(OUTSIDE);
-    let first = site.send(&outside, "GET", "/health", None).await;
+    let first = testbed.send(&outside, "GET", "/health", None).await;
     assert_eq!(first.header("ratelimit-limit"), "20");
     assert_eq!((first.header("ratelimit-remaining"), first.header("ratelimit-reset")), ("19", "1"));
-    assert_eq!(answered(&site, &outside, 30).await, 19);
-    let over = site.send(&outside, "GET", "/devices", None).await;
+    assert_eq!(answered(&testbed, &outside, 30).await, 19);
+    let over = testbed.send(&outside, "GET", "/devices", None).await;
     over.is(429, "rate_limited");
     assert_eq!((over.header("retry-after"), over.header("ratelimit-remaining")), ("1", "0"));
-    let (before, _) = site.audit();
-    site.send(&outside, "POST", "/devices", None).await.is(429, "rate_limited");
-    assert_eq!(site.audit().0, before, "no entry: a flood must not fill the disk");
+    let (before, _) = testbed.audit();
+    testbed.send(&outside, "POST", "/devices", None).await.is(429, "rate_limited");
+    assert_eq!(testbed.audit().0, before, "no entry: a flood must not fill the disk");
     // Others are not touched, nor are callers with a credential at the same address, nor pages.
-    assert_eq!(answered(&site, &Caller::from(LOCAL), 25).await, 20);
-    assert_eq!(answered(&site, &site.key(Role::Viewer), 70).await, 60);
-    assert_eq!(site.send(&outside, "GET", "/api/docs", None).await.status, 200);
-    assert_eq!(answered(&site, &Caller::from("socket"), 200).await, 200);
-    site.advance(2);
-    assert_eq!(answered(&site, &outside, 30).await, 10);
+    assert_eq!(answered(&testbed, &Caller::from(LOCAL), 25).await, 20);
+    assert_eq!(answered(&testbed, &testbed.key(Role::Viewer), 70).await, 60);
+    assert_eq!(testbed.send(&outside, "GET", "/api/docs", None).await.status, 200);
+    assert_eq!(answered(&testbed, &Caller::from("socket"), 200).await, 200);
+    testbed.advance(2);
+    assert_eq!(answered(&testbed, &outside, 30).await, 10);
 }
 
 #[tokio::test]
 async fn with_sign_in_off_the_host_itself_has_no_limit_and_others_do() {
-    let site = Site::with(false);
-    assert_eq!(answered(&site, &Caller::from("127.0.0.1"), 200).await, 200);
-    assert_eq!(answered(&site, &Caller::from("::1"), 200).await, 200);
-    assert_eq!(answered(&site, &Caller::from(OUTSIDE), 30).await, 20);
+    let testbed = Testbed::with(false);
+    assert_eq!(answered(&testbed, &Caller::from("127.0.0.1"), 200).await, 200);
+    assert_eq!(answered(&testbed, &Caller::from("::1"), 200).await, 200);
+    assert_eq!(answered(&testbed, &Caller::from(OUTSIDE), 30).await, 20);
 }
 
 #[tokio::test]
 async fn five_wrong_passwords_lock_the_pair_of_address_and_name() {
-    let site = Site::new();
+    let testbed = Testbed::new();
     let body = json!({"username": "anna", "password": PASSWORD});
-    assert_eq!(site.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await.status, 201);
+    assert_eq!(testbed.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await.status, 201);
     let outside = Caller::from(OUTSIDE);
     for _ in 0..5 {
-        site.login(&outside, "anna", "wrong password").await.is(401, "invalid_credentials");
+        testbed.login(&outside, "anna", "wrong password").await.is(401, "invalid_credentials");
     }
-    let locked = site.login(&outside, "ANNA", PASSWORD).await;
+    let locked = testbed.login(&outside, "ANNA", PASSWORD).await;
     locked.is(429, "login_throttled");
     assert_eq!(locked.header("retry-after"), "901");
-    assert_eq!(site.login(&Caller::from(LOCAL), "anna", PASSWORD).await.status, 200, "another address");
-    site.login(&outside, "bert", PASSWORD).await.is(401, "invalid_credentials");
-    site.advance(15 * 60 - 1);
-    site.login(&outside, "anna", PASSWORD).await.is(429, "login_throttled");
-    site.advance(1);
-    assert_eq!(site.login(&outside, "anna", PASSWORD).await.status, 200);
+    assert_eq!(testbed.login(&Caller::from(LOCAL), "anna", PASSWORD).await.status, 200, "another address");
+    testbed.login(&outside, "bert", PASSWORD).await.is(401, "invalid_credentials");
+    testbed.advance(15 * 60 - 1);
+    testbed.login(&outside, "anna", PASSWORD).await.is(429, "login_throttled");
+    testbed.advance(1);
+    assert_eq!(testbed.login(&outside, "anna", PASSWORD).await.status, 200);
     // Success forgets the failures before it.
     for _ in 0..3 {
         for _ in 0..4 {
-            site.advance(1);
-            site.login(&outside, "anna", "wrong password").await.is(401, "invalid_credentials");
+            testbed.advance(1);
+            testbed.login(&outside, "anna", "wrong password").await.is(401, "invalid_credentials");
         }
-        site.advance(1);
-        assert_eq!(site.login(&outside, "anna", PASSWORD).await.status, 200);
+        testbed.advance(1);
+        assert_eq!(testbed.login(&outside, "anna", PASSWORD).await.status, 200);
     }
 }
 
 #[tokio::test]
 async fn many_wrong_passwords_at_a_time_are_no_way_around_the_lock() {
-    let site = Site::new();
+    let testbed = Testbed::new();
     let body = json!({"username": "anna", "password": PASSWORD});
-    assert_eq!(site.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await.status, 201);
+    assert_eq!(testbed.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await.status, 201);
     let outside = Caller::from(OUTSIDE);
-    let attempts = (0..15).map(|_| site.login(&outside, "anna", "wrong password"));
+    let attempts = (0..15).map(|_| testbed.login(&outside, "anna", "wrong password"));
     let answers = futures_util::future::join_all(attempts).await;
     let judged = answers.iter().filter(|answer| answer.status == 401).count();
     assert_eq!(judged, 5, "{:?}", answers.iter().map(|answer| answer.status).collect::<Vec<_>>());
@@ -87,41 +87,41 @@ async fn many_wrong_passwords_at_a_time_are_no_way_around_the_lock() {
 
 #[tokio::test]
 async fn refusals_are_written_down_in_measure() {
-    let site = Site::new();
+    let testbed = Testbed::new();
     let outside = Caller::from(OUTSIDE);
-    let (before, _) = site.audit();
+    let (before, _) = testbed.audit();
     for _ in 0..600 {
         // As fast as the rate allows.
-        site.clock.advance(std::time::Duration::from_millis(200));
-        site.send(&outside, "POST", "/devices", None).await.is(401, "unauthenticated");
+        testbed.clock.advance(std::time::Duration::from_millis(200));
+        testbed.send(&outside, "POST", "/devices", None).await.is(401, "unauthenticated");
     }
-    let written = site.audit().0 - before;
+    let written = testbed.audit().0 - before;
     assert!((500..520).contains(&written), "{written}");
-    site.advance(10);
-    site.send(&outside, "POST", "/devices", None).await.is(401, "unauthenticated");
-    let entry = site.last_audit();
+    testbed.advance(10);
+    testbed.send(&outside, "POST", "/devices", None).await.is(401, "unauthenticated");
+    let entry = testbed.last_audit();
     let left_out = entry.details["unrecorded_refusals_before"].as_u64().unwrap_or_default();
     assert_eq!(
         (entry.actor.as_str(), entry.ip.map(|ip| ip.to_string()).as_deref()),
         ("anonymous", Some(OUTSIDE))
     );
-    assert!(left_out > 0 && site.audit().0 - before <= 521, "{entry:?}");
+    assert!(left_out > 0 && testbed.audit().0 - before <= 521, "{entry:?}");
 }
 
 #[tokio::test]
 async fn a_rebound_name_reaches_nothing_without_a_credential() {
-    let site = Site::new();
+    let testbed = Testbed::new();
     for from in [LOCAL, OUTSIDE, "127.0.0.1"] {
         let rebound = Caller::from(from).with("host", "evil.example");
-        site.send(&rebound, "GET", "/devices", None).await.is(403, "origin_not_allowed");
-        site.send(&rebound, "GET", "/health", None).await.is(403, "origin_not_allowed");
-        site.send(&rebound, "GET", "/nothing", None).await.is(403, "origin_not_allowed");
-        site.send(&rebound, "POST", "/auth/setup", Some(json!({}))).await.is(403, "origin_not_allowed");
+        testbed.send(&rebound, "GET", "/devices", None).await.is(403, "origin_not_allowed");
+        testbed.send(&rebound, "GET", "/health", None).await.is(403, "origin_not_allowed");
+        testbed.send(&rebound, "GET", "/nothing", None).await.is(403, "origin_not_allowed");
+        testbed.send(&rebound, "POST", "/auth/setup", Some(json!({}))).await.is(403, "origin_not_allowed");
     }
     for known in ["gateway.lan", "GATEWAY.lan:8080", "localhost:8080", "10.0.0.1", "[::1]:8080"] {
         let local = Caller::from(LOCAL).with("host", known);
-        assert_eq!(site.send(&local, "GET", "/devices", None).await.status, 200, "{known}");
+        assert_eq!(testbed.send(&local, "GET", "/devices", None).await.status, 200, "{known}");
     }
-    let key = site.key(Role::Viewer).with("host", "gateway.example.net");
-    assert_eq!(site.send(&key, "GET", "/devices", None).await.status, 200, "a key is no accident");
+    let key = testbed.key(Role::Viewer).with("host", "gateway.example.net");
+    assert_eq!(testbed.send(&key, "GET", "/devices", None).await.status, 200, "a key is no accident");
 }

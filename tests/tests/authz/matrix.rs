@@ -8,7 +8,7 @@ use gateway_ctl::store::AuditResult;
 use gateway_model::Role;
 
 use crate::authz::expectation::{Who, line, named, refusal};
-use crate::authz::site::{Caller, LOCAL, OUTSIDE, Site};
+use crate::authz::testbed::{Caller, LOCAL, OUTSIDE, Testbed};
 
 const MISSING: &str = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
 
@@ -25,31 +25,31 @@ fn concrete(endpoint: &Endpoint) -> String {
 }
 
 /// A fresh gateway for each, because some endpoints change it.
-fn caller(who: Who, by_session: bool) -> (Site, Caller) {
-    let site = Site::new();
+fn caller(who: Who, by_session: bool) -> (Testbed, Caller) {
+    let testbed = Testbed::new();
     let person = |role| {
-        let admin = site.user("root", Role::Admin);
-        let user = if role == Role::Admin { admin } else { site.user("somebody", role) };
-        if by_session { site.session(user) } else { site.key(role) }
+        let admin = testbed.user("root", Role::Admin);
+        let user = if role == Role::Admin { admin } else { testbed.user("somebody", role) };
+        if by_session { testbed.session(user) } else { testbed.key(role) }
     };
     let caller = match who {
         Who::Admin => person(Role::Admin),
         Who::Operator => person(Role::Operator),
         Who::Viewer => person(Role::Viewer),
         Who::Diagnostics => {
-            site.user("root", Role::Admin);
-            site.key(Role::Diagnostics)
+            testbed.user("root", Role::Admin);
+            testbed.key(Role::Diagnostics)
         }
         Who::Anonymous => {
-            site.user("root", Role::Admin);
+            testbed.user("root", Role::Admin);
             Caller::from(OUTSIDE)
         }
         Who::Localnet => {
-            site.user("root", Role::Admin);
+            testbed.user("root", Role::Admin);
             Caller::from(LOCAL)
         }
     };
-    (site, caller)
+    (testbed, caller)
 }
 
 /// Origins: what a browser says of the page, and whether that is a page of somebody else.
@@ -62,7 +62,7 @@ const ORIGINS: [(&[(&str, &str)], bool); 4] = [
 
 async fn walk(who: Who, by_session: bool) {
     for (headers, foreign) in ORIGINS {
-        let (site, mut caller) = caller(who, by_session);
+        let (testbed, mut caller) = caller(who, by_session);
         for (name, value) in headers {
             caller = caller.with(name, value);
         }
@@ -70,10 +70,10 @@ async fn walk(who: Who, by_session: bool) {
         for endpoint in endpoints::table().endpoints() {
             let name = name(endpoint);
             // No page's rate is meant here, and sessions stay in use.
-            site.advance(1);
-            let (before, _) = site.audit();
+            testbed.advance(1);
+            let (before, _) = testbed.audit();
             let body = endpoint.input.is_some().then(|| serde_json::json!({}));
-            let answer = site.send_to(&caller, endpoint.method.as_str(), &concrete(endpoint), body).await;
+            let answer = testbed.send_to(&caller, endpoint.method.as_str(), &concrete(endpoint), body).await;
             let context = format!("{who:?} session={by_session} foreign={foreign} {name}: {}", answer.body);
             tried += 1;
             match refusal(who, line(&name, endpoint.outside), &name, foreign) {
@@ -86,7 +86,7 @@ async fn walk(who: Who, by_session: bool) {
                             assert!(details[detail].is_string(), "no {detail}: {context}");
                         }
                     }
-                    let (after, newest) = site.audit();
+                    let (after, newest) = testbed.audit();
                     let changes = endpoint.effect.audit().is_some();
                     assert_eq!(after - before, u64::from(changes), "audit entries: {context}");
                     if let (true, Some(entry)) = (changes, newest) {

@@ -2,20 +2,20 @@
 
 use serde_json::json;
 
-use crate::authz::site::{Caller, LOCAL, OUTSIDE, PASSWORD, Site};
+use crate::authz::testbed::{Caller, LOCAL, OUTSIDE, PASSWORD, Testbed};
 use gateway_model::Role;
 
-async fn with_anna() -> Site {
-    let site = Site::new();
+async fn with_anna() -> Testbed {
+    let testbed = Testbed::new();
     let body = json!({"username": "anna", "password": PASSWORD});
-    assert_eq!(site.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await.status, 201);
-    site
+    assert_eq!(testbed.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await.status, 201);
+    testbed
 }
 
 #[tokio::test]
 async fn signing_in_sets_a_cookie_that_scripts_and_other_sites_cannot_use() {
-    let site = with_anna().await;
-    let plain = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await;
+    let testbed = with_anna().await;
+    let plain = testbed.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await;
     let cookie = plain.header("set-cookie");
     for part in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=43200"] {
         assert!(cookie.contains(part), "{cookie}");
@@ -25,155 +25,155 @@ async fn signing_in_sets_a_cookie_that_scripts_and_other_sites_cannot_use() {
     assert_eq!((&data["user"]["username"], &data["user"]["role"]), (&json!("anna"), &json!("admin")));
     assert_eq!(data["expires_at"], "2026-11-21T00:00:00Z");
     let tls = Caller { tls: true, ..Caller::from(OUTSIDE) };
-    assert!(site.login(&tls, "anna", PASSWORD).await.header("set-cookie").contains("; Secure"));
-    let entry = site.last_audit();
+    assert!(testbed.login(&tls, "anna", PASSWORD).await.header("set-cookie").contains("; Secure"));
+    let entry = testbed.last_audit();
     assert_eq!((entry.action.as_str(), entry.actor.as_str()), ("login", "anna"));
     assert_eq!(entry.auth, gateway_ctl::store::AuditAuth::Session);
 }
 
 #[tokio::test]
 async fn failed_sign_in_shows_the_name_of_a_user_in_the_audit_and_no_other_text() {
-    let site = with_anna().await;
-    let failed = site.login(&Caller::from(OUTSIDE), "anna", "wrong password").await;
+    let testbed = with_anna().await;
+    let failed = testbed.login(&Caller::from(OUTSIDE), "anna", "wrong password").await;
     failed.is(401, "invalid_credentials");
     assert_eq!(failed.header("www-authenticate"), "Bearer");
     assert_eq!(failed.header("set-cookie"), "");
-    let entry = site.last_audit();
+    let entry = testbed.last_audit();
     assert_eq!(entry.result, gateway_ctl::store::AuditResult::Denied);
     assert_eq!(entry.details["username"], "anna");
     // The name of no user may be a password typed into the wrong field.
-    site.login(&Caller::from(OUTSIDE), "correct horse", "x").await.is(401, "invalid_credentials");
-    assert!(!serde_json::to_string(&site.last_audit()).expect("json").contains("correct horse"));
+    testbed.login(&Caller::from(OUTSIDE), "correct horse", "x").await.is(401, "invalid_credentials");
+    assert!(!serde_json::to_string(&testbed.last_audit()).expect("json").contains("correct horse"));
 }
 
 #[tokio::test]
 async fn changes_with_the_cookie_need_the_token_of_the_session() {
-    let site = with_anna().await;
-    let browser = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
-    let other = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
+    let testbed = with_anna().await;
+    let browser = testbed.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
+    let other = testbed.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
     let body = || Some(json!({"name": "laptop", "mac": "02:00:00:00:00:0a"}));
     let bare = browser.clone().without("x-csrf-token");
-    site.send(&bare, "POST", "/devices", body()).await.is(403, "origin_not_allowed");
+    testbed.send(&bare, "POST", "/devices", body()).await.is(403, "origin_not_allowed");
     let foreign = other.headers.iter().find(|(name, _)| name == "x-csrf-token").expect("a token").1.clone();
     let mixed = browser.clone().with("x-csrf-token", &foreign);
-    site.send(&mixed, "POST", "/devices", body()).await.is(403, "origin_not_allowed");
-    assert_eq!(site.send(&bare, "GET", "/devices", None).await.status, 200);
-    let status = site.send(&bare, "GET", "/auth/status", None).await;
+    testbed.send(&mixed, "POST", "/devices", body()).await.is(403, "origin_not_allowed");
+    assert_eq!(testbed.send(&bare, "GET", "/devices", None).await.status, 200);
+    let status = testbed.send(&bare, "GET", "/auth/status", None).await;
     let token = status.data()["csrf_token"].as_str().expect("a token").to_owned();
     let found = bare.with("x-csrf-token", &token);
-    assert_eq!(site.send(&found, "POST", "/devices", body()).await.status, 201);
-    assert_eq!(site.login(&browser.without("x-csrf-token"), "anna", PASSWORD).await.status, 200);
+    assert_eq!(testbed.send(&found, "POST", "/devices", body()).await.status, 201);
+    assert_eq!(testbed.login(&browser.without("x-csrf-token"), "anna", PASSWORD).await.status, 200);
 }
 
 #[tokio::test]
 async fn sessions_end_when_idle_and_after_twelve_hours() {
-    let site = with_anna().await;
+    let testbed = with_anna().await;
     let (used, idle) = {
-        let one = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
-        (one, site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE))
+        let one = testbed.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
+        (one, testbed.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE))
     };
-    site.advance(29 * 60);
-    assert_eq!(site.send(&used, "GET", "/devices", None).await.status, 200);
-    site.advance(60);
-    site.send(&idle, "GET", "/devices", None).await.is(401, "session_expired");
+    testbed.advance(29 * 60);
+    assert_eq!(testbed.send(&used, "GET", "/devices", None).await.status, 200);
+    testbed.advance(60);
+    testbed.send(&idle, "GET", "/devices", None).await.is(401, "session_expired");
     for _ in 0..(11 * 60 + 29) / 29 {
-        assert_eq!(site.send(&used, "GET", "/devices", None).await.status, 200);
-        site.advance(29 * 60);
+        assert_eq!(testbed.send(&used, "GET", "/devices", None).await.status, 200);
+        testbed.advance(29 * 60);
     }
     // 23:37; at midnight it is over, however much it is used.
-    assert_eq!(site.send(&used, "GET", "/devices", None).await.status, 200);
-    site.advance(22 * 60 + 59);
-    assert_eq!(site.send(&used, "GET", "/devices", None).await.status, 200);
-    site.advance(1);
-    site.send(&used, "GET", "/devices", None).await.is(401, "session_expired");
+    assert_eq!(testbed.send(&used, "GET", "/devices", None).await.status, 200);
+    testbed.advance(22 * 60 + 59);
+    assert_eq!(testbed.send(&used, "GET", "/devices", None).await.status, 200);
+    testbed.advance(1);
+    testbed.send(&used, "GET", "/devices", None).await.is(401, "session_expired");
     // Endpoints without a credential answer. A dead session never falls through to the local network's right to read.
-    assert_eq!(site.send(&used, "GET", "/health", None).await.status, 200);
+    assert_eq!(testbed.send(&used, "GET", "/health", None).await.status, 200);
     let local = Caller { from: LOCAL.into(), ..used };
-    site.send(&local, "GET", "/devices", None).await.is(401, "session_expired");
-    assert_eq!(site.send(&local.without("cookie"), "GET", "/devices", None).await.status, 200);
+    testbed.send(&local, "GET", "/devices", None).await.is(401, "session_expired");
+    assert_eq!(testbed.send(&local.without("cookie"), "GET", "/devices", None).await.status, 200);
 }
 
 #[tokio::test]
 async fn dead_credentials_are_refused_in_the_local_network() {
-    let site = with_anna().await;
-    let gone = site.user("gone", Role::Operator);
-    let session = Caller { from: LOCAL.into(), ..site.session(gone) };
-    assert_eq!(site.send(&session, "GET", "/devices", None).await.status, 200);
-    let admin = site.login(&Caller::from(LOCAL), "anna", PASSWORD).await.browser(LOCAL);
-    let deleted = site.send(&admin, "DELETE", &format!("/auth/users/{gone}"), None).await;
+    let testbed = with_anna().await;
+    let gone = testbed.user("gone", Role::Operator);
+    let session = Caller { from: LOCAL.into(), ..testbed.session(gone) };
+    assert_eq!(testbed.send(&session, "GET", "/devices", None).await.status, 200);
+    let admin = testbed.login(&Caller::from(LOCAL), "anna", PASSWORD).await.browser(LOCAL);
+    let deleted = testbed.send(&admin, "DELETE", &format!("/auth/users/{gone}"), None).await;
     assert_eq!(deleted.status, 200, "{}", deleted.body);
-    site.send(&session, "GET", "/devices", None).await.is(401, "session_expired");
-    site.send(&session, "GET", "/tunnels", None).await.is(401, "session_expired");
+    testbed.send(&session, "GET", "/devices", None).await.is(401, "session_expired");
+    testbed.send(&session, "GET", "/tunnels", None).await.is(401, "session_expired");
     let forged = Caller::from(LOCAL).with("cookie", "gw_session=eyJ0.forged.token");
-    site.send(&forged, "GET", "/devices", None).await.is(401, "session_expired");
+    testbed.send(&forged, "GET", "/devices", None).await.is(401, "session_expired");
     let key = Caller::from(LOCAL).with("authorization", "Bearer gw_dead_key");
-    site.send(&key, "GET", "/devices", None).await.is(401, "invalid_credentials");
-    assert_eq!(site.login(&session, "anna", PASSWORD).await.status, 200, "signing in again");
+    testbed.send(&key, "GET", "/devices", None).await.is(401, "invalid_credentials");
+    assert_eq!(testbed.login(&session, "anna", PASSWORD).await.status, 200, "signing in again");
 }
 
 #[tokio::test]
 async fn local_network_reads_configuration_but_neither_history_nor_secrets() {
-    let site = with_anna().await;
-    let admin = site.login(&Caller::from(LOCAL), "anna", PASSWORD).await.browser(LOCAL);
-    let tunnel = site.send(&admin, "POST", "/tunnels", Some(gateway_tests::examples::tunnel(1))).await;
+    let testbed = with_anna().await;
+    let admin = testbed.login(&Caller::from(LOCAL), "anna", PASSWORD).await.browser(LOCAL);
+    let tunnel = testbed.send(&admin, "POST", "/tunnels", Some(gateway_tests::examples::tunnel(1))).await;
     let config = format!("/tunnels/{}/config", tunnel.data()["id"].as_str().expect("an id"));
     let local = Caller::from(LOCAL);
-    assert_eq!(site.send(&local, "GET", &config, None).await.status, 200);
+    assert_eq!(testbed.send(&local, "GET", &config, None).await.status, 200);
     let revealing = format!("{config}?reveal=true");
     for path in ["/audit", "/dns/log", "/dns/clients", revealing.as_str()] {
-        site.send(&local, "GET", path, None).await.is(401, "unauthenticated");
+        testbed.send(&local, "GET", path, None).await.is(401, "unauthenticated");
     }
-    let operator = site.session(site.user("olga", Role::Operator));
-    site.send(&operator, "GET", &revealing, None).await.is(403, "forbidden");
-    assert_eq!(site.send(&operator, "GET", "/audit", None).await.status, 200);
-    let revealed = site.send(&admin, "GET", &revealing, None).await;
+    let operator = testbed.session(testbed.user("olga", Role::Operator));
+    testbed.send(&operator, "GET", &revealing, None).await.is(403, "forbidden");
+    assert_eq!(testbed.send(&operator, "GET", "/audit", None).await.status, 200);
+    let revealed = testbed.send(&admin, "GET", &revealing, None).await;
     assert_eq!(revealed.data()["revealed"], true);
 }
 
 #[tokio::test]
 async fn sessions_survive_a_restart() {
-    let site = with_anna().await;
-    let browser = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
-    let site = site.restart();
+    let testbed = with_anna().await;
+    let browser = testbed.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
+    let testbed = testbed.restart();
     let body = json!({"name": "laptop", "mac": "02:00:00:00:00:0a"});
-    assert_eq!(site.send(&browser, "POST", "/devices", Some(body)).await.status, 201);
-    site.advance(30 * 60);
-    let site = site.restart();
-    site.send(&browser, "GET", "/devices", None).await.is(401, "session_expired");
+    assert_eq!(testbed.send(&browser, "POST", "/devices", Some(body)).await.status, 201);
+    testbed.advance(30 * 60);
+    let testbed = testbed.restart();
+    testbed.send(&browser, "GET", "/devices", None).await.is(401, "session_expired");
 }
 
 #[tokio::test]
 async fn sessions_are_listed_and_ended() {
-    let site = with_anna().await;
+    let testbed = with_anna().await;
     let agent = Caller::from(OUTSIDE).with("user-agent", "browser/1");
-    let one = site.login(&agent, "anna", PASSWORD).await.browser(OUTSIDE);
-    site.advance(1);
-    let two = site.login(&Caller::from(LOCAL), "anna", PASSWORD).await.browser(LOCAL);
-    site.advance(1);
-    let viewer = site.session(site.user("vera", Role::Viewer));
-    let all = site.send(&one, "GET", "/auth/tokens", None).await;
+    let one = testbed.login(&agent, "anna", PASSWORD).await.browser(OUTSIDE);
+    testbed.advance(1);
+    let two = testbed.login(&Caller::from(LOCAL), "anna", PASSWORD).await.browser(LOCAL);
+    testbed.advance(1);
+    let viewer = testbed.session(testbed.user("vera", Role::Viewer));
+    let all = testbed.send(&one, "GET", "/auth/tokens", None).await;
     let all = all.data().as_array().expect("a list").clone();
     assert_eq!(all.len(), 3);
     assert_eq!((&all[0]["user"], &all[0]["current"]), (&json!("anna"), &json!(true)));
     assert_eq!((&all[0]["ip"], &all[0]["user_agent"]), (&json!(OUTSIDE), &json!("browser/1")));
     assert!(!serde_json::to_string(&all).expect("json").contains("csrf"));
     // Others see and end only their own.
-    let own = site.send(&viewer, "GET", "/auth/tokens", None).await;
+    let own = testbed.send(&viewer, "GET", "/auth/tokens", None).await;
     assert_eq!(own.data().as_array().map(Vec::len), Some(1));
     let foreign = format!("/auth/tokens/{}", all[1]["id"].as_str().expect("an id"));
-    site.send(&viewer, "DELETE", &foreign, None).await.is(403, "forbidden");
-    let ended = site.send(&one, "DELETE", &foreign, None).await;
+    testbed.send(&viewer, "DELETE", &foreign, None).await.is(403, "forbidden");
+    let ended = testbed.send(&one, "DELETE", &foreign, None).await;
     assert_eq!(ended.data()["deleted"], true);
     assert_eq!(ended.header("set-cookie"), "", "another one's session");
-    assert_eq!(site.last_audit().action, "revoke_session");
-    site.send(&two, "DELETE", &foreign, None).await.is(401, "session_expired");
-    site.send(&one, "DELETE", &foreign, None).await.is(404, "not_found");
-    let out = site.send(&viewer, "DELETE", "/auth/tokens/current", None).await;
+    assert_eq!(testbed.last_audit().action, "revoke_session");
+    testbed.send(&two, "DELETE", &foreign, None).await.is(401, "session_expired");
+    testbed.send(&one, "DELETE", &foreign, None).await.is(404, "not_found");
+    let out = testbed.send(&viewer, "DELETE", "/auth/tokens/current", None).await;
     assert!(
         out.header("set-cookie").starts_with("gw_session=; ")
             && out.header("set-cookie").contains("Max-Age=0")
     );
-    site.send(&viewer, "GET", "/devices", None).await.is(401, "session_expired");
+    testbed.send(&viewer, "GET", "/devices", None).await.is(401, "session_expired");
 }
 
 #[tokio::test]
@@ -182,20 +182,20 @@ async fn a_stream_ends_with_its_session() {
     use futures_util::StreamExt;
     use http::Request;
 
-    let site = with_anna().await;
-    let browser = site.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
+    let testbed = with_anna().await;
+    let browser = testbed.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE);
     let mut request = Request::builder().uri("/api/v1/events").header("host", "192.0.2.1");
     for (name, value) in &browser.headers {
         request = request.header(name, value);
     }
     let request = request.body(Body::empty()).expect("a request");
-    let response = gateway_api::dispatch::answer(site.api.clone(), request).await;
+    let response = gateway_api::dispatch::answer(testbed.api.clone(), request).await;
     assert_eq!(response.status(), 200);
     let mut frames = response.into_body().into_data_stream();
     assert!(frames.next().await.is_some(), "the first event");
-    let ended = site.send(&browser, "DELETE", "/auth/tokens/current", None).await;
+    let ended = testbed.send(&browser, "DELETE", "/auth/tokens/current", None).await;
     assert_eq!(ended.status, 200, "{}", ended.body);
     // The next event is a change by somebody else; it must not get through.
-    site.user("vera", Role::Viewer);
+    testbed.user("vera", Role::Viewer);
     assert!(frames.next().await.is_none(), "the stream goes on after its session");
 }

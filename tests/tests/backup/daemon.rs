@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::backup::SOON;
 use crate::backup::every::backups;
-use crate::backup::site::PASSPHRASE;
+use crate::backup::testbed::PASSPHRASE;
 
 /// The schedule knows no shorter interval than a minute.
 const A_MINUTE: Duration = Duration::from_secs(90);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::backup::log::Log;
 use crate::backup::relay::{Relay, Silent};
-use crate::backup::site::{PASSPHRASE, Site, empty};
+use crate::backup::testbed::{PASSPHRASE, Testbed, empty};
 
 /// DnsService in a folder of the server, drafts and all.
 pub fn names(folder: &Path) -> Vec<String> {
@@ -28,29 +28,29 @@ pub fn backups(folder: &Path) -> Vec<String> {
 
 /// A backup gets there, counts, and is taken in by another gateway; only so many are kept; a restart forgets nothing.
 pub async fn comes_and_goes(target: &Value, folder: &Path) {
-    let site = Site::new().await;
-    site.configure(target, json!({"retain": 2})).await;
+    let testbed = Testbed::new().await;
+    testbed.configure(target, json!({"retain": 2})).await;
     fs::write(folder.join("mine.txt"), "x").expect("a file of somebody else");
-    let first = site.backup().await;
+    let first = testbed.backup().await;
     assert_eq!(backups(folder), std::slice::from_ref(&first));
     assert_eq!(empty().import(&folder.join(&first)).await, 200, "the backup is taken in elsewhere");
-    let second = site.backup().await;
-    let site = site.restart();
-    let history = site.get("/backup/status").await["history"].clone();
+    let second = testbed.backup().await;
+    let testbed = testbed.restart();
+    let history = testbed.get("/backup/status").await["history"].clone();
     assert_eq!((&history[0]["name"], &history[1]["name"]), (&json!(second), &json!(first)));
-    let third = site.backup().await;
+    let third = testbed.backup().await;
     assert_eq!(backups(folder), [second, third]);
     assert!(folder.join("mine.txt").exists());
-    let status = site.get("/backup/status").await;
+    let status = testbed.get("/backup/status").await;
     assert_eq!(
         (&status["target"]["reachable"], &status["target"]["backups"]),
         (&json!(true), &json!(2)),
         "{status}"
     );
     // By the schedule, too.
-    site.clock.advance(std::time::Duration::from_secs(24 * 3600));
-    site.open().backup.tick().await;
-    let status = site.get("/backup/status").await;
+    testbed.clock.advance(std::time::Duration::from_secs(24 * 3600));
+    testbed.open().backup.tick().await;
+    let status = testbed.get("/backup/status").await;
     assert_eq!(
         (&status["history"][0]["trigger"], &status["last_result"]),
         (&json!("schedule"), &json!("ok"))
@@ -58,12 +58,12 @@ pub async fn comes_and_goes(target: &Value, folder: &Path) {
 }
 
 /// A run that fails: what it says, and that nothing is there that counts as a backup.
-pub async fn fails(site: &Site, target: &Value, folder: &Path) -> String {
+pub async fn fails(testbed: &Testbed, target: &Value, folder: &Path) -> String {
     let before = backups(folder);
-    site.configure(target, json!({})).await;
-    let message = site.run().await.error(502, "upstream_failed");
+    testbed.configure(target, json!({})).await;
+    let message = testbed.run().await.error(502, "upstream_failed");
     assert_eq!(backups(folder), before);
-    let status = site.get("/backup/status").await;
+    let status = testbed.get("/backup/status").await;
     assert_eq!((&status["last_result"], &status["target"]["reachable"]), (&json!("failed"), &json!(false)));
     assert!(status["history"][0]["error"].is_string() && status["next_run"].is_string(), "{status}");
     message
@@ -76,35 +76,35 @@ pub async fn breaks(
     at: std::net::SocketAddr,
     folder: &Path,
 ) {
-    let site = Site::new().await;
+    let testbed = Testbed::new().await;
     let relay = Relay::start(at, 100_000).await;
-    site.configure(&by(relay.address), json!({})).await;
-    let answer = site.run().await;
+    testbed.configure(&by(relay.address), json!({})).await;
+    let answer = testbed.run().await;
     assert!(matches!(answer.status, 502 | 504), "{}", answer.body);
     assert!(relay.is_broken(), "the way lasted: {}", answer.body);
     assert_eq!(backups(folder), Vec::<String>::new());
-    site.configure(target, json!({})).await;
-    let made = site.backup().await;
+    testbed.configure(target, json!({})).await;
+    let made = testbed.backup().await;
     assert_eq!(names(folder), std::slice::from_ref(&made), "nothing is left of the upload that broke");
     assert_eq!(empty().import(&folder.join(made)).await, 200);
 }
 
 /// A server that says nothing: the run ends in time, and meanwhile the API answers.
 pub async fn hangs(by: impl Fn(std::net::SocketAddr) -> Value) {
-    let site = Site::new().await;
+    let testbed = Testbed::new().await;
     let silent = Silent::start().await;
-    site.configure(&by(silent.address), json!({})).await;
+    testbed.configure(&by(silent.address), json!({})).await;
     let begun = std::time::Instant::now();
-    let running = site.run();
+    let running = testbed.run();
     let asking = async {
         let mut seen = false;
         for _ in 0..20 {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             let asked = std::time::Instant::now();
-            seen |= site.get("/backup/status").await["running_since"].is_string();
+            seen |= testbed.get("/backup/status").await["running_since"].is_string();
             assert!(asked.elapsed() < std::time::Duration::from_secs(3), "the API waits for the backup");
         }
-        let busy = site.send("POST", "/backup/run", None).await;
+        let busy = testbed.send("POST", "/backup/run", None).await;
         busy.error(409, "invalid_state");
         assert!(seen, "the status shows that a backup is being made");
     };
@@ -112,23 +112,23 @@ pub async fn hangs(by: impl Fn(std::net::SocketAddr) -> Value) {
     let message = answer.error(504, "upstream_timeout");
     assert!(message.contains("did not answer within"), "{message}");
     assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
-    let status = site.get("/backup/status").await;
+    let status = testbed.get("/backup/status").await;
     assert_eq!((&status["running_since"], &status["last_result"]), (&Value::Null, &json!("failed")));
 }
 
 /// Neither the log, nor a status, nor the audit trail, nor the configuration has a secret in it.
 pub async fn tells_no_secret(target: &Value, wrong: &Value, secrets: &[&str]) {
     let log = Log::start();
-    let site = Site::new().await;
-    site.configure(target, json!({})).await;
-    site.backup().await;
-    site.configure(wrong, json!({})).await;
-    let refused = site.run().await;
+    let testbed = Testbed::new().await;
+    testbed.configure(target, json!({})).await;
+    testbed.backup().await;
+    testbed.configure(wrong, json!({})).await;
+    let refused = testbed.run().await;
     assert!(refused.status >= 500, "{}", refused.body);
     let mut texts = vec![("the answer", refused.body.to_string())];
     for path in ["/backup/status", "/backup/config", "/audit?limit=100", "/settings", "/observer", "/secrets"]
     {
-        texts.push((path, site.get(path).await.to_string()));
+        texts.push((path, testbed.get(path).await.to_string()));
     }
     let logged = log.text();
     assert!(logged.contains("backup made") && logged.contains("the backup failed"), "nothing was logged");

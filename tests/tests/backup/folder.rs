@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::backup::every::{self, backups};
-use crate::backup::site::Site;
+use crate::backup::testbed::Testbed;
 
 fn target(path: &Path) -> Value {
     json!({"type": "local", "path": path})
@@ -48,8 +48,8 @@ async fn a_backup_comes_and_the_oldest_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_leaves_no_half_file() {
     let small = Small::new("size=64k");
-    let site = Site::new().await;
-    let message = every::fails(&site, &target(small.path()), small.path()).await;
+    let testbed = Testbed::new().await;
+    let message = every::fails(&testbed, &target(small.path()), small.path()).await;
     assert!(message.contains("no room"), "{message}");
     assert_eq!(every::names(small.path()), Vec::<String>::new());
 }
@@ -57,8 +57,8 @@ async fn a_full_disk_leaves_no_half_file() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_cannot_be_written_is_told_of() {
     let small = Small::new("ro");
-    let site = Site::new().await;
-    let message = every::fails(&site, &target(small.path()), small.path()).await;
+    let testbed = Testbed::new().await;
+    let message = every::fails(&testbed, &target(small.path()), small.path()).await;
     assert!(message.contains("Read-only"), "{message}");
 }
 
@@ -66,12 +66,12 @@ async fn a_disk_that_cannot_be_written_is_told_of() {
 async fn a_disk_that_is_not_mounted_is_not_written_around() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = folder.path().join("disk/backups");
-    let site = Site::new().await;
-    let message = every::fails(&site, &target(&missing), folder.path()).await;
+    let testbed = Testbed::new().await;
+    let message = every::fails(&testbed, &target(&missing), folder.path()).await;
     assert!(message.contains("does not exist"), "{message}");
     assert!(!folder.path().join("disk").exists());
     std::fs::create_dir_all(&missing).expect("mounted");
-    let made = site.backup().await;
+    let made = testbed.backup().await;
     assert_eq!(backups(&missing), [made]);
 }
 

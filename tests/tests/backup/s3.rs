@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use crate::backup::every::{self, backups};
 use crate::backup::folder::Small;
 use crate::backup::relay::Relay;
-use crate::backup::site::Site;
+use crate::backup::testbed::Testbed;
 
 const KEY: &str = "GWBACKUPKEY";
 const SECRET: &str = "s3cret-of-the-object-store";
@@ -86,14 +86,14 @@ async fn a_backup_comes_and_the_oldest_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_key_or_bucket_is_refused() {
     let server = Server::start().await;
-    let site = Site::new().await;
+    let testbed = Testbed::new().await;
     let mut target = server.target();
     target["secret"] = json!("not-the-secret");
-    let message = every::fails(&site, &target, &server.files).await;
+    let message = every::fails(&testbed, &target, &server.files).await;
     assert!(message.contains("refuses the user or the secret (403"), "{message}");
     let mut target = server.target();
     target["path"] = json!("no-bucket/home");
-    let message = every::fails(&site, &target, &server.files).await;
+    let message = every::fails(&testbed, &target, &server.files).await;
     assert!(message.contains("NoSuchBucket"), "{message}");
 }
 
@@ -101,8 +101,8 @@ async fn a_wrong_key_or_bucket_is_refused() {
 async fn a_full_store_is_told_of() {
     let small = Small::new("size=64k");
     let server = Server::over(small.path().to_owned()).await;
-    let site = Site::new().await;
-    every::fails(&site, &server.target(), &server.files).await;
+    let testbed = Testbed::new().await;
+    every::fails(&testbed, &server.target(), &server.files).await;
     assert_eq!(backups(&server.files), Vec::<String>::new());
 }
 
@@ -116,15 +116,15 @@ async fn an_upload_that_breaks_leaves_no_backup() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_comes_back_altered_is_no_backup() {
     let server = Server::start().await;
-    let site = Site::new().await;
+    let testbed = Testbed::new().await;
     // Nothing but the file itself is so long.
     let relay = Relay::altering(server.address, 150_000).await;
-    site.configure(&target_at(relay.address), json!({})).await;
-    let message = site.run().await.error(502, "upstream_failed");
+    testbed.configure(&target_at(relay.address), json!({})).await;
+    let message = testbed.run().await.error(502, "upstream_failed");
     assert!(message.contains("is not what was written"), "{message}");
     assert_eq!(backups(&server.files), Vec::<String>::new());
-    site.configure(&server.target(), json!({})).await;
-    let made = site.backup().await;
+    testbed.configure(&server.target(), json!({})).await;
+    let made = testbed.backup().await;
     assert_eq!(backups(&server.files), [made]);
 }
 

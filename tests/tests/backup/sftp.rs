@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::backup::SOON;
 use crate::backup::every::{self, backups};
 use crate::backup::folder::Small;
-use crate::backup::site::Site;
+use crate::backup::testbed::Testbed;
 
 const USER: &str = "gwbackup";
 const UID: u32 = 61234;
@@ -117,7 +117,7 @@ async fn a_private_key_signs_in_and_the_home_folder_is_where_relative_paths_begi
     let server = Server::with("PasswordAuthentication no\nKbdInteractiveAuthentication no", None);
     fs::create_dir(server.home.join("deep")).expect("a folder");
     chown(server.home.join("deep"), Some(UID), Some(UID)).expect("an owner");
-    let site = Site::new().await;
+    let testbed = Testbed::new().await;
     let mut target = server.target();
     target["secret"] = Value::Null;
     target["private_key"] = json!(server.private_key());
@@ -130,37 +130,37 @@ async fn a_private_key_signs_in_and_the_home_folder_is_where_relative_paths_begi
         .stdout;
     // The other form of the host's key.
     target["host_key"] = json!(String::from_utf8_lossy(&shown).split(' ').nth(1).expect("a fingerprint"));
-    site.configure(&target, json!({})).await;
-    let made = site.backup().await;
+    testbed.configure(&target, json!({})).await;
+    let made = testbed.backup().await;
     assert_eq!(backups(&server.home.join("deep")), [made]);
-    assert!(!site.get("/backup/config").await.to_string().contains("PRIVATE KEY"));
+    assert!(!testbed.get("/backup/config").await.to_string().contains("PRIVATE KEY"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_or_key_is_refused() {
     let server = Server::start();
-    let site = Site::new().await;
+    let testbed = Testbed::new().await;
     let mut target = server.target();
     target["secret"] = json!("not-the-password");
-    let message = every::fails(&site, &target, &server.home).await;
+    let message = every::fails(&testbed, &target, &server.home).await;
     assert!(message.contains("refuses the user or the secret (password)"), "{message}");
     let other = Server::start();
     target["private_key"] = json!(other.private_key());
-    let message = every::fails(&site, &target, &server.home).await;
+    let message = every::fails(&testbed, &target, &server.home).await;
     assert!(message.contains("refuses the user or the secret (private key)"), "{message}");
     target["private_key"] =
         json!("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----");
-    let message = every::fails(&site, &target, &server.home).await;
+    let message = every::fails(&testbed, &target, &server.home).await;
     assert!(message.contains("cannot be read"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_with_another_host_key_learns_nothing() {
     let (server, other) = (Server::start(), Server::start());
-    let site = Site::new().await;
+    let testbed = Testbed::new().await;
     let mut target = server.target();
     target["host_key"] = json!(other.key);
-    let message = every::fails(&site, &target, &server.home).await;
+    let message = every::fails(&testbed, &target, &server.home).await;
     assert!(message.contains("another host key") && message.contains("SHA256:"), "{message}");
     assert!(
         !server.log().contains(USER),
@@ -173,16 +173,16 @@ async fn a_server_with_another_host_key_learns_nothing() {
 async fn a_full_or_foreign_folder_is_told_of() {
     let small = Small::new("size=64k");
     let server = Server::with("", Some(small.path()));
-    let site = Site::new().await;
-    every::fails(&site, &server.target(), &server.home).await;
+    let testbed = Testbed::new().await;
+    every::fails(&testbed, &server.target(), &server.home).await;
     assert_eq!(every::names(&server.home), Vec::<String>::new());
     chown(&server.home, Some(0), Some(0)).expect("an owner");
     fs::set_permissions(&server.home, Permissions::from_mode(0o755)).expect("a mode");
-    let message = every::fails(&site, &server.target(), &server.home).await;
+    let message = every::fails(&testbed, &server.target(), &server.home).await;
     assert!(message.contains("may not do this"), "{message}");
     let mut target = server.target();
     target["path"] = json!("/no/such/folder");
-    let message = every::fails(&site, &target, &server.home).await;
+    let message = every::fails(&testbed, &target, &server.home).await;
     assert!(message.contains("does not exist"), "{message}");
 }
 
@@ -217,9 +217,9 @@ async fn no_secret_is_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn required_post_quantum_refuses_a_server_without_it() {
     let server = Server::with("KexAlgorithms curve25519-sha256", None);
-    let site = Site::new().await;
-    let mode = site.send("PUT", "/pq-crypto", Some(&json!({"mode": "required"}))).await;
+    let testbed = Testbed::new().await;
+    let mode = testbed.send("PUT", "/pq-crypto", Some(&json!({"mode": "required"}))).await;
     assert_eq!(mode.status, 200, "{}", mode.body);
-    let message = every::fails(&site, &server.target(), &server.home).await;
+    let message = every::fails(&testbed, &server.target(), &server.home).await;
     assert!(message.contains("post-quantum mode is `required`"), "{message}");
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::backup::SOON;
 use crate::backup::every::{self, backups};
 use crate::backup::folder::Small;
-use crate::backup::site::Site;
+use crate::backup::testbed::Testbed;
 
 const USER: &str = "gwbackup";
 const PASSWORD: &str = "s3cret-of-the-dav-server";
@@ -106,34 +106,34 @@ async fn a_backup_comes_and_the_oldest_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_that_is_missing_is_made() {
     let server = Server::start();
-    let site = Site::new().await;
+    let testbed = Testbed::new().await;
     let mut target = server.target();
     target["path"] = json!("gateway/below/this");
-    site.configure(&target, json!({})).await;
-    let made = site.backup().await;
+    testbed.configure(&target, json!({})).await;
+    let made = testbed.backup().await;
     assert_eq!(backups(&server.files.join("below/this")), [made]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_is_refused() {
     let server = Server::start();
-    let site = Site::new().await;
+    let testbed = Testbed::new().await;
     let mut target = server.target();
     target["secret"] = json!("not-the-password");
-    let message = every::fails(&site, &target, &server.files).await;
+    let message = every::fails(&testbed, &target, &server.files).await;
     assert!(message.contains("refuses the user or the secret (401"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_nobody_vouches_for_is_refused() {
     let server = Server::start();
-    let site = Site::new().await;
+    let testbed = Testbed::new().await;
     let mut target = server.target();
     target["ca_certificate"] = json!("");
-    let message = every::fails(&site, &target, &server.files).await;
+    let message = every::fails(&testbed, &target, &server.files).await;
     assert!(message.contains("certificate"), "{message}");
     target["ca_certificate"] = json!(Server::start().certificate);
-    let message = every::fails(&site, &target, &server.files).await;
+    let message = every::fails(&testbed, &target, &server.files).await;
     assert!(message.contains("certificate"), "{message}");
 }
 
@@ -141,15 +141,15 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
 async fn the_post_quantum_mode_holds_for_the_server() {
     // OpenSSL of Debian 12 has no hybrid key exchange.
     let server = Server::start();
-    let site = Site::new().await;
-    site.configure(&server.target(), json!({})).await;
-    site.backup().await;
-    let clients = site.get("/pq-crypto").await["clients"].clone();
+    let testbed = Testbed::new().await;
+    testbed.configure(&server.target(), json!({})).await;
+    testbed.backup().await;
+    let clients = testbed.get("/pq-crypto").await["clients"].clone();
     assert!(clients.as_array().expect("a list").iter().any(|client| client["name"] == "backup"), "{clients}");
-    let mode = site.send("PUT", "/pq-crypto", Some(&json!({"mode": "required"}))).await;
+    let mode = testbed.send("PUT", "/pq-crypto", Some(&json!({"mode": "required"}))).await;
     assert_eq!(mode.status, 200, "{}", mode.body);
     let hybrid = clients[0]["pq"] == true;
-    let answer = site.run().await;
+    let answer = testbed.run().await;
     if hybrid {
         assert_eq!(answer.status, 200, "{}", answer.body);
     } else {
@@ -162,14 +162,14 @@ async fn the_post_quantum_mode_holds_for_the_server() {
 async fn a_full_or_foreign_folder_is_told_of() {
     let small = Small::new("size=64k,mode=755");
     let server = Server::with("", Some(small.path()));
-    let site = Site::new().await;
-    every::fails(&site, &server.target(), &server.files).await;
+    let testbed = Testbed::new().await;
+    every::fails(&testbed, &server.target(), &server.files).await;
     chown(&server.files, Some(0), Some(0)).expect("an owner");
-    let message = every::fails(&site, &server.target(), &server.files).await;
+    let message = every::fails(&testbed, &server.target(), &server.files).await;
     // So does this server answer where it may not write.
     assert!(message.contains("500"), "{message}");
     let read_only = Server::with("webdav.is-readonly = \"enable\"", None);
-    every::fails(&site, &read_only.target(), &read_only.files).await;
+    every::fails(&testbed, &read_only.target(), &read_only.files).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use gateway_tests::scene::Scene;
+use gateway_tests::testbed::Testbed;
 
 /// What a run of the client left.
 #[derive(Debug)]
@@ -49,21 +49,21 @@ pub fn command(arguments: &[&str]) -> Command {
 }
 
 /// The command enters the gateway's namespace before it runs.
-pub fn inside(scene: &Scene, mut command: Command) -> Command {
-    let entrance = scene.network.gateway.entrance();
+pub fn inside(testbed: &Testbed, mut command: Command) -> Command {
+    let entrance = testbed.network.gateway.entrance();
     // SAFETY: the closure makes one async-signal-safe system call.
     unsafe { command.pre_exec(move || entrance.enter()) };
     command
 }
 
 /// Runs the client against the scene's daemon.
-pub fn run(scene: &Scene, arguments: &[&str]) -> Ran {
-    Ran::of(inside(scene, command(arguments)).output().expect("gateway-ctl runs"))
+pub fn run(testbed: &Testbed, arguments: &[&str]) -> Ran {
+    Ran::of(inside(testbed, command(arguments)).output().expect("gateway-ctl runs"))
 }
 
 /// The same with something on its standard input.
-pub fn feed(scene: &Scene, arguments: &[&str], input: &str) -> Ran {
-    let mut command = inside(scene, command(arguments));
+pub fn feed(testbed: &Testbed, arguments: &[&str], input: &str) -> Ran {
+    let mut command = inside(testbed, command(arguments));
     let mut child = command.stdin(Stdio::piped()).spawn().expect("gateway-ctl runs");
     let mut stdin = child.stdin.take().expect("a pipe");
     match stdin.write_all(input.as_bytes()) {

@@ -122,7 +122,7 @@ fn a_bad_answer_of_a_check_is_7_and_is_printed() {
 
 #[test]
 fn a_wrong_body_is_found_before_anything_is_sent() {
-    let scene = quiet_scene();
+    let testbed = quiet_scene();
     for (arguments, input, message) in [
         (&["devices", "create", "{\"name\": }"][..], "", "error: json:1:10: not valid JSON"),
         (&["devices", "create"], "{\n  \"name\": \"x\",\n}", "error: standard input:3:1: not valid JSON"),
@@ -135,11 +135,11 @@ fn a_wrong_body_is_found_before_anything_is_sent() {
         (&["backup", "import", "-"], "{}", "error: the file must be named"),
         (&["policies"], "", "error: there is no command \"policies\""),
     ] {
-        let ran = feed(scene, arguments, input);
+        let ran = feed(testbed, arguments, input);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}");
         assert!(ran.stderr.starts_with(message), "{arguments:?}: {}", ran.stderr);
     }
-    let audit = run(scene, &["audit"]);
+    let audit = run(testbed, &["audit"]);
     assert!(!audit.stdout.contains("create_device"), "{}", audit.stdout);
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use serde_json::Value;
 
 use crate::cli::cases::{CASES, Case, Look};
@@ -32,21 +32,21 @@ const FURNITURE: &[(&str, &str)] = &[
 
 #[test]
 fn every_command_against_a_live_daemon() {
-    let scene = Scene::start().expect("a daemon on a fresh network");
+    let testbed = Testbed::start().expect("a daemon on a fresh network");
     let policy = policy("vpn-only", 10, ("all", ""), &["exit"]);
     let tunnel = include_str!("golden/input/tunnel.json").parse::<Value>().expect("JSON");
-    scene.api().post("/tunnels", &tunnel).expect("a tunnel");
-    scene.api().post("/routing/policies", &policy).expect("a policy");
-    scene.api().act("/routing/policies/apply").expect("the policy is applied");
+    testbed.api().post("/tunnels", &tunnel).expect("a tunnel");
+    testbed.api().post("/routing/policies", &policy).expect("a policy");
+    testbed.api().act("/routing/policies/apply").expect("the policy is applied");
     for (collection, object) in FURNITURE {
         let object = object.parse::<Value>().expect("JSON");
-        scene.api().post(collection, &object).unwrap_or_else(|error| panic!("{collection}: {error:#}"));
+        testbed.api().post(collection, &object).unwrap_or_else(|error| panic!("{collection}: {error:#}"));
     }
 
     let update = std::env::var_os("UPDATE").is_some();
     let mut wrong = Vec::new();
     for case in CASES {
-        let got = shown(case, &scene);
+        let got = shown(case, &testbed);
         let path = folder().join(format!("{}.txt", case.file));
         if update {
             fs::write(&path, &got).expect("the golden file can be written");
@@ -75,12 +75,12 @@ fn every_golden_file_is_of_a_case() {
     assert_eq!(files, cases);
 }
 
-fn shown(case: &Case, scene: &Scene) -> String {
-    let arguments: Vec<String> = case.arguments.iter().map(|argument| known(scene, argument)).collect();
+fn shown(case: &Case, testbed: &Testbed) -> String {
+    let arguments: Vec<String> = case.arguments.iter().map(|argument| known(testbed, argument)).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let ran = match case.input {
-        Some(input) => feed(scene, &arguments, input),
-        None => run(scene, &arguments),
+        Some(input) => feed(testbed, &arguments, input),
+        None => run(testbed, &arguments),
     };
     let Ran { code, stdout, stderr } = ran;
     let code = code.map_or("a signal".to_owned(), |code| code.to_string());
@@ -98,12 +98,12 @@ fn shown(case: &Case, scene: &Scene) -> String {
 }
 
 /// `ID OF /path` and `NAME OF /path` stand for those of the first object there.
-fn known(scene: &Scene, argument: &str) -> String {
+fn known(testbed: &Testbed, argument: &str) -> String {
     let mut text = argument.to_owned();
     for (words, field) in [("ID OF ", "id"), ("NAME OF ", "name")] {
         let Some(start) = text.find(words) else { continue };
         let path = text[start + words.len()..].split('"').next().unwrap_or_default().to_owned();
-        let list = scene.api().get(&path).expect("a list");
+        let list = testbed.api().get(&path).expect("a list");
         let value = list[0][field].as_str().unwrap_or_else(|| panic!("nothing at {path}"));
         text = text.replace(&format!("{words}{path}"), value);
     }

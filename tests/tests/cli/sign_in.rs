@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use gateway_tests::netns::Namespace;
-use gateway_tests::scene::Scene;
+use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::{LAN_V4, WAN_V4};
 use serde_json::{Value, json};
 
@@ -15,27 +15,27 @@ const PASSWORD: &str = "correct horse battery";
 const ROOT: &str = "http://127.0.0.1:8080/api/v1";
 
 /// A daemon that is configured with sign-in on all addresses and has not run yet.
-fn closed_scene(local_net: &str) -> Scene {
-    let mut scene = Scene::prepare().expect("scene");
+fn closed_scene(local_net: &str) -> Testbed {
+    let mut testbed = Testbed::prepare().expect("scene");
     let closed = json!({
         "auth": {"enabled": true, "local_net": local_net}, "listen": {"api_addr": "0.0.0.0:8080"},
     });
-    scene.daemon.configure(&closed).expect("configured");
-    scene.daemon.initialise().expect("initialised");
-    scene
+    testbed.daemon.configure(&closed).expect("configured");
+    testbed.daemon.initialise().expect("initialised");
+    testbed
 }
 
 /// `gatewayd user` with the password on its standard input.
-fn user(scene: &Scene, words: &[&str], password: &str) -> Ran {
-    let mut command = scene.daemon.command(&[&["user"], words].concat());
+fn user(testbed: &Testbed, words: &[&str], password: &str) -> Ran {
+    let mut command = testbed.daemon.command(&[&["user"], words].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("gatewayd runs");
     writeln!(child.stdin.take().expect("a pipe"), "{password}").expect("written");
     Ran::of(child.wait_with_output().expect("ended"))
 }
 
-fn add(scene: &Scene, name: &str, role: &str) -> String {
-    let added = user(scene, &["add", "--username", name, "--role", role], PASSWORD);
+fn add(testbed: &Testbed, name: &str, role: &str) -> String {
+    let added = user(testbed, &["add", "--username", name, "--role", role], PASSWORD);
     assert_eq!(added.code, Some(0), "{added:?}");
     added.stdout.trim().to_owned()
 }
@@ -56,16 +56,16 @@ const JSON: [&str; 2] = ["--header", "Content-Type: application/json"];
 
 #[test]
 fn the_first_user_signs_in_with_curl_and_every_change_needs_the_token() {
-    let mut scene = closed_scene("127.0.0.0/8");
-    let anna = add(&scene, "anna", "admin");
-    scene.daemon.start().expect("started");
-    let gateway = &scene.network.gateway;
+    let mut testbed = closed_scene("127.0.0.0/8");
+    let anna = add(&testbed, "anna", "admin");
+    testbed.daemon.start().expect("started");
+    let gateway = &testbed.network.gateway;
     // A second one while the daemon holds the store.
-    add(&scene, "vera", "viewer");
-    let listed = user(&scene, &["list"], "");
+    add(&testbed, "vera", "viewer");
+    let listed = user(&testbed, &["list"], "");
     assert!(listed.stdout.contains(&format!("{anna}\tanna\tadmin\ttrue\t")), "{listed:?}");
 
-    let jar = scene.daemon.state_directory().with_file_name("cookies");
+    let jar = testbed.daemon.state_directory().with_file_name("cookies");
     let jar = jar.to_str().expect("text");
     let login = format!("{ROOT}/auth/login");
     let wrong = r#"{"username":"anna","password":"correct horse pattery"}"#;
@@ -89,23 +89,23 @@ fn the_first_user_signs_in_with_curl_and_every_change_needs_the_token() {
     assert_eq!((&entry["data"][0]["actor"], &entry["data"][0]["auth"]), (&json!("anna"), &json!("session")));
 
     // Deleting the user ends the session, which nothing but the store says.
-    add(&scene, "root", "admin");
-    assert_eq!(user(&scene, &["del", "--id", &anna], "").code, Some(0));
+    add(&testbed, "root", "admin");
+    assert_eq!(user(&testbed, &["del", "--id", &anna], "").code, Some(0));
     let over = curl(gateway, &[&JSON[..], &["--header", &token], &make].concat());
     assert_eq!(over.0, 401, "{over:?}");
     let audited =
-        scene.daemon.terminate().and_then(|_| scene.daemon.run(&["audit", "verify"])).expect("checked");
+        testbed.daemon.terminate().and_then(|_| testbed.daemon.run(&["audit", "verify"])).expect("checked");
     assert!(audited.contains("none changed and none missing"), "{audited}");
 }
 
 #[test]
 fn a_key_is_made_once_and_acts_in_its_role_only() {
-    let mut scene = closed_scene("127.0.0.0/8");
+    let mut testbed = closed_scene("127.0.0.0/8");
     let key = "a-key-of-the-configuration";
     let configured = json!({"auth": {"api_keys": [{"name": "setup", "key": key, "role": "admin"}]}});
-    scene.daemon.configure(&configured).expect("configured");
-    scene.daemon.start().expect("started");
-    let gateway = &scene.network.gateway;
+    testbed.daemon.configure(&configured).expect("configured");
+    testbed.daemon.start().expect("started");
+    let gateway = &testbed.network.gateway;
     let (keys, devices) = (format!("{ROOT}/auth/keys"), format!("{ROOT}/devices"));
     let admin = format!("Authorization: Bearer {key}");
     let order = ["--header", &admin, "--data", r#"{"name":"backup","role":"viewer"}"#, &keys];
@@ -122,42 +122,42 @@ fn a_key_is_made_once_and_acts_in_its_role_only() {
     assert_eq!(curl(gateway, &["--request", "DELETE", "--header", &admin, &format!("{keys}/{id}")]).0, 200);
     assert_eq!(code(&curl(gateway, &["--header", &viewer, &devices])), (401, "invalid_credentials"));
     // What is in the store is a hash.
-    let store = std::fs::read(scene.daemon.state_directory().join("store.redb")).expect("store");
+    let store = std::fs::read(testbed.daemon.state_directory().join("store.redb")).expect("store");
     assert!(!store.windows(shown.len()).any(|window| window == shown.as_bytes()));
 }
 
 #[test]
 fn the_client_reads_on_the_gateway_and_changes_nothing() {
-    let mut scene = closed_scene("127.0.0.0/8");
-    add(&scene, "anna", "admin");
-    scene.daemon.start().expect("started");
-    let read = run(&scene, &["devices"]);
+    let mut testbed = closed_scene("127.0.0.0/8");
+    add(&testbed, "anna", "admin");
+    testbed.daemon.start().expect("started");
+    let read = run(&testbed, &["devices"]);
     assert_eq!((read.code, read.stderr.as_str()), (Some(0), ""), "{read:?}");
-    let refused = feed(&scene, &["devices", "create"], r#"{"name":"laptop"}"#);
+    let refused = feed(&testbed, &["devices", "create"], r#"{"name":"laptop"}"#);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(4), ""), "{refused:?}");
     assert!(refused.stderr.contains("401 unauthenticated"), "{}", refused.stderr);
-    assert_eq!(scene.api().get("/devices").expect("devices"), json!([]));
+    assert_eq!(testbed.api().get("/devices").expect("devices"), json!([]));
     // The local network's right to read does not cover the audit trail; the local socket is root's.
-    let unread = run(&scene, &["audit"]);
+    let unread = run(&testbed, &["audit"]);
     assert_eq!((unread.code, unread.stdout.as_str()), (Some(4), ""), "{unread:?}");
     assert!(unread.stderr.contains("neither logs, the audit trail nor secrets"), "{}", unread.stderr);
-    let checked = feed(&scene, &["validate"], r#"{"resources":{}}"#);
+    let checked = feed(&testbed, &["validate"], r#"{"resources":{}}"#);
     assert!(checked.stderr.contains("This changes nothing"), "{}", checked.stderr);
-    let state = scene.daemon.state_directory();
+    let state = testbed.daemon.state_directory();
     let socket = state.parent().expect("a folder").join("run/api.sock");
     let socket = socket.to_str().expect("UTF-8");
     let audit = format!("{ROOT}/audit?action=create_device");
-    let denied = curl(&scene.network.gateway, &["--unix-socket", socket, &audit]).1["data"].clone();
+    let denied = curl(&testbed.network.gateway, &["--unix-socket", socket, &audit]).1["data"].clone();
     assert_eq!(denied.as_array().map(Vec::len), Some(1), "{denied}");
     assert_eq!(denied[0]["result"], json!("denied"));
 }
 
 #[test]
 fn from_the_lan_the_bypass_reads_from_the_internet_there_is_no_door() {
-    let mut scene = closed_scene("192.168.10.10/32");
-    add(&scene, "anna", "admin");
-    scene.daemon.start().expect("started");
-    let (laptop, tv) = (&scene.network.laptop.namespace, &scene.network.tv.namespace);
+    let mut testbed = closed_scene("192.168.10.10/32");
+    add(&testbed, "anna", "admin");
+    testbed.daemon.start().expect("started");
+    let (laptop, tv) = (&testbed.network.laptop.namespace, &testbed.network.tv.namespace);
     let devices = format!("http://{LAN_V4}:8080/api/v1/devices");
     assert_eq!(curl(laptop, &[&devices]).0, 200, "in the local network of the configuration");
     let change = [&JSON[..], &["--data", r#"{"name":"laptop"}"#, &devices]].concat();
@@ -173,7 +173,7 @@ fn from_the_lan_the_bypass_reads_from_the_internet_there_is_no_door() {
     assert_eq!(curl(tv, &[&health]).0, 200);
 
     let outside = format!("http://{WAN_V4}:8080/api/v1/health");
-    let mut command = scene.network.internet.command("curl");
+    let mut command = testbed.network.internet.command("curl");
     command.args(["--silent", "--max-time", "2", &outside]);
     let reached = ended_well(command);
     assert!(!reached, "the API is open to the internet");

@@ -13,10 +13,10 @@ use crate::cli::quiet_scene;
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let scene = quiet_scene();
+    let testbed = quiet_scene();
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let mut client = inside(scene, command(&["trust-classes"]));
+    let mut client = inside(testbed, command(&["trust-classes"]));
     let ran = Ran::of(client.stdout(writer).output().expect("gateway-ctl runs"));
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
 }
@@ -33,9 +33,9 @@ fn tables_are_bare_in_a_pipe() {
 
 #[test]
 fn an_empty_list_hints_only_on_a_terminal() {
-    let scene = quiet_scene();
+    let testbed = quiet_scene();
     let terminal = openpty(None, None).expect("a terminal");
-    let mut client = inside(scene, command(&["devices"]));
+    let mut client = inside(testbed, command(&["devices"]));
     let mut child = client.stdout(terminal.slave).spawn().expect("gateway-ctl runs");
     let mut hint = String::new();
     child.stderr.take().expect("a pipe").read_to_string(&mut hint).expect("UTF-8");

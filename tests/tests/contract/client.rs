@@ -8,7 +8,7 @@ use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::Gateway;
 use gateway_api::table::Table;
 use gateway_api::{dispatch, endpoints};
-use gateway_tests::documented::assert_documented;
+use gateway_tests::openapi_check::assert_documented;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;

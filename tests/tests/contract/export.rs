@@ -12,7 +12,7 @@ use crate::contract::examples;
 
 const PASSPHRASE: &str = "correct horse battery";
 
-async fn scene() -> Client {
+async fn testbed() -> Client {
     let client = Client::new();
     let device = client.create("/devices", examples::device(1)).await;
     client.create("/tunnels", examples::tunnel(1)).await;
@@ -51,7 +51,7 @@ async fn import_file(client: &Client, query: &str, file: Vec<u8>, passphrase: &s
 
 #[tokio::test]
 async fn a_plain_export_has_no_secrets_and_comes_back_without_change() {
-    let client = scene().await;
+    let client = testbed().await;
     let answer = client.get("/config/export").await;
     assert!(!answer.text.contains(&key()));
     let document = answer.data();
@@ -78,7 +78,7 @@ async fn a_plain_export_has_no_secrets_and_comes_back_without_change() {
 
 #[tokio::test]
 async fn an_import_makes_the_configuration_the_export_again() {
-    let client = scene().await;
+    let client = testbed().await;
     let document = client.get("/config/export").await.data();
     client.create("/devices", examples::device(2)).await;
     let dry = client.post("/config/import?dry_run=true", document.clone()).await.data();
@@ -107,7 +107,7 @@ async fn an_import_makes_the_configuration_the_export_again() {
 
 #[tokio::test]
 async fn an_encrypted_export_carries_the_secrets_to_another_gateway() {
-    let client = scene().await;
+    let client = testbed().await;
     for path in ["/config/export-encrypted", "/backup/export-encrypted"] {
         let file = sealed(&client, path).await;
         let other = Client::new();
@@ -132,7 +132,7 @@ async fn an_encrypted_export_carries_the_secrets_to_another_gateway() {
 
 #[tokio::test]
 async fn what_cannot_be_opened_or_is_foreign_changes_nothing() {
-    let client = scene().await;
+    let client = testbed().await;
     let before = client.get("/config/export").await.data()["resources"].clone();
     let file = sealed(&client, "/backup/export-encrypted").await;
     import_file(&client, "", file.clone(), "another passphrase").await.error(422, "decrypt_failed");
@@ -165,7 +165,7 @@ async fn what_cannot_be_opened_or_is_foreign_changes_nothing() {
 
 #[tokio::test]
 async fn a_passphrase_reaches_no_audit_entry() {
-    let client = scene().await;
+    let client = testbed().await;
     sealed(&client, "/config/export-encrypted").await;
     let entry = client.last_audit().await;
     assert_eq!(entry["action"], "export_config_encrypted");
@@ -176,7 +176,7 @@ async fn a_passphrase_reaches_no_audit_entry() {
 /// The standard tool opens what we write: nobody needs this gateway to get at a backup.
 #[tokio::test]
 async fn age_opens_an_encrypted_export() {
-    let client = scene().await;
+    let client = testbed().await;
     let file = sealed(&client, "/backup/export-encrypted").await;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("backup.age");

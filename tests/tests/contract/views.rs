@@ -13,7 +13,7 @@ use crate::contract::client::Client;
 use crate::contract::examples;
 
 /// A device whose traffic is bound to a tunnel, applied.
-async fn scene() -> (Client, Value, Value) {
+async fn testbed() -> (Client, Value, Value) {
     let client = Client::new();
     let device = client.create("/devices", examples::device(1)).await;
     client.create("/tunnels", examples::tunnel(1)).await;
@@ -33,7 +33,7 @@ async fn apply(client: &Client) -> Value {
 
 #[tokio::test]
 async fn a_policy_counts_from_the_next_apply_on() {
-    let (client, device, policy) = scene().await;
+    let (client, device, policy) = testbed().await;
     let question = json!({"device_id": device["id"]});
     let before = client.post("/policy/evaluate", question.clone()).await.data();
     assert_eq!(before["matched_policies"], json!([]), "{before}");
@@ -57,7 +57,7 @@ async fn a_policy_counts_from_the_next_apply_on() {
 
 #[tokio::test]
 async fn evaluate_takes_a_mac_or_an_id_and_says_what_is_wrong_with_others() {
-    let (client, device, _) = scene().await;
+    let (client, device, _) = testbed().await;
     let ask = |body: Value| client.post("/policy/evaluate", body);
     assert_eq!(ask(json!({"mac": "02-00-00-00-01-01"})).await.data()["device"]["id"], device["id"]);
     ask(json!({})).await.error(422, "validation_failed");
@@ -85,7 +85,7 @@ async fn conflicts_are_found_among_stored_policies() {
 
 #[tokio::test]
 async fn a_fail_closed_policy_leaks_in_no_state_and_a_fail_open_one_does() {
-    let (client, _, policy) = scene().await;
+    let (client, _, policy) = testbed().await;
     apply(&client).await;
     let matrix = client.get("/policy/leak-matrix").await.data();
     assert_eq!(matrix["states"], json!(["up", "degraded", "down", "flapping", "daemon_down", "boot"]));
@@ -107,7 +107,7 @@ async fn a_fail_closed_policy_leaks_in_no_state_and_a_fail_open_one_does() {
 
 #[tokio::test]
 async fn the_plan_is_shown_and_changes_its_hash_with_its_content() {
-    let (client, _, policy) = scene().await;
+    let (client, _, policy) = testbed().await;
     let empty = client.get("/render").await.data();
     assert_eq!((&empty["backend"], &empty["generation"]), (&json!("ebpf"), &json!(0)));
     assert_eq!(client.get("/render").await.data()["hash"], empty["hash"]);
@@ -134,7 +134,7 @@ async fn without_a_kernel_the_observer_and_reconcile_say_so() {
 
 #[tokio::test]
 async fn tunnels_of_applied_policies_are_listed_with_their_state() {
-    let (client, _, policy) = scene().await;
+    let (client, _, policy) = testbed().await;
     assert_eq!(client.get("/tunnels/egress").await.data(), json!([]));
     apply(&client).await;
     let egress = client.get("/tunnels/egress").await.data();
@@ -220,7 +220,7 @@ async fn the_pages_load_nothing_from_elsewhere() {
 
 #[tokio::test]
 async fn prometheus_reads_the_figures_of_the_other_rows() {
-    let (client, _, policy) = scene().await;
+    let (client, _, policy) = testbed().await;
     apply(&client).await;
     let scrape = || async {
         let request = Request::get("/metrics").header("host", "localhost").body(Body::empty());

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::services::IDENT;
 use gateway_tests::socks::{Proxy, Server};
 use gateway_tests::tap::Counts;
+use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::topology::server;
 use gateway_tests::traffic::{Load, TIMEOUT, ask_udp, ping, transfer};
 use gateway_tests::udp_over_tcp::FarEnd;
@@ -25,7 +25,7 @@ const SILENT: Duration = Duration::from_secs(45);
 /// A laptop whose only way is a tunnel to exit A over TCP.
 struct Bridged {
     far: FarEnd,
-    scene: Scene,
+    testbed: Testbed,
     bridge: String,
     tunnel: String,
 }
@@ -33,26 +33,26 @@ struct Bridged {
 impl Bridged {
     /// In a network that carries UDP, or in one that drops it.
     fn start(udp: bool) -> Bridged {
-        let scene = Scene::start().expect("scene");
+        let testbed = Testbed::start().expect("scene");
         if !udp {
-            drop_udp(&scene);
+            drop_udp(&testbed);
         }
-        let network = &scene.network;
-        let laptop = scene.device(&network.laptop).expect("device");
+        let network = &testbed.network;
+        let laptop = testbed.device(&network.laptop).expect("device");
         let far = FarEnd::start(&network.exit_a).expect("far end");
-        let bridge = create(scene.api(), "/bridges", &far.bridge("tcp")).expect("bridge");
+        let bridge = create(testbed.api(), "/bridges", &far.bridge("tcp")).expect("bridge");
         let mut object = network.exit_a.tunnel("wg-a");
         object["bridge"] = json!("tcp");
-        let tunnel = create(scene.api(), "/tunnels", &object).expect("tunnel");
-        scene.bring_up(&tunnel).expect("up");
-        assert_the_tap_sees(&scene, &network.tv);
-        scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+        let tunnel = create(testbed.api(), "/tunnels", &object).expect("tunnel");
+        testbed.bring_up(&tunnel).expect("up");
+        assert_the_tap_sees(&testbed, &network.tv);
+        testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
         wait_until_through(&network.laptop, &network.exit_a);
-        Bridged { far, scene, bridge, tunnel }
+        Bridged { far, testbed, bridge, tunnel }
     }
 
     fn status(&self) -> Value {
-        let all = self.scene.api().get("/bridges/status").expect("status");
+        let all = self.testbed.api().get("/bridges/status").expect("status");
         all.as_array().and_then(|all| all.first()).cloned().expect("a bridge")
     }
 
@@ -68,7 +68,7 @@ impl Bridged {
     fn wait_until_unavailable(&self, within: Duration) -> Value {
         let mut tunnel_view = Value::Null;
         wait_ok(within, "the tunnel to be unavailable", || {
-            tunnel_view = self.scene.api().get(&format!("/tunnels/{}", self.tunnel))?;
+            tunnel_view = self.testbed.api().get(&format!("/tunnels/{}", self.tunnel))?;
             ensure!(tunnel_view["healthy"] == false && tunnel_view["status"] == "down", "{tunnel_view}");
             Ok(())
         })
@@ -78,24 +78,24 @@ impl Bridged {
 
     /// Nothing of the laptop was on the uplink outside of the bridge, and no UDP at all.
     fn assert_only_bridged(&self) -> Counts {
-        let counts = assert_nothing_leaked(&self.scene);
+        let counts = assert_nothing_leaked(&self.testbed);
         assert_eq!(counts.udp, 0, "{counts}");
         counts
     }
 }
 
 /// What many hotels do.
-fn drop_udp(scene: &Scene) {
+fn drop_udp(testbed: &Testbed) {
     let rules = "table inet hotel {\n chain in {\n type filter hook prerouting priority raw\n \
                  iifname \"up0\" meta l4proto udp drop\n }\n chain out {\n type filter hook postrouting priority 300\n \
                  oifname \"up0\" meta l4proto udp drop\n }\n}\n";
-    scene.network.internet.nft(rules).expect("rules");
+    testbed.network.internet.nft(rules).expect("rules");
 }
 
 #[test]
 fn a_tunnel_over_tcp_works_where_all_udp_is_dropped() {
     let bridged = Bridged::start(false);
-    let network = &bridged.scene.network;
+    let network = &bridged.testbed.network;
     network.tap.reset();
     assert_through(&network.laptop, &network.exit_a);
     for ipv6 in FAMILIES {
@@ -110,16 +110,16 @@ fn a_tunnel_over_tcp_works_where_all_udp_is_dropped() {
     let status = bridged.status();
     assert_eq!((&status["status"], &status["healthy"]), (&json!("up"), &json!(true)), "{status}");
     assert_eq!(status["tunnels"][0]["connected"], true, "{status}");
-    let test = bridged.scene.api().act(&format!("/bridges/{}/test", bridged.bridge)).expect("test");
+    let test = bridged.testbed.api().act(&format!("/bridges/{}/test", bridged.bridge)).expect("test");
     assert_eq!((&test["ok"], &test["steps"][0]["name"]), (&json!(true), &json!("connect")), "{test}");
-    let object = bridged.scene.api().get(&format!("/bridges/{}", bridged.bridge)).expect("bridge");
+    let object = bridged.testbed.api().get(&format!("/bridges/{}", bridged.bridge)).expect("bridge");
     assert_eq!((&object["status"], &object["last_test"]["ok"]), (&json!("up"), &json!(true)), "{object}");
 
     // Here a tunnel without a bridge has no chance.
-    let plain = create(bridged.scene.api(), "/tunnels", &network.exit_b.tunnel("wg-b")).expect("tunnel");
-    bridged.scene.api().act(&format!("/tunnels/{plain}/up")).expect("up");
+    let plain = create(bridged.testbed.api(), "/tunnels", &network.exit_b.tunnel("wg-b")).expect("tunnel");
+    bridged.testbed.api().act(&format!("/tunnels/{plain}/up")).expect("up");
     std::thread::sleep(Duration::from_secs(3));
-    let object = bridged.scene.api().get(&format!("/tunnels/{plain}")).expect("tunnel");
+    let object = bridged.testbed.api().get(&format!("/tunnels/{plain}")).expect("tunnel");
     assert_eq!(object["healthy"], false, "{object}");
     assert!(network.tap.counts().udp > 0, "the tap sees UDP when there is some");
 }
@@ -127,23 +127,23 @@ fn a_tunnel_over_tcp_works_where_all_udp_is_dropped() {
 #[test]
 fn a_far_end_that_dies_under_load_closes_the_way_and_comes_back() {
     let mut bridged = Bridged::start(false);
-    let load = Load::start(&bridged.scene.network.laptop).expect("load");
+    let load = Load::start(&bridged.testbed.network.laptop).expect("load");
     for ipv6 in FAMILIES {
-        load.wait_for_answer_to(bridged.scene.network.exit_a.address(ipv6), SOON).expect("load by exit A");
+        load.wait_for_answer_to(bridged.testbed.network.exit_a.address(ipv6), SOON).expect("load by exit A");
     }
-    bridged.scene.network.tap.reset();
+    bridged.testbed.network.tap.reset();
     bridged.far.kill();
     let tunnel_view = bridged.wait_until_unavailable(SOON);
     let reason = tunnel_view["last_error"].as_str().unwrap_or_default();
     assert!(reason.starts_with("its bridge tcp is not connected: "), "{tunnel_view}");
     bridged.wait_for_status("down");
-    let test = bridged.scene.api().act(&format!("/bridges/{}/test", bridged.bridge)).expect("test");
+    let test = bridged.testbed.api().act(&format!("/bridges/{}/test", bridged.bridge)).expect("test");
     assert_eq!(test["ok"], false, "{test}");
     load.run_for(400).expect("load");
-    assert_blocked(&bridged.scene.network.laptop);
+    assert_blocked(&bridged.testbed.network.laptop);
     let back = Instant::now();
     bridged.far.start_again().expect("far end");
-    wait_until_through(&bridged.scene.network.laptop, &bridged.scene.network.exit_a);
+    wait_until_through(&bridged.testbed.network.laptop, &bridged.testbed.network.exit_a);
     println!("through again {} ms after the far end was back", back.elapsed().as_millis());
     bridged.wait_for_status("up");
     let sent = load.stop();
@@ -154,7 +154,7 @@ fn a_far_end_that_dies_under_load_closes_the_way_and_comes_back() {
 #[test]
 fn a_far_end_that_falls_silent_is_given_up() {
     let bridged = Bridged::start(true);
-    let network = &bridged.scene.network;
+    let network = &bridged.testbed.network;
     network.tap.reset();
     let silence = "table inet silence {\n chain in {\n type filter hook prerouting priority raw\n \
                    iifname \"eth0\" tcp dport 5001 drop\n }\n}\n";
@@ -163,7 +163,7 @@ fn a_far_end_that_falls_silent_is_given_up() {
     assert_blocked(&network.laptop);
     network.exit_a.namespace.run("nft", &["delete", "table", "inet", "silence"]).expect("rules");
     wait_ok(SILENT, "the way to be open again", || {
-        let object = bridged.scene.api().get(&format!("/tunnels/{}", bridged.tunnel))?;
+        let object = bridged.testbed.api().get(&format!("/tunnels/{}", bridged.tunnel))?;
         ensure!(object["healthy"] == true, "{object}");
         Ok(())
     })
@@ -176,54 +176,54 @@ fn a_far_end_that_falls_silent_is_given_up() {
 #[test]
 fn a_tunnel_never_goes_out_beside_its_bridge() {
     let mut bridged = Bridged::start(true);
-    let api = bridged.scene.api();
+    let api = bridged.testbed.api();
     let item = format!("/bridges/{}", bridged.bridge);
-    bridged.scene.network.tap.reset();
+    bridged.testbed.network.tap.reset();
     let toggled = api.act(&format!("{item}/toggle")).expect("off");
     assert_eq!((&toggled["enabled"], &toggled["status"]), (&json!(false), &json!("disabled")), "{toggled}");
-    assert_blocked(&bridged.scene.network.laptop);
+    assert_blocked(&bridged.testbed.network.laptop);
     let tunnel_view = bridged.wait_until_unavailable(SOON);
     assert_eq!(tunnel_view["last_error"], "its bridge tcp is disabled", "{tunnel_view}");
     std::thread::sleep(Duration::from_secs(6));
     let counts = bridged.assert_only_bridged();
-    assert!(!counts.endpoints.contains_key(&bridged.scene.network.exit_b.address(false)), "{counts}");
+    assert!(!counts.endpoints.contains_key(&bridged.testbed.network.exit_b.address(false)), "{counts}");
     for path in [item.clone(), format!("{item}?force=true")] {
         let reply = api.send("DELETE", &path, None).expect("answer");
         assert_eq!((reply.status, &reply.body["error"]["code"]), (409, &json!("in_use")), "{}", reply.body);
     }
     api.act(&format!("{item}/toggle")).expect("on");
-    wait_until_through(&bridged.scene.network.laptop, &bridged.scene.network.exit_a);
+    wait_until_through(&bridged.testbed.network.laptop, &bridged.testbed.network.exit_a);
 
-    bridged.scene.daemon.kill9().expect("killed");
-    assert_blocked(&bridged.scene.network.laptop);
-    bridged.scene.daemon.start_again().or_else(|_| bridged.scene.daemon.start()).expect("started again");
-    wait_until_through(&bridged.scene.network.laptop, &bridged.scene.network.exit_a);
+    bridged.testbed.daemon.kill9().expect("killed");
+    assert_blocked(&bridged.testbed.network.laptop);
+    bridged.testbed.daemon.start_again().or_else(|_| bridged.testbed.daemon.start()).expect("started again");
+    wait_until_through(&bridged.testbed.network.laptop, &bridged.testbed.network.exit_a);
     bridged.assert_only_bridged();
 }
 
 #[test]
 fn a_tunnel_rides_on_a_proxy() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
     let mut proxy = Proxy::start(&network.exit_a, Server::Dante).expect("proxy");
     let address = network.exit_a.address(false);
     let transport = json!({"type": "socks5", "address": address, "port": gateway_tests::socks::PORT});
     let object = json!({"name": "by-proxy", "kind": "transport", "transport": transport});
-    let bridge = create(scene.api(), "/bridges", &object).expect("bridge");
+    let bridge = create(testbed.api(), "/bridges", &object).expect("bridge");
     let mut object = network.exit_b.tunnel("wg-b");
     object["bridge"] = json!("by-proxy");
-    let tunnel = create(scene.api(), "/tunnels", &object).expect("tunnel");
-    scene.bring_up(&tunnel).expect("up");
-    assert_the_tap_sees(&scene, &network.tv);
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-b"])).expect("policy");
+    let tunnel = create(testbed.api(), "/tunnels", &object).expect("tunnel");
+    testbed.bring_up(&tunnel).expect("up");
+    assert_the_tap_sees(&testbed, &network.tv);
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-b"])).expect("policy");
     wait_until_through(&network.laptop, &network.exit_b);
     network.tap.reset();
     assert_through(&network.laptop, &network.exit_b);
     for ipv6 in FAMILIES {
         transfer(&network.laptop, server(ipv6), 4 << 20).expect("bulk");
     }
-    let test = scene.api().act(&format!("/bridges/{bridge}/test")).expect("test");
+    let test = testbed.api().act(&format!("/bridges/{bridge}/test")).expect("test");
     assert_eq!((&test["ok"], &test["steps"][1]["name"]), (&json!(true), &json!("associate")), "{test}");
     let counts = || {
         network.settle().expect("silence");
@@ -234,7 +234,7 @@ fn a_tunnel_rides_on_a_proxy() {
     assert!(counts().proxied.total() > 0);
     proxy.kill9().expect("killed");
     wait_ok(SOON, "the tunnel to be unavailable", || {
-        let object = scene.api().get(&format!("/tunnels/{tunnel}"))?;
+        let object = testbed.api().get(&format!("/tunnels/{tunnel}"))?;
         ensure!(object["healthy"] == false, "{object}");
         Ok(())
     })
@@ -247,42 +247,42 @@ fn a_tunnel_rides_on_a_proxy() {
 
 #[test]
 fn a_segment_takes_a_network_into_a_tunnel_behind_all_policies() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let tv = scene.device(&network.tv).expect("device");
-    let tunnel = scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    assert_the_tap_sees(&scene, &network.tv);
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let tv = testbed.device(&network.tv).expect("device");
+    let tunnel = testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    assert_the_tap_sees(&testbed, &network.tv);
     let target = json!({"type": "vpn", "target": "wg-a"});
     let object = json!({
         "name": "all", "kind": "segment", "source": {"type": "interface", "value": "eth1"}, "target": target,
     });
-    let bridge = create(scene.api(), "/bridges", &object).expect("bridge");
+    let bridge = create(testbed.api(), "/bridges", &object).expect("bridge");
     wait_until_through(&network.laptop, &network.exit_a);
     wait_until_through(&network.tv, &network.exit_a);
     network.tap.reset();
     assert_through(&network.laptop, &network.exit_a);
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
     let item = format!("/bridges/{bridge}");
-    let shown = scene.api().get(&item).expect("bridge");
+    let shown = testbed.api().get(&item).expect("bridge");
     assert_eq!((&shown["status"], &shown["healthy"]), (&json!("up"), &json!(true)), "{shown}");
-    let test = scene.api().act(&format!("{item}/test")).expect("test");
+    let test = testbed.api().act(&format!("{item}/test")).expect("test");
     assert_eq!(test["ok"], true, "{test}");
 
     // A policy of its own goes before.
     let mut own = policy("tv", 10, ("device", &tv), &[]);
     own["hops"] = json!([{"type": "interface", "target": "eth0"}]);
-    scene.policy(&own).expect("policy");
+    testbed.policy(&own).expect("policy");
     assert_direct(&network.tv);
     assert_through(&network.laptop, &network.exit_a);
 
     network.tap.reset();
-    scene.bring_down(&tunnel).expect("down");
+    testbed.bring_down(&tunnel).expect("down");
     assert_blocked(&network.laptop);
-    assert_nothing_leaked(&scene);
-    let shown = scene.api().get(&item).expect("bridge");
+    assert_nothing_leaked(&testbed);
+    let shown = testbed.api().get(&item).expect("bridge");
     assert_eq!((&shown["status"], &shown["healthy"]), (&json!("down"), &json!(false)), "{shown}");
-    let test = scene.api().act(&format!("{item}/test")).expect("test");
+    let test = testbed.api().act(&format!("{item}/test")).expect("test");
     assert_eq!((&test["ok"], &test["steps"][1]["ok"]), (&json!(false), &json!(false)), "{test}");
-    scene.api().act(&format!("{item}/toggle")).expect("off");
+    testbed.api().act(&format!("{item}/toggle")).expect("off");
     assert_direct(&network.laptop);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Topology, server};
 use gateway_tests::traffic::{TIMEOUT, TcpFlow, transfer};
 use gateway_tests::wait::wait_ok;
@@ -20,35 +20,35 @@ const FLOOR: u64 = 64;
 /// Long enough for the exit to answer for cover in its own time, ten seconds, twice.
 const IDLE: Duration = Duration::from_secs(60);
 
-fn covered_scene() -> Scene {
-    let scene = Scene::start().expect("scene");
-    assert_the_tap_sees(&scene, &scene.network.tv);
-    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    scene.policy(&policy("vpn-only", 10, ("all", ""), &["wg-a"])).expect("policy");
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
-    scene
+fn covered_scene() -> Testbed {
+    let testbed = Testbed::start().expect("scene");
+    assert_the_tap_sees(&testbed, &testbed.network.tv);
+    testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("all", ""), &["wg-a"])).expect("policy");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
+    testbed
 }
 
-fn cover(scene: &Scene, enabled: bool, budget_pct: u64) {
+fn cover(testbed: &Testbed, enabled: bool, budget_pct: u64) {
     let value = json!({"value": {"enabled": enabled, "budget_pct": budget_pct}});
-    scene.api().put("/settings/splitting.cover", &value).expect("set");
+    testbed.api().put("/settings/splitting.cover", &value).expect("set");
 }
 
 /// Turns it on and waits until the tunnel counts what it sends.
-fn turn_on(scene: &Scene, budget_pct: u64) {
-    cover(scene, true, budget_pct);
+fn turn_on(testbed: &Testbed, budget_pct: u64) {
+    cover(testbed, true, budget_pct);
     wait_ok(SOON, "the tunnel to count", || {
-        assert_through(&scene.network.laptop, &scene.network.exit_a);
-        let sample = stats(scene);
+        assert_through(&testbed.network.laptop, &testbed.network.exit_a);
+        let sample = stats(testbed);
         anyhow::ensure!(number(&sample, "normal_packets") > 0, "{sample}");
         Ok(())
     })
     .expect("counted");
 }
 
-fn stats(scene: &Scene) -> Value {
-    scene.api().get("/splitting/cover/stats").expect("stats")
+fn stats(testbed: &Testbed) -> Value {
+    testbed.api().get("/splitting/cover/stats").expect("stats")
 }
 
 fn number(stats: &Value, field: &str) -> u64 {
@@ -56,16 +56,16 @@ fn number(stats: &Value, field: &str) -> u64 {
 }
 
 /// Asks in turn in both families; packets towards the exit meanwhile.
-fn talk(scene: &Scene) -> u64 {
-    scene.network.tap.reset();
+fn talk(testbed: &Testbed) -> u64 {
+    testbed.network.tap.reset();
     for n in 0..QUESTIONS {
-        let mut flow = TcpFlow::open(&scene.network.laptop, server(n % 2 == 1)).expect("flow");
+        let mut flow = TcpFlow::open(&testbed.network.laptop, server(n % 2 == 1)).expect("flow");
         let seen = flow.ask(TIMEOUT).seen();
-        assert_eq!(seen, Some(scene.network.exit_a.address(n % 2 == 1)));
+        assert_eq!(seen, Some(testbed.network.exit_a.address(n % 2 == 1)));
         drop(flow);
         sleep(Duration::from_secs(1));
     }
-    assert_nothing_leaked(scene).tunnel.total()
+    assert_nothing_leaked(testbed).tunnel.total()
 }
 
 /// Packets that came out of the tunnel at the exit.
@@ -90,9 +90,9 @@ fn malformed(network: &Topology) -> u64 {
 }
 
 /// Waits until the tunnel has sent so many packets of cover, without anybody's doing.
-fn wait_for_cover(scene: &Scene, packets: u64) {
+fn wait_for_cover(testbed: &Testbed, packets: u64) {
     wait_ok(IDLE, "cover to flow", || {
-        let sample = stats(scene);
+        let sample = stats(testbed);
         anyhow::ensure!(number(&sample, "padding_packets") >= packets, "{sample}");
         Ok(())
     })
@@ -101,19 +101,19 @@ fn wait_for_cover(scene: &Scene, packets: u64) {
 
 #[test]
 fn cover_goes_towards_the_exit_and_ends_there() {
-    let scene = covered_scene();
-    let network = &scene.network;
+    let testbed = covered_scene();
+    let network = &testbed.network;
     if kernel_has_wireguard(&network.gateway) {
-        cover(&scene, true, 10);
-        let sample = stats(&scene);
+        cover(&testbed, true, 10);
+        let sample = stats(&testbed);
         assert_eq!(sample["per_tunnel"][0]["state"], "not_supported", "{sample}");
         return;
     }
-    let sample = stats(&scene);
+    let sample = stats(&testbed);
     assert_eq!((&sample["enabled"], &sample["budget_pct"]), (&json!(false), &json!(10)), "{sample}");
     assert_eq!(sample["per_tunnel"][0]["state"], "off", "{sample}");
-    let alone = talk(&scene);
-    let sample = stats(&scene);
+    let alone = talk(&testbed);
+    let sample = stats(&testbed);
     for field in ["padding_packets", "padding_bytes", "normal_packets", "throttled"] {
         assert_eq!(number(&sample, field), 0, "{sample}");
     }
@@ -121,13 +121,13 @@ fn cover_goes_towards_the_exit_and_ends_there() {
     let mut flow = TcpFlow::open(&network.laptop, server(false)).expect("flow");
     assert_eq!(flow.ask(TIMEOUT).seen(), Some(network.exit_a.address(false)));
     let began = Instant::now();
-    turn_on(&scene, 50);
-    let (before, counted) = (emerged(network), number(&stats(&scene), "normal_packets"));
-    let among_cover = talk(&scene);
+    turn_on(&testbed, 50);
+    let (before, counted) = (emerged(network), number(&stats(&testbed), "normal_packets"));
+    let among_cover = talk(&testbed);
     assert_eq!(flow.ask(TIMEOUT).seen(), Some(network.exit_a.address(false)), "the tunnel was not made anew");
     drop(flow);
-    wait_for_cover(&scene, 5);
-    let sample = stats(&scene);
+    wait_for_cover(&testbed, 5);
+    let sample = stats(&testbed);
     let padding = number(&sample, "padding_packets");
     assert!(among_cover >= alone + 5, "{alone} without, {among_cover} with: {sample}");
     let row = &sample["per_tunnel"][0];
@@ -143,46 +143,46 @@ fn cover_goes_towards_the_exit_and_ends_there() {
 
     // When all is silent, cover goes on for a while. None of it comes out of the tunnel, and none asks for a session.
     network.settle().expect("silence");
-    let (sample, quiet) = (stats(&scene), emerged(network));
+    let (sample, quiet) = (stats(&testbed), emerged(network));
     let mut handshakes = BTreeSet::new();
     for more in 1..=3 {
         handshakes.insert(last_handshake(network));
-        wait_for_cover(&scene, number(&sample, "padding_packets") + more);
+        wait_for_cover(&testbed, number(&sample, "padding_packets") + more);
     }
     handshakes.insert(last_handshake(network));
     assert_eq!(emerged(network), quiet, "packets came out that nobody sent");
     assert!(handshakes.len() <= 2, "each packet asked for a session: {handshakes:?}");
-    let sample = stats(&scene);
+    let sample = stats(&testbed);
     let sent = number(&sample, "normal_packets") - counted;
     assert!(quiet - before <= sent, "{} came out: {sample}", quiet - before);
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 
     // The control: an exit that allows every source lets them come out, and its host drops them.
     let interface = network.prefix.interface(network.exit_a.place.label);
     let key = &network.exit_a.client.public;
     let allow = ["set", &interface, "peer", key, "allowed-ips", "0.0.0.0/0,::/0"];
     network.exit_a.namespace.run("wg", &allow).expect("allowed");
-    let (sample, dropped) = (stats(&scene), malformed(network));
-    wait_for_cover(&scene, number(&sample, "padding_packets") + 2);
+    let (sample, dropped) = (stats(&testbed), malformed(network));
+    wait_for_cover(&testbed, number(&sample, "padding_packets") + 2);
     assert!(emerged(network) >= quiet + 2 && malformed(network) >= dropped + 2);
 }
 
 #[test]
 fn cover_harms_no_transfer_and_ends_when_it_is_told_to() {
-    let scene = covered_scene();
-    let network = &scene.network;
+    let testbed = covered_scene();
+    let network = &testbed.network;
     if kernel_has_wireguard(&network.gateway) {
         return;
     }
-    turn_on(&scene, 10);
+    turn_on(&testbed, 10);
     for ipv6 in FAMILIES {
         transfer(&network.laptop, server(ipv6), 8 << 20).expect("a transfer");
     }
     assert_through(&network.laptop, &network.exit_a);
-    wait_for_cover(&scene, 3);
+    wait_for_cover(&testbed, 3);
     // What is told is up to a second old.
     let sample = wait_ok(SOON, "the transfers to be counted", || {
-        let sample = stats(&scene);
+        let sample = stats(&testbed);
         anyhow::ensure!(number(&sample, "normal_bytes") > 16 << 20, "{sample}");
         Ok(sample)
     })
@@ -190,10 +190,10 @@ fn cover_harms_no_transfer_and_ends_when_it_is_told_to() {
     assert!(number(&sample, "padding_bytes") <= number(&sample, "normal_bytes") / 10, "{sample}");
     assert!(sample["overhead_pct"].as_f64().is_some_and(|share| share <= 10.0), "{sample}");
 
-    cover(&scene, false, 10);
+    cover(&testbed, false, 10);
     let mut last = None;
     wait_ok(SOON, "cover to end", || {
-        let sample = stats(&scene);
+        let sample = stats(&testbed);
         let ended =
             last.replace(sample["padding_packets"].clone()) == Some(sample["padding_packets"].clone());
         anyhow::ensure!(ended && sample["per_tunnel"][0]["state"] == "off", "{sample}");
@@ -201,20 +201,20 @@ fn cover_harms_no_transfer_and_ends_when_it_is_told_to() {
         Ok(())
     })
     .expect("ended");
-    let before = stats(&scene);
+    let before = stats(&testbed);
     assert_through(&network.laptop, &network.exit_a);
     sleep(Duration::from_secs(2));
-    let after = stats(&scene);
+    let after = stats(&testbed);
     for field in ["padding_packets", "normal_packets"] {
         assert_eq!(number(&before, field), number(&after, field), "{after}");
     }
 
     // A tunnel that is down has none, and nothing takes another way.
-    cover(&scene, true, 10);
-    let id = scene.api().get("/tunnels").expect("tunnels")[0]["id"].as_str().expect("an id").to_owned();
-    scene.bring_down(&id).expect("down");
+    cover(&testbed, true, 10);
+    let id = testbed.api().get("/tunnels").expect("tunnels")[0]["id"].as_str().expect("an id").to_owned();
+    testbed.bring_down(&id).expect("down");
     wait_ok(SOON, "the tunnel to be down", || {
-        let sample = stats(&scene);
+        let sample = stats(&testbed);
         anyhow::ensure!(sample["per_tunnel"][0]["state"] == "waiting", "{sample}");
         Ok(())
     })
@@ -222,6 +222,6 @@ fn cover_harms_no_transfer_and_ends_when_it_is_told_to() {
     network.settle().expect("silence");
     network.tap.reset();
     sleep(Duration::from_secs(3));
-    let counts = assert_nothing_leaked(&scene);
+    let counts = assert_nothing_leaked(&testbed);
     assert_eq!(counts.tunnel.total(), 0, "{counts}");
 }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::{HTTP, IDENT};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, other_server, server, wan};
 use gateway_tests::traffic::{TIMEOUT, UdpFlow, ask};
 use gateway_tests::wait::wait_ok;
@@ -15,29 +15,29 @@ use crate::e2e::{
 };
 
 /// Both hosts bound to exit A, fail-closed; their ids.
-fn bound_scene() -> (Scene, String, String) {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    let tv = scene.device(&network.tv).expect("device");
-    assert_the_tap_sees(&scene, &network.tv);
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.policy(&policy("vpn-only", 10, ("all", ""), &["wg-a"])).expect("policy");
-    (scene, laptop, tv)
+fn bound_scene() -> (Testbed, String, String) {
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    let tv = testbed.device(&network.tv).expect("device");
+    assert_the_tap_sees(&testbed, &network.tv);
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("all", ""), &["wg-a"])).expect("policy");
+    (testbed, laptop, tv)
 }
 
 /// Makes an exception of a kind; its id.
-fn except(scene: &Scene, kind: &str, device: &str, more: &Value) -> String {
+fn except(testbed: &Testbed, kind: &str, device: &str, more: &Value) -> String {
     let mut exception = json!({"type": kind, "device_id": device, "reason": "test"});
     for (name, value) in more.as_object().into_iter().flatten() {
         exception[name] = value.clone();
     }
-    let made = scene.api().post("/exceptions", &exception).expect("exception");
+    let made = testbed.api().post("/exceptions", &exception).expect("exception");
     made["id"].as_str().expect("an id").to_owned()
 }
 
-fn revoke(scene: &Scene, exception: &str) {
-    scene.api().delete(&format!("/exceptions/{exception}")).expect("revoked");
+fn revoke(testbed: &Testbed, exception: &str) {
+    testbed.api().delete(&format!("/exceptions/{exception}")).expect("revoked");
 }
 
 /// Nothing waits for a change to take hold, but the kernel is told a moment after the API has answered.
@@ -54,19 +54,19 @@ fn wait_until_seen_as(host: &Host, what: &str, expected: impl Fn(bool) -> Option
 
 #[test]
 fn a_bypass_lets_one_device_out_and_its_end_takes_the_flows_back() {
-    let (scene, laptop, tv) = bound_scene();
-    let network = &scene.network;
+    let (testbed, laptop, tv) = bound_scene();
+    let network = &testbed.network;
     // On record only: without allow_direct nothing changes.
-    except(&scene, "emergency-bypass", &laptop, &json!({}));
+    except(&testbed, "emergency-bypass", &laptop, &json!({}));
     assert_through(&network.laptop, &network.exit_a);
-    scene.network.settle().expect("silence");
-    assert_nothing_leaked(&scene);
+    testbed.network.settle().expect("silence");
+    assert_nothing_leaked(&testbed);
 
     for kind in ["emergency-bypass", "diagnostic-bypass"] {
-        let bypass = except(&scene, kind, &laptop, &json!({"allow_direct": true}));
+        let bypass = except(&testbed, kind, &laptop, &json!({"allow_direct": true}));
         wait_until_seen_as(&network.laptop, "direct", |ipv6| Some(wan(ipv6)));
         assert_through(&network.tv, &network.exit_a);
-        let evaluated = scene.evaluate(&laptop).expect("evaluated");
+        let evaluated = testbed.evaluate(&laptop).expect("evaluated");
         assert_eq!(evaluated["decision"], json!("direct"), "{evaluated}");
         // A flow that began under the exception does not outlive it.
         let flows =
@@ -74,7 +74,7 @@ fn a_bypass_lets_one_device_out_and_its_end_takes_the_flows_back() {
         for (flow, ipv6) in flows.iter().zip(FAMILIES) {
             assert_eq!(flow.ask(TIMEOUT).expect("answer"), wan(ipv6));
         }
-        revoke(&scene, &bypass);
+        revoke(&testbed, &bypass);
         wait_until_seen_as(&network.laptop, "in the tunnel again", |ipv6| Some(network.exit_a.address(ipv6)));
         network.settle().expect("silence");
         network.tap.reset();
@@ -82,91 +82,91 @@ fn a_bypass_lets_one_device_out_and_its_end_takes_the_flows_back() {
             // It may find its way into the tunnel or not; what it must not do is leave in clear.
             let _ = flow.ask(BLOCKED);
         }
-        assert_nothing_leaked(&scene);
+        assert_nothing_leaked(&testbed);
     }
     // With the tunnel gone the others stay blocked, and a bypass is what helps.
-    let tunnel = scene.api().get("/tunnels").expect("tunnels")[0]["id"].as_str().expect("an id").to_owned();
-    scene.bring_down(&tunnel).expect("down");
+    let tunnel = testbed.api().get("/tunnels").expect("tunnels")[0]["id"].as_str().expect("an id").to_owned();
+    testbed.bring_down(&tunnel).expect("down");
     assert_blocked(&network.tv);
-    except(&scene, "emergency-bypass", &tv, &json!({"allow_direct": true}));
+    except(&testbed, "emergency-bypass", &tv, &json!({"allow_direct": true}));
     wait_until_seen_as(&network.tv, "direct", |ipv6| Some(wan(ipv6)));
     assert_blocked(&network.laptop);
 }
 
 #[test]
 fn a_temporary_way_is_that_of_its_profile() {
-    let (scene, laptop, _) = bound_scene();
-    let network = &scene.network;
-    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    let (testbed, laptop, _) = bound_scene();
+    let network = &testbed.network;
+    testbed.tunnel("wg-b", &network.exit_b).expect("tunnel");
     let profile = json!({"name": "by b", "hops": [{"type": "vpn", "target": "wg-b"}]});
-    scene.api().post("/profiles", &profile).expect("profile");
+    testbed.api().post("/profiles", &profile).expect("profile");
     let more = json!({"allow_direct": true, "profile": "by b"});
-    let exception = except(&scene, "temporary-direct", &laptop, &more);
+    let exception = except(&testbed, "temporary-direct", &laptop, &more);
     wait_until_seen_as(&network.laptop, "behind exit B", |ipv6| Some(network.exit_b.address(ipv6)));
     assert_through(&network.tv, &network.exit_a);
-    assert_nothing_leaked(&scene);
-    revoke(&scene, &exception);
+    assert_nothing_leaked(&testbed);
+    revoke(&testbed, &exception);
     wait_until_seen_as(&network.laptop, "behind exit A", |ipv6| Some(network.exit_a.address(ipv6)));
-    except(&scene, "temporary-direct", &laptop, &json!({"allow_direct": true}));
+    except(&testbed, "temporary-direct", &laptop, &json!({"allow_direct": true}));
     wait_until_seen_as(&network.laptop, "direct", |ipv6| Some(wan(ipv6)));
 }
 
 #[test]
 fn quarantine_stops_a_device_that_was_free_and_no_other_exception_frees_it() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
     assert_direct(&network.laptop);
     let flow = UdpFlow::open(&network.laptop, (server(false), IDENT).into()).expect("flow");
     flow.ask(TIMEOUT).expect("answer");
-    let quarantine = except(&scene, "quarantine", &laptop, &json!({"allow_direct": true}));
+    let quarantine = except(&testbed, "quarantine", &laptop, &json!({"allow_direct": true}));
     wait_until_seen_as(&network.laptop, "in quarantine", |_| None);
     network.settle().expect("silence");
     network.tap.reset();
-    except(&scene, "emergency-bypass", &laptop, &json!({"allow_direct": true}));
+    except(&testbed, "emergency-bypass", &laptop, &json!({"allow_direct": true}));
     assert_blocked(&network.laptop);
     assert!(flow.ask(BLOCKED).is_err(), "a flow from before goes on");
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
     assert_direct(&network.tv);
-    revoke(&scene, &quarantine);
+    revoke(&testbed, &quarantine);
     wait_until_seen_as(&network.laptop, "free again", |ipv6| Some(wan(ipv6)));
 }
 
 #[test]
 fn an_exception_outlives_the_daemon_and_ends_by_itself() {
-    let (mut scene, laptop, _) = bound_scene();
+    let (mut testbed, laptop, _) = bound_scene();
     let exception =
-        except(&scene, "emergency-bypass", &laptop, &json!({"allow_direct": true, "duration_min": 1}));
+        except(&testbed, "emergency-bypass", &laptop, &json!({"allow_direct": true, "duration_min": 1}));
     let made = Instant::now();
-    wait_until_seen_as(&scene.network.laptop, "direct", |ipv6| Some(wan(ipv6)));
-    scene.daemon.kill9().expect("killed");
-    scene.daemon.start().expect("started again");
-    assert_seen_as(&scene.network.laptop, wan);
+    wait_until_seen_as(&testbed.network.laptop, "direct", |ipv6| Some(wan(ipv6)));
+    testbed.daemon.kill9().expect("killed");
+    testbed.daemon.start().expect("started again");
+    assert_seen_as(&testbed.network.laptop, wan);
     assert!(
         made.elapsed() < Duration::from_secs(50),
         "this machine is too slow for an exception of a minute"
     );
     std::thread::sleep(Duration::from_secs(60).saturating_sub(made.elapsed()));
-    wait_until_seen_as(&scene.network.laptop, "in the tunnel again", |ipv6| {
-        Some(scene.network.exit_a.address(ipv6))
+    wait_until_seen_as(&testbed.network.laptop, "in the tunnel again", |ipv6| {
+        Some(testbed.network.exit_a.address(ipv6))
     });
     let late = made.elapsed();
     assert!(late < Duration::from_secs(75), "the exception ended after {late:?}");
-    let ended = scene.api().get(&format!("/exceptions/{exception}")).expect("exception");
+    let ended = testbed.api().get(&format!("/exceptions/{exception}")).expect("exception");
     assert_eq!((&ended["status"], &ended["remaining_sec"]), (&json!("expired"), &json!(0)));
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
-    assert_through(&scene.network.laptop, &scene.network.exit_a);
-    assert_nothing_leaked(&scene);
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
+    assert_through(&testbed.network.laptop, &testbed.network.exit_a);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn an_allowlist_lets_packets_to_its_targets_out_and_no_others() {
-    let (scene, laptop, _) = bound_scene();
-    let network = &scene.network;
+    let (testbed, laptop, _) = bound_scene();
+    let network = &testbed.network;
     let targets = json!([format!("{}/32", other_server(false)), format!("[{}]:{HTTP}", other_server(true))]);
     let more = json!({"allow_direct": true, "targets": targets});
-    let exception = except(&scene, "service-allowlist", &laptop, &more);
+    let exception = except(&testbed, "service-allowlist", &laptop, &more);
     let seen =
         |host: &Host, ipv6: bool, port: u16| ask(host, (other_server(ipv6), port).into(), TIMEOUT).seen();
     for ipv6 in FAMILIES {
@@ -182,7 +182,7 @@ fn an_allowlist_lets_packets_to_its_targets_out_and_no_others() {
     let flow = UdpFlow::open(&network.laptop, (other_server(true), IDENT).into()).expect("flow");
     assert_eq!(flow.ask(TIMEOUT).expect("answer"), network.exit_a.address(true));
     assert_through(&network.laptop, &network.exit_a);
-    revoke(&scene, &exception);
+    revoke(&testbed, &exception);
     for ipv6 in FAMILIES {
         wait_ok(SOON, "the target to be in the tunnel again", || {
             let seen = seen(&network.laptop, ipv6, HTTP);
@@ -194,5 +194,5 @@ fn an_allowlist_lets_packets_to_its_targets_out_and_no_others() {
     network.settle().expect("silence");
     network.tap.reset();
     assert_through(&network.laptop, &network.exit_a);
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }

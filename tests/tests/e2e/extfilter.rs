@@ -4,28 +4,28 @@ use std::net::{IpAddr, TcpListener};
 
 use gateway_tests::dns::{A, Upstream};
 use gateway_tests::pihole::{PASSWORD, PiHole};
-use gateway_tests::scene::policy;
 use gateway_tests::services::HTTP;
+use gateway_tests::testbed::policy;
 use gateway_tests::topology::{LAN_V4, server, wan};
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
 use crate::e2e::SOON;
-use crate::e2e::names::{client, reply, resolving};
+use crate::e2e::dns_policy::{client, reply, resolving};
 
 const SERVFAIL: u8 = 2;
 
 #[test]
 fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
-    let (mut scene, upstream) = resolving();
-    let network = &scene.network;
+    let (mut testbed, upstream) = resolving();
+    let network = &testbed.network;
     let host = IpAddr::from(network.tv.v4);
     let listener = network.tv.namespace.within(|| TcpListener::bind((host, HTTP))).expect("a port");
     let filter = PiHole::start(listener, 1).expect("its API");
     let resolver = Upstream::start_at(&network.tv.namespace, host).expect("its resolver");
     let config = json!({"url": format!("http://{host}"), "password": PASSWORD});
-    scene.api().put("/dns/extfilter/config", &config).expect("stored");
-    scene
+    testbed.api().put("/dns/extfilter/config", &config).expect("stored");
+    testbed
         .api()
         .post("/dns/forwarders", &json!({"domain": "corp.example", "upstreams": ["192.0.2.53"]}))
         .expect("stored");
@@ -33,7 +33,7 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
     let mut laptop = client(&network.laptop);
     assert_eq!(laptop.ask("before.example", A).expect("an answer"), reply(server(false)));
     assert_eq!(upstream.askers("before.example"), [wan(false)]);
-    let status = scene.api().act("/dns/extfilter/enable").expect("enabled");
+    let status = testbed.api().act("/dns/extfilter/enable").expect("enabled");
     assert_eq!((&status["enabled"], &status["reachable"]), (&json!(true), &json!(true)), "{status}");
     let mut names = (0..).map(|number| format!("n{number}.filtered.example"));
     wait_ok(SOON, "the filter to be asked", || {
@@ -44,7 +44,7 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
         Ok(())
     })
     .expect("the filter");
-    assert_eq!(scene.api().get("/dns/status").expect("status")["backend"], "extfilter");
+    assert_eq!(testbed.api().get("/dns/status").expect("status")["backend"], "extfilter");
     // What the upstreams have answered is not told in its stead.
     laptop.ask("before.example", A).expect("an answer");
     assert_eq!(resolver.askers("before.example"), [IpAddr::from(LAN_V4)]);
@@ -58,9 +58,9 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
         (vec![wan(false)], vec![])
     );
 
-    scene.tunnel("a", &network.exit_a).expect("tunnel");
-    let device = scene.device(&network.laptop).expect("device");
-    let bound = scene.policy(&policy("bound", 10, ("device", &device), &["a"])).expect("policy");
+    testbed.tunnel("a", &network.exit_a).expect("tunnel");
+    let device = testbed.device(&network.laptop).expect("device");
+    let bound = testbed.policy(&policy("bound", 10, ("device", &device), &["a"])).expect("policy");
     let mut names = (0..).map(|number| format!("n{number}.bound.example"));
     wait_ok(SOON, "the policy's way", || {
         let name = names.next().expect("endless");
@@ -70,8 +70,8 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
         Ok(())
     })
     .expect("its way");
-    scene.api().delete(&format!("/routing/policies/{bound}")).expect("deleted");
-    scene.apply().expect("applied");
+    testbed.api().delete(&format!("/routing/policies/{bound}")).expect("deleted");
+    testbed.apply().expect("applied");
     let mut names = (0..).map(|number| format!("n{number}.free.example"));
     wait_ok(SOON, "the filter to be asked again", || {
         let name = names.next().expect("endless");
@@ -88,7 +88,7 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
     let mut names = (0..).map(|number| format!("n{number}.gone.example"));
     wait_ok(SOON, "it to be told", || {
         laptop.ask(&names.next().expect("endless"), A)?;
-        let status = scene.api().get("/dns/extfilter/status")?;
+        let status = testbed.api().get("/dns/extfilter/status")?;
         anyhow::ensure!(
             status["error"].as_str().is_some_and(|error| error.contains("its resolver")),
             "{status}"
@@ -96,7 +96,7 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
         Ok(())
     })
     .expect("told");
-    scene.api().act("/dns/extfilter/disable").expect("disabled");
+    testbed.api().act("/dns/extfilter/disable").expect("disabled");
     wait_ok(SOON, "the upstream to be asked", || {
         anyhow::ensure!(laptop.ask("after.example", A)? == reply(server(false)));
         Ok(())
@@ -104,6 +104,6 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
     .expect("an answer");
     assert_eq!(upstream.askers("after.example"), [wan(false)]);
     assert_eq!((filter.logins(), filter.sessions()), (1, 1), "one session for everything");
-    scene.daemon.terminate().expect("ended");
+    testbed.daemon.terminate().expect("ended");
     assert_eq!(filter.sessions(), 0, "and its seat is given back");
 }

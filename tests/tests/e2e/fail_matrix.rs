@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use gateway_tests::name_server::{self, NameServer};
 use gateway_tests::openvpn::Server;
-use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::topology::{SERVER_V4, wan};
 use gateway_tests::traffic::ask;
 use gateway_tests::wait::wait_ok;
@@ -34,7 +34,7 @@ enum Effect {
 struct Tunnels {
     names: Option<NameServer>,
     openvpn: Option<Server>,
-    scene: Scene,
+    testbed: Testbed,
     /// The tunnel that is struck, and how it was made.
     tunnel: String,
     object: Value,
@@ -45,19 +45,19 @@ struct Tunnels {
 
 impl Tunnels {
     /// The struck tunnel is the first hop; `behind` are those it carries.
-    fn build(scene: Scene, object: Value, behind: &[&str], usual: [IpAddr; 2]) -> Tunnels {
+    fn build(testbed: Testbed, object: Value, behind: &[&str], usual: [IpAddr; 2]) -> Tunnels {
         let name = object["name"].as_str().expect("a name").to_owned();
-        let tunnel = create(scene.api(), "/tunnels", &object).expect("tunnel");
-        scene.bring_up(&tunnel).expect("up");
+        let tunnel = create(testbed.api(), "/tunnels", &object).expect("tunnel");
+        testbed.bring_up(&tunnel).expect("up");
         let hops: Vec<(&str, &str)> =
             std::iter::once(name.as_str()).chain(behind.iter().copied()).map(|name| ("vpn", name)).collect();
-        store_policies(&scene, &hops);
-        let tv = scene.device(&scene.network.tv).expect("device");
-        scene.policy(&policy("load", 1, ("device", &tv), &[&name])).expect("policy");
+        store_policies(&testbed, &hops);
+        let tv = testbed.device(&testbed.network.tv).expect("device");
+        testbed.policy(&policy("load", 1, ("device", &tv), &[&name])).expect("policy");
         Tunnels {
             names: None,
             openvpn: None,
-            scene,
+            testbed,
             tunnel,
             object,
             usual,
@@ -67,7 +67,7 @@ impl Tunnels {
 
     /// One cell.
     fn check(&self, cause: &str, fail_policy: FailPolicy, ipv6: bool) {
-        let network = &self.scene.network;
+        let network = &self.testbed.network;
         let family = usize::from(ipv6);
         let expected = match fail_policy {
             Closed => None,
@@ -81,7 +81,7 @@ impl Tunnels {
         assert_eq!(answer.seen(), expected, "{cell}: {answer}");
         assert_leaks(&counts, ipv6, fail_policy == Open, &cell);
         if expected == Some(wan(ipv6)) {
-            let_it_end(&self.scene);
+            let_it_end(&self.testbed);
         }
     }
 
@@ -89,7 +89,7 @@ impl Tunnels {
     fn wait_for_what_is_left(&self) {
         for (ipv6, address) in FAMILIES.into_iter().zip(self.degraded.into_iter().flatten()) {
             wait_ok(SOON, "what is left of the way", || {
-                let answer = ask(&self.scene.network.laptop, Degraded.destination(ipv6), TIMEOUT);
+                let answer = ask(&self.testbed.network.laptop, Degraded.destination(ipv6), TIMEOUT);
                 anyhow::ensure!(answer.seen() == Some(address), "{answer}");
                 Ok(())
             })
@@ -100,18 +100,18 @@ impl Tunnels {
     /// Replaces a field of the struck tunnel.
     fn set(&self, key: &str, value: Value) {
         let place = format!("/tunnels/{}", self.tunnel);
-        let mut object = self.scene.api().get(&place).expect("tunnel");
+        let mut object = self.testbed.api().get(&place).expect("tunnel");
         object[key] = value;
-        self.scene.api().put(&place, &object).expect("tunnel");
+        self.testbed.api().put(&place, &object).expect("tunnel");
     }
 
     fn act(&self, action: &str) {
-        self.scene.api().act(&format!("/tunnels/{}/{action}", self.tunnel)).expect(action);
+        self.testbed.api().act(&format!("/tunnels/{}/{action}", self.tunnel)).expect(action);
     }
 
     fn delete(&mut self) {
         let place = format!("/tunnels/{}", self.tunnel);
-        let refused = self.scene.api().send("DELETE", &place, None).expect("answer");
+        let refused = self.testbed.api().send("DELETE", &place, None).expect("answer");
         assert_eq!(
             (refused.status, &refused.body["error"]["code"]),
             (409, &json!("in_use")),
@@ -119,30 +119,30 @@ impl Tunnels {
             refused.body
         );
         assert_eq!(refused.body["error"]["details"]["references"]["total"], 4, "{}", refused.body);
-        self.scene.api().delete(&format!("{place}?force=true")).expect("deleted");
+        self.testbed.api().delete(&format!("{place}?force=true")).expect("deleted");
     }
 
     fn create_again(&mut self) {
-        self.tunnel = create(self.scene.api(), "/tunnels", &self.object).expect("tunnel");
+        self.tunnel = create(self.testbed.api(), "/tunnels", &self.object).expect("tunnel");
     }
 
     fn ip(&self, line: &str) {
-        let tunnel = self.scene.api().get(&format!("/tunnels/{}", self.tunnel)).expect("tunnel");
+        let tunnel = self.testbed.api().get(&format!("/tunnels/{}", self.tunnel)).expect("tunnel");
         let interface = tunnel["interface"].as_str().expect("an interface");
-        self.scene.network.gateway.ip(&line.replace("IT", interface)).expect("ip");
+        self.testbed.network.gateway.ip(&line.replace("IT", interface)).expect("ip");
     }
 
     fn restart(&mut self) {
-        self.scene.daemon.terminate().expect("stop");
-        self.scene.daemon.start().expect("start");
+        self.testbed.daemon.terminate().expect("stop");
+        self.testbed.daemon.start().expect("start");
     }
 }
 
 impl Site for Tunnels {
     type Effect = Effect;
 
-    fn scene(&self) -> &Scene {
-        &self.scene
+    fn testbed(&self) -> &Testbed {
+        &self.testbed
     }
 
     fn wait_until_well(&self, after: &str) {
@@ -151,7 +151,7 @@ impl Site for Tunnels {
                 let what = format!("{} to be as usual after: {after}", fail_policy.name());
                 wait_ok(SOON, &what, || {
                     let destination = fail_policy.destination(ipv6);
-                    let answer = ask(&self.scene.network.laptop, destination, TIMEOUT);
+                    let answer = ask(&self.testbed.network.laptop, destination, TIMEOUT);
                     anyhow::ensure!(answer.seen() == Some(self.usual[usize::from(ipv6)]), "{answer}");
                     Ok(())
                 })
@@ -162,7 +162,7 @@ impl Site for Tunnels {
 
     fn wait_until_noticed(&self, row: &Row) {
         if row.effect == Effect::Gone {
-            wait_until_gone(&self.scene, self.degraded.is_some(), row.cause);
+            wait_until_gone(&self.testbed, self.degraded.is_some(), row.cause);
             self.wait_for_what_is_left();
         }
     }
@@ -208,13 +208,13 @@ fn by_the_interface() -> Vec<Row> {
             cause: "interface down",
             effect: Effect::Repaired,
             apply: |site| site.ip("link set IT down"),
-            undo: |site| drop(site.scene.api().act("/enforce/reconcile").expect("reconcile")),
+            undo: |site| drop(site.testbed.api().act("/enforce/reconcile").expect("reconcile")),
         },
         Row {
             cause: "interface deleted",
             effect: Effect::Repaired,
             apply: |site| site.ip("link del IT"),
-            undo: |site| drop(site.scene.api().act("/enforce/reconcile").expect("reconcile")),
+            undo: |site| drop(site.testbed.api().act("/enforce/reconcile").expect("reconcile")),
         },
     ]
 }
@@ -224,26 +224,26 @@ fn silent() -> Row {
     Row {
         cause: "peer silent",
         effect: Effect::Gone,
-        apply: |site| forwards(&site.scene.network.exit_a, false),
-        undo: |site| forwards(&site.scene.network.exit_a, true),
+        apply: |site| forwards(&site.testbed.network.exit_a, false),
+        undo: |site| forwards(&site.testbed.network.exit_a, true),
     }
 }
 
 #[test]
 fn a_wireguard_hop() {
-    let mut scene = Scene::prepare().expect("scene");
-    let names = NameServer::start(&scene.network.internet, scene.network.exit_a.place.v4).expect("names");
-    scene
+    let mut testbed = Testbed::prepare().expect("scene");
+    let names = NameServer::start(&testbed.network.internet, testbed.network.exit_a.place.v4).expect("names");
+    testbed
         .daemon
         .configure(&json!({"dns": {"bootstrap_servers": [name_server::ADDRESS]}}))
         .expect("configuration");
-    scene.daemon.start().expect("start");
-    assert_the_tap_sees(&scene, &scene.network.laptop);
-    let usual = FAMILIES.map(|ipv6| scene.network.exit_a.address(ipv6));
-    let mut object = probed(&scene.network.exit_a, "wg-a", "ping", &SERVER_V4.to_string());
+    testbed.daemon.start().expect("start");
+    assert_the_tap_sees(&testbed, &testbed.network.laptop);
+    let usual = FAMILIES.map(|ipv6| testbed.network.exit_a.address(ipv6));
+    let mut object = probed(&testbed.network.exit_a, "wg-a", "ping", &SERVER_V4.to_string());
     object["peers"][0]["endpoint"] = json!("exit.example:51820");
     object["health_check"]["success"] = json!(1);
-    let mut site = Tunnels::build(scene, object, &[], usual);
+    let mut site = Tunnels::build(testbed, object, &[], usual);
     site.names = Some(names);
     let mut rows = by_the_api();
     rows.extend(by_the_interface());
@@ -251,8 +251,8 @@ fn a_wireguard_hop() {
     rows.push(Row {
         cause: "exit killed",
         effect: Effect::Gone,
-        apply: |site| site.scene.network.exit_a.kill9().expect("killed"),
-        undo: |site| site.scene.network.exit_a.start().expect("started"),
+        apply: |site| site.testbed.network.exit_a.kill9().expect("killed"),
+        undo: |site| site.testbed.network.exit_a.start().expect("started"),
     });
     rows.push(Row {
         cause: "name server gone",
@@ -262,7 +262,7 @@ fn a_wireguard_hop() {
             site.restart();
         },
         undo: |site| {
-            let exit = site.scene.network.exit_a.place.v4;
+            let exit = site.testbed.network.exit_a.place.v4;
             site.names.as_ref().expect("names").answer(Some(exit));
         },
     });
@@ -271,13 +271,13 @@ fn a_wireguard_hop() {
 
 #[test]
 fn the_outer_hop_of_a_path() {
-    let scene = Scene::start().expect("scene");
-    assert_the_tap_sees(&scene, &scene.network.laptop);
-    let usual = FAMILIES.map(|ipv6| scene.network.exit_b.address(ipv6));
-    scene.tunnel("wg-b", &scene.network.exit_b).expect("tunnel");
-    let mut object = probed(&scene.network.exit_a, "wg-a", "ping", &SERVER_V4.to_string());
+    let testbed = Testbed::start().expect("scene");
+    assert_the_tap_sees(&testbed, &testbed.network.laptop);
+    let usual = FAMILIES.map(|ipv6| testbed.network.exit_b.address(ipv6));
+    testbed.tunnel("wg-b", &testbed.network.exit_b).expect("tunnel");
+    let mut object = probed(&testbed.network.exit_a, "wg-a", "ping", &SERVER_V4.to_string());
     object["health_check"]["success"] = json!(1);
-    let site = Tunnels::build(scene, object, &["wg-b"], usual);
+    let site = Tunnels::build(testbed, object, &["wg-b"], usual);
     let mut rows = by_the_api();
     rows.push(silent());
     site.run(&rows);
@@ -285,10 +285,10 @@ fn the_outer_hop_of_a_path() {
 
 #[test]
 fn an_openvpn_hop() {
-    let scene = Scene::start().expect("scene");
-    assert_the_tap_sees(&scene, &scene.network.laptop);
-    let usual = FAMILIES.map(|ipv6| scene.network.exit_a.address(ipv6));
-    let mut server = Server::start(&scene.network.exit_a, &scene.network.prefix, "").expect("server");
+    let testbed = Testbed::start().expect("scene");
+    assert_the_tap_sees(&testbed, &testbed.network.laptop);
+    let usual = FAMILIES.map(|ipv6| testbed.network.exit_a.address(ipv6));
+    let mut server = Server::start(&testbed.network.exit_a, &testbed.network.prefix, "").expect("server");
     server.kill9().expect("ended");
     server.set_transport("tcp-server");
     server.start_again().expect("server");
@@ -297,7 +297,7 @@ fn an_openvpn_hop() {
         "name": "nl", "type": "openvpn", "config": file,
         "health_check": {"type": "ping", "target": SERVER_V4, "interval_sec": 1, "timeout_sec": 1, "fail": 2, "success": 1},
     });
-    let mut site = Tunnels::build(scene, object, &[], usual);
+    let mut site = Tunnels::build(testbed, object, &[], usual);
     site.openvpn = Some(server);
     let mut rows = by_the_api();
     rows.push(silent());
@@ -305,7 +305,7 @@ fn an_openvpn_hop() {
         cause: "process killed",
         effect: Effect::Repaired,
         apply: |site| {
-            for pid in processes(&site.scene) {
+            for pid in processes(&site.testbed) {
                 let pid = nix::unistd::Pid::from_raw(pid);
                 nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).expect("killed");
             }
@@ -324,9 +324,9 @@ fn an_openvpn_hop() {
         effect: Effect::Gone,
         apply: |site| {
             let deaf = "table inet deaf {\n chain in {\n type filter hook input priority filter\n tcp dport 1194 drop\n }\n}\n";
-            site.scene.network.exit_a.namespace.nft(deaf).expect("deaf");
+            site.testbed.network.exit_a.namespace.nft(deaf).expect("deaf");
         },
-        undo: |site| site.scene.network.exit_a.namespace.nft("delete table inet deaf\n").expect("hears"),
+        undo: |site| site.testbed.network.exit_a.namespace.nft("delete table inet deaf\n").expect("hears"),
     });
     site.run(&rows);
 }

@@ -1,8 +1,8 @@
 //! What each failure policy does when a proxy goes, whatever it goes by: cause × policy × family × protocol, each cell
 //! with the leaked packets that the tap has counted.
 
-use gateway_tests::scene::{Scene, create};
 use gateway_tests::socks::{PORT, Proxy, Server};
+use gateway_tests::testbed::{Testbed, create};
 use gateway_tests::topology::wan;
 use gateway_tests::traffic::{Answer, ask, ask_udp};
 use gateway_tests::wait::wait_ok;
@@ -42,7 +42,7 @@ enum Effect {
 /// A network with a proxy at the end of the three policies' ways.
 struct Struck {
     proxy: Proxy,
-    scene: Scene,
+    testbed: Testbed,
     /// The proxy that is struck, and how it was made.
     id: String,
     object: Value,
@@ -51,31 +51,31 @@ struct Struck {
 
 impl Struck {
     fn build(behind_a_tunnel: bool) -> Struck {
-        let scene = Scene::start().expect("scene");
-        assert_the_tap_sees(&scene, &scene.network.laptop);
-        let proxy = Proxy::start(exit_of(&scene, behind_a_tunnel), Server::Dante).expect("proxy");
+        let testbed = Testbed::start().expect("scene");
+        assert_the_tap_sees(&testbed, &testbed.network.laptop);
+        let proxy = Proxy::start(exit_of(&testbed, behind_a_tunnel), Server::Dante).expect("proxy");
         let mut object = proxy.object(NAME);
         object["health_check"] = json!({"interval_sec": 5, "timeout_sec": 1, "fail": 2, "success": 1});
-        let id = scene.proxy(&object, "up").expect("proxy up");
+        let id = testbed.proxy(&object, "up").expect("proxy up");
         let mut hops = vec![("proxy", NAME)];
         if behind_a_tunnel {
-            scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
+            testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
             hops.insert(0, ("vpn", "wg-a"));
         }
-        store_policies(&scene, &hops);
-        let tv = scene.device(&scene.network.tv).expect("device");
-        scene.policy(&path("load", ("device", &tv), &hops, json!({"priority": 1}))).expect("policy");
-        Struck { proxy, scene, id, object, behind_a_tunnel }
+        store_policies(&testbed, &hops);
+        let tv = testbed.device(&testbed.network.tv).expect("device");
+        testbed.policy(&path("load", ("device", &tv), &hops, json!({"priority": 1}))).expect("policy");
+        Struck { proxy, testbed, id, object, behind_a_tunnel }
     }
 
     /// Where the proxy stands: what the internet sees while all is well.
     fn exit(&self) -> &Exit {
-        exit_of(&self.scene, self.behind_a_tunnel)
+        exit_of(&self.testbed, self.behind_a_tunnel)
     }
 
     /// One cell.
     fn check(&self, row: &Row, protocol: Protocol, fail_policy: FailPolicy, ipv6: bool) {
-        let network = &self.scene.network;
+        let network = &self.testbed.network;
         let expected = match (row.effect, protocol, fail_policy) {
             (Effect::WithoutDatagrams, Tcp, _) => Some(self.exit().address(ipv6)),
             (_, _, Closed) => None,
@@ -91,12 +91,12 @@ impl Struck {
         let direct = expected == Some(wan(ipv6));
         assert_leaks(&counts, ipv6, direct, &cell);
         if expected == Some(wan(ipv6)) {
-            let_it_end(&self.scene);
+            let_it_end(&self.testbed);
         }
     }
 
     fn ask(&self, protocol: Protocol, fail_policy: FailPolicy, ipv6: bool) -> Answer {
-        let (laptop, to) = (&self.scene.network.laptop, fail_policy.destination(ipv6));
+        let (laptop, to) = (&self.testbed.network.laptop, fail_policy.destination(ipv6));
         match protocol {
             Tcp => ask(laptop, to, TIMEOUT),
             Udp => ask_udp(laptop, to, TIMEOUT),
@@ -105,13 +105,13 @@ impl Struck {
 
     fn wait_until_without_datagrams(&self) {
         wait_ok(SOON, "the proxy to be seen to refuse datagrams", || {
-            let object = self.scene.api().get(&self.place())?;
+            let object = self.testbed.api().get(&self.place())?;
             let seen = (&object["status"], &object["udp_works"]);
             anyhow::ensure!(seen == (&json!("up"), &json!(false)), "{seen:?}");
             Ok(())
         })
         .expect("noticed");
-        carry_out(&self.scene);
+        carry_out(&self.testbed);
     }
 
     fn place(&self) -> String {
@@ -119,21 +119,21 @@ impl Struck {
     }
 
     fn set(&self, key: &str, value: Value) {
-        let mut object = self.scene.api().get(&self.place()).expect("proxy");
+        let mut object = self.testbed.api().get(&self.place()).expect("proxy");
         object[key] = value;
-        self.scene.api().put(&self.place(), &object).expect("proxy");
+        self.testbed.api().put(&self.place(), &object).expect("proxy");
     }
 
     /// As long as policies name it, it keeps its name.
     fn check_that_it_cannot_be_renamed(&self) {
-        let mut object = self.scene.api().get(&self.place()).expect("proxy");
+        let mut object = self.testbed.api().get(&self.place()).expect("proxy");
         object["name"] = json!("other");
         self.check_refused("PUT", Some(&object));
-        assert_eq!(self.scene.api().get(&self.place()).expect("proxy")["name"], NAME);
+        assert_eq!(self.testbed.api().get(&self.place()).expect("proxy")["name"], NAME);
     }
 
     fn check_refused(&self, method: &str, object: Option<&Value>) {
-        let refused = self.scene.api().send(method, &self.place(), object).expect("answer");
+        let refused = self.testbed.api().send(method, &self.place(), object).expect("answer");
         let error = &refused.body["error"];
         assert_eq!((refused.status, &error["code"]), (409, &json!("in_use")), "{error}");
         assert_eq!(error["details"]["resource_type"], "proxy", "{error}");
@@ -141,11 +141,11 @@ impl Struck {
 
     fn delete(&mut self) {
         self.check_refused("DELETE", None);
-        self.scene.api().delete(&format!("{}?force=true", self.place())).expect("deleted");
+        self.testbed.api().delete(&format!("{}?force=true", self.place())).expect("deleted");
     }
 
     fn create_again(&mut self) {
-        self.id = create(self.scene.api(), "/proxies", &self.object).expect("proxy");
+        self.id = create(self.testbed.api(), "/proxies", &self.object).expect("proxy");
     }
 
     fn replace_server(&mut self, server: Server<'_>) {
@@ -165,8 +165,8 @@ impl Struck {
 impl Site for Struck {
     type Effect = Effect;
 
-    fn scene(&self) -> &Scene {
-        &self.scene
+    fn testbed(&self) -> &Testbed {
+        &self.testbed
     }
 
     fn wait_until_well(&self, after: &str) {
@@ -185,7 +185,7 @@ impl Site for Struck {
 
     fn wait_until_noticed(&self, row: &Row) {
         match row.effect {
-            Effect::Gone => wait_until_gone(&self.scene, self.behind_a_tunnel, row.cause),
+            Effect::Gone => wait_until_gone(&self.testbed, self.behind_a_tunnel, row.cause),
             Effect::WithoutDatagrams => self.wait_until_without_datagrams(),
         }
     }
@@ -199,8 +199,8 @@ impl Site for Struck {
     }
 }
 
-fn exit_of(scene: &Scene, behind_a_tunnel: bool) -> &Exit {
-    if behind_a_tunnel { &scene.network.exit_b } else { &scene.network.exit_a }
+fn exit_of(testbed: &Testbed, behind_a_tunnel: bool) -> &Exit {
+    if behind_a_tunnel { &testbed.network.exit_b } else { &testbed.network.exit_a }
 }
 
 fn rows() -> Vec<Row> {

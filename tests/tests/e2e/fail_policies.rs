@@ -7,9 +7,9 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use gateway_tests::scene::Scene;
 use gateway_tests::services::{HTTP, HTTP_OTHER};
 use gateway_tests::tap::Counts;
+use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::{other_server, server};
 use gateway_tests::traffic::Load;
 use gateway_tests::wait::{wait_for, wait_ok};
@@ -61,7 +61,7 @@ pub struct Row<S: Site> {
 pub trait Site: Sized {
     type Effect: Copy + Debug;
 
-    fn scene(&self) -> &Scene;
+    fn testbed(&self) -> &Testbed;
 
     /// All policies lead through their hops.
     fn wait_until_well(&self, after: &str);
@@ -73,18 +73,18 @@ pub trait Site: Sized {
 
     fn run(mut self, rows: &[Row<Self>]) {
         self.wait_until_well("the start");
-        let load = Load::start(&self.scene().network.tv).expect("load");
+        let load = Load::start(&self.testbed().network.tv).expect("load");
         for row in rows {
             println!("{}: {:?}", row.cause, row.effect);
-            self.scene().network.tap.reset();
+            self.testbed().network.tap.reset();
             (row.apply)(&mut self);
             self.wait_until_noticed(row);
             // Nobody has asked what may go out directly: the change itself leaks nothing.
             load.run_for(60).expect("load");
-            let counts = self.scene().network.tap.counts();
+            let counts = self.testbed().network.tap.counts();
             assert_eq!(counts.leaked.total(), 0, "{}, while it came: {counts}", row.cause);
             self.check_cells(row);
-            self.scene().network.tap.reset();
+            self.testbed().network.tap.reset();
             (row.undo)(&mut self);
             self.wait_until_well(row.cause);
         }
@@ -94,19 +94,19 @@ pub trait Site: Sized {
 }
 
 /// Stores the three policies over these hops.
-pub fn store_policies(scene: &Scene, hops: &[(&str, &str)]) {
+pub fn store_policies(testbed: &Testbed, hops: &[(&str, &str)]) {
     for (n, fail_policy) in (20u32..).zip(FailPolicy::ALL) {
         let to = FAMILIES.map(|ipv6| fail_policy.destination(ipv6).to_string()).join(",");
         let more = json!({"fail_policy": fail_policy.name(), "priority": n});
-        scene.store_policy(&path(fail_policy.name(), ("destination", &to), hops, more)).expect("policy");
+        testbed.store_policy(&path(fail_policy.name(), ("destination", &to), hops, more)).expect("policy");
     }
 }
 
 /// The gateway itself says that the policies are where they should be without the hop, and the kernel has the plan.
-pub fn wait_until_gone(scene: &Scene, degraded: bool, cause: &str) {
+pub fn wait_until_gone(testbed: &Testbed, degraded: bool, cause: &str) {
     let expected = ["blocked", if degraded { "degraded" } else { "blocked" }, "fallback"];
     wait_ok(SOON, &format!("the policies to notice: {cause}"), || {
-        let policies = scene.api().get("/routing/policies")?;
+        let policies = testbed.api().get("/routing/policies")?;
         let status = |name: &str| {
             let mut all = policies.as_array().into_iter().flatten();
             all.find(|policy| policy["name"] == name).map(|policy| policy["status"].clone())
@@ -116,17 +116,17 @@ pub fn wait_until_gone(scene: &Scene, degraded: bool, cause: &str) {
         Ok(())
     })
     .expect("noticed");
-    carry_out(scene);
+    carry_out(testbed);
 }
 
 /// The gateway says what it sees as soon as it knows; an answer to this comes when the kernel has the plan.
-pub fn carry_out(scene: &Scene) {
-    scene.api().act("/enforce/reconcile").expect("reconciled");
+pub fn carry_out(testbed: &Testbed) {
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
 }
 
 /// Waits for the last packets of a connection that went out directly: they are not the next cell's.
-pub fn let_it_end(scene: &Scene) {
-    let leaked = || scene.network.tap.counts().leaked.total();
+pub fn let_it_end(testbed: &Testbed) {
+    let leaked = || testbed.network.tap.counts().leaked.total();
     let mut last = (leaked(), Instant::now());
     wait_for(SOON, "a connection to end", || {
         let now = leaked();

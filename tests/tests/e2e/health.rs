@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use gateway_tests::name_server::{self, NameServer};
-use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::services::HTTP;
+use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::topology::{SERVER_V4, SERVER_V6, server};
 use gateway_tests::traffic::ask;
 use gateway_tests::wait::wait_ok;
@@ -32,9 +32,9 @@ pub fn forwards(exit: &Exit, yes: bool) {
     exit.namespace.sysctl("net.ipv6.conf.all.forwarding", if yes { "1" } else { "0" }).expect("exit");
 }
 
-fn wait_for_status(scene: &Scene, id: &str, status: &str) -> Value {
+fn wait_for_status(testbed: &Testbed, id: &str, status: &str) -> Value {
     wait_ok(SOON, &format!("the tunnel to be {status}"), || {
-        let tunnel = scene.api().get(&format!("/tunnels/{id}"))?;
+        let tunnel = testbed.api().get(&format!("/tunnels/{id}"))?;
         anyhow::ensure!(tunnel["status"] == status, "{tunnel}");
         Ok(tunnel)
     })
@@ -43,72 +43,72 @@ fn wait_for_status(scene: &Scene, id: &str, status: &str) -> Value {
 
 #[test]
 fn a_tunnel_through_which_nothing_passes_is_no_way_out_however_fresh_its_handshake() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    let tv = scene.device(&network.tv).expect("device");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    let tv = testbed.device(&network.tv).expect("device");
     let url = format!("http://[{SERVER_V6}]/ip");
     let ids = [
         (&network.exit_a, "wg-a", "ping", SERVER_V4.to_string()),
         (&network.exit_b, "wg-b", "http", url.clone()),
     ]
     .map(|(exit, name, kind, target)| {
-        let id = create(scene.api(), "/tunnels", &probed(exit, name, kind, &target)).expect("tunnel");
-        scene.bring_up(&id).expect("up");
+        let id = create(testbed.api(), "/tunnels", &probed(exit, name, kind, &target)).expect("tunnel");
+        testbed.bring_up(&id).expect("up");
         id
     });
-    scene.store_policy(&policy("a", 10, ("device", &laptop), &["wg-a"])).expect("policy");
-    scene.policy(&policy("b", 11, ("device", &tv), &["wg-b"])).expect("policy");
+    testbed.store_policy(&policy("a", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    testbed.policy(&policy("b", 11, ("device", &tv), &["wg-b"])).expect("policy");
     network.tap.reset();
     wait_until_through(&network.laptop, &network.exit_a);
     wait_until_through(&network.tv, &network.exit_b);
     for (id, exit, said) in
         [(&ids[0], &network.exit_a, format!("ping of {SERVER_V4}")), (&ids[1], &network.exit_b, url)]
     {
-        let tunnel = wait_for_status(&scene, id, "up");
+        let tunnel = wait_for_status(&testbed, id, "up");
         assert!(tunnel["latency_ms"].as_f64().is_some_and(|ms| ms > 0.0 && ms < 1000.0), "{tunnel}");
         assert_eq!(tunnel["loss_pct"], 0.0, "{tunnel}");
         forwards(exit, false);
-        let tunnel = wait_for_status(&scene, id, "degraded");
+        let tunnel = wait_for_status(&testbed, id, "degraded");
         assert_eq!((&tunnel["health"], &tunnel["healthy"]), (&json!("unhealthy"), &json!(false)), "{tunnel}");
         assert!(tunnel["loss_pct"].as_f64().is_some_and(|loss| loss > 0.0), "{tunnel}");
         assert_eq!(tunnel["last_error"], format!("{said} has no answer"), "{tunnel}");
     }
-    let view = scene.evaluate(&laptop).expect("evaluation");
+    let view = testbed.evaluate(&laptop).expect("evaluation");
     assert_eq!(view["decision"], "block", "{view}");
     assert_blocked(&network.laptop);
     forwards(&network.exit_a, true);
     wait_until_through(&network.laptop, &network.exit_a);
     // Another check means another judgement: nothing is known yet, then the name server answers.
-    let mut object = scene.api().get(&format!("/tunnels/{}", ids[1])).expect("tunnel");
+    let mut object = testbed.api().get(&format!("/tunnels/{}", ids[1])).expect("tunnel");
     forwards(&network.exit_b, true);
     object["health_check"]["type"] = json!("dns");
     object["health_check"]["target"] = json!(SERVER_V4);
-    scene.api().put(&format!("/tunnels/{}", ids[1]), &object).expect("tunnel");
+    testbed.api().put(&format!("/tunnels/{}", ids[1]), &object).expect("tunnel");
     wait_until_through(&network.tv, &network.exit_b);
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn new_flows_move_within_a_probe_interval_of_the_health_change() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
     let target = SERVER_V4.to_string();
     let ids = [(&network.exit_a, "wg-a"), (&network.exit_b, "wg-b")].map(|(exit, name)| {
-        let id = create(scene.api(), "/tunnels", &probed(exit, name, "ping", &target)).expect("tunnel");
-        scene.bring_up(&id).expect("up");
+        let id = create(testbed.api(), "/tunnels", &probed(exit, name, "ping", &target)).expect("tunnel");
+        testbed.bring_up(&id).expect("up");
         id
     });
     let hops = [("vpn", "wg-a"), ("vpn", "wg-b")];
     let failover = path("one-of", ("device", &laptop), &hops, json!({"hop_mode": "failover"}));
-    scene.policy(&failover).expect("policy");
+    testbed.policy(&failover).expect("policy");
     network.tap.reset();
     wait_until_through(&network.laptop, &network.exit_a);
     let interval = Duration::from_secs(1);
     for (yes, status, exit) in [(false, "degraded", &network.exit_b), (true, "up", &network.exit_a)] {
         forwards(&network.exit_a, yes);
-        wait_for_status(&scene, &ids[0], status);
+        wait_for_status(&testbed, &ids[0], status);
         let changed = Instant::now();
         for ipv6 in FAMILIES {
             let moved = || {
@@ -120,59 +120,59 @@ fn new_flows_move_within_a_probe_interval_of_the_health_change() {
         }
         assert!(changed.elapsed() < interval, "{:?}", changed.elapsed());
     }
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn the_name_of_an_exit_is_asked_for_outside_of_the_tunnel_and_its_last_address_outlives_the_name_server() {
-    let mut scene = Scene::prepare().expect("scene");
-    let names = NameServer::start(&scene.network.internet, scene.network.exit_a.place.v4).expect("names");
+    let mut testbed = Testbed::prepare().expect("scene");
+    let names = NameServer::start(&testbed.network.internet, testbed.network.exit_a.place.v4).expect("names");
     let servers = json!({"dns": {"bootstrap_servers": [name_server::ADDRESS]}});
-    scene.daemon.configure(&servers).expect("configuration");
-    scene.daemon.start().expect("start");
-    let laptop = scene.device(&scene.network.laptop).expect("device");
-    let mut tunnel = scene.network.exit_a.tunnel("wg-a");
+    testbed.daemon.configure(&servers).expect("configuration");
+    testbed.daemon.start().expect("start");
+    let laptop = testbed.device(&testbed.network.laptop).expect("device");
+    let mut tunnel = testbed.network.exit_a.tunnel("wg-a");
     tunnel["peers"][0]["endpoint"] = json!("exit.example:51820");
-    let id = create(scene.api(), "/tunnels", &tunnel).expect("tunnel");
-    scene.bring_up(&id).expect("up");
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
-    assert_the_tap_sees(&scene, &scene.network.tv);
-    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    let id = create(testbed.api(), "/tunnels", &tunnel).expect("tunnel");
+    testbed.bring_up(&id).expect("up");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    assert_the_tap_sees(&testbed, &testbed.network.tv);
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
 
     names.answer(None);
-    scene.bring_down(&id).expect("down");
-    scene.api().act(&format!("/tunnels/{id}/up")).expect("up");
-    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    testbed.bring_down(&id).expect("down");
+    testbed.api().act(&format!("/tunnels/{id}/up")).expect("up");
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
     // With nothing known and nobody to ask, the policy stays closed.
-    scene.daemon.terminate().expect("stop");
-    scene.daemon.start().expect("start");
-    assert_blocked(&scene.network.laptop);
+    testbed.daemon.terminate().expect("stop");
+    testbed.daemon.start().expect("start");
+    assert_blocked(&testbed.network.laptop);
     let before = names.asked();
     wait_ok(SOON, "the name server to be asked again", || {
         anyhow::ensure!(names.asked() > before, "not yet");
         Ok(())
     })
     .expect("asked");
-    let view = scene.api().get(&format!("/tunnels/{id}")).expect("tunnel");
+    let view = testbed.api().get(&format!("/tunnels/{id}")).expect("tunnel");
     assert_eq!(view["healthy"], false, "{view}");
-    assert_blocked(&scene.network.laptop);
-    names.answer(Some(scene.network.exit_a.place.v4));
-    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
-    assert_nothing_leaked(&scene);
+    assert_blocked(&testbed.network.laptop);
+    names.answer(Some(testbed.network.exit_a.place.v4));
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn a_tunnel_follows_the_default_way_to_another_uplink_and_back() {
-    let (scene, second) = Scene::start_with_two_uplinks().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
+    let (testbed, second) = Testbed::start_with_two_uplinks().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
     let mut tunnel = network.exit_a.tunnel("wg-a");
     // Nothing but the change itself makes it speak.
     tunnel["peers"][0]["persistent_keepalive"] = json!(0);
     tunnel["keepalive"] = json!(0);
-    let id = create(scene.api(), "/tunnels", &tunnel).expect("tunnel");
-    scene.api().act(&format!("/tunnels/{id}/up")).expect("up");
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    let id = create(testbed.api(), "/tunnels", &tunnel).expect("tunnel");
+    testbed.api().act(&format!("/tunnels/{id}/up")).expect("up");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
     wait_until_through(&network.laptop, &network.exit_a);
     second.reset();
     let exit: IpAddr = network.exit_a.address(false);

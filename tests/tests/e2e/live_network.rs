@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use gateway_tests::dns::{Client, Upstream};
 use gateway_tests::name_server;
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::{HTTP, IDENT};
 use gateway_tests::tap::Tap;
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{LAN_V4, other_wan, server};
 use gateway_tests::traffic::{Load, TIMEOUT, TcpFlow, UdpFlow, ask};
 use gateway_tests::wait::wait_ok;
@@ -20,15 +20,15 @@ use crate::e2e::{
 const A: u16 = 1;
 
 /// Sets a key, which holds at once, and returns when a run of the loop has seen it.
-fn set(scene: &Scene, key: &str, value: Value) {
-    let set = scene.api().put(&format!("/settings/{key}"), &json!({"value": value})).expect("set");
+fn set(testbed: &Testbed, key: &str, value: Value) {
+    let set = testbed.api().put(&format!("/settings/{key}"), &json!({"value": value})).expect("set");
     assert_eq!((&set["apply"], &set["pending_restart"]), (&json!("live"), &json!(false)), "{set}");
-    scene.api().act("/enforce/reconcile").expect("a run");
+    testbed.api().act("/enforce/reconcile").expect("a run");
 }
 
-fn uplinks(scene: &Scene, interfaces: &[&str]) {
+fn uplinks(testbed: &Testbed, interfaces: &[&str]) {
     let wans: Vec<Value> = interfaces.iter().map(|name| json!({"name": name, "interface": name})).collect();
-    set(scene, "network.wans", wans.into());
+    set(testbed, "network.wans", wans.into());
 }
 
 fn only_by(interface: &str, device: &str) -> Value {
@@ -44,23 +44,23 @@ fn assert_silent(tap: &Tap) {
 
 #[test]
 fn an_uplink_added_at_runtime_carries_what_a_policy_sends_by_it_until_it_is_removed() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    assert_the_tap_sees(&scene, &network.tv);
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    assert_the_tap_sees(&testbed, &network.tv);
     let second = network.add_uplink().expect("a link");
-    scene.policy(&only_by("eth2", &laptop)).expect("policy");
+    testbed.policy(&only_by("eth2", &laptop)).expect("policy");
     assert_blocked(&network.laptop);
     assert_silent(&second);
 
     let load = Load::start(&network.laptop).expect("load");
     load.run_for(50).expect("load");
-    uplinks(&scene, &["eth0", "eth2"]);
+    uplinks(&testbed, &["eth0", "eth2"]);
     assert_seen_as(&network.laptop, other_wan);
     assert!(second.counts().leaked.v4 > 0 && second.counts().leaked.v6 > 0, "{}", second.counts());
     assert_direct(&network.tv);
 
-    uplinks(&scene, &["eth0"]);
+    uplinks(&testbed, &["eth0"]);
     load.run_for(50).expect("load");
     second.reset();
     network.tap.reset();
@@ -68,17 +68,17 @@ fn an_uplink_added_at_runtime_carries_what_a_policy_sends_by_it_until_it_is_remo
     let sent = load.stop();
     assert!(sent.v4 > 300 && sent.v6 > 300, "{sent:?}");
     assert_blocked(&network.laptop);
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
     assert_silent(&second);
     assert_direct(&network.tv);
 }
 
 #[test]
 fn an_uplink_keeps_its_number_and_its_flows_while_the_first_goes_and_over_a_restart() {
-    let (mut scene, second) = Scene::start_with_two_uplinks().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.policy(&only_by("eth2", &laptop)).expect("policy");
+    let (mut testbed, second) = Testbed::start_with_two_uplinks().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.policy(&only_by("eth2", &laptop)).expect("policy");
     let mut flows = FAMILIES.map(|ipv6| {
         let tcp = TcpFlow::open(&network.laptop, server(ipv6)).expect("TCP flow");
         (ipv6, tcp, UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("UDP flow"))
@@ -90,35 +90,35 @@ fn an_uplink_keeps_its_number_and_its_flows_while_the_first_goes_and_over_a_rest
         }
     };
     go_on("before");
-    uplinks(&scene, &["eth2"]);
+    uplinks(&testbed, &["eth2"]);
     go_on("without the first");
-    let table = |scene: &Scene| {
-        scene.network.gateway.run("ip", &["route", "show", "table", "47002"]).expect("a table")
+    let table = |testbed: &Testbed| {
+        testbed.network.gateway.run("ip", &["route", "show", "table", "47002"]).expect("a table")
     };
-    assert!(table(&scene).contains("dev eth2"), "{}", table(&scene));
-    scene.daemon.terminate().expect("ended");
-    scene.daemon.start().expect("started");
-    assert!(table(&scene).contains("dev eth2"), "{}", table(&scene));
+    assert!(table(&testbed).contains("dev eth2"), "{}", table(&testbed));
+    testbed.daemon.terminate().expect("ended");
+    testbed.daemon.start().expect("started");
+    assert!(table(&testbed).contains("dev eth2"), "{}", table(&testbed));
     go_on("after a restart");
     // What the tables lead to has changed nothing on the wire: all of it left by the second uplink.
     assert!(second.counts().leaked.total() > 0, "{}", second.counts());
-    scene.network.tap.reset();
+    testbed.network.tap.reset();
     go_on("again");
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn a_lan_interface_added_at_runtime_is_blocked_until_then_and_after_its_removal() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    assert_the_tap_sees(&scene, &network.tv);
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    assert_the_tap_sees(&testbed, &network.tv);
     let guest = network.add_segment().expect("another segment");
     let load = Load::start(&guest).expect("load");
     load.run_for(200).expect("load");
     assert_blocked(&guest);
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 
-    set(&scene, "network.lan_iface", json!(["eth1", "eth3"]));
+    set(&testbed, "network.lan_iface", json!(["eth1", "eth3"]));
     wait_ok(SOON, "the segment to be served", || {
         for ipv6 in FAMILIES {
             let answer = ask(&guest, (server(ipv6), HTTP).into(), BLOCKED);
@@ -128,33 +128,33 @@ fn a_lan_interface_added_at_runtime_is_blocked_until_then_and_after_its_removal(
     })
     .expect("served");
     assert_direct(&guest);
-    let device = scene.device(&guest).expect("device");
-    let id = scene.policy(&policy("none", 10, ("device", &device), &[])).expect("policy");
+    let device = testbed.device(&guest).expect("device");
+    let id = testbed.policy(&policy("none", 10, ("device", &device), &[])).expect("policy");
     assert_blocked(&guest);
-    scene.api().delete(&format!("/routing/policies/{id}")).expect("deleted");
-    scene.apply().expect("applied");
+    testbed.api().delete(&format!("/routing/policies/{id}")).expect("deleted");
+    testbed.apply().expect("applied");
     assert_direct(&guest);
 
-    set(&scene, "network.lan_iface", json!("eth1"));
+    set(&testbed, "network.lan_iface", json!("eth1"));
     load.run_for(50).expect("load");
     network.tap.reset();
     load.run_for(200).expect("load");
     load.stop();
     assert_blocked(&guest);
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
     assert_direct(&network.tv);
 }
 
 #[test]
 fn a_shorter_interval_holds_at_once() {
-    let scene = Scene::start().expect("scene");
+    let testbed = Testbed::start().expect("scene");
     let looks = || {
-        let metrics = scene.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]);
+        let metrics = testbed.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]);
         let metrics = metrics.expect("metrics");
         let line = metrics.lines().find(|line| line.starts_with("gateway_reconcile_runs_total"));
         line.and_then(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).expect("a counter")
     };
-    set(&scene, "reconcile.interval_sec", json!(5));
+    set(&testbed, "reconcile.interval_sec", json!(5));
     let before = looks();
     wait_ok(Duration::from_secs(14), "two looks in ten seconds", || {
         let now = looks();
@@ -166,12 +166,12 @@ fn a_shorter_interval_holds_at_once() {
 
 #[test]
 fn the_resolver_listens_at_another_place_at_once() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
     let _upstream = Upstream::start(&network.internet).expect("upstream");
     let mut laptop = Client::of(&network.laptop, LAN_V4.into()).and_then(|it| it.with_timeout(BLOCKED));
     let laptop = laptop.as_mut().expect("client");
-    set(&scene, "dns.upstream_servers", json!([name_server::ADDRESS]));
+    set(&testbed, "dns.upstream_servers", json!([name_server::ADDRESS]));
     wait_ok(SOON, "an answer at the first place", || laptop.ask("one.example", A)).expect("answered");
     let listens = || {
         let sockets = network.gateway.run("ss", &["-Hlun"]).expect("sockets");
@@ -179,7 +179,7 @@ fn the_resolver_listens_at_another_place_at_once() {
         (at(":53"), at(":5353"))
     };
     assert_eq!(listens(), (true, false));
-    set(&scene, "dns.listen_addr", json!("0.0.0.0:5353"));
+    set(&testbed, "dns.listen_addr", json!("0.0.0.0:5353"));
     wait_ok(SOON, "the other place", || {
         anyhow::ensure!(listens() == (false, true), "{:?}", listens());
         Ok(())

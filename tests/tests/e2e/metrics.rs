@@ -4,22 +4,22 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use serde_json::json;
 
 use crate::e2e::wait_until_through;
 
 #[test]
 fn metrics_cover_dataplane_and_resolver_and_pass_promtool() {
-    let scene = Scene::start().expect("scene");
-    let laptop = scene.device(&scene.network.laptop).expect("device");
-    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    let testbed = Testbed::start().expect("scene");
+    let laptop = testbed.device(&testbed.network.laptop).expect("device");
+    testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
     let upstream = json!({"value": ["192.0.2.53"]});
-    scene.api().put("/settings/dns.upstream_servers", &upstream).expect("an upstream");
-    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    testbed.api().put("/settings/dns.upstream_servers", &upstream).expect("an upstream");
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
     let metrics =
-        scene.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
+        testbed.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
     for name in [
         "gateway_start_time_seconds ",
         "gateway_reconcile_duration_seconds ",

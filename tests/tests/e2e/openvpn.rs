@@ -7,7 +7,7 @@ mod process;
 use std::fs;
 
 use gateway_tests::openvpn::Server;
-use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::topology::server;
 use gateway_tests::traffic::{TcpFlow, transfer};
 use gateway_tests::wait::wait_for;
@@ -18,36 +18,37 @@ use crate::e2e::{FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees, ass
 /// A laptop that may leave through an OpenVPN server at exit A only.
 struct Bound {
     server: Server,
-    scene: Scene,
+    testbed: Testbed,
     tunnel: String,
 }
 
 impl Bound {
     /// `options` are lines of the server's configuration.
     fn start(options: &str) -> Self {
-        let scene = Scene::start().expect("scene");
-        let server = Server::start(&scene.network.exit_a, &scene.network.prefix, options).expect("server");
+        let testbed = Testbed::start().expect("scene");
+        let server =
+            Server::start(&testbed.network.exit_a, &testbed.network.prefix, options).expect("server");
         let object = server.tunnel("nl").expect("tunnel");
-        Self::over(scene, server, &object)
+        Self::over(testbed, server, &object)
     }
 
-    fn over(scene: Scene, server: Server, object: &Value) -> Self {
-        let laptop = scene.device(&scene.network.laptop).expect("device");
-        let tunnel = create(scene.api(), "/tunnels", object).expect("tunnel made");
-        scene.bring_up(&tunnel).expect("up");
-        scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["nl"])).expect("policy");
-        assert_the_tap_sees(&scene, &scene.network.tv);
-        Self { server, scene, tunnel }
+    fn over(testbed: Testbed, server: Server, object: &Value) -> Self {
+        let laptop = testbed.device(&testbed.network.laptop).expect("device");
+        let tunnel = create(testbed.api(), "/tunnels", object).expect("tunnel made");
+        testbed.bring_up(&tunnel).expect("up");
+        testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["nl"])).expect("policy");
+        assert_the_tap_sees(&testbed, &testbed.network.tv);
+        Self { server, testbed, tunnel }
     }
 
     fn object(&self) -> Value {
-        self.scene.api().get(&format!("/tunnels/{}", self.tunnel)).expect("tunnel")
+        self.testbed.api().get(&format!("/tunnels/{}", self.tunnel)).expect("tunnel")
     }
 }
 
 /// The openvpn processes of this scene's daemon, whoever started them.
-pub fn processes(scene: &Scene) -> Vec<i32> {
-    let folder = scene.daemon.state_directory().with_file_name("run").join("openvpn");
+pub fn processes(testbed: &Testbed) -> Vec<i32> {
+    let folder = testbed.daemon.state_directory().with_file_name("run").join("openvpn");
     let entries = fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let ours = |pid: &i32| {
@@ -59,8 +60,8 @@ pub fn processes(scene: &Scene) -> Vec<i32> {
 
 /// The one process there is.
 #[track_caller]
-fn only_process(scene: &Scene) -> i32 {
-    match processes(scene)[..] {
+fn only_process(testbed: &Testbed) -> i32 {
+    match processes(testbed)[..] {
         [pid] => pid,
         ref pids => panic!("not one process: {pids:?}"),
     }
@@ -69,9 +70,9 @@ fn only_process(scene: &Scene) -> i32 {
 #[test]
 fn traffic_of_a_policy_goes_through_the_server_in_both_families() {
     let bound = Bound::start("");
-    let network = &bound.scene.network;
+    let network = &bound.testbed.network;
     assert_through(&network.laptop, &network.exit_a);
-    let counts = assert_nothing_leaked(&bound.scene);
+    let counts = assert_nothing_leaked(&bound.testbed);
     assert!(counts.tunnel.v4 > 0, "{counts}");
     let object = bound.object();
     assert_eq!(object["interface"], "ov-nl", "{object}");
@@ -80,26 +81,26 @@ fn traffic_of_a_policy_goes_through_the_server_in_both_families() {
     assert_eq!(object["endpoint_ip"], "198.51.100.7", "{object}");
     wait_for(SOON, "the bytes to be counted", || bound.object()["rx_bytes"].as_u64() > Some(1000))
         .expect("bytes");
-    let services = bound.scene.api().get("/services").expect("services");
+    let services = bound.testbed.api().get("/services").expect("services");
     let service =
         services.as_array().and_then(|list| list.iter().find(|service| service["name"] == "openvpn"));
     let service = service.unwrap_or_else(|| panic!("openvpn is missing in {services}"));
     assert!(service["installed"] == true && service["running"] == true, "{service}");
     assert_eq!(service["required_by"], json!(["tunnel nl"]));
-    let egress = bound.scene.api().get("/tunnels/egress").expect("egress");
+    let egress = bound.testbed.api().get("/tunnels/egress").expect("egress");
     assert_eq!((&egress[0]["tunnel"], &egress[0]["state"]), (&json!("nl"), &json!("up")), "{egress}");
 }
 
 /// A policy over a tunnel to a server that listens with `transport`; the client's file is changed by `change`.
 fn over_transport(transport: &'static str, change: impl Fn(&str) -> String) -> Bound {
-    let scene = Scene::start().expect("scene");
-    let mut server = Server::start(&scene.network.exit_a, &scene.network.prefix, "").expect("server");
+    let testbed = Testbed::start().expect("scene");
+    let mut server = Server::start(&testbed.network.exit_a, &testbed.network.prefix, "").expect("server");
     server.kill9().expect("ended");
     server.set_transport(transport);
     server.start_again().expect("server");
     let file = change(&server.file("").expect("file"));
     let object = json!({"name": "nl", "type": "openvpn", "config": file});
-    Bound::over(scene, server, &object)
+    Bound::over(testbed, server, &object)
 }
 
 #[test]
@@ -107,18 +108,18 @@ fn a_server_is_reached_by_ipv6() {
     let bound = over_transport("udp6", |file| {
         file.replace("proto udp\n", "proto udp6\n").replace("remote 198.51.100.7", "remote 2001:db8:a::7")
     });
-    let network = &bound.scene.network;
+    let network = &bound.testbed.network;
     assert_through(&network.laptop, &network.exit_a);
-    let counts = assert_nothing_leaked(&bound.scene);
+    let counts = assert_nothing_leaked(&bound.testbed);
     assert!(counts.tunnel.v6 > 0 && counts.tunnel.v4 == 0, "{counts}");
 }
 
 #[test]
 fn a_server_is_reached_by_tcp() {
     let bound = over_transport("tcp-server", |file| file.replace("proto udp\n", "proto tcp\n"));
-    let network = &bound.scene.network;
+    let network = &bound.testbed.network;
     assert_through(&network.laptop, &network.exit_a);
-    let counts = assert_nothing_leaked(&bound.scene);
+    let counts = assert_nothing_leaked(&bound.testbed);
     assert!(counts.tunnel.v4 > 0, "{counts}");
     assert_eq!(bound.object()["remotes"], json!(["198.51.100.7:1194/tcp"]));
 }
@@ -126,11 +127,11 @@ fn a_server_is_reached_by_tcp() {
 #[test]
 fn full_packets_fit_the_uplink_unbroken() {
     let bound = Bound::start("");
-    let network = &bound.scene.network;
+    let network = &bound.testbed.network;
     for ipv6 in FAMILIES {
         transfer(&network.laptop, server(ipv6), 2_000_000).expect("transfer");
     }
-    let counts = assert_nothing_leaked(&bound.scene);
+    let counts = assert_nothing_leaked(&bound.testbed);
     assert_eq!(counts.fragments, 0, "{counts}");
     assert!(counts.tunnel.v4 > 1000, "{counts}");
 }
@@ -138,7 +139,7 @@ fn full_packets_fit_the_uplink_unbroken() {
 #[test]
 fn a_flow_outlives_new_keys() {
     let bound = Bound::start("reneg-sec 2");
-    let network = &bound.scene.network;
+    let network = &bound.testbed.network;
     let mut flows: Vec<TcpFlow> =
         FAMILIES.map(|ipv6| TcpFlow::open(&network.laptop, server(ipv6)).expect("connection")).into();
     let renewals = || bound.server.log().matches("Control Channel: TLSv1").count();
@@ -150,24 +151,25 @@ fn a_flow_outlives_new_keys() {
         renewals() >= before + 3
     })
     .expect("keys");
-    assert_nothing_leaked(&bound.scene);
+    assert_nothing_leaked(&bound.testbed);
 }
 
 #[test]
 fn a_tunnel_in_a_tunnel_shows_the_uplink_the_outer_one_only() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
     let server = Server::start(&network.exit_a, &network.prefix, "").expect("server");
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.tunnel("wg-b", &network.exit_b).expect("outer tunnel");
-    let inner = create(scene.api(), "/tunnels", &server.tunnel("nl").expect("tunnel")).expect("inner tunnel");
-    scene.policy(&policy("path", 10, ("device", &laptop), &["wg-b", "nl"])).expect("policy");
-    scene.bring_up(&inner).expect("up");
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.tunnel("wg-b", &network.exit_b).expect("outer tunnel");
+    let inner =
+        create(testbed.api(), "/tunnels", &server.tunnel("nl").expect("tunnel")).expect("inner tunnel");
+    testbed.policy(&policy("path", 10, ("device", &laptop), &["wg-b", "nl"])).expect("policy");
+    testbed.bring_up(&inner).expect("up");
     crate::e2e::wait_until_through(&network.laptop, &network.exit_a);
     network.settle().expect("silence");
     network.tap.reset();
     assert_through(&network.laptop, &network.exit_a);
-    let counts = assert_nothing_leaked(&scene);
+    let counts = assert_nothing_leaked(&testbed);
     let outer: Vec<_> = counts.endpoints.keys().copied().collect();
     assert_eq!(outer, [network.exit_b.address(false)], "{counts}");
 }

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::services::IDENT;
 use gateway_tests::tap::Counts;
+use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::topology::{Host, server, wan};
 use gateway_tests::traffic::{TIMEOUT, TcpFlow, UdpFlow, transfer};
 use gateway_tests::wait::wait_ok;
@@ -42,7 +42,7 @@ fn echo_of(packet: u32, ipv6: bool) -> u32 {
 
 /// What fits passes with the prohibition to fragment, one byte more does not, and bulk moves both ways without the outer
 /// packets ever falling to pieces.
-fn assert_size(scene: &Scene, host: &Host, mtu: u32) {
+fn assert_size(testbed: &Testbed, host: &Host, mtu: u32) {
     for ipv6 in FAMILIES {
         let address = server(ipv6).to_string();
         let fits = echo_of(mtu, ipv6);
@@ -51,95 +51,95 @@ fn assert_size(scene: &Scene, host: &Host, mtu: u32) {
         let took = transfer(host, server(ipv6), 4 << 20);
         took.unwrap_or_else(|error| panic!("bulk to {address}: {error}"));
     }
-    assert_eq!(scene.network.tap.counts().fragments, 0);
+    assert_eq!(testbed.network.tap.counts().fragments, 0);
 }
 
 #[test]
 fn a_tunnel_inside_a_tunnel_shows_only_the_outer_one() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
-    assert_the_tap_sees(&scene, &network.tv);
-    scene
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    assert_the_tap_sees(&testbed, &network.tv);
+    testbed
         .policy(&path("nested", ("device", &laptop), &[("vpn", "wg-a"), ("vpn", "wg-b")], json!({})))
         .expect("policy");
     wait_until_through(&network.laptop, &network.exit_b);
     network.tap.reset();
     assert_through(&network.laptop, &network.exit_b);
-    assert_size(&scene, &network.laptop, 1340);
-    let counts = assert_nothing_leaked(&scene);
+    assert_size(&testbed, &network.laptop, 1340);
+    let counts = assert_nothing_leaked(&testbed);
     assert_eq!(seen(&counts), [network.exit_a.address(false)], "{counts}");
 }
 
 #[test]
 fn a_chain_is_a_way_like_hops_and_its_end_closes_it() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    let outer = scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    let outer = testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.tunnel("wg-b", &network.exit_b).expect("tunnel");
     let hops = json!([{"type": "vpn", "target": "wg-a"}, {"type": "vpn", "target": "wg-b"}]);
-    create(scene.api(), "/chains", &json!({"name": "two", "hops": hops})).expect("chain");
-    assert_the_tap_sees(&scene, &network.tv);
+    create(testbed.api(), "/chains", &json!({"name": "two", "hops": hops})).expect("chain");
+    assert_the_tap_sees(&testbed, &network.tv);
     let by_chain = path("by-chain", ("device", &laptop), &[], json!({"chain": "two"}));
-    scene.policy(&by_chain).expect("policy");
+    testbed.policy(&by_chain).expect("policy");
     wait_until_through(&network.laptop, &network.exit_b);
     network.tap.reset();
     assert_through(&network.laptop, &network.exit_b);
-    let counts = assert_nothing_leaked(&scene);
+    let counts = assert_nothing_leaked(&testbed);
     assert_eq!(seen(&counts), [network.exit_a.address(false)], "{counts}");
-    scene.bring_down(&outer).expect("down");
+    testbed.bring_down(&outer).expect("down");
     assert_blocked(&network.laptop);
-    let counts = assert_nothing_leaked(&scene);
+    let counts = assert_nothing_leaked(&testbed);
     // The inner tunnel is up and must not knock at its exit's door from here.
     assert_eq!(counts.endpoints.get(&network.exit_b.address(false)), None, "{counts}");
 }
 
 #[test]
 fn a_tunnel_takes_the_uplink_that_its_path_begins_with() {
-    let (scene, second) = Scene::start_with_two_uplinks().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
-    assert_the_tap_sees(&scene, &network.tv);
+    let (testbed, second) = Testbed::start_with_two_uplinks().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    assert_the_tap_sees(&testbed, &network.tv);
     let hops = [("interface", "eth2"), ("vpn", "wg-a"), ("vpn", "wg-b")];
-    let id = scene.policy(&path("by-two", ("device", &laptop), &hops[..2], json!({}))).expect("policy");
+    let id = testbed.policy(&path("by-two", ("device", &laptop), &hops[..2], json!({}))).expect("policy");
     wait_until_through(&network.laptop, &network.exit_a);
     network.tap.reset();
     second.reset();
     assert_through(&network.laptop, &network.exit_a);
-    assert_size(&scene, &network.laptop, 1420);
-    let (one, two) = (assert_nothing_leaked(&scene), second.counts());
+    assert_size(&testbed, &network.laptop, 1420);
+    let (one, two) = (assert_nothing_leaked(&testbed), second.counts());
     assert!(two.is_clean(), "{two}");
     assert_eq!(seen(&two), [network.exit_a.address(false)], "{two}");
     assert_eq!(one.endpoints.get(&network.exit_a.address(false)), None, "{one}");
 
-    scene.replace_policy(&id, &path("by-two", ("device", &laptop), &hops, json!({}))).expect("policy");
+    testbed.replace_policy(&id, &path("by-two", ("device", &laptop), &hops, json!({}))).expect("policy");
     wait_until_through(&network.laptop, &network.exit_b);
     network.tap.reset();
     second.reset();
     assert_through(&network.laptop, &network.exit_b);
-    let (one, two) = (assert_nothing_leaked(&scene), second.counts());
+    let (one, two) = (assert_nothing_leaked(&testbed), second.counts());
     assert!(two.is_clean(), "{two}");
     assert_eq!((seen(&one), seen(&two)), (vec![], vec![network.exit_a.address(false)]), "{one}\n{two}");
 }
 
 #[test]
 fn failing_over_moves_new_flows_at_once_and_flows_stay_where_they_are_when_the_first_is_back() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    let first = scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
-    assert_the_tap_sees(&scene, &network.tv);
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    let first = testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    assert_the_tap_sees(&testbed, &network.tv);
     let hops = [("vpn", "wg-a"), ("vpn", "wg-b"), ("interface", "eth0")];
     let failover = |hops: &[(&str, &str)], sticky: &str| {
         path("one-of", ("device", &laptop), hops, json!({"hop_mode": "failover", "sticky": sticky}))
     };
-    let id = scene.policy(&failover(&hops[..2], "flow")).expect("policy");
+    let id = testbed.policy(&failover(&hops[..2], "flow")).expect("policy");
     let open = || {
         FAMILIES.map(|ipv6| {
             let udp = UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("UDP flow");
@@ -153,32 +153,32 @@ fn failing_over_moves_new_flows_at_once_and_flows_stay_where_they_are_when_the_f
         }
     };
     network.tap.reset();
-    scene.bring_down(&first).expect("down");
+    testbed.bring_down(&first).expect("down");
     let mut flows = open();
     seen_as(&mut flows, &network.exit_b);
-    scene.bring_up(&first).expect("up");
+    testbed.bring_up(&first).expect("up");
     wait_until_through(&network.laptop, &network.exit_a);
     seen_as(&mut flows, &network.exit_b);
 
     // What keeps the flows of a source together moves them together.
-    scene.bring_down(&first).expect("down");
-    scene.replace_policy(&id, &failover(&hops[..2], "source")).expect("policy");
+    testbed.bring_down(&first).expect("down");
+    testbed.replace_policy(&id, &failover(&hops[..2], "source")).expect("policy");
     let mut flows = open();
     seen_as(&mut flows, &network.exit_b);
-    scene.bring_up(&first).expect("up");
+    testbed.bring_up(&first).expect("up");
     for (ipv6, udp, _) in &flows {
         moves(udp, network.exit_a.address(*ipv6));
     }
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 
     // And what had to go out directly is back in the tunnel with it.
-    scene.bring_down(&first).expect("down");
-    scene.replace_policy(&id, &failover(&[hops[0], hops[2]], "flow")).expect("policy");
+    testbed.bring_down(&first).expect("down");
+    testbed.replace_policy(&id, &failover(&[hops[0], hops[2]], "flow")).expect("policy");
     let flows = open();
     for (ipv6, udp, _) in &flows {
         assert_eq!(udp.ask(TIMEOUT).expect("answer"), wan(*ipv6));
     }
-    scene.bring_up(&first).expect("up");
+    testbed.bring_up(&first).expect("up");
     for (ipv6, udp, _) in &flows {
         moves(udp, network.exit_a.address(*ipv6));
     }
@@ -186,7 +186,7 @@ fn failing_over_moves_new_flows_at_once_and_flows_stay_where_they_are_when_the_f
     for (ipv6, udp, _) in &flows {
         assert_eq!(udp.ask(TIMEOUT).expect("answer"), network.exit_a.address(*ipv6));
     }
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 /// As what the flow is seen. A datagram may be lost, as on any network; a wrong answer is one.

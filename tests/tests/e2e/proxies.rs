@@ -4,9 +4,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::{DNS, IDENT};
 use gateway_tests::socks::{Proxy, Server};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, LAN_V4, LAN_V6, other_server, server, wan};
 use gateway_tests::traffic::{Answer, Load, TIMEOUT, TcpFlow, UdpFlow, ask, ask_udp, ping, rejection};
 use gateway_tests::wait::{wait_for, wait_ok};
@@ -26,7 +26,7 @@ const RELAY: u16 = 4702;
 /// A laptop whose traffic takes a proxy at exit A, with the tap proven.
 struct Proxied {
     proxy: Proxy,
-    scene: Scene,
+    testbed: Testbed,
     id: String,
     laptop: String,
     policy: String,
@@ -39,29 +39,29 @@ impl Proxied {
 
     /// With these fields of the proxy and of the policy.
     fn start_with(server: Server<'_>, of_proxy: Value, of_policy: Value) -> Self {
-        let scene = Scene::start().expect("scene");
-        let network = &scene.network;
-        let laptop = scene.device(&network.laptop).expect("device");
+        let testbed = Testbed::start().expect("scene");
+        let network = &testbed.network;
+        let laptop = testbed.device(&network.laptop).expect("device");
         let proxy = Proxy::start(&network.exit_a, server).expect("proxy");
-        let id = scene.proxy(&merged(proxy.object("office"), of_proxy), "up").expect("proxy up");
-        assert_the_tap_sees(&scene, &network.laptop);
+        let id = testbed.proxy(&merged(proxy.object("office"), of_proxy), "up").expect("proxy up");
+        assert_the_tap_sees(&testbed, &network.laptop);
         let policy = merged(through(&laptop, &["proxy:office"]), of_policy);
-        let policy = scene.policy(&policy).expect("policy");
+        let policy = testbed.policy(&policy).expect("policy");
         network.tap.reset();
-        Self { proxy, scene, id, laptop, policy }
+        Self { proxy, testbed, id, laptop, policy }
     }
 
     fn laptop(&self) -> &Host {
-        &self.scene.network.laptop
+        &self.testbed.network.laptop
     }
 
     fn exit(&self) -> &Exit {
-        &self.scene.network.exit_a
+        &self.testbed.network.exit_a
     }
 
     /// What `/tproxy/status` says of the proxy.
     fn relayed(&self) -> Value {
-        let status = self.scene.api().get("/tproxy/status").expect("status");
+        let status = self.testbed.api().get("/tproxy/status").expect("status");
         let all = status["by_proxy"].as_array().expect("a list");
         all.iter().find(|proxy| proxy["proxy_id"] == *self.id).cloned().unwrap_or_default()
     }
@@ -83,9 +83,9 @@ fn through(device: &str, hops: &[&str]) -> Value {
 }
 
 /// Nothing but the relay's own connections to proxies was on the uplink.
-fn assert_only_proxied(scene: &Scene) {
-    scene.network.settle().expect("silence on the LAN");
-    let counts = scene.network.tap.counts();
+fn assert_only_proxied(testbed: &Testbed) {
+    testbed.network.settle().expect("silence on the LAN");
+    let counts = testbed.network.tap.counts();
     assert!(counts.is_clean_but_for_proxies(), "{counts}");
 }
 
@@ -98,25 +98,25 @@ fn wait_until_reset(flow: &mut TcpFlow) {
 fn connections_take_the_proxy_in_both_families() {
     let proxied = Proxied::start(DANTE);
     assert_through(proxied.laptop(), proxied.exit());
-    assert_only_proxied(&proxied.scene);
-    assert!(proxied.scene.network.tap.counts().proxied.total() > 0);
+    assert_only_proxied(&proxied.testbed);
+    assert!(proxied.testbed.network.tap.counts().proxied.total() > 0);
     let relayed = proxied.relayed();
     assert_eq!((&relayed["accepted"], &relayed["failed"]), (&json!(2), &json!(0)), "{relayed}");
-    let status = proxied.scene.api().get("/tproxy/status").expect("status");
+    let status = proxied.testbed.api().get("/tproxy/status").expect("status");
     assert_eq!((&status["running"], &status["mode"]), (&json!(true), &json!("tproxy")), "{status}");
-    let said = proxied.scene.evaluate(&proxied.laptop).expect("evaluated");
+    let said = proxied.testbed.evaluate(&proxied.laptop).expect("evaluated");
     assert_eq!(said["decision"], "tunnel", "{said}");
     let sentence = said["sentence"].as_str().expect("a sentence");
     assert!(sentence.contains("laptop -> PROXY office: "), "{sentence}");
     assert_eq!(said["families"]["ipv6"]["via"], "proxy:office", "{said}");
-    assert_direct(&proxied.scene.network.tv);
+    assert_direct(&proxied.testbed.network.tv);
 }
 
 #[test]
 fn datagrams_take_a_proxy_that_takes_them() {
     let proxied = Proxied::start(DANTE);
     wait_for(SOON, "the proxy to be seen to take UDP", || {
-        let object = proxied.scene.api().get(&format!("/proxies/{}", proxied.id)).expect("proxy");
+        let object = proxied.testbed.api().get(&format!("/proxies/{}", proxied.id)).expect("proxy");
         object["udp_works"] == true
     })
     .expect("udp_works");
@@ -133,16 +133,16 @@ fn datagrams_take_a_proxy_that_takes_them() {
         let dns = ask_udp(proxied.laptop(), (server(ipv6), DNS).into(), TIMEOUT);
         assert!(matches!(dns, Answer::Rejected { .. }), "the sink answers in the form of DNS: {dns}");
     }
-    assert_only_proxied(&proxied.scene);
+    assert_only_proxied(&proxied.testbed);
     assert!(proxied.relayed()["udp_flows"].as_u64().is_some_and(|flows| flows >= 4), "{}", proxied.relayed());
 }
 
 #[test]
 fn what_the_proxy_does_not_take_fails_as_the_policy_says() {
     let proxied = Proxied::start(MICROSOCKS);
-    let network = &proxied.scene.network;
+    let network = &proxied.testbed.network;
     wait_for(SOON, "the proxy to be seen to refuse UDP", || {
-        let object = proxied.scene.api().get(&format!("/proxies/{}", proxied.id)).expect("proxy");
+        let object = proxied.testbed.api().get(&format!("/proxies/{}", proxied.id)).expect("proxy");
         object["udp_works"] == false
     })
     .expect("udp_works");
@@ -156,15 +156,15 @@ fn what_the_proxy_does_not_take_fails_as_the_policy_says() {
         assert_eq!(answer.seen(), None, "{answer}");
         assert!(!ping(&network.laptop, server(ipv6)));
     }
-    assert_only_proxied(&proxied.scene);
+    assert_only_proxied(&proxied.testbed);
     let question = json!({"device_id": proxied.laptop, "protocol": "udp", "port": 53});
-    let said = proxied.scene.api().post("/policy/evaluate", &question).expect("evaluated");
+    let said = proxied.testbed.api().post("/policy/evaluate", &question).expect("evaluated");
     let sentence = said["sentence"].as_str().expect("a sentence");
     assert!(sentence.contains("BLOCKED") && sentence.contains("office does not take UDP"), "{sentence}");
 
     let mut open = through(&proxied.laptop, &["proxy:office"]);
     open["fail_policy"] = json!("fail-open");
-    proxied.scene.replace_policy(&proxied.policy, &open).expect("policy");
+    proxied.testbed.replace_policy(&proxied.policy, &open).expect("policy");
     for ipv6 in FAMILIES {
         let answer = ask_udp(&network.laptop, (server(ipv6), IDENT).into(), TIMEOUT);
         assert_eq!(answer.seen(), Some(wan(ipv6)), "what fails open goes out directly: {answer}");
@@ -180,7 +180,7 @@ fn datagrams_for_a_proxy_that_refuses_them_never_leak() {
     load.run_for(600).expect("load");
     let sent = load.stop();
     assert!(sent.answers.is_empty(), "{sent:?}");
-    assert_only_proxied(&proxied.scene);
+    assert_only_proxied(&proxied.testbed);
 }
 
 #[test]
@@ -189,19 +189,19 @@ fn a_login_is_used_and_a_wrong_one_blocks() {
     let proxied = Proxied::start_with(login, json!({"username": "anna", "password": "a secret"}), json!({}));
     assert_through(proxied.laptop(), proxied.exit());
     let path = format!("/proxies/{}", proxied.id);
-    let mut object = proxied.scene.api().get(&path).expect("proxy");
+    let mut object = proxied.testbed.api().get(&path).expect("proxy");
     assert_eq!((&object["has_password"], object.get("password")), (&json!(true), None), "{object}");
     object["password"] = json!("another");
-    proxied.scene.api().put(&path, &object).expect("replaced");
-    proxied.scene.wait_for_proxy(&proxied.id, "down").expect("refused");
-    let object = proxied.scene.api().get(&path).expect("proxy");
+    proxied.testbed.api().put(&path, &object).expect("replaced");
+    proxied.testbed.wait_for_proxy(&proxied.id, "down").expect("refused");
+    let object = proxied.testbed.api().get(&path).expect("proxy");
     let reason = object["last_error"].as_str().unwrap_or_default();
     assert!(reason.contains("refused the user name or the password"), "{object}");
-    proxied.scene.api().act("/enforce/reconcile").expect("reconciled");
+    proxied.testbed.api().act("/enforce/reconcile").expect("reconciled");
     assert_blocked(proxied.laptop());
-    assert_only_proxied(&proxied.scene);
+    assert_only_proxied(&proxied.testbed);
     for path in ["/proxies", "/render", "/tproxy/status", "/audit"] {
-        let reply = proxied.scene.api().send("GET", path, None).expect("answer");
+        let reply = proxied.testbed.api().send("GET", path, None).expect("answer");
         assert!(!reply.body.to_string().contains("a secret"), "{path}: {}", reply.body);
     }
 }
@@ -216,21 +216,21 @@ fn a_proxy_that_dies_under_load_leaks_nothing() {
     proxied.proxy.kill9().expect("killed");
     load.run_for(400).expect("load");
     wait_until_reset(&mut flow);
-    proxied.scene.wait_for_proxy(&proxied.id, "down").expect("seen to be down");
-    proxied.scene.api().act("/enforce/reconcile").expect("reconciled");
+    proxied.testbed.wait_for_proxy(&proxied.id, "down").expect("seen to be down");
+    proxied.testbed.api().act("/enforce/reconcile").expect("reconciled");
     assert_blocked(proxied.laptop());
     load.run_for(200).expect("load");
-    let said = proxied.scene.evaluate(&proxied.laptop).expect("evaluated");
+    let said = proxied.testbed.evaluate(&proxied.laptop).expect("evaluated");
     let sentence = said["sentence"].as_str().expect("a sentence");
     assert!(
         sentence.contains("BLOCKED") && sentence.contains("its only hop proxy:office is down"),
         "{sentence}"
     );
     load.stop();
-    proxied.proxy = Proxy::start(&proxied.scene.network.exit_a, DANTE).expect("proxy");
-    proxied.scene.wait_for_proxy(&proxied.id, "up").expect("up again");
+    proxied.proxy = Proxy::start(&proxied.testbed.network.exit_a, DANTE).expect("proxy");
+    proxied.testbed.wait_for_proxy(&proxied.id, "up").expect("up again");
     wait_until_through(proxied.laptop(), proxied.exit());
-    assert_only_proxied(&proxied.scene);
+    assert_only_proxied(&proxied.testbed);
 }
 
 #[test]
@@ -238,13 +238,13 @@ fn a_daemon_that_dies_under_load_leaks_nothing() {
     let mut proxied = Proxied::start(DANTE);
     let load = Load::start(proxied.laptop()).expect("load");
     load.wait_for_answer_to(proxied.exit().address(true), SOON).expect("load through the proxy");
-    proxied.scene.daemon.kill9().expect("killed");
+    proxied.testbed.daemon.kill9().expect("killed");
     load.run_for(600).expect("load");
     assert_blocked(proxied.laptop());
-    proxied.scene.daemon.start_again().or_else(|_| proxied.scene.daemon.start()).expect("started again");
+    proxied.testbed.daemon.start_again().or_else(|_| proxied.testbed.daemon.start()).expect("started again");
     wait_until_through(proxied.laptop(), proxied.exit());
     load.stop();
-    assert_only_proxied(&proxied.scene);
+    assert_only_proxied(&proxied.testbed);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn each_side_may_end_its_half_of_a_connection() {
     let proxied = Proxied::start(DANTE);
     for ipv6 in FAMILIES {
         let at = SocketAddr::from((server(ipv6), 7010));
-        let listener = proxied.scene.network.internet.within(|| TcpListener::bind(at)).expect("server");
+        let listener = proxied.testbed.network.internet.within(|| TcpListener::bind(at)).expect("server");
         let serving = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a connection");
             let mut question = Vec::new();
@@ -274,23 +274,23 @@ fn each_side_may_end_its_half_of_a_connection() {
 
 #[test]
 fn a_proxy_inside_a_tunnel_is_reached_by_the_tunnel_only() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    let tunnel = scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    let tunnel = testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
     let proxy = Proxy::start(&network.exit_b, DANTE).expect("proxy");
-    let id = scene.proxy(&proxy.object("office"), "up").expect("proxy up");
-    assert_the_tap_sees(&scene, &network.laptop);
+    let id = testbed.proxy(&proxy.object("office"), "up").expect("proxy up");
+    assert_the_tap_sees(&testbed, &network.laptop);
     let mut policy = None;
     for hops in [["interface:eth0", "vpn:wg-a", "proxy:office"].as_slice(), &["vpn:wg-a", "proxy:office"]] {
         let way = through(&laptop, hops);
         match &policy {
-            None => policy = Some(scene.policy(&way).expect("policy")),
-            Some(policy) => scene.replace_policy(policy, &way).expect("policy"),
+            None => policy = Some(testbed.policy(&way).expect("policy")),
+            Some(policy) => testbed.replace_policy(policy, &way).expect("policy"),
         }
         wait_until_through(&network.laptop, &network.exit_b);
         // The way to the proxy that no policy takes is not looked at any more.
-        scene.wait_for_proxy(&id, "up").expect("by the tunnel");
+        testbed.wait_for_proxy(&id, "up").expect("by the tunnel");
         network.settle().expect("silence");
         network.tap.reset();
         assert_through(&network.laptop, &network.exit_b);
@@ -305,12 +305,12 @@ fn a_proxy_inside_a_tunnel_is_reached_by_the_tunnel_only() {
         assert_eq!((outer, counts.proxied.total()), (vec![network.exit_a.place.v4.into()], 0), "{hops:?}");
     }
     let sentence =
-        scene.evaluate(&laptop).expect("evaluated")["sentence"].as_str().unwrap_or_default().to_owned();
+        testbed.evaluate(&laptop).expect("evaluated")["sentence"].as_str().unwrap_or_default().to_owned();
     assert!(sentence.contains("PROXY office by wg-a"), "{sentence}");
 
     let mut flow = TcpFlow::open(&network.laptop, server(false)).expect("flow");
     assert_eq!(flow.ask(TIMEOUT).seen(), Some(network.exit_b.address(false)));
-    scene.bring_down(&tunnel).expect("down");
+    testbed.bring_down(&tunnel).expect("down");
     wait_until_reset(&mut flow);
     assert_blocked(&network.laptop);
     let counts = network.tap.counts();
@@ -330,18 +330,18 @@ fn connections_are_reset_when_their_proxy_is_removed_and_limited_while_it_stands
     let third = TcpFlow::open(proxied.laptop(), server(false)).map(|mut flow| flow.ask(TIMEOUT));
     assert!(third.is_err() || matches!(third, Ok(Answer::Rejected { .. })), "{third:?}");
     assert_eq!(proxied.relayed()["over_limit"], 1);
-    proxied.scene.api().delete(&format!("/proxies/{}?force=true", proxied.id)).expect("deleted");
+    proxied.testbed.api().delete(&format!("/proxies/{}?force=true", proxied.id)).expect("deleted");
     for flow in &mut flows {
         wait_until_reset(flow);
     }
     assert_blocked(proxied.laptop());
-    assert_only_proxied(&proxied.scene);
+    assert_only_proxied(&proxied.testbed);
 }
 
 #[test]
 fn the_relay_is_reached_by_no_other_way() {
     let proxied = Proxied::start(DANTE);
-    let network = &proxied.scene.network;
+    let network = &proxied.testbed.network;
     let refused = |host: &Host, to: SocketAddr| {
         let error = host.namespace.within(|| TcpStream::connect_timeout(&to, BLOCKED)).expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{} to {to}: {error}", host.name);
@@ -370,7 +370,7 @@ fn the_relay_is_reached_by_no_other_way() {
     let (_, from) = listener.accept().expect("a connection");
     assert_eq!(from.ip(), network.exit_a.address(false));
     // Nobody may ride on the relay to services of the gateway that listen on all addresses.
-    proxied.scene.network.gateway.nft("delete table inet gateway").expect("the table is taken away");
+    proxied.testbed.network.gateway.nft("delete table inet gateway").expect("the table is taken away");
     let answer = ask(&network.laptop, (server(false), 8080).into(), BLOCKED);
     assert_eq!(answer.seen(), None, "{answer}");
 }

@@ -4,28 +4,28 @@ use std::net::Ipv4Addr;
 
 use gateway_tests::dns::{A, Upstream};
 use gateway_tests::name_server;
-use gateway_tests::scene::create;
+use gateway_tests::testbed::create;
 use gateway_tests::topology::wan;
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
 use crate::e2e::SOON;
-use crate::e2e::names::{client, resolving};
+use crate::e2e::dns_policy::{client, resolving};
 
 #[test]
 fn a_profile_says_who_is_asked_and_its_way_how() {
-    let (scene, upstream) = resolving();
-    let network = &scene.network;
+    let (testbed, upstream) = resolving();
+    let network = &testbed.network;
     let place = network.exit_a.place;
     network.internet.ip("address add 192.0.2.54/32 dev lo").expect("an address");
     let own = Upstream::start_at(&network.internet, Ipv4Addr::new(192, 0, 2, 54).into()).expect("a resolver");
     let inside = Upstream::start_at(&network.exit_a.namespace, place.inner_v4.into()).expect("a resolver");
-    let tunnel = scene.tunnel("a", &network.exit_a).expect("tunnel");
+    let tunnel = testbed.tunnel("a", &network.exit_a).expect("tunnel");
     let custom = json!({"mode": "custom", "upstreams": ["192.0.2.54"]});
     let mut profile = json!({"name": "office", "hops": [{"type": "vpn", "target": "a"}], "dns": custom});
-    let id = create(scene.api(), "/profiles", &profile).expect("profile");
+    let id = create(testbed.api(), "/profiles", &profile).expect("profile");
     let device = json!({"name": "laptop", "mac": network.laptop.mac, "profile": "office"});
-    create(scene.api(), "/devices", &device).expect("device");
+    create(testbed.api(), "/devices", &device).expect("device");
     let exit = [network.exit_a.address(false)];
     let mut laptop = client(&network.laptop);
     let mut names = (0..).map(|number| format!("n{number}.office.example"));
@@ -45,17 +45,17 @@ fn a_profile_says_who_is_asked_and_its_way_how() {
     client(&network.tv).ask("n0.office.example", A).expect("an answer");
     assert_eq!(upstream.askers("n0.office.example").last(), Some(&wan(false)));
 
-    let mut object = scene.api().get(&format!("/tunnels/{tunnel}")).expect("tunnel");
+    let mut object = testbed.api().get(&format!("/tunnels/{tunnel}")).expect("tunnel");
     object["dns"] = json!([place.inner_v4]);
-    scene.api().put(&format!("/tunnels/{tunnel}"), &object).expect("stored");
+    testbed.api().put(&format!("/tunnels/{tunnel}"), &object).expect("stored");
     profile["dns"] = json!({"mode": "tunnel"});
-    scene.api().put(&format!("/profiles/{id}"), &profile).expect("stored");
+    testbed.api().put(&format!("/profiles/{id}"), &profile).expect("stored");
     until("the name server inside the tunnel to be asked", &|name| {
         !inside.askers(name).is_empty() && upstream.askers(name).is_empty() && own.askers(name).is_empty()
     });
-    object = scene.api().get(&format!("/tunnels/{tunnel}")).expect("tunnel");
+    object = testbed.api().get(&format!("/tunnels/{tunnel}")).expect("tunnel");
     object["dns"] = json!([]);
-    scene.api().put(&format!("/tunnels/{tunnel}"), &object).expect("stored");
+    testbed.api().put(&format!("/tunnels/{tunnel}"), &object).expect("stored");
     until("nobody to be asked when there is none", &|name| {
         upstream.askers(name).is_empty() && own.askers(name).is_empty() && inside.askers(name).is_empty()
     });
@@ -63,8 +63,8 @@ fn a_profile_says_who_is_asked_and_its_way_how() {
 
 #[test]
 fn other_upstreams_are_asked_without_a_restart() {
-    let (scene, upstream) = resolving();
-    let network = &scene.network;
+    let (testbed, upstream) = resolving();
+    let network = &testbed.network;
     network.internet.ip("address add 192.0.2.54/32 dev lo").expect("an address");
     let other =
         Upstream::start_at(&network.internet, Ipv4Addr::new(192, 0, 2, 54).into()).expect("a resolver");
@@ -81,19 +81,19 @@ fn other_upstreams_are_asked_without_a_restart() {
     };
     until(&upstream, &other);
     let path = "/settings/dns.upstream_servers";
-    let set = scene.api().put(path, &json!({"value": ["192.0.2.54"]})).expect("set");
+    let set = testbed.api().put(path, &json!({"value": ["192.0.2.54"]})).expect("set");
     assert_eq!((&set["apply"], &set["pending_restart"]), (&json!("live"), &json!(false)), "{set}");
     until(&other, &upstream);
-    scene.api().delete(path).expect("taken back");
+    testbed.api().delete(path).expect("taken back");
     until(&upstream, &other);
 }
 
 #[test]
 fn what_does_not_answer_is_told_while_it_lasts() {
-    let (scene, upstream) = resolving();
-    let network = &scene.network;
+    let (testbed, upstream) = resolving();
+    let network = &testbed.network;
     let list = json!({"name": "gone", "url": format!("http://{}:1/list", network.tv.v4)});
-    let id = create(scene.api(), "/dns/blocklist", &list).expect("a list");
+    let id = create(testbed.api(), "/dns/blocklist", &list).expect("a list");
     let mut laptop = client(&network.laptop);
     drop(upstream);
     let events = || {
@@ -111,7 +111,7 @@ fn what_does_not_answer_is_told_while_it_lasts() {
         Ok(())
     })
     .expect("told");
-    scene.api().delete(&format!("/dns/blocklist/{id}")).expect("deleted");
+    testbed.api().delete(&format!("/dns/blocklist/{id}")).expect("deleted");
     let _upstream = Upstream::start_at(&network.internet, name_server::ADDRESS.into()).expect("upstream");
     wait_ok(SOON, "both to be over", || {
         let raised = events();

@@ -9,37 +9,37 @@ use gateway_common::leg_selection::address_hash;
 use gateway_common::wire::Address;
 use gateway_tests::dns::A;
 use gateway_tests::name_server;
-use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::services::HTTP;
+use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::topology::{other_server, server};
 use gateway_tests::traffic::{Answer, TIMEOUT, TcpFlow, ask, connections};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
+use crate::e2e::dns_policy::{client, resolving};
 use crate::e2e::health::{forwards, probed};
-use crate::e2e::names::{client, resolving};
 use crate::e2e::{
     FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_the_tap_sees, wait_until_through,
 };
 
-fn split_scene() -> (Scene, [String; 2]) {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
+fn split_scene() -> (Testbed, [String; 2]) {
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
     let tunnels = [
-        scene.tunnel("wg-a", &network.exit_a).expect("tunnel"),
-        scene.tunnel("wg-b", &network.exit_b).expect("tunnel"),
+        testbed.tunnel("wg-a", &network.exit_a).expect("tunnel"),
+        testbed.tunnel("wg-b", &network.exit_b).expect("tunnel"),
     ];
     let mut split = policy("split", 10, ("device", &laptop), &["wg-a", "wg-b"]);
     split["splitting"] = json!(true);
-    scene.policy(&split).expect("policy");
-    assert_the_tap_sees(&scene, &network.tv);
-    (scene, tunnels)
+    testbed.policy(&split).expect("policy");
+    assert_the_tap_sees(&testbed, &network.tv);
+    (testbed, tunnels)
 }
 
 /// The pool of the policy `split`.
-fn pool(scene: &Scene) -> Value {
-    let status = scene.api().get("/splitting/status").expect("status");
+fn pool(testbed: &Testbed) -> Value {
+    let status = testbed.api().get("/splitting/status").expect("status");
     let pools = status["policies"].as_array().expect("a list").clone();
     pools.into_iter().find(|pool| pool["policy"] == "split").unwrap_or_else(|| panic!("no pool in {status}"))
 }
@@ -50,8 +50,8 @@ fn of_members(pool: &Value, field: &str) -> Vec<Value> {
 }
 
 /// Opens flows until each exit has some; those of the first, those of the second.
-fn open_on_both(scene: &Scene, ipv6: bool) -> [Vec<TcpFlow>; 2] {
-    let network = &scene.network;
+fn open_on_both(testbed: &Testbed, ipv6: bool) -> [Vec<TcpFlow>; 2] {
+    let network = &testbed.network;
     let exits = [network.exit_a.address(ipv6), network.exit_b.address(ipv6)];
     let mut flows = [Vec::new(), Vec::new()];
     for _ in 0..6 {
@@ -73,20 +73,20 @@ fn tally(seen: Vec<IpAddr>) -> BTreeMap<IpAddr, usize> {
 
 #[test]
 fn twenty_connections_are_ten_and_ten() {
-    let (scene, _) = split_scene();
-    let network = &scene.network;
+    let (testbed, _) = split_scene();
+    let network = &testbed.network;
     for ipv6 in FAMILIES {
         let seen = tally(connections(&network.laptop, server(ipv6), 20).expect("connections"));
         let expected = [(network.exit_a.address(ipv6), 10), (network.exit_b.address(ipv6), 10)];
         assert_eq!(seen, BTreeMap::from(expected));
     }
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn a_connection_stays_on_its_exit_while_others_come_and_go() {
-    let (scene, _) = split_scene();
-    let network = &scene.network;
+    let (testbed, _) = split_scene();
+    let network = &testbed.network;
     for ipv6 in FAMILIES {
         let mut flows: Vec<_> = (0..4)
             .map(|_| {
@@ -101,31 +101,31 @@ fn a_connection_stays_on_its_exit_while_others_come_and_go() {
             assert_eq!(flow.ask(TIMEOUT).seen(), Some(*first));
         }
     }
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn an_exit_that_is_down_gets_no_new_connections_and_the_last_closes_the_way() {
-    let (scene, [a, b]) = split_scene();
-    let network = &scene.network;
-    scene.bring_down(&a).expect("down");
+    let (testbed, [a, b]) = split_scene();
+    let network = &testbed.network;
+    testbed.bring_down(&a).expect("down");
     for ipv6 in FAMILIES {
         let seen = tally(connections(&network.laptop, server(ipv6), 6).expect("connections"));
         assert_eq!(seen, BTreeMap::from([(network.exit_b.address(ipv6), 6)]));
     }
-    scene.bring_down(&b).expect("down");
+    testbed.bring_down(&b).expect("down");
     assert_blocked(&network.laptop);
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn what_is_told_of_a_pool_is_what_its_flows_did() {
-    let (scene, _) = split_scene();
-    let network = &scene.network;
+    let (testbed, _) = split_scene();
+    let network = &testbed.network;
     for ipv6 in FAMILIES {
         connections(&network.laptop, server(ipv6), 10).expect("connections");
     }
-    let sample = pool(&scene);
+    let sample = pool(&testbed);
     assert_eq!(
         (&sample["active"], &sample["flows"], &sample["sticky"]),
         (&json!(true), &json!(20), &json!("flow")),
@@ -138,7 +138,7 @@ fn what_is_told_of_a_pool_is_what_its_flows_did() {
     }
     // Tunnels are looked at once a second.
     wait_ok(SOON, "the bytes", || {
-        let sample = pool(&scene);
+        let sample = pool(&testbed);
         anyhow::ensure!(
             of_members(&sample, "bytes").iter().all(|bytes| bytes.as_u64() > Some(1000)),
             "{sample}"
@@ -148,39 +148,39 @@ fn what_is_told_of_a_pool_is_what_its_flows_did() {
     .expect("bytes");
     // Read every five seconds.
     wait_ok(SOON, "the rate of new flows", || {
-        let rate = pool(&scene)["new_flows_per_min"].clone();
+        let rate = pool(&testbed)["new_flows_per_min"].clone();
         anyhow::ensure!(rate.as_f64().is_some(), "{rate}");
         Ok(())
     })
     .expect("a rate");
     connections(&network.laptop, server(false), 20).expect("connections");
     wait_ok(SOON, "the new flows to be counted", || {
-        let rate = pool(&scene)["new_flows_per_min"].as_f64();
+        let rate = pool(&testbed)["new_flows_per_min"].as_f64();
         anyhow::ensure!(rate > Some(10.0), "{rate:?}");
         Ok(())
     })
     .expect("counted");
-    let transport = scene.api().get("/splitting/transport").expect("transport");
+    let transport = testbed.api().get("/splitting/transport").expect("transport");
     assert_eq!((&transport["mtu_min"], &transport["drain_sec"]), (&json!(1420), &json!(30)), "{transport}");
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn questions_of_a_host_take_the_tunnels_of_its_pool_in_turn_and_are_counted() {
-    let (scene, upstream) = resolving();
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
+    let (testbed, upstream) = resolving();
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
     for (name, exit) in [("wg-a", &network.exit_a), ("wg-b", &network.exit_b)] {
-        scene.tunnel(name, exit).expect("tunnel");
+        testbed.tunnel(name, exit).expect("tunnel");
     }
     let mut split = policy("split", 10, ("device", &laptop), &["wg-a", "wg-b"]);
     split["splitting"] = json!(true);
-    scene.policy(&split).expect("policy");
+    testbed.policy(&split).expect("policy");
     let mut names = (0..).map(|number| format!("n{number}.example"));
     wait_ok(SOON, "questions by both tunnels", || {
         let name = names.next().expect("endless");
         client(&network.laptop).ask(&name, A)?;
-        let asked = scene.api().get("/splitting/dns/status")?;
+        let asked = testbed.api().get("/splitting/dns/status")?;
         let counts: Vec<_> = asked["per_endpoint"]
             .as_array()
             .into_iter()
@@ -200,13 +200,13 @@ fn questions_of_a_host_take_the_tunnels_of_its_pool_in_turn_and_are_counted() {
     let seen = tally(asked.iter().flat_map(|name| upstream.askers(name)).collect());
     let expected = [(network.exit_a.address(false), 2), (network.exit_b.address(false), 2)];
     assert_eq!(seen, BTreeMap::from(expected));
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn connections_at_the_same_time_are_shared_out_exactly() {
-    let (scene, _) = split_scene();
-    let network = &scene.network;
+    let (testbed, _) = split_scene();
+    let network = &testbed.network;
     let seen: Vec<IpAddr> = std::thread::scope(|scope| {
         let rows: Vec<_> = (0..4)
             .map(|_| scope.spawn(|| connections(&network.laptop, server(false), 10).expect("connections")))
@@ -215,20 +215,20 @@ fn connections_at_the_same_time_are_shared_out_exactly() {
     });
     let expected = [(network.exit_a.address(false), 20), (network.exit_b.address(false), 20)];
     assert_eq!(tally(seen), BTreeMap::from(expected));
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn endpoints_weigh_the_members_of_a_pool_at_once() {
-    let (scene, _) = split_scene();
-    let network = &scene.network;
-    let endpoint = create(scene.api(), "/splitting/endpoints", &json!({"tunnel": "wg-a", "weight": 3}));
+    let (testbed, _) = split_scene();
+    let network = &testbed.network;
+    let endpoint = create(testbed.api(), "/splitting/endpoints", &json!({"tunnel": "wg-a", "weight": 3}));
     let endpoint = endpoint.expect("endpoint");
     let of_a = |shares: [f64; 2]| {
         // An answer to this comes when the plan is in the kernel.
-        scene.api().act("/enforce/reconcile").expect("reconciled");
+        testbed.api().act("/enforce/reconcile").expect("reconciled");
         wait_ok(SOON, "the weights", || {
-            let sample = pool(&scene);
+            let sample = pool(&testbed);
             anyhow::ensure!(of_members(&sample, "new_share_pct") == shares, "{sample}");
             Ok(())
         })
@@ -240,30 +240,30 @@ fn endpoints_weigh_the_members_of_a_pool_at_once() {
         let expected = [(network.exit_a.address(ipv6), 12), (network.exit_b.address(ipv6), 4)];
         assert_eq!(seen, BTreeMap::from(expected));
     }
-    let shown = scene.api().get("/splitting/endpoints").expect("endpoints")[0].clone();
+    let shown = testbed.api().get("/splitting/endpoints").expect("endpoints")[0].clone();
     assert_eq!((&shown["state"], &shown["flows"]), (&json!("active"), &json!(24)), "{shown}");
     assert_eq!((&shown["share_pct"], &shown["healthy"]), (&json!(75.0), &json!(true)), "{shown}");
-    scene.api().delete(&format!("/splitting/endpoints/{endpoint}")).expect("deleted");
+    testbed.api().delete(&format!("/splitting/endpoints/{endpoint}")).expect("deleted");
     of_a([50.0, 50.0]);
     // One that is disabled takes its tunnel out; the flows in it go on for a while.
-    let [mut of_first, _] = open_on_both(&scene, false);
-    create(scene.api(), "/splitting/endpoints", &json!({"tunnel": "wg-a", "enabled": false}))
+    let [mut of_first, _] = open_on_both(&testbed, false);
+    create(testbed.api(), "/splitting/endpoints", &json!({"tunnel": "wg-a", "enabled": false}))
         .expect("endpoint");
     of_a([0.0, 100.0]);
-    assert_eq!(of_members(&pool(&scene), "state"), ["draining", "active"]);
+    assert_eq!(of_members(&pool(&testbed), "state"), ["draining", "active"]);
     assert_eq!(of_first[0].ask(TIMEOUT).seen(), Some(network.exit_a.address(false)));
     let seen = tally(connections(&network.laptop, server(false), 6).expect("connections"));
     assert_eq!(seen, BTreeMap::from([(network.exit_b.address(false), 6)]));
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn splitting_is_switched_for_one_policy() {
-    let (scene, _) = split_scene();
-    let network = &scene.network;
-    let id = pool(&scene)["policy_id"].clone();
+    let (testbed, _) = split_scene();
+    let network = &testbed.network;
+    let id = pool(&testbed)["policy_id"].clone();
     let switch = |enabled: bool| {
-        scene
+        testbed
             .api()
             .post("/splitting/activate", &json!({"policy_id": id, "enabled": enabled}))
             .expect("switched")
@@ -271,35 +271,37 @@ fn splitting_is_switched_for_one_policy() {
     // Without it the hops are a path: the second rides inside the first.
     switch(false);
     wait_until_through(&network.laptop, &network.exit_b);
-    let status = scene.api().get("/splitting/status").expect("status");
+    let status = testbed.api().get("/splitting/status").expect("status");
     assert_eq!((&status["enabled"], &status["policies"]), (&json!(false), &json!([])), "{status}");
     switch(true);
     wait_until_through(&network.laptop, &network.exit_b);
     let seen = tally(connections(&network.laptop, server(false), 6).expect("connections"));
     assert_eq!(seen.values().collect::<Vec<_>>(), [&3, &3], "{seen:?}");
 
-    let alone = scene.policy(&policy("alone", 20, ("all", ""), &["wg-a"])).expect("policy");
-    let refused =
-        scene.api().send("POST", "/splitting/activate", Some(&json!({"policy_id": alone}))).expect("answer");
+    let alone = testbed.policy(&policy("alone", 20, ("all", ""), &["wg-a"])).expect("policy");
+    let refused = testbed
+        .api()
+        .send("POST", "/splitting/activate", Some(&json!({"policy_id": alone})))
+        .expect("answer");
     assert_eq!(
         (refused.status, &refused.body["error"]["code"]),
         (409, &json!("invalid_state")),
         "{}",
         refused.body
     );
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn a_tunnel_that_is_taken_down_keeps_its_flows_for_half_a_minute() {
-    let (scene, [first, _]) = split_scene();
-    let network = &scene.network;
-    let mut flows = FAMILIES.map(|ipv6| (ipv6, open_on_both(&scene, ipv6)));
+    let (testbed, [first, _]) = split_scene();
+    let network = &testbed.network;
+    let mut flows = FAMILIES.map(|ipv6| (ipv6, open_on_both(&testbed, ipv6)));
     let started = Instant::now();
-    scene.bring_down(&first).expect("down");
-    let sample = pool(&scene);
+    testbed.bring_down(&first).expect("down");
+    let sample = pool(&testbed);
     assert_eq!(of_members(&sample, "state"), ["draining", "active"], "{sample}");
-    assert_eq!(scene.api().get(&format!("/tunnels/{first}")).expect("tunnel")["status"], "disconnecting");
+    assert_eq!(testbed.api().get(&format!("/tunnels/{first}")).expect("tunnel")["status"], "disconnecting");
     while started.elapsed() < Duration::from_secs(20) {
         for (ipv6, [of_first, of_second]) in &mut flows {
             assert_eq!(of_first[0].ask(TIMEOUT).seen(), Some(network.exit_a.address(*ipv6)));
@@ -318,30 +320,30 @@ fn a_tunnel_that_is_taken_down_keeps_its_flows_for_half_a_minute() {
     }
     let took = started.elapsed();
     assert!((29..40).contains(&took.as_secs()), "{took:?}");
-    let sample = pool(&scene);
+    let sample = pool(&testbed);
     assert_eq!(of_members(&sample, "state"), ["down", "active"], "{sample}");
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn a_dead_leg_gets_no_new_flow_and_its_connections_are_reset() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
     let target = server(false).to_string();
     for (exit, name) in [(&network.exit_a, "wg-a"), (&network.exit_b, "wg-b")] {
-        let id = create(scene.api(), "/tunnels", &probed(exit, name, "ping", &target)).expect("tunnel");
-        scene.bring_up(&id).expect("up");
+        let id = create(testbed.api(), "/tunnels", &probed(exit, name, "ping", &target)).expect("tunnel");
+        testbed.bring_up(&id).expect("up");
     }
     let mut split = policy("split", 10, ("device", &laptop), &["wg-a", "wg-b"]);
     split["splitting"] = json!(true);
-    scene.policy(&split).expect("policy");
-    assert_the_tap_sees(&scene, &network.tv);
-    let mut flows = FAMILIES.map(|ipv6| (ipv6, open_on_both(&scene, ipv6)));
-    assert!(of_members(&pool(&scene), "rtt_ms").iter().all(|rtt| rtt.as_f64() > Some(0.0)));
+    testbed.policy(&split).expect("policy");
+    assert_the_tap_sees(&testbed, &network.tv);
+    let mut flows = FAMILIES.map(|ipv6| (ipv6, open_on_both(&testbed, ipv6)));
+    assert!(of_members(&pool(&testbed), "rtt_ms").iter().all(|rtt| rtt.as_f64() > Some(0.0)));
     forwards(&network.exit_a, false);
     wait_ok(SOON, "the pool to notice", || {
-        let sample = pool(&scene);
+        let sample = pool(&testbed);
         anyhow::ensure!(of_members(&sample, "state") == ["down", "active"], "{sample}");
         Ok(())
     })
@@ -356,18 +358,18 @@ fn a_dead_leg_gets_no_new_flow_and_its_connections_are_reset() {
         assert!(started.elapsed() < Duration::from_secs(2), "{answer}");
         assert_eq!(of_second[0].ask(TIMEOUT).seen(), Some(network.exit_b.address(*ipv6)));
     }
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn what_is_sticky_stays_together() {
-    let (scene, _) = split_scene();
-    let network = &scene.network;
-    let id = pool(&scene)["policy_id"].as_str().expect("an id").to_owned();
+    let (testbed, _) = split_scene();
+    let network = &testbed.network;
+    let id = pool(&testbed)["policy_id"].as_str().expect("an id").to_owned();
     for sticky in ["source", "source_dest"] {
-        let mut object = scene.api().get(&format!("/routing/policies/{id}")).expect("policy");
+        let mut object = testbed.api().get(&format!("/routing/policies/{id}")).expect("policy");
         object["sticky"] = json!(sticky);
-        scene.replace_policy(&id, &object).expect("policy");
+        testbed.replace_policy(&id, &object).expect("policy");
         for ipv6 in FAMILIES {
             let source: IpAddr = if ipv6 { network.laptop.v6.into() } else { network.laptop.v4.into() };
             let exits = [network.exit_a.address(ipv6), network.exit_b.address(ipv6)];
@@ -381,7 +383,7 @@ fn what_is_sticky_stays_together() {
                 }
             }
         }
-        assert_eq!(pool(&scene)["new_flows_per_min"], Value::Null);
+        assert_eq!(pool(&testbed)["new_flows_per_min"], Value::Null);
     }
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }

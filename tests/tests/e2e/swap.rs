@@ -1,6 +1,6 @@
 //! The swap proof: no packet ever sees half of a plan.
 
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::traffic::Load;
 use serde_json::json;
 
@@ -10,19 +10,19 @@ const APPLIES: usize = 1000;
 
 #[test]
 fn a_thousand_applies_between_two_plans_that_forbid_the_direct_way_leak_nothing() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    assert_the_tap_sees(&scene, &network.laptop);
-    let laptop = scene.device(&network.laptop).expect("device");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    assert_the_tap_sees(&testbed, &network.laptop);
+    let laptop = testbed.device(&network.laptop).expect("device");
     let mut tunnel = network.exit_a.tunnel("wg-a");
     tunnel["enabled"] = json!(false);
-    scene.api().post("/tunnels", &tunnel).expect("tunnel");
+    testbed.api().post("/tunnels", &tunnel).expect("tunnel");
     // One plan blocks by the device, the other by everything; neither has the other's entry to fall back on.
     let plans = [policy("one", 10, ("device", &laptop), &["wg-a"]), policy("one", 20, ("all", ""), &[])];
-    let id = scene.policy(&plans[0]).expect("policy");
+    let id = testbed.policy(&plans[0]).expect("policy");
     let load = Load::start(&network.laptop).expect("load");
     for number in 1..=APPLIES {
-        scene
+        testbed
             .replace_policy(&id, &plans[number % 2])
             .unwrap_or_else(|error| panic!("apply {number}: {error:#}"));
     }
@@ -30,24 +30,24 @@ fn a_thousand_applies_between_two_plans_that_forbid_the_direct_way_leak_nothing(
     let sent = load.stop();
     assert!(sent.v4 > 500 && sent.v6 > 500, "{sent:?}");
     assert!(sent.answers.is_empty(), "{sent:?}");
-    let counts = assert_nothing_leaked(&scene);
+    let counts = assert_nothing_leaked(&testbed);
     assert_eq!(counts.tunnel.total(), 0, "{counts}");
 }
 
 #[test]
 fn applies_that_move_live_traffic_between_two_exits_leak_nothing() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    assert_the_tap_sees(&scene, &network.laptop);
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    assert_the_tap_sees(&testbed, &network.laptop);
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.tunnel("wg-b", &network.exit_b).expect("tunnel");
     let plans = ["wg-a", "wg-b"].map(|tunnel| policy("way", 10, ("device", &laptop), &[tunnel]));
-    let id = scene.policy(&plans[0]).expect("policy");
+    let id = testbed.policy(&plans[0]).expect("policy");
     let load = Load::start(&network.laptop).expect("load");
     for number in 1..=40 {
         let exit = if number % 2 == 0 { &network.exit_a } else { &network.exit_b };
-        scene
+        testbed
             .replace_policy(&id, &plans[number % 2])
             .unwrap_or_else(|error| panic!("apply {number}: {error:#}"));
         for ipv6 in FAMILIES {
@@ -57,5 +57,5 @@ fn applies_that_move_live_traffic_between_two_exits_leak_nothing() {
     let sent = load.stop();
     let exits = [&network.exit_a, &network.exit_b].map(|exit| FAMILIES.map(|ipv6| exit.address(ipv6)));
     assert!(sent.answers.keys().all(|seen| exits.concat().contains(seen)), "{sent:?}");
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }

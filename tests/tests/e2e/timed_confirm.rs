@@ -1,7 +1,7 @@
 //! A change that cuts its author off takes itself back, whatever becomes of the daemon meanwhile.
 
-use gateway_tests::scene::Scene;
 use gateway_tests::services::HTTP;
+use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::{Host, server, wan};
 use gateway_tests::traffic::ask;
 use gateway_tests::wait::wait_ok;
@@ -34,26 +34,26 @@ fn wait_until_direct(host: &Host) {
 
 #[test]
 fn who_is_cut_off_and_cannot_confirm_gets_the_way_back() {
-    let scene = Scene::start().expect("scene");
-    let laptop = &scene.network.laptop;
+    let testbed = Testbed::start().expect("scene");
+    let laptop = &testbed.network.laptop;
     assert_direct(laptop);
-    let result = scene.api().post("/apply", &cut_off(laptop, 4)).expect("applied");
+    let result = testbed.api().post("/apply", &cut_off(laptop, 4)).expect("applied");
     assert_eq!((&result["applied"], &result["run"]["ok"]), (&json!(true), &json!(true)), "{result}");
     assert!(result["pending_confirm_until"].is_string(), "{result}");
     assert_blocked(laptop);
     wait_until_direct(laptop);
-    let policies = scene.api().get("/routing/policies").expect("policies");
+    let policies = testbed.api().get("/routing/policies").expect("policies");
     assert_eq!(policies, json!([]));
-    let entry = scene.api().get("/audit?limit=1").expect("audit")[0].clone();
+    let entry = testbed.api().get("/audit?limit=1").expect("audit")[0].clone();
     assert_eq!((&entry["action"], &entry["actor"]), (&json!("revert_apply"), &json!("system")));
 }
 
 #[test]
 fn what_is_confirmed_stays() {
-    let scene = Scene::start().expect("scene");
-    let laptop = &scene.network.laptop;
-    scene.api().post("/apply", &cut_off(laptop, 3)).expect("applied");
-    scene.api().act("/apply/confirm").expect("confirmed");
+    let testbed = Testbed::start().expect("scene");
+    let laptop = &testbed.network.laptop;
+    testbed.api().post("/apply", &cut_off(laptop, 3)).expect("applied");
+    testbed.api().act("/apply/confirm").expect("confirmed");
     let until = std::time::Duration::from_secs(5);
     let back = wait_ok(until, "the way not to come back", || {
         let answer = ask(laptop, (server(false), HTTP).into(), BLOCKED);
@@ -65,28 +65,28 @@ fn what_is_confirmed_stays() {
 
 #[test]
 fn a_daemon_that_is_killed_meanwhile_takes_the_change_back_at_its_start() {
-    let mut scene = Scene::start().expect("scene");
-    scene.api().post("/apply", &cut_off(&scene.network.laptop, 3)).expect("applied");
-    assert_blocked(&scene.network.laptop);
-    scene.daemon.kill9().expect("killed");
+    let mut testbed = Testbed::start().expect("scene");
+    testbed.api().post("/apply", &cut_off(&testbed.network.laptop, 3)).expect("applied");
+    assert_blocked(&testbed.network.laptop);
+    testbed.daemon.kill9().expect("killed");
     // Nobody is there to take it back: the plan holds beyond its time.
     let over = std::time::Instant::now() + std::time::Duration::from_secs(4);
     while std::time::Instant::now() < over {
-        assert_blocked(&scene.network.laptop);
+        assert_blocked(&testbed.network.laptop);
     }
-    scene.daemon.start().expect("started again");
-    wait_until_direct(&scene.network.laptop);
-    assert_eq!(scene.api().get("/devices").expect("devices"), json!([]));
+    testbed.daemon.start().expect("started again");
+    wait_until_direct(&testbed.network.laptop);
+    assert_eq!(testbed.api().get("/devices").expect("devices"), json!([]));
 }
 
 #[test]
 fn a_change_survives_a_restart_within_its_time_and_goes_after_it() {
-    let mut scene = Scene::start().expect("scene");
-    scene.api().post("/apply", &cut_off(&scene.network.laptop, 12)).expect("applied");
-    scene.daemon.kill9().expect("killed");
-    scene.daemon.start().expect("started again");
-    assert_blocked(&scene.network.laptop);
-    let status = scene.api().get("/status").expect("status");
+    let mut testbed = Testbed::start().expect("scene");
+    testbed.api().post("/apply", &cut_off(&testbed.network.laptop, 12)).expect("applied");
+    testbed.daemon.kill9().expect("killed");
+    testbed.daemon.start().expect("started again");
+    assert_blocked(&testbed.network.laptop);
+    let status = testbed.api().get("/status").expect("status");
     assert!(status["pending_confirm_until"].is_string(), "{status}");
-    wait_until_direct(&scene.network.laptop);
+    wait_until_direct(&testbed.network.laptop);
 }

@@ -1,6 +1,6 @@
 //! Tunnels as objects: made, imported, brought up and down, shown without their secrets.
 
-use gateway_tests::scene::{Scene, create, policy};
+use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
@@ -8,36 +8,36 @@ use crate::e2e::{SOON, assert_blocked, assert_nothing_leaked, assert_through, wa
 
 #[test]
 fn an_imported_file_is_a_tunnel_that_works() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
     let file = network.exit_a.configuration_file();
-    let id = create(scene.api(), "/tunnels/import-wireguard", &json!({"name": "wg-a", "config": file}))
+    let id = create(testbed.api(), "/tunnels/import-wireguard", &json!({"name": "wg-a", "config": file}))
         .expect("import");
-    scene.bring_up(&id).expect("up");
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    testbed.bring_up(&id).expect("up");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
     network.tap.reset();
     assert_through(&network.laptop, &network.exit_a);
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn commands_in_an_imported_file_are_never_run() {
-    let scene = Scene::start().expect("scene");
-    let sign = scene.daemon.state_directory().join("hook-was-run");
+    let testbed = Testbed::start().expect("scene");
+    let sign = testbed.daemon.state_directory().join("hook-was-run");
     let hook = format!("[Interface]\nPostUp = touch {0}\nPreUp = touch {0}\n", sign.display());
-    let file = scene.network.exit_a.configuration_file().replace("[Interface]\n", &hook);
+    let file = testbed.network.exit_a.configuration_file().replace("[Interface]\n", &hook);
     let body = json!({"name": "wg-a", "config": file});
-    let id = create(scene.api(), "/tunnels/import-wireguard", &body).expect("import");
-    scene.bring_up(&id).expect("up");
+    let id = create(testbed.api(), "/tunnels/import-wireguard", &body).expect("import");
+    testbed.bring_up(&id).expect("up");
     assert!(!sign.exists());
 }
 
 #[test]
 fn secrets_of_a_tunnel_are_shown_nowhere() {
-    let scene = Scene::start().expect("scene");
-    let id = scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    let secret = &scene.network.exit_a.client.private;
+    let testbed = Testbed::start().expect("scene");
+    let id = testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    let secret = &testbed.network.exit_a.client.private;
     for path in [
         format!("/tunnels/{id}"),
         "/tunnels".into(),
@@ -45,42 +45,42 @@ fn secrets_of_a_tunnel_are_shown_nowhere() {
         "/audit".into(),
         "/render".into(),
     ] {
-        let reply = scene.api().send("GET", &path, None).expect("answer");
+        let reply = testbed.api().send("GET", &path, None).expect("answer");
         assert_eq!(reply.status, 200, "{path}: {}", reply.body);
         assert!(!reply.body.to_string().contains(secret), "{path} shows the private key");
     }
-    let log = std::fs::read_to_string(scene.daemon.log_file()).expect("log");
+    let log = std::fs::read_to_string(testbed.daemon.log_file()).expect("log");
     assert!(!log.contains(secret), "the log shows the private key");
 }
 
 #[test]
 fn an_exit_that_comes_back_is_used_again() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
     network.tap.reset();
     assert_through(&network.laptop, &network.exit_a);
     network.exit_a.kill9().expect("exit killed");
     assert_blocked(&network.laptop);
     network.exit_a.start().expect("exit started");
     wait_until_through(&network.laptop, &network.exit_a);
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn a_tunnel_tells_its_state_and_which_policies_use_it() {
-    let scene = Scene::start().expect("scene");
-    let id = scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    let used = scene.policy(&policy("all", 10, ("all", ""), &["wg-a"])).expect("policy");
-    let egress = scene.api().get("/tunnels/egress").expect("egress");
+    let testbed = Testbed::start().expect("scene");
+    let id = testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    let used = testbed.policy(&policy("all", 10, ("all", ""), &["wg-a"])).expect("policy");
+    let egress = testbed.api().get("/tunnels/egress").expect("egress");
     let row = egress.as_array().and_then(|rows| rows.iter().find(|row| row["policy_id"] == json!(used)));
     let row = row.unwrap_or_else(|| panic!("the policy is missing in {egress}"));
     assert_eq!((&row["tunnel"], &row["state"]), (&json!("wg-a"), &json!("up")), "{egress}");
-    scene.bring_down(&id).expect("down");
+    testbed.bring_down(&id).expect("down");
     wait_ok(SOON, "the tunnel to be down", || {
-        let object = scene.api().get(&format!("/tunnels/{id}"))?;
+        let object = testbed.api().get(&format!("/tunnels/{id}"))?;
         anyhow::ensure!(object["status"] == "down" && object["healthy"] == false, "{object}");
         anyhow::ensure!(object["enabled"] == true, "taking it down must not disable it: {object}");
         Ok(())
@@ -90,25 +90,25 @@ fn a_tunnel_tells_its_state_and_which_policies_use_it() {
 
 #[test]
 fn generated_keys_fit_together() {
-    let scene = Scene::start().expect("scene");
-    let keys = scene.api().act("/tunnels/generate-keys").expect("keys");
+    let testbed = Testbed::start().expect("scene");
+    let keys = testbed.api().act("/tunnels/generate-keys").expect("keys");
     let private = keys["private_key"].as_str().expect("private key");
-    let public = scene.network.gateway.feed("wg", &["pubkey"], private).expect("wg takes the key");
+    let public = testbed.network.gateway.feed("wg", &["pubkey"], private).expect("wg takes the key");
     assert_eq!(keys["public_key"], json!(public.trim()));
 }
 
 /// The gateway's own answers carry a tunnel's address, and the main table knows only the uplink.
 #[test]
 fn what_the_gateway_answers_into_a_tunnel_never_takes_the_uplink() {
-    let scene = Scene::start().expect("scene");
-    let id = scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    scene.bring_up(&id).expect("up");
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
+    let testbed = Testbed::start().expect("scene");
+    let id = testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    testbed.bring_up(&id).expect("up");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
     for address in ["10.66.1.2", "fd66:1::2"] {
-        let probe = || scene.network.exit_a.namespace.run("ping", &["-n", "-c", "1", "-W", "1", address]);
+        let probe = || testbed.network.exit_a.namespace.run("ping", &["-n", "-c", "1", "-W", "1", address]);
         wait_ok(SOON, "the far end to reach the gateway through the tunnel", probe)
-            .unwrap_or_else(|error| panic!("{error:#}: {}", scene.network.tap.counts()));
+            .unwrap_or_else(|error| panic!("{error:#}: {}", testbed.network.tap.counts()));
     }
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }

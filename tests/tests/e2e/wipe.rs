@@ -10,7 +10,7 @@ use gateway_core::state_machines::deadman::CheckIn;
 use gateway_ctl::clock::{Clock, SystemClock};
 use gateway_ctl::services::deadman::LOOK;
 use gateway_ctl::store::Store;
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{server, wan};
 use gateway_tests::traffic::Load;
 use gateway_tests::wait::wait_for;
@@ -26,27 +26,27 @@ const DEVICE: &str = "the-secretary's-laptop";
 const TUNNEL: &str = "secret-exit";
 
 /// A laptop bound to a tunnel, and a gateway that knows some things, in clear so that they can be looked for.
-fn filled_scene() -> Scene {
-    let scene = Scene::start().expect("scene");
-    let (api, network) = (scene.api(), &scene.network);
-    assert_the_tap_sees(&scene, &network.tv);
+fn filled_scene() -> Testbed {
+    let testbed = Testbed::start().expect("scene");
+    let (api, network) = (testbed.api(), &testbed.network);
+    assert_the_tap_sees(&testbed, &network.tv);
     api.act("/secrets/clear-passphrase").expect("in clear");
     let laptop = api.post("/devices", &json!({"name": DEVICE, "mac": network.laptop.mac})).expect("device");
     let spare =
         json!({"name": TUNNEL, "type": "wireguard", "private_key": KEY, "addresses": ["10.9.0.2/32"]});
     api.post("/tunnels", &spare).expect("spare tunnel");
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
     let laptop = laptop["id"].as_str().expect("an id");
-    scene.policy(&policy("vpn-only", 10, ("device", laptop), &["wg-a"])).expect("policy");
+    testbed.policy(&policy("vpn-only", 10, ("device", laptop), &["wg-a"])).expect("policy");
     assert_through(&network.laptop, &network.exit_a);
     for known in [KEY, DEVICE, TUNNEL] {
-        assert!(is_in(&scene.daemon.state_directory(), known), "{known} is not there to be wiped");
+        assert!(is_in(&testbed.daemon.state_directory(), known), "{known} is not there to be wiped");
     }
-    scene
+    testbed
 }
 
-fn wipe(scene: &Scene, level: &str) -> Value {
-    scene.api().post("/system/wipe", &json!({"level": level})).expect("wiped")
+fn wipe(testbed: &Testbed, level: &str) -> Value {
+    testbed.api().post("/system/wipe", &json!({"level": level})).expect("wiped")
 }
 
 fn is_in(folder: &Path, text: &str) -> bool {
@@ -68,94 +68,94 @@ fn only_blocks(policies: &Value) -> bool {
 
 #[test]
 fn a_soft_wipe_forgets_what_happened_and_changes_no_packet() {
-    let scene = filled_scene();
-    assert!(is_in(&scene.daemon.state_directory(), "create_device"));
-    wipe(&scene, "soft");
-    assert!(!is_in(&scene.daemon.state_directory(), "create_device"), "the trail is still in the file");
-    let entries = scene.api().get("/audit").expect("audit");
+    let testbed = filled_scene();
+    assert!(is_in(&testbed.daemon.state_directory(), "create_device"));
+    wipe(&testbed, "soft");
+    assert!(!is_in(&testbed.daemon.state_directory(), "create_device"), "the trail is still in the file");
+    let entries = testbed.api().get("/audit").expect("audit");
     assert_eq!((entries.as_array().map(Vec::len), &entries[0]["action"]), (Some(1), &json!("wipe_system")));
-    assert_through(&scene.network.laptop, &scene.network.exit_a);
-    assert_direct(&scene.network.tv);
+    assert_through(&testbed.network.laptop, &testbed.network.exit_a);
+    assert_direct(&testbed.network.tv);
 }
 
 #[test]
 fn a_medium_wipe_under_load_leaves_a_gateway_that_blocks_and_answers() {
-    let mut scene = filled_scene();
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
-    let load = Load::start(&scene.network.laptop).expect("load");
+    let mut testbed = filled_scene();
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
+    let load = Load::start(&testbed.network.laptop).expect("load");
     load.run_for(200).expect("load");
-    wipe(&scene, "medium");
+    wipe(&testbed, "medium");
     load.run_for(400).expect("load");
     let sent = load.stop();
-    let exits = FAMILIES.map(|ipv6| scene.network.exit_a.address(ipv6));
+    let exits = FAMILIES.map(|ipv6| testbed.network.exit_a.address(ipv6));
     assert!(sent.answers.keys().all(|seen| exits.contains(seen)), "{sent:?}");
     for gone in [KEY, DEVICE, TUNNEL] {
-        assert!(!is_in(&scene.daemon.state_directory(), gone), "{gone}");
+        assert!(!is_in(&testbed.daemon.state_directory(), gone), "{gone}");
     }
-    assert!(only_blocks(&scene.api().get("/routing/policies").expect("policies")));
-    assert_blocked(&scene.network.laptop);
-    assert_blocked(&scene.network.tv);
-    assert_nothing_leaked(&scene);
-    scene.daemon.terminate().expect("ended");
-    scene.daemon.start().expect("started again");
-    assert_blocked(&scene.network.laptop);
-    assert_nothing_leaked(&scene);
+    assert!(only_blocks(&testbed.api().get("/routing/policies").expect("policies")));
+    assert_blocked(&testbed.network.laptop);
+    assert_blocked(&testbed.network.tv);
+    assert_nothing_leaked(&testbed);
+    testbed.daemon.terminate().expect("ended");
+    testbed.daemon.start().expect("started again");
+    assert_blocked(&testbed.network.laptop);
+    assert_nothing_leaked(&testbed);
     // It is a gateway still: without that policy the way is open.
-    let policies = scene.api().get("/routing/policies").expect("policies");
+    let policies = testbed.api().get("/routing/policies").expect("policies");
     let id = policies[0]["id"].as_str().expect("an id");
-    scene.api().delete(&format!("/routing/policies/{id}")).expect("deleted");
-    scene.apply().expect("applied");
-    assert_direct(&scene.network.tv);
+    testbed.api().delete(&format!("/routing/policies/{id}")).expect("deleted");
+    testbed.apply().expect("applied");
+    assert_direct(&testbed.network.tv);
 }
 
 #[test]
 fn a_hard_wipe_leaves_nothing_ends_the_daemon_and_stays_blocked() {
-    let mut scene = filled_scene();
-    let state = scene.daemon.state_directory();
+    let mut testbed = filled_scene();
+    let state = testbed.daemon.state_directory();
     // A second name for the very file: what is only unlinked could still be read by it.
     let kept = state.with_file_name("kept.redb");
     fs::hard_link(state.join("store.redb"), &kept).expect("second name");
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
-    let load = Load::start(&scene.network.laptop).expect("load");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
+    let load = Load::start(&testbed.network.laptop).expect("load");
     load.run_for(200).expect("load");
-    assert_eq!(wipe(&scene, "hard")["ending"], json!(true));
-    wait_for(SOON, "the daemon to end", || scene.daemon.ended().is_some()).expect("ended");
-    let status = scene.daemon.ended().expect("ended");
-    assert!(status.success(), "{status}\n{}", scene.daemon.last_words());
+    assert_eq!(wipe(&testbed, "hard")["ending"], json!(true));
+    wait_for(SOON, "the daemon to end", || testbed.daemon.ended().is_some()).expect("ended");
+    let status = testbed.daemon.ended().expect("ended");
+    assert!(status.success(), "{status}\n{}", testbed.daemon.last_words());
     let left: Vec<_> = fs::read_dir(&state).expect("folder").flatten().map(|e| e.file_name()).collect();
     assert_eq!(left, ["wiped"]);
     for gone in [KEY, DEVICE, TUNNEL] {
         assert!(!contains(&kept, gone), "{gone} is still in the bytes of the store");
     }
     load.run_for(400).expect("load");
-    assert_blocked(&scene.network.laptop);
-    assert_blocked(&scene.network.tv);
+    assert_blocked(&testbed.network.laptop);
+    assert_blocked(&testbed.network.tv);
     load.stop();
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 
     // A start changes nothing of it, and says why.
-    scene.daemon.spawn_again().expect("started");
+    testbed.daemon.spawn_again().expect("started");
     wait_for(SOON, "the daemon to say that it is blocked", || {
-        scene.api().get("/health").is_ok_and(|health| health["status"] == "blocked")
+        testbed.api().get("/health").is_ok_and(|health| health["status"] == "blocked")
     })
-    .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()));
-    let health = scene.api().get("/health").expect("health");
+    .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()));
+    let health = testbed.api().get("/health").expect("health");
     assert!(health["reason"].as_str().is_some_and(|reason| reason.contains("wiped")), "{health}");
-    let reply = scene.api().send("GET", "/devices", None).expect("answer");
+    let reply = testbed.api().send("GET", "/devices", None).expect("answer");
     assert_eq!((reply.status, &reply.body["error"]["code"]), (503, &json!("not_ready")));
-    assert_blocked(&scene.network.tv);
-    assert_nothing_leaked(&scene);
+    assert_blocked(&testbed.network.tv);
+    assert_nothing_leaked(&testbed);
 
     // An ordinary initialisation does not lift it, an explicit one does.
-    scene.daemon.terminate().expect("ended");
-    assert!(scene.daemon.run(&["init"]).is_ok_and(|said| said.contains("nothing was changed")));
+    testbed.daemon.terminate().expect("ended");
+    assert!(testbed.daemon.run(&["init"]).is_ok_and(|said| said.contains("nothing was changed")));
     assert!(state.join("wiped").exists());
-    scene.daemon.run(&["init", "--discard-state"]).expect("an empty store");
-    scene.daemon.start().expect("a new gateway");
-    assert_eq!(scene.api().get("/devices").expect("devices"), json!([]));
-    assert_direct(&scene.network.tv);
+    testbed.daemon.run(&["init", "--discard-state"]).expect("an empty store");
+    testbed.daemon.start().expect("a new gateway");
+    assert_eq!(testbed.api().get("/devices").expect("devices"), json!([]));
+    assert_direct(&testbed.network.tv);
 }
 
 /// Tells the daemon what its clock is worth: the kernel's own verdict is that of the machine the test runs on.
@@ -172,54 +172,55 @@ fn clock_library(folder: &Path, synchronised: bool) -> PathBuf {
 }
 
 /// As if the machine had been off for two hours, in which nobody could check in.
-fn age_the_check_in(scene: &Scene) {
+fn age_the_check_in(testbed: &Testbed) {
     let clock = Arc::new(SystemClock);
     let at = clock.now().checked_sub(Duration::from_secs(7200)).expect("a time");
-    let store = Store::open(scene.daemon.state_directory().join("store.redb"), clock).expect("store");
+    let store = Store::open(testbed.daemon.state_directory().join("store.redb"), clock).expect("store");
     assert!(store.check_in().expect("read").is_some(), "the switch counts from when it was set");
     store.keep_check_in(CheckIn { at, certain: true }).expect("kept");
 }
 
 #[test]
 fn a_dead_man_switch_that_nobody_checks_in_with_wipes_once_the_clock_is_right() {
-    let mut scene = filled_scene();
-    scene.api().put("/system/deadman", &json!({"enabled": true, "hours": 1})).expect("set");
-    scene.daemon.terminate().expect("ended");
-    age_the_check_in(&scene);
-    let folder = scene.daemon.state_directory().with_file_name("clock");
+    let mut testbed = filled_scene();
+    testbed.api().put("/system/deadman", &json!({"enabled": true, "hours": 1})).expect("set");
+    testbed.daemon.terminate().expect("ended");
+    age_the_check_in(&testbed);
+    let folder = testbed.daemon.state_directory().with_file_name("clock");
     fs::create_dir(&folder).expect("folder");
 
     // Overdue, but the clock may be wrong. Nobody asks the daemon anything meanwhile: that would be a check-in.
-    scene.daemon.set_environment("LD_PRELOAD", clock_library(&folder, false));
-    scene.daemon.spawn().expect("started");
+    testbed.daemon.set_environment("LD_PRELOAD", clock_library(&folder, false));
+    testbed.daemon.spawn().expect("started");
     std::thread::sleep(LOOK + Duration::from_secs(3));
-    assert_direct(&scene.network.tv);
-    assert!(scene.daemon.ended().is_none());
-    scene.daemon.terminate().expect("ended");
-    assert!(is_in(&scene.daemon.state_directory(), DEVICE));
+    assert_direct(&testbed.network.tv);
+    assert!(testbed.daemon.ended().is_none());
+    testbed.daemon.terminate().expect("ended");
+    assert!(is_in(&testbed.daemon.state_directory(), DEVICE));
 
-    scene.network.settle().expect("silence");
-    scene.daemon.set_environment("LD_PRELOAD", clock_library(&folder, true));
-    scene.daemon.spawn().expect("started");
-    let gone = || !is_in(&scene.daemon.state_directory(), DEVICE);
+    testbed.network.settle().expect("silence");
+    testbed.daemon.set_environment("LD_PRELOAD", clock_library(&folder, true));
+    testbed.daemon.spawn().expect("started");
+    let gone = || !is_in(&testbed.daemon.state_directory(), DEVICE);
     wait_for(SOON + LOOK, "the switch to wipe", gone)
-        .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()));
+        .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()));
     wait_for(SOON, "the way to be blocked", || {
         FAMILIES.iter().all(|ipv6| {
             let to = (server(*ipv6), gateway_tests::services::HTTP).into();
-            gateway_tests::traffic::ask(&scene.network.tv, to, crate::e2e::BLOCKED).seen() != Some(wan(*ipv6))
+            gateway_tests::traffic::ask(&testbed.network.tv, to, crate::e2e::BLOCKED).seen()
+                != Some(wan(*ipv6))
         })
     })
     .expect("blocked");
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
-    assert_blocked(&scene.network.laptop);
-    assert_blocked(&scene.network.tv);
-    assert_nothing_leaked(&scene);
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
+    assert_blocked(&testbed.network.laptop);
+    assert_blocked(&testbed.network.tv);
+    assert_nothing_leaked(&testbed);
     for gone in [KEY, TUNNEL] {
-        assert!(!is_in(&scene.daemon.state_directory(), gone), "{gone}");
+        assert!(!is_in(&testbed.daemon.state_directory(), gone), "{gone}");
     }
-    let entry = scene.api().get("/audit").expect("audit")[0].clone();
+    let entry = testbed.api().get("/audit").expect("audit")[0].clone();
     assert_eq!((&entry["action"], &entry["actor"]), (&json!("wipe_system"), &json!("system")), "{entry}");
-    assert!(only_blocks(&scene.api().get("/routing/policies").expect("policies")));
+    assert!(only_blocks(&testbed.api().get("/routing/policies").expect("policies")));
 }

@@ -9,7 +9,7 @@ use gateway_tests::dns::{A, Client, Upstream};
 use gateway_tests::name_server::ADDRESS;
 use gateway_tests::netns::Namespace;
 use gateway_tests::process::Process;
-use gateway_tests::scene::{Scene, create};
+use gateway_tests::testbed::{Testbed, create};
 use gateway_tests::topology::LAN_V4;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
@@ -20,12 +20,12 @@ use crate::e2e::SOON;
 const SERVFAIL: u8 = 2;
 
 /// A daemon whose resolver asks one upstream, which knows every name.
-fn resolving() -> (Scene, Upstream) {
-    let mut scene = Scene::prepare().expect("scene");
-    let upstream = Upstream::start(&scene.network.internet).expect("upstream");
-    scene.daemon.configure(&json!({"dns": {"upstream_servers": [ADDRESS]}})).expect("configured");
-    scene.daemon.start().expect("daemon");
-    (scene, upstream)
+fn resolving() -> (Testbed, Upstream) {
+    let mut testbed = Testbed::prepare().expect("scene");
+    let upstream = Upstream::start(&testbed.network.internet).expect("upstream");
+    testbed.daemon.configure(&json!({"dns": {"upstream_servers": [ADDRESS]}})).expect("configured");
+    testbed.daemon.start().expect("daemon");
+    (testbed, upstream)
 }
 
 /// NSD with the zone `corp.example`, beside the upstream at another port.
@@ -64,18 +64,18 @@ impl Primary {
     }
 }
 
-fn dig(scene: &Scene, arguments: &[&str]) -> String {
+fn dig(testbed: &Testbed, arguments: &[&str]) -> String {
     let all = [&["@192.168.10.1", "+short", "+norecurse"][..], arguments].concat();
-    scene.network.laptop.namespace.run("dig", &all).expect("dig").trim().to_owned()
+    testbed.network.laptop.namespace.run("dig", &all).expect("dig").trim().to_owned()
 }
 
-fn zone(scene: &Scene, id: &str) -> Value {
-    scene.api().get(&format!("/dns/zones/{id}")).expect("the zone")
+fn zone(testbed: &Testbed, id: &str) -> Value {
+    testbed.api().get(&format!("/dns/zones/{id}")).expect("the zone")
 }
 
-fn wait_for_serial(scene: &Scene, id: &str, serial: u32) -> Value {
+fn wait_for_serial(testbed: &Testbed, id: &str, serial: u32) -> Value {
     wait_ok(SOON, "the copy", || {
-        let zone = scene.api().get(&format!("/dns/zones/{id}"))?;
+        let zone = testbed.api().get(&format!("/dns/zones/{id}"))?;
         ensure!(zone["serial"] == serial, "{zone}");
         Ok(zone)
     })
@@ -84,54 +84,54 @@ fn wait_for_serial(scene: &Scene, id: &str, serial: u32) -> Value {
 
 #[test]
 fn a_secondary_zone_is_its_servers_copy_and_outlives_them() {
-    let (mut scene, upstream) = resolving();
-    let primary = Primary::start(&scene.network.internet, 41);
+    let (mut testbed, upstream) = resolving();
+    let primary = Primary::start(&testbed.network.internet, 41);
     let body = json!({
         "name": "corp.example", "type": "secondary", "upstreams": [format!("{ADDRESS}:{PORT}")],
     });
-    let id = create(scene.api(), "/dns/zones", &body).expect("a zone");
-    let shown = wait_for_serial(&scene, &id, 41);
+    let id = create(testbed.api(), "/dns/zones", &body).expect("a zone");
+    let shown = wait_for_serial(&testbed, &id, 41);
     assert_eq!((&shown["records_count"], &shown["error"]), (&json!(10), &Value::Null), "{shown}");
     assert!(shown["expires_at"].is_string() && shown["last_updated"].is_string(), "{shown}");
-    let served = |scene: &Scene| {
-        let mut client = Client::of(&scene.network.laptop, LAN_V4.into()).expect("a client");
+    let served = |testbed: &Testbed| {
+        let mut client = Client::of(&testbed.network.laptop, LAN_V4.into()).expect("a client");
         wait_ok(SOON, "the zone to be served", || {
             let reply = client.ask("www.corp.example", A)?;
             ensure!(reply.addresses == [std::net::IpAddr::from([192, 0, 2, 41])], "{reply:?}");
             Ok(())
         })
         .expect("the copy is served");
-        assert_eq!(dig(scene, &["a.wild.corp.example", "TXT"]), "\"any\"");
-        assert_eq!(dig(scene, &["odd.corp.example", "TYPE65280"]), "\\# 3 010203");
+        assert_eq!(dig(testbed, &["a.wild.corp.example", "TXT"]), "\"any\"");
+        assert_eq!(dig(testbed, &["odd.corp.example", "TYPE65280"]), "\\# 3 010203");
         assert_eq!(
-            dig(scene, &["x.old.corp.example", "A"]),
+            dig(testbed, &["x.old.corp.example", "A"]),
             "new.corp.example.\nx.new.corp.example.\n192.0.2.99"
         );
         assert_eq!(client.ask("none.corp.example", A).expect("an answer").rcode, 3);
     };
-    served(&scene);
+    served(&testbed);
     // Before the resolver took the zone over it was nobody's.
     let before = upstream.askers("www.corp.example").len();
 
     // Its server is gone, and so is what the daemon knew.
     drop(primary);
-    scene.daemon.kill9().expect("killed");
-    scene.daemon.start().expect("started again");
-    served(&scene);
-    assert_eq!(zone(&scene, &id)["serial"], 41);
+    testbed.daemon.kill9().expect("killed");
+    testbed.daemon.start().expect("started again");
+    served(&testbed);
+    assert_eq!(zone(&testbed, &id)["serial"], 41);
     assert_eq!(upstream.askers("www.corp.example").len(), before, "a question elsewhere");
 }
 
 #[test]
 fn a_secondary_zone_without_a_copy_is_answered_with_a_failure_and_nobody_asked() {
-    let (scene, upstream) = resolving();
+    let (testbed, upstream) = resolving();
     let body = json!({"name": "gone.example", "type": "secondary", "upstreams": ["192.0.2.53:5399"]});
-    let id = create(scene.api(), "/dns/zones", &body).expect("a zone");
-    let mut client = Client::of(&scene.network.laptop, LAN_V4.into()).expect("a client");
+    let id = create(testbed.api(), "/dns/zones", &body).expect("a zone");
+    let mut client = Client::of(&testbed.network.laptop, LAN_V4.into()).expect("a client");
     wait_ok(SOON, "the zone", || {
         let reply = client.ask("www.gone.example", A)?;
         ensure!(reply.rcode == SERVFAIL && reply.addresses.is_empty(), "{reply:?}");
-        let zone = scene.api().get(&format!("/dns/zones/{id}"))?;
+        let zone = testbed.api().get(&format!("/dns/zones/{id}"))?;
         ensure!(zone["serial"].is_null() && zone["error"].is_string(), "{zone}");
         Ok(())
     })
@@ -144,14 +144,14 @@ fn a_secondary_zone_without_a_copy_is_answered_with_a_failure_and_nobody_asked()
     assert_eq!(upstream.askers("www.gone.example").len(), before, "a question elsewhere");
 }
 
-fn record(scene: &Scene, zone: &str, name: &str, kind: &str, value: &str) {
+fn record(testbed: &Testbed, zone: &str, name: &str, kind: &str, value: &str) {
     let body = json!({"zone": zone, "name": name, "type": kind, "value": value});
-    create(scene.api(), "/dns/records", &body).expect("a record");
+    create(testbed.api(), "/dns/records", &body).expect("a record");
 }
 
 /// What delv says of a question to the gateway, with the zone's key as the beginning of all trust.
-fn delv(scene: &Scene, anchors: &Path, root: &str, name: &str, kind: &str) -> String {
-    let mut command = scene.network.laptop.namespace.command("delv");
+fn delv(testbed: &Testbed, anchors: &Path, root: &str, name: &str, kind: &str) -> String {
+    let mut command = testbed.network.laptop.namespace.command("delv");
     command.arg("@192.168.10.1").arg("-a").arg(anchors).arg(format!("+root={root}")).args([name, kind]);
     let output = command.output().expect("delv");
     [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()
@@ -159,27 +159,27 @@ fn delv(scene: &Scene, anchors: &Path, root: &str, name: &str, kind: &str) -> St
 
 #[test]
 fn a_signed_zone_proves_itself_to_a_validator() {
-    let (scene, _upstream) = resolving();
+    let (testbed, _upstream) = resolving();
     let top =
-        scene.api().post("/dns/zones", &json!({"name": "corp.example", "dnssec": true})).expect("a zone");
+        testbed.api().post("/dns/zones", &json!({"name": "corp.example", "dnssec": true})).expect("a zone");
     assert_eq!(top["has_signing_key"], true);
     let mut body = json!({"name": "lab.corp.example", "dnssec": true});
-    create(scene.api(), "/dns/zones", &body).expect("a zone");
+    create(testbed.api(), "/dns/zones", &body).expect("a zone");
     body = json!({"name": "plain.corp.example"});
-    create(scene.api(), "/dns/zones", &body).expect("a zone");
-    record(&scene, "corp.example", "www", "A", "192.0.2.1");
-    record(&scene, "corp.example", "www", "A", "192.0.2.2");
-    record(&scene, "corp.example", "*.wild", "TXT", "any");
-    record(&scene, "corp.example", "alias", "CNAME", "x.wild.corp.example");
-    record(&scene, "corp.example", "@", "MX", "10 www.corp.example");
-    record(&scene, "corp.example", "a.b.c", "HTTPS", "1 . alpn=h2");
-    record(&scene, "corp.example", "sub", "NS", "ns.sub.corp.example");
-    record(&scene, "corp.example", "ns.sub", "A", "192.0.2.53");
-    record(&scene, "corp.example", "safe", "NS", "ns.sub.corp.example");
+    create(testbed.api(), "/dns/zones", &body).expect("a zone");
+    record(&testbed, "corp.example", "www", "A", "192.0.2.1");
+    record(&testbed, "corp.example", "www", "A", "192.0.2.2");
+    record(&testbed, "corp.example", "*.wild", "TXT", "any");
+    record(&testbed, "corp.example", "alias", "CNAME", "x.wild.corp.example");
+    record(&testbed, "corp.example", "@", "MX", "10 www.corp.example");
+    record(&testbed, "corp.example", "a.b.c", "HTTPS", "1 . alpn=h2");
+    record(&testbed, "corp.example", "sub", "NS", "ns.sub.corp.example");
+    record(&testbed, "corp.example", "ns.sub", "A", "192.0.2.53");
+    record(&testbed, "corp.example", "safe", "NS", "ns.sub.corp.example");
     let digest = "B4C8C1FE2E7477127B27115656AD6256F424625BF5C1E2770CE6D6E37DF61D17";
-    record(&scene, "corp.example", "safe", "DS", &format!("60485 13 2 {digest}"));
-    record(&scene, "lab.corp.example", "www", "A", "192.0.2.3");
-    record(&scene, "plain.corp.example", "www", "A", "192.0.2.4");
+    record(&testbed, "corp.example", "safe", "DS", &format!("60485 13 2 {digest}"));
+    record(&testbed, "lab.corp.example", "www", "A", "192.0.2.3");
+    record(&testbed, "plain.corp.example", "www", "A", "192.0.2.4");
 
     let folder = tempfile::tempdir().expect("a folder");
     // What the zone above is told, in the form of a key file.
@@ -218,7 +218,7 @@ fn a_signed_zone_proves_itself_to_a_validator() {
     ];
     let first = |name: &str, kind: &str, want: &str| {
         wait_ok(SOON, "the answer to be proved", || {
-            let said = delv(&scene, &anchors, "corp.example", name, kind);
+            let said = delv(&testbed, &anchors, "corp.example", name, kind);
             ensure!(said.lines().any(|line| line == want), "{name} {kind}: {said}");
             Ok(())
         })
@@ -226,22 +226,22 @@ fn a_signed_zone_proves_itself_to_a_validator() {
     for (name, kind, want) in cases {
         first(name, kind, want).expect("proved");
     }
-    let said = delv(&scene, &keyed, "corp.example", "www.corp.example", "A");
+    let said = delv(&testbed, &keyed, "corp.example", "www.corp.example", "A");
     assert!(said.contains(PROVED), "{said}");
-    let plain = dig(&scene, &["www.corp.example", "A"]);
+    let plain = dig(&testbed, &["www.corp.example", "A"]);
     assert_eq!(plain.lines().count(), 2, "nobody asked for signatures: {plain}");
 
     // The key is the zone's own: it stays over a change, and another one is another.
     let id = top["id"].as_str().expect("an id");
-    let patched = scene
+    let patched = testbed
         .api()
         .put(&format!("/dns/zones/{id}"), &json!({"name": "corp.example", "dnssec": true, "ttl": 60}));
     assert_eq!(patched.expect("changed")["ds"], top["ds"]);
     let body = json!({"name": "corp.example", "dnssec": true, "signing_key": null});
-    let changed = scene.api().put(&format!("/dns/zones/{id}"), &body).expect("changed");
+    let changed = testbed.api().put(&format!("/dns/zones/{id}"), &body).expect("changed");
     assert_ne!(changed["ds"], top["ds"]);
     wait_ok(SOON, "the old key to prove nothing", || {
-        let said = delv(&scene, &anchors, "corp.example", "www.corp.example", "A");
+        let said = delv(&testbed, &anchors, "corp.example", "www.corp.example", "A");
         ensure!(!said.contains(PROVED), "{said}");
         Ok(())
     })

@@ -75,15 +75,15 @@ impl Drop for Pins {
     }
 }
 
-struct Site {
+struct Testbed {
     programs: Programs,
     shortcut: KernelDnsCache,
     serial: u64,
     _pins: Pins,
 }
 
-impl Site {
-    fn new() -> Site {
+impl Testbed {
+    fn new() -> Testbed {
         netns::require_root().expect("root");
         let pins = Pins(Prefix::unique().expect("a prefix").pin_directory());
         let mut programs = Programs::load(&pins.0).expect("the programs load");
@@ -94,7 +94,7 @@ impl Site {
         programs.apply(&plan).expect("a plan");
         let shortcut = KernelDnsCache(programs.answers().expect("its maps").into());
         shortcut.set_epoch(EPOCH);
-        Site { programs, shortcut, serial: 0, _pins: pins }
+        Testbed { programs, shortcut, serial: 0, _pins: pins }
     }
 
     fn keep(&mut self, key: &DnsCacheKey, answer: &[u8], span: Span) -> DnsCacheValue {
@@ -179,7 +179,7 @@ fn read(frame: &[u8], ends: Ends) -> Vec<u8> {
 
 #[test]
 fn what_was_told_is_told_again_with_ttls_of_this_instant() {
-    let mut site = Site::new();
+    let mut testbed = Testbed::new();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, b"answers are told again as they a");
     let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
     let cases = ("[a-z]{1,30}", any::<bool>(), any::<bool>(), any::<[u8; 2]>(), 0u32..1000);
@@ -197,31 +197,31 @@ fn what_was_told_is_told_again_with_ttls_of_this_instant() {
         // In the middle of a second, so that none ends meanwhile.
         let since = moment - u64::from(passed) * SECOND - SECOND / 2;
         let span = Span { since: Some(since), now: since, until: moment + 60 * SECOND };
-        site.keep(&key, &reply, span);
-        let (action, out) = site.run(&ends.frame(&question(&label, id, edns)));
+        testbed.keep(&key, &reply, span);
+        let (action, out) = testbed.run(&ends.frame(&question(&label, id, edns)));
         assert_eq!(action, SENT_BACK, "round {round}");
         let aged: Vec<u32> = ttls.iter().map(|ttl| ttl - passed).collect();
         let mut wanted = answer(&first, &label, &aged);
         wanted[..2].copy_from_slice(&id);
         assert_eq!(read(&out, ends), wanted, "round {round}");
-        assert_eq!(site.given(), [u64::from(round) + 1]);
-        site.shortcut.remove(&[key]);
-        assert_eq!(site.run(&ends.frame(&first)).0, GOES_ON, "it is forgotten");
+        assert_eq!(testbed.given(), [u64::from(round) + 1]);
+        testbed.shortcut.remove(&[key]);
+        assert_eq!(testbed.run(&ends.frame(&first)).0, GOES_ON, "it is forgotten");
     }
 }
 
 #[test]
 fn nothing_else_is_answered() {
-    let mut site = Site::new();
+    let mut testbed = Testbed::new();
     let ends = Ends::new(false, 2);
     let asked = question("www", [1, 2], true);
     let reply = answer(&asked, "www", &[60]);
     let kept = key(ends.client, ends.server, 1, &asked).expect("short enough");
-    let mut value = site.keep(&kept, &reply, fixed());
+    let mut value = testbed.keep(&kept, &reply, fixed());
     let frame = ends.frame(&asked);
     let mut wanted = reply.clone();
     wanted[..2].copy_from_slice(&[1, 2]);
-    let (action, out) = site.run(&frame);
+    let (action, out) = testbed.run(&frame);
     assert_eq!((action, read(&out, ends)), (SENT_BACK, wanted));
 
     let mut others = vec![
@@ -244,12 +244,12 @@ fn nothing_else_is_answered() {
     long[38..40].copy_from_slice(&2000u16.to_be_bytes());
     others.push(("a length beyond the frame", long));
     for (what, frame) in others {
-        let (action, out) = site.run(&frame);
+        let (action, out) = testbed.run(&frame);
         assert_ne!(action, SENT_BACK, "{what}");
         assert_eq!(out, frame, "{what} is left as it is");
     }
     let elsewhere = Arrival { interface: 2, ..Arrival::default() };
-    let program = site.programs.program("gw_ingress").expect("the program");
+    let program = testbed.programs.program("gw_ingress").expect("the program");
     // There may be no second interface.
     if let Ok(run) = run(program, &frame, elsewhere) {
         assert_ne!(run.action, SENT_BACK, "another interface");
@@ -257,61 +257,61 @@ fn nothing_else_is_answered() {
 
     // The clock of the program is coarse.
     value.until = now() - SECOND;
-    site.shortcut.put(&kept, &value);
-    assert_eq!(site.run(&frame).0, GOES_ON, "its time is over");
+    testbed.shortcut.put(&kept, &value);
+    assert_eq!(testbed.run(&frame).0, GOES_ON, "its time is over");
     value.until = now() + 60 * SECOND;
-    site.shortcut.put(&kept, &value);
-    assert_eq!(site.run(&frame).0, SENT_BACK);
-    site.shortcut.set_epoch(EPOCH + 1);
-    assert_eq!(site.run(&frame).0, GOES_ON, "its epoch is over");
-    site.shortcut.set_epoch(EPOCH);
-    assert_eq!(site.run(&frame).0, SENT_BACK);
+    testbed.shortcut.put(&kept, &value);
+    assert_eq!(testbed.run(&frame).0, SENT_BACK);
+    testbed.shortcut.set_epoch(EPOCH + 1);
+    assert_eq!(testbed.run(&frame).0, GOES_ON, "its epoch is over");
+    testbed.shortcut.set_epoch(EPOCH);
+    assert_eq!(testbed.run(&frame).0, SENT_BACK);
     // The end of an entry that is being overwritten.
     value.tail += 1;
-    site.shortcut.put(&kept, &value);
-    assert_eq!(site.run(&frame).0, 2, "neither one answer nor the other");
+    testbed.shortcut.put(&kept, &value);
+    assert_eq!(testbed.run(&frame).0, 2, "neither one answer nor the other");
 }
 
 /// A site that keeps one answer: its question in a frame, and the answer.
-fn one() -> (Site, Vec<u8>, Vec<u8>) {
-    let (mut site, ends, asked) = (Site::new(), Ends::new(false, 2), question("www", [1, 2], false));
+fn one() -> (Testbed, Vec<u8>, Vec<u8>) {
+    let (mut testbed, ends, asked) = (Testbed::new(), Ends::new(false, 2), question("www", [1, 2], false));
     let reply = answer(&asked, "www", &[60]);
-    site.keep(&key(ends.client, ends.server, 1, &asked).expect("short"), &reply, fixed());
-    (site, ends.frame(&asked), reply)
+    testbed.keep(&key(ends.client, ends.server, 1, &asked).expect("short"), &reply, fixed());
+    (testbed, ends.frame(&asked), reply)
 }
 
 #[test]
 fn a_datagram_without_a_checksum_is_answered_without_one() {
-    let (mut site, mut frame, reply) = one();
+    let (mut testbed, mut frame, reply) = one();
     frame[40..42].fill(0);
-    let (action, out) = site.run(&frame);
+    let (action, out) = testbed.run(&frame);
     assert_eq!((action, &out[40..42]), (SENT_BACK, &[0, 0][..]));
     // Ethernet frames are filled up to 60 bytes.
     frame.extend_from_slice(&[0; 18]);
-    let (action, out) = site.run(&frame);
+    let (action, out) = testbed.run(&frame);
     assert_eq!((action, out.len()), (SENT_BACK, 14 + 20 + 8 + reply.len()));
 }
 
 #[test]
 fn nothing_is_given_that_nobody_is_told_of() {
-    let (mut site, frame, _) = one();
+    let (mut testbed, frame, _) = one();
     // A full ring: 2 MiB of 24 bytes each.
-    let program = site.programs.program("gw_ingress").expect("the program");
+    let program = testbed.programs.program("gw_ingress").expect("the program");
     gateway_tests::bpf_run::measure(program, &frame, Arrival::default(), 1).expect("a test run");
     let mut answered = 1;
-    while site.run(&frame).0 == SENT_BACK {
+    while testbed.run(&frame).0 == SENT_BACK {
         answered += 1;
         assert!(answered < 200_000, "the ring is never full");
     }
-    assert_eq!(site.given().len(), answered);
-    assert_eq!(site.run(&frame).0, SENT_BACK, "there is room again");
+    assert_eq!(testbed.given().len(), answered);
+    assert_eq!(testbed.run(&frame).0, SENT_BACK, "there is room again");
 }
 
 #[test]
 fn without_the_daemon_the_program_answers_nothing() {
-    let (mut site, frame, _) = one();
-    assert_eq!(site.run(&frame).0, SENT_BACK);
-    let Site { mut programs, shortcut, _pins, .. } = site;
+    let (mut testbed, frame, _) = one();
+    assert_eq!(testbed.run(&frame).0, SENT_BACK);
+    let Testbed { mut programs, shortcut, _pins, .. } = testbed;
     drop(shortcut);
     let program = programs.program("gw_ingress").expect("the program");
     // The kernel empties the map of the daemon's programs a moment after the last descriptor of it is closed.

@@ -1,7 +1,7 @@
 //! Userspace WireGuard devices between network namespaces: what passes, what does not, and what survives a change.
 
 mod foreign;
-pub mod site;
+pub mod testbed;
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use gateway_ctl::os::wireguard::{Engine, Error, Key, WireGuard, generate_keypair};
 use gateway_tests::wait::{wait_for, wait_until};
-use site::{DEVICE, Pair, Site, TIMEOUT};
+use testbed::{DEVICE, Pair, TIMEOUT, Testbed};
 
 const PORT: u16 = 4000;
 const FAMILIES: [bool; 2] = [false, true];
 
 /// Whether nothing arrives within a while, though it is sent again and again.
-fn silent(from: &Site, to: &Site) -> bool {
+fn silent(from: &Testbed, to: &Testbed) -> bool {
     let address = SocketAddr::new(to.inner(false), PORT);
     let (sender, receiver) = (from.udp(SocketAddr::new(from.inner(false), 0)), to.udp(address));
     (0..5).all(|_| {
@@ -25,7 +25,7 @@ fn silent(from: &Site, to: &Site) -> bool {
 }
 
 /// Moves a pattern over TCP, both ways at once, and checks every byte.
-fn transfers(from: &Site, to: &Site, ipv6: bool, len: usize) {
+fn transfers(from: &Testbed, to: &Testbed, ipv6: bool, len: usize) {
     let pattern: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
     let listener = to.within(|| TcpListener::bind((to.inner(ipv6), 0)).expect("listen"));
     let address = listener.local_addr().expect("an address");
@@ -45,7 +45,7 @@ fn transfers(from: &Site, to: &Site, ipv6: bool, len: usize) {
     });
 }
 
-fn ping(from: &Site, to: IpAddr, size: &str) -> bool {
+fn ping(from: &Testbed, to: IpAddr, size: &str) -> bool {
     from.namespace.run("ping", &["-c", "3", "-i", "0.2", "-W", "5", "-s", size, &to.to_string()]).is_ok()
 }
 
@@ -60,10 +60,10 @@ fn both_inner_families_pass_over_both_outer_families() {
             let headers = if inner_ipv6 { 48 } else { 28 };
             assert!(ping(&pair.a, pair.b.inner(inner_ipv6), &(1420 - headers).to_string()));
         }
-        for site in [&pair.a, &pair.b] {
-            let status = site.status().expect("a device");
+        for testbed in [&pair.a, &pair.b] {
+            let status = testbed.status().expect("a device");
             assert_eq!(status.engine, Engine::Userspace);
-            assert_eq!(status.public_key, site.keys.public);
+            assert_eq!(status.public_key, testbed.keys.public);
             let peer = &status.peers[0];
             let age = peer.last_handshake.expect("a handshake").elapsed().expect("in the past");
             assert!(age < TIMEOUT * 6, "{age:?}");
@@ -84,8 +84,8 @@ fn bulk_transfers_arrive_unharmed_through_segmentation_and_merging() {
 #[test]
 fn bulk_transfers_arrive_where_the_cable_is_narrower_than_the_datagrams() {
     let pair = Pair::connected(false);
-    for site in [&pair.a, &pair.b] {
-        site.namespace.ip("link set eth0 mtu 1300").expect("ip");
+    for testbed in [&pair.a, &pair.b] {
+        testbed.namespace.ip("link set eth0 mtu 1300").expect("ip");
     }
     for ipv6 in FAMILIES {
         transfers(&pair.a, &pair.b, ipv6, 2 << 20);
@@ -102,8 +102,8 @@ fn a_wrong_key_carries_nothing() {
     pair.b.apply(&config);
     pair.address();
     assert!(silent(&pair.a, &pair.b) && silent(&pair.b, &pair.a));
-    for site in [&pair.a, &pair.b] {
-        let peer = &site.status().expect("a device").peers[0];
+    for testbed in [&pair.a, &pair.b] {
+        let peer = &testbed.status().expect("a device").peers[0];
         assert_eq!((peer.last_handshake, peer.rx_bytes), (None, 0));
     }
     // The same two work with the right key: the silence was the key's doing.
@@ -140,7 +140,7 @@ fn sessions_survive_changes_of_port_mtu_mark_and_other_peers() {
     let pair = Pair::connected(false);
     assert!(pair.a.echoes(&pair.b, false));
     let handshake =
-        |site: &Site| site.status().expect("a device").peers.iter().find_map(|p| p.last_handshake);
+        |testbed: &Testbed| testbed.status().expect("a device").peers.iter().find_map(|p| p.last_handshake);
     let before = (handshake(&pair.a), handshake(&pair.b));
     let mut config = pair.a_config();
     config.listen_port = Some(61000);
@@ -299,8 +299,8 @@ fn a_tunnel_sends_nothing_of_its_own_into_the_inside() {
 
 #[test]
 fn this_machine_gets_the_engine_that_its_kernel_allows() {
-    let site = Site::lone();
-    let has = gateway_tests::wireguard::kernel_has_wireguard(&site.namespace);
-    let engine = site.block_on(async { WireGuard::new().await.engine() });
+    let testbed = Testbed::lone();
+    let has = gateway_tests::wireguard::kernel_has_wireguard(&testbed.namespace);
+    let engine = testbed.block_on(async { WireGuard::new().await.engine() });
     assert_eq!(engine, if has { Engine::Kernel } else { Engine::Userspace });
 }

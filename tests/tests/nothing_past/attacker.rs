@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use gateway_tests::frames::{Body, Forged, FrameSender, mac};
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::HTTP;
 use gateway_tests::tap::MARK;
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{LAN_V4, LAN_V6, WAN_V4, WAN_V6, other_server, server};
 use gateway_tests::traffic::ask;
 use gateway_tests::wait::wait_for;
@@ -124,52 +124,53 @@ fn frame(random: &mut Random, from: [u8; 6]) -> Vec<u8> {
 }
 
 /// Something that happens to the gateway.
-fn disturb(scene: &mut Scene, tunnel: &str, random: &mut Random) {
-    let rules = |scene: &Scene| {
+fn disturb(testbed: &mut Testbed, tunnel: &str, random: &mut Random) {
+    let rules = |testbed: &Testbed| {
         for family in ["-4", "-6"] {
-            scene.network.gateway.run("ip", &[family, "rule", "flush", "protocol", "71"]).expect("flushed");
+            testbed.network.gateway.run("ip", &[family, "rule", "flush", "protocol", "71"]).expect("flushed");
         }
     };
-    let nft = |scene: &Scene| drop(scene.network.gateway.run("nft", &["flush", "ruleset"]).expect("flushed"));
+    let nft =
+        |testbed: &Testbed| drop(testbed.network.gateway.run("nft", &["flush", "ruleset"]).expect("flushed"));
     match random.below(8) {
-        0 => drop(scene.bring_down(tunnel)),
-        1 => drop(scene.api().act(&format!("/tunnels/{tunnel}/up"))),
+        0 => drop(testbed.bring_down(tunnel)),
+        1 => drop(testbed.api().act(&format!("/tunnels/{tunnel}/up"))),
         2 => {
-            let pid = Pid::from_raw(i32::try_from(scene.daemon.pid().expect("a pid")).expect("a pid"));
+            let pid = Pid::from_raw(i32::try_from(testbed.daemon.pid().expect("a pid")).expect("a pid"));
             kill(pid, Signal::SIGSTOP).expect("stopped");
-            rules(scene);
-            nft(scene);
+            rules(testbed);
+            nft(testbed);
             kill(pid, Signal::SIGCONT).expect("continued");
         }
         3 => {
-            scene.daemon.kill9().expect("killed");
-            scene.daemon.spawn().expect("started");
+            testbed.daemon.kill9().expect("killed");
+            testbed.daemon.spawn().expect("started");
         }
-        4 => rules(scene),
-        5 => nft(scene),
-        6 => drop(scene.api().act("/routing/policies/apply")),
+        4 => rules(testbed),
+        5 => nft(testbed),
+        6 => drop(testbed.api().act("/routing/policies/apply")),
         _ => {}
     }
 }
 
 #[test]
 fn random_frames_in_random_states_leave_by_the_tunnel_only() {
-    let mut scene = Scene::start().expect("scene");
-    assert_the_tap_sees(&scene, &scene.network.tv);
-    let tunnel = scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    scene.policy(&policy("all", 10, ("all", ""), &["wg-a"])).expect("policy");
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
+    let mut testbed = Testbed::start().expect("scene");
+    assert_the_tap_sees(&testbed, &testbed.network.tv);
+    let tunnel = testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    testbed.policy(&policy("all", 10, ("all", ""), &["wg-a"])).expect("policy");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
     let text = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = text("GATEWAY_ATTACK_SEED").unwrap_or(0x6e6f_7468_696e_6721);
     let length = Duration::from_secs(text("GATEWAY_ATTACK_SECONDS").unwrap_or(30));
     println!("seed {seed} (GATEWAY_ATTACK_SEED), {} s (GATEWAY_ATTACK_SECONDS)", length.as_secs());
     let mut random = Random(seed | 1);
-    let macs = [mac(scene.network.laptop.mac), mac(scene.network.tv.mac), [2, 9, 9, 9, 9, 9]];
-    let sender = FrameSender::open(&scene.network.laptop.namespace, "eth0").expect("a sender");
+    let macs = [mac(testbed.network.laptop.mac), mac(testbed.network.tv.mac), [2, 9, 9, 9, 9, 9]];
+    let sender = FrameSender::open(&testbed.network.laptop.namespace, "eth0").expect("a sender");
     let (started, mut sent, mut refused) = (Instant::now(), 0u64, 0u64);
     while started.elapsed() < length {
-        disturb(&mut scene, &tunnel, &mut random);
+        disturb(&mut testbed, &tunnel, &mut random);
         let next = Instant::now() + Duration::from_millis(random.below(STATE));
         while Instant::now() < next {
             let from = random.pick(&macs);
@@ -179,30 +180,30 @@ fn random_frames_in_random_states_leave_by_the_tunnel_only() {
                 Err(_) => refused += 1,
             }
         }
-        let counts = scene.network.tap.counts();
+        let counts = testbed.network.tap.counts();
         assert!(counts.is_clean(), "after {sent} frames: {counts}");
     }
     println!("{sent} frames sent, {refused} refused by the link");
     assert!(sent > 1000 && refused * 10 < sent, "{sent} sent, {refused} refused");
     // It was an attack on a gateway that works.
-    if scene.daemon.ended().is_some() {
-        panic!("the daemon ended: {}", scene.daemon.last_words());
+    if testbed.daemon.ended().is_some() {
+        panic!("the daemon ended: {}", testbed.daemon.last_words());
     }
-    wait_for(SOON, "the daemon to answer", || scene.api().get("/health").is_ok()).expect("it answers");
+    wait_for(SOON, "the daemon to answer", || testbed.api().get("/health").is_ok()).expect("it answers");
     assert!(
-        spoofed(&scene) > sent / 100,
+        spoofed(&testbed) > sent / 100,
         "the program dropped {} of {sent} frames for their source",
-        spoofed(&scene)
+        spoofed(&testbed)
     );
-    scene.bring_up(&tunnel).expect("up");
+    testbed.bring_up(&tunnel).expect("up");
     for ipv6 in FAMILIES {
-        let exit = Some(scene.network.exit_a.address(ipv6));
+        let exit = Some(testbed.network.exit_a.address(ipv6));
         wait_for(SOON, "the tunnel to carry traffic", || {
-            ask(&scene.network.tv, (server(ipv6), HTTP).into(), BLOCKED).seen() == exit
+            ask(&testbed.network.tv, (server(ipv6), HTTP).into(), BLOCKED).seen() == exit
         })
         .expect("it carries traffic");
     }
-    scene.network.settle().expect("silence");
-    let counts = scene.network.tap.counts();
+    testbed.network.settle().expect("silence");
+    let counts = testbed.network.tap.counts();
     assert!(counts.is_clean(), "{counts}");
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use gateway_tests::scene::Scene;
 use gateway_tests::services::HTTP;
+use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::{server, wan};
 use gateway_tests::traffic::ask;
 use gateway_tests::wait::wait_ok;
@@ -54,8 +54,8 @@ int adjtimex(struct timex *state) { state->status = STA_UNSYNC; return TIME_ERRO
 
 impl WallClock {
     /// Gives the daemon this clock from its next start on.
-    fn install(scene: &mut Scene) -> WallClock {
-        let folder = scene.daemon.state_directory().with_file_name("clock");
+    fn install(testbed: &mut Testbed) -> WallClock {
+        let folder = testbed.daemon.state_directory().with_file_name("clock");
         fs::create_dir(&folder).expect("folder");
         let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
         fs::write(&source, LIBRARY).expect("written");
@@ -64,8 +64,8 @@ impl WallClock {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let clock = WallClock { offset: folder.join("offset") };
         clock.set(0);
-        scene.daemon.set_environment("CLOCK_OFFSET", clock.offset.clone());
-        scene.daemon.set_environment("LD_PRELOAD", library);
+        testbed.daemon.set_environment("CLOCK_OFFSET", clock.offset.clone());
+        testbed.daemon.set_environment("LD_PRELOAD", library);
         clock
     }
 
@@ -81,10 +81,10 @@ fn write_at_start(file: &fs::File, bytes: &[u8]) {
     file.write_all_at(bytes, 0).expect("written");
 }
 
-fn wait_until_direct(scene: &Scene) {
+fn wait_until_direct(testbed: &Testbed) {
     for ipv6 in [false, true] {
         wait_ok(SOON, "the exception to let the laptop out", || {
-            let answer = ask(&scene.network.laptop, (server(ipv6), HTTP).into(), TIMEOUT);
+            let answer = ask(&testbed.network.laptop, (server(ipv6), HTTP).into(), TIMEOUT);
             anyhow::ensure!(answer.seen() == Some(wan(ipv6)), "{answer}");
             Ok(())
         })
@@ -92,23 +92,23 @@ fn wait_until_direct(scene: &Scene) {
     }
 }
 
-fn wait_until_expired(scene: &Scene, exception: &str) -> Value {
+fn wait_until_expired(testbed: &Testbed, exception: &str) -> Value {
     wait_ok(SOON, "the exception to be recorded as ended", || {
-        let shown = scene.api().get(&format!("/exceptions/{exception}"))?;
+        let shown = testbed.api().get(&format!("/exceptions/{exception}"))?;
         anyhow::ensure!(shown["status"] == "expired" && shown["ended_at"].is_string(), "{shown}");
         Ok(shown)
     })
-    .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()))
+    .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()))
 }
 
 /// The laptop is in its tunnel or blocked. A WireGuard peer refuses handshakes of the past, so behind a clock that was
 /// set back it may well be blocked.
-fn assert_protected(scene: &Scene, case: &str) {
-    scene.api().act("/enforce/reconcile").expect("reconciled");
+fn assert_protected(testbed: &Testbed, case: &str) {
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
     for ipv6 in [false, true] {
-        let seen = ask(&scene.network.laptop, (server(ipv6), HTTP).into(), TIMEOUT).seen();
+        let seen = ask(&testbed.network.laptop, (server(ipv6), HTTP).into(), TIMEOUT).seen();
         assert!(
-            seen.is_none_or(|seen| seen == scene.network.exit_a.address(ipv6)),
+            seen.is_none_or(|seen| seen == testbed.network.exit_a.address(ipv6)),
             "{case}: seen as {seen:?}"
         );
     }
@@ -120,28 +120,28 @@ fn since_1970() -> i64 {
     i64::try_from(now.as_secs()).expect("seconds")
 }
 
-fn made(scene: &Scene) -> String {
-    let devices = scene.api().get("/devices").expect("devices");
+fn made(testbed: &Testbed) -> String {
+    let devices = testbed.api().get("/devices").expect("devices");
     let body = json!({
         "type": "emergency-bypass", "device_id": devices[0]["id"], "allow_direct": true, "duration_min": 60,
     });
-    let made = scene.api().post("/exceptions", &body).expect("exception");
+    let made = testbed.api().post("/exceptions", &body).expect("exception");
     made["id"].as_str().expect("an id").to_owned()
 }
 
 #[test]
 fn ended_exception_stays_ended_whatever_the_clock_shows_afterwards() {
-    let mut scene = Scene::prepare().expect("scene");
-    let clock = WallClock::install(&mut scene);
-    scene.daemon.start().expect("started");
-    bind(&scene);
-    let exception = made(&scene);
-    wait_until_direct(&scene);
+    let mut testbed = Testbed::prepare().expect("scene");
+    let clock = WallClock::install(&mut testbed);
+    testbed.daemon.start().expect("started");
+    bind(&testbed);
+    let exception = made(&testbed);
+    wait_until_direct(&testbed);
     clock.set(2 * HOUR);
-    let ended = wait_until_expired(&scene, &exception);
-    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
+    let ended = wait_until_expired(&testbed, &exception);
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
 
     let offsets = [
         ("two hours back", -2 * HOUR),
@@ -152,38 +152,38 @@ fn ended_exception_stays_ended_whatever_the_clock_shows_afterwards() {
         // Under the running daemon; a change makes it compile anew.
         clock.set(offset);
         let body = json!({"name": format!("after {case}")});
-        scene.api().post("/devices", &body).expect("a change");
-        assert_protected(&scene, case);
-        scene.daemon.kill9().expect("killed");
-        scene.daemon.start().expect("started again");
-        assert_protected(&scene, case);
-        scene.daemon.kill9().expect("killed");
-        reboot(&scene);
-        scene.daemon.start().expect("started again");
-        assert_protected(&scene, case);
-        let shown = scene.api().get(&format!("/exceptions/{exception}")).expect("exception");
+        testbed.api().post("/devices", &body).expect("a change");
+        assert_protected(&testbed, case);
+        testbed.daemon.kill9().expect("killed");
+        testbed.daemon.start().expect("started again");
+        assert_protected(&testbed, case);
+        testbed.daemon.kill9().expect("killed");
+        reboot(&testbed);
+        testbed.daemon.start().expect("started again");
+        assert_protected(&testbed, case);
+        let shown = testbed.api().get(&format!("/exceptions/{exception}")).expect("exception");
         assert_eq!((&shown["status"], &shown["ended_at"]), (&json!("expired"), &ended["ended_at"]), "{case}");
-        assert_nothing_leaked(&scene, case);
+        assert_nothing_leaked(&testbed, case);
     }
 }
 
 #[test]
 fn exception_that_ends_while_the_daemon_is_dead_does_not_wait_for_the_clock() {
-    let mut scene = Scene::prepare().expect("scene");
-    let clock = WallClock::install(&mut scene);
-    scene.daemon.start().expect("started");
-    bind(&scene);
-    let exception = made(&scene);
-    wait_until_direct(&scene);
-    scene.daemon.kill9().expect("killed");
+    let mut testbed = Testbed::prepare().expect("scene");
+    let clock = WallClock::install(&mut testbed);
+    testbed.daemon.start().expect("started");
+    bind(&testbed);
+    let exception = made(&testbed);
+    wait_until_direct(&testbed);
+    testbed.daemon.kill9().expect("killed");
     // The store knows the time of another boot only: the machine was off for nobody knows how long.
-    forget_the_boot(&scene.daemon.state_directory().join("store.redb"));
+    forget_the_boot(&testbed.daemon.state_directory().join("store.redb"));
     clock.set(-2 * HOUR);
-    reboot(&scene);
-    scene.daemon.start().expect("started again");
-    wait_until_expired(&scene, &exception);
-    assert_protected(&scene, "another boot");
-    assert_nothing_leaked(&scene, "another boot");
+    reboot(&testbed);
+    testbed.daemon.start().expect("started again");
+    wait_until_expired(&testbed, &exception);
+    assert_protected(&testbed, "another boot");
+    assert_nothing_leaked(&testbed, "another boot");
 }
 
 /// Gives the kept time the id of another boot: that of the test machine does not change.

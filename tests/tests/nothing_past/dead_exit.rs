@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use gateway_tests::openvpn::Server;
-use gateway_tests::scene::{Scene, create, policy};
 use gateway_tests::services::HTTP;
+use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::topology::{Host, SERVER_V4, server, wan};
 use gateway_tests::traffic::{ask, ask_server};
 use gateway_tests::wait::{wait_ok, wait_until};
@@ -40,11 +40,11 @@ fn with(mut policy: Value, more: &Value) -> Value {
 }
 
 /// The tunnel is up and healthy all the time, while `act` is called again and again.
-fn assert_healthy_throughout(scene: &Scene, id: &str, what: &str, mut act: impl FnMut()) {
+fn assert_healthy_throughout(testbed: &Testbed, id: &str, what: &str, mut act: impl FnMut()) {
     let started = Instant::now();
     let look = || -> Result<bool> {
         act();
-        let tunnel = scene.api().get(&format!("/tunnels/{id}"))?;
+        let tunnel = testbed.api().get(&format!("/tunnels/{id}"))?;
         ensure!(tunnel["status"] == "up" && tunnel["healthy"] == true, "{what}: {tunnel}");
         Ok(started.elapsed() > OBSERVED)
     };
@@ -59,25 +59,25 @@ fn assert_healthy_throughout(scene: &Scene, id: &str, what: &str, mut act: impl 
 
 #[test]
 fn failover_and_fail_open_follow_an_exit_that_dies_under_traffic() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    let tv = scene.device(&network.tv).expect("device");
-    let id = scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    let tv = testbed.device(&network.tv).expect("device");
+    let id = testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.tunnel("wg-b", &network.exit_b).expect("tunnel");
     let failover = with(
         policy("failover", 10, ("device", &laptop), &["wg-a", "wg-b"]),
         &json!({"hop_mode": "failover"}),
     );
     let open = with(policy("open", 11, ("device", &tv), &["wg-a"]), &json!({"fail_policy": "fail-open"}));
-    scene.store_policy(&failover).expect("policy");
-    scene.policy(&open).expect("policy");
+    testbed.store_policy(&failover).expect("policy");
+    testbed.policy(&open).expect("policy");
     wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
     wait_until_seen_as(&network.tv, |ipv6| network.exit_a.address(ipv6));
     network.exit_a.kill9().expect("exit killed");
     wait_until_seen_as(&network.laptop, |ipv6| network.exit_b.address(ipv6));
     wait_until_seen_as(&network.tv, wan);
-    let tunnel = scene.api().get(&format!("/tunnels/{id}")).expect("tunnel");
+    let tunnel = testbed.api().get(&format!("/tunnels/{id}")).expect("tunnel");
     assert_eq!((&tunnel["status"], &tunnel["healthy"]), (&json!("degraded"), &json!(false)), "{tunnel}");
     assert_eq!(tunnel["last_error"], "no answer to data for 15 s (liveness_sec)", "{tunnel}");
     network.exit_a.start().expect("exit started");
@@ -88,16 +88,16 @@ fn failover_and_fail_open_follow_an_exit_that_dies_under_traffic() {
 
 #[test]
 fn a_degraded_path_goes_on_without_the_hop_that_died() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    create(scene.api(), "/tunnels", &network.exit_b.tunnel("wg-b")).expect("tunnel");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    create(testbed.api(), "/tunnels", &network.exit_b.tunnel("wg-b")).expect("tunnel");
     let degraded = with(
         policy("degraded", 10, ("device", &laptop), &["wg-a", "wg-b"]),
         &json!({"fail_policy": "fail-degraded"}),
     );
-    scene.policy(&degraded).expect("policy");
+    testbed.policy(&degraded).expect("policy");
     wait_until_seen_as(&network.laptop, |ipv6| network.exit_b.address(ipv6));
     network.tap.reset();
     network.exit_b.kill9().expect("exit killed");
@@ -109,11 +109,11 @@ fn a_degraded_path_goes_on_without_the_hop_that_died() {
 
 #[test]
 fn an_idle_tunnel_and_one_with_traffic_in_one_direction_stay_healthy() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    let id = scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    let id = testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
     assert_eq!(ask_server(&network.laptop, server(false)).seen(), Some(network.exit_a.address(false)));
     network
         .internet
@@ -122,9 +122,9 @@ fn an_idle_tunnel_and_one_with_traffic_in_one_direction_stay_healthy() {
              udp dport {SYSLOG} drop\n }}\n}}\n"
         ))
         .expect("a server that answers nothing");
-    assert_healthy_throughout(&scene, &id, "idle", || {});
+    assert_healthy_throughout(&testbed, &id, "idle", || {});
     let socket = network.laptop.namespace.within(|| UdpSocket::bind("0.0.0.0:0")).expect("socket");
-    assert_healthy_throughout(&scene, &id, "one-way traffic", || {
+    assert_healthy_throughout(&testbed, &id, "one-way traffic", || {
         socket.send_to(b"<13>a line of a log", (SERVER_V4, SYSLOG)).expect("sent");
     });
 }
@@ -132,21 +132,21 @@ fn an_idle_tunnel_and_one_with_traffic_in_one_direction_stay_healthy() {
 /// A server with the usual pings (10 s) and a restart after two minutes of silence.
 #[test]
 fn a_silent_openvpn_server_is_noticed_by_the_pings_that_it_owes() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
     let openvpn = Server::start(&network.exit_a, &network.prefix, "keepalive 10 60\n").expect("server");
-    let laptop = scene.device(&network.laptop).expect("device");
-    let id = create(scene.api(), "/tunnels", &openvpn.tunnel("ov-a").expect("tunnel")).expect("tunnel");
-    scene.bring_up(&id).expect("up");
-    scene.tunnel("wg-b", &network.exit_b).expect("tunnel");
+    let laptop = testbed.device(&network.laptop).expect("device");
+    let id = create(testbed.api(), "/tunnels", &openvpn.tunnel("ov-a").expect("tunnel")).expect("tunnel");
+    testbed.bring_up(&id).expect("up");
+    testbed.tunnel("wg-b", &network.exit_b).expect("tunnel");
     let failover = with(
         policy("failover", 10, ("device", &laptop), &["ov-a", "wg-b"]),
         &json!({"hop_mode": "failover"}),
     );
-    scene.policy(&failover).expect("policy");
+    testbed.policy(&failover).expect("policy");
     wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
     openvpn.kill9().expect("server killed");
     wait_until_seen_as(&network.laptop, |ipv6| network.exit_b.address(ipv6));
-    let tunnel = scene.api().get(&format!("/tunnels/{id}")).expect("tunnel");
+    let tunnel = testbed.api().get(&format!("/tunnels/{id}")).expect("tunnel");
     assert_eq!(tunnel["last_error"], "no answer to data for 15 s (liveness_sec)", "{tunnel}");
 }

@@ -7,9 +7,9 @@ use aya::programs::{SchedClassifier, TcAttachType};
 use gateway_core::plan::Attachment;
 use gateway_ctl::os::bpf::Programs;
 use gateway_tests::netns::{Namespace, remove_pins};
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::HTTP;
 use gateway_tests::tap::{Rules, Tap};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, LAN_V4, LAN_V6, Topology, WAN_V4, WAN_V6, server};
 use gateway_tests::traffic::{Load, ask};
 use gateway_tests::wait::{wait_for, wait_ok};
@@ -75,17 +75,17 @@ fn serve(gateway: &Namespace) -> TcpListener {
 
 #[test]
 fn only_the_lan_reaches_services_of_the_gateway() {
-    let mut scene = Scene::prepare().expect("scene");
-    let _tap = add_unlisted(&scene.network);
-    let _service = serve(&scene.network.gateway);
+    let mut testbed = Testbed::prepare().expect("scene");
+    let _tap = add_unlisted(&testbed.network);
+    let _service = serve(&testbed.network.gateway);
     for address in outer() {
-        wait_for(SOON, "an open door without the gateway", || reaches(&scene.network.internet, address))
+        wait_for(SOON, "an open door without the gateway", || reaches(&testbed.network.internet, address))
             .expect("open");
     }
-    scene.daemon.start().expect("daemon");
-    assert_doors(&scene.network);
+    testbed.daemon.start().expect("daemon");
+    assert_doors(&testbed.network);
     // An uplink that is renamed is an interface that nothing lists.
-    scene
+    testbed
         .network
         .gateway
         .ip(
@@ -93,16 +93,16 @@ fn only_the_lan_reaches_services_of_the_gateway() {
              link set wan9 up",
         )
         .expect("renamed");
-    assert_doors(&scene.network);
+    assert_doors(&testbed.network);
 }
 
 #[test]
 fn the_block_at_boot_closes_the_doors_and_leaves_the_host_its_own_connections() {
-    let scene = Scene::prepare().expect("scene");
-    let network = &scene.network;
+    let testbed = Testbed::prepare().expect("scene");
+    let network = &testbed.network;
     let _tap = add_unlisted(network);
     let _service = serve(&network.gateway);
-    scene.daemon.run(&["guard"]).expect("guard");
+    testbed.daemon.run(&["guard"]).expect("guard");
     assert_doors(network);
     for ipv6 in FAMILIES {
         let to = SocketAddr::from((server(ipv6), HTTP));
@@ -116,9 +116,9 @@ fn the_block_at_boot_closes_the_doors_and_leaves_the_host_its_own_connections() 
 
 #[test]
 fn an_interface_that_appears_with_a_better_route_carries_nothing_from_the_lan() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    assert_the_tap_sees(&scene, &network.tv);
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    assert_the_tap_sees(&testbed, &network.tv);
     let load = Load::start(&network.tv).expect("load");
     load.run_for(50).expect("load");
     let tap = add_unlisted(network);
@@ -130,7 +130,7 @@ fn an_interface_that_appears_with_a_better_route_carries_nothing_from_the_lan() 
     wait_for(SOON, "a guard on the interface", || !programs(&network.gateway, "eth7", false).is_empty())
         .expect("guarded");
     // The guard holds alone.
-    let pid = stop(&scene);
+    let pid = stop(&testbed);
     network.gateway.nft("delete table inet gateway\n").expect("outsider");
     load.run_for(200).expect("load");
     kill(pid, Signal::SIGCONT).expect("continue");
@@ -142,14 +142,14 @@ fn an_interface_that_appears_with_a_better_route_carries_nothing_from_the_lan() 
 
 #[test]
 fn rules_tables_and_programs_that_root_removes_in_pairs_come_back_by_themselves() {
-    let mut scene = Scene::prepare().expect("scene");
+    let mut testbed = Testbed::prepare().expect("scene");
     // No periodic run repairs anything.
-    scene.daemon.configure(&json!({"reconcile": {"enabled": false}})).expect("configuration");
-    scene.daemon.start().expect("daemon");
-    bind_laptop(&scene);
-    let network = &scene.network;
+    testbed.daemon.configure(&json!({"reconcile": {"enabled": false}})).expect("configuration");
+    testbed.daemon.start().expect("daemon");
+    bind_laptop(&testbed);
+    let network = &testbed.network;
     let load = Load::start(&network.laptop).expect("load");
-    let destroy_pins = || remove_pins(scene.daemon.pin_directory());
+    let destroy_pins = || remove_pins(testbed.daemon.pin_directory());
     let destroy_table = || network.gateway.nft("delete table inet gateway\n").expect("table deleted");
     for round in 0..4 {
         load.run_for(50).expect("load");
@@ -164,46 +164,46 @@ fn rules_tables_and_programs_that_root_removes_in_pairs_come_back_by_themselves(
             }
         }
         load.run_for(100).expect("load");
-        wait_until_whole(&scene);
+        wait_until_whole(&testbed);
     }
     wait_until_through(&network.laptop, &network.exit_a);
     for part in ["\"rules\"", "\"nft\"", "\"dataplane\""] {
         wait_for(SOON, &format!("drift of {part} to be reported"), || {
-            scene.api().get("/drift").is_ok_and(|drift| drift.to_string().contains(part))
+            testbed.api().get("/drift").is_ok_and(|drift| drift.to_string().contains(part))
         })
         .expect("reported");
     }
     wait_for(SOON, "the gateway to be well", || {
-        scene.api().get("/health").is_ok_and(|health| health["status"] == "ok")
+        testbed.api().get("/health").is_ok_and(|health| health["status"] == "ok")
     })
     .expect("well");
     load.stop();
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn pins_that_root_removes_are_adopted_by_the_next_start() {
-    let mut scene = Scene::start().expect("scene");
-    bind_laptop(&scene);
-    let load = Load::start(&scene.network.laptop).expect("load");
-    remove_pins(scene.daemon.pin_directory());
-    wait_until_whole(&scene);
-    let before = programs(&scene.network.gateway, "eth1", true);
-    scene.daemon.kill9().expect("killed");
+    let mut testbed = Testbed::start().expect("scene");
+    bind_laptop(&testbed);
+    let load = Load::start(&testbed.network.laptop).expect("load");
+    remove_pins(testbed.daemon.pin_directory());
+    wait_until_whole(&testbed);
+    let before = programs(&testbed.network.gateway, "eth1", true);
+    testbed.daemon.kill9().expect("killed");
     load.run_for(100).expect("load");
-    assert_eq!(programs(&scene.network.gateway, "eth1", true), before, "pinned, so it stays");
-    scene.daemon.start().expect("started again");
-    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
-    assert_eq!(programs(&scene.network.gateway, "eth1", true).len(), 1, "the new one in its place");
+    assert_eq!(programs(&testbed.network.gateway, "eth1", true), before, "pinned, so it stays");
+    testbed.daemon.start().expect("started again");
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
+    assert_eq!(programs(&testbed.network.gateway, "eth1", true).len(), 1, "the new one in its place");
     load.stop();
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn a_program_that_is_put_before_ours_does_not_stay_there() {
-    let scene = Scene::start().expect("scene");
-    bind_laptop(&scene);
-    let network = &scene.network;
+    let testbed = Testbed::start().expect("scene");
+    bind_laptop(&testbed);
+    let network = &testbed.network;
     let hooks = [("eth1", Attachment::Ingress, true), ("eth0", Attachment::Guard, false)];
     let ours = hooks.map(|(interface, _, ingress)| programs(&network.gateway, interface, ingress)[0]);
     let pins = network.prefix.pin_directory();
@@ -225,18 +225,18 @@ fn a_program_that_is_put_before_ours_does_not_stay_there() {
     remove_pins(&pins);
     // The run that repaired it publishes its outcome at its end.
     wait_for(SOON, "the drift to be reported", || {
-        scene.api().get("/drift").is_ok_and(|drift| drift.to_string().contains("behind 1 other programs"))
+        testbed.api().get("/drift").is_ok_and(|drift| drift.to_string().contains("behind 1 other programs"))
     })
     .expect("reported");
 }
 
 #[test]
 fn a_lan_interface_that_comes_goes_and_changes_its_name_leaks_nothing() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    assert_the_tap_sees(&scene, &network.laptop);
-    scene.policy(&policy("by-interface", 10, ("interface", "eth1"), &["wg-a"])).expect("policy");
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    assert_the_tap_sees(&testbed, &network.laptop);
+    testbed.policy(&policy("by-interface", 10, ("interface", "eth1"), &["wg-a"])).expect("policy");
     let addresses = format!(
         "link set eth1 address 02:00:00:10:00:01\naddress replace {LAN_V4}/24 dev eth1\n\
          address replace {LAN_V6}/64 dev eth1 nodad\nlink set eth1 up"
@@ -282,16 +282,16 @@ fn a_lan_interface_that_comes_goes_and_changes_its_name_leaks_nothing() {
     }
     wait_until_through(&network.laptop, &network.exit_a);
     load.stop();
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 /// Binds the laptop to exit A, with the tap proven.
-pub fn bind_laptop(scene: &Scene) {
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    assert_the_tap_sees(scene, &network.tv);
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+pub fn bind_laptop(testbed: &Testbed) {
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    assert_the_tap_sees(testbed, &network.tv);
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
     wait_until_through(&network.laptop, &network.exit_a);
 }
 
@@ -304,8 +304,8 @@ pub fn programs(namespace: &Namespace, interface: &str, ingress: bool) -> Vec<u3
 }
 
 /// Waits until rules, table, programs and pins are there.
-fn wait_until_whole(scene: &Scene) {
-    let gateway = &scene.network.gateway;
+fn wait_until_whole(testbed: &Testbed) {
+    let gateway = &testbed.network.gateway;
     wait_ok(SOON, "everything to be restored", || {
         let rules = gateway.run("ip", &["-6", "rule"])?;
         anyhow::ensure!(rules.contains("iif eth1 prohibit"), "{rules}");
@@ -313,7 +313,7 @@ fn wait_until_whole(scene: &Scene) {
         for (interface, ingress) in [("eth1", true), ("eth0", false)] {
             anyhow::ensure!(!programs(gateway, interface, ingress).is_empty(), "no program on {interface}");
         }
-        let versions: Vec<_> = std::fs::read_dir(scene.daemon.pin_directory())?.flatten().collect();
+        let versions: Vec<_> = std::fs::read_dir(testbed.daemon.pin_directory())?.flatten().collect();
         anyhow::ensure!(versions.len() == 1, "{versions:?}");
         let links = std::fs::read_dir(versions[0].path().join("links"))?.count();
         anyhow::ensure!(links >= 2, "{links} links are pinned");
@@ -323,7 +323,7 @@ fn wait_until_whole(scene: &Scene) {
         );
         Ok(())
     })
-    .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()));
+    .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()));
 }
 
 /// Removes all ip rules but those that every host has.
@@ -335,8 +335,8 @@ fn flush_rules(gateway: &Namespace) {
 }
 
 /// Stops the daemon's process; it can be continued.
-fn stop(scene: &Scene) -> Pid {
-    let pid = scene.daemon.pid().and_then(|pid| i32::try_from(pid).ok()).expect("the daemon runs");
+fn stop(testbed: &Testbed) -> Pid {
+    let pid = testbed.daemon.pid().and_then(|pid| i32::try_from(pid).ok()).expect("the daemon runs");
     kill(Pid::from_raw(pid), Signal::SIGSTOP).expect("stop");
     Pid::from_raw(pid)
 }

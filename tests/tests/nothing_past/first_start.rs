@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use gateway_tests::netns::remove_pins;
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::HTTP;
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, server, wan};
 use gateway_tests::traffic::{Load, ask, ask_server};
 use gateway_tests::wait::{wait_for, wait_ok};
@@ -24,30 +24,30 @@ const SOON: Duration = Duration::from_secs(20);
 const META: redb::TableDefinition<'static, &str, u64> = redb::TableDefinition::new("meta");
 
 /// A laptop bound to exit A, a tv that may leave directly.
-pub fn bound_scene() -> Scene {
-    let scene = Scene::start().expect("scene");
-    bind(&scene);
-    scene
+pub fn bound_scene() -> Testbed {
+    let testbed = Testbed::start().expect("scene");
+    bind(&testbed);
+    testbed
 }
 
 /// Binds the laptop of a running gateway to exit A.
-pub fn bind(scene: &Scene) {
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
-    assert_the_tap_sees(scene);
+pub fn bind(testbed: &Testbed) {
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    assert_the_tap_sees(testbed);
     wait_until_through(&network.laptop, &network.exit_a);
 }
 
 /// Without this a clean count would prove nothing.
-fn assert_the_tap_sees(scene: &Scene) {
-    scene.network.tap.reset();
-    assert_direct(&scene.network.tv);
-    let counts = scene.network.tap.counts();
+fn assert_the_tap_sees(testbed: &Testbed) {
+    testbed.network.tap.reset();
+    assert_direct(&testbed.network.tv);
+    let counts = testbed.network.tap.counts();
     assert!(counts.leaked.v4 > 0 && counts.leaked.v6 > 0, "{counts}");
-    scene.network.settle().expect("silence on the LAN");
-    scene.network.tap.reset();
+    testbed.network.settle().expect("silence on the LAN");
+    testbed.network.tap.reset();
 }
 
 pub fn assert_direct(host: &Host) {
@@ -75,41 +75,41 @@ pub fn wait_until_through(host: &Host, exit: &Exit) {
     }
 }
 
-pub fn assert_nothing_leaked(scene: &Scene, case: &str) {
-    scene.network.settle().expect("silence on the LAN");
-    let counts = scene.network.tap.counts();
+pub fn assert_nothing_leaked(testbed: &Testbed, case: &str) {
+    testbed.network.settle().expect("silence on the LAN");
+    let counts = testbed.network.tap.counts();
     assert!(counts.is_clean(), "{case}: {counts}");
 }
 
 /// What the kernel forgets at a reboot: programs, rules, routes, tables. Then what runs before the daemon, on a host
 /// that forwards and masquerades by itself: the worst that an unprotected moment can meet.
-pub fn reboot(scene: &Scene) {
-    let gateway = &scene.network.gateway;
-    remove_pins(scene.daemon.pin_directory());
+pub fn reboot(testbed: &Testbed) {
+    let gateway = &testbed.network.gateway;
+    remove_pins(testbed.daemon.pin_directory());
     gateway.nft("flush ruleset\n").expect("rule set flushed");
     for family in ["-4", "-6"] {
         gateway.run("ip", &[family, "rule", "flush"]).expect("rules flushed");
         gateway.run("ip", &[family, "rule", "add", "priority", "32766", "table", "main"]).expect("main rule");
     }
-    scene.daemon.run(&["guard"]).expect("guard");
-    scene.network.forward_plainly().expect("forwarding");
+    testbed.daemon.run(&["guard"]).expect("guard");
+    testbed.network.forward_plainly().expect("forwarding");
     // Switching forwarding on makes IPv6 forget the default route.
     gateway.ip("route replace default via 2001:db8:113::1").expect("default route");
-    scene.network.settle().expect("silence on the LAN");
-    scene.network.tap.reset();
+    testbed.network.settle().expect("silence on the LAN");
+    testbed.network.tap.reset();
 }
 
-fn health(scene: &Scene) -> Value {
-    scene.api().get("/health").unwrap_or(Value::Null)
+fn health(testbed: &Testbed) -> Value {
+    testbed.api().get("/health").unwrap_or(Value::Null)
 }
 
-fn wait_until_blocked(scene: &Scene, cause: &str, case: &str) -> Value {
+fn wait_until_blocked(testbed: &Testbed, cause: &str, case: &str) -> Value {
     wait_ok(SOON, "the daemon to report that it blocks", || {
-        let health = health(scene);
+        let health = health(testbed);
         anyhow::ensure!(health["status"] == "blocked" && health["cause"] == cause, "{health}");
         Ok(health)
     })
-    .unwrap_or_else(|error| panic!("{case}: {error:#}\n{}", scene.daemon.last_words()))
+    .unwrap_or_else(|error| panic!("{case}: {error:#}\n{}", testbed.daemon.last_words()))
 }
 
 /// How a start must come out.
@@ -207,9 +207,9 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn no_state_of_the_store_lets_a_bound_device_out_after_a_reboot() {
-    let mut scene = bound_scene();
-    scene.daemon.terminate().expect("ended");
-    let (state, marker) = (scene.daemon.state_directory(), scene.daemon.marker());
+    let mut testbed = bound_scene();
+    testbed.daemon.terminate().expect("ended");
+    let (state, marker) = (testbed.daemon.state_directory(), testbed.daemon.marker());
     let kept = state.with_file_name("kept");
     copy(&state, &kept);
     for (case, spoil, outcome) in CASES {
@@ -219,82 +219,84 @@ fn no_state_of_the_store_lets_a_bound_device_out_after_a_reboot() {
         copy(&kept, &state);
         fs::write(&marker, "initialised").expect("marker");
         spoil(&state, &marker);
-        reboot(&scene);
-        let load = Load::start(&scene.network.laptop).expect("load");
+        reboot(&testbed);
+        let load = Load::start(&testbed.network.laptop).expect("load");
         load.run_for(100).expect("load");
-        scene.daemon.spawn().expect("started");
+        testbed.daemon.spawn().expect("started");
         match outcome {
             Outcome::Tunnel => {
-                scene.daemon.wait_until_well().unwrap_or_else(|error| panic!("{case}: {error:#}"));
-                wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+                testbed.daemon.wait_until_well().unwrap_or_else(|error| panic!("{case}: {error:#}"));
+                wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
                 assert!(marker.exists(), "{case}: there is no marker");
             }
             Outcome::Blocked(cause) => {
-                wait_until_blocked(&scene, cause, case);
+                wait_until_blocked(&testbed, cause, case);
                 load.run_for(200).expect("load");
-                assert_blocked(&scene.network.laptop, case);
-                assert_blocked(&scene.network.tv, case);
-                let refused = scene.api().send("GET", "/status", None).expect("answer");
+                assert_blocked(&testbed.network.laptop, case);
+                assert_blocked(&testbed.network.tv, case);
+                let refused = testbed.api().send("GET", "/status", None).expect("answer");
                 assert_eq!(refused.status, 503, "{case}: {}", refused.body);
                 assert_eq!(refused.body["error"]["details"]["cause"], *cause, "{case}: {}", refused.body);
             }
         }
         load.stop();
-        assert_nothing_leaked(&scene, case);
-        scene.daemon.terminate().unwrap_or_else(|error| panic!("{case}: {error:#}"));
+        assert_nothing_leaked(&testbed, case);
+        testbed.daemon.terminate().unwrap_or_else(|error| panic!("{case}: {error:#}"));
     }
 }
 
 #[test]
 fn a_gateway_that_was_never_initialised_forwards_nothing_until_it_is() {
-    let mut scene = Scene::prepare().expect("scene");
-    scene.daemon.leave_uninitialised();
-    reboot(&scene);
-    scene.daemon.spawn().expect("started");
-    let health = wait_until_blocked(&scene, "not_initialised", "first start");
+    let mut testbed = Testbed::prepare().expect("scene");
+    testbed.daemon.leave_uninitialised();
+    reboot(&testbed);
+    testbed.daemon.spawn().expect("started");
+    let health = wait_until_blocked(&testbed, "not_initialised", "first start");
     assert!(health["reason"].as_str().is_some_and(|reason| reason.contains("gatewayd init")), "{health}");
-    assert_blocked(&scene.network.tv, "first start");
-    assert_nothing_leaked(&scene, "first start");
-    assert!(!scene.daemon.state_directory().join("store.redb").exists(), "a store was made unasked");
-    scene.daemon.initialise().expect("initialised");
-    wait_for(SOON, "the daemon to end for its next start", || scene.daemon.ended().is_some()).expect("ended");
-    scene.daemon.start_again().expect("started");
-    assert_direct(&scene.network.tv);
+    assert_blocked(&testbed.network.tv, "first start");
+    assert_nothing_leaked(&testbed, "first start");
+    assert!(!testbed.daemon.state_directory().join("store.redb").exists(), "a store was made unasked");
+    testbed.daemon.initialise().expect("initialised");
+    wait_for(SOON, "the daemon to end for its next start", || testbed.daemon.ended().is_some())
+        .expect("ended");
+    testbed.daemon.start_again().expect("started");
+    assert_direct(&testbed.network.tv);
 }
 
 #[test]
 fn a_state_folder_that_is_mounted_late_is_waited_for_and_used() {
-    let mut scene = bound_scene();
-    scene.daemon.terminate().expect("ended");
-    let state = scene.daemon.state_directory();
+    let mut testbed = bound_scene();
+    testbed.daemon.terminate().expect("ended");
+    let state = testbed.daemon.state_directory();
     let away = state.with_file_name("away");
     fs::rename(&state, &away).expect("moved");
     fs::create_dir(&state).expect("the mount point");
-    reboot(&scene);
-    let load = Load::start(&scene.network.laptop).expect("load");
-    scene.daemon.spawn().expect("started");
-    wait_until_blocked(&scene, "store_missing", "mounted late");
+    reboot(&testbed);
+    let load = Load::start(&testbed.network.laptop).expect("load");
+    testbed.daemon.spawn().expect("started");
+    wait_until_blocked(&testbed, "store_missing", "mounted late");
     load.run_for(200).expect("load");
     fs::remove_dir_all(&state).expect("removed");
     fs::rename(&away, &state).expect("mounted");
-    wait_for(SOON, "the daemon to end for its next start", || scene.daemon.ended().is_some()).expect("ended");
-    scene.daemon.start_again().expect("started");
-    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    wait_for(SOON, "the daemon to end for its next start", || testbed.daemon.ended().is_some())
+        .expect("ended");
+    testbed.daemon.start_again().expect("started");
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
     load.stop();
-    assert_nothing_leaked(&scene, "mounted late");
+    assert_nothing_leaked(&testbed, "mounted late");
 }
 
 #[test]
 fn a_lost_store_is_reported_to_the_service_manager_and_replaced_only_on_demand() {
-    let mut scene = bound_scene();
-    scene.daemon.terminate().expect("ended");
-    empty(&scene.daemon.state_directory());
-    reboot(&scene);
-    let socket = scene.daemon.state_directory().with_file_name("notify");
+    let mut testbed = bound_scene();
+    testbed.daemon.terminate().expect("ended");
+    empty(&testbed.daemon.state_directory());
+    reboot(&testbed);
+    let socket = testbed.daemon.state_directory().with_file_name("notify");
     let manager = UnixDatagram::bind(&socket).expect("socket");
     manager.set_read_timeout(Some(SOON)).expect("time-out");
-    scene.daemon.set_environment("NOTIFY_SOCKET", socket);
-    scene.daemon.spawn().expect("started");
+    testbed.daemon.set_environment("NOTIFY_SOCKET", socket);
+    testbed.daemon.spawn().expect("started");
     let reported = wait_ok(SOON, "the status of the service", || {
         let mut buffer = [0; 4096];
         let length = manager.recv(&mut buffer)?;
@@ -304,11 +306,12 @@ fn a_lost_store_is_reported_to_the_service_manager_and_replaced_only_on_demand()
     })
     .expect("reported");
     assert!(reported.contains("--discard-state"), "{reported}");
-    let refused = scene.daemon.run(&["init"]).expect_err("refused").to_string();
+    let refused = testbed.daemon.run(&["init"]).expect_err("refused").to_string();
     assert!(refused.contains("--discard-state"), "{refused}");
-    scene.daemon.run(&["init", "--discard-state"]).expect("an explicit act");
-    wait_for(SOON, "the daemon to end for its next start", || scene.daemon.ended().is_some()).expect("ended");
-    scene.daemon.start_again().expect("started");
-    assert_eq!(scene.api().get("/devices").expect("devices"), json!([]));
-    assert_direct(&scene.network.tv);
+    testbed.daemon.run(&["init", "--discard-state"]).expect("an explicit act");
+    wait_for(SOON, "the daemon to end for its next start", || testbed.daemon.ended().is_some())
+        .expect("ended");
+    testbed.daemon.start_again().expect("started");
+    assert_eq!(testbed.api().get("/devices").expect("devices"), json!([]));
+    assert_direct(&testbed.network.tv);
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
@@ -62,36 +62,36 @@ impl Drop for SmallDisk {
     }
 }
 
-fn post(scene: &Scene, path: &str, body: &Value) -> (u16, Value) {
-    let reply = scene.api().send("POST", path, Some(body)).expect("answer");
+fn post(testbed: &Testbed, path: &str, body: &Value) -> (u16, Value) {
+    let reply = testbed.api().send("POST", path, Some(body)).expect("answer");
     (reply.status, reply.body)
 }
 
-fn device(scene: &Scene, name: &str) -> (u16, Value) {
-    post(scene, "/devices", &json!({ "name": name }))
+fn device(testbed: &Testbed, name: &str) -> (u16, Value) {
+    post(testbed, "/devices", &json!({ "name": name }))
 }
 
-fn storage(scene: &Scene) -> Value {
-    let observer = scene.api().get("/observer").expect("observer");
+fn storage(testbed: &Testbed) -> Value {
+    let observer = testbed.api().get("/observer").expect("observer");
     let rows = observer.as_array().cloned().unwrap_or_default();
     rows.into_iter().find(|row| row["subsystem"] == "storage").expect("storage is observed")
 }
 
 #[test]
 fn full_disk_refuses_changes_and_everything_works_again_when_there_is_room() {
-    let scene = Scene::prepare().expect("scene");
-    let disk = SmallDisk::mount(&scene.daemon.state_directory());
-    let mut scene = scene;
-    scene.daemon.start().expect("started");
-    bind(&scene);
-    let (status, doomed) = device(&scene, "doomed");
+    let testbed = Testbed::prepare().expect("scene");
+    let disk = SmallDisk::mount(&testbed.daemon.state_directory());
+    let mut testbed = testbed;
+    testbed.daemon.start().expect("started");
+    bind(&testbed);
+    let (status, doomed) = device(&testbed, "doomed");
     assert_eq!(status, 201, "{doomed}");
-    let health = || scene.api().get("/health").expect("health");
-    assert_eq!((&health()["status"], &storage(&scene)["state"]), (&json!("ok"), &json!("ok")));
+    let health = || testbed.api().get("/health").expect("health");
+    assert_eq!((&health()["status"], &storage(&testbed)["state"]), (&json!("ok"), &json!("ok")));
     for round in 0..2 {
         disk.fill();
         for attempt in 0..5 {
-            let (status, refused) = device(&scene, &format!("refused {round} {attempt}"));
+            let (status, refused) = device(&testbed, &format!("refused {round} {attempt}"));
             assert_eq!((status, &refused["error"]["code"]), (507, &json!("storage_full")), "{refused}");
         }
         let health = health();
@@ -100,16 +100,16 @@ fn full_disk_refuses_changes_and_everything_works_again_when_there_is_room() {
             (&json!("degraded"), &json!("storage_full")),
             "{health}"
         );
-        assert_eq!(storage(&scene)["state"], "failed");
+        assert_eq!(storage(&testbed)["state"], "failed");
         // What is there can be read, and protects.
-        assert!(scene.api().get("/audit").is_ok());
-        wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+        assert!(testbed.api().get("/audit").is_ok());
+        wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
         disk.free();
-        let (status, made) = device(&scene, &format!("made {round}"));
+        let (status, made) = device(&testbed, &format!("made {round}"));
         assert_eq!(status, 201, "{made}");
-        assert_eq!(storage(&scene)["state"], "ok");
+        assert_eq!(storage(&testbed)["state"], "ok");
         wait_ok(SOON, "the reserve to be made again", || {
-            anyhow::ensure!(scene.daemon.state_directory().join("reserve").exists(), "missing");
+            anyhow::ensure!(testbed.daemon.state_directory().join("reserve").exists(), "missing");
             Ok(())
         })
         .expect("made again");
@@ -117,43 +117,43 @@ fn full_disk_refuses_changes_and_everything_works_again_when_there_is_room() {
     // A deletion makes room: it may use the reserve.
     disk.fill();
     let id = doomed["data"]["id"].as_str().expect("an id");
-    scene.api().delete(&format!("/devices/{id}")).expect("deleted on a full disk");
+    testbed.api().delete(&format!("/devices/{id}")).expect("deleted on a full disk");
     disk.free();
-    let tv = scene.device(&scene.network.tv).expect("device");
-    scene.policy(&policy("tv", 20, ("device", &tv), &["wg-a"])).expect("applied");
-    wait_until_through(&scene.network.tv, &scene.network.exit_a);
-    scene.daemon.kill9().expect("killed");
-    scene.daemon.start().expect("started again");
-    wait_until_through(&scene.network.tv, &scene.network.exit_a);
-    scene.daemon.terminate().expect("ended");
+    let tv = testbed.device(&testbed.network.tv).expect("device");
+    testbed.policy(&policy("tv", 20, ("device", &tv), &["wg-a"])).expect("applied");
+    wait_until_through(&testbed.network.tv, &testbed.network.exit_a);
+    testbed.daemon.kill9().expect("killed");
+    testbed.daemon.start().expect("started again");
+    wait_until_through(&testbed.network.tv, &testbed.network.exit_a);
+    testbed.daemon.terminate().expect("ended");
     assert!(
-        scene.daemon.run(&["audit", "verify"]).expect("checked").contains("none changed and none missing")
+        testbed.daemon.run(&["audit", "verify"]).expect("checked").contains("none changed and none missing")
     );
-    assert_nothing_leaked(&scene, "full disk");
+    assert_nothing_leaked(&testbed, "full disk");
 }
 
 #[test]
 fn sign_in_works_on_a_full_disk() {
-    let mut scene = Scene::prepare().expect("scene");
-    let disk = SmallDisk::mount(&scene.daemon.state_directory());
+    let mut testbed = Testbed::prepare().expect("scene");
+    let disk = SmallDisk::mount(&testbed.daemon.state_directory());
     // Nobody is let in by the address.
     let closed = json!({"auth": {"enabled": true, "local_net": "192.0.2.0/24"}});
-    scene.daemon.configure(&closed).expect("configured");
-    scene.daemon.initialise().expect("initialised");
+    testbed.daemon.configure(&closed).expect("configured");
+    testbed.daemon.initialise().expect("initialised");
     let password = "correct horse battery";
-    let mut command = scene.daemon.command(&["user", "add", "--username", "anna", "--role", "admin"]);
+    let mut command = testbed.daemon.command(&["user", "add", "--username", "anna", "--role", "admin"]);
     let added = command.env("GATEWAY_USER_PASSWORD", password).output().expect("gatewayd");
     assert!(added.status.success(), "{added:?}");
-    scene.daemon.start().expect("started");
+    testbed.daemon.start().expect("started");
     wait_ok(SOON, "the reserve to be made", || {
-        anyhow::ensure!(scene.daemon.state_directory().join("reserve").exists(), "missing");
+        anyhow::ensure!(testbed.daemon.state_directory().join("reserve").exists(), "missing");
         Ok(())
     })
     .expect("made");
     disk.fill();
-    let (status, body) = post(&scene, "/auth/login", &json!({"username": "anna", "password": password}));
+    let (status, body) = post(&testbed, "/auth/login", &json!({"username": "anna", "password": password}));
     assert_eq!(status, 200, "{body}");
-    assert!(!scene.daemon.state_directory().join("reserve").exists(), "the reserve was not used");
+    assert!(!testbed.daemon.state_directory().join("reserve").exists(), "the reserve was not used");
 }
 
 /// Makes writes at a position of a file fail, which is how the database writes: with this error number while it is set.
@@ -186,8 +186,8 @@ const ENOSPC: i64 = 28;
 
 #[test]
 fn writes_that_fail_in_the_middle_do_not_outlive_their_cause() {
-    let mut scene = Scene::prepare().expect("scene");
-    let folder = scene.daemon.state_directory().with_file_name("faults");
+    let mut testbed = Testbed::prepare().expect("scene");
+    let folder = testbed.daemon.state_directory().with_file_name("faults");
     fs::create_dir(&folder).expect("folder");
     let (source, library, fault) = (folder.join("faults.c"), folder.join("faults.so"), folder.join("fault"));
     fs::write(&source, FAULTS).expect("written");
@@ -195,9 +195,9 @@ fn writes_that_fail_in_the_middle_do_not_outlive_their_cause() {
     let made = made.expect("a C compiler");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     fs::write(&fault, 0i64.to_ne_bytes()).expect("written");
-    scene.daemon.set_environment("DISK_FAULT", fault.clone());
-    scene.daemon.set_environment("LD_PRELOAD", library);
-    scene.daemon.start().expect("started");
+    testbed.daemon.set_environment("DISK_FAULT", fault.clone());
+    testbed.daemon.set_environment("LD_PRELOAD", library);
+    testbed.daemon.start().expect("started");
     let set = |number: i64| {
         use std::os::unix::fs::FileExt;
         let file = File::options().write(true).open(&fault).expect("fault");
@@ -206,27 +206,27 @@ fn writes_that_fail_in_the_middle_do_not_outlive_their_cause() {
     for (number, expected) in [(ENOSPC, 507), (EIO, 500), (ENOSPC, 507)] {
         set(number);
         for attempt in 0..4 {
-            let (status, refused) = device(&scene, &format!("refused {number} {attempt}"));
+            let (status, refused) = device(&testbed, &format!("refused {number} {attempt}"));
             assert_eq!(status, expected, "{number} {attempt}: {refused}");
         }
         set(0);
         for attempt in 0..2 {
             let name =
-                format!("made after {number} {expected} {attempt} {}", scene.daemon.pid().unwrap_or(0));
-            let known = scene.api().get("/devices").expect("devices").as_array().map_or(0, Vec::len);
-            let (status, made) = device(&scene, &format!("{name} {known}"));
-            assert_eq!(status, 201, "after {number}: {made}\n{}", scene.daemon.last_words());
+                format!("made after {number} {expected} {attempt} {}", testbed.daemon.pid().unwrap_or(0));
+            let known = testbed.api().get("/devices").expect("devices").as_array().map_or(0, Vec::len);
+            let (status, made) = device(&testbed, &format!("{name} {known}"));
+            assert_eq!(status, 201, "after {number}: {made}\n{}", testbed.daemon.last_words());
         }
-        assert!(scene.api().get("/audit").is_ok());
+        assert!(testbed.api().get("/audit").is_ok());
     }
-    let known = scene.api().get("/devices").expect("devices").as_array().map_or(0, Vec::len);
+    let known = testbed.api().get("/devices").expect("devices").as_array().map_or(0, Vec::len);
     assert_eq!(known, 6, "what was refused is not there");
-    scene.daemon.kill9().expect("killed");
-    scene.daemon.start().expect("started again");
-    let after = scene.api().get("/devices").expect("devices").as_array().map_or(0, Vec::len);
+    testbed.daemon.kill9().expect("killed");
+    testbed.daemon.start().expect("started again");
+    let after = testbed.api().get("/devices").expect("devices").as_array().map_or(0, Vec::len);
     assert_eq!(after, known);
-    scene.daemon.terminate().expect("ended");
+    testbed.daemon.terminate().expect("ended");
     assert!(
-        scene.daemon.run(&["audit", "verify"]).expect("checked").contains("none changed and none missing")
+        testbed.daemon.run(&["audit", "verify"]).expect("checked").contains("none changed and none missing")
     );
 }

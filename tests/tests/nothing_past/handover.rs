@@ -6,7 +6,7 @@
 use std::fs;
 
 use gateway_common::abi::ABI_VERSION;
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::traffic::Load;
 use gateway_tests::wait::wait_until;
 
@@ -15,45 +15,45 @@ use crate::nothing_past::doors::{
 };
 
 /// Ends the daemon and makes its pins those of an older version.
-fn age(scene: &mut Scene) {
-    scene.daemon.terminate().expect("ended");
-    let pins = scene.daemon.pin_directory();
+fn age(testbed: &mut Testbed) {
+    testbed.daemon.terminate().expect("ended");
+    let pins = testbed.daemon.pin_directory();
     let folder = |version: u32| pins.join(format!("v{version}"));
     fs::rename(folder(ABI_VERSION), folder(ABI_VERSION - 1)).expect("pins of an older version");
 }
 
 /// Only this version's programs and pins are left.
-fn assert_handed_over(scene: &Scene, old: &[u32]) {
-    let gateway = &scene.network.gateway;
+fn assert_handed_over(testbed: &Testbed, old: &[u32]) {
+    let gateway = &testbed.network.gateway;
     for (interface, ingress) in [("eth1", true), ("eth0", false)] {
         let attached = programs(gateway, interface, ingress);
         assert!(attached.len() == 1 && !old.contains(&attached[0]), "{interface}: {attached:?}, old {old:?}");
     }
-    let pins = fs::read_dir(scene.daemon.pin_directory()).expect("pins").flatten();
+    let pins = fs::read_dir(testbed.daemon.pin_directory()).expect("pins").flatten();
     let versions: Vec<_> = pins.map(|entry| entry.file_name()).collect();
     assert_eq!(versions, [format!("v{ABI_VERSION}").as_str()]);
 }
 
-fn attached(scene: &Scene) -> Vec<u32> {
-    let gateway = &scene.network.gateway;
+fn attached(testbed: &Testbed) -> Vec<u32> {
+    let gateway = &testbed.network.gateway;
     [programs(gateway, "eth1", true), programs(gateway, "eth0", false)].concat()
 }
 
 #[test]
 fn a_policy_of_the_new_version_is_not_overruled_by_the_programs_of_the_old() {
-    let mut scene = Scene::start().expect("scene");
-    assert_the_tap_sees(&scene, &scene.network.laptop);
-    let load = Load::start(&scene.network.laptop).expect("load");
+    let mut testbed = Testbed::start().expect("scene");
+    assert_the_tap_sees(&testbed, &testbed.network.laptop);
+    let load = Load::start(&testbed.network.laptop).expect("load");
     load.run_for(50).expect("load");
-    let old = attached(&scene);
-    age(&mut scene);
+    let old = attached(&testbed);
+    age(&mut testbed);
     load.run_for(50).expect("load");
-    scene.daemon.start().expect("the new version");
-    assert_handed_over(&scene, &old);
-    let network = &scene.network;
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.tunnel("wg-a", &network.exit_a).expect("tunnel");
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    testbed.daemon.start().expect("the new version");
+    assert_handed_over(&testbed, &old);
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
     wait_until_through(&network.laptop, &network.exit_a);
     network.tap.reset();
     load.run_for(200).expect("load");
@@ -61,50 +61,50 @@ fn a_policy_of_the_new_version_is_not_overruled_by_the_programs_of_the_old() {
         load.wait_for_answer_to(network.exit_a.address(ipv6), SOON).expect("load through exit A");
     }
     load.stop();
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn an_upgrade_under_load_leaves_no_instant_without_enforcement() {
-    let mut scene = Scene::start().expect("scene");
-    bind_laptop(&scene);
-    let load = Load::start(&scene.network.laptop).expect("load");
+    let mut testbed = Testbed::start().expect("scene");
+    bind_laptop(&testbed);
+    let load = Load::start(&testbed.network.laptop).expect("load");
     for _ in 0..3 {
-        let old = attached(&scene);
+        let old = attached(&testbed);
         load.run_for(50).expect("load");
-        age(&mut scene);
+        age(&mut testbed);
         load.run_for(50).expect("load");
-        scene.daemon.start().expect("the new version");
-        assert_handed_over(&scene, &old);
+        testbed.daemon.start().expect("the new version");
+        assert_handed_over(&testbed, &old);
         load.run_for(50).expect("load");
-        wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+        wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
     }
     let sent = load.stop();
-    let exits = FAMILIES.map(|ipv6| scene.network.exit_a.address(ipv6));
+    let exits = FAMILIES.map(|ipv6| testbed.network.exit_a.address(ipv6));
     assert!(sent.answers.keys().all(|seen| exits.contains(seen)), "{sent:?}");
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn a_store_that_is_lost_between_two_versions_is_no_first_start() {
-    let mut scene = Scene::start().expect("scene");
-    bind_laptop(&scene);
-    age(&mut scene);
-    for entry in fs::read_dir(scene.daemon.state_directory()).expect("state").flatten() {
+    let mut testbed = Testbed::start().expect("scene");
+    bind_laptop(&testbed);
+    age(&mut testbed);
+    for entry in fs::read_dir(testbed.daemon.state_directory()).expect("state").flatten() {
         let path = entry.path();
         if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("removed");
     }
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
-    let load = Load::start(&scene.network.laptop).expect("load");
-    scene.daemon.spawn().expect("started");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
+    let load = Load::start(&testbed.network.laptop).expect("load");
+    testbed.daemon.spawn().expect("started");
     let is_started = wait_until(SOON, "the daemon to refuse, to rest or to start", || {
-        let health = scene.api().get("/health").map(|health| health["status"] == "ok");
-        health.ok().or_else(|| scene.daemon.ended().map(|_| false))
+        let health = testbed.api().get("/health").map(|health| health["status"] == "ok");
+        health.ok().or_else(|| testbed.daemon.ended().map(|_| false))
     })
     .expect("an outcome");
-    assert!(!is_started, "the daemon takes it for a first start\n{}", scene.daemon.last_words());
+    assert!(!is_started, "the daemon takes it for a first start\n{}", testbed.daemon.last_words());
     load.run_for(200).expect("load");
     load.stop();
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }

@@ -6,9 +6,9 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use gateway_tests::frames::{Body, Forged, FrameSender, mac};
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::IDENT;
 use gateway_tests::tap::MARK;
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::server;
 use gateway_tests::traffic::{Load, TIMEOUT, UdpFlow};
 use gateway_tests::wait::wait_for;
@@ -20,32 +20,32 @@ use crate::nothing_past::{FAMILIES, SOON, assert_nothing_left, assert_the_tap_se
 /// Port of a server that sends without being asked.
 const STREAM: u16 = 7999;
 
-fn signal(scene: &Scene, signal: Signal) {
-    let pid = scene.daemon.pid().expect("the daemon runs");
+fn signal(testbed: &Testbed, signal: Signal) {
+    let pid = testbed.daemon.pid().expect("the daemon runs");
     kill(Pid::from_raw(i32::try_from(pid).expect("a pid")), signal).expect("signalled");
 }
 
 /// The laptop bound to exit A, the tap proven.
-fn bound() -> Scene {
-    let scene = Scene::start().expect("scene");
-    let laptop = scene.device(&scene.network.laptop).expect("device");
-    assert_the_tap_sees(&scene, &scene.network.tv);
-    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
-    scene
+fn bound() -> Testbed {
+    let testbed = Testbed::start().expect("scene");
+    let laptop = testbed.device(&testbed.network.laptop).expect("device");
+    assert_the_tap_sees(&testbed, &testbed.network.tv);
+    testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
+    testbed
 }
 
 /// Sends to the laptop until the kernel searches it, and waits until the kernel gives up.
 ///
 /// It reports each packet that waited meanwhile. A packet after that begins the search anew.
-fn give_up(scene: &Scene, ipv6: bool, ask: &dyn Fn()) {
-    let laptop = &scene.network.laptop;
+fn give_up(testbed: &Testbed, ipv6: bool, ask: &dyn Fn()) {
+    let laptop = &testbed.network.laptop;
     let host = if ipv6 { laptop.v6.to_string() } else { laptop.v4.to_string() };
     let is = |state: &str| {
         let shown =
-            scene.network.gateway.run("ip", &["neighbour", "show", "dev", "eth1"]).unwrap_or_default();
+            testbed.network.gateway.run("ip", &["neighbour", "show", "dev", "eth1"]).unwrap_or_default();
         let entry = shown.lines().find(|line| line.split(' ').next() == Some(&host)).unwrap_or_default();
         entry.split_whitespace().next_back() == Some(state)
     };
@@ -59,8 +59,8 @@ fn give_up(scene: &Scene, ipv6: bool, ask: &dyn Fn()) {
 
 #[test]
 fn errors_about_a_host_that_is_gone_leave_by_its_tunnel() {
-    let scene = bound();
-    let network = &scene.network;
+    let testbed = bound();
+    let network = &testbed.network;
     let flows = FAMILIES.map(|ipv6| {
         let to = SocketAddr::from((server(ipv6), STREAM));
         let far = network.internet.within(|| UdpSocket::bind(to)).expect("a server");
@@ -84,37 +84,37 @@ fn errors_about_a_host_that_is_gone_leave_by_its_tunnel() {
         }
     };
     for ipv6 in [false, true, false, true] {
-        give_up(&scene, ipv6, &ask);
+        give_up(&testbed, ipv6, &ask);
     }
-    assert_nothing_left(&scene);
+    assert_nothing_left(&testbed);
 }
 
 #[test]
 fn without_rules_and_nftables_nothing_leaves_unmasked() {
-    let scene = bound();
-    let load = Load::start(&scene.network.laptop).expect("load");
+    let testbed = bound();
+    let load = Load::start(&testbed.network.laptop).expect("load");
     for ipv6 in FAMILIES {
-        load.wait_for_answer_to(scene.network.exit_a.address(ipv6), SOON).expect("load through exit A");
+        load.wait_for_answer_to(testbed.network.exit_a.address(ipv6), SOON).expect("load through exit A");
     }
     // Nothing repairs while the daemon is stopped.
-    signal(&scene, Signal::SIGSTOP);
-    scene.network.gateway.run("ip", &["rule", "flush", "protocol", "71"]).expect("flushed");
-    scene.network.gateway.run("ip", &["-6", "rule", "flush", "protocol", "71"]).expect("flushed");
-    scene.network.gateway.run("nft", &["flush", "ruleset"]).expect("flushed");
+    signal(&testbed, Signal::SIGSTOP);
+    testbed.network.gateway.run("ip", &["rule", "flush", "protocol", "71"]).expect("flushed");
+    testbed.network.gateway.run("ip", &["-6", "rule", "flush", "protocol", "71"]).expect("flushed");
+    testbed.network.gateway.run("nft", &["flush", "ruleset"]).expect("flushed");
     load.run_for(600).expect("load");
-    let tv = Load::start(&scene.network.tv).expect("load of a host without a policy");
+    let tv = Load::start(&testbed.network.tv).expect("load of a host without a policy");
     tv.run_for(200).expect("load");
     tv.stop();
     load.stop();
-    let counts = scene.network.tap.counts();
-    signal(&scene, Signal::SIGCONT);
+    let counts = testbed.network.tap.counts();
+    signal(&testbed, Signal::SIGCONT);
     assert!(counts.leaked.total() == 0 && counts.missed == 0, "{counts}");
 }
 
 #[test]
 fn a_neighbour_on_the_uplink_does_not_reach_into_a_tunnel() {
-    let scene = bound();
-    let network = &scene.network;
+    let testbed = bound();
+    let network = &testbed.network;
     for ipv6 in FAMILIES {
         let flow = UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("flow");
         assert_eq!(flow.ask(TIMEOUT).expect("answer"), network.exit_a.address(ipv6));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use gateway_tests::http::exchange;
-use gateway_tests::scene::Scene;
+use gateway_tests::testbed::Testbed;
 use gateway_tests::traffic::Load;
 use gateway_tests::wait::{wait_for, wait_ok};
 use nix::sys::signal::{Signal, kill};
@@ -21,52 +21,53 @@ use crate::nothing_past::first_start::assert_direct;
 const SOON: Duration = Duration::from_secs(30);
 
 /// `/health` by TCP at an address in the gateway.
-fn health_at(scene: &Scene, address: SocketAddr) -> anyhow::Result<Value> {
+fn health_at(testbed: &Testbed, address: SocketAddr) -> anyhow::Result<Value> {
     let connect = || TcpStream::connect_timeout(&address, Duration::from_secs(2));
-    let connection = scene.network.gateway.within(connect)?;
+    let connection = testbed.network.gateway.within(connect)?;
     connection.set_read_timeout(Some(Duration::from_secs(5)))?;
     let answer = exchange(&connection, "GET", &address.to_string(), "/api/v1/health", &[], None)?;
     Ok(serde_json::from_slice(&answer.body)?)
 }
 
 /// What a tool of this host gets by the local socket. Before there is one it would open the store itself.
-fn users_by_socket(scene: &Scene) -> anyhow::Result<String> {
-    let socket = scene.daemon.state_directory().with_file_name("run").join("api.sock");
+fn users_by_socket(testbed: &Testbed) -> anyhow::Result<String> {
+    let socket = testbed.daemon.state_directory().with_file_name("run").join("api.sock");
     anyhow::ensure!(socket.exists(), "there is no socket");
-    scene.daemon.run(&["user", "list"])
+    testbed.daemon.run(&["user", "list"])
 }
 
 #[test]
 fn listen_address_that_no_interface_has_yet_is_served_once_it_appears() {
-    let mut scene = Scene::prepare().expect("scene");
+    let mut testbed = Testbed::prepare().expect("scene");
     let address: SocketAddr = "192.168.77.1:8080".parse().expect("an address");
-    scene.daemon.configure(&json!({"listen": {"api_addr": address.to_string()}})).expect("configured");
-    scene.daemon.spawn().expect("started");
-    wait_ok(SOON, "the local socket to answer", || users_by_socket(&scene)).expect("answered");
-    assert_direct(&scene.network.tv);
-    assert!(scene.daemon.ended().is_none(), "{}", scene.daemon.last_words());
-    assert!(health_at(&scene, address).is_err(), "the address is there already");
-    scene.network.gateway.ip("address add 192.168.77.1/32 dev lo").expect("address");
-    let health = wait_ok(SOON, "the API at the new address", || health_at(&scene, address)).expect("served");
+    testbed.daemon.configure(&json!({"listen": {"api_addr": address.to_string()}})).expect("configured");
+    testbed.daemon.spawn().expect("started");
+    wait_ok(SOON, "the local socket to answer", || users_by_socket(&testbed)).expect("answered");
+    assert_direct(&testbed.network.tv);
+    assert!(testbed.daemon.ended().is_none(), "{}", testbed.daemon.last_words());
+    assert!(health_at(&testbed, address).is_err(), "the address is there already");
+    testbed.network.gateway.ip("address add 192.168.77.1/32 dev lo").expect("address");
+    let health =
+        wait_ok(SOON, "the API at the new address", || health_at(&testbed, address)).expect("served");
     assert_eq!(health["data"]["status"], "ok", "{health}");
 }
 
 #[test]
 fn port_that_is_taken_is_waited_for_while_enforcement_goes_on() {
-    let mut scene = Scene::prepare().expect("scene");
+    let mut testbed = Testbed::prepare().expect("scene");
     let port: SocketAddr = gateway_tests::daemon::API;
-    let taken = scene.network.gateway.within(|| TcpListener::bind(port)).expect("bound");
-    scene.daemon.spawn().expect("started");
-    wait_ok(SOON, "the local socket to answer", || users_by_socket(&scene)).expect("answered");
-    assert_direct(&scene.network.tv);
-    assert!(scene.daemon.last_words().contains("cannot listen"), "{}", scene.daemon.last_words());
-    assert!(scene.daemon.ended().is_none(), "{}", scene.daemon.last_words());
+    let taken = testbed.network.gateway.within(|| TcpListener::bind(port)).expect("bound");
+    testbed.daemon.spawn().expect("started");
+    wait_ok(SOON, "the local socket to answer", || users_by_socket(&testbed)).expect("answered");
+    assert_direct(&testbed.network.tv);
+    assert!(testbed.daemon.last_words().contains("cannot listen"), "{}", testbed.daemon.last_words());
+    assert!(testbed.daemon.ended().is_none(), "{}", testbed.daemon.last_words());
     drop(taken);
     wait_for(SOON, "the API to be served", || {
-        scene.api().get("/health").is_ok_and(|health| health["status"] == "ok")
+        testbed.api().get("/health").is_ok_and(|health| health["status"] == "ok")
     })
-    .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()));
-    let observer = scene.api().get("/observer").expect("observer");
+    .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()));
+    let observer = testbed.api().get("/observer").expect("observer");
     let state = |name: &str| {
         let rows = observer.as_array().into_iter().flatten();
         rows.filter(|row| row["subsystem"] == name).map(|row| row["state"].clone()).collect::<Vec<_>>()
@@ -81,12 +82,12 @@ fn port_that_is_taken_is_waited_for_while_enforcement_goes_on() {
 
 #[test]
 fn lan_interface_without_ethernet_is_shown_by_health() {
-    let mut scene = Scene::prepare().expect("scene");
-    scene.network.gateway.ip("tuntap add dev lan-tun mode tun\nlink set lan-tun up").expect("an interface");
-    scene.daemon.configure(&json!({"network": {"lan_iface": ["eth1", "lan-tun"]}})).expect("configured");
-    scene.daemon.spawn().expect("started");
+    let mut testbed = Testbed::prepare().expect("scene");
+    testbed.network.gateway.ip("tuntap add dev lan-tun mode tun\nlink set lan-tun up").expect("an interface");
+    testbed.daemon.configure(&json!({"network": {"lan_iface": ["eth1", "lan-tun"]}})).expect("configured");
+    testbed.daemon.spawn().expect("started");
     let health = wait_ok(SOON, "the interface to be reported", || {
-        let health = scene.api().get("/health")?;
+        let health = testbed.api().get("/health")?;
         anyhow::ensure!(health["cause"] == "lan_without_ethernet", "{health}");
         Ok(health)
     })
@@ -94,18 +95,18 @@ fn lan_interface_without_ethernet_is_shown_by_health() {
     assert_eq!(health["status"], "degraded", "{health}");
     assert!(health["reason"].as_str().is_some_and(|reason| reason.contains("lan-tun")), "{health}");
     // The other LAN interface is served.
-    assert_direct(&scene.network.tv);
+    assert_direct(&testbed.network.tv);
 }
 
 #[test]
 fn watchdog_is_fed_while_the_reconcile_loop_goes_on() {
-    let mut scene = Scene::prepare().expect("scene");
-    let socket = scene.daemon.state_directory().with_file_name("notify");
+    let mut testbed = Testbed::prepare().expect("scene");
+    let socket = testbed.daemon.state_directory().with_file_name("notify");
     let manager = UnixDatagram::bind(&socket).expect("socket");
     manager.set_read_timeout(Some(SOON)).expect("time-out");
-    scene.daemon.set_environment("NOTIFY_SOCKET", socket);
-    scene.daemon.set_environment("WATCHDOG_USEC", "20000000".into());
-    scene.daemon.start().expect("started");
+    testbed.daemon.set_environment("NOTIFY_SOCKET", socket);
+    testbed.daemon.set_environment("WATCHDOG_USEC", "20000000".into());
+    testbed.daemon.start().expect("started");
     for _ in 0..2 {
         wait_ok(SOON, "the watchdog to be fed", || {
             let mut buffer = [0; 4096];
@@ -163,18 +164,18 @@ fn runtime_threads(daemon: u32) -> Vec<libc::pid_t> {
 #[test]
 fn daemon_with_a_hung_thread_is_noticed_and_leaks_nothing() {
     const WATCHDOG: Duration = Duration::from_secs(4);
-    let mut scene = Scene::prepare().expect("scene");
-    let socket = scene.daemon.state_directory().with_file_name("notify");
+    let mut testbed = Testbed::prepare().expect("scene");
+    let socket = testbed.daemon.state_directory().with_file_name("notify");
     let manager = UnixDatagram::bind(&socket).expect("socket");
-    scene.daemon.set_environment("NOTIFY_SOCKET", socket);
-    scene.daemon.set_environment("WATCHDOG_USEC", WATCHDOG.as_micros().to_string().into());
-    scene.daemon.start().expect("started");
-    bind_laptop(&scene);
-    let load = Load::start(&scene.network.laptop).expect("load");
+    testbed.daemon.set_environment("NOTIFY_SOCKET", socket);
+    testbed.daemon.set_environment("WATCHDOG_USEC", WATCHDOG.as_micros().to_string().into());
+    testbed.daemon.start().expect("started");
+    bind_laptop(&testbed);
+    let load = Load::start(&testbed.network.laptop).expect("load");
     for ipv6 in FAMILIES {
-        load.wait_for_answer_to(scene.network.exit_a.address(ipv6), SOON).expect("load through exit A");
+        load.wait_for_answer_to(testbed.network.exit_a.address(ipv6), SOON).expect("load through exit A");
     }
-    let daemon = scene.daemon.pid().expect("the daemon runs");
+    let daemon = testbed.daemon.pid().expect("the daemon runs");
     manager.set_read_timeout(Some(WATCHDOG)).expect("time-out");
     // One thread at a time waits for the kernel on behalf of all others. Any other that hangs holds up its own task.
     let is_silent = || {
@@ -193,17 +194,17 @@ fn daemon_with_a_hung_thread_is_noticed_and_leaks_nothing() {
         anyhow::bail!("the watchdog is fed whichever thread is stopped")
     })
     .expect("the hang is noticed");
-    assert!(scene.daemon.ended().is_none(), "the process itself lives");
+    assert!(testbed.daemon.ended().is_none(), "the process itself lives");
     load.run_for(200).expect("load");
     // The service manager ends it, and starts it again.
     kill(Pid::from_raw(daemon.try_into().expect("a pid")), Signal::SIGKILL).expect("killed");
     drop(hung);
-    let ended = wait_for(SOON, "the daemon to end", || scene.daemon.ended().is_some());
+    let ended = wait_for(SOON, "the daemon to end", || testbed.daemon.ended().is_some());
     ended.expect("it ends although a thread was stopped");
     load.run_for(200).expect("load");
-    scene.daemon.start_again().expect("started again");
-    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+    testbed.daemon.start_again().expect("started again");
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
     load.run_for(200).expect("load");
     load.stop();
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }

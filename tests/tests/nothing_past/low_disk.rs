@@ -10,7 +10,7 @@ use std::time::Duration;
 use gateway_tests::dns::{A, Client, Upstream};
 use gateway_tests::name_server;
 use gateway_tests::netns::Namespace;
-use gateway_tests::scene::{Scene, create};
+use gateway_tests::testbed::{Testbed, create};
 use gateway_tests::topology::LAN_V4;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
@@ -25,30 +25,30 @@ const LOW: u64 = 8 << 20;
 const LIST_PORT: u16 = 8099;
 
 /// A resolver with its state on a small disk.
-fn scene_on_a_small_disk() -> (Scene, SmallDisk, Upstream) {
-    let mut scene = Scene::prepare().expect("scene");
-    let disk = SmallDisk::mount(&scene.daemon.state_directory());
-    let upstream = Upstream::start(&scene.network.internet).expect("upstream");
+fn scene_on_a_small_disk() -> (Testbed, SmallDisk, Upstream) {
+    let mut testbed = Testbed::prepare().expect("scene");
+    let disk = SmallDisk::mount(&testbed.daemon.state_directory());
+    let upstream = Upstream::start(&testbed.network.internet).expect("upstream");
     let dns = json!({"upstream_servers": [name_server::ADDRESS], "list_private_targets": true});
-    scene.daemon.configure(&json!({ "dns": dns })).expect("configured");
-    scene.daemon.start().expect("daemon");
-    (scene, disk, upstream)
+    testbed.daemon.configure(&json!({ "dns": dns })).expect("configured");
+    testbed.daemon.start().expect("daemon");
+    (testbed, disk, upstream)
 }
 
-fn client(scene: &Scene) -> Client {
-    Client::of(&scene.network.laptop, LAN_V4.into()).expect("client")
+fn client(testbed: &Testbed) -> Client {
+    Client::of(&testbed.network.laptop, LAN_V4.into()).expect("client")
 }
 
-fn wait_until(scene: &Scene, what: &str, mut check: impl FnMut() -> anyhow::Result<()>) {
+fn wait_until(testbed: &Testbed, what: &str, mut check: impl FnMut() -> anyhow::Result<()>) {
     wait_ok(SOON, what, &mut check)
-        .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()));
+        .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()));
 }
 
 /// Waits until the events say whether the alert is active.
-fn wait_for_alert(scene: &Scene, active: bool) {
-    wait_until(scene, "the alert of the disk", || {
+fn wait_for_alert(testbed: &Testbed, active: bool) {
+    wait_until(testbed, "the alert of the disk", || {
         let listen = "curl -sN --max-time 1 http://127.0.0.1:8080/api/v1/events || true";
-        let events = scene.network.gateway.run("sh", &["-c", listen])?;
+        let events = testbed.network.gateway.run("sh", &["-c", listen])?;
         let alerts: Vec<Value> = events
             .lines()
             .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
@@ -61,26 +61,26 @@ fn wait_for_alert(scene: &Scene, active: bool) {
 
 #[test]
 fn query_log_stops_before_the_store_and_goes_on_when_there_is_room() {
-    let (scene, disk, _upstream) = scene_on_a_small_disk();
-    let log = scene.daemon.state_directory().join("dns/log");
-    let error = || scene.api().get("/dns/status").map(|status| status["log"]["error"].clone());
-    wait_for_alert(&scene, false);
+    let (testbed, disk, _upstream) = scene_on_a_small_disk();
+    let log = testbed.daemon.state_directory().join("dns/log");
+    let error = || testbed.api().get("/dns/status").map(|status| status["log"]["error"].clone());
+    wait_for_alert(&testbed, false);
     disk.fill_but(LOW);
-    client(&scene).ask("kept-in-memory.example", A).expect("an answer");
-    wait_until(&scene, "the log to stop", || {
+    client(&testbed).ask("kept-in-memory.example", A).expect("an answer");
+    wait_until(&testbed, "the log to stop", || {
         let error = error()?;
         anyhow::ensure!(error.as_str().is_some_and(|error| error.contains("MiB left")), "{error}");
         Ok(())
     });
     assert!(!is_in(&log, "kept-in-memory"), "the log took room from the store");
-    let entries = scene.api().get("/dns/log?domain=kept-in-memory").expect("log");
+    let entries = testbed.api().get("/dns/log?domain=kept-in-memory").expect("log");
     assert!(entries.as_array().is_some_and(|entries| !entries.is_empty()), "kept in memory: {entries}");
-    create(scene.api(), "/devices", &json!({"name": "made"})).expect("the store goes on");
-    wait_for_alert(&scene, true);
+    create(testbed.api(), "/devices", &json!({"name": "made"})).expect("the store goes on");
+    wait_for_alert(&testbed, true);
     disk.free();
-    wait_for_alert(&scene, false);
-    client(&scene).ask("on-the-disk.example", A).expect("an answer");
-    wait_until(&scene, "the log to go on", || {
+    wait_for_alert(&testbed, false);
+    client(&testbed).ask("on-the-disk.example", A).expect("an answer");
+    wait_until(&testbed, "the log to go on", || {
         anyhow::ensure!(is_in(&log, "on-the-disk"), "nothing is written");
         anyhow::ensure!(error()?.is_null(), "{}", error()?);
         Ok(())
@@ -107,9 +107,9 @@ fn serve_list(namespace: &Namespace, at: IpAddr) -> Arc<Mutex<String>> {
     text
 }
 
-fn wait_until_blocked(scene: &Scene, name: &str) {
-    wait_until(scene, "a listed name to be blocked", || {
-        let answer = client(scene).ask(name, A)?;
+fn wait_until_blocked(testbed: &Testbed, name: &str) {
+    wait_until(testbed, "a listed name to be blocked", || {
+        let answer = client(testbed).ask(name, A)?;
         anyhow::ensure!(answer.addresses == [IpAddr::from([0; 4])], "{answer:?}");
         Ok(())
     });
@@ -121,30 +121,30 @@ fn copy_of(folder: &Path, id: &str) -> String {
 
 #[test]
 fn list_works_from_memory_without_room_and_is_copied_again_when_there_is_some() {
-    let (scene, disk, _upstream) = scene_on_a_small_disk();
+    let (testbed, disk, _upstream) = scene_on_a_small_disk();
     let at = name_server::ADDRESS.into();
-    let served = serve_list(&scene.network.internet, at);
-    let copies = scene.daemon.state_directory().join("dns/lists");
+    let served = serve_list(&testbed.network.internet, at);
+    let copies = testbed.daemon.state_directory().join("dns/lists");
     *served.lock().expect("list") = "first.example\n".to_owned();
     let mut list = json!({"name": "ads", "url": format!("http://{at}:{LIST_PORT}/list")});
-    let id = create(scene.api(), "/dns/blocklist", &list).expect("list");
-    wait_until_blocked(&scene, "first.example");
+    let id = create(testbed.api(), "/dns/blocklist", &list).expect("list");
+    wait_until_blocked(&testbed, "first.example");
     assert!(copy_of(&copies, &id).contains("first.example"));
     disk.fill_but(LOW);
     *served.lock().expect("list") = "first.example\nsecond.example\n".to_owned();
     // Another address: the list is fetched at once.
     list["url"] = json!(format!("http://{at}:{LIST_PORT}/list?newer"));
-    scene.api().put(&format!("/dns/blocklist/{id}"), &list).expect("stored");
-    wait_until(&scene, "the copy to be refused", || {
-        let shown = scene.api().get(&format!("/dns/blocklist/{id}"))?;
+    testbed.api().put(&format!("/dns/blocklist/{id}"), &list).expect("stored");
+    wait_until(&testbed, "the copy to be refused", || {
+        let shown = testbed.api().get(&format!("/dns/blocklist/{id}"))?;
         anyhow::ensure!(shown["error"].as_str().is_some_and(|error| error.contains("MiB left")), "{shown}");
         Ok(())
     });
     assert!(!copy_of(&copies, &id).contains("second.example"), "the copy took room from the store");
-    wait_until_blocked(&scene, "www.first.example");
+    wait_until_blocked(&testbed, "www.first.example");
     disk.free();
-    wait_until_blocked(&scene, "second.example");
+    wait_until_blocked(&testbed, "second.example");
     assert!(copy_of(&copies, &id).contains("second.example"), "the copy was not written again");
-    let shown = scene.api().get(&format!("/dns/blocklist/{id}")).expect("list");
+    let shown = testbed.api().get(&format!("/dns/blocklist/{id}")).expect("list");
     assert!(shown["error"].is_null(), "{shown}");
 }

@@ -2,8 +2,8 @@
 //!
 //! Security review 16.
 
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::IDENT;
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::server;
 use gateway_tests::traffic::{TIMEOUT, TcpFlow, UdpFlow, ask_server};
 use gateway_tests::wait::wait_for;
@@ -14,35 +14,35 @@ use crate::nothing_past::{BLOCKED, FAMILIES, SOON, assert_nothing_left, assert_t
 const GLOBAL: &str = "2001:db8:77::10";
 
 /// A laptop with a global IPv6 address that no policy binds yet, and a tunnel that is up.
-fn unbound() -> (Scene, String) {
-    let scene = Scene::prepare().expect("scene");
-    let network = &scene.network;
+fn unbound() -> (Testbed, String) {
+    let testbed = Testbed::prepare().expect("scene");
+    let network = &testbed.network;
     network.gateway.ip("address add 2001:db8:77::1/64 dev eth1 nodad").expect("address of the gateway");
     network.laptop.namespace.ip(&format!("address add {GLOBAL}/64 dev eth0 nodad")).expect("address");
     network.internet.ip("route add 2001:db8:77::/64 via 2001:db8:113::2").expect("route back");
-    let mut scene = scene;
-    scene.daemon.start().expect("started");
-    let laptop = scene.device(&scene.network.laptop).expect("device");
-    assert_the_tap_sees(&scene, &scene.network.tv);
-    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    (scene, laptop)
+    let mut testbed = testbed;
+    testbed.daemon.start().expect("started");
+    let laptop = testbed.device(&testbed.network.laptop).expect("device");
+    assert_the_tap_sees(&testbed, &testbed.network.tv);
+    testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    (testbed, laptop)
 }
 
 /// Binds the laptop; the tap counts from there on.
-fn bind(scene: &Scene, laptop: &str) {
-    scene.policy(&policy("vpn-only", 10, ("device", laptop), &["wg-a"])).expect("policy");
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
+fn bind(testbed: &Testbed, laptop: &str) {
+    testbed.policy(&policy("vpn-only", 10, ("device", laptop), &["wg-a"])).expect("policy");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
 }
 
 #[test]
 fn tcp_connection_from_before_the_policy_ends_and_the_next_takes_the_tunnel() {
-    let (scene, laptop) = unbound();
-    let host = &scene.network.laptop;
+    let (testbed, laptop) = unbound();
+    let host = &testbed.network.laptop;
     let mut flows = FAMILIES.map(|ipv6| TcpFlow::open(host, server(ipv6)).expect("a direct connection"));
     let seen = flows.each_mut().map(|flow| flow.ask(TIMEOUT).seen().expect("an answer"));
     assert_eq!(seen[1].to_string(), GLOBAL);
-    bind(&scene, &laptop);
+    bind(&testbed, &laptop);
     for (flow, ipv6) in flows.iter_mut().zip(FAMILIES) {
         let answer = flow.ask(BLOCKED);
         assert_eq!(answer.seen(), None, "IPv6 {ipv6}: the connection goes on as {answer}");
@@ -51,28 +51,28 @@ fn tcp_connection_from_before_the_policy_ends_and_the_next_takes_the_tunnel() {
         })
         .expect("it ends");
         let next = ask_server(host, server(ipv6));
-        assert_eq!(next.seen(), Some(scene.network.exit_a.address(ipv6)), "{next}");
+        assert_eq!(next.seen(), Some(testbed.network.exit_a.address(ipv6)), "{next}");
     }
-    assert_nothing_left(&scene);
+    assert_nothing_left(&testbed);
 }
 
 #[test]
 fn udp_flow_from_before_the_policy_goes_on_by_the_tunnel() {
-    let (scene, laptop) = unbound();
-    let host = &scene.network.laptop;
+    let (testbed, laptop) = unbound();
+    let host = &testbed.network.laptop;
     let open = |ipv6| UdpFlow::open(host, (server(ipv6), IDENT).into()).expect("a flow");
     let flows = FAMILIES.map(open);
     let seen = flows.each_ref().map(|flow| flow.ask(TIMEOUT).expect("an answer"));
     assert_eq!(seen[1].to_string(), GLOBAL);
     let ports = flows.each_ref().map(|flow| flow.port().expect("a port"));
-    bind(&scene, &laptop);
+    bind(&testbed, &laptop);
     for (flow, ipv6) in flows.iter().zip(FAMILIES) {
-        let exit = scene.network.exit_a.address(ipv6);
+        let exit = testbed.network.exit_a.address(ipv6);
         wait_for(SOON, "the flow to go on by the tunnel", || {
             flow.ask(BLOCKED).is_ok_and(|seen| seen == exit)
         })
         .unwrap_or_else(|error| panic!("IPv6 {ipv6}: {error:#}"));
     }
     assert_eq!(flows.each_ref().map(|flow| flow.port().expect("a port")), ports);
-    assert_nothing_left(&scene);
+    assert_nothing_left(&testbed);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::traffic::Load;
 use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::{Value, json};
@@ -21,33 +21,33 @@ const VITAL: [&str; 4] = ["reconcile_loop", "tunnel_watcher", "proxy_watcher", "
 /// Fewer services than there are.
 const LEAST: usize = 25;
 
-fn tasks(scene: &Scene) -> anyhow::Result<BTreeMap<String, Value>> {
-    let observer = scene.api().get("/observer")?;
+fn tasks(testbed: &Testbed) -> anyhow::Result<BTreeMap<String, Value>> {
+    let observer = testbed.api().get("/observer")?;
     let rows = observer.as_array().into_iter().flatten();
     Ok(rows.map(|row| (row["subsystem"].as_str().unwrap_or_default().to_owned(), row.clone())).collect())
 }
 
 /// A daemon that faults can be injected into, with a laptop that is bound to a tunnel.
-fn faulty() -> (Scene, PathBuf) {
-    let mut scene = Scene::prepare().expect("scene");
-    let faults = scene.daemon.state_directory().with_file_name("faults");
+fn faulty() -> (Testbed, PathBuf) {
+    let mut testbed = Testbed::prepare().expect("scene");
+    let faults = testbed.daemon.state_directory().with_file_name("faults");
     fs::create_dir_all(&faults).expect("a folder");
-    scene.daemon.set_environment("GATEWAY_FAULTS", faults.clone());
-    scene.daemon.start().expect("started");
-    bind_laptop(&scene);
-    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
-    (scene, faults)
+    testbed.daemon.set_environment("GATEWAY_FAULTS", faults.clone());
+    testbed.daemon.start().expect("started");
+    bind_laptop(&testbed);
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
+    (testbed, faults)
 }
 
 #[test]
 fn service_that_panics_is_seen_and_started_again_while_nothing_leaks() {
-    let (scene, faults) = faulty();
-    let before = tasks(&scene).expect("tasks");
-    let status = scene.api().get("/status").expect("status");
+    let (testbed, faults) = faulty();
+    let before = tasks(&testbed).expect("tasks");
+    let status = testbed.api().get("/status").expect("status");
     assert_eq!(status.get("failed_services"), None, "{status}");
-    let load = Load::start(&scene.network.laptop).expect("load");
+    let load = Load::start(&testbed.network.laptop).expect("load");
     for ipv6 in FAMILIES {
-        load.wait_for_answer_to(scene.network.exit_a.address(ipv6), SOON).expect("load through exit A");
+        load.wait_for_answer_to(testbed.network.exit_a.address(ipv6), SOON).expect("load through exit A");
     }
     let names: Vec<&String> = before.keys().filter(|name| !VITAL.contains(&name.as_str())).collect();
     for name in &names {
@@ -56,7 +56,7 @@ fn service_that_panics_is_seen_and_started_again_while_nothing_leaks() {
     // Rows of the reconcile loop and of the store have no task, and nobody takes their faults.
     let hit = |name: &&&String| !faults.join(name).exists();
     wait_ok(NOTICED, "all services to be seen as failed and started again", || {
-        let now = tasks(&scene)?;
+        let now = tasks(&testbed)?;
         let hit: Vec<_> = names.iter().filter(hit).collect();
         let missed: Vec<_> = hit
             .iter()
@@ -65,49 +65,49 @@ fn service_that_panics_is_seen_and_started_again_while_nothing_leaks() {
         anyhow::ensure!(hit.len() >= LEAST && missed.is_empty(), "{missed:?} of {hit:?}");
         Ok(())
     })
-    .unwrap_or_else(|error| panic!("{error:#}\n{}", scene.daemon.last_words()));
+    .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()));
     for expected in ["backups", "commit_confirm", "dead_man_switch", "dns_updates", "world_reports"] {
         assert!(!faults.join(expected).exists(), "{expected} was not hit");
     }
-    let health = scene.api().get("/health").expect("health");
+    let health = testbed.api().get("/health").expect("health");
     assert_eq!(
         (&health["status"], &health["cause"]),
         (&json!("degraded"), &json!("task_failed")),
         "{health}"
     );
-    let status = scene.api().get("/status").expect("status");
+    let status = testbed.api().get("/status").expect("status");
     let failed = status["failed_services"].as_array().expect("failed services");
     let backups = failed.iter().find(|service| service["name"] == "backups").expect("the failed backups");
     assert!(backups["failure"].as_str().is_some_and(|text| text.contains("injected")), "{backups}");
     assert!(backups["since"].is_string(), "{backups}");
     load.run_for(200).expect("load");
     load.stop();
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
     // A change of after the panics reaches the kernel.
-    wait_until_through(&scene.network.laptop, &scene.network.exit_a);
-    let tv = scene.device(&scene.network.tv).expect("device");
-    scene.policy(&policy("tv", 20, ("device", &tv), &["wg-a"])).expect("policy");
-    wait_until_through(&scene.network.tv, &scene.network.exit_a);
-    assert_nothing_leaked(&scene);
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
+    let tv = testbed.device(&testbed.network.tv).expect("device");
+    testbed.policy(&policy("tv", 20, ("device", &tv), &["wg-a"])).expect("policy");
+    wait_until_through(&testbed.network.tv, &testbed.network.exit_a);
+    assert_nothing_leaked(&testbed);
 }
 
 #[test]
 fn daemon_ends_when_a_service_dies_that_it_cannot_do_without_and_leaks_nothing() {
-    let (mut scene, faults) = faulty();
-    let load = Load::start(&scene.network.laptop).expect("load");
+    let (mut testbed, faults) = faulty();
+    let load = Load::start(&testbed.network.laptop).expect("load");
     for ipv6 in FAMILIES {
-        load.wait_for_answer_to(scene.network.exit_a.address(ipv6), SOON).expect("load through exit A");
+        load.wait_for_answer_to(testbed.network.exit_a.address(ipv6), SOON).expect("load through exit A");
     }
     for name in VITAL {
         fs::write(faults.join(name), "").expect("a fault");
-        wait_for(NOTICED, "the daemon to end", || scene.daemon.ended().is_some()).expect(name);
-        assert!(scene.daemon.last_words().contains(name), "{}", scene.daemon.last_words());
+        wait_for(NOTICED, "the daemon to end", || testbed.daemon.ended().is_some()).expect(name);
+        assert!(testbed.daemon.last_words().contains(name), "{}", testbed.daemon.last_words());
         load.run_for(100).expect("load");
-        scene.daemon.start_again().expect("started again");
-        wait_until_through(&scene.network.laptop, &scene.network.exit_a);
+        testbed.daemon.start_again().expect("started again");
+        wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
     }
     load.stop();
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 /// Whether a task is shown as failed by the fault and has begun once more.

@@ -5,8 +5,8 @@
 use std::net::IpAddr;
 
 use gateway_tests::frames::{Body, Forged, FrameSender, mac};
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::{DNS, HTTP, IDENT};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{LAN_V4, LAN_V6, WAN_V4, WAN_V6, server};
 use gateway_tests::traffic::{TIMEOUT, ask};
 use gateway_tests::wait::wait_for;
@@ -47,15 +47,15 @@ fn provocations(source: IpAddr, destination: IpAddr) -> Vec<Forged> {
 }
 
 /// How often `spoofed` was counted.
-pub fn spoofed(scene: &Scene) -> u64 {
+pub fn spoofed(testbed: &Testbed) -> u64 {
     let metrics =
-        scene.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
+        testbed.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
     let line = metrics.lines().find(|line| line.contains("packets_total{") && line.contains("\"spoofed\""));
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
-fn provoke(scene: &Scene, sources: impl Fn(bool) -> IpAddr) -> u64 {
-    let laptop = &scene.network.laptop;
+fn provoke(testbed: &Testbed, sources: impl Fn(bool) -> IpAddr) -> u64 {
+    let laptop = &testbed.network.laptop;
     let sender = FrameSender::open(&laptop.namespace, "eth0").expect("a sender");
     let mut sent = 0;
     for ipv6 in FAMILIES {
@@ -70,55 +70,55 @@ fn provoke(scene: &Scene, sources: impl Fn(bool) -> IpAddr) -> u64 {
 }
 
 /// The laptop bound to exit A, the tap proven.
-fn bound() -> (Scene, String) {
-    let scene = Scene::start().expect("scene");
-    let laptop = scene.device(&scene.network.laptop).expect("device");
-    assert_the_tap_sees(&scene, &scene.network.tv);
-    let tunnel = scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    scene.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
-    (scene, tunnel)
+fn bound() -> (Testbed, String) {
+    let testbed = Testbed::start().expect("scene");
+    let laptop = testbed.device(&testbed.network.laptop).expect("device");
+    assert_the_tap_sees(&testbed, &testbed.network.tv);
+    let tunnel = testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
+    (testbed, tunnel)
 }
 
 #[test]
 fn a_forged_public_source_gets_no_answer_out_of_the_gateway() {
-    let (scene, tunnel) = bound();
-    let before = spoofed(&scene);
-    let sent = provoke(&scene, foreign);
-    assert_nothing_left(&scene);
-    wait_for(SOON, "the drops to be counted", || spoofed(&scene) >= before + sent).expect("counted");
+    let (testbed, tunnel) = bound();
+    let before = spoofed(&testbed);
+    let sent = provoke(&testbed, foreign);
+    assert_nothing_left(&testbed);
+    wait_for(SOON, "the drops to be counted", || spoofed(&testbed) >= before + sent).expect("counted");
     // The same where the policy rejects: an ICMP error would quote the payload.
-    scene.bring_down(&tunnel).expect("down");
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
-    provoke(&scene, foreign);
-    assert_nothing_left(&scene);
+    testbed.bring_down(&tunnel).expect("down");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
+    provoke(&testbed, foreign);
+    assert_nothing_left(&testbed);
 }
 
 #[test]
 fn another_source_does_not_evade_a_policy_for_a_subnet() {
-    let scene = Scene::start().expect("scene");
-    assert_the_tap_sees(&scene, &scene.network.laptop);
-    scene.policy(&policy("blocked", 10, ("subnet", "192.168.10.0/24,fd00:10::/64"), &[])).expect("policy");
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
+    let testbed = Testbed::start().expect("scene");
+    assert_the_tap_sees(&testbed, &testbed.network.laptop);
+    testbed.policy(&policy("blocked", 10, ("subnet", "192.168.10.0/24,fd00:10::/64"), &[])).expect("policy");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
     let elsewhere = |ipv6| -> IpAddr {
         if ipv6 { "fd00:77::9".parse() } else { "172.16.9.9".parse() }.expect("an address")
     };
     let link_local = |ipv6| -> IpAddr {
         if ipv6 { "fe80::77".parse() } else { "169.254.7.7".parse() }.expect("an address")
     };
-    provoke(&scene, elsewhere);
-    provoke(&scene, foreign);
-    provoke(&scene, link_local);
-    assert_nothing_left(&scene);
+    provoke(&testbed, elsewhere);
+    provoke(&testbed, foreign);
+    provoke(&testbed, link_local);
+    assert_nothing_left(&testbed);
 }
 
 #[test]
 fn addresses_of_the_lan_and_of_networks_behind_it_go_on_working() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
     // A privacy address (RFC 8981) in the prefix of the LAN.
     network
         .laptop
@@ -153,21 +153,21 @@ fn addresses_of_the_lan_and_of_networks_behind_it_go_on_working() {
         .expect("served");
     }
     let question = json!({"source": "10.98.0.1", "mac": network.laptop.mac});
-    let evaluated = scene.api().post("/policy/evaluate", &question).expect("evaluated");
+    let evaluated = testbed.api().post("/policy/evaluate", &question).expect("evaluated");
     assert_eq!(evaluated["decision"], "block", "{evaluated}");
 }
 
 #[test]
 fn without_a_plan_a_forged_source_gets_no_answer_out_of_the_gateway() {
-    let scene = Scene::prepare().expect("scene");
-    let network = &scene.network;
+    let testbed = Testbed::prepare().expect("scene");
+    let network = &testbed.network;
     for ipv6 in FAMILIES {
         let server = server(ipv6).to_string();
         network.gateway.run("ping", &["-c", "1", "-W", "5", &server]).expect("the gateway itself gets out");
     }
     let seen = network.tap.reset();
     assert!(seen.leaked.v4 > 0 && seen.leaked.v6 > 0, "the tap sees what the gateway sends: {seen}");
-    scene.daemon.run(&["guard"]).expect("the block at boot");
-    provoke(&scene, foreign);
-    assert_nothing_left(&scene);
+    testbed.daemon.run(&["guard"]).expect("the block at boot");
+    provoke(&testbed, foreign);
+    assert_nothing_left(&testbed);
 }

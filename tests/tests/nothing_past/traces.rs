@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gateway_tests::dns::{A, Client, Upstream};
 use gateway_tests::name_server;
-use gateway_tests::scene::Scene;
+use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::LAN_V4;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
@@ -38,49 +38,49 @@ fn keep_second_names(folder: &Path, kept: &Path) {
     }
 }
 
-fn entries(scene: &Scene) -> Vec<Value> {
-    let log = scene.api().get(&format!("/dns/log?domain={VISITED}")).expect("log");
+fn entries(testbed: &Testbed) -> Vec<Value> {
+    let log = testbed.api().get(&format!("/dns/log?domain={VISITED}")).expect("log");
     log.as_array().cloned().unwrap_or_default()
 }
 
 /// A resolver that was asked for a name, whose log is on the disk, in memory and in the cache.
-fn scene_with_history() -> (Scene, Upstream) {
-    let mut scene = Scene::prepare().expect("scene");
-    let upstream = Upstream::start(&scene.network.internet).expect("upstream");
+fn scene_with_history() -> (Testbed, Upstream) {
+    let mut testbed = Testbed::prepare().expect("scene");
+    let upstream = Upstream::start(&testbed.network.internet).expect("upstream");
     let dns = json!({"dns": {"upstream_servers": [name_server::ADDRESS]}});
-    scene.daemon.configure(&dns).expect("configured");
-    scene.daemon.start().expect("daemon");
+    testbed.daemon.configure(&dns).expect("configured");
+    testbed.daemon.start().expect("daemon");
     let name = format!("{VISITED}.example");
-    Client::of(&scene.network.laptop, LAN_V4.into()).expect("client").ask(&name, A).expect("an answer");
-    let state = scene.daemon.state_directory().join("dns");
+    Client::of(&testbed.network.laptop, LAN_V4.into()).expect("client").ask(&name, A).expect("an answer");
+    let state = testbed.daemon.state_directory().join("dns");
     // The copy of a list, as a download leaves it.
     let copy = state.join("lists").join("00000000-0000-4000-8000-000000000001.list");
     fs::write(&copy, format!("{{}}\n{LISTED}\n")).expect("copy");
     fs::write(state.join("zones/00000000-0000-4000-8000-000000000002.zone"), LISTED).expect("copy");
-    assert!(!entries(&scene).is_empty(), "the query was not logged");
-    let cache = scene.api().get("/dns/cache").expect("cache");
+    assert!(!entries(&testbed).is_empty(), "the query was not logged");
+    let cache = testbed.api().get("/dns/cache").expect("cache");
     assert!(cache.to_string().contains(VISITED), "{cache}");
     wait_ok(SOON, "the log to be on the disk", || {
         anyhow::ensure!(is_in(&state.join("log"), VISITED), "only in memory");
         Ok(())
     })
     .expect("written");
-    (scene, upstream)
+    (testbed, upstream)
 }
 
 fn assert_history_is_gone(level: &str) {
-    let (scene, _upstream) = scene_with_history();
-    let state = scene.daemon.state_directory();
+    let (testbed, _upstream) = scene_with_history();
+    let state = testbed.daemon.state_directory();
     let kept = state.with_file_name("kept");
     fs::create_dir(&kept).expect("folder");
     keep_second_names(&state.join("dns"), &kept);
-    scene.api().post("/system/wipe", &json!({"level": level})).expect("wiped");
+    testbed.api().post("/system/wipe", &json!({"level": level})).expect("wiped");
     for gone in [VISITED, LISTED] {
         assert!(!is_in(&state, gone), "{gone} is still in the state folder");
         assert!(!is_in(&kept, gone), "the bytes of {gone} were not overwritten");
     }
-    assert_eq!(entries(&scene), Vec::<Value>::new(), "the log in memory");
-    let cache = scene.api().get("/dns/cache").expect("cache");
+    assert_eq!(entries(&testbed), Vec::<Value>::new(), "the log in memory");
+    let cache = testbed.api().get("/dns/cache").expect("cache");
     assert!(!cache.to_string().contains(VISITED), "{cache}");
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use gateway_tests::scene::Scene;
+use gateway_tests::testbed::Testbed;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Inventory {
@@ -16,8 +16,8 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    pub fn take(scene: &Scene) -> Self {
-        let gateway = &scene.network.gateway;
+    pub fn take(testbed: &Testbed) -> Self {
+        let gateway = &testbed.network.gateway;
         let said = |program: &str, arguments: &[&str]| -> Vec<String> {
             // iproute2 fails on a table that has no routes.
             let said = gateway.run(program, arguments).unwrap_or_default();
@@ -29,7 +29,7 @@ impl Inventory {
         let names = links.iter().filter_map(|line| line.split_whitespace().next().map(str::to_owned));
         // Links are named by the index of their interface, which a tunnel gets anew.
         let unindexed = |path: String| path.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
-        let pins = counted(walk(scene.daemon.pin_directory()).into_iter().map(unindexed));
+        let pins = counted(walk(testbed.daemon.pin_directory()).into_iter().map(unindexed));
         let lists = BTreeMap::from([
             ("links", counted(names)),
             ("routes of IPv4", lines("ip", &["-4", "route", "show", "table", "all", "proto", "71"])),
@@ -39,7 +39,7 @@ impl Inventory {
             ("nftables", lines("nft", &["-s", "list", "ruleset"])),
             ("pins", pins),
         ]);
-        let pid = scene.daemon.pid().expect("the daemon runs");
+        let pid = testbed.daemon.pid().expect("the daemon runs");
         let process = Path::new("/proc").join(pid.to_string());
         let files: Vec<String> = entries(&process.join("fd"))
             .iter()
@@ -52,7 +52,7 @@ impl Inventory {
             ("BPF programs", files.iter().filter(|target| target.contains("bpf-prog")).count()),
             ("BPF links", files.iter().filter(|target| target.contains("bpf_link")).count()),
             ("sockets", files.iter().filter(|target| target.starts_with("socket:")).count()),
-            ("openvpn processes", scene.openvpn_processes().len()),
+            ("openvpn processes", testbed.openvpn_processes().len()),
         ]);
         Self { lists, numbers }
     }

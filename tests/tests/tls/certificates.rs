@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::tls::SOON;
 use crate::tls::peers::{hybrid, session, shown};
-use crate::tls::site::Site;
+use crate::tls::testbed::Testbed;
 
 fn paths(folder: &Path) -> (PathBuf, PathBuf) {
     (folder.join("own.pem"), folder.join("own.key"))
@@ -47,45 +47,45 @@ fn a_new_certificate_is_shown_without_a_restart_and_a_broken_one_is_not() {
     issue(folder.path());
     let (certificate, key) = paths(folder.path());
     let origin = Origin::Files { certificate: certificate.clone(), key };
-    let site = Site::with(Limits::default(), |_| Some(origin));
-    let follow = |site: &Site| {
-        let _in_the_runtime = site.runtime.enter();
+    let testbed = Testbed::with(Limits::default(), |_| Some(origin));
+    let follow = |testbed: &Testbed| {
+        let _in_the_runtime = testbed.runtime.enter();
         let hangup = signal(SignalKind::hangup()).expect("a signal");
-        gateway_api::tls::follow_files(known(&site.api), site.tls().clone(), hangup)
+        gateway_api::tls::follow_files(known(&testbed.api), testbed.tls().clone(), hangup)
     };
-    let following = site.runtime.spawn(follow(&site));
+    let following = testbed.runtime.spawn(follow(&testbed));
     let first = hybrid(&certificate);
-    let standing = session(site.address, &first).expect("a session");
+    let standing = session(testbed.address, &first).expect("a session");
     let before = fs::read(&certificate).expect("the first certificate");
     issue(folder.path());
     // The reader may be between the two files at this moment; it looks again by itself.
     hang_up();
     let second = hybrid(&certificate);
-    let new = wait_ok(SOON, "the new certificate to be shown", || Ok(session(site.address, &second)?));
+    let new = wait_ok(SOON, "the new certificate to be shown", || Ok(session(testbed.address, &second)?));
     let new = shown(&new.expect("shown"));
     assert_ne!(shown(&standing), new);
-    session(site.address, &first).expect_err("the old certificate is not shown any more");
+    session(testbed.address, &first).expect_err("the old certificate is not shown any more");
 
     fs::write(&certificate, "broken").expect("written");
     hang_up();
     let own = hybrid_of(&before, folder.path());
     wait_ok(SOON, "the fault to be reported", || {
-        let status = site.tls().certificate().expect("a certificate");
+        let status = testbed.tls().certificate().expect("a certificate");
         anyhow::ensure!(status.fault.as_deref().is_some_and(|fault| fault.contains("own.pem")), "{status:?}");
         Ok(())
     })
     .expect("reported");
-    assert_eq!(shown(&session(site.address, &second).expect("the good one stays")), new);
-    assert!(session(site.address, &own).is_err());
+    assert_eq!(shown(&session(testbed.address, &second).expect("the good one stays")), new);
+    assert!(session(testbed.address, &own).is_err());
     let observed = gateway_tests::http::exchange(
-        session(site.address, &second).expect("a session"),
+        session(testbed.address, &second).expect("a session"),
         "GET",
         "localhost",
         "/api/v1/observer",
         &[],
         None,
     );
-    let observed = crate::tls::site::json_of(&observed.expect("an answer"));
+    let observed = crate::tls::testbed::json_of(&observed.expect("an answer"));
     let tls =
         observed["data"].as_array().expect("a list").iter().find(|item| item["subsystem"] == "tls").cloned();
     let tls = tls.expect("TLS is observed");
@@ -105,18 +105,18 @@ fn without_a_certificate_nobody_gets_in_until_there_is_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let (certificate, key) = paths(folder.path());
     let origin = Origin::Files { certificate: certificate.clone(), key };
-    let site = Site::with(Limits::default(), |_| Some(origin));
-    let other = Site::secure();
-    session(site.address, &hybrid(&other.authority())).expect_err("no certificate");
+    let testbed = Testbed::with(Limits::default(), |_| Some(origin));
+    let other = Testbed::secure();
+    session(testbed.address, &hybrid(&other.authority())).expect_err("no certificate");
     issue(folder.path());
     let following = {
-        let _in_the_runtime = site.runtime.enter();
+        let _in_the_runtime = testbed.runtime.enter();
         let hangup = signal(SignalKind::hangup()).expect("a signal");
-        gateway_api::tls::follow_files(known(&site.api), site.tls().clone(), hangup)
+        gateway_api::tls::follow_files(known(&testbed.api), testbed.tls().clone(), hangup)
     };
-    let following = site.runtime.spawn(following);
+    let following = testbed.runtime.spawn(following);
     let config = hybrid(&certificate);
-    wait_ok(SOON, "the certificate to be shown", || Ok(session(site.address, &config).map(drop)?))
+    wait_ok(SOON, "the certificate to be shown", || Ok(session(testbed.address, &config).map(drop)?))
         .expect("shown");
     following.abort();
 }

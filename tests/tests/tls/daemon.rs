@@ -31,10 +31,10 @@ impl Box {
         let text = fs::read_to_string(daemon.configuration_file()).expect("the configuration");
         let text = text.replace("127.0.0.1:8080", "0.0.0.0:8080") + "tls:\n  enabled: true\n";
         fs::write(daemon.configuration_file(), text).expect("the configuration");
-        let mut site = Self { daemon, gateway };
-        site.daemon.spawn().expect("a daemon");
-        site.wait_until_well();
-        site
+        let mut testbed = Self { daemon, gateway };
+        testbed.daemon.spawn().expect("a daemon");
+        testbed.wait_until_well();
+        testbed
     }
 
     fn curl(&self, arguments: &[&str]) -> Output {
@@ -68,64 +68,64 @@ impl Box {
 
 #[test]
 fn curl_is_served_with_the_certificate_that_the_daemon_made_and_kept() {
-    let mut site = Box::start();
-    let authority = site.authority();
-    let ask = |site: &Box, host: &str| {
+    let mut testbed = Box::start();
+    let authority = testbed.authority();
+    let ask = |testbed: &Box, host: &str| {
         let url = format!("https://{host}:8080/api/v1/version");
         let shown = ["--cacert", &authority, "--write-out", "\n%{http_version}", &url];
-        let output = site.curl(&shown);
+        let output = testbed.curl(&shown);
         assert!(output.status.success(), "{host}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
     };
     for host in ["localhost", "127.0.0.1", "192.168.10.1", "[::ffff:127.0.0.1]"].into_iter().take(3) {
-        let answer = ask(&site, host);
+        let answer = ask(&testbed, host);
         let (body, version) = answer.rsplit_once('\n').expect("two lines");
         let body: Value = serde_json::from_str(body).expect("JSON");
         assert_eq!((&body["data"]["api"], version), (&json!("v1"), "2"));
     }
-    let untrusting = site.curl(&["https://localhost:8080/api/v1/version"]);
+    let untrusting = testbed.curl(&["https://localhost:8080/api/v1/version"]);
     assert_eq!(untrusting.status.code(), Some(60), "a certificate that nobody vouches for");
-    let plain = site.curl(&["http://localhost:8080/api/v1/version"]);
+    let plain = testbed.curl(&["http://localhost:8080/api/v1/version"]);
     assert!(String::from_utf8_lossy(&plain.stdout).contains("https://"), "{plain:?}");
     let kept = fs::read(&authority).expect("the certificate");
-    site.daemon.terminate().expect("ended");
-    site.daemon.spawn().expect("started again");
-    site.wait_until_well();
+    testbed.daemon.terminate().expect("ended");
+    testbed.daemon.spawn().expect("started again");
+    testbed.wait_until_well();
     assert_eq!(fs::read(&authority).expect("the certificate"), kept);
-    ask(&site, "localhost");
+    ask(&testbed, "localhost");
 
     // Another address of the LAN: the certificate follows, and the signal only hurries it on.
-    site.gateway.ip("addr add 192.168.20.1/24 dev eth1").expect("an address");
+    testbed.gateway.ip("addr add 192.168.20.1/24 dev eth1").expect("an address");
     wait_ok(SOON, "the certificate of the new address", || {
-        let pid = site.daemon.pid().expect("a daemon");
+        let pid = testbed.daemon.pid().expect("a daemon");
         kill(Pid::from_raw(i32::try_from(pid)?), Signal::SIGHUP)?;
-        let output = site.curl(&["--cacert", &authority, "https://192.168.20.1:8080/api/v1/version"]);
+        let output = testbed.curl(&["--cacert", &authority, "https://192.168.20.1:8080/api/v1/version"]);
         anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Ok(())
     })
     .expect("the new address is covered");
-    assert!(site.daemon.ended().is_none());
+    assert!(testbed.daemon.ended().is_none());
 }
 
 #[test]
 fn the_mode_is_in_force_before_the_first_client_after_a_restart() {
-    let mut site = Box::start();
-    let authority = site.authority();
+    let mut testbed = Box::start();
+    let authority = testbed.authority();
     // Debian's curl is classic; a newer one is made so.
-    let classic = |site: &Box| {
+    let classic = |testbed: &Box| {
         let url = "https://localhost:8080/api/v1/version";
-        site.curl(&["--cacert", &authority, "--curves", "X25519", url]).status.code()
+        testbed.curl(&["--cacert", &authority, "--curves", "X25519", url]).status.code()
     };
-    assert_eq!(classic(&site), Some(0));
+    assert_eq!(classic(&testbed), Some(0));
     let body = ["-X", "PUT", "-H", "Content-Type: application/json", "-d", r#"{"mode":"required"}"#];
-    let answer = site.local(&body, "/pq-crypto").expect("an answer");
+    let answer = testbed.local(&body, "/pq-crypto").expect("an answer");
     assert_eq!(answer["data"]["mode"], "required");
     assert!(answer["warnings"].to_string().contains("inbound.sessions"), "{answer}");
-    assert_eq!(classic(&site), Some(35), "a handshake that fails");
-    site.daemon.kill9().expect("killed");
-    site.daemon.spawn().expect("started again");
-    site.wait_until_well();
-    assert_eq!(classic(&site), Some(35));
-    let said = site.daemon.last_words();
+    assert_eq!(classic(&testbed), Some(35), "a handshake that fails");
+    testbed.daemon.kill9().expect("killed");
+    testbed.daemon.spawn().expect("started again");
+    testbed.wait_until_well();
+    assert_eq!(classic(&testbed), Some(35));
+    let said = testbed.daemon.last_words();
     assert!(said.contains("post-quantum mode is `required`, and the peer offers no post-quantum"), "{said}");
 }

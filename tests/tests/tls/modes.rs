@@ -5,18 +5,18 @@ use rustls::NamedGroup;
 use serde_json::{Value, json};
 
 use crate::tls::peers::{classic, group, https, hybrid, keep_asking, openssl_client, session, stderr};
-use crate::tls::site::{Site, json_of};
+use crate::tls::testbed::{Testbed, json_of};
 
 const MODES: [PqMode; 3] = [PqMode::Default, PqMode::Preferred, PqMode::Required];
 
 #[test]
 fn openssl_as_a_classic_client_is_served_unless_post_quantum_is_required() {
-    let site = Site::secure();
-    let authority = site.authority();
+    let testbed = Testbed::secure();
+    let authority = testbed.authority();
     for mode in MODES {
-        site.set_mode(mode);
+        testbed.set_mode(mode);
         for more in [[].as_slice(), &["-tls1_2"]] {
-            let output = openssl_client(site.address, &authority, more);
+            let output = openssl_client(testbed.address, &authority, more);
             let said = stderr(&output);
             assert_eq!(output.status.success(), mode != PqMode::Required, "{mode} {more:?}: {said}");
             if mode == PqMode::Required {
@@ -29,72 +29,72 @@ fn openssl_as_a_classic_client_is_served_unless_post_quantum_is_required() {
             }
         }
     }
-    let seen = site.get("/pq-crypto")["inbound"].clone();
+    let seen = testbed.get("/pq-crypto")["inbound"].clone();
     assert_eq!(seen["refused"], 2, "{seen}");
     assert!(seen["sessions"]["X25519"].as_u64().is_some_and(|count| count >= 4), "{seen}");
 }
 
 #[test]
 fn a_hybrid_client_agrees_on_the_hybrid_group_in_every_mode() {
-    let site = Site::secure();
+    let testbed = Testbed::secure();
     for mode in MODES {
-        site.set_mode(mode);
-        let session = session(site.address, &hybrid(&site.authority())).expect("a session");
+        testbed.set_mode(mode);
+        let session = session(testbed.address, &hybrid(&testbed.authority())).expect("a session");
         assert_eq!(group(&session), NamedGroup::X25519MLKEM768, "{mode}");
     }
 }
 
 #[test]
 fn a_session_that_stands_outlives_the_change_and_the_next_one_does_not_begin() {
-    let site = Site::secure();
-    let config = classic(&site.authority());
-    let mut standing = session(site.address, &config).expect("a classic session");
+    let testbed = Testbed::secure();
+    let config = classic(&testbed.authority());
+    let mut standing = session(testbed.address, &config).expect("a classic session");
     assert_eq!(group(&standing), NamedGroup::X25519);
     keep_asking(&mut standing, "/version").expect("an answer");
-    let answer = site.set_mode(PqMode::Required);
+    let answer = testbed.set_mode(PqMode::Required);
     let warnings = answer["warnings"].as_array().expect("who is left out");
     assert_eq!(warnings[0]["path"], "inbound.sessions", "{answer}");
     let shown = keep_asking(&mut standing, "/pq-crypto").expect("the session goes on");
     assert_eq!(shown["data"]["mode"], "required");
     // A ticket of the old mode is among what this client would use.
-    let refused = session(site.address, &config).expect_err("no classic session");
+    let refused = session(testbed.address, &config).expect_err("no classic session");
     assert!(refused.to_string().contains("HandshakeFailure"), "{refused}");
     keep_asking(&mut standing, "/version").expect("the session goes on");
-    site.set_mode(PqMode::Default);
-    session(site.address, &config).expect("classic again");
+    testbed.set_mode(PqMode::Default);
+    session(testbed.address, &config).expect("classic again");
 }
 
 #[test]
 fn the_row_shows_mode_and_curves_and_refuses_what_is_no_mode() {
-    let site = Site::secure();
-    let before = site.get("/pq-crypto");
+    let testbed = Testbed::secure();
+    let before = testbed.get("/pq-crypto");
     assert_eq!((&before["mode"], &before["curves"][0]), (&json!("default"), &json!("X25519MLKEM768")));
     for (body, rule) in
         [(json!({"mode": "hybrid"}), "enum"), (json!({}), "required"), (json!({"mode": 1}), "type")]
     {
-        let response = site.request("PUT", "/pq-crypto", Some(&body));
+        let response = testbed.request("PUT", "/pq-crypto", Some(&body));
         let error = json_of(&response)["error"].clone();
         assert_eq!((response.status, &error["code"]), (422, &json!("validation_failed")), "{error}");
         assert_eq!(error["details"]["fields"][0]["path"], "mode", "{rule}: {error}");
     }
-    assert_eq!(site.get("/pq-crypto")["mode"], "default");
+    assert_eq!(testbed.get("/pq-crypto")["mode"], "default");
     // What was shown may come back as it is.
     let mut edited = before.clone();
     edited["mode"] = json!("required");
-    let response = site.request("PUT", "/pq-crypto", Some(&edited));
+    let response = testbed.request("PUT", "/pq-crypto", Some(&edited));
     let answer = json_of(&response);
     assert_eq!((response.status, answer.get("warnings")), (200, None), "{answer}");
     let curves: Value = json!(["X25519MLKEM768", "SecP256r1MLKEM768"]);
     assert_eq!((&answer["data"]["curves"], &answer["data"]["supported"]), (&curves, &before["supported"]));
-    let audit = site.get("/audit?limit=1")[0].clone();
+    let audit = testbed.get("/audit?limit=1")[0].clone();
     assert_eq!((&audit["action"], &audit["result"]), (&json!("replace_pq_crypto"), &json!("success")));
 }
 
 #[test]
 fn a_mode_that_the_store_learns_by_another_way_is_obeyed() {
-    let site = Site::secure();
-    let open = site.api.open().expect("open");
-    let task = site.runtime.spawn(gateway_api::tls::follow_store(open.tls.clone(), open.store.clone()));
+    let testbed = Testbed::secure();
+    let open = testbed.api.open().expect("open");
+    let task = testbed.runtime.spawn(gateway_api::tls::follow_store(open.tls.clone(), open.store.clone()));
     let ticket = gateway_ctl::store::AuditTicket::system("import_config", "config");
     let edit = |draft: &mut gateway_model::State| {
         draft.set(PqMode::KEY, json!("required"));
@@ -105,6 +105,6 @@ fn a_mode_that_the_store_learns_by_another_way_is_obeyed() {
         open.tls.factory.mode() == PqMode::Required
     })
     .expect("obeyed");
-    assert!(https(site.address, &classic(&site.authority()), "GET", "/version", None).is_err());
+    assert!(https(testbed.address, &classic(&testbed.authority()), "GET", "/version", None).is_err());
     task.abort();
 }

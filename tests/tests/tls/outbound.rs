@@ -8,14 +8,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::tls::peers::OpensslServer;
-use crate::tls::site::Site;
+use crate::tls::testbed::Testbed;
 
 #[test]
 fn a_classic_server_is_spoken_to_unless_post_quantum_is_required() {
-    let site = Site::secure();
-    let authority = site.authority();
+    let testbed = Testbed::secure();
+    let authority = testbed.authority();
     let key = authority.with_file_name("key.pem");
-    let factory = site.tls().factory.clone();
+    let factory = testbed.tls().factory.clone();
     let trusted: Vec<_> =
         CertificateDer::pem_file_iter(&authority).expect("file").map(|c| c.expect("PEM")).collect();
     let client = factory.client("webhook").trusting(trusted);
@@ -23,7 +23,7 @@ fn a_classic_server_is_spoken_to_unless_post_quantum_is_required() {
         let server = OpensslServer::start(&authority, &key, more);
         let talk = || {
             let client = client.clone();
-            site.runtime.block_on(async move {
+            testbed.runtime.block_on(async move {
                 let stream = TcpStream::connect(server.address).await.expect("a connection");
                 let name = ServerName::try_from("localhost").expect("a name");
                 let mut session = client.connect(name, stream).await?;
@@ -35,16 +35,16 @@ fn a_classic_server_is_spoken_to_unless_post_quantum_is_required() {
             })
         };
         for mode in [PqMode::Default, PqMode::Preferred] {
-            site.set_mode(mode);
+            testbed.set_mode(mode);
             assert!(talk().expect("an answer").contains("200 ok"));
             let report = json!({"name": "webhook", "last_group": "X25519", "pq": false});
-            let clients = site.get("/pq-crypto")["clients"].clone();
+            let clients = testbed.get("/pq-crypto")["clients"].clone();
             assert!(
                 clients.as_array().is_some_and(|all| all.contains(&report)),
                 "{mode} {more:?}: {clients}"
             );
         }
-        let answer = site.set_mode(PqMode::Required);
+        let answer = testbed.set_mode(PqMode::Required);
         assert!(answer["warnings"].to_string().contains("webhook used X25519"), "{answer}");
         let error = talk().expect_err("refused");
         assert!(error.to_string().contains("post-quantum mode is `required`"), "{more:?}: {error}");
@@ -54,14 +54,14 @@ fn a_classic_server_is_spoken_to_unless_post_quantum_is_required() {
 
 #[test]
 fn a_server_of_ours_is_spoken_to_in_every_mode_with_the_hybrid_group() {
-    let site = Site::secure();
+    let testbed = Testbed::secure();
     let trusted: Vec<_> =
-        CertificateDer::pem_file_iter(site.authority()).expect("file").map(|c| c.expect("PEM")).collect();
+        CertificateDer::pem_file_iter(testbed.authority()).expect("file").map(|c| c.expect("PEM")).collect();
     for mode in [PqMode::Default, PqMode::Preferred, PqMode::Required] {
         let factory = Factory::new(mode);
         let client = factory.client("mesh").trusting(trusted.clone());
-        site.runtime.block_on(async {
-            let stream = TcpStream::connect(site.address).await.expect("a connection");
+        testbed.runtime.block_on(async {
+            let stream = TcpStream::connect(testbed.address).await.expect("a connection");
             client
                 .connect(ServerName::try_from("localhost").expect("a name"), stream)
                 .await

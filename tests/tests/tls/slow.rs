@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::tls::SOON;
 use crate::tls::peers::{classic, https, session};
-use crate::tls::site::{Site, json_of};
+use crate::tls::testbed::{Testbed, json_of};
 
 /// Short enough to wait for, long enough for a busy machine to answer in.
 const TIMEOUT: Duration = Duration::from_millis(1500);
@@ -20,8 +20,8 @@ fn impatient() -> Limits {
     Limits { handshake: TIMEOUT, headers: TIMEOUT, idle: TIMEOUT, ..Limits::default() }
 }
 
-fn secure(limits: Limits) -> Site {
-    Site::with(limits, |folder| Some(Origin::SelfSigned { folder: folder.join("tls") }))
+fn secure(limits: Limits) -> Testbed {
+    Testbed::with(limits, |folder| Some(Origin::SelfSigned { folder: folder.join("tls") }))
 }
 
 /// Reads until the server ends the connection.
@@ -42,12 +42,12 @@ fn wait_until_cut(stream: &mut impl Read) -> Duration {
 
 #[test]
 fn a_client_that_never_begins_its_handshake_is_cut() {
-    let site = secure(impatient());
-    let mut silent = site.connect();
-    let mut halting = site.connect();
+    let testbed = secure(impatient());
+    let mut silent = testbed.connect();
+    let mut halting = testbed.connect();
     // The beginning of a record that never ends.
     halting.write_all(&[0x16, 3, 1, 2, 0, 1]).expect("sent");
-    assert_eq!(site.request("GET", "/version", None).status, 200);
+    assert_eq!(testbed.request("GET", "/version", None).status, 200);
     for stream in [&mut silent, &mut halting] {
         assert!(wait_until_cut(stream) < SOON);
     }
@@ -55,8 +55,8 @@ fn a_client_that_never_begins_its_handshake_is_cut() {
 
 #[test]
 fn headers_that_trickle_in_are_cut_while_others_are_served() {
-    for site in [secure(impatient()), Site::with(impatient(), |_| None)] {
-        let plain = site.tls().certificate().is_none();
+    for testbed in [secure(impatient()), Testbed::with(impatient(), |_| None)] {
+        let plain = testbed.tls().certificate().is_none();
         let begun = Instant::now();
         let trickle = |stream: &mut dyn Write| {
             // One header at a time, for ever; each of them comes well within the limit.
@@ -71,10 +71,10 @@ fn headers_that_trickle_in_are_cut_while_others_are_served() {
             Ok::<(), std::io::Error>(())
         };
         let ended = if plain {
-            trickle(&mut site.connect())
+            trickle(&mut testbed.connect())
         } else {
-            assert_eq!(site.request("GET", "/version", None).status, 200);
-            trickle(&mut session(site.address, &classic(&site.authority())).expect("a session"))
+            assert_eq!(testbed.request("GET", "/version", None).status, 200);
+            trickle(&mut session(testbed.address, &classic(&testbed.authority())).expect("a session"))
         };
         assert!(ended.is_err() && begun.elapsed() >= TIMEOUT, "{ended:?} after {:?}", begun.elapsed());
     }
@@ -82,16 +82,16 @@ fn headers_that_trickle_in_are_cut_while_others_are_served() {
 
 #[test]
 fn a_connection_without_requests_ends() {
-    let site = secure(impatient());
-    let mut idle = session(site.address, &classic(&site.authority())).expect("a session");
+    let testbed = secure(impatient());
+    let mut idle = session(testbed.address, &classic(&testbed.authority())).expect("a session");
     assert!(wait_until_cut(&mut idle) < SOON);
 }
 
 #[test]
 fn plain_http_is_told_to_use_tls_and_noise_is_cut() {
-    let site = secure(impatient());
+    let testbed = secure(impatient());
     let answer = gateway_tests::http::exchange(
-        site.connect(),
+        testbed.connect(),
         "POST",
         "localhost",
         "/api/v1/devices",
@@ -103,18 +103,18 @@ fn plain_http_is_told_to_use_tls_and_noise_is_cut() {
     assert_eq!((answer.status, &error["code"]), (400, &json!("bad_request")), "{error}");
     assert!(error["message"].to_string().contains("https://"), "{error}");
     assert_eq!(error["details"]["request_id"].as_str(), answer.header("x-request-id"));
-    let mut noise = site.connect();
+    let mut noise = testbed.connect();
     noise.write_all(b"\x00\x01\x02\x03").expect("sent");
     assert!(wait_until_cut(&mut noise) < TIMEOUT);
 }
 
 #[test]
 fn more_connections_than_allowed_wait_for_their_turn() {
-    let site = secure(Limits { connections: 2, ..Limits::default() });
-    let config = classic(&site.authority());
-    let first = session(site.address, &config).expect("a session");
-    let _second = session(site.address, &config).expect("a session");
-    let third = site.connect();
+    let testbed = secure(Limits { connections: 2, ..Limits::default() });
+    let config = classic(&testbed.authority());
+    let first = session(testbed.address, &config).expect("a session");
+    let _second = session(testbed.address, &config).expect("a session");
+    let third = testbed.connect();
     third.set_read_timeout(Some(Duration::from_millis(300))).expect("a time limit");
     let mut third = rustls::StreamOwned::new(
         rustls::ClientConnection::new(config.clone(), "localhost".try_into().expect("a name"))
@@ -145,22 +145,22 @@ fn wait_for_line(stream: &mut impl Read, text: &str) -> String {
 
 #[test]
 fn a_stream_goes_on_beyond_every_limit_and_ends_with_the_server() {
-    let mut site = secure(impatient());
-    let config = classic(&site.authority());
-    let mut stream = session(site.address, &config).expect("a session");
+    let mut testbed = secure(impatient());
+    let config = classic(&testbed.authority());
+    let mut stream = session(testbed.address, &config).expect("a session");
     stream.write_all(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
     wait_for_line(&mut stream, "event: status");
     for number in 1..=2 {
         std::thread::sleep(TIMEOUT * 2);
         let body = json!({"name": format!("d{number}"), "mac": format!("02:00:00:00:00:0{number}")});
-        let made = https(site.address, &config, "POST", "/devices", Some(&body)).expect("an answer");
+        let made = https(testbed.address, &config, "POST", "/devices", Some(&body)).expect("an answer");
         assert_eq!(made.status, 201, "{}", String::from_utf8_lossy(&made.body));
         wait_for_line(&mut stream, "event: revision");
     }
-    site.stop.send(true).expect("the server listens");
-    let mut serving = site.serving.take().expect("serving");
+    testbed.stop.send(true).expect("the server listens");
+    let mut serving = testbed.serving.take().expect("serving");
     let limit = Duration::from_secs(1);
-    let waited = site.runtime.block_on(async { tokio::time::timeout(limit, &mut serving).await });
+    let waited = testbed.runtime.block_on(async { tokio::time::timeout(limit, &mut serving).await });
     assert!(waited.is_err(), "an open stream has no end of its own");
     serving.abort();
     assert!(wait_until_cut(&mut stream) < SOON);
@@ -168,18 +168,19 @@ fn a_stream_goes_on_beyond_every_limit_and_ends_with_the_server() {
 
 #[test]
 fn the_end_waits_for_nobody_who_is_idle_and_lets_nobody_in() {
-    let mut site = secure(Limits::default());
-    let config = classic(&site.authority());
-    let mut idle = session(site.address, &config).expect("a session");
+    let mut testbed = secure(Limits::default());
+    let config = classic(&testbed.authority());
+    let mut idle = session(testbed.address, &config).expect("a session");
     crate::tls::peers::keep_asking(&mut idle, "/version").expect("an answer");
-    site.stop.send(true).expect("the server listens");
-    let serving = site.serving.take().expect("serving");
-    site.runtime
+    testbed.stop.send(true).expect("the server listens");
+    let serving = testbed.serving.take().expect("serving");
+    testbed
+        .runtime
         .block_on(async { tokio::time::timeout(SOON, serving).await })
         .expect("ended")
         .expect("no panic");
     wait_until_cut(&mut idle);
-    wait_ok(SOON, "the port to be closed", || match TcpStream::connect(site.address) {
+    wait_ok(SOON, "the port to be closed", || match TcpStream::connect(testbed.address) {
         Err(_) => Ok(()),
         Ok(_) => anyhow::bail!("somebody listens"),
     })

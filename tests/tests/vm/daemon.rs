@@ -42,8 +42,8 @@ mod in_guest {
     use std::net::IpAddr;
     use std::time::Duration;
 
-    use gateway_tests::scene::{Scene, policy};
     use gateway_tests::services::HTTP;
+    use gateway_tests::testbed::{Testbed, policy};
     use gateway_tests::topology::{Host, server, wan};
     use gateway_tests::traffic::ask;
     use gateway_tests::wait::wait_ok;
@@ -57,9 +57,9 @@ mod in_guest {
     const TUNNEL: &str = "home";
 
     /// A daemon whose LAN is a trunk: `eth1`, and VLAN 30 on it with the TV.
-    fn trunk() -> Scene {
-        let mut scene = Scene::prepare().expect("a scene");
-        let network = &scene.network;
+    fn trunk() -> Testbed {
+        let mut testbed = Testbed::prepare().expect("a scene");
+        let network = &testbed.network;
         network
             .gateway
             .ip("link add link eth1 name eth1.30 type vlan id 30\naddress add 192.168.30.1/24 dev eth1.30\n\
@@ -73,13 +73,13 @@ mod in_guest {
                  route replace default via 192.168.30.1 dev eth0.30\n\
                  route replace default via fd00:30::1 dev eth0.30")
             .expect("the TV's end of the VLAN");
-        let file = scene.daemon.configuration_file();
+        let file = testbed.daemon.configuration_file();
         let text = std::fs::read_to_string(&file).expect("the configuration");
         let text = text.replace("lan_iface: eth1", "lan_iface: [eth1, eth1.30]");
         assert!(text.contains("[eth1, eth1.30]"), "{text}");
         std::fs::write(&file, text).expect("the configuration");
-        scene.daemon.start().expect("the daemon");
-        scene
+        testbed.daemon.start().expect("the daemon");
+        testbed
     }
 
     /// Lets the kernel carry an exit, with the keys and addresses it had.
@@ -122,15 +122,15 @@ mod in_guest {
         }
     }
 
-    fn assert_nothing_leaked(scene: &Scene) {
-        scene.network.settle().expect("silence on the LAN");
-        let counts = scene.network.tap.counts();
+    fn assert_nothing_leaked(testbed: &Testbed) {
+        testbed.network.settle().expect("silence on the LAN");
+        let counts = testbed.network.tap.counts();
         assert!(counts.is_clean(), "{counts}");
     }
 
-    fn kind_of_link(scene: &Scene, interface: &str) -> String {
+    fn kind_of_link(testbed: &Testbed, interface: &str) -> String {
         let shown =
-            scene.network.gateway.run("ip", &["-j", "-d", "link", "show", "dev", interface]).expect("ip");
+            testbed.network.gateway.run("ip", &["-j", "-d", "link", "show", "dev", interface]).expect("ip");
         let shown: Value = serde_json::from_str(&shown).expect("JSON");
         shown.pointer("/0/linkinfo/info_kind").and_then(Value::as_str).unwrap_or_default().to_owned()
     }
@@ -138,12 +138,12 @@ mod in_guest {
     #[test]
     #[ignore = "runs inside the guest"]
     fn a_policy_sends_a_host_through_the_kernels_wireguard_and_nothing_past_it() {
-        let scene = Scene::start().expect("a scene");
-        let network = &scene.network;
+        let testbed = Testbed::start().expect("a scene");
+        let network = &testbed.network;
         carry_by_kernel(&network.exit_a);
-        let tunnel = scene.tunnel(TUNNEL, &network.exit_a).expect("the tunnel");
-        let interface = scene.interface(&tunnel).expect("its interface");
-        assert_eq!(kind_of_link(&scene, &interface), "wireguard", "the kernel carries it");
+        let tunnel = testbed.tunnel(TUNNEL, &network.exit_a).expect("the tunnel");
+        let interface = testbed.interface(&tunnel).expect("its interface");
+        assert_eq!(kind_of_link(&testbed, &interface), "wireguard", "the kernel carries it");
 
         // The tap counts what goes out directly; without this a clean count would prove nothing.
         wait_until_seen_as(&network.laptop, wan);
@@ -151,48 +151,48 @@ mod in_guest {
         let counts = network.tap.counts();
         assert!(counts.leaked.v4 > 0 && counts.leaked.v6 > 0, "{counts}");
 
-        let laptop = scene.device(&network.laptop).expect("the device");
-        scene.policy(&policy("vpn-only", 10, ("device", &laptop), &[TUNNEL])).expect("the policy");
+        let laptop = testbed.device(&network.laptop).expect("the device");
+        testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &[TUNNEL])).expect("the policy");
         network.settle().expect("silence on the LAN");
         network.tap.reset();
         wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
-        assert_nothing_leaked(&scene);
+        assert_nothing_leaked(&testbed);
         assert!(network.tap.counts().tunnel.v4 > 0, "the tunnel's packets are on the wire");
         let shown = network.gateway.run("wg", &["show", &interface, "latest-handshakes"]).expect("wg");
         let shaken = shown.split_whitespace().nth(1).and_then(|time| time.parse::<u64>().ok());
         assert!(shaken.is_some_and(|time| time > 0), "{shown}");
 
-        scene.bring_down(&tunnel).expect("the tunnel goes down");
+        testbed.bring_down(&tunnel).expect("the tunnel goes down");
         assert_blocked(&network.laptop);
         network.gateway.ip(&format!("link show dev {interface}")).expect_err("the device is gone");
-        scene.bring_up(&tunnel).expect("the tunnel comes back");
+        testbed.bring_up(&tunnel).expect("the tunnel comes back");
         wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
         // Removed behind the daemon's back: the route goes with the device, the traffic goes nowhere else.
         network.gateway.ip(&format!("link del dev {interface}")).expect("somebody removes the device");
         wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
-        assert_nothing_leaked(&scene);
+        assert_nothing_leaked(&testbed);
     }
 
     #[test]
     #[ignore = "runs inside the guest"]
     fn a_policy_of_a_vlan_is_about_tagged_frames_only() {
-        let scene = trunk();
-        let network = &scene.network;
-        scene.tunnel(TUNNEL, &network.exit_a).expect("the tunnel");
+        let testbed = trunk();
+        let network = &testbed.network;
+        testbed.tunnel(TUNNEL, &network.exit_a).expect("the tunnel");
         wait_until_seen_as(&network.tv, wan);
         wait_until_seen_as(&network.laptop, wan);
-        scene.policy(&policy("guests", 10, ("vlan", "30"), &[TUNNEL])).expect("the policy");
+        testbed.policy(&policy("guests", 10, ("vlan", "30"), &[TUNNEL])).expect("the policy");
         network.settle().expect("silence on the LAN");
         network.tap.reset();
         wait_until_seen_as(&network.tv, |ipv6| network.exit_a.address(ipv6));
-        assert_nothing_leaked(&scene);
+        assert_nothing_leaked(&testbed);
         wait_until_seen_as(&network.laptop, wan);
         network.settle().expect("silence on the LAN");
         network.tap.reset();
 
         network.exit_a.kill9().expect("the exit dies");
         assert_blocked(&network.tv);
-        assert_nothing_leaked(&scene);
+        assert_nothing_leaked(&testbed);
         wait_until_seen_as(&network.laptop, wan);
     }
 }

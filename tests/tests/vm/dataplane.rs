@@ -61,15 +61,15 @@ mod in_guest {
     const GOES_ON: i32 = -1;
 
     /// A laptop and a server, and the gateway between them: `eth1` to the laptop, `eth0` to the server.
-    struct Site {
+    struct Testbed {
         pins: PathBuf,
         laptop: Namespace,
         gateway: Namespace,
         _server: Namespace,
     }
 
-    impl Site {
-        fn new() -> Site {
+    impl Testbed {
+        fn new() -> Testbed {
             let prefix = Prefix::unique().expect("root");
             let [laptop, gateway, server] = ["laptop", "gateway", "server"]
                 .map(|label| Namespace::create(&prefix, label).expect("a namespace"));
@@ -95,7 +95,7 @@ mod in_guest {
                      meta mark 0x47008000 counter\n }\n}\n",
                 )
                 .expect("a counter");
-            Site { pins: prefix.pin_directory(), laptop, gateway, _server: server }
+            Testbed { pins: prefix.pin_directory(), laptop, gateway, _server: server }
         }
 
         fn load(&self) -> Programs {
@@ -147,7 +147,7 @@ mod in_guest {
         }
     }
 
-    impl Drop for Site {
+    impl Drop for Testbed {
         fn drop(&mut self) {
             netns::remove_pins(&self.pins);
         }
@@ -171,8 +171,8 @@ mod in_guest {
     #[ignore = "runs inside the guest"]
     fn the_programs_pass_the_verifier() {
         assert_eq!(AttachMode::of_this_kernel(), AttachMode::Clsact);
-        let site = Site::new();
-        let mut programs = site.load();
+        let testbed = Testbed::new();
+        let mut programs = testbed.load();
         assert_eq!(programs.live().expect("the slot"), SLOT_NONE);
         for name in ["gw_ingress", "gw_guard", "gw_wan_ingress"] {
             let info = programs.program(name).expect("the program").info().expect("the kernel knows it");
@@ -183,86 +183,93 @@ mod in_guest {
     #[test]
     #[ignore = "runs inside the guest"]
     fn filters_stay_and_are_replaced_and_removed() {
-        let site = Site::new();
-        let mut programs = site.load();
-        assert_eq!(site.attach(&mut programs), ["eth0", "eth1"]);
-        let places = || (site.filters("eth1", "ingress"), site.filters("eth0", "egress"));
+        let testbed = Testbed::new();
+        let mut programs = testbed.load();
+        assert_eq!(testbed.attach(&mut programs), ["eth0", "eth1"]);
+        let places = || (testbed.filters("eth1", "ingress"), testbed.filters("eth0", "egress"));
         let (ingress, guard) = places();
         assert_eq!((ingress.len(), guard.len()), (1, 1), "one filter each");
-        assert!(site.attach(&mut programs).is_empty(), "what stands there already is left alone");
+        assert!(testbed.attach(&mut programs).is_empty(), "what stands there already is left alone");
         drop(programs);
         assert_eq!(places(), (ingress.clone(), guard.clone()), "the filters outlive the process");
 
-        let mut programs = site.load();
-        assert_eq!(site.attach(&mut programs), ["eth0", "eth1"]);
+        let mut programs = testbed.load();
+        assert_eq!(testbed.attach(&mut programs), ["eth0", "eth1"]);
         let (new_ingress, new_guard) = places();
         assert_eq!((new_ingress.len(), new_guard.len()), (1, 1), "in place of the old ones, not beside them");
         assert!(new_ingress != ingress && new_guard != guard, "the new programs stand there");
 
         // An interface that changes sides, and one that is not wanted any more.
-        site.gateway.ip("link add eth2 type veth peer name eth3").expect("another link");
+        testbed.gateway.ip("link add eth2 type veth peer name eth3").expect("another link");
         let want = BTreeMap::from([
             ("eth1".to_owned(), Attachment::Guard),
             ("eth2".to_owned(), Attachment::Ingress),
         ]);
-        let attached = site.gateway.within(|| programs.attach(&want));
+        let attached = testbed.gateway.within(|| programs.attach(&want));
         assert_eq!((attached.added.len(), attached.failed.len()), (2, 0), "{attached:?}");
         // A stranger's filter stays whatever we do.
         let stranger = ["filter", "add", "dev", "eth0", "egress", "prio", "9", "protocol", "all", "matchall"];
-        site.gateway.run("tc", &[&stranger[..], &["action", "pass"]].concat()).expect("a stranger's filter");
-        let deviation = |interface| site.gateway.within(|| programs.deviation(interface, Attachment::Guard));
+        testbed
+            .gateway
+            .run("tc", &[&stranger[..], &["action", "pass"]].concat())
+            .expect("a stranger's filter");
+        let deviation =
+            |interface| testbed.gateway.within(|| programs.deviation(interface, Attachment::Guard));
         assert_eq!(deviation("eth0").as_deref(), Some("behind 1 other programs"), "the stranger comes first");
         assert_eq!(deviation("eth1"), None);
-        site.gateway.within(|| programs.prune(&want)).expect("what is not wanted goes");
+        testbed.gateway.within(|| programs.prune(&want)).expect("what is not wanted goes");
         let (ingress, guard) = places();
         assert_eq!((ingress.len(), guard.len()), (1, 0), "the program that marks, and nothing at the egress");
         assert_ne!(ingress, new_ingress, "it took the place of the program of LANs");
-        assert!(site.filters("eth0", "ingress").is_empty(), "nothing of ours is left there");
-        assert_eq!((site.filters("eth1", "egress").len(), site.filters("eth2", "ingress").len()), (1, 1));
-        let shown = site.gateway.run("tc", &["filter", "show", "dev", "eth0", "egress"]).expect("tc");
+        assert!(testbed.filters("eth0", "ingress").is_empty(), "nothing of ours is left there");
+        assert_eq!(
+            (testbed.filters("eth1", "egress").len(), testbed.filters("eth2", "ingress").len()),
+            (1, 1)
+        );
+        let shown = testbed.gateway.run("tc", &["filter", "show", "dev", "eth0", "egress"]).expect("tc");
         assert!(shown.contains("matchall"), "{shown}");
     }
 
     #[test]
     #[ignore = "runs inside the guest"]
     fn at_rest_nothing_is_forwarded_and_under_a_plan_it_is() {
-        let site = Site::new();
+        let testbed = Testbed::new();
         let reaches = || {
             wait_ok(SOON, "the server to answer", || {
-                anyhow::ensure!(site.answers("203.0.113.1"), "no answer");
+                anyhow::ensure!(testbed.answers("203.0.113.1"), "no answer");
                 Ok(())
             })
         };
         reaches().expect("an ordinary router at first");
-        assert_eq!(site.marked(), 0, "nobody marks anything");
-        let mut programs = site.load();
-        site.attach(&mut programs);
-        assert!(!site.answers("203.0.113.1"), "at rest nothing is forwarded");
-        assert!(site.answers("192.168.10.1"), "the gateway itself answers");
+        assert_eq!(testbed.marked(), 0, "nobody marks anything");
+        let mut programs = testbed.load();
+        testbed.attach(&mut programs);
+        assert!(!testbed.answers("203.0.113.1"), "at rest nothing is forwarded");
+        assert!(testbed.answers("192.168.10.1"), "the gateway itself answers");
         let prevented: u64 = programs.prevented().expect("counters").values().map(|c| c.packets).sum();
         assert!(prevented > 0, "the guard has seen it");
 
-        programs.apply(&site.direct()).expect("the plan goes live");
+        programs.apply(&testbed.direct()).expect("the plan goes live");
         reaches().expect("the plan lets it by");
-        assert!(site.marked() > 0, "and marks it");
+        assert!(testbed.marked() > 0, "and marks it");
         let counted = programs.policy_counters(1).expect("counters").packets;
         assert!(counted > 0, "and counts it");
 
         programs.apply(&all(Choice::DROP)).expect("the plan goes live");
-        assert!(!site.answers("203.0.113.1"), "a policy drops it");
+        assert!(!testbed.answers("203.0.113.1"), "a policy drops it");
         drop(programs);
-        assert!(!site.answers("203.0.113.1"), "the plan holds without its process");
+        assert!(!testbed.answers("203.0.113.1"), "the plan holds without its process");
         // The plan is about the LAN: the host's own packets pass.
-        let reply = site.gateway.run("busybox", &["ping", "-c", "1", "-W", "5", "203.0.113.1"]);
+        let reply = testbed.gateway.run("busybox", &["ping", "-c", "1", "-W", "5", "203.0.113.1"]);
         reply.expect("the gateway itself reaches the server");
     }
 
     #[test]
     #[ignore = "runs inside the guest"]
     fn a_tagged_frame_is_judged_by_its_vlan() {
-        let site = Site::new();
+        let testbed = Testbed::new();
         for (namespace, parent, address) in
-            [(&site.laptop, "eth0", "192.168.30.10/24"), (&site.gateway, "eth1", "192.168.30.1/24")]
+            [(&testbed.laptop, "eth0", "192.168.30.10/24"), (&testbed.gateway, "eth1", "192.168.30.1/24")]
         {
             namespace
                 .ip(&format!(
@@ -271,26 +278,26 @@ mod in_guest {
                 ))
                 .expect("a VLAN");
         }
-        let mut programs = site.load();
-        site.attach(&mut programs);
-        let mut plan = site.direct();
+        let mut programs = testbed.load();
+        testbed.attach(&mut programs);
+        let mut plan = testbed.direct();
         plan.actions.insert(0, ActionValue { policy: 2, ..ActionValue::default() });
         plan.header.all = 1;
         plan.vlans.insert(30, 0);
         programs.apply(&plan).expect("the plan goes live");
         wait_ok(SOON, "the server to answer an untagged frame", || {
-            anyhow::ensure!(site.answers("203.0.113.1"), "no answer");
+            anyhow::ensure!(testbed.answers("203.0.113.1"), "no answer");
             Ok(())
         })
         .expect("VLAN 30 only is dropped");
         let before = programs.policy_counters(2).expect("counters").packets;
-        site.laptop.ip("route replace default via 192.168.30.1 dev eth0.30").expect("through the VLAN");
-        assert!(!site.answers("203.0.113.1"), "a policy of the VLAN drops it");
+        testbed.laptop.ip("route replace default via 192.168.30.1 dev eth0.30").expect("through the VLAN");
+        assert!(!testbed.answers("203.0.113.1"), "a policy of the VLAN drops it");
         assert!(programs.policy_counters(2).expect("counters").packets > before, "and counts it");
         plan.actions[0] = ActionValue { policy: 2, ..plan.actions[1] };
         programs.apply(&plan).expect("the plan goes live");
         wait_ok(SOON, "the server to answer a tagged frame", || {
-            anyhow::ensure!(site.answers("203.0.113.1"), "no answer");
+            anyhow::ensure!(testbed.answers("203.0.113.1"), "no answer");
             Ok(())
         })
         .expect("a tagged frame is forwarded by another policy");
@@ -303,8 +310,8 @@ mod in_guest {
     #[test]
     #[ignore = "runs inside the guest"]
     fn the_program_decides_as_the_function_does() {
-        let site = Site::new();
-        let mut programs = site.load();
+        let testbed = Testbed::new();
+        let mut programs = testbed.load();
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, b"another kernel, the same verdict");
         let mut runner = TestRunner::new_with_rng(Config::default(), rng);
         let mut seen = BTreeMap::<&'static str, usize>::new();

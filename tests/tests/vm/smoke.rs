@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use gateway_tests::vm::{Opts, quoted};
 
 use crate::vm::checks::{Checks, this_program};
-use crate::vm::inside;
+use crate::vm::guest;
 
 const MODULES: &[&str] =
     &["wireguard", "8021q", "dummy", "veth", "nf_tables", "nft_chain_nat", "nft_masq", "tun"];
@@ -16,7 +16,7 @@ static GUEST: LazyLock<Checks> = LazyLock::new(|| {
     let script = format!(
         "PROGRAM={}\nPIN={}\n{}",
         quoted(&this_program()),
-        quoted(Path::new(inside::PIN)),
+        quoted(Path::new(guest::PIN)),
         include_str!("smoke.sh")
     );
     Checks::of(&script, Opts { modules: MODULES, ..Opts::default() })

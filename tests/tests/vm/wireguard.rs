@@ -40,21 +40,21 @@ mod in_guest {
     use gateway_ctl::os::wireguard::{Engine, Error, WireGuard, generate_keypair};
     use gateway_tests::wait::wait_until;
 
-    use crate::kernel::wireguard::site::{DEVICE, Pair, Site, TIMEOUT};
+    use crate::kernel::wireguard::testbed::{DEVICE, Pair, TIMEOUT, Testbed};
 
     fn pair(outer_ipv6: bool) -> Pair {
         Pair::between([Engine::Kernel, Engine::Userspace], outer_ipv6).connect(outer_ipv6)
     }
 
-    fn handshake(site: &Site) -> Option<std::time::SystemTime> {
-        site.status().expect("a device").peers.iter().find_map(|peer| peer.last_handshake)
+    fn handshake(testbed: &Testbed) -> Option<std::time::SystemTime> {
+        testbed.status().expect("a device").peers.iter().find_map(|peer| peer.last_handshake)
     }
 
     #[test]
     #[ignore = "runs inside the guest"]
     fn the_engine_of_choice_is_the_kernels() {
-        let site = Site::lone();
-        assert_eq!(site.block_on(async { WireGuard::new().await.engine() }), Engine::Kernel);
+        let testbed = Testbed::lone();
+        assert_eq!(testbed.block_on(async { WireGuard::new().await.engine() }), Engine::Kernel);
     }
 
     #[test]
@@ -68,7 +68,7 @@ mod in_guest {
             let status = pair.a.status().expect("a device");
             assert_eq!(
                 (status.engine, status.listen_port),
-                (Engine::Kernel, crate::kernel::wireguard::site::OUTER_PORT)
+                (Engine::Kernel, crate::kernel::wireguard::testbed::OUTER_PORT)
             );
             assert_eq!(status.public_key, pair.a.keys.public);
             let (ours, theirs) = (&status.peers[0], &pair.b.status().expect("a device").peers[0]);

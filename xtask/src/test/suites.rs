@@ -202,8 +202,8 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(40),
     },
     Suite {
-        name: "barrage",
-        what: "random messages at the resolver's sockets (GATEWAY_BARRAGE_SECONDS: 60)",
+        name: "dns_stress",
+        what: "random messages at the resolver's sockets (GATEWAY_DNS_STRESS_SECONDS: 60)",
         work: Work::Module("network"),
         quick: Quick::No,
         place: Place::Beside,

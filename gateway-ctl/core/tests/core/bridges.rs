@@ -8,35 +8,35 @@ use gateway_model::kinds::bridge::Bridge;
 use gateway_model::registry::kind;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 /// Two tunnels, of which `a` names a bridge.
-fn world(transport: Value) -> World {
-    let mut world = World::new();
+fn fixture(transport: Value) -> Fixture {
+    let mut fixture = Fixture::new();
     let bridge = json!({"name": "over", "kind": "transport", "transport": transport});
-    world.create("bridge", bridge).expect("a bridge");
+    fixture.create("bridge", bridge).expect("a bridge");
     for name in ["a", "b"] {
-        world.tunnel(name);
+        fixture.tunnel(name);
     }
-    edit(&mut world, "tunnel", "a", |tunnel| tunnel["bridge"] = json!("over"));
-    world
+    edit(&mut fixture, "tunnel", "a", |tunnel| tunnel["bridge"] = json!("over"));
+    fixture
 }
 
-fn edit(world: &mut World, noun: &str, name: &str, change: impl FnOnce(&mut Value)) {
+fn edit(fixture: &mut Fixture, noun: &str, name: &str, change: impl FnOnce(&mut Value)) {
     let kind = kind(noun).expect("a kind");
-    let id = world.ids[name].to_string();
-    let (mut value, _) = kind.get(&world.state, &id).expect("an object");
+    let id = fixture.ids[name].to_string();
+    let (mut value, _) = kind.get(&fixture.state, &id).expect("an object");
     change(&mut value);
-    kind.replace(&mut world.state, &id, None, value).expect("replaced");
+    kind.replace(&mut fixture.state, &id, None, value).expect("replaced");
 }
 
 fn udp2tcp() -> Value {
     json!({"type": "udp2tcp", "address": "192.0.2.8", "port": 443})
 }
 
-fn connected(world: &mut World, connected: bool) {
+fn connected(fixture: &mut Fixture, connected: bool) {
     let fact = TransportFact { connected, reason: if connected { "" } else { "refused" }.to_owned() };
-    world.facts.transports.insert(world.ids["a"].to_string(), fact);
+    fixture.facts.transports.insert(fixture.ids["a"].to_string(), fact);
 }
 
 fn reason(compiled: &Compiled) -> &str {
@@ -45,17 +45,17 @@ fn reason(compiled: &Compiled) -> &str {
 
 #[test]
 fn a_tunnel_over_a_bridge_knows_a_loopback_address_only() {
-    let mut world = world(udp2tcp());
-    assert_eq!(reason(&world.compiled()), "its bridge over is not connected: it has not been tried yet");
-    connected(&mut world, true);
-    let compiled = world.compiled();
+    let mut fixture = fixture(udp2tcp());
+    assert_eq!(reason(&fixture.compiled()), "its bridge over is not connected: it has not been tried yet");
+    connected(&mut fixture, true);
+    let compiled = fixture.compiled();
     assert_eq!(reason(&compiled), "");
     let device = &compiled.plan.wireguard["wg-a"];
     assert_eq!(device.fwmark, Mark::OWN_NOWHERE.0, "whatever it sends elsewhere is rejected");
     let endpoints: Vec<String> =
         device.peers.values().filter_map(|p| p.endpoint).map(|e| e.to_string()).collect();
     assert_eq!(endpoints, ["127.71.0.16:4703"]);
-    let transport = &compiled.plan.transports[&world.ids["a"].to_string()];
+    let transport = &compiled.plan.transports[&fixture.ids["a"].to_string()];
     assert_eq!((transport.mark, transport.kind.clone()), (Mark::OWN.0, TransportKind::Udp2Tcp));
     assert_eq!(transport.near.to_string(), "127.71.0.16:4703");
     assert_eq!(transport.address.map(|at| at.to_string()).as_deref(), Some("192.0.2.8:443"));
@@ -66,31 +66,31 @@ fn a_tunnel_over_a_bridge_knows_a_loopback_address_only() {
 
 #[test]
 fn a_bridge_is_carried_by_what_should_carry_the_tunnel() {
-    let mut world = world(udp2tcp());
-    connected(&mut world, true);
+    let mut fixture = fixture(udp2tcp());
+    connected(&mut fixture, true);
     let hops = json!([{"type": "vpn", "target": "b"}, {"type": "vpn", "target": "a"}]);
-    world.policy(json!({"name": "p", "source_type": "all", "hops": hops}));
-    world.apply();
-    let compiled = world.compiled();
+    fixture.policy(json!({"name": "p", "source_type": "all", "hops": hops}));
+    fixture.apply();
+    let compiled = fixture.compiled();
     let b = compiled.legs.tunnel("b").expect("a leg").number;
-    assert_eq!(compiled.plan.transports[&world.ids["a"].to_string()].mark, Mark::carried_by(b).0);
+    assert_eq!(compiled.plan.transports[&fixture.ids["a"].to_string()].mark, Mark::carried_by(b).0);
     assert_eq!(compiled.plan.wireguard["wg-a"].fwmark, Mark::OWN_NOWHERE.0);
 }
 
 #[test]
 fn a_tunnel_without_its_bridge_is_unavailable_and_still_sends_nothing_elsewhere() {
-    let mut world = world(udp2tcp());
-    world.policy(json!({"name": "p", "source_type": "all", "hops": [{"type": "vpn", "target": "a"}]}));
-    world.apply();
-    connected(&mut world, true);
-    assert_eq!(world.compiled().policies[0].v4.kind(), ChoiceKind::Legs);
-    connected(&mut world, false);
-    let compiled = world.compiled();
+    let mut fixture = fixture(udp2tcp());
+    fixture.policy(json!({"name": "p", "source_type": "all", "hops": [{"type": "vpn", "target": "a"}]}));
+    fixture.apply();
+    connected(&mut fixture, true);
+    assert_eq!(fixture.compiled().policies[0].v4.kind(), ChoiceKind::Legs);
+    connected(&mut fixture, false);
+    let compiled = fixture.compiled();
     assert_eq!(reason(&compiled), "its bridge over is not connected: refused");
     assert_eq!(compiled.policies[0].v4.kind(), ChoiceKind::Reject);
-    connected(&mut world, true);
-    edit(&mut world, "bridge", "over", |bridge| bridge["enabled"] = json!(false));
-    let compiled = world.compiled();
+    connected(&mut fixture, true);
+    edit(&mut fixture, "bridge", "over", |bridge| bridge["enabled"] = json!(false));
+    let compiled = fixture.compiled();
     assert_eq!(reason(&compiled), "its bridge over is disabled");
     assert_eq!(compiled.policies[0].v6.kind(), ChoiceKind::Reject);
     assert!(compiled.plan.transports.is_empty());
@@ -101,37 +101,40 @@ fn a_tunnel_without_its_bridge_is_unavailable_and_still_sends_nothing_elsewhere(
 
 #[test]
 fn a_proxy_is_told_where_the_peer_is() {
-    let mut world = world(json!({"type": "socks5", "address": "proxy.example", "port": 1080}));
-    let compiled = world.compiled();
-    let transport = &compiled.plan.transports[&world.ids["a"].to_string()];
+    let mut fixture = fixture(json!({"type": "socks5", "address": "proxy.example", "port": 1080}));
+    let compiled = fixture.compiled();
+    let transport = &compiled.plan.transports[&fixture.ids["a"].to_string()];
     assert_eq!(transport.kind, TransportKind::Socks5 { to: "203.0.113.9:51820".into() });
     assert_eq!(transport.address, None);
     let at = "192.0.2.9:1080".parse().expect("an address");
-    world.facts.endpoints.insert("proxy.example:1080".into(), at);
-    let compiled = world.compiled();
-    assert_eq!(compiled.plan.transports[&world.ids["a"].to_string()].address, Some(at));
+    fixture.facts.endpoints.insert("proxy.example:1080".into(), at);
+    let compiled = fixture.compiled();
+    assert_eq!(compiled.plan.transports[&fixture.ids["a"].to_string()].address, Some(at));
     assert_eq!(compiled.legs.tunnel("a").expect("a leg").mtu, 1500 - 40 - 8 - 6 - 17 - 32);
 }
 
 #[test]
 fn a_segment_stands_behind_all_policies_and_fails_closed() {
-    let mut world = World::new();
-    world.tunnel("a");
+    let mut fixture = Fixture::new();
+    fixture.tunnel("a");
     let object = json!({
         "name": "guests", "kind": "segment", "source": {"type": "interface", "value": "lan0"},
         "target": {"type": "vpn", "target": "a"},
     });
-    let id = world.create("bridge", object).expect("a bridge");
-    world.policy(json!({"name": "p", "source_type": "vlan", "source_value": "7", "hops": []}));
-    world.apply();
-    let compiled = world.compiled();
+    let id = fixture.create("bridge", object).expect("a bridge");
+    fixture.policy(json!({"name": "p", "source_type": "vlan", "source_value": "7", "hops": []}));
+    fixture.apply();
+    let compiled = fixture.compiled();
     let names: Vec<&str> = compiled.policies.iter().map(|policy| policy.name.as_str()).collect();
     assert_eq!(names, ["p", "bridge guests"]);
     assert_eq!(compiled.policies[1].v4.kind(), ChoiceKind::Legs);
-    assert_eq!(world.input().policy(id).map(|policy| policy.name.clone()).as_deref(), Some("bridge guests"));
-    world.set_usable("a", false);
-    assert_eq!(world.compiled().policies[1].v4.kind(), ChoiceKind::Reject);
-    edit(&mut world, "bridge", "guests", |bridge| bridge["enabled"] = json!(false));
-    assert_eq!(world.compiled().policies.len(), 1);
-    assert!(world.state.find::<Bridge>("guests").is_some());
+    assert_eq!(
+        fixture.input().policy(id).map(|policy| policy.name.clone()).as_deref(),
+        Some("bridge guests")
+    );
+    fixture.set_usable("a", false);
+    assert_eq!(fixture.compiled().policies[1].v4.kind(), ChoiceKind::Reject);
+    edit(&mut fixture, "bridge", "guests", |bridge| bridge["enabled"] = json!(false));
+    assert_eq!(fixture.compiled().policies.len(), 1);
+    assert!(fixture.state.find::<Bridge>("guests").is_some());
 }

@@ -3,26 +3,27 @@
 use gateway_core::conflicts::{Conflict, ConflictKind, Severity, conflicts};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
-fn found(world: &World) -> Vec<Conflict> {
-    conflicts(&world.input(), &world.compiled())
+fn found(fixture: &Fixture) -> Vec<Conflict> {
+    conflicts(&fixture.input(), &fixture.compiled())
 }
 
 /// Kinds with the names of the policies.
-fn named(world: &World) -> Vec<(ConflictKind, Vec<String>)> {
-    let name = |id: &gateway_model::Id| world.state.routing_policies.get(*id).expect("a policy").name.clone();
-    found(world)
+fn named(fixture: &Fixture) -> Vec<(ConflictKind, Vec<String>)> {
+    let name =
+        |id: &gateway_model::Id| fixture.state.routing_policies.get(*id).expect("a policy").name.clone();
+    found(fixture)
         .iter()
         .map(|conflict| (conflict.kind, conflict.policies.iter().map(name).collect()))
         .collect()
 }
 
-fn policy(world: &mut World, name: &str, priority: i64, source: (&str, &str), more: Value) {
+fn policy(fixture: &mut Fixture, name: &str, priority: i64, source: (&str, &str), more: Value) {
     let mut input =
         json!({"name": name, "priority": priority, "source_type": source.0, "source_value": source.1});
     input.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    world.policy(input);
+    fixture.policy(input);
 }
 
 fn shadowed(by: &[&str], policy: &str) -> (ConflictKind, Vec<String>) {
@@ -35,56 +36,59 @@ fn open() -> Value {
 
 #[test]
 fn a_policy_for_everything_shadows_what_comes_after_it_and_nothing_before() {
-    let mut world = World::new();
-    policy(&mut world, "before", 1, ("vlan", "10"), open());
-    policy(&mut world, "all", 5, ("all", ""), json!({}));
-    policy(&mut world, "after", 10, ("subnet", "10.0.0.0/8"), open());
-    policy(&mut world, "last", 20, ("all", ""), open());
-    assert_eq!(named(&world), [shadowed(&["all"], "after"), shadowed(&["all"], "last")]);
-    assert_eq!(found(&world)[0].severity, Severity::Warning);
+    let mut fixture = Fixture::new();
+    policy(&mut fixture, "before", 1, ("vlan", "10"), open());
+    policy(&mut fixture, "all", 5, ("all", ""), json!({}));
+    policy(&mut fixture, "after", 10, ("subnet", "10.0.0.0/8"), open());
+    policy(&mut fixture, "last", 20, ("all", ""), open());
+    assert_eq!(named(&fixture), [shadowed(&["all"], "after"), shadowed(&["all"], "last")]);
+    assert_eq!(found(&fixture)[0].severity, Severity::Warning);
 }
 
 #[test]
 fn a_network_is_shadowed_by_one_around_it_and_not_by_one_inside_it() {
-    let mut world = World::new();
-    policy(&mut world, "inside", 1, ("subnet", "10.1.0.0/16"), json!({}));
-    policy(&mut world, "around", 2, ("subnet", "10.0.0.0/8"), open());
-    policy(&mut world, "narrow", 3, ("subnet", "10.2.3.0/24,10.1.2.0/24"), json!({}));
-    policy(&mut world, "beside", 4, ("subnet", "10.2.3.0/24,11.0.0.0/8"), json!({}));
-    policy(&mut world, "destination", 5, ("destination", "10.2.3.0/24"), json!({}));
+    let mut fixture = Fixture::new();
+    policy(&mut fixture, "inside", 1, ("subnet", "10.1.0.0/16"), json!({}));
+    policy(&mut fixture, "around", 2, ("subnet", "10.0.0.0/8"), open());
+    policy(&mut fixture, "narrow", 3, ("subnet", "10.2.3.0/24,10.1.2.0/24"), json!({}));
+    policy(&mut fixture, "beside", 4, ("subnet", "10.2.3.0/24,11.0.0.0/8"), json!({}));
+    policy(&mut fixture, "destination", 5, ("destination", "10.2.3.0/24"), json!({}));
     // The first policy that has it is named for each element.
-    assert_eq!(named(&world), [shadowed(&["inside", "around"], "narrow")]);
+    assert_eq!(named(&fixture), [shadowed(&["inside", "around"], "narrow")]);
 }
 
 #[test]
 fn ports_are_shadowed_by_the_whole_destination_and_by_the_same_port_around() {
-    let mut world = World::new();
-    policy(&mut world, "web", 1, ("destination", "203.0.113.0/24:443"), json!({}));
-    policy(&mut world, "web-host", 2, ("destination", "203.0.113.7:443"), open());
-    policy(&mut world, "other-port", 3, ("destination", "203.0.113.7:80"), open());
-    policy(&mut world, "host", 4, ("destination", "203.0.113.7"), open());
-    policy(&mut world, "late-port", 5, ("destination", "203.0.113.7:25"), json!({}));
-    assert_eq!(named(&world), [shadowed(&["web"], "web-host"), shadowed(&["host"], "late-port")]);
+    let mut fixture = Fixture::new();
+    policy(&mut fixture, "web", 1, ("destination", "203.0.113.0/24:443"), json!({}));
+    policy(&mut fixture, "web-host", 2, ("destination", "203.0.113.7:443"), open());
+    policy(&mut fixture, "other-port", 3, ("destination", "203.0.113.7:80"), open());
+    policy(&mut fixture, "host", 4, ("destination", "203.0.113.7"), open());
+    policy(&mut fixture, "late-port", 5, ("destination", "203.0.113.7:25"), json!({}));
+    assert_eq!(named(&fixture), [shadowed(&["web"], "web-host"), shadowed(&["host"], "late-port")]);
 }
 
 #[test]
 fn a_group_shadows_its_members_and_members_together_shadow_a_group() {
-    let mut world = World::new();
-    let one = world.device("one", "02:00:00:00:00:01");
-    let two = world.device("two", "02:00:00:00:00:02");
-    let group = |world: &mut World, name: &str, members: &[gateway_model::Id]| {
+    let mut fixture = Fixture::new();
+    let one = fixture.device("one", "02:00:00:00:00:01");
+    let two = fixture.device("two", "02:00:00:00:00:02");
+    let group = |fixture: &mut Fixture, name: &str, members: &[gateway_model::Id]| {
         let members: Vec<String> = members.iter().map(ToString::to_string).collect();
-        world.create("device_group", json!({"name": name, "members": members})).expect("a group").to_string()
+        fixture
+            .create("device_group", json!({"name": name, "members": members}))
+            .expect("a group")
+            .to_string()
     };
-    let both = group(&mut world, "both", &[one, two]);
-    let first = group(&mut world, "first", &[one]);
-    policy(&mut world, "p-one", 1, ("device", &one.to_string()), json!({}));
-    policy(&mut world, "p-both-early", 2, ("device_group", &both), open());
-    policy(&mut world, "p-two", 3, ("device", &two.to_string()), json!({}));
-    policy(&mut world, "p-first", 4, ("device_group", &first), open());
-    policy(&mut world, "p-both-late", 5, ("device_group", &both), json!({}));
+    let both = group(&mut fixture, "both", &[one, two]);
+    let first = group(&mut fixture, "first", &[one]);
+    policy(&mut fixture, "p-one", 1, ("device", &one.to_string()), json!({}));
+    policy(&mut fixture, "p-both-early", 2, ("device_group", &both), open());
+    policy(&mut fixture, "p-two", 3, ("device", &two.to_string()), json!({}));
+    policy(&mut fixture, "p-first", 4, ("device_group", &first), open());
+    policy(&mut fixture, "p-both-late", 5, ("device_group", &both), json!({}));
     assert_eq!(
-        named(&world),
+        named(&fixture),
         [
             shadowed(&["p-both-early"], "p-two"),
             shadowed(&["p-one"], "p-first"),
@@ -95,33 +99,36 @@ fn a_group_shadows_its_members_and_members_together_shadow_a_group() {
 
 #[test]
 fn a_network_for_each_family_together_shadow_everything() {
-    let mut world = World::new();
-    policy(&mut world, "four", 1, ("subnet", "0.0.0.0/0"), json!({}));
-    policy(&mut world, "vlan", 2, ("vlan", "7"), open());
-    policy(&mut world, "six", 3, ("destination", "::/0"), json!({}));
-    policy(&mut world, "device", 4, ("vlan", "8"), open());
-    policy(&mut world, "six-host", 5, ("subnet", "fd00::7"), open());
-    assert_eq!(named(&world), [shadowed(&["four", "six"], "device"), shadowed(&["four", "six"], "six-host")]);
+    let mut fixture = Fixture::new();
+    policy(&mut fixture, "four", 1, ("subnet", "0.0.0.0/0"), json!({}));
+    policy(&mut fixture, "vlan", 2, ("vlan", "7"), open());
+    policy(&mut fixture, "six", 3, ("destination", "::/0"), json!({}));
+    policy(&mut fixture, "device", 4, ("vlan", "8"), open());
+    policy(&mut fixture, "six-host", 5, ("subnet", "fd00::7"), open());
+    assert_eq!(
+        named(&fixture),
+        [shadowed(&["four", "six"], "device"), shadowed(&["four", "six"], "six-host")]
+    );
 }
 
 #[test]
 fn an_interface_that_is_a_vlan_is_shadowed_by_the_vlan() {
-    let mut world = World::new();
-    world.network.lan.push("lan0.20".into());
-    world.vlan_link("lan0.20", 20, "lan0", 20);
-    policy(&mut world, "tag", 1, ("vlan", "20"), json!({}));
-    policy(&mut world, "interface", 2, ("interface", "lan0.20"), open());
-    policy(&mut world, "parent", 3, ("interface", "lan0"), open());
-    assert_eq!(named(&world), [shadowed(&["tag"], "interface")]);
+    let mut fixture = Fixture::new();
+    fixture.network.lan.push("lan0.20".into());
+    fixture.vlan_link("lan0.20", 20, "lan0", 20);
+    policy(&mut fixture, "tag", 1, ("vlan", "20"), json!({}));
+    policy(&mut fixture, "interface", 2, ("interface", "lan0.20"), open());
+    policy(&mut fixture, "parent", 3, ("interface", "lan0"), open());
+    assert_eq!(named(&fixture), [shadowed(&["tag"], "interface")]);
 }
 
 #[test]
 fn the_same_twice_is_a_duplicate() {
-    let mut world = World::new();
-    policy(&mut world, "one", 1, ("vlan", "10,20"), json!({}));
-    policy(&mut world, "two", 2, ("vlan", "20,10"), json!({}));
-    policy(&mut world, "part", 3, ("vlan", "10"), json!({}));
-    let conflicts = found(&world);
+    let mut fixture = Fixture::new();
+    policy(&mut fixture, "one", 1, ("vlan", "10,20"), json!({}));
+    policy(&mut fixture, "two", 2, ("vlan", "20,10"), json!({}));
+    policy(&mut fixture, "part", 3, ("vlan", "10"), json!({}));
+    let conflicts = found(&fixture);
     assert_eq!(
         conflicts.iter().map(|c| c.kind).collect::<Vec<_>>(),
         [ConflictKind::Duplicate, ConflictKind::Shadowed]
@@ -131,69 +138,69 @@ fn the_same_twice_is_a_duplicate() {
 
 #[test]
 fn disabled_and_ended_policies_are_in_nobodys_way() {
-    let mut world = World::new();
-    policy(&mut world, "off", 1, ("all", ""), json!({"enabled": false}));
-    policy(&mut world, "ended", 2, ("all", ""), json!({"expires_at": "2026-11-20T11:00:00Z"}));
-    policy(&mut world, "vlan", 3, ("vlan", "10"), json!({}));
-    assert_eq!(found(&world), []);
+    let mut fixture = Fixture::new();
+    policy(&mut fixture, "off", 1, ("all", ""), json!({"enabled": false}));
+    policy(&mut fixture, "ended", 2, ("all", ""), json!({"expires_at": "2026-11-20T11:00:00Z"}));
+    policy(&mut fixture, "vlan", 3, ("vlan", "10"), json!({}));
+    assert_eq!(found(&fixture), []);
 }
 
 /// What the model refuses can still come about: by an end that was put off, or rows of an older version.
 #[test]
 fn the_same_source_and_priority_with_two_ways_is_contradictory() {
-    let mut world = World::new();
-    policy(&mut world, "one", 7, ("vlan", "10"), json!({"expires_at": "2026-11-20T12:00:00Z"}));
-    policy(&mut world, "two", 7, ("vlan", "10,11"), open());
-    world.now = "2026-11-20T11:59:59Z".parse().expect("a time");
-    let conflicts = found(&world);
-    assert_eq!(named(&world), [(ConflictKind::Contradictory, vec!["two".into(), "one".into()])]);
+    let mut fixture = Fixture::new();
+    policy(&mut fixture, "one", 7, ("vlan", "10"), json!({"expires_at": "2026-11-20T12:00:00Z"}));
+    policy(&mut fixture, "two", 7, ("vlan", "10,11"), open());
+    fixture.now = "2026-11-20T11:59:59Z".parse().expect("a time");
+    let conflicts = found(&fixture);
+    assert_eq!(named(&fixture), [(ConflictKind::Contradictory, vec!["two".into(), "one".into()])]);
     assert_eq!(conflicts[0].severity, Severity::Error);
 }
 
 #[test]
 fn tunnels_with_two_underlays_and_tunnels_inside_themselves_are_found() {
-    let mut world = World::new();
+    let mut fixture = Fixture::new();
     for name in ["a", "b", "c"] {
-        world.tunnel(name);
+        fixture.tunnel(name);
     }
     let path = |hops: &[&str], end: Option<&str>| {
         let hops: Vec<Value> = hops.iter().map(|name| json!({"type": "vpn", "target": name})).collect();
         json!({"hops": hops, "expires_at": end})
     };
     let past = Some("2026-11-20T12:00:00Z");
-    policy(&mut world, "a-b", 1, ("vlan", "1"), path(&["a", "b"], past));
-    policy(&mut world, "b-a", 2, ("vlan", "2"), path(&["b", "a"], None));
-    policy(&mut world, "c-b", 3, ("vlan", "3"), path(&["c", "b"], past));
-    assert_eq!(named(&world), []);
-    world.now = "2026-11-20T11:59:59Z".parse().expect("a time");
+    policy(&mut fixture, "a-b", 1, ("vlan", "1"), path(&["a", "b"], past));
+    policy(&mut fixture, "b-a", 2, ("vlan", "2"), path(&["b", "a"], None));
+    policy(&mut fixture, "c-b", 3, ("vlan", "3"), path(&["c", "b"], past));
+    assert_eq!(named(&fixture), []);
+    fixture.now = "2026-11-20T11:59:59Z".parse().expect("a time");
     assert_eq!(
-        named(&world),
+        named(&fixture),
         [
             (ConflictKind::Contradictory, vec!["c-b".into(), "a-b".into()]),
             (ConflictKind::Loop, vec!["b-a".into(), "a-b".into()]),
         ]
     );
-    assert!(found(&world)[1].message.contains("a inside b inside a"), "{}", found(&world)[1].message);
+    assert!(found(&fixture)[1].message.contains("a inside b inside a"), "{}", found(&fixture)[1].message);
 }
 
 #[test]
 fn hops_and_sources_that_do_not_exist_are_told() {
-    let mut world = World::new();
-    world.tunnel("a");
+    let mut fixture = Fixture::new();
+    fixture.tunnel("a");
     let hop = |kind: &str, target: &str| json!({"type": kind, "target": target});
-    let group = world.create("device_group", json!({"name": "nobody"})).expect("a group").to_string();
-    policy(&mut world, "gone", 1, ("vlan", "1"), json!({"hops": [hop("vpn", "b")]}));
+    let group = fixture.create("device_group", json!({"name": "nobody"})).expect("a group").to_string();
+    policy(&mut fixture, "gone", 1, ("vlan", "1"), json!({"hops": [hop("vpn", "b")]}));
     policy(
-        &mut world,
+        &mut fixture,
         "half",
         2,
         ("vlan", "2"),
         json!({"hop_mode": "failover", "hops": [hop("vpn", "a"), hop("interface", "wan7")]}),
     );
-    policy(&mut world, "empty", 3, ("device_group", &group), json!({}));
-    policy(&mut world, "outside", 4, ("interface", "wan0,lan0"), json!({}));
-    policy(&mut world, "fine", 5, ("vlan", "6"), json!({"hops": [hop("vpn", "a")]}));
-    let conflicts = found(&world);
+    policy(&mut fixture, "empty", 3, ("device_group", &group), json!({}));
+    policy(&mut fixture, "outside", 4, ("interface", "wan0,lan0"), json!({}));
+    policy(&mut fixture, "fine", 5, ("vlan", "6"), json!({"hops": [hop("vpn", "a")]}));
+    let conflicts = found(&fixture);
     assert!(
         conflicts.iter().all(|conflict| conflict.kind == ConflictKind::UnreachableTarget),
         "{conflicts:?}"
@@ -211,11 +218,11 @@ fn hops_and_sources_that_do_not_exist_are_told() {
 
 #[test]
 fn a_policy_for_a_domain_is_shadowed_by_one_for_a_domain_around_it() {
-    let mut world = World::new();
-    policy(&mut world, "around", 1, ("domain", "example.com"), json!({}));
-    policy(&mut world, "inside", 2, ("domain", "www.example.com"), json!({}));
-    policy(&mut world, "beside", 3, ("domain", "example.org"), json!({}));
-    let reports: Vec<String> = found(&world).iter().map(|conflict| conflict.message.clone()).collect();
+    let mut fixture = Fixture::new();
+    policy(&mut fixture, "around", 1, ("domain", "example.com"), json!({}));
+    policy(&mut fixture, "inside", 2, ("domain", "www.example.com"), json!({}));
+    policy(&mut fixture, "beside", 3, ("domain", "example.org"), json!({}));
+    let reports: Vec<String> = found(&fixture).iter().map(|conflict| conflict.message.clone()).collect();
     assert_eq!(reports.len(), 1, "{reports:?}");
     assert!(reports[0].contains("inside") && reports[0].contains("around"), "{reports:?}");
 }

@@ -6,32 +6,32 @@ use gateway_model::Id;
 use gateway_model::domain::DomainName;
 use serde_json::json;
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 const LAPTOP: &str = "02:00:00:00:00:01";
 
-fn laptop_bound_to_a() -> (World, Id) {
-    let mut world = World::new();
-    let laptop = world.device("laptop", LAPTOP);
-    world.tunnel("wg-a");
-    world.policy(json!({
+fn laptop_bound_to_a() -> (Fixture, Id) {
+    let mut fixture = Fixture::new();
+    let laptop = fixture.device("laptop", LAPTOP);
+    fixture.tunnel("wg-a");
+    fixture.policy(json!({
         "name": "vpn-only", "priority": 10, "source_type": "device", "source_value": laptop.to_string(),
         "hops": [{"type": "vpn", "target": "wg-a"}],
     }));
-    world.apply();
-    (world, laptop)
+    fixture.apply();
+    (fixture, laptop)
 }
 
 fn of(device: Id) -> Request {
     Request { device_id: Some(device), ..Request::default() }
 }
 
-fn ask(world: &World, request: &Request) -> Evaluation {
-    evaluate(&world.input(), &world.compiled(), request).expect("an answer")
+fn ask(fixture: &Fixture, request: &Request) -> Evaluation {
+    evaluate(&fixture.input(), &fixture.compiled(), request).expect("an answer")
 }
 
-fn problems(world: &World, request: &Request) -> Vec<String> {
-    match evaluate(&world.input(), &world.compiled(), request) {
+fn problems(fixture: &Fixture, request: &Request) -> Vec<String> {
+    match evaluate(&fixture.input(), &fixture.compiled(), request) {
         Err(Refusal::Invalid(problems)) => problems.iter().map(|problem| problem.path.clone()).collect(),
         other => panic!("{other:?}"),
     }
@@ -39,8 +39,8 @@ fn problems(world: &World, request: &Request) -> Vec<String> {
 
 #[test]
 fn a_working_tunnel_is_named_in_the_sentence() {
-    let (world, laptop) = laptop_bound_to_a();
-    let result = ask(&world, &of(laptop));
+    let (fixture, laptop) = laptop_bound_to_a();
+    let result = ask(&fixture, &of(laptop));
     assert_eq!(
         result.sentence,
         r#"laptop -> TUNNEL wg-a (vpn): policy "vpn-only" (priority 10, fail-closed) matched"#
@@ -61,9 +61,9 @@ fn a_working_tunnel_is_named_in_the_sentence() {
 
 #[test]
 fn a_tunnel_that_is_down_blocks_and_the_sentence_says_why() {
-    let (mut world, laptop) = laptop_bound_to_a();
-    world.set_usable("wg-a", false);
-    let result = ask(&world, &of(laptop));
+    let (mut fixture, laptop) = laptop_bound_to_a();
+    fixture.set_usable("wg-a", false);
+    let result = ask(&fixture, &of(laptop));
     assert_eq!(
         result.sentence,
         r#"laptop -> BLOCKED: policy "vpn-only" (priority 10, fail-closed) matched; its only hop vpn:wg-a is down (no handshake for 192 s)"#
@@ -75,9 +75,9 @@ fn a_tunnel_that_is_down_blocks_and_the_sentence_says_why() {
 
 #[test]
 fn a_link_that_went_down_after_the_plan_is_told_as_blocked() {
-    let (mut world, laptop) = laptop_bound_to_a();
-    world.facts.links.get_mut("wg-wg-a").expect("a link").up = false;
-    let result = ask(&world, &of(laptop));
+    let (mut fixture, laptop) = laptop_bound_to_a();
+    fixture.facts.links.get_mut("wg-wg-a").expect("a link").up = false;
+    let result = ask(&fixture, &of(laptop));
     assert_eq!(result.decision, Decision::Block, "{}", result.sentence);
     assert!(
         result.sentence.contains("wg-a is chosen, but table 47016 has no way out"),
@@ -88,9 +88,9 @@ fn a_link_that_went_down_after_the_plan_is_told_as_blocked() {
 
 #[test]
 fn without_a_policy_traffic_goes_directly() {
-    let (world, _) = laptop_bound_to_a();
+    let (fixture, _) = laptop_bound_to_a();
     let mac = "02:00:00:00:00:77".parse().expect("an address");
-    let result = ask(&world, &Request { mac: Some(mac), ..Request::default() });
+    let result = ask(&fixture, &Request { mac: Some(mac), ..Request::default() });
     assert_eq!(result.sentence, "02:00:00:00:00:77 -> DIRECT: no policy matched");
     assert_eq!(result.decision, Decision::Direct);
     assert_eq!(result.families.ipv6.as_ref().and_then(|six| six.interface.as_deref()), Some("wan0"));
@@ -106,16 +106,16 @@ fn without_a_policy_traffic_goes_directly() {
 
 #[test]
 fn families_that_differ_are_both_told() {
-    let mut world = World::new();
-    world.device("laptop", LAPTOP);
-    world.tunnel_with("four", &["10.64.0.2/32"]);
-    world.policy(json!({"name": "p", "priority": 5, "source_type": "all", "hops": [{"type": "vpn", "target": "four"}]}));
-    world.policy(
+    let mut fixture = Fixture::new();
+    fixture.device("laptop", LAPTOP);
+    fixture.tunnel_with("four", &["10.64.0.2/32"]);
+    fixture.policy(json!({"name": "p", "priority": 5, "source_type": "all", "hops": [{"type": "vpn", "target": "four"}]}));
+    fixture.policy(
         json!({"name": "six", "priority": 1, "source_type": "subnet", "source_value": "fd00:2::/64"}),
     );
-    world.apply();
-    let laptop = world.ids["laptop"];
-    let result = ask(&world, &of(laptop));
+    fixture.apply();
+    let laptop = fixture.ids["laptop"];
+    let result = ask(&fixture, &of(laptop));
     assert_eq!(
         result.sentence,
         r#"laptop -> TUNNEL four (vpn), but IPv6 BLOCKED: policy "p" (priority 5, fail-closed) matched; vpn:four has no way for IPv6"#
@@ -123,9 +123,9 @@ fn families_that_differ_are_both_told() {
     assert_eq!(result.decision, Decision::Tunnel);
 
     // A router behind the LAN leads to that network.
-    world.facts.prefixes.insert("lan0".into(), ["fd00:2::/64".parse().expect("a network")].into());
+    fixture.facts.prefixes.insert("lan0".into(), ["fd00:2::/64".parse().expect("a network")].into());
     let source = "fd00:2::9".parse().expect("an address");
-    let result = ask(&world, &Request { source: Some(source), ..of(laptop) });
+    let result = ask(&fixture, &Request { source: Some(source), ..of(laptop) });
     assert_eq!(
         result.sentence,
         r#"laptop -> BLOCKED: policy "six" (priority 1, fail-closed) matched; it has no hops"#
@@ -136,11 +136,11 @@ fn families_that_differ_are_both_told() {
 
 #[test]
 fn the_more_exposed_family_decides_the_decision() {
-    let mut world = World::new();
-    let laptop = world.device("laptop", LAPTOP);
-    world.policy(json!({"name": "four", "source_type": "subnet", "source_value": "0.0.0.0/0"}));
-    world.apply();
-    let result = ask(&world, &of(laptop));
+    let mut fixture = Fixture::new();
+    let laptop = fixture.device("laptop", LAPTOP);
+    fixture.policy(json!({"name": "four", "source_type": "subnet", "source_value": "0.0.0.0/0"}));
+    fixture.apply();
+    let result = ask(&fixture, &of(laptop));
     assert_eq!(result.decision, Decision::Direct);
     assert!(
         result.sentence.contains("BLOCKED")
@@ -154,17 +154,17 @@ fn the_more_exposed_family_decides_the_decision() {
 
 #[test]
 fn a_pool_names_all_its_tunnels_and_an_uplink_is_direct() {
-    let mut world = World::new();
-    let laptop = world.device("laptop", LAPTOP);
-    world.tunnel("a");
-    world.tunnel("b");
+    let mut fixture = Fixture::new();
+    let laptop = fixture.device("laptop", LAPTOP);
+    fixture.tunnel("a");
+    fixture.tunnel("b");
     let pool = json!([{"type": "vpn", "target": "a"}, {"type": "vpn", "target": "b"}]);
-    world.policy(json!({"name": "pool", "source_type": "all", "splitting": true, "hops": pool}));
-    world.policy(json!({"name": "plain", "priority": 1, "source_type": "destination", "source_value": "203.0.113.0/24", "hops": [{"type": "interface", "target": "wan0"}]}));
-    world.apply();
-    let result = ask(&world, &of(laptop));
+    fixture.policy(json!({"name": "pool", "source_type": "all", "splitting": true, "hops": pool}));
+    fixture.policy(json!({"name": "plain", "priority": 1, "source_type": "destination", "source_value": "203.0.113.0/24", "hops": [{"type": "interface", "target": "wan0"}]}));
+    fixture.apply();
+    let result = ask(&fixture, &of(laptop));
     assert!(result.sentence.starts_with("laptop -> TUNNEL one of a, b (vpn): "), "{}", result.sentence);
-    let result = ask(&world, &Request { destination: Some("203.0.113.7:80".into()), ..of(laptop) });
+    let result = ask(&fixture, &Request { destination: Some("203.0.113.7:80".into()), ..of(laptop) });
     assert!(
         result.sentence.starts_with(r#"laptop -> DIRECT by wan0: policy "plain""#),
         "{}",
@@ -176,13 +176,13 @@ fn a_pool_names_all_its_tunnels_and_an_uplink_is_direct() {
 
 #[test]
 fn the_default_destination_avoids_policies_for_destinations() {
-    let mut world = World::new();
-    let laptop = world.device("laptop", LAPTOP);
-    world.policy(
+    let mut fixture = Fixture::new();
+    let laptop = fixture.device("laptop", LAPTOP);
+    fixture.policy(
         json!({"name": "some", "source_type": "destination", "source_value": "0.0.0.0/2,[2a00::/12]:443"}),
     );
-    world.apply();
-    let result = ask(&world, &of(laptop));
+    fixture.apply();
+    let result = ask(&fixture, &of(laptop));
     let four = result.families.ipv4.expect("IPv4");
     assert_eq!((four.decision, four.destination.as_str()), (Decision::Direct, "64.1.1.1:443"));
     assert!(
@@ -196,7 +196,7 @@ fn the_default_destination_avoids_policies_for_destinations() {
 
 #[test]
 fn trust_and_status_come_before_policies() {
-    let (mut world, _) = laptop_bound_to_a();
+    let (mut fixture, _) = laptop_bound_to_a();
     for (name, mac, more) in [
         ("blocked", "02:00:00:00:00:11", json!({"status": "blocked"})),
         ("quarantined", "02:00:00:00:00:12", json!({"status": "quarantined"})),
@@ -204,39 +204,39 @@ fn trust_and_status_come_before_policies() {
     ] {
         let mut input = json!({"name": name, "mac": mac});
         input.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        world.create("device", input).expect("a device");
+        fixture.create("device", input).expect("a device");
     }
-    let sentence = |name: &str| ask(&world, &of(world.ids[name])).sentence;
+    let sentence = |name: &str| ask(&fixture, &of(fixture.ids[name])).sentence;
     assert_eq!(sentence("blocked"), "blocked -> BLOCKED: the device is blocked");
     assert_eq!(
         sentence("quarantined"),
         r#"quarantined -> BLOCKED: its trust class "quarantine" keeps it off the internet"#
     );
-    world.facts.addresses.insert("lan9".into(), Default::default());
-    world.network.lan.push("lan9".into());
-    world.link("lan9", 9).address("lan9", "192.168.9.1/24");
-    let guest = of(world.ids["guest"]);
-    let result = ask(&world, &Request { destination: Some("192.168.9.5".into()), ..guest.clone() });
+    fixture.facts.addresses.insert("lan9".into(), Default::default());
+    fixture.network.lan.push("lan9".into());
+    fixture.link("lan9", 9).address("lan9", "192.168.9.1/24");
+    let guest = of(fixture.ids["guest"]);
+    let result = ask(&fixture, &Request { destination: Some("192.168.9.5".into()), ..guest.clone() });
     assert_eq!(
         result.sentence,
         r#"guest -> BLOCKED: its trust class "guest" keeps it off other networks of the LAN"#
     );
-    let result = ask(&world, &Request { destination: Some("192.168.1.1".into()), ..guest });
+    let result = ask(&fixture, &Request { destination: Some("192.168.1.1".into()), ..guest });
     assert_eq!(result.sentence, "guest -> LOCAL: the destination is the gateway itself");
     assert_eq!(result.families.ipv4.expect("IPv4").via.as_deref(), Some("local"));
 }
 
 #[test]
 fn stored_changes_that_are_not_applied_are_counted_and_not_considered() {
-    let (mut world, laptop) = laptop_bound_to_a();
-    world.state = world.state.begin(world.now);
-    world.policy(json!({"name": "new", "priority": 1, "source_type": "all"}));
-    let vpn_only = world.ids["vpn-only"];
-    world
+    let (mut fixture, laptop) = laptop_bound_to_a();
+    fixture.state = fixture.state.begin(fixture.now);
+    fixture.policy(json!({"name": "new", "priority": 1, "source_type": "all"}));
+    let vpn_only = fixture.ids["vpn-only"];
+    fixture
         .state
         .update(vpn_only, None, |policy: &mut gateway_model::RoutingPolicy| policy.priority = 2000)
         .expect("an edit");
-    let result = ask(&world, &of(laptop));
+    let result = ask(&fixture, &of(laptop));
     assert_eq!(result.pending_changes, 2);
     assert_eq!(result.decision, Decision::Tunnel);
     assert_eq!(result.considered.len(), 1);
@@ -245,14 +245,14 @@ fn stored_changes_that_are_not_applied_are_counted_and_not_considered() {
 
 #[test]
 fn interface_and_vlan_of_a_question_reach_the_decision() {
-    let mut world = World::new();
-    let laptop = world.device("laptop", LAPTOP);
-    world.network.lan.push("lan0.20".into());
-    world.vlan_link("lan0.20", 20, "lan0", 20).address("lan0.20", "192.168.20.1/24");
-    world.policy(json!({"name": "child", "source_type": "interface", "source_value": "lan0.20"}));
-    world.policy(json!({"name": "tag", "source_type": "vlan", "source_value": "30"}));
-    world.apply();
-    let won = |request: Request| ask(&world, &request).effective.policy.map(|policy| policy.name);
+    let mut fixture = Fixture::new();
+    let laptop = fixture.device("laptop", LAPTOP);
+    fixture.network.lan.push("lan0.20".into());
+    fixture.vlan_link("lan0.20", 20, "lan0", 20).address("lan0.20", "192.168.20.1/24");
+    fixture.policy(json!({"name": "child", "source_type": "interface", "source_value": "lan0.20"}));
+    fixture.policy(json!({"name": "tag", "source_type": "vlan", "source_value": "30"}));
+    fixture.apply();
+    let won = |request: Request| ask(&fixture, &request).effective.policy.map(|policy| policy.name);
     assert_eq!(won(of(laptop)), None);
     assert_eq!(won(Request { interface: Some("lan0.20".into()), ..of(laptop) }).as_deref(), Some("child"));
     assert_eq!(won(Request { vlan: Some(20), ..of(laptop) }).as_deref(), Some("child"));
@@ -263,12 +263,13 @@ fn interface_and_vlan_of_a_question_reach_the_decision() {
 
 #[test]
 fn icmp_has_no_port_that_could_match() {
-    let mut world = World::new();
-    let laptop = world.device("laptop", LAPTOP);
-    world.policy(json!({"name": "web", "source_type": "destination", "source_value": "203.0.113.7:2048,203.0.113.7:443"}));
-    world.apply();
-    let ask =
-        |protocol| ask(&world, &Request { destination: Some("203.0.113.7".into()), protocol, ..of(laptop) });
+    let mut fixture = Fixture::new();
+    let laptop = fixture.device("laptop", LAPTOP);
+    fixture.policy(json!({"name": "web", "source_type": "destination", "source_value": "203.0.113.7:2048,203.0.113.7:443"}));
+    fixture.apply();
+    let ask = |protocol| {
+        ask(&fixture, &Request { destination: Some("203.0.113.7".into()), protocol, ..of(laptop) })
+    };
     assert_eq!(ask(None).decision, Decision::Block);
     assert_eq!(ask(Some(Protocol::Udp)).decision, Decision::Block);
     let icmp = ask(Some(Protocol::Icmp));
@@ -278,10 +279,10 @@ fn icmp_has_no_port_that_could_match() {
 
 #[test]
 fn an_address_seen_behind_a_device_makes_a_stranger_that_device() {
-    let (mut world, _) = laptop_bound_to_a();
-    world.facts.neighbours.insert([2, 0, 0, 0, 0, 1], ["192.168.1.10".parse().expect("an address")].into());
+    let (mut fixture, _) = laptop_bound_to_a();
+    fixture.facts.neighbours.insert([2, 0, 0, 0, 0, 1], ["192.168.1.10".parse().expect("an address")].into());
     let mac = "02:00:00:00:00:99".parse().ok();
-    let result = ask(&world, &Request { mac, source: "192.168.1.10".parse().ok(), ..Request::default() });
+    let result = ask(&fixture, &Request { mac, source: "192.168.1.10".parse().ok(), ..Request::default() });
     assert_eq!(result.decision, Decision::Tunnel);
     assert!(
         result.trace.iter().any(|step| step.contains("makes it the device laptop")),
@@ -292,10 +293,10 @@ fn an_address_seen_behind_a_device_makes_a_stranger_that_device() {
 
 #[test]
 fn questions_that_make_no_sense_are_refused_with_every_wrong_field() {
-    let (world, laptop) = laptop_bound_to_a();
-    assert_eq!(problems(&world, &Request::default()), ["mac"]);
+    let (fixture, laptop) = laptop_bound_to_a();
+    assert_eq!(problems(&fixture, &Request::default()), ["mac"]);
     let mac = "02:00:00:00:00:99".parse().ok();
-    assert_eq!(problems(&world, &Request { mac, ..of(laptop) }), ["mac"]);
+    assert_eq!(problems(&fixture, &Request { mac, ..of(laptop) }), ["mac"]);
     let wrong = Request {
         destination: Some("no name".into()),
         vlan: Some(4095),
@@ -303,17 +304,17 @@ fn questions_that_make_no_sense_are_refused_with_every_wrong_field() {
         port: Some(0),
         ..of(laptop)
     };
-    assert_eq!(problems(&world, &wrong), ["destination", "port", "vlan", "interface"]);
+    assert_eq!(problems(&fixture, &wrong), ["destination", "port", "vlan", "interface"]);
     let other_family =
         Request { destination: Some("203.0.113.7".into()), family: Some(Family::Ipv6), ..of(laptop) };
-    assert_eq!(problems(&world, &other_family), ["family"]);
+    assert_eq!(problems(&fixture, &other_family), ["family"]);
     let port = Request {
         destination: Some("[2001:db8::7]:443".into()),
         protocol: Some(Protocol::Icmp),
         ..of(laptop)
     };
-    assert_eq!(problems(&world, &port), ["destination"]);
-    match evaluate(&world.input(), &world.compiled(), &of(Id::NIL)) {
+    assert_eq!(problems(&fixture, &port), ["destination"]);
+    match evaluate(&fixture.input(), &fixture.compiled(), &of(Id::NIL)) {
         Err(Refusal::NotFound { resource_type, .. }) => assert_eq!(resource_type, "device"),
         other => panic!("{other:?}"),
     }
@@ -321,22 +322,22 @@ fn questions_that_make_no_sense_are_refused_with_every_wrong_field() {
 
 #[test]
 fn a_device_without_an_address_is_told_apart_by_nothing() {
-    let mut world = World::new();
-    let ghost = world.create("device", json!({"name": "ghost"})).expect("a device");
-    world.policy(json!({"name": "p", "source_type": "device", "source_value": ghost.to_string()}));
-    world.apply();
-    let result = ask(&world, &of(ghost));
+    let mut fixture = Fixture::new();
+    let ghost = fixture.create("device", json!({"name": "ghost"})).expect("a device");
+    fixture.policy(json!({"name": "p", "source_type": "device", "source_value": ghost.to_string()}));
+    fixture.apply();
+    let result = ask(&fixture, &of(ghost));
     assert_eq!(result.decision, Decision::Direct);
     assert!(result.trace.iter().any(|step| step.contains("no MAC address")), "{:?}", result.trace);
 }
 
 #[test]
 fn a_plan_of_other_policies_is_noticed() {
-    let (mut world, laptop) = laptop_bound_to_a();
-    let old = world.compiled();
-    world.policy(json!({"name": "first", "priority": 1, "source_type": "all"}));
-    world.apply();
-    let result = evaluate(&world.input(), &old, &of(laptop)).expect("an answer");
+    let (mut fixture, laptop) = laptop_bound_to_a();
+    let old = fixture.compiled();
+    fixture.policy(json!({"name": "first", "priority": 1, "source_type": "all"}));
+    fixture.apply();
+    let result = evaluate(&fixture.input(), &old, &of(laptop)).expect("an answer");
     assert_eq!(result.decision, Decision::Tunnel);
     assert!(
         result.trace.iter().any(|step| step.contains("compiled from other policies")),
@@ -347,25 +348,25 @@ fn a_plan_of_other_policies_is_noticed() {
 
 #[test]
 fn a_destination_by_name_meets_policies_for_domains() {
-    let (mut world, laptop) = laptop_bound_to_a();
-    world.tunnel("wg-b");
-    world.policy(json!({
+    let (mut fixture, laptop) = laptop_bound_to_a();
+    fixture.tunnel("wg-b");
+    fixture.policy(json!({
         "name": "films", "priority": 1, "source_type": "domain", "source_value": "films.example",
         "hops": [{"type": "vpn", "target": "wg-b"}],
     }));
-    world.apply();
+    fixture.apply();
     let to = |destination: &str| Request { destination: Some(destination.into()), ..of(laptop) };
-    let result = ask(&world, &to("www.films.example:8443"));
+    let result = ask(&fixture, &to("www.films.example:8443"));
     assert_eq!(result.matched_policies[0].name, "films", "{}", result.sentence);
     assert!(result.matched_policies[0].reason.contains("www.films.example"), "{:?}", result.matched_policies);
     let by_b = result.families.ipv4.expect("a verdict");
     assert_eq!((by_b.via.as_deref(), by_b.destination.ends_with(":8443")), (Some("vpn:wg-b"), true));
-    let other = ask(&world, &to("www.example"));
+    let other = ask(&fixture, &to("www.example"));
     assert_eq!(other.families.ipv6.expect("a verdict").via.as_deref(), Some("vpn:wg-a"));
     // An address alone says nothing of names, unless the device has been told it for one.
     let address = to("203.0.113.80");
-    assert_eq!(ask(&world, &address).matched_policies[0].name, "vpn-only");
+    assert_eq!(ask(&fixture, &address).matched_policies[0].name, "vpn-only");
     let name = DomainName::parse("films.example").expect("a name");
     let known = Request { known_as: vec![Name::from(&name)], ..address };
-    assert_eq!(ask(&world, &known).matched_policies[0].name, "films");
+    assert_eq!(ask(&fixture, &known).matched_policies[0].name, "films");
 }

@@ -23,7 +23,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 const MACS: [&str; 6] = [
     "02:00:00:00:00:01",
@@ -238,53 +238,53 @@ fn probe() -> impl Strategy<Value = Probe> {
 }
 
 impl Scene {
-    fn build(&self) -> World {
-        let mut world = World::new();
-        world.facts = gateway_core::facts::Facts::default();
-        world.network.lan = self.lan.iter().map(|name| (*name).to_owned()).collect();
-        world.network.uplinks.push(gateway_core::network::UplinkSettings {
+    fn build(&self) -> Fixture {
+        let mut fixture = Fixture::new();
+        fixture.facts = gateway_core::facts::Facts::default();
+        fixture.network.lan = self.lan.iter().map(|name| (*name).to_owned()).collect();
+        fixture.network.uplinks.push(gateway_core::network::UplinkSettings {
             number: 2,
             interface: "wan1".into(),
             gateway: None,
         });
-        world.link("lan0", 2).link("lan1", 3).link("lan2", 6).link("wan0", 7).link("wan1", 8);
-        world
+        fixture.link("lan0", 2).link("lan1", 3).link("lan2", 6).link("wan0", 7).link("wan1", 8);
+        fixture
             .vlan_link("lan0.20", 4, "lan0", 20)
             .vlan_link("lan2.30", 5, "lan2", 30)
             .vlan_link("lan1.40", 9, "lan1", 40);
-        world.address("lan0", "10.0.0.1/24").address("lan0", "fd00::1/64");
-        world
+        fixture.address("lan0", "10.0.0.1/24").address("lan0", "fd00::1/64");
+        fixture
             .address("lan1", "10.0.1.1/24")
             .address("lan0.20", "10.0.2.1/24")
             .address("lan0.20", "fe80::7/64");
         // Routers behind each LAN lead to all inner networks.
         for lan in ["lan0", "lan1", "lan0.20", "lan2.30"] {
             let nets = ["10.0.0.0/21", "fd00::/45"].map(|net| net.parse().expect("a network"));
-            world.facts.prefixes.insert(lan.to_owned(), nets.into());
+            fixture.facts.prefixes.insert(lan.to_owned(), nets.into());
         }
-        world.address("wan0", "198.51.100.2/24").address("wan0", "2001:db8:ffff::2/64");
-        world.address("wg-a", "10.64.0.2/32").address("wg-a", "fd64::2/128");
-        world
+        fixture.address("wan0", "198.51.100.2/24").address("wan0", "2001:db8:ffff::2/64");
+        fixture.address("wg-a", "10.64.0.2/32").address("wg-a", "fd64::2/128");
+        fixture
             .default_route("wan0", "198.51.100.1")
             .default_route("wan0", "2001:db8:ffff::1")
             .default_route("wan1", "198.51.101.1");
-        world.create("trust_class", json!({"name": "policy-only", "internet": "policy"})).expect("a class");
-        world.create("trust_class", json!({"name": "segment", "lan_access": "segment"})).expect("a class");
+        fixture.create("trust_class", json!({"name": "policy-only", "internet": "policy"})).expect("a class");
+        fixture.create("trust_class", json!({"name": "segment", "lan_access": "segment"})).expect("a class");
         for (name, (usable, enabled, up, ipv4, ipv6)) in TUNNELS.iter().zip(&self.tunnels) {
             let addresses: Vec<&str> = [(*ipv4, "10.64.0.2/32"), (*ipv6, "fd64::2/128")]
                 .iter()
                 .filter(|(has, _)| *has)
                 .map(|(_, a)| *a)
                 .collect();
-            let id = world.tunnel_with(name, &addresses);
-            world.set_usable(name, *usable);
+            let id = fixture.tunnel_with(name, &addresses);
+            fixture.set_usable(name, *usable);
             let change = |tunnel: &mut gateway_model::Tunnel| {
                 tunnel.enabled = *enabled;
                 if !up {
                     tunnel.admin_state = gateway_model::kinds::tunnel::AdminState::Down;
                 }
             };
-            world.state.update(id, None, change).expect("a change");
+            fixture.state.update(id, None, change).expect("a change");
         }
         let class = |n: &Option<usize>| n.map(|n| CLASSES[n]);
         let devices: Vec<String> = self
@@ -293,7 +293,7 @@ impl Scene {
             .enumerate()
             .map(|(n, (trust, status))| {
                 let input = json!({"name": format!("d{n}"), "mac": MACS[n], "trust_class": class(trust), "status": status});
-                world.create("device", input).expect("a device").to_string()
+                fixture.create("device", input).expect("a device").to_string()
             })
             .collect();
         let groups: Vec<String> = self
@@ -304,12 +304,12 @@ impl Scene {
             .map(|(n, (members, trust))| {
                 let members: Vec<&String> = members.iter().map(|n| &devices[*n]).collect();
                 let input = json!({"name": format!("g{n}"), "members": members, "trust_class": class(trust)});
-                world.create("device_group", input).expect("a group").to_string()
+                fixture.create("device_group", input).expect("a group").to_string()
             })
             .collect();
         for (device, ipv6, n) in &self.neighbours {
             let mac: gateway_model::MacAddr = MACS[*device].parse().expect("an address");
-            world.facts.neighbours.entry(mac.octets()).or_default().insert(address(*ipv6, false, *n));
+            fixture.facts.neighbours.entry(mac.octets()).or_default().insert(address(*ipv6, false, *n));
         }
         for plan in &self.policies {
             let named = |text: &String| match text.split_once(':') {
@@ -329,17 +329,17 @@ impl Scene {
                 let end = if expired { "2026-11-20T11:59:59Z" } else { "2026-11-21T00:00:00Z" };
                 input["expires_at"] = end.into();
             }
-            match world.create("routing_policy", input) {
+            match fixture.create("routing_policy", input) {
                 // Two policies that contradict each other are refused, so no packet can meet them.
                 Ok(_) | Err(gateway_model::EditError::PolicyConflict { .. }) => {}
                 Err(other) => panic!("{other}"),
             }
         }
-        world.apply();
+        fixture.apply();
         for name in &self.missing {
-            world.facts.links.remove(*name);
+            fixture.facts.links.remove(*name);
         }
-        world
+        fixture
     }
 }
 
@@ -349,10 +349,10 @@ impl Probe {
         self.known_as.iter().map(name).collect()
     }
 
-    fn packet(&self, world: &World) -> IpPacket {
+    fn packet(&self, fixture: &Fixture) -> IpPacket {
         // Mostly where programs stand; what enters elsewhere must not confuse the decision either.
-        let links = &world.facts.links;
-        let lan = world.network.lan.iter().filter_map(|name| links.get(name));
+        let links = &fixture.facts.links;
+        let lan = fixture.network.lan.iter().filter_map(|name| links.get(name));
         let seen: Vec<u32> =
             links.values().chain(lan.clone()).chain(lan.clone()).chain(lan).map(|link| link.index).collect();
         let mac: gateway_model::MacAddr = MACS[self.mac].parse().expect("an address");
@@ -568,13 +568,13 @@ fn decided(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
 }
 
 fn check(
-    world: &World,
+    fixture: &Fixture,
     compiled: &Compiled,
     packet: &IpPacket,
     names: &[Name],
 ) -> Result<&'static str, TestCaseError> {
     let verdict = decided(compiled, packet, names);
-    let expected = expected(&world.input(), packet, names);
+    let expected = expected(&fixture.input(), packet, names);
     let named = compiled.policy(verdict.rank).map(|policy| policy.id.to_string());
     match expected {
         Expected::Reason(reason) => {
@@ -611,10 +611,10 @@ proptest! {
         scene in scene(),
         probes in prop::collection::vec(probe(), 40),
     ) {
-        let world = scene.build();
-        let compiled = compile(&world.input());
+        let fixture = scene.build();
+        let compiled = compile(&fixture.input());
         for probe in &probes {
-            check(&world, &compiled, &probe.packet(&world), &probe.names())?;
+            check(&fixture, &compiled, &probe.packet(&fixture), &probe.names())?;
         }
     }
 }
@@ -627,14 +627,14 @@ proptest! {
         scene in scene(),
         probes in prop::collection::vec(probe(), 40),
     ) {
-        let world = scene.build();
-        let compiled = compile(&world.input());
+        let fixture = scene.build();
+        let compiled = compile(&fixture.input());
         let silent = [ConflictKind::Shadowed, ConflictKind::Duplicate];
-        let found = conflicts(&world.input(), &compiled);
+        let found = conflicts(&fixture.input(), &compiled);
         let shadowed: BTreeSet<Id> =
             found.iter().filter(|conflict| silent.contains(&conflict.kind)).map(|conflict| conflict.policies[0]).collect();
         for probe in &probes {
-            let packet = probe.packet(&world);
+            let packet = probe.packet(&fixture);
             let winner = compiled.policy(decided(&compiled, &packet, &probe.names()).rank).map(|policy| policy.id);
             prop_assert!(winner.is_none_or(|id| !shadowed.contains(&id)), "{:?} wins {:?}", winner, packet);
         }
@@ -642,9 +642,9 @@ proptest! {
 
     #[test]
     fn policies_of_tunnels_that_do_not_fail_open_are_direct_in_no_state(scene in scene()) {
-        let world = scene.build();
-        for row in leak_matrix(&world.input()).rows {
-            let policy = world.state.applied.policies.get(row.policy_id).expect("a policy");
+        let fixture = scene.build();
+        for row in leak_matrix(&fixture.input()).rows {
+            let policy = fixture.state.applied.policies.get(row.policy_id).expect("a policy");
             let tunnels_only = policy.hops.iter().all(|hop| hop.r#type != HopType::Interface);
             if row.fail_policy == FailPolicy::Open || !tunnels_only {
                 continue;
@@ -666,15 +666,15 @@ fn generated_packets_meet_policies_of_every_source_type() {
     let mut won: std::collections::BTreeMap<&str, u32> = Default::default();
     for _ in 0..300 {
         let scene = scene().new_tree(&mut runner).expect("a scene").current();
-        let world = scene.build();
-        let compiled = compile(&world.input());
+        let fixture = scene.build();
+        let compiled = compile(&fixture.input());
         for _ in 0..30 {
             let probe = probe().new_tree(&mut runner).expect("a probe").current();
-            let (packet, names) = (probe.packet(&world), probe.names());
-            check(&world, &compiled, &packet, &names).expect("agreement");
+            let (packet, names) = (probe.packet(&fixture), probe.names());
+            check(&fixture, &compiled, &packet, &names).expect("agreement");
             let verdict = decided(&compiled, &packet, &names);
             let rank = compiled.policy(verdict.rank).map(|policy| policy.id);
-            let policy = rank.and_then(|id| world.state.applied.policies.get(id));
+            let policy = rank.and_then(|id| fixture.state.applied.policies.get(id));
             *won.entry(policy.map_or("none", |policy| policy.source_type.as_str())).or_default() += 1;
         }
     }

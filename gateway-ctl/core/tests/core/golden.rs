@@ -10,12 +10,12 @@ use gateway_core::render::{enforce, render};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::world::{PEER, PRESHARED_KEY, PRIVATE_KEY, World};
+use crate::fixture::{Fixture, PEER, PRESHARED_KEY, PRIVATE_KEY};
 
 /// Between what is given and what comes of it.
 const SEPARATOR: &str = "---\n# The plan. Written by UPDATE=1.\n";
 
-/// What is given, beside what [`World::new`] has already.
+/// What is given, beside what [`Fixture::new`] has already.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Given {
@@ -55,10 +55,10 @@ struct Shown {
 }
 
 impl Given {
-    fn build(&self) -> World {
-        let mut world = World::new();
+    fn build(&self) -> Fixture {
+        let mut fixture = Fixture::new();
         if let Some(lan) = &self.lan {
-            world.network.lan = lan.clone();
+            fixture.network.lan = lan.clone();
         }
         if let Some(uplinks) = &self.uplinks {
             let settings = |(number, name): (u8, &String)| gateway_core::network::UplinkSettings {
@@ -66,43 +66,43 @@ impl Given {
                 interface: name.clone(),
                 gateway: None,
             };
-            world.network.uplinks = (1..).zip(uplinks).map(settings).collect();
+            fixture.network.uplinks = (1..).zip(uplinks).map(settings).collect();
         }
         for (name, link) in &self.links {
-            world.link(name, link.index);
-            let made = world.facts.links.get_mut(name).expect("just made");
+            fixture.link(name, link.index);
+            let made = fixture.facts.links.get_mut(name).expect("just made");
             made.vlan.clone_from(&link.vlan);
             made.lower = link.vlan.as_ref().map(|(parent, _)| parent.clone());
         }
         for (name, addresses) in &self.addresses {
             for address in addresses {
-                world.address(name, address);
+                fixture.address(name, address);
             }
         }
         for (name, gateway) in &self.default_routes {
-            world.default_route(name, gateway);
+            fixture.default_route(name, gateway);
         }
         for (mac, addresses) in &self.neighbours {
             let mac: gateway_model::MacAddr = mac.parse().expect("an address");
-            world.facts.neighbours.entry(mac.octets()).or_default().extend(addresses);
+            fixture.facts.neighbours.entry(mac.octets()).or_default().extend(addresses);
         }
         for object in &self.state {
-            self.create(&mut world, object.clone());
+            self.create(&mut fixture, object.clone());
         }
         for name in &self.unusable {
-            world.set_usable(name, false);
+            fixture.set_usable(name, false);
         }
-        world.facts.links.retain(|name, _| !self.without_links.contains(name));
-        world.apply();
+        fixture.facts.links.retain(|name, _| !self.without_links.contains(name));
+        fixture.apply();
         for (kind, name) in &self.then_delete {
             let kind = gateway_model::registry::kind(kind).expect("a kind");
-            kind.delete(&mut world.state, &world.ids[name].to_string(), None, true).expect("a deletion");
+            kind.delete(&mut fixture.state, &fixture.ids[name].to_string(), None, true).expect("a deletion");
         }
-        world
+        fixture
     }
 
-    fn create(&self, world: &mut World, object: Value) {
-        let mut object = resolve(object, world);
+    fn create(&self, fixture: &mut Fixture, object: Value) {
+        let mut object = resolve(object, fixture);
         let kind = object.as_object_mut().and_then(|map| map.shift_remove("kind")).expect("a kind");
         let kind = kind.as_str().expect("a text").to_owned();
         if kind == "tunnel" {
@@ -115,35 +115,35 @@ impl Given {
             }
         }
         let name = object["name"].as_str().unwrap_or_default().to_owned();
-        world.create(&kind, object).unwrap_or_else(|error| panic!("{kind} {name}: {error}"));
+        fixture.create(&kind, object).unwrap_or_else(|error| panic!("{kind} {name}: {error}"));
         if kind == "tunnel" {
-            let index = 100 + u32::try_from(world.state.tunnels.len()).expect("few tunnels");
-            world.link(&format!("wg-{name}"), index).set_usable(&name, true);
+            let index = 100 + u32::try_from(fixture.state.tunnels.len()).expect("few tunnels");
+            fixture.link(&format!("wg-{name}"), index).set_usable(&name, true);
         }
     }
 }
 
-fn resolve(value: Value, world: &World) -> Value {
+fn resolve(value: Value, fixture: &Fixture) -> Value {
     match value {
         Value::String(text) if text.contains('$') => {
             let one = |part: &str| match part.trim().strip_prefix('$') {
-                Some(name) => world.ids[name].to_string(),
+                Some(name) => fixture.ids[name].to_string(),
                 None => part.to_owned(),
             };
             text.split(',').map(one).collect::<Vec<_>>().join(",").into()
         }
-        Value::Array(list) => list.into_iter().map(|value| resolve(value, world)).collect(),
-        Value::Object(map) => map.into_iter().map(|(key, value)| (key, resolve(value, world))).collect(),
+        Value::Array(list) => list.into_iter().map(|value| resolve(value, fixture)).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, resolve(value, fixture))).collect(),
         other => other,
     }
 }
 
-fn shown(world: &World, compiled: &Compiled) -> String {
+fn shown(fixture: &Fixture, compiled: &Compiled) -> String {
     let view = render(compiled, 1);
-    let enforced = enforce(&world.input(), compiled);
+    let enforced = enforce(&fixture.input(), compiled);
     // Ids differ from run to run.
     let named = |text: String| {
-        world.ids.iter().fold(text, |text, (name, id)| text.replace(&id.to_string(), &format!("${name}")))
+        fixture.ids.iter().fold(text, |text, (name, id)| text.replace(&id.to_string(), &format!("${name}")))
     };
     let list = |list: Vec<String>| list.into_iter().map(named).collect::<Vec<_>>();
     let policies = enforced.policies.iter().map(|policy| {
@@ -211,8 +211,8 @@ fn golden_plans_are_what_the_compiler_makes() {
         let (given, want) = text.split_once(SEPARATOR).unwrap_or((&text, ""));
         let parsed: Given =
             serde_yaml::from_str(given).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let world = parsed.build();
-        let have = shown(&world, &world.compiled());
+        let fixture = parsed.build();
+        let have = shown(&fixture, &fixture.compiled());
         if have == want {
             continue;
         }

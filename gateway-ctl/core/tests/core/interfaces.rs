@@ -6,13 +6,13 @@ use gateway_common::wire::{LocalKind, LocalValue, Mark};
 use gateway_core::plan::{Family, RuleAction, names};
 use ipnet::IpNet;
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 #[test]
 fn every_lan_interface_is_prohibited_in_both_families_however_many_there_are() {
-    let mut world = World::new();
-    world.network.lan = (0..500).map(|number| format!("lan{number}")).collect();
-    let compiled = world.compiled();
+    let mut fixture = Fixture::new();
+    fixture.network.lan = (0..500).map(|number| format!("lan{number}")).collect();
+    let compiled = fixture.compiled();
     let rules = &compiled.plan.rules;
     for family in [Family::V4, Family::V6] {
         let prohibited: BTreeSet<_> = rules
@@ -20,16 +20,16 @@ fn every_lan_interface_is_prohibited_in_both_families_however_many_there_are() {
             .filter(|(key, value)| key.family == family && value.action == RuleAction::Prohibit)
             .filter_map(|(_, value)| value.input_interface.clone())
             .collect();
-        assert_eq!(prohibited, world.network.lan.iter().cloned().collect());
+        assert_eq!(prohibited, fixture.network.lan.iter().cloned().collect());
     }
     assert!(rules.keys().all(|key| (names::RULE_FIRST..=names::RULE_LAST).contains(&key.priority)));
 }
 
 #[test]
 fn nftables_gets_the_marks_of_each_egress_and_the_addresses_of_each_tunnel() {
-    let mut world = World::new();
-    world.tunnel_with("a", &["10.66.1.2/32", "fd66:1::2/128"]);
-    let nft = world.compiled().plan.nft;
+    let mut fixture = Fixture::new();
+    fixture.tunnel_with("a", &["10.66.1.2/32", "fd66:1::2/128"]);
+    let nft = fixture.compiled().plan.nft;
     let marks: BTreeSet<_> = nft.egress.iter().map(|(mark, interface)| (*mark, interface.as_str())).collect();
     assert!(
         marks.contains(&(Mark::DIRECT.0, "wan0")) && marks.contains(&(Mark::leg(1).0, "wan0")),
@@ -45,20 +45,20 @@ fn nftables_gets_the_marks_of_each_egress_and_the_addresses_of_each_tunnel() {
 /// A tunnel that comes up gets its address by the plan, before it is observed; one that was deleted still has it.
 #[test]
 fn addresses_of_tunnels_are_known_before_and_after_their_leg() {
-    let mut world = World::new();
-    world.tunnel_with("a", &["10.9.0.2/32", "fd09::2/128"]);
+    let mut fixture = Fixture::new();
+    fixture.tunnel_with("a", &["10.9.0.2/32", "fd09::2/128"]);
     let addresses: [IpNet; 2] = ["10.9.0.2/32", "fd09::2/128"].map(|net| net.parse().expect("a network"));
-    world.facts.links.remove("wg-a");
-    world.facts.addresses.remove("wg-a");
+    fixture.facts.links.remove("wg-a");
+    fixture.facts.addresses.remove("wg-a");
     let of_leg = LocalValue::of_leg(LocalKind::Forbidden, 16);
     for address in addresses {
-        assert_eq!(world.compiled().plan.dataplane.locals.get(&address), Some(&of_leg), "{address}");
+        assert_eq!(fixture.compiled().plan.dataplane.locals.get(&address), Some(&of_leg), "{address}");
     }
-    let mut world = World::new();
-    world.link("wg-a", 9).address("wg-a", "10.9.0.2/32").address("wg-a", "fd09::2/128");
-    world.facts.links.get_mut("wg-a").expect("just made").kind = "tun".to_owned();
+    let mut fixture = Fixture::new();
+    fixture.link("wg-a", 9).address("wg-a", "10.9.0.2/32").address("wg-a", "fd09::2/128");
+    fixture.facts.links.get_mut("wg-a").expect("just made").kind = "tun".to_owned();
     let left_behind = LocalValue::new(LocalKind::Forbidden);
     for address in addresses {
-        assert_eq!(world.compiled().plan.dataplane.locals.get(&address), Some(&left_behind), "{address}");
+        assert_eq!(fixture.compiled().plan.dataplane.locals.get(&address), Some(&left_behind), "{address}");
     }
 }

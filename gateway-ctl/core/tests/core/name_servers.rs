@@ -7,27 +7,27 @@ use gateway_core::host_egress::{self, HostEgress};
 use gateway_core::profile_dns::{NameServers, of_policy};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 /// Who is asked by the one policy there is, whose profile has these hops and says this of names.
-fn asked(world: &mut World, hops: Value, dns: Value) -> (HostEgress, NameServers) {
+fn asked(fixture: &mut Fixture, hops: Value, dns: Value) -> (HostEgress, NameServers) {
     let profile = json!({"name": "p", "hops": hops, "splitting": true, "dns": dns});
-    world.create("profile", profile).expect("a profile");
-    world.policy(json!({"name": "all", "priority": 1, "source_type": "all", "profile": "p"}));
-    world.apply();
-    let compiled = world.compiled();
-    of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false))
+    fixture.create("profile", profile).expect("a profile");
+    fixture.policy(json!({"name": "all", "priority": 1, "source_type": "all", "profile": "p"}));
+    fixture.apply();
+    let compiled = fixture.compiled();
+    of_policy(&fixture.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false))
 }
 
 /// Two tunnels, the second with a name server inside it.
-fn world() -> World {
-    let mut world = World::new();
-    world.tunnel("a");
-    let id = world.tunnel("b");
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.tunnel("a");
+    let id = fixture.tunnel("b");
     let dns =
         |tunnel: &mut gateway_model::Tunnel| tunnel.dns = vec!["lan.example".into(), "10.64.0.1".into()];
-    world.state.update::<gateway_model::Tunnel>(id, None, dns).expect("updated");
-    world
+    fixture.state.update::<gateway_model::Tunnel>(id, None, dns).expect("updated");
+    fixture
 }
 
 fn vpn(names: &[&str]) -> Value {
@@ -40,17 +40,17 @@ fn addresses(list: &[&str]) -> Vec<IpAddr> {
 
 #[test]
 fn a_profile_that_says_nothing_changes_nothing() {
-    let mut world = world();
-    let (outgoing, servers) = asked(&mut world, vpn(&["a", "b"]), json!({}));
+    let mut fixture = fixture();
+    let (outgoing, servers) = asked(&mut fixture, vpn(&["a", "b"]), json!({}));
     assert!(matches!(&outgoing, HostEgress::Legs(legs) if legs.len() == 2), "{outgoing:?}");
     assert_eq!(servers, NameServers::Usual);
 }
 
 #[test]
 fn the_name_servers_of_a_tunnel_are_asked_through_that_tunnel_alone() {
-    let mut world = world();
-    let (outgoing, servers) = asked(&mut world, vpn(&["a", "b"]), json!({"mode": "tunnel"}));
-    let leg = world.compiled().legs.tunnel("b").expect("its leg").number;
+    let mut fixture = fixture();
+    let (outgoing, servers) = asked(&mut fixture, vpn(&["a", "b"]), json!({"mode": "tunnel"}));
+    let leg = fixture.compiled().legs.tunnel("b").expect("its leg").number;
     assert_eq!(
         (outgoing, servers),
         (HostEgress::Legs(vec![leg]), NameServers::Inside(addresses(&["10.64.0.1"])))
@@ -59,52 +59,52 @@ fn the_name_servers_of_a_tunnel_are_asked_through_that_tunnel_alone() {
 
 #[test]
 fn a_tunnel_without_name_servers_resolves_nothing_by_its_own() {
-    let (outgoing, servers) = asked(&mut world(), vpn(&["a"]), json!({"mode": "tunnel"}));
+    let (outgoing, servers) = asked(&mut fixture(), vpn(&["a"]), json!({"mode": "tunnel"}));
     assert!(matches!(outgoing, HostEgress::Blocked(_)), "{outgoing:?}");
     assert_eq!(servers, NameServers::Usual);
 }
 
 #[test]
 fn resolvers_that_a_profile_names_are_asked_by_the_way_of_the_policy() {
-    let mut world = world();
-    let (outgoing, servers) = asked(&mut world, vpn(&["a"]), json!({"mode": "custom", "preset": "Quad9"}));
-    let leg = world.compiled().legs.tunnel("a").expect("its leg").number;
+    let mut fixture = fixture();
+    let (outgoing, servers) = asked(&mut fixture, vpn(&["a"]), json!({"mode": "custom", "preset": "Quad9"}));
+    let leg = fixture.compiled().legs.tunnel("a").expect("its leg").number;
     assert_eq!(outgoing, HostEgress::Legs(vec![leg]));
     assert!(matches!(&servers, NameServers::Of(profile) if profile.name == "p"), "{servers:?}");
-    world.set_usable("a", false);
-    let compiled = world.compiled();
-    let down = of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
+    fixture.set_usable("a", false);
+    let compiled = fixture.compiled();
+    let down = of_policy(&fixture.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
     assert!(matches!(down, (HostEgress::Blocked(_), NameServers::Usual)), "{down:?}");
 }
 
 #[test]
 fn a_device_with_a_profile_of_its_own_asks_whom_that_names() {
-    let mut world = world();
+    let mut fixture = fixture();
     let dns = json!({"mode": "custom", "upstreams": ["192.0.2.9"]});
-    world.create("profile", json!({"name": "p", "hops": vpn(&["a"]), "dns": dns})).expect("a profile");
+    fixture.create("profile", json!({"name": "p", "hops": vpn(&["a"]), "dns": dns})).expect("a profile");
     let device = json!({"name": "laptop", "mac": "02:00:00:00:00:01", "profile": "p"});
-    world.create("device", device).expect("a device");
-    let compiled = world.compiled();
-    let choice = of_policy(&world.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
+    fixture.create("device", device).expect("a device");
+    let compiled = fixture.compiled();
+    let choice = of_policy(&fixture.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
     assert!(matches!(choice, (HostEgress::Legs(_), NameServers::Of(_))), "{choice:?}");
 }
 
 /// Its own questions must not come back to it, whoever set it: the file, or somebody at runtime.
 #[test]
 fn a_device_that_is_asked_itself_is_known_as_a_resolver() {
-    let mut world = World::new();
+    let mut fixture = Fixture::new();
     let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
-    world.device("file", "02:00:00:00:00:01");
-    world.device("runtime", "02:00:00:00:00:02");
+    fixture.device("file", "02:00:00:00:00:01");
+    fixture.device("runtime", "02:00:00:00:00:02");
     for (mac, address) in macs.iter().zip(addresses(&["192.168.1.53", "192.168.1.54"])) {
-        world.facts.neighbours.insert(*mac, [address].into());
+        fixture.facts.neighbours.insert(*mac, [address].into());
     }
-    world.network.resolvers = addresses(&["192.168.1.53"]);
-    let marked = |world: &World| {
-        let dataplane = world.compiled().plan.dataplane;
+    fixture.network.resolvers = addresses(&["192.168.1.53"]);
+    let marked = |fixture: &Fixture| {
+        let dataplane = fixture.compiled().plan.dataplane;
         macs.map(|mac| dataplane.devices_by_mac[&mac].flags & device_flags::RESOLVER != 0)
     };
-    assert_eq!(marked(&world), [true, false]);
-    world.state.set("dns.upstream_servers", json!(["192.168.1.54"]));
-    assert_eq!(marked(&world), [false, true]);
+    assert_eq!(marked(&fixture), [true, false]);
+    fixture.state.set("dns.upstream_servers", json!(["192.168.1.54"]));
+    assert_eq!(marked(&fixture), [false, true]);
 }

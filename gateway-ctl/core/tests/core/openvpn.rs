@@ -6,7 +6,7 @@ use gateway_model::Id;
 use gateway_model::kinds::routing_policy::PolicyStatus;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 const KEY: &str = "SECRETKEYOFTHECLIENT";
 
@@ -22,20 +22,20 @@ fn object(more: &str) -> Value {
 }
 
 /// A tunnel whose server has given it these addresses, and a policy over it.
-fn world(object: Value, given: &[&str]) -> (World, Id) {
-    let mut world = World::new();
-    let id = world.create("tunnel", object).expect("a tunnel");
-    world.link("ov-nl", 40);
-    world.set_usable("nl", true);
-    let fact = world.facts.tunnels.get_mut(&id.to_string()).expect("just made");
+fn fixture(object: Value, given: &[&str]) -> (Fixture, Id) {
+    let mut fixture = Fixture::new();
+    let id = fixture.create("tunnel", object).expect("a tunnel");
+    fixture.link("ov-nl", 40);
+    fixture.set_usable("nl", true);
+    let fact = fixture.facts.tunnels.get_mut(&id.to_string()).expect("just made");
     fact.addresses = given.iter().map(|text| text.parse().expect("an address")).collect();
     for address in given {
-        world.address("ov-nl", &format!("{address}/{}", if address.contains(':') { 128 } else { 32 }));
+        fixture.address("ov-nl", &format!("{address}/{}", if address.contains(':') { 128 } else { 32 }));
     }
-    world.policy(json!({"name": "p", "priority": 1, "source_type": "all", "source_value": "",
+    fixture.policy(json!({"name": "p", "priority": 1, "source_type": "all", "source_value": "",
         "hops": [{"type": "vpn", "target": "nl"}], "fail_policy": "fail-closed"}));
-    world.apply();
-    (world, id)
+    fixture.apply();
+    (fixture, id)
 }
 
 fn addresses(compiled: &Compiled) -> Vec<String> {
@@ -44,8 +44,8 @@ fn addresses(compiled: &Compiled) -> Vec<String> {
 
 #[test]
 fn a_tunnel_has_a_process_and_the_addresses_that_its_server_gave() {
-    let (world, id) = world(object("tun-mtu 1300"), &["10.8.0.2", "fd08::2"]);
-    let compiled = world.compiled();
+    let (fixture, id) = fixture(object("tun-mtu 1300"), &["10.8.0.2", "fd08::2"]);
+    let compiled = fixture.compiled();
     let process = &compiled.plan.openvpn[&id.to_string()];
     assert_eq!((process.interface.as_str(), process.fwmark, process.mtu), ("ov-nl", 0x4701_0000, Some(1300)));
     assert!(process.config.expose().contains(KEY) && !process.config.expose().contains("/bin/x"));
@@ -61,11 +61,11 @@ fn a_tunnel_has_a_process_and_the_addresses_that_its_server_gave() {
 
 #[test]
 fn packets_are_no_larger_than_both_ends_have_agreed_on() {
-    let (mut world, id) = world(object(""), &["10.8.0.2"]);
-    let link = |world: &World| world.compiled().plan.links["ov-nl"].mtu;
-    assert!((1280..1500).contains(&link(&world)), "{}", link(&world));
-    world.facts.tunnels.get_mut(&id.to_string()).expect("there").mtu = Some(1290);
-    assert_eq!(link(&world), 1290);
+    let (mut fixture, id) = fixture(object(""), &["10.8.0.2"]);
+    let link = |fixture: &Fixture| fixture.compiled().plan.links["ov-nl"].mtu;
+    assert!((1280..1500).contains(&link(&fixture)), "{}", link(&fixture));
+    fixture.facts.tunnels.get_mut(&id.to_string()).expect("there").mtu = Some(1290);
+    assert_eq!(link(&fixture), 1290);
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn credentials_of_the_object_outweigh_those_in_the_file() {
         (object(in_file), "alice"),
         (json!({"name": "nl", "type": "openvpn", "config": file(in_file)}), "bob"),
     ] {
-        let (world, id) = world(object, &[]);
-        let process = &world.compiled().plan.openvpn[&id.to_string()];
+        let (fixture, id) = fixture(object, &[]);
+        let process = &fixture.compiled().plan.openvpn[&id.to_string()];
         assert_eq!(process.username.expose(), username);
         assert!(!process.config.expose().contains("builder"));
     }
@@ -100,8 +100,8 @@ fn an_address_that_would_take_something_from_this_host_is_refused() {
         ("fe80::1", "nowhere"),
     ];
     for (given, why) in cases {
-        let (world, id) = world(object(""), &["10.8.0.2", given]);
-        let compiled = world.compiled();
+        let (fixture, id) = fixture(object(""), &["10.8.0.2", given]);
+        let compiled = fixture.compiled();
         let leg = compiled.legs.of_tunnel(id).expect("a leg");
         assert!(!leg.usable && leg.reason.contains(why), "{given}: {}", leg.reason);
         assert!(addresses(&compiled).is_empty(), "{given}: {:?}", addresses(&compiled));
@@ -111,9 +111,9 @@ fn an_address_that_would_take_something_from_this_host_is_refused() {
 
 #[test]
 fn before_its_process_has_made_the_interface_nothing_is_wanted_of_it() {
-    let (mut world, id) = world(object(""), &["10.8.0.2"]);
-    world.facts.links.remove("ov-nl");
-    let compiled = world.compiled();
+    let (mut fixture, id) = fixture(object(""), &["10.8.0.2"]);
+    fixture.facts.links.remove("ov-nl");
+    let compiled = fixture.compiled();
     assert!(compiled.plan.openvpn.contains_key(&id.to_string()));
     assert!(!compiled.plan.links.contains_key("ov-nl") && addresses(&compiled).is_empty());
     assert_eq!(compiled.policies[0].status, PolicyStatus::Blocked);
@@ -123,16 +123,16 @@ fn before_its_process_has_made_the_interface_nothing_is_wanted_of_it() {
 fn a_tunnel_that_is_taken_down_has_no_process() {
     let mut down = object("");
     down["enabled"] = json!(false);
-    let (world, _) = world(down, &[]);
-    assert!(world.compiled().plan.openvpn.is_empty());
+    let (fixture, _) = fixture(down, &[]);
+    assert!(fixture.compiled().plan.openvpn.is_empty());
 }
 
 #[test]
 fn the_matrix_sees_through_a_tunnel_that_was_never_up() {
-    let (mut world, id) = world(object(""), &[]);
-    world.facts.links.remove("ov-nl");
-    world.facts.tunnels.remove(&id.to_string());
-    let matrix = serde_json::to_value(leak_matrix(&world.input())).expect("plain values");
+    let (mut fixture, id) = fixture(object(""), &[]);
+    fixture.facts.links.remove("ov-nl");
+    fixture.facts.tunnels.remove(&id.to_string());
+    let matrix = serde_json::to_value(leak_matrix(&fixture.input())).expect("plain values");
     let up = &matrix["rows"][0]["cells"]["up"];
     assert_eq!((&up["outcome"], &up["leak"]), (&json!("tunnel"), &json!(false)), "{matrix}");
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 fn hops(names: &[&str]) -> Value {
     let kind = |name: &str| match name {
@@ -26,24 +26,24 @@ fn policy(name: &str, priority: u32, names: &[&str], more: Value) -> Value {
 }
 
 /// Two uplinks, and tunnels a, b and c.
-fn world() -> World {
-    let mut world = World::new();
-    world.network.uplinks.push(UplinkSettings { number: 2, interface: "wan1".into(), gateway: None });
-    world.link("wan1", 4).address("wan1", "198.51.101.2/24");
-    world.default_route("wan1", "198.51.101.1").default_route("wan1", "2001:db8:fffe::1");
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.network.uplinks.push(UplinkSettings { number: 2, interface: "wan1".into(), gateway: None });
+    fixture.link("wan1", 4).address("wan1", "198.51.101.2/24");
+    fixture.default_route("wan1", "198.51.101.1").default_route("wan1", "2001:db8:fffe::1");
     for name in ["a", "b", "c"] {
-        world.tunnel(name);
+        fixture.tunnel(name);
     }
-    world
+    fixture
 }
 
-fn world_with(policies: &[Value]) -> World {
-    let mut world = world();
+fn world_with(policies: &[Value]) -> Fixture {
+    let mut fixture = fixture();
     for policy in policies {
-        world.policy(policy.clone());
+        fixture.policy(policy.clone());
     }
-    world.apply();
-    world
+    fixture.apply();
+    fixture
 }
 
 fn leg<'a>(compiled: &'a Compiled, name: &str) -> &'a Leg {
@@ -70,8 +70,8 @@ fn out(compiled: &Compiled, name: &str) -> Result<String, ChoiceKind> {
 
 #[test]
 fn each_hop_is_carried_by_the_one_before() {
-    let world = world_with(&[policy("p", 1, &["wan1", "a", "b"], json!({}))]);
-    let compiled = world.compiled();
+    let fixture = world_with(&[policy("p", 1, &["wan1", "a", "b"], json!({}))]);
+    let compiled = fixture.compiled();
     assert_eq!(out(&compiled, "p").as_deref(), Ok("wg-b"));
     assert_eq!(
         (leg(&compiled, "b").carrier, leg(&compiled, "a").carrier),
@@ -86,19 +86,19 @@ fn each_hop_is_carried_by_the_one_before() {
 #[test]
 fn a_path_that_degrades_leaves_out_what_is_down_and_others_stay_closed() {
     let degrades = json!({"fail_policy": "fail-degraded"});
-    let mut world = world_with(&[
+    let mut fixture = world_with(&[
         policy("degrades", 1, &["wan1", "a", "b"], degrades),
         policy("closed", 2, &["a", "b"], json!({})),
         policy("open", 3, &["a", "b"], json!({"fail_policy": "fail-open"})),
         policy("alone", 4, &["b"], json!({})),
     ]);
-    let compiled = world.compiled();
+    let compiled = fixture.compiled();
     for name in ["degrades", "closed", "open", "alone"] {
         assert_eq!(out(&compiled, name).as_deref(), Ok("wg-b"), "{name}");
         assert_eq!(found(&compiled, name).status, PolicyStatus::Active, "{name}");
     }
-    world.set_usable("a", false);
-    let compiled = world.compiled();
+    fixture.set_usable("a", false);
+    let compiled = fixture.compiled();
     assert_eq!(leg(&compiled, "b").carrier, over(&compiled, "wan1"));
     assert_eq!(leg(&compiled, "b").mtu, 1420);
     assert_eq!(out(&compiled, "degrades").as_deref(), Ok("wg-b"));
@@ -108,43 +108,43 @@ fn a_path_that_degrades_leaves_out_what_is_down_and_others_stay_closed() {
     assert_eq!(hops[1].reason, "it is carried by wan1 at present");
     assert_eq!(out(&compiled, "open"), Err(ChoiceKind::Direct));
     assert_eq!(out(&compiled, "alone").as_deref(), Ok("wg-b"));
-    world.facts.links.get_mut("wan1").expect("a link").up = false;
-    let compiled = world.compiled();
+    fixture.facts.links.get_mut("wan1").expect("a link").up = false;
+    let compiled = fixture.compiled();
     assert_eq!(leg(&compiled, "b").carrier, Underlay::Default);
     assert_eq!(out(&compiled, "degrades").as_deref(), Ok("wg-b"));
-    world.set_usable("b", false);
-    let compiled = world.compiled();
+    fixture.set_usable("b", false);
+    let compiled = fixture.compiled();
     assert_eq!(out(&compiled, "degrades"), Err(ChoiceKind::Reject), "an uplink alone is no way");
 }
 
 #[test]
 fn without_its_carrier_a_tunnel_does_not_show_itself() {
-    let mut world =
+    let mut fixture =
         world_with(&[policy("p", 1, &["a", "b"], json!({})), policy("mesh", 2, &["mesh", "c"], json!({}))]);
-    let compiled = world.compiled();
+    let compiled = fixture.compiled();
     assert_eq!(out(&compiled, "mesh"), Err(ChoiceKind::Reject));
     assert_eq!(compiled.plan.wireguard["wg-c"].fwmark, Mark::OWN_NOWHERE.0);
-    let id = world.ids["a"].to_string();
+    let id = fixture.ids["a"].to_string();
     gateway_model::registry::kind("tunnel")
         .expect("a kind")
-        .delete(&mut world.state, &id, None, true)
+        .delete(&mut fixture.state, &id, None, true)
         .expect("gone");
-    let compiled = world.compiled();
+    let compiled = fixture.compiled();
     assert_eq!(leg(&compiled, "b").carrier, Underlay::Nowhere);
     assert_eq!(leg(&compiled, "b").reason, "vpn a below it is missing");
     assert_eq!(compiled.plan.wireguard["wg-b"].fwmark, Mark::OWN_NOWHERE.0);
     assert_eq!(out(&compiled, "p"), Err(ChoiceKind::Reject));
     // Down and there is another matter: what it sends ends in the table of the one below.
-    let mut world = world_with(&[policy("p", 1, &["a", "b"], json!({}))]);
-    world.set_usable("a", false);
-    assert_eq!(leg(&world.compiled(), "b").carrier, over(&world.compiled(), "a"));
+    let mut fixture = world_with(&[policy("p", 1, &["a", "b"], json!({}))]);
+    fixture.set_usable("a", false);
+    assert_eq!(leg(&fixture.compiled(), "b").carrier, over(&fixture.compiled(), "a"));
 }
 
 #[test]
 fn a_mesh_peer_is_skipped_where_the_policy_degrades() {
     let degrades = json!({"fail_policy": "fail-degraded"});
-    let world = world_with(&[policy("p", 1, &["mesh", "c"], degrades)]);
-    let compiled = world.compiled();
+    let fixture = world_with(&[policy("p", 1, &["mesh", "c"], degrades)]);
+    let compiled = fixture.compiled();
     assert_eq!(out(&compiled, "p").as_deref(), Ok("wg-c"));
     assert_eq!(leg(&compiled, "c").carrier, Underlay::Default);
     assert_eq!(found(&compiled, "p").hops[0].reason, "this version has no mesh");
@@ -154,10 +154,11 @@ fn a_mesh_peer_is_skipped_where_the_policy_degrades() {
 #[test]
 fn tunnels_are_never_carried_in_a_circle() {
     let past = json!({"expires_at": "2026-11-20T11:00:00Z"});
-    let mut world = world_with(&[policy("p", 1, &["a", "b"], past), policy("q", 2, &["b", "a"], json!({}))]);
-    assert_eq!(leg(&world.compiled(), "a").carrier, over(&world.compiled(), "b"));
-    world.now = "2026-11-20T10:00:00Z".parse().expect("a time");
-    let compiled = world.compiled();
+    let mut fixture =
+        world_with(&[policy("p", 1, &["a", "b"], past), policy("q", 2, &["b", "a"], json!({}))]);
+    assert_eq!(leg(&fixture.compiled(), "a").carrier, over(&fixture.compiled(), "b"));
+    fixture.now = "2026-11-20T10:00:00Z".parse().expect("a time");
+    let compiled = fixture.compiled();
     let mut at = leg(&compiled, "a").carrier;
     for _ in 0..3 {
         at = at.leg().and_then(|leg| compiled.legs.get(leg)).map_or(Underlay::Nowhere, |leg| leg.carrier);
@@ -167,60 +168,60 @@ fn tunnels_are_never_carried_in_a_circle() {
 
 #[test]
 fn a_tunnel_keeps_to_its_own_uplink_and_contradictions_are_refused() {
-    let mut world = world();
+    let mut fixture = fixture();
     let tunnel = |uplink: &str| {
-        json!({"name": "d", "type": "wireguard", "private_key": crate::world::PRIVATE_KEY, "addresses": ["10.64.0.4/32"],
+        json!({"name": "d", "type": "wireguard", "private_key": crate::fixture::PRIVATE_KEY, "addresses": ["10.64.0.4/32"],
                "uplink": uplink, "peers": []})
     };
-    world.create("tunnel", tunnel("wan1")).expect("a tunnel");
-    let carrier = |world: &World| leg(&world.compiled(), "d").carrier;
-    assert_eq!(carrier(&world), Underlay::Leg(2));
+    fixture.create("tunnel", tunnel("wan1")).expect("a tunnel");
+    let carrier = |fixture: &Fixture| leg(&fixture.compiled(), "d").carrier;
+    assert_eq!(carrier(&fixture), Underlay::Leg(2));
     for first in ["wan0", "a"] {
-        let refused = world.create("routing_policy", policy("p", 1, &[first, "d"], json!({})));
+        let refused = fixture.create("routing_policy", policy("p", 1, &[first, "d"], json!({})));
         let error = refused.expect_err("two underlays");
         assert!(matches!(error, gateway_model::EditError::PolicyConflict { .. }), "{error}");
         assert!(error.to_string().contains("\"p\"") && error.to_string().contains("wan1"), "{error}");
     }
-    let id = world.policy(policy("p", 1, &["wan1", "d"], json!({})));
+    let id = fixture.policy(policy("p", 1, &["wan1", "d"], json!({})));
     let kind = gateway_model::registry::kind("tunnel").expect("a kind");
-    let change = |world: &mut World, uplink: &str| {
-        let own = world.ids["d"].to_string();
-        kind.replace(&mut world.state, &own, None, tunnel(uplink)).map(drop)
+    let change = |fixture: &mut Fixture, uplink: &str| {
+        let own = fixture.ids["d"].to_string();
+        kind.replace(&mut fixture.state, &own, None, tunnel(uplink)).map(drop)
     };
-    match change(&mut world, "wan0").expect_err("the policy demands another") {
+    match change(&mut fixture, "wan0").expect_err("the policy demands another") {
         gateway_model::EditError::PolicyConflict { policies, reason } => {
             assert_eq!(policies, [id]);
             assert!(reason.contains("\"p\""), "{reason}");
         }
         other => panic!("{other}"),
     }
-    change(&mut world, "auto").expect("no contradiction");
-    world.apply();
-    assert_eq!(carrier(&world), Underlay::Leg(2));
+    change(&mut fixture, "auto").expect("no contradiction");
+    fixture.apply();
+    assert_eq!(carrier(&fixture), Underlay::Leg(2));
 }
 
 #[test]
 fn packets_fit_what_carries_them() {
-    let mut world = world_with(&[policy("p", 1, &["wan1", "a", "b"], json!({}))]);
-    let mtu = |world: &World, name: &str| leg(&world.compiled(), name).mtu;
+    let mut fixture = world_with(&[policy("p", 1, &["wan1", "a", "b"], json!({}))]);
+    let mtu = |fixture: &Fixture, name: &str| leg(&fixture.compiled(), name).mtu;
     // PPPoE, and a link for jumbo frames: the internet behind it takes none.
-    world.facts.links.get_mut("wan1").expect("a link").mtu = 1492;
-    assert_eq!((mtu(&world, "a"), mtu(&world, "b"), mtu(&world, "c")), (1412, 1332, 1412));
-    world.facts.links.get_mut("wan1").expect("a link").mtu = 9000;
-    assert_eq!((mtu(&world, "a"), mtu(&world, "b"), mtu(&world, "c")), (1420, 1340, 1420));
+    fixture.facts.links.get_mut("wan1").expect("a link").mtu = 1492;
+    assert_eq!((mtu(&fixture, "a"), mtu(&fixture, "b"), mtu(&fixture, "c")), (1412, 1332, 1412));
+    fixture.facts.links.get_mut("wan1").expect("a link").mtu = 9000;
+    assert_eq!((mtu(&fixture, "a"), mtu(&fixture, "b"), mtu(&fixture, "c")), (1420, 1340, 1420));
     // What is set by hand counts so far as it fits; the peers' endpoint is IPv4.
-    let set = |world: &mut World, name: &str, mtu: u16| {
-        let id = world.ids[name].to_string();
+    let set = |fixture: &mut Fixture, name: &str, mtu: u16| {
+        let id = fixture.ids[name].to_string();
         let kind = gateway_model::registry::kind("tunnel").expect("a kind");
-        let (mut object, _) = kind.get(&world.state, &id).expect("a tunnel");
+        let (mut object, _) = kind.get(&fixture.state, &id).expect("a tunnel");
         object["mtu"] = mtu.into();
-        kind.replace(&mut world.state, &id, None, object).expect("set");
+        kind.replace(&mut fixture.state, &id, None, object).expect("set");
     };
-    world.facts.links.get_mut("wan1").expect("a link").mtu = 1500;
-    set(&mut world, "a", 1460);
-    set(&mut world, "b", 1000);
-    set(&mut world, "c", 1430);
-    assert_eq!((mtu(&world, "a"), mtu(&world, "b"), mtu(&world, "c")), (1440, 1000, 1430));
+    fixture.facts.links.get_mut("wan1").expect("a link").mtu = 1500;
+    set(&mut fixture, "a", 1460);
+    set(&mut fixture, "b", 1000);
+    set(&mut fixture, "c", 1430);
+    assert_eq!((mtu(&fixture, "a"), mtu(&fixture, "b"), mtu(&fixture, "c")), (1440, 1000, 1430));
 }
 
 #[test]
@@ -228,12 +229,12 @@ fn a_flow_stays_in_its_tunnel_when_the_first_comes_back() {
     let failover = json!({"hop_mode": "failover"});
     let mut by_source = failover.clone();
     by_source["sticky"] = json!("source");
-    let mut world = world_with(&[
+    let mut fixture = world_with(&[
         policy("flows", 1, &["a", "b", "wan1", "c"], failover),
         policy("sources", 2, &["a", "b"], by_source),
     ]);
-    let legs = |world: &World, name: &str| {
-        let compiled = world.compiled();
+    let legs = |fixture: &Fixture, name: &str| {
+        let compiled = fixture.compiled();
         let policy = found(&compiled, name);
         (
             policy.v4.legs[..usize::from(policy.v4.count)].to_vec(),
@@ -241,13 +242,13 @@ fn a_flow_stays_in_its_tunnel_when_the_first_comes_back() {
         )
     };
     // Not on an uplink: what had to go out directly is to come back.
-    assert_eq!(legs(&world, "flows"), (vec![16], vec![17, 18]));
-    assert_eq!(legs(&world, "sources"), (vec![16], vec![]));
-    world.set_usable("a", false);
-    assert_eq!(legs(&world, "flows"), (vec![17], vec![18]));
-    world.set_usable("b", false);
-    assert_eq!(legs(&world, "flows"), (vec![2], vec![18]));
-    let compiled = world.compiled();
+    assert_eq!(legs(&fixture, "flows"), (vec![16], vec![17, 18]));
+    assert_eq!(legs(&fixture, "sources"), (vec![16], vec![]));
+    fixture.set_usable("a", false);
+    assert_eq!(legs(&fixture, "flows"), (vec![17], vec![18]));
+    fixture.set_usable("b", false);
+    assert_eq!(legs(&fixture, "flows"), (vec![2], vec![18]));
+    let compiled = fixture.compiled();
     assert!(
         compiled.plan.rules.len() > 4 && compiled.legs_in_use().contains(&18),
         "kept legs need their rules"
@@ -282,7 +283,7 @@ proptest! {
         plans in prop::collection::vec(plan(), 1..5),
         down in subsequence(vec!["a", "b", "c", "wan0", "wan1"], 0..4),
     ) {
-        let mut world = world();
+        let mut fixture = fixture();
         for (n, plan) in plans.iter().enumerate() {
             let mut more = json!({"fail_policy": plan.fail_policy});
             match plan.mode {
@@ -292,24 +293,24 @@ proptest! {
             }
             // Contradictions and hops in the wrong place are refused: that is another test's matter.
             let n = u32::try_from(n).expect("few") + 1;
-            let _ = world.create("routing_policy", policy(&format!("p{n}"), n, &plan.names, more));
+            let _ = fixture.create("routing_policy", policy(&format!("p{n}"), n, &plan.names, more));
         }
-        world.apply();
+        fixture.apply();
         for name in &down {
             match *name {
-                "wan0" | "wan1" => world.facts.links.get_mut(*name).expect("a link").up = false,
-                name => { world.set_usable(name, false); }
+                "wan0" | "wan1" => fixture.facts.links.get_mut(*name).expect("a link").up = false,
+                name => { fixture.set_usable(name, false); }
             }
         }
-        let compiled = world.compiled();
-        check_carriers(&world, &compiled);
+        let compiled = fixture.compiled();
+        check_carriers(&fixture, &compiled);
         for policy in &compiled.policies {
-            check_policy(&world, &compiled, policy, down.is_empty());
+            check_policy(&fixture, &compiled, policy, down.is_empty());
         }
     }
 }
 
-fn check_carriers(world: &World, compiled: &Compiled) {
+fn check_carriers(fixture: &Fixture, compiled: &Compiled) {
     for tunnel in ["a", "b", "c"] {
         let own = leg(compiled, tunnel);
         let mut at = own.carrier;
@@ -326,7 +327,7 @@ fn check_carriers(world: &World, compiled: &Compiled) {
             assert!(!own.usable || below.usable, "{tunnel} is usable without what carries it");
         }
         // Where every policy wants it whole, it is nowhere else.
-        let applied = world.state.applied.policies.iter();
+        let applied = fixture.state.applied.policies.iter();
         let mut demands = applied.filter_map(|policy| {
             Some((policy.fail_policy, policy.underlays().get(tunnel).copied().cloned()?))
         });
@@ -340,9 +341,9 @@ fn check_carriers(world: &World, compiled: &Compiled) {
     }
 }
 
-fn check_policy(world: &World, compiled: &Compiled, policy: &CompiledPolicy, all_up: bool) {
-    let stored = world.input().policy(policy.id).expect("a policy");
-    let mut all = world.state.applied.policies.iter().flat_map(|policy| &policy.hops);
+fn check_policy(fixture: &Fixture, compiled: &Compiled, policy: &CompiledPolicy, all_up: bool) {
+    let stored = fixture.input().policy(policy.id).expect("a policy");
+    let mut all = fixture.state.applied.policies.iter().flat_map(|policy| &policy.hops);
     let has_mesh = all.any(|hop| hop.r#type == HopType::MeshPeer);
     if policy.v4.kind() != ChoiceKind::Legs {
         assert_eq!(

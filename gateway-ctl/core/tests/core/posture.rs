@@ -6,18 +6,18 @@ use gateway_core::matrix::{Cell, Cells, FailRow, LeakMatrix, Risk, fail_matrix, 
 use gateway_core::render::{enforce, render};
 use serde_json::{Value, json};
 
-use crate::world::{PRESHARED_KEY, PRIVATE_KEY, World};
+use crate::fixture::{Fixture, PRESHARED_KEY, PRIVATE_KEY};
 
-fn world_with(policies: &[Value]) -> World {
-    let mut world = World::new();
-    world.device("laptop", "02:00:00:00:00:01");
-    world.tunnel("a");
-    world.tunnel("b");
+fn world_with(policies: &[Value]) -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.device("laptop", "02:00:00:00:00:01");
+    fixture.tunnel("a");
+    fixture.tunnel("b");
     for policy in policies {
-        world.policy(policy.clone());
+        fixture.policy(policy.clone());
     }
-    world.apply();
-    world
+    fixture.apply();
+    fixture
 }
 
 fn policy(hops: &[(&str, &str)], more: Value) -> Value {
@@ -28,8 +28,8 @@ fn policy(hops: &[(&str, &str)], more: Value) -> Value {
     policy
 }
 
-fn matrix(world: &World) -> LeakMatrix {
-    leak_matrix(&world.input())
+fn matrix(fixture: &Fixture) -> LeakMatrix {
+    leak_matrix(&fixture.input())
 }
 
 fn outcomes(cells: &Cells) -> [Outcome; 6] {
@@ -42,17 +42,17 @@ fn leaks(cells: &Cells) -> [bool; 6] {
         .map(|c| c.leak)
 }
 
-fn fail_rows(world: &World) -> Vec<FailRow> {
-    fail_matrix(&world.input(), &world.compiled())
+fn fail_rows(fixture: &Fixture) -> Vec<FailRow> {
+    fail_matrix(&fixture.input(), &fixture.compiled())
 }
 
 #[test]
 fn a_policy_that_fails_closed_never_leaks() {
-    let mut world = world_with(&[policy(&[("vpn", "a")], json!({}))]);
+    let mut fixture = world_with(&[policy(&[("vpn", "a")], json!({}))]);
     // What holds now does not matter to the states.
-    world.set_usable("a", false);
-    world.facts.links.remove("wg-a");
-    let matrix = matrix(&world);
+    fixture.set_usable("a", false);
+    fixture.facts.links.remove("wg-a");
+    let matrix = matrix(&fixture);
     let row = &matrix.rows[0];
     assert_eq!(outcomes(&row.cells), [Tunnel, Blocked, Blocked, Blocked, Blocked, Blocked]);
     assert_eq!(leaks(&row.cells), [false; 6]);
@@ -61,7 +61,7 @@ fn a_policy_that_fails_closed_never_leaks() {
         Cell { outcome: Tunnel, via: Some("a".into()), leak: false, dns: Tunnel, ipv6: Tunnel }
     );
     assert_eq!((matrix.risk, row.risk), (Risk::None, Risk::None));
-    let fail = &fail_rows(&world)[0];
+    let fail = &fail_rows(&fixture)[0];
     assert_eq!(
         (fail.current, fail.if_first_fails, fail.if_all_fail, fail.leak_possible),
         (Blocked, Blocked, Blocked, false)
@@ -71,8 +71,8 @@ fn a_policy_that_fails_closed_never_leaks() {
 
 #[test]
 fn a_policy_that_fails_open_leaks_when_its_tunnel_is_down() {
-    let world = world_with(&[policy(&[("vpn", "a")], json!({"fail_policy": "fail-open"}))]);
-    let matrix = matrix(&world);
+    let fixture = world_with(&[policy(&[("vpn", "a")], json!({"fail_policy": "fail-open"}))]);
+    let matrix = matrix(&fixture);
     let row = &matrix.rows[0];
     // The daemon's end is no failure of the policy: the plan that holds still says the tunnel.
     assert_eq!(outcomes(&row.cells), [Tunnel, Direct, Direct, Direct, Blocked, Blocked]);
@@ -80,7 +80,7 @@ fn a_policy_that_fails_open_leaks_when_its_tunnel_is_down() {
     assert_eq!(row.cells.down.via.as_deref(), Some("default"));
     assert_eq!((row.cells.down.dns, row.cells.down.ipv6), (Direct, Direct));
     assert_eq!(matrix.risk, Risk::Low);
-    let fail = &fail_rows(&world)[0];
+    let fail = &fail_rows(&fixture)[0];
     assert_eq!(
         (fail.current, fail.if_first_fails, fail.if_all_fail, fail.leak_possible),
         (Tunnel, Direct, Direct, true)
@@ -90,37 +90,37 @@ fn a_policy_that_fails_open_leaks_when_its_tunnel_is_down() {
 #[test]
 fn failing_over_takes_the_next_tunnel_and_an_uplink_at_the_end_is_a_leak() {
     let failover = json!({"hop_mode": "failover"});
-    let world = world_with(&[
+    let fixture = world_with(&[
         policy(&[("vpn", "a"), ("vpn", "b")], failover.clone()),
         policy(
             &[("vpn", "b"), ("interface", "wan0")],
             json!({"hop_mode": "failover", "priority": 7, "source_type": "vlan", "source_value": "9"}),
         ),
     ]);
-    let matrix = matrix(&world);
+    let matrix = matrix(&fixture);
     let [second, first] = matrix.rows.as_slice() else { panic!("{matrix:?}") };
     assert_eq!(outcomes(&first.cells), [Tunnel, NextHop, Blocked, Blocked, Blocked, Blocked]);
     assert_eq!(first.cells.degraded.via.as_deref(), Some("b"));
     assert_eq!(outcomes(&second.cells), [Tunnel, Direct, Direct, Direct, Blocked, Blocked]);
     assert_eq!(second.cells.down.via.as_deref(), Some("wan0"));
     assert_eq!((first.risk, second.risk, matrix.risk), (Risk::None, Risk::Low, Risk::Low));
-    let fail = fail_rows(&world);
+    let fail = fail_rows(&fixture);
     assert_eq!((fail[0].if_first_fails, fail[0].if_all_fail), (Direct, Blocked));
     assert_eq!((fail[1].if_first_fails, fail[1].if_all_fail), (NextHop, Blocked));
 }
 
 #[test]
 fn a_pool_goes_on_with_the_rest() {
-    let world = world_with(&[policy(&[("vpn", "a"), ("vpn", "b")], json!({"splitting": true}))]);
-    let row = &matrix(&world).rows[0];
+    let fixture = world_with(&[policy(&[("vpn", "a"), ("vpn", "b")], json!({"splitting": true}))]);
+    let row = &matrix(&fixture).rows[0];
     assert_eq!(row.cells.up.via.as_deref(), Some("a, b"));
     assert_eq!((row.cells.degraded.outcome, row.cells.degraded.via.as_deref()), (NextHop, Some("b")));
 }
 
 #[test]
 fn a_policy_for_an_uplink_is_direct_and_no_leak() {
-    let world = world_with(&[policy(&[("interface", "wan0")], json!({}))]);
-    let row = &matrix(&world).rows[0];
+    let fixture = world_with(&[policy(&[("interface", "wan0")], json!({}))]);
+    let row = &matrix(&fixture).rows[0];
     assert_eq!(outcomes(&row.cells), [Direct, Blocked, Direct, Direct, Direct, Blocked]);
     assert_eq!(leaks(&row.cells), [false; 6]);
     assert_eq!(row.risk, Risk::None);
@@ -128,41 +128,41 @@ fn a_policy_for_an_uplink_is_direct_and_no_leak() {
 
 #[test]
 fn a_family_that_the_tunnel_does_not_carry_leaks_only_if_the_policy_fails_open() {
-    let mut world = World::new();
-    world.tunnel_with("four", &["10.64.0.2/32"]);
-    world.policy(policy(&[("vpn", "four")], json!({"fail_policy": "fail-open"})));
-    world.apply();
-    let row = &matrix(&world).rows[0];
+    let mut fixture = Fixture::new();
+    fixture.tunnel_with("four", &["10.64.0.2/32"]);
+    fixture.policy(policy(&[("vpn", "four")], json!({"fail_policy": "fail-open"})));
+    fixture.apply();
+    let row = &matrix(&fixture).rows[0];
     assert_eq!((row.cells.up.outcome, row.cells.up.ipv6, row.cells.up.leak), (Tunnel, Direct, true));
     assert_eq!(row.risk, Risk::High);
 }
 
 #[test]
 fn tunnels_of_the_kernel_outlive_the_daemon_unless_one_of_its_own_carries_them() {
-    let mut world = world_with(&[policy(&[("vpn", "a")], json!({}))]);
-    world.facts.links.get_mut("wg-a").expect("a link").kind = "wireguard".into();
-    assert_eq!(matrix(&world).rows[0].cells.daemon_down.outcome, Tunnel);
+    let mut fixture = world_with(&[policy(&[("vpn", "a")], json!({}))]);
+    fixture.facts.links.get_mut("wg-a").expect("a link").kind = "wireguard".into();
+    assert_eq!(matrix(&fixture).rows[0].cells.daemon_down.outcome, Tunnel);
 
-    let mut world = world_with(&[policy(&[("vpn", "b"), ("vpn", "a")], json!({}))]);
-    world.facts.links.get_mut("wg-a").expect("a link").kind = "wireguard".into();
-    let row = &matrix(&world).rows[0];
+    let mut fixture = world_with(&[policy(&[("vpn", "b"), ("vpn", "a")], json!({}))]);
+    fixture.facts.links.get_mut("wg-a").expect("a link").kind = "wireguard".into();
+    let row = &matrix(&fixture).rows[0];
     assert_eq!((row.cells.up.outcome, row.cells.daemon_down.outcome), (Tunnel, Blocked));
-    world.facts.links.get_mut("wg-b").expect("a link").kind = "wireguard".into();
-    assert_eq!(matrix(&world).rows[0].cells.daemon_down.outcome, Tunnel);
+    fixture.facts.links.get_mut("wg-b").expect("a link").kind = "wireguard".into();
+    assert_eq!(matrix(&fixture).rows[0].cells.daemon_down.outcome, Tunnel);
 }
 
 #[test]
 fn questions_to_name_servers_follow_the_policy_that_has_them() {
-    let laptop = |world: &World| world.ids["laptop"].to_string();
-    let mut world = world_with(&[]);
-    let device = laptop(&world);
-    world.policy(policy(
+    let laptop = |fixture: &Fixture| fixture.ids["laptop"].to_string();
+    let mut fixture = world_with(&[]);
+    let device = laptop(&fixture);
+    fixture.policy(policy(
         &[("vpn", "a")],
         json!({"source_type": "device", "source_value": device, "fail_policy": "fail-closed"}),
     ));
-    world.policy(json!({"name": "dns", "priority": 1, "source_type": "destination", "source_value": "0.0.0.0/0:53,[::/0]:53", "hops": [{"type": "interface", "target": "wan0"}]}));
-    world.apply();
-    let matrix = matrix(&world);
+    fixture.policy(json!({"name": "dns", "priority": 1, "source_type": "destination", "source_value": "0.0.0.0/0:53,[::/0]:53", "hops": [{"type": "interface", "target": "wan0"}]}));
+    fixture.apply();
+    let matrix = matrix(&fixture);
     let row = matrix.rows.iter().find(|row| row.name == "p").expect("a row");
     assert_eq!((row.cells.up.outcome, row.cells.up.dns), (Tunnel, Direct));
     // Another policy takes them on purpose.
@@ -171,12 +171,12 @@ fn questions_to_name_servers_follow_the_policy_that_has_them() {
 
 #[test]
 fn a_leak_of_questions_alone_is_a_leak() {
-    let mut world = world_with(&[]);
-    let device = world.ids["laptop"].to_string();
-    world.policy(policy(&[("vpn", "a")], json!({"source_type": "device", "source_value": device})));
-    world.policy(json!({"name": "dns", "priority": 1, "source_type": "destination", "source_value": "0.0.0.0/0:53", "hops": [{"type": "vpn", "target": "b"}], "fail_policy": "fail-open"}));
-    world.apply();
-    let matrix = matrix(&world);
+    let mut fixture = world_with(&[]);
+    let device = fixture.ids["laptop"].to_string();
+    fixture.policy(policy(&[("vpn", "a")], json!({"source_type": "device", "source_value": device})));
+    fixture.policy(json!({"name": "dns", "priority": 1, "source_type": "destination", "source_value": "0.0.0.0/0:53", "hops": [{"type": "vpn", "target": "b"}], "fail_policy": "fail-open"}));
+    fixture.apply();
+    let matrix = matrix(&fixture);
     let row = matrix.rows.iter().find(|row| row.name == "p").expect("a row");
     assert_eq!((row.cells.down.outcome, row.cells.down.dns, row.cells.down.leak), (Blocked, Direct, true));
     assert!(!row.cells.up.leak);
@@ -187,33 +187,33 @@ fn a_leak_of_questions_alone_is_a_leak() {
 fn without_the_rules_a_mark_meets_the_guard() {
     // The grid follows the plan: were a rule missing, the main table would answer.
     use gateway_core::evaluate::route::Kernel;
-    let world = world_with(&[policy(&[("vpn", "a")], json!({}))]);
-    let mut compiled = world.compiled();
+    let fixture = world_with(&[policy(&[("vpn", "a")], json!({}))]);
+    let mut compiled = fixture.compiled();
     let mark = 0x4700_0010;
-    assert_eq!(Kernel::new(&compiled, &world.facts).follow(mark, false).out.as_deref(), Ok("wg-a"));
+    assert_eq!(Kernel::new(&compiled, &fixture.facts).follow(mark, false).out.as_deref(), Ok("wg-a"));
     compiled.plan.rules.clear();
-    let out = Kernel::new(&compiled, &world.facts).follow(mark, false).out;
+    let out = Kernel::new(&compiled, &fixture.facts).follow(mark, false).out;
     assert!(out.as_ref().is_err_and(|reason| reason.contains("guard of wan0")), "{out:?}");
     compiled.plan.attach.clear();
-    assert_eq!(Kernel::new(&compiled, &world.facts).follow(mark, false).out.as_deref(), Ok("wan0"));
+    assert_eq!(Kernel::new(&compiled, &fixture.facts).follow(mark, false).out.as_deref(), Ok("wan0"));
 }
 
 #[test]
 fn nothing_that_is_shown_has_a_key_of_a_tunnel() {
-    let world = world_with(&[policy(&[("vpn", "a")], json!({}))]);
-    let compiled = world.compiled();
+    let fixture = world_with(&[policy(&[("vpn", "a")], json!({}))]);
+    let compiled = fixture.compiled();
     let device = compiled.plan.wireguard.get("wg-a").expect("a device");
     let secrets = [
         device.private_key.0,
         device.peers.values().next().expect("a peer").preshared_key.as_ref().expect("a key").0,
     ];
-    let request = Request { device_id: Some(world.ids["laptop"]), ..Request::default() };
+    let request = Request { device_id: Some(fixture.ids["laptop"]), ..Request::default() };
     let shown = [
         serde_json::to_string(&render(&compiled, 3)).expect("JSON"),
-        serde_json::to_string(&enforce(&world.input(), &compiled)).expect("JSON"),
-        serde_json::to_string(&evaluate(&world.input(), &compiled, &request).expect("an answer"))
+        serde_json::to_string(&enforce(&fixture.input(), &compiled)).expect("JSON"),
+        serde_json::to_string(&evaluate(&fixture.input(), &compiled, &request).expect("an answer"))
             .expect("JSON"),
-        serde_json::to_string(&matrix(&world)).expect("JSON"),
+        serde_json::to_string(&matrix(&fixture)).expect("JSON"),
         format!("{:?}", compiled.plan),
     ];
     for text in shown {
@@ -231,13 +231,13 @@ fn nothing_that_is_shown_has_a_key_of_a_tunnel() {
 
 #[test]
 fn equal_plans_have_equal_hashes_and_other_plans_have_others() {
-    let mut world = world_with(&[policy(&[("vpn", "a")], json!({}))]);
-    let one = render(&world.compiled(), 1);
-    let again = render(&world.compiled(), 2);
+    let mut fixture = world_with(&[policy(&[("vpn", "a")], json!({}))]);
+    let one = render(&fixture.compiled(), 1);
+    let again = render(&fixture.compiled(), 2);
     assert_eq!((one.hash.len(), one.generation, again.generation), (64, 1, 2));
     assert_eq!(one.hash, again.hash);
-    world.set_usable("a", false);
-    assert_ne!(render(&world.compiled(), 1).hash, one.hash);
+    fixture.set_usable("a", false);
+    assert_ne!(render(&fixture.compiled(), 1).hash, one.hash);
     assert!(
         one.excludes.iter().any(|exclude| exclude.destination == "192.168.1.0/24" && exclude.kind == "lan")
     );
@@ -246,11 +246,11 @@ fn equal_plans_have_equal_hashes_and_other_plans_have_others() {
 
 #[test]
 fn what_is_enforced_names_matchers_legs_and_findings() {
-    let world = world_with(&[
+    let fixture = world_with(&[
         policy(&[("vpn", "a")], json!({})),
         json!({"name": "d", "source_type": "domain", "source_value": "example.com"}),
     ]);
-    let shown = enforce(&world.input(), &world.compiled());
+    let shown = enforce(&fixture.input(), &fixture.compiled());
     assert_eq!(shown.policies[0].matches, ["from 192.168.1.0/24", "from fd00:1::/64"]);
     assert_eq!(shown.policies[0].action.ipv4, "leg 16 (wg-a)");
     assert_eq!(shown.policies[1].matches, ["to addresses that clients were told for example.com"]);

@@ -5,100 +5,100 @@ use gateway_core::matrix::leak_matrix;
 use gateway_model::Id;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
-fn world() -> World {
-    let mut world = World::new();
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new();
     for tunnel in ["a", "b", "c"] {
-        world.tunnel(tunnel);
+        fixture.tunnel(tunnel);
         let hops = json!([{"type": "vpn", "target": tunnel}]);
-        world.create("profile", json!({"name": format!("by {tunnel}"), "hops": hops})).expect("a profile");
+        fixture.create("profile", json!({"name": format!("by {tunnel}"), "hops": hops})).expect("a profile");
     }
-    world
+    fixture
 }
 
-fn asked(world: &World, device: Id) -> Evaluation {
+fn asked(fixture: &Fixture, device: Id) -> Evaluation {
     let request = Request { device_id: Some(device), ..Request::default() };
-    evaluate(&world.input(), &world.compiled(), &request).expect("an answer")
+    evaluate(&fixture.input(), &fixture.compiled(), &request).expect("an answer")
 }
 
-fn hop(world: &World, device: Id) -> Option<String> {
-    asked(world, device).effective.hop.map(|hop| hop.target)
+fn hop(fixture: &Fixture, device: Id) -> Option<String> {
+    asked(fixture, device).effective.hop.map(|hop| hop.target)
 }
 
-fn replace(world: &mut World, noun: &str, id: Id, input: Value) {
+fn replace(fixture: &mut Fixture, noun: &str, id: Id, input: Value) {
     let kind = gateway_model::registry::kind(noun).expect("a kind");
-    kind.replace(&mut world.state, &id.to_string(), None, input).expect("replaced");
+    kind.replace(&mut fixture.state, &id.to_string(), None, input).expect("replaced");
 }
 
 #[test]
 fn a_profile_counts_at_once_and_behind_every_policy() {
-    let mut world = world();
+    let mut fixture = fixture();
     let mac = "02:00:00:00:00:01";
     let laptop =
-        world.create("device", json!({"name": "laptop", "mac": mac, "profile": "by a"})).expect("a device");
-    let other = world.device("tv", "02:00:00:00:00:02");
+        fixture.create("device", json!({"name": "laptop", "mac": mac, "profile": "by a"})).expect("a device");
+    let other = fixture.device("tv", "02:00:00:00:00:02");
     assert_eq!(
-        (hop(&world, laptop).as_deref(), asked(&world, other).decision),
+        (hop(&fixture, laptop).as_deref(), asked(&fixture, other).decision),
         (Some("a"), Decision::Direct)
     );
-    let compiled = world.compiled();
+    let compiled = fixture.compiled();
     assert_eq!(
         (compiled.policies.len(), compiled.plan.dataplane.actions[0].policy),
         (1, 0),
         "no counters of a policy"
     );
-    world.policy(json!({"name": "web", "priority": 1_000_000, "source_type": "destination",
+    fixture.policy(json!({"name": "web", "priority": 1_000_000, "source_type": "destination",
         "source_value": "198.51.100.0/24", "hops": [{"type": "vpn", "target": "b"}]}));
-    world.apply();
+    fixture.apply();
     let to = |address: &str| {
         let destination = Some(address.to_owned());
         let request = Request { device_id: Some(laptop), destination, ..Request::default() };
-        evaluate(&world.input(), &world.compiled(), &request)
+        evaluate(&fixture.input(), &fixture.compiled(), &request)
             .expect("an answer")
             .effective
             .hop
             .map(|hop| hop.target)
     };
     assert_eq!((to("198.51.100.7").as_deref(), to("192.0.2.7").as_deref()), (Some("b"), Some("a")));
-    replace(&mut world, "device", laptop, json!({"name": "laptop", "mac": mac, "profile": null}));
-    assert_eq!(asked(&world, laptop).decision, Decision::Direct);
+    replace(&mut fixture, "device", laptop, json!({"name": "laptop", "mac": mac, "profile": null}));
+    assert_eq!(asked(&fixture, laptop).decision, Decision::Direct);
 }
 
 #[test]
 fn a_device_says_before_its_groups_and_those_before_its_class() {
-    let mut world = world();
-    world.create("trust_class", json!({"name": "ours", "default_profile": "by c"})).expect("a class");
+    let mut fixture = fixture();
+    fixture.create("trust_class", json!({"name": "ours", "default_profile": "by c"})).expect("a class");
     let mac = "02:00:00:00:00:01";
-    let laptop = world
+    let laptop = fixture
         .create("device", json!({"name": "laptop", "mac": mac, "trust_class": "ours"}))
         .expect("a device");
-    assert_eq!(hop(&world, laptop).as_deref(), Some("c"));
-    world.create("device_group", json!({"name": "plain", "members": [laptop]})).expect("a group");
-    world
+    assert_eq!(hop(&fixture, laptop).as_deref(), Some("c"));
+    fixture.create("device_group", json!({"name": "plain", "members": [laptop]})).expect("a group");
+    fixture
         .create("device_group", json!({"name": "g", "members": [laptop], "profile": "by b"}))
         .expect("a group");
-    assert_eq!(hop(&world, laptop).as_deref(), Some("b"));
+    assert_eq!(hop(&fixture, laptop).as_deref(), Some("b"));
     let own = json!({"name": "laptop", "mac": mac, "trust_class": "ours", "profile": "by a"});
-    replace(&mut world, "device", laptop, own);
-    assert_eq!(hop(&world, laptop).as_deref(), Some("a"));
+    replace(&mut fixture, "device", laptop, own);
+    assert_eq!(hop(&fixture, laptop).as_deref(), Some("a"));
 }
 
 #[test]
 fn a_profile_fails_as_it_says_and_the_matrix_knows() {
-    let mut world = world();
+    let mut fixture = fixture();
     let open = json!({"name": "open", "hops": [{"type": "vpn", "target": "a"}], "fail_policy": "fail-open"});
-    world.create("profile", open).expect("a profile");
-    let closed = world
+    fixture.create("profile", open).expect("a profile");
+    let closed = fixture
         .create("device", json!({"name": "closed", "mac": "02:00:00:00:00:01", "profile": "by a"}))
         .expect("a device");
-    let open = world
+    let open = fixture
         .create("device", json!({"name": "open", "mac": "02:00:00:00:00:02", "profile": "open"}))
         .expect("a device");
-    world.set_usable("a", false);
-    assert_eq!(asked(&world, closed).decision, Decision::Block);
-    assert_eq!(asked(&world, open).decision, Decision::Direct);
-    let matrix = leak_matrix(&world.input());
+    fixture.set_usable("a", false);
+    assert_eq!(asked(&fixture, closed).decision, Decision::Block);
+    assert_eq!(asked(&fixture, open).decision, Decision::Direct);
+    let matrix = leak_matrix(&fixture.input());
     let names: Vec<_> = matrix.rows.iter().map(|row| (row.name.as_str(), row.cells.down.leak)).collect();
     assert_eq!(names.len(), 2, "{names:?}");
     assert!(names.contains(&("profile by a", false)), "{names:?}");
@@ -106,13 +106,13 @@ fn a_profile_fails_as_it_says_and_the_matrix_knows() {
 
 #[test]
 fn quarantine_and_exceptions_come_before_a_profile() {
-    let mut world = world();
-    let laptop = world
+    let mut fixture = fixture();
+    let laptop = fixture
         .create("device", json!({"name": "laptop", "mac": "02:00:00:00:00:01", "profile": "by a"}))
         .expect("a device");
     let bypass = json!({"type": "emergency-bypass", "device_id": laptop, "allow_direct": true});
-    world.create("exception", bypass).expect("an exception");
-    assert_eq!(asked(&world, laptop).decision, Decision::Direct);
-    world.create("exception", json!({"type": "quarantine", "device_id": laptop})).expect("an exception");
-    assert_eq!(asked(&world, laptop).decision, Decision::Block);
+    fixture.create("exception", bypass).expect("an exception");
+    assert_eq!(asked(&fixture, laptop).decision, Decision::Direct);
+    fixture.create("exception", json!({"type": "quarantine", "device_id": laptop})).expect("an exception");
+    assert_eq!(asked(&fixture, laptop).decision, Decision::Block);
 }

@@ -9,59 +9,59 @@ use gateway_core::matrix::Outcome::{self, Blocked, Direct, Tunnel};
 use gateway_core::matrix::{Risk, leak_matrix};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 /// Legs of the uplink and of the tunnels a and b.
 const WAN: u8 = 1;
 const A: u8 = 16;
 const B: u8 = 17;
 
-fn world(hops: &[(&str, &str)], more: Value) -> World {
-    let mut world = World::new();
-    world.device("laptop", "02:00:00:00:00:01");
-    world.tunnel("a");
-    world.tunnel("b");
+fn fixture(hops: &[(&str, &str)], more: Value) -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.device("laptop", "02:00:00:00:00:01");
+    fixture.tunnel("a");
+    fixture.tunnel("b");
     let login = json!({"name": "p", "address": "203.0.113.5", "username": "anna", "password": "hush"});
-    world.create("proxy", login).expect("a proxy");
+    fixture.create("proxy", login).expect("a proxy");
     let hops: Vec<Value> =
         hops.iter().map(|(kind, target)| json!({"type": kind, "target": target})).collect();
     let mut policy = json!({"name": "n", "source_type": "subnet", "source_value": "192.168.1.0/24,fd00:1::/64", "hops": hops});
     policy.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    world.policy(policy);
-    world.apply();
-    world
+    fixture.policy(policy);
+    fixture.apply();
+    fixture
 }
 
-fn tell(world: &mut World, leg: u8, usable: bool, udp: bool) {
+fn tell(fixture: &mut Fixture, leg: u8, usable: bool, udp: bool) {
     let reason = if usable { String::new() } else { "no answer".to_owned() };
     let ways: &mut BTreeMap<u8, ProxyFact> =
-        world.facts.proxies.entry(world.ids["p"].to_string()).or_default();
+        fixture.facts.proxies.entry(fixture.ids["p"].to_string()).or_default();
     ways.insert(leg, ProxyFact { usable, reason, udp });
 }
 
-fn action(world: &World) -> ActionValue {
-    world.compiled().policies[0].action()
+fn action(fixture: &Fixture) -> ActionValue {
+    fixture.compiled().policies[0].action()
 }
 
 /// Both families take the proxy by these legs.
-fn assert_by(world: &World, legs: &[u8]) {
-    let action = action(world);
+fn assert_by(fixture: &Fixture, legs: &[u8]) {
+    let action = action(fixture);
     assert_eq!(action.v4, Choice::legs(legs).to_proxy(1));
     assert_eq!((action.v4, action.v4.kind()), (action.v6, ChoiceKind::Proxy));
 }
 
-fn assert_fails(world: &World) {
-    assert_eq!(action(world).v4, Choice::REJECT);
+fn assert_fails(fixture: &Fixture) {
+    assert_eq!(action(fixture).v4, Choice::REJECT);
 }
 
 #[test]
 fn a_proxy_is_reached_by_what_stands_before_it() {
-    assert_by(&world(&[("proxy", "p")], json!({})), &[0]);
-    assert_by(&world(&[("interface", "wan0"), ("proxy", "p")], json!({})), &[WAN]);
-    assert_by(&world(&[("vpn", "a"), ("proxy", "p")], json!({})), &[A]);
-    let long = world(&[("interface", "wan0"), ("vpn", "a"), ("proxy", "p")], json!({}));
+    assert_by(&fixture(&[("proxy", "p")], json!({})), &[0]);
+    assert_by(&fixture(&[("interface", "wan0"), ("proxy", "p")], json!({})), &[WAN]);
+    assert_by(&fixture(&[("vpn", "a"), ("proxy", "p")], json!({})), &[A]);
+    let long = fixture(&[("interface", "wan0"), ("vpn", "a"), ("proxy", "p")], json!({}));
     assert_by(&long, &[A]);
-    let pool = world(&[("vpn", "a"), ("vpn", "b"), ("proxy", "p")], json!({"splitting": true}));
+    let pool = fixture(&[("vpn", "a"), ("vpn", "b"), ("proxy", "p")], json!({"splitting": true}));
     assert_by(&pool, &[A, B]);
     let plan = pool.compiled().plan;
     let target = &plan.proxies[&1];
@@ -74,13 +74,13 @@ fn a_proxy_is_reached_by_what_stands_before_it() {
 
 #[test]
 fn what_no_policy_sends_to_a_proxy_needs_no_relay() {
-    let plan = world(&[("vpn", "a")], json!({})).compiled().plan;
+    let plan = fixture(&[("vpn", "a")], json!({})).compiled().plan;
     assert!(plan.proxies.is_empty() && !plan.nft.proxied);
 }
 
 #[test]
 fn a_proxy_is_usable_by_the_ways_on_which_it_answers() {
-    let mut single = world(&[("vpn", "a"), ("proxy", "p")], json!({}));
+    let mut single = fixture(&[("vpn", "a"), ("proxy", "p")], json!({}));
     tell(&mut single, 0, false, false);
     assert_by(&single, &[A]);
     tell(&mut single, A, false, false);
@@ -90,7 +90,7 @@ fn a_proxy_is_usable_by_the_ways_on_which_it_answers() {
     // Its connections may go on: it is the new ones that fail.
     assert_eq!(single.compiled().plan.proxies[&1].legs, BTreeSet::from([A]));
 
-    let mut pool = world(&[("vpn", "a"), ("vpn", "b"), ("proxy", "p")], json!({"splitting": true}));
+    let mut pool = fixture(&[("vpn", "a"), ("vpn", "b"), ("proxy", "p")], json!({"splitting": true}));
     tell(&mut pool, A, false, false);
     assert_by(&pool, &[B]);
     pool.set_usable("b", false);
@@ -101,12 +101,12 @@ fn a_proxy_is_usable_by_the_ways_on_which_it_answers() {
 #[test]
 fn a_way_that_is_broken_fails_and_degrades_as_the_policy_says() {
     let hops = [("vpn", "a"), ("proxy", "p")];
-    let mut closed = world(&hops, json!({}));
+    let mut closed = fixture(&hops, json!({}));
     closed.set_usable("a", false);
     assert_fails(&closed);
     assert!(closed.compiled().plan.proxies[&1].legs.is_empty());
 
-    let mut degraded = world(&hops, json!({"fail_policy": "fail-degraded"}));
+    let mut degraded = fixture(&hops, json!({"fail_policy": "fail-degraded"}));
     degraded.set_usable("a", false);
     assert_by(&degraded, &[0]);
     tell(&mut degraded, 0, false, false);
@@ -115,7 +115,7 @@ fn a_way_that_is_broken_fails_and_degrades_as_the_policy_says() {
     tell(&mut degraded, A, false, false);
     assert_eq!(action(&degraded).v4, Choice::legs(&[A]), "the tunnel remains");
 
-    let mut failover = world(&[("proxy", "p"), ("vpn", "b")], json!({"hop_mode": "failover"}));
+    let mut failover = fixture(&[("proxy", "p"), ("vpn", "b")], json!({"hop_mode": "failover"}));
     assert_by(&failover, &[0]);
     tell(&mut failover, 0, false, false);
     assert_eq!(action(&failover).v4, Choice::legs(&[B]));
@@ -123,19 +123,19 @@ fn a_way_that_is_broken_fails_and_degrades_as_the_policy_says() {
 
 #[test]
 fn datagrams_are_for_proxies_that_take_them() {
-    let mut world = world(&[("proxy", "p")], json!({}));
-    assert!(action(&world).proxy_takes_udp(), "as it is set, until it is known better");
-    tell(&mut world, 0, true, false);
-    assert!(!action(&world).proxy_takes_udp());
-    assert_eq!(action(&world).rest(), ChoiceKind::Reject);
-    tell(&mut world, 0, true, true);
-    assert!(action(&world).proxy_takes_udp());
+    let mut fixture = fixture(&[("proxy", "p")], json!({}));
+    assert!(action(&fixture).proxy_takes_udp(), "as it is set, until it is known better");
+    tell(&mut fixture, 0, true, false);
+    assert!(!action(&fixture).proxy_takes_udp());
+    assert_eq!(action(&fixture).rest(), ChoiceKind::Reject);
+    tell(&mut fixture, 0, true, true);
+    assert!(action(&fixture).proxy_takes_udp());
 }
 
 #[test]
 fn a_policy_that_fails_degraded_sends_datagrams_by_the_tunnel_alone() {
     let degraded = json!({"fail_policy": "fail-degraded"});
-    let mut inside = world(&[("vpn", "a"), ("proxy", "p")], degraded.clone());
+    let mut inside = fixture(&[("vpn", "a"), ("proxy", "p")], degraded.clone());
     tell(&mut inside, A, true, false);
     assert_by(&inside, &[A]);
     assert_eq!((action(&inside).rest(), action(&inside).proxy_takes_udp()), (ChoiceKind::Legs, false));
@@ -146,46 +146,46 @@ fn a_policy_that_fails_degraded_sends_datagrams_by_the_tunnel_alone() {
     assert_eq!(outcomes(&inside).1, [false; 4], "nothing leaves without the tunnel");
     // There is no tunnel before the proxy, or an uplink only.
     for hops in [[("proxy", "p")].as_slice(), &[("interface", "wan0"), ("proxy", "p")]] {
-        let mut world = world(hops, degraded.clone());
+        let mut fixture = fixture(hops, degraded.clone());
         let leg = if hops.len() == 1 { 0 } else { WAN };
-        tell(&mut world, leg, true, false);
-        assert_by(&world, &[leg]);
-        assert_eq!(action(&world).rest(), ChoiceKind::Reject);
+        tell(&mut fixture, leg, true, false);
+        assert_by(&fixture, &[leg]);
+        assert_eq!(action(&fixture).rest(), ChoiceKind::Reject);
     }
 }
 
-fn ask(world: &World, question: Value) -> Value {
+fn ask(fixture: &Fixture, question: Value) -> Value {
     let request: Request = serde_json::from_value(question).expect("a question");
-    let answer = evaluate(&world.input(), &world.compiled(), &request).expect("an answer");
+    let answer = evaluate(&fixture.input(), &fixture.compiled(), &request).expect("an answer");
     serde_json::to_value(answer).expect("a value")
 }
 
 #[test]
 fn explanations_name_the_proxy() {
-    let mut world = world(&[("vpn", "a"), ("proxy", "p")], json!({}));
-    let said = ask(&world, json!({"mac": "02:00:00:00:00:01"}));
+    let mut fixture = fixture(&[("vpn", "a"), ("proxy", "p")], json!({}));
+    let said = ask(&fixture, json!({"mac": "02:00:00:00:00:01"}));
     assert_eq!(said["sentence"], "laptop -> PROXY p by a: policy \"n\" (priority 1000, fail-closed) matched");
     let four = &said["families"]["ipv4"];
     assert_eq!((&four["decision"], &four["via"]), (&json!("tunnel"), &json!("proxy:p")));
     assert_eq!((&four["kernel"]["mark"], &four["interface"]), (&json!("0x47020110"), &json!("wg-a")));
     assert_eq!(said["effective"]["hop"], json!({"type": "proxy", "target": "p"}));
 
-    let ping = ask(&world, json!({"mac": "02:00:00:00:00:01", "protocol": "icmp"}));
+    let ping = ask(&fixture, json!({"mac": "02:00:00:00:00:01", "protocol": "icmp"}));
     let sentence = ping["sentence"].as_str().expect("a sentence");
     assert!(
         sentence.contains("BLOCKED") && sentence.contains("the proxy p does not take ICMP"),
         "{sentence}"
     );
 
-    tell(&mut world, A, false, false);
-    let down = ask(&world, json!({"mac": "02:00:00:00:00:01"}));
+    tell(&mut fixture, A, false, false);
+    let down = ask(&fixture, json!({"mac": "02:00:00:00:00:01"}));
     let sentence = down["sentence"].as_str().expect("a sentence");
     assert!(sentence.contains("BLOCKED") && sentence.contains("proxy:p is down (no answer)"), "{sentence}");
-    assert!(!format!("{:?} {down}", world.compiled()).contains("hush"), "the password is shown");
+    assert!(!format!("{:?} {down}", fixture.compiled()).contains("hush"), "the password is shown");
 }
 
-fn outcomes(world: &World) -> ([Outcome; 4], [bool; 4], Risk) {
-    let matrix = leak_matrix(&world.input());
+fn outcomes(fixture: &Fixture) -> ([Outcome; 4], [bool; 4], Risk) {
+    let matrix = leak_matrix(&fixture.input());
     let cells = &matrix.rows[0].cells;
     let cells = [&cells.up, &cells.degraded, &cells.down, &cells.daemon_down];
     (cells.map(|cell| cell.outcome), cells.map(|cell| cell.leak), matrix.risk)
@@ -193,14 +193,14 @@ fn outcomes(world: &World) -> ([Outcome; 4], [bool; 4], Risk) {
 
 #[test]
 fn the_leak_matrix_knows_proxies() {
-    let closed = world(&[("proxy", "p")], json!({}));
+    let closed = fixture(&[("proxy", "p")], json!({}));
     assert_eq!(outcomes(&closed), ([Tunnel, Blocked, Blocked, Blocked], [false; 4], Risk::None));
     let via = leak_matrix(&closed.input()).rows[0].cells.up.via.clone();
     assert_eq!(via.as_deref(), Some("p"));
     // Echo requests go out directly at all times, as the policy says.
-    let open = world(&[("proxy", "p")], json!({"fail_policy": "fail-open"}));
+    let open = fixture(&[("proxy", "p")], json!({"fail_policy": "fail-open"}));
     assert_eq!(outcomes(&open), ([Tunnel, Direct, Direct, Blocked], [true; 4], Risk::Low));
-    let mut inside = world(&[("vpn", "a"), ("proxy", "p")], json!({}));
+    let mut inside = fixture(&[("vpn", "a"), ("proxy", "p")], json!({}));
     tell(&mut inside, A, true, false);
     assert_eq!(outcomes(&inside), ([Tunnel, Blocked, Blocked, Blocked], [false; 4], Risk::None));
     assert_eq!(leak_matrix(&inside.input()).rows[0].cells.up.dns, Blocked, "questions are datagrams");

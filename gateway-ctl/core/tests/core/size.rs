@@ -6,13 +6,13 @@ use gateway_core::matrix::leak_matrix;
 use gateway_core::render::render;
 use serde_json::json;
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 /// Policies of all source types, `count` in number, that do not contradict each other.
-fn large(count: usize) -> World {
-    let mut world = World::new();
-    world.tunnel("a");
-    world.tunnel("b");
+fn large(count: usize) -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.tunnel("a");
+    fixture.tunnel("b");
     for n in 0..count {
         let (high, low) = (n / 250 % 250, n % 250);
         let (kind, value) = match n % 4 {
@@ -21,14 +21,14 @@ fn large(count: usize) -> World {
             2 => ("destination", format!("[2001:db8:{high:x}:{low:x}::/64]:443")),
             _ => {
                 let mac = format!("02:00:00:{:02x}:{:02x}:{:02x}", n >> 16, n >> 8 & 255, n & 255);
-                ("device", world.device(&format!("d{n}"), &mac).to_string())
+                ("device", fixture.device(&format!("d{n}"), &mac).to_string())
             }
         };
         let tunnel = if n % 2 == 0 { "a" } else { "b" };
-        world.policy(json!({"priority": n % 1000, "source_type": kind, "source_value": value, "hops": [{"type": "vpn", "target": tunnel}]}));
+        fixture.policy(json!({"priority": n % 1000, "source_type": kind, "source_value": value, "hops": [{"type": "vpn", "target": tunnel}]}));
     }
-    world.apply();
-    world
+    fixture.apply();
+    fixture
 }
 
 fn same(one: &Compiled, other: &Compiled) {
@@ -40,8 +40,8 @@ fn same(one: &Compiled, other: &Compiled) {
 
 #[test]
 fn the_same_input_gives_the_same_plan() {
-    let world = large(400);
-    same(&world.compiled(), &world.compiled());
+    let fixture = large(400);
+    same(&fixture.compiled(), &fixture.compiled());
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn ten_thousand_policies_compile_to_a_plan_of_their_size() {
         println!("{what}: {:?}", start.elapsed());
     };
     for count in [1_000, 10_000] {
-        let world = large(count);
+        let fixture = large(count);
         let mut compiled = Compiled::default();
-        time(&format!("compile {count}"), &mut || compiled = world.compiled());
+        time(&format!("compile {count}"), &mut || compiled = fixture.compiled());
         assert_eq!(compiled.policies.len(), count);
         let plan = &compiled.plan.dataplane;
         assert_eq!(plan.actions.len(), count);
@@ -65,10 +65,10 @@ fn ten_thousand_policies_compile_to_a_plan_of_their_size() {
             + plan.devices_by_mac.len();
         assert_eq!(keys, count);
         let mut found = Vec::new();
-        time(&format!("conflicts {count}"), &mut || found = conflicts(&world.input(), &compiled));
+        time(&format!("conflicts {count}"), &mut || found = conflicts(&fixture.input(), &compiled));
         assert_eq!(found, []);
         let mut rows = 0;
-        time(&format!("leak matrix {count}"), &mut || rows = leak_matrix(&world.input()).rows.len());
+        time(&format!("leak matrix {count}"), &mut || rows = leak_matrix(&fixture.input()).rows.len());
         assert_eq!(rows, count);
         time(&format!("render {count}"), &mut || assert_eq!(render(&compiled, 1).hash.len(), 64));
     }

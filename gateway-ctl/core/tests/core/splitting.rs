@@ -10,27 +10,27 @@ use gateway_model::kinds::tunnel::AdminState;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 /// Tunnels a, b and c (legs 16, 17 and 18), and a policy over some of them.
-fn split(names: &[&str], more: Value) -> World {
-    let mut world = World::new();
+fn split(names: &[&str], more: Value) -> Fixture {
+    let mut fixture = Fixture::new();
     for name in ["a", "b", "c"] {
-        world.tunnel(name);
+        fixture.tunnel(name);
     }
     let hops: Value = names.iter().map(|name| json!({"type": "vpn", "target": name})).collect();
     let mut policy =
         json!({"name": "p", "source_type": "all", "source_value": "", "hops": hops, "splitting": true});
     policy.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    world.policy(policy);
-    world.apply();
-    world
+    fixture.policy(policy);
+    fixture.apply();
+    fixture
 }
 
-fn take_down(world: &mut World, name: &str) {
-    let (id, now) = (world.ids[name], world.now);
+fn take_down(fixture: &mut Fixture, name: &str) {
+    let (id, now) = (fixture.ids[name], fixture.now);
     let set = |tunnel: &mut Tunnel| tunnel.set_admin_state(AdminState::Down, now);
-    world.state.update::<Tunnel>(id, None, set).expect("down");
+    fixture.state.update::<Tunnel>(id, None, set).expect("down");
 }
 
 fn p(compiled: &Compiled) -> &CompiledPolicy {
@@ -47,17 +47,17 @@ fn legs(compiled: &Compiled) -> (Vec<u8>, Vec<u8>) {
 
 #[test]
 fn a_tunnel_that_is_taken_down_drains_for_half_a_minute() {
-    let mut world = split(&["a", "b"], json!({}));
-    assert_eq!(legs(&world.compiled()), (vec![16, 17], vec![]));
-    take_down(&mut world, "a");
-    let compiled = world.compiled();
+    let mut fixture = split(&["a", "b"], json!({}));
+    assert_eq!(legs(&fixture.compiled()), (vec![16, 17], vec![]));
+    take_down(&mut fixture, "a");
+    let compiled = fixture.compiled();
     assert_eq!(legs(&compiled), (vec![17], vec![16]));
-    assert_eq!(compiled.plan.valid_until, Some(world.now + DRAIN));
+    assert_eq!(compiled.plan.valid_until, Some(fixture.now + DRAIN));
     assert!(compiled.plan.wireguard.contains_key("wg-a"), "what is in it needs it");
-    world.now += DRAIN - SignedDuration::from_secs(1);
-    assert_eq!(legs(&world.compiled()), (vec![17], vec![16]));
-    world.now += SignedDuration::from_secs(1);
-    let compiled = world.compiled();
+    fixture.now += DRAIN - SignedDuration::from_secs(1);
+    assert_eq!(legs(&fixture.compiled()), (vec![17], vec![16]));
+    fixture.now += SignedDuration::from_secs(1);
+    let compiled = fixture.compiled();
     assert_eq!((legs(&compiled), compiled.plan.valid_until), ((vec![17], vec![]), None));
     assert!(!compiled.plan.wireguard.contains_key("wg-a"));
 }
@@ -69,56 +69,56 @@ fn what_has_no_other_way_for_new_flows_is_down_at_once() {
         (&["a", "b"], json!({"splitting": false})),
         (&["a", "b"], json!({"splitting": false, "hop_mode": "failover", "sticky": "source"})),
     ] {
-        let mut world = split(names, more);
-        take_down(&mut world, "a");
-        assert!(!world.compiled().plan.wireguard.contains_key("wg-a"), "{names:?}");
+        let mut fixture = split(names, more);
+        take_down(&mut fixture, "a");
+        assert!(!fixture.compiled().plan.wireguard.contains_key("wg-a"), "{names:?}");
     }
-    let mut world = split(&["a", "b"], json!({}));
-    world.set_usable("b", false);
-    take_down(&mut world, "a");
-    let compiled = world.compiled();
+    let mut fixture = split(&["a", "b"], json!({}));
+    fixture.set_usable("b", false);
+    take_down(&mut fixture, "a");
+    let compiled = fixture.compiled();
     assert!(!compiled.plan.wireguard.contains_key("wg-a"));
     assert_eq!(p(&compiled).v4.kind(), ChoiceKind::Reject);
     // Nor does a disabled one drain, nor one that lost its interface.
-    let mut world = split(&["a", "b"], json!({}));
-    take_down(&mut world, "a");
-    world.facts.links.remove("wg-a");
-    assert_eq!(legs(&world.compiled()), (vec![17], vec![]));
+    let mut fixture = split(&["a", "b"], json!({}));
+    take_down(&mut fixture, "a");
+    fixture.facts.links.remove("wg-a");
+    assert_eq!(legs(&fixture.compiled()), (vec![17], vec![]));
 }
 
 #[test]
 fn a_failover_keeps_the_flows_of_a_first_hop_that_was_taken_down() {
-    let mut world = split(&["a", "b"], json!({"splitting": false, "hop_mode": "failover"}));
-    assert_eq!(legs(&world.compiled()), (vec![16], vec![17]));
-    take_down(&mut world, "a");
-    assert_eq!(legs(&world.compiled()), (vec![17], vec![16]));
+    let mut fixture = split(&["a", "b"], json!({"splitting": false, "hop_mode": "failover"}));
+    assert_eq!(legs(&fixture.compiled()), (vec![16], vec![17]));
+    take_down(&mut fixture, "a");
+    assert_eq!(legs(&fixture.compiled()), (vec![17], vec![16]));
 }
 
 #[test]
 fn endpoints_weigh_and_take_out_without_an_apply() {
-    let mut world = split(&["a", "b"], json!({}));
-    world.create("splitting_endpoint", json!({"tunnel": "a", "weight": 3})).expect("endpoint");
-    assert_eq!(legs(&world.compiled()), (vec![16, 16, 17, 16], vec![]));
+    let mut fixture = split(&["a", "b"], json!({}));
+    fixture.create("splitting_endpoint", json!({"tunnel": "a", "weight": 3})).expect("endpoint");
+    assert_eq!(legs(&fixture.compiled()), (vec![16, 16, 17, 16], vec![]));
     // What is said of this policy goes before what is said of all.
-    let id = world.ids["p"].to_string();
+    let id = fixture.ids["p"].to_string();
     let own = json!({"tunnel": "a", "weight": 1, "enabled": false, "policy_id": id});
-    world.create("splitting_endpoint", own).expect("endpoint");
-    let compiled = world.compiled();
+    fixture.create("splitting_endpoint", own).expect("endpoint");
+    let compiled = fixture.compiled();
     assert_eq!(legs(&compiled), (vec![17], vec![16]));
     assert_eq!(p(&compiled).hops[0].reason, "its splitting endpoint is disabled");
-    world.now += DRAIN;
-    assert_eq!(legs(&world.compiled()), (vec![17], vec![]));
-    assert!(world.compiled().plan.wireguard.contains_key("wg-a"), "the tunnel itself is up");
+    fixture.now += DRAIN;
+    assert_eq!(legs(&fixture.compiled()), (vec![17], vec![]));
+    assert!(fixture.compiled().plan.wireguard.contains_key("wg-a"), "the tunnel itself is up");
 }
 
 #[test]
 fn a_leg_that_is_kept_finds_room_among_any_weights() {
-    let mut world = split(&["a", "b", "c"], json!({}));
+    let mut fixture = split(&["a", "b", "c"], json!({}));
     for (tunnel, weight) in [("a", 16), ("b", 15)] {
-        world.create("splitting_endpoint", json!({"tunnel": tunnel, "weight": weight})).expect("endpoint");
+        fixture.create("splitting_endpoint", json!({"tunnel": tunnel, "weight": weight})).expect("endpoint");
     }
-    take_down(&mut world, "c");
-    let (new, kept) = legs(&world.compiled());
+    take_down(&mut fixture, "c");
+    let (new, kept) = legs(&fixture.compiled());
     assert_eq!(kept, [18]);
     assert!(new.len() <= 15 && new.contains(&16) && new.contains(&17), "{new:?}");
 }
@@ -144,14 +144,14 @@ fn decided(compiled: &Compiled, opening: bool) -> Verdict {
 
 #[test]
 fn a_connection_whose_tunnel_takes_it_no_longer_is_reset_and_a_new_one_goes_elsewhere() {
-    let mut world = split(&["a", "b"], json!({}));
+    let mut fixture = split(&["a", "b"], json!({}));
     let leg = |verdict: Verdict| (verdict.reason, verdict.leg);
-    assert_eq!(leg(decided(&world.compiled(), false)), (Reason::PolicyEgress, 16));
-    world.set_usable("a", false);
-    let verdict = decided(&world.compiled(), false);
+    assert_eq!(leg(decided(&fixture.compiled(), false)), (Reason::PolicyEgress, 16));
+    fixture.set_usable("a", false);
+    let verdict = decided(&fixture.compiled(), false);
     assert_eq!((leg(verdict), verdict.mark), ((Reason::PolicyReset, 16), Mark::RESET.0));
-    assert_eq!(leg(decided(&world.compiled(), true)), (Reason::PolicyEgress, 17));
+    assert_eq!(leg(decided(&fixture.compiled(), true)), (Reason::PolicyEgress, 17));
     // With nowhere to go it is rejected, and waits for its tunnel.
-    world.set_usable("b", false);
-    assert_eq!(decided(&world.compiled(), false).reason, Reason::PolicyReject);
+    fixture.set_usable("b", false);
+    assert_eq!(decided(&fixture.compiled(), false).reason, Reason::PolicyReject);
 }

@@ -15,8 +15,8 @@ use gateway_tests::process::Process;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::road::{Road, Way};
 use crate::row::{Row, Target, alternate, median};
+use crate::topology::{Road, Way};
 
 /// What the bench program is started with to be the peer, before the address and the file with the answer.
 pub const BARE: &str = "--bare-axum-handler";

@@ -16,8 +16,8 @@ use gateway_tests::netns::{Namespace, Prefix, remove_pins};
 use jiff::Timestamp;
 
 use crate::policies::create_policies;
-use crate::road::{Road, Way};
 use crate::row::{Row, Target, median};
+use crate::topology::{Road, Way};
 
 const POLICIES: usize = 10_000;
 const ROUNDS: usize = 7;

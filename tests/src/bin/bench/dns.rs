@@ -14,7 +14,7 @@ mod peer;
 mod publisher;
 mod server;
 mod serving;
-mod site;
+mod testbed;
 
 pub use lists::run as lists;
 pub use serving::run as serving;

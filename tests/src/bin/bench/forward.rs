@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use gateway_common::abi::ABI_VERSION;
 
-use crate::road::{Road, RuleForm, Way, masquerade};
 use crate::row::{Row, Target, alternate};
+use crate::topology::{Road, RuleForm, Way, masquerade};
 
 const ROUNDS: usize = 5;
 const TIME: Duration = Duration::from_millis(800);

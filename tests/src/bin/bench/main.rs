@@ -12,11 +12,11 @@ mod forward;
 mod frame;
 mod generator;
 mod policies;
-mod road;
 mod row;
 mod socks;
 mod start;
 mod tcp;
+mod topology;
 mod verdict;
 mod wireguard;
 

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::socks::{PORT, Proxy, Server};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, SERVER_V4};
 use serde_json::json;
 
@@ -20,24 +20,24 @@ const LENGTH: u64 = 2 << 30;
 const PIECE: usize = 64 << 20;
 
 pub fn run() -> Result<Vec<Row>> {
-    let scene = Scene::start()?;
-    let network = &scene.network;
+    let testbed = Testbed::start()?;
+    let network = &testbed.network;
     let at = SocketAddr::from((SERVER_V4, SOURCE));
     let listener = network.internet.within(|| TcpListener::bind(at)).context("the source")?;
     std::thread::spawn(move || serve(&listener));
-    let laptop = scene.device(&network.laptop)?;
+    let laptop = testbed.device(&network.laptop)?;
     let proxy = Proxy::start(&network.exit_a, Server::Dante)?;
-    scene.proxy(&proxy.object("dante"), "up")?;
+    testbed.proxy(&proxy.object("dante"), "up")?;
     let mut by_proxy = policy("dante", 10, ("device", &laptop), &[]);
     by_proxy["hops"] = json!([{"type": "proxy", "target": "dante"}]);
-    scene.policy(&by_proxy)?;
+    testbed.policy(&by_proxy)?;
     let native = format!("{}:{PORT}", network.exit_a.place.v4);
     let mut subjects = [(&network.laptop, None), (&network.tv, Some(native))];
     let measured = alternate(&mut subjects, ROUNDS, |(host, through)| download(host, through.as_deref()))?;
     println!("Gbit/s through dante: median (rounds)");
     println!("  {}  through the relay", measured[0]);
     println!("  {}  curl --socks5", measured[1]);
-    let relayed = scene.api().get("/tproxy/status")?["by_proxy"][0]["received_bytes"].as_u64();
+    let relayed = testbed.api().get("/tproxy/status")?["by_proxy"][0]["received_bytes"].as_u64();
     ensure!(relayed.is_some_and(|bytes| bytes >= LENGTH * ROUNDS as u64), "it went another way: {relayed:?}");
     Ok(vec![Row {
         bench: "socks_vs_native",

@@ -14,8 +14,8 @@ use gateway_model::registry::kind;
 use gateway_tests::daemon::Daemon;
 use serde_json::{Value, json};
 
-use crate::road::{Road, Way};
 use crate::row::{Row, Target, alternate};
+use crate::topology::{Road, Way};
 
 const TUNNELS: usize = 20;
 const PROXIES: usize = 240;

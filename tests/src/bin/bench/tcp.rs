@@ -11,8 +11,8 @@ use gateway_tests::wait::wait_ok;
 use serde_json::Value;
 
 use crate::generator::core;
-use crate::road::{Road, SERVER, Way};
 use crate::row::{Row, Target, alternate};
+use crate::topology::{Road, SERVER, Way};
 
 const ROUNDS: usize = 5;
 const SECONDS: &str = "2";

@@ -6,7 +6,7 @@
 
 mod console;
 mod relay;
-mod walk;
+mod scenario;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use gateway_tests::netns::require_root;
 use gateway_tests::wait::wait_for;
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::walk::Walk;
+use crate::scenario::Walk;
 
 const USAGE: &str = "usage: demo [--check]\n  --check  walk through once, fail if anything is not as told, leave nothing behind\n";
 

@@ -9,7 +9,7 @@ use gateway_tests::netns::Prefix;
 use gateway_tests::process::Process;
 use gateway_tests::wait::{wait_for, wait_ok};
 
-use super::site::{DEVICE, OUTER_PORT, Pair, TIMEOUT};
+use super::testbed::{DEVICE, OUTER_PORT, Pair, TIMEOUT};
 use super::{FAMILIES, ping, transfers};
 
 /// wireguard-go in B's namespace. Its control socket is in a directory of the whole host, so its device is

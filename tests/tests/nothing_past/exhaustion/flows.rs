@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use gateway_common::maps::{Flows6, MapSpec};
 use gateway_tests::frames::{Forged, FrameSender, mac};
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::services::IDENT;
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::server;
 use gateway_tests::traffic::{TIMEOUT, TcpFlow};
 use gateway_tests::wait::wait_for;
@@ -21,25 +21,25 @@ const FLOWS: u32 = 4 * Flows6::CAPACITY;
 const BOUND: usize = 12;
 
 /// A counter of the dataplane.
-fn counter(scene: &Scene, name: &str) -> u64 {
+fn counter(testbed: &Testbed, name: &str) -> u64 {
     let metrics =
-        scene.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
+        testbed.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
     let line = metrics.lines().find(|line| line.starts_with(name));
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
 #[test]
 fn flood_of_flows_of_one_host_evicts_no_flow_of_another() {
-    let scene = Scene::start().expect("scene");
-    let (laptop, tv) = (&scene.network.laptop, &scene.network.tv);
-    scene.device(laptop).expect("device");
-    let bound = scene.device(tv).expect("device");
-    assert_the_tap_sees(&scene, laptop);
-    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    scene.tunnel("wg-b", &scene.network.exit_b).expect("tunnel");
+    let testbed = Testbed::start().expect("scene");
+    let (laptop, tv) = (&testbed.network.laptop, &testbed.network.tv);
+    testbed.device(laptop).expect("device");
+    let bound = testbed.device(tv).expect("device");
+    assert_the_tap_sees(&testbed, laptop);
+    testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    testbed.tunnel("wg-b", &testbed.network.exit_b).expect("tunnel");
     let mut split = policy("split", 10, ("device", &bound), &["wg-a", "wg-b"]);
     split["splitting"] = json!(true);
-    scene.policy(&split).expect("policy");
+    testbed.policy(&split).expect("policy");
     let mut flows: Vec<(TcpFlow, IpAddr)> = (0..BOUND)
         .map(|_| {
             let mut flow = TcpFlow::open(tv, server(true)).expect("flow");
@@ -47,12 +47,12 @@ fn flood_of_flows_of_one_host_evicts_no_flow_of_another() {
             (flow, exit)
         })
         .collect();
-    for exit in [&scene.network.exit_a, &scene.network.exit_b] {
+    for exit in [&testbed.network.exit_a, &testbed.network.exit_b] {
         assert!(flows.iter().any(|(_, seen)| *seen == exit.address(true)), "flows on both legs");
     }
-    scene.network.settle().expect("silence");
-    scene.network.tap.reset();
-    let before = counter(&scene, "gateway_unrecorded_flow_packets_total");
+    testbed.network.settle().expect("silence");
+    testbed.network.tap.reset();
+    let before = counter(&testbed, "gateway_unrecorded_flow_packets_total");
     // Sources that do not belong to the LAN: the packets are dropped, and each is a flow of its own.
     let sender = FrameSender::open(&laptop.namespace, "eth0").expect("a sender");
     for flow in 0..FLOWS {
@@ -64,7 +64,7 @@ fn flood_of_flows_of_one_host_evicts_no_flow_of_another() {
         sender.send(&frame).expect("sent");
     }
     wait_for(SOON, "flows beyond the budget to be counted", || {
-        counter(&scene, "gateway_unrecorded_flow_packets_total") >= before + u64::from(FLOWS / 2)
+        counter(&testbed, "gateway_unrecorded_flow_packets_total") >= before + u64::from(FLOWS / 2)
     })
     .expect("counted");
     // In the order in which they were opened they would draw the same legs again.
@@ -72,5 +72,5 @@ fn flood_of_flows_of_one_host_evicts_no_flow_of_another() {
     for (flow, exit) in &mut flows {
         assert_eq!(flow.ask(TIMEOUT).seen(), Some(*exit), "a flow keeps its leg");
     }
-    assert_nothing_left(&scene);
+    assert_nothing_left(&testbed);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use gateway_tests::daemon::API;
 use gateway_tests::http::exchange;
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
@@ -28,8 +28,8 @@ fn memory(pid: u32, key: &str) -> Result<u64> {
     Ok(kib.parse::<u64>()? / 1024)
 }
 
-fn get(scene: &Scene, path: &str, headers: &[(&str, &str)]) -> Result<(u16, Vec<u8>, Option<String>)> {
-    let connection = scene.network.gateway.within(|| TcpStream::connect_timeout(&API, TIMEOUT))?;
+fn get(testbed: &Testbed, path: &str, headers: &[(&str, &str)]) -> Result<(u16, Vec<u8>, Option<String>)> {
+    let connection = testbed.network.gateway.within(|| TcpStream::connect_timeout(&API, TIMEOUT))?;
     connection.set_read_timeout(Some(TIMEOUT))?;
     let full = format!("/api/v1{path}");
     let answer = exchange(&connection, "GET", &API.to_string(), &full, headers, None)?;
@@ -37,7 +37,7 @@ fn get(scene: &Scene, path: &str, headers: &[(&str, &str)]) -> Result<(u16, Vec<
     Ok((answer.status, answer.body, tag))
 }
 
-fn store_policies(scene: &Scene, tunnel: &str) {
+fn store_policies(testbed: &Testbed, tunnel: &str) {
     let numbers: Vec<u32> = (0..POLICIES).collect();
     for part in numbers.chunks(1000) {
         let policies: Vec<Value> = part
@@ -48,24 +48,24 @@ fn store_policies(scene: &Scene, tunnel: &str) {
             })
             .collect();
         let plan = json!({"resources": {"routing_policies": policies}});
-        let result = scene.api().post("/apply", &plan).expect("plan applied");
+        let result = testbed.api().post("/apply", &plan).expect("plan applied");
         assert_eq!(result["applied"], true, "{result}");
     }
 }
 
 #[test]
 fn two_hundred_readers_of_the_leak_matrix_share_one_computation() {
-    let scene = Scene::start().expect("scene");
-    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    store_policies(&scene, "wg-a");
-    let pid = scene.daemon.pid().expect("a daemon");
+    let testbed = Testbed::start().expect("scene");
+    testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    store_policies(&testbed, "wg-a");
+    let pid = testbed.daemon.pid().expect("a daemon");
     let base = memory(pid, "VmRSS").expect("memory");
     for path in ["/policy/leak-matrix", "/routing/policies"] {
         // From here on the peak is counted from what is resident now.
         fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("peak reset");
         let sizes: Vec<usize> = std::thread::scope(|scope| {
             let reader = || {
-                let (status, body, _) = get(&scene, path, &[]).expect("an answer");
+                let (status, body, _) = get(&testbed, path, &[]).expect("an answer");
                 // A list is computed for each of its readers; those that would wait too long are asked to come again.
                 let refused = status == 503 && path != "/policy/leak-matrix";
                 assert!(status == 200 || refused, "{status}: {}", String::from_utf8_lossy(&body));
@@ -90,18 +90,18 @@ fn two_hundred_readers_of_the_leak_matrix_share_one_computation() {
 
 #[test]
 fn a_reader_that_has_the_leak_matrix_is_not_sent_it_again() {
-    let scene = Scene::start().expect("scene");
-    scene.tunnel("wg-a", &scene.network.exit_a).expect("tunnel");
-    scene.policy(&policy("vpn-only", 10, ("subnet", "10.0.0.0/24"), &["wg-a"])).expect("policy");
-    let (status, _, tag) = get(&scene, "/policy/leak-matrix", &[]).expect("an answer");
+    let testbed = Testbed::start().expect("scene");
+    testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("subnet", "10.0.0.0/24"), &["wg-a"])).expect("policy");
+    let (status, _, tag) = get(&testbed, "/policy/leak-matrix", &[]).expect("an answer");
     let tag = tag.expect("a tag");
     assert_eq!(status, 200);
     let (status, body, _) =
-        get(&scene, "/policy/leak-matrix", &[("If-None-Match", &tag)]).expect("an answer");
+        get(&testbed, "/policy/leak-matrix", &[("If-None-Match", &tag)]).expect("an answer");
     assert_eq!((status, body.len()), (304, 0));
-    scene.policy(&policy("another", 11, ("subnet", "10.0.1.0/24"), &["wg-a"])).expect("policy");
+    testbed.policy(&policy("another", 11, ("subnet", "10.0.1.0/24"), &["wg-a"])).expect("policy");
     let (status, _, other) =
-        get(&scene, "/policy/leak-matrix", &[("If-None-Match", &tag)]).expect("an answer");
+        get(&testbed, "/policy/leak-matrix", &[("If-None-Match", &tag)]).expect("an answer");
     assert_eq!(status, 200);
     assert_ne!(other, Some(tag), "another policy, another matrix");
 }

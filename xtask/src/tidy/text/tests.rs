@@ -60,9 +60,9 @@ fn a_connection_past_the_outbound_crate_is_found() {
 fn an_ignored_test_is_found() {
     let text = concat!("#[", "ignore = \"slow\"]\n");
     assert_eq!(ignored_tests(&source("a.rs", text)), ["a.rs:1: an ignored test"]);
-    assert_eq!(ignored_tests(&source("tests/tests/vm/inside.rs", text)).len(), 1);
+    assert_eq!(ignored_tests(&source("tests/tests/vm/guest.rs", text)).len(), 1);
     let elsewhere = text.replace("slow", "runs inside the guest, called by smoke.sh");
-    assert!(ignored_tests(&source("tests/tests/vm/inside.rs", &elsewhere)).is_empty());
+    assert!(ignored_tests(&source("tests/tests/vm/guest.rs", &elsewhere)).is_empty());
     assert_eq!(ignored_tests(&source("tests/tests/e2e/a.rs", &elsewhere)).len(), 1);
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::server::{Server, Whose};
-use super::site::Cores;
+use super::testbed::Cores;
 use super::{LISTED, best, less, publisher};
 use crate::row::{Measured, Row, Target, median};
 
@@ -31,7 +31,7 @@ pub fn run(wanted: &[&str]) -> Result<Vec<Row>> {
     let cores = Cores::split()?;
     let mut servers: Vec<Server> =
         Whose::all().map(|whose| Server::prepare(whose, &cores, false)).collect::<Result<_>>()?;
-    publisher::start(&servers[0].site.gateway, cores.load, &[LISTED, MANY])?;
+    publisher::start(&servers[0].testbed.gateway, cores.load, &[LISTED, MANY])?;
     let mut all = vec![Vec::new(); servers.len()];
     for _ in 0..ROUNDS {
         for (server, figures) in servers.iter_mut().zip(&mut all) {

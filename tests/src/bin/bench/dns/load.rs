@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use gateway_tests::netns::Namespace;
 
 use super::peer::first_on;
-use super::site::{Cores, RESOLVER};
+use super::testbed::{Cores, RESOLVER};
 
 /// Longest wait for an answer in seconds, at the end of which it is lost.
 const TIMEOUT: &str = "2";

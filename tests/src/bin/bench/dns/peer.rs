@@ -12,7 +12,7 @@ use gateway_tests::netns::Namespace;
 use gateway_tests::process::Process;
 
 use super::names::{domains, write_lines};
-use super::site::RESOLVER;
+use super::testbed::RESOLVER;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Make {

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::names::domain;
 use super::peer::Make;
 use super::publisher;
-use super::site::{Cores, NULL, Site};
+use super::testbed::{Cores, NULL, Testbed};
 
 /// For a list to be loaded, and for a resolver to come up.
 const LOADED: Duration = Duration::from_secs(180);
@@ -55,7 +55,7 @@ pub struct Server {
     process: Option<Process>,
     daemon: Option<Daemon>,
     folder: TempDir,
-    pub site: Site,
+    pub testbed: Testbed,
     pinned: Option<usize>,
     /// Of ours, the list that it subscribes to.
     subscribed: Option<String>,
@@ -64,12 +64,12 @@ pub struct Server {
 impl Server {
     /// Builds its site and writes its configuration. Pinned, it runs on its core alone.
     pub fn prepare(whose: Whose, cores: &Cores, pinned: bool) -> Result<Self> {
-        let site = Site::build(cores)?;
+        let testbed = Testbed::build(cores)?;
         let folder = tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
         let pinned = pinned.then_some(cores.resolver);
         let mut daemon = None;
         if whose == Whose::Ours {
-            let mut ours = Daemon::prepare_in(&site.gateway, &site.prefix)?;
+            let mut ours = Daemon::prepare_in(&testbed.gateway, &testbed.prefix)?;
             let upstreams = [name_server::ADDRESS];
             // The load comes from one host, and lists from the gateway's own machine.
             let dns = json!({"upstream_servers": upstreams, "rate_limit_per_client": 0, "list_private_targets": true});
@@ -77,7 +77,7 @@ impl Server {
             ours.keep_to(pinned);
             daemon = Some(ours);
         }
-        Ok(Self { whose, process: None, daemon, folder, site, pinned, subscribed: None })
+        Ok(Self { whose, process: None, daemon, folder, testbed, pinned, subscribed: None })
     }
 
     /// Starts it with so many blocked domains, from its configuration, and returns when the last of them is blocked: how
@@ -90,7 +90,7 @@ impl Server {
         match self.whose {
             Whose::Ours => self.daemon()?.spawn()?,
             Whose::Peer(make) => {
-                self.process = Some(make.start(&self.site.gateway, self.folder.path(), self.pinned)?);
+                self.process = Some(make.start(&self.testbed.gateway, self.folder.path(), self.pinned)?);
             }
         }
         self.wait_until_blocked(blocked)?;
@@ -161,7 +161,7 @@ impl Server {
     fn wait_until_blocked(&mut self, blocked: usize) -> Result<()> {
         let last = blocked.checked_sub(1).map(domain);
         let started = Instant::now();
-        let mut client = self.site.client()?.with_timeout(TIMEOUT)?;
+        let mut client = self.testbed.client()?.with_timeout(TIMEOUT)?;
         loop {
             let answer = client.ask(last.as_deref().unwrap_or("www.example"), A);
             let holds = answer.as_ref().is_ok_and(|reply| last.is_none() || reply.addresses == [NULL]);
@@ -195,9 +195,9 @@ impl Server {
         let wrong = || format!("{} answers wrongly", self.whose.name());
         wait_ok(STOP, "right answers", || {
             let names = passing.iter().map(String::as_str);
-            self.site.check(names, super::site::ANSWER)
+            self.testbed.check(names, super::testbed::ANSWER)
         })
         .with_context(wrong)?;
-        self.site.check(blocked.iter().map(String::as_str), NULL).with_context(wrong)
+        self.testbed.check(blocked.iter().map(String::as_str), NULL).with_context(wrong)
     }
 }

@@ -3,7 +3,7 @@
 //! is busy.
 //!
 //! The processor time is how busy the resolver's core was, so the kernel's part is in it, wherever it is spent; see
-//! [`super::site`]. On a machine that does something else besides, that is in it as well: what the core had to do before
+//! [`super::testbed`]. On a machine that does something else besides, that is in it as well: what the core had to do before
 //! each load is printed. Questions per second are those of a whole core: where dnsperf cannot ask fast enough to fill it,
 //! what it answered is divided by how busy it was.
 
@@ -15,7 +15,7 @@ use gateway_tests::cores;
 use super::load::{ask, slowest};
 use super::names::{Kind, Phase, Questions};
 use super::server::{Server, Whose};
-use super::site::{ANSWER, Cores, NULL};
+use super::testbed::{ANSWER, Cores, NULL};
 use super::{LISTED, best, less, more, publisher};
 use crate::row::{Measured, Row, Target, median};
 
@@ -77,7 +77,7 @@ fn start(whose: Whose, cores: &Cores, questions: &Questions) -> Result<Server> {
     let mut server = Server::prepare(whose, cores, true)?;
     let taken = match whose {
         Whose::Ours => {
-            publisher::start(&server.site.gateway, cores.load.clone(), &[LISTED])?;
+            publisher::start(&server.testbed.gateway, cores.load.clone(), &[LISTED])?;
             server.start(0)?;
             server.subscribe(LISTED)?
         }
@@ -94,9 +94,9 @@ fn measure(server: &Server, cores: &Cores, questions: &Questions, kind: Kind) ->
     let some =
         |names: &'_ [String]| names.iter().step_by(names.len() / LOOKED_AT).cloned().collect::<Vec<_>>();
     for (names, wanted) in [(&questions.blocked, NULL), (&questions.passing, ANSWER)] {
-        server.site.check(some(names).iter().map(String::as_str), wanted)?;
+        server.testbed.check(some(names).iter().map(String::as_str), wanted)?;
     }
-    let (lan, pid) = (&server.site.lan, server.pid()?);
+    let (lan, pid) = (&server.testbed.lan, server.pid()?);
     let file = |phase| questions.file(kind, phase);
     // As fast as it can it would run out of names that were not asked for before.
     let warmly = (kind == Kind::Once).then_some(FIXED);

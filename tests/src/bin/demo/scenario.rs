@@ -14,8 +14,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use gateway_tests::dns::Upstream;
 use gateway_tests::name_server;
-use gateway_tests::scene::{Scene, policy};
 use gateway_tests::tap::Counts;
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, Topology, server, wan};
 use gateway_tests::traffic::{Load, ask_server};
 use gateway_tests::udp_over_tcp::FarEnd;
@@ -35,7 +35,7 @@ pub struct Walk {
     far: Option<FarEnd>,
     /// Upstream of the resolver.
     upstream: Upstream,
-    scene: Scene,
+    testbed: Testbed,
     console: Console,
     interrupted: Arc<AtomicBool>,
     door: SocketAddr,
@@ -48,11 +48,11 @@ pub struct Walk {
 impl Walk {
     /// Builds the network and starts the daemon in it.
     pub fn begin(interrupted: Arc<AtomicBool>) -> Result<Self> {
-        let mut scene = Scene::prepare().context("build the network")?;
-        let upstream = Upstream::start(&scene.network.internet)?;
-        scene.daemon.configure(&json!({"dns": {"upstream_servers": [name_server::ADDRESS]}}))?;
-        scene.daemon.start().context("start the daemon")?;
-        let door = relay::open(scene.network.gateway.entrance())?;
+        let mut testbed = Testbed::prepare().context("build the network")?;
+        let upstream = Upstream::start(&testbed.network.internet)?;
+        testbed.daemon.configure(&json!({"dns": {"upstream_servers": [name_server::ADDRESS]}}))?;
+        testbed.daemon.start().context("start the daemon")?;
+        let door = relay::open(testbed.network.gateway.entrance())?;
         let files =
             tempfile::Builder::new().prefix("gateway-demo-").tempdir().context("temporary directory")?;
         let console = Console::new(STEPS);
@@ -60,7 +60,7 @@ impl Walk {
         Ok(Self {
             far: None,
             upstream,
-            scene,
+            testbed,
             console,
             interrupted,
             door,
@@ -99,7 +99,7 @@ impl Walk {
     }
 
     fn show_the_network(&mut self) -> Result<()> {
-        let network = &self.scene.network;
+        let network = &self.testbed.network;
         let engine = if kernel_has_wireguard(&network.internet) {
             "the kernel's WireGuard"
         } else {
@@ -117,7 +117,7 @@ impl Walk {
 
     fn bind_the_laptop(&mut self) -> Result<()> {
         self.console.step("policy", "laptop -> wg-a, fail-closed; applied");
-        let host = &self.scene.network.laptop;
+        let host = &self.testbed.network.laptop;
         let device = json!({"name": host.name, "mac": host.mac});
         self.laptop = id(&self.console.call(&self.curl("POST", "/devices", Some(&device)))?)?;
         for (n, name) in ["wg-a", "wg-b"].into_iter().enumerate() {
@@ -133,18 +133,18 @@ impl Walk {
 
     fn see_it_work(&mut self) -> Result<()> {
         self.console.step("works", "the internet sees the laptop as exit A, the tv as the gateway itself");
-        let (laptop, tv) = (&self.scene.network.laptop, &self.scene.network.tv);
+        let (laptop, tv) = (&self.testbed.network.laptop, &self.testbed.network.tv);
         for ipv6 in [false, true] {
             let seen = self.console.run(&fetch(laptop, ipv6))?;
-            let exit = &self.scene.network.exit_a;
+            let exit = &self.testbed.network.exit_a;
             self.console.claim("laptop is seen as (exit A)", exit.address(ipv6), seen);
         }
         for ipv6 in [false, true] {
             let seen = self.console.run(&fetch(tv, ipv6))?;
             self.console.claim("tv is seen as (no policy)", wan(ipv6), seen);
         }
-        self.scene.network.settle()?;
-        let seen = self.scene.network.tap.reset();
+        self.testbed.network.settle()?;
+        let seen = self.testbed.network.tap.reset();
         let counts = format!("{}", seen.leaked.v4 > 0 && seen.leaked.v6 > 0);
         self.console.claim(
             "the tap on the uplink sees what goes out directly (the tv), both families",
@@ -158,14 +158,14 @@ impl Walk {
         self.console
             .step("pull", "the tunnel goes under load: IPv4, IPv6, UDP, TCP, ICMP, DNS, old and new flows");
         let load = self.load_through_exit_a()?;
-        let interface = self.scene.interface(&self.tunnels[0])?;
-        let gateway = &self.scene.network.gateway;
+        let interface = self.testbed.interface(&self.tunnels[0])?;
+        let gateway = &self.testbed.network.gateway;
         self.console.run(&gateway.shown(&format!("ip link set {interface} down")))?;
         load.run_for(250)?;
         self.console.call(&self.curl("POST", &format!("/tunnels/{}/down", self.tunnels[0]), None))?;
         load.run_for(500)?;
         for ipv6 in [false, true] {
-            let said = self.console.run(&fetch(&self.scene.network.laptop, ipv6))?;
+            let said = self.console.run(&fetch(&self.testbed.network.laptop, ipv6))?;
             self.console.claim("laptop gets", "nothing", or_nothing(&said));
         }
         let sent = load.stop();
@@ -188,20 +188,21 @@ impl Walk {
         self.console.call(&self.curl("POST", &format!("/tunnels/{}/up", self.tunnels[0]), None))?;
         self.wait_for_tunnel(0)?;
         let load = self.load_through_exit_a()?;
-        let pid = self.scene.daemon.pid().context("the daemon runs")?;
+        let pid = self.testbed.daemon.pid().context("the daemon runs")?;
         self.console.run(&format!("kill -9 {pid}"))?;
-        wait_for(SOON, "the daemon to end", || self.scene.daemon.ended().is_some())?;
+        wait_for(SOON, "the daemon to end", || self.testbed.daemon.ended().is_some())?;
         load.run_for(500)?;
         for ipv6 in [false, true] {
-            let said = self.console.run(&fetch(&self.scene.network.laptop, ipv6))?;
+            let said = self.console.run(&fetch(&self.testbed.network.laptop, ipv6))?;
             self.console.claim("without the daemon the laptop gets", "nothing", or_nothing(&said));
         }
-        self.scene.daemon.start_again()?;
-        self.console.say(format!("$ gatewayd --config {}", self.scene.daemon.configuration_file().display()));
-        let exit = self.scene.network.exit_a.address(false);
+        self.testbed.daemon.start_again()?;
+        self.console
+            .say(format!("$ gatewayd --config {}", self.testbed.daemon.configuration_file().display()));
+        let exit = self.testbed.network.exit_a.address(false);
         load.wait_for_answer_to(exit, SOON).context("exit A after the restart")?;
         load.stop();
-        let seen = self.console.run(&fetch(&self.scene.network.laptop, false))?;
+        let seen = self.console.run(&fetch(&self.testbed.network.laptop, false))?;
         self.console.claim("after the restart the laptop is seen as (exit A)", exit, seen);
         self.claim_no_leak()
     }
@@ -214,9 +215,9 @@ impl Walk {
         self.console.call(&self.curl("PUT", &format!("/routing/policies/{}", self.policy), Some(&both)))?;
         self.apply()?;
         for ipv6 in [false, true] {
-            let one = fetch(&self.scene.network.laptop, ipv6);
+            let one = fetch(&self.testbed.network.laptop, ipv6);
             let tally = self.console.run(&format!("for i in $(seq 20); do {one}; done | sort | uniq -c"))?;
-            let network = &self.scene.network;
+            let network = &self.testbed.network;
             for (exit, name) in [(&network.exit_a, "exit A"), (&network.exit_b, "exit B")] {
                 self.console.claim(&format!("connections by {name}"), 10, count(&tally, exit, ipv6));
             }
@@ -229,12 +230,12 @@ impl Walk {
             .step("no UDP", "the network drops all UDP; the tunnel over a transport bridge still works");
         let rules = self.files.path().join("no-udp.nft");
         fs::write(&rules, NO_UDP).context("write the rules")?;
-        let internet = &self.scene.network.internet;
+        let internet = &self.testbed.network.internet;
         self.console.run(&internet.shown(&format!("nft -f {}", rules.display())))?;
-        let said = self.console.run(&fetch(&self.scene.network.laptop, false))?;
+        let said = self.console.run(&fetch(&self.testbed.network.laptop, false))?;
         self.console.claim("by tunnels over UDP the laptop gets", "nothing", or_nothing(&said));
 
-        let exit = &self.scene.network.exit_a;
+        let exit = &self.testbed.network.exit_a;
         let far = FarEnd::start(exit)?;
         self.console.say("exit A now takes WireGuard over TCP as well, as tcp2udp does");
         self.console.call(&self.curl("POST", "/bridges", Some(&far.bridge("over-tcp"))))?;
@@ -253,7 +254,7 @@ impl Walk {
         ))?;
         self.apply()?;
         wait_ok(SOON, "the laptop to get through", || {
-            let seen = ask_server(&self.scene.network.laptop, server(false)).seen();
+            let seen = ask_server(&self.testbed.network.laptop, server(false)).seen();
             ensure!(seen == Some(exit.address(false)), "seen as {seen:?}");
             Ok(())
         })?;
@@ -269,24 +270,24 @@ impl Walk {
 
     /// Prints commands to try while it stays up.
     pub fn invite(&self) {
-        let laptop = &self.scene.network.laptop;
+        let laptop = &self.testbed.network.laptop;
         println!(
             "\n The network stays up. API: http://{0}/api/v1  documentation: http://{0}/api/docs",
             self.door
         );
         println!(" As the laptop:   {}", fetch(laptop, false));
-        println!(" In the gateway:  {}", self.scene.network.gateway.shown("ip rule"));
-        println!(" The daemon's log: {}", self.scene.daemon.log_file().display());
+        println!(" In the gateway:  {}", self.testbed.network.gateway.shown("ip rule"));
+        println!(" The daemon's log: {}", self.testbed.daemon.log_file().display());
         println!(" Ctrl-C removes everything.");
     }
 
     pub fn last_words(&self) -> String {
-        self.scene.daemon.last_words()
+        self.testbed.daemon.last_words()
     }
 
     /// Removes everything, and makes sure of it.
     pub fn remove(self) -> Result<()> {
-        let network = &self.scene.network;
+        let network = &self.testbed.network;
         let mut traces: Vec<PathBuf> = [
             &network.laptop.namespace,
             &network.tv.namespace,
@@ -298,8 +299,8 @@ impl Walk {
         .chain([&network.exit_a.namespace, &network.exit_b.namespace])
         .map(|namespace| namespace.path())
         .collect();
-        traces.push(self.scene.daemon.pin_directory().to_owned());
-        traces.push(self.scene.daemon.state_directory());
+        traces.push(self.testbed.daemon.pin_directory().to_owned());
+        traces.push(self.testbed.daemon.state_directory());
         drop(self);
         traces.retain(|trace| trace.exists());
         ensure!(traces.is_empty(), "left behind: {traces:?}");
@@ -320,7 +321,7 @@ impl Walk {
 
     /// From a file, as a user has it from a VPN service; so the key is not on the command line.
     fn import(&self, name: &str, number: usize) -> Result<String> {
-        let network = &self.scene.network;
+        let network = &self.testbed.network;
         let exit = if number == 0 { &network.exit_a } else { &network.exit_b };
         let file = self.files.path().join(format!("{name}.conf"));
         fs::write(&file, exit.configuration_file()).context("write the tunnel's file")?;
@@ -336,35 +337,35 @@ impl Walk {
 
     fn wait_for_tunnel(&self, number: usize) -> Result<()> {
         wait_ok(SOON, "the tunnel to be up and healthy", || {
-            let object = self.scene.api().get(&format!("/tunnels/{}", self.tunnels[number]))?;
+            let object = self.testbed.api().get(&format!("/tunnels/{}", self.tunnels[number]))?;
             ensure!(object["status"] == "up" && object["healthy"] == true, "{object}");
             Ok(())
         })
     }
 
     fn load_through_exit_a(&self) -> Result<Load> {
-        let load = Load::start(&self.scene.network.laptop)?;
+        let load = Load::start(&self.testbed.network.laptop)?;
         for ipv6 in [false, true] {
-            load.wait_for_answer_to(self.scene.network.exit_a.address(ipv6), SOON)?;
+            load.wait_for_answer_to(self.testbed.network.exit_a.address(ipv6), SOON)?;
         }
         Ok(load)
     }
 
     /// The laptop asks in both families and is seen as this exit; what was on the uplink meanwhile.
     fn fetch_as(&mut self, claim: &str, exit: fn(&Topology) -> &Exit) -> Result<Counts> {
-        self.scene.network.settle()?;
-        self.scene.network.tap.reset();
+        self.testbed.network.settle()?;
+        self.testbed.network.tap.reset();
         for ipv6 in [false, true] {
-            let seen = self.console.run(&fetch(&self.scene.network.laptop, ipv6))?;
-            self.console.claim(claim, exit(&self.scene.network).address(ipv6), seen);
+            let seen = self.console.run(&fetch(&self.testbed.network.laptop, ipv6))?;
+            self.console.claim(claim, exit(&self.testbed.network).address(ipv6), seen);
         }
-        self.scene.network.settle()?;
-        Ok(self.scene.network.tap.counts())
+        self.testbed.network.settle()?;
+        Ok(self.testbed.network.tap.counts())
     }
 
     fn claim_no_leak(&mut self) -> Result<()> {
-        self.scene.network.settle()?;
-        let counts = self.scene.network.tap.reset();
+        self.testbed.network.settle()?;
+        let counts = self.testbed.network.tap.reset();
         self.console.claim("packets of the laptop on the uplink, IPv4", 0, counts.leaked.v4);
         self.console.claim("packets of the laptop on the uplink, IPv6", 0, counts.leaked.v6);
         self.console.claim("its DNS queries on the uplink", 0, counts.leaked_dns);

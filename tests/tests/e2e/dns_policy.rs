@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gateway_tests::dns::{A, AAAA, Client, Reply, Upstream};
 use gateway_tests::name_server;
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, LAN_V4, LAN_V6, other_server, server, wan};
 use gateway_tests::traffic::ask_server;
 use gateway_tests::wait::{wait_for, wait_ok};
@@ -19,20 +19,20 @@ const REFUSED: u8 = 5;
 const SERVFAIL: u8 = 2;
 
 /// A daemon whose resolver asks one upstream.
-pub(crate) fn resolving() -> (Scene, Upstream) {
+pub(crate) fn resolving() -> (Testbed, Upstream) {
     resolving_at(&[])
 }
 
 /// The same, with clients answered over TLS and HTTPS at these addresses.
-fn resolving_at(secure: &[&str]) -> (Scene, Upstream) {
-    let mut scene = Scene::prepare().expect("scene");
-    let upstream = Upstream::start(&scene.network.internet).expect("upstream");
-    scene
+fn resolving_at(secure: &[&str]) -> (Testbed, Upstream) {
+    let mut testbed = Testbed::prepare().expect("scene");
+    let upstream = Upstream::start(&testbed.network.internet).expect("upstream");
+    testbed
         .daemon
         .configure(&json!({"dns": {"upstream_servers": [name_server::ADDRESS], "tls_listen_addrs": secure}}))
         .expect("configured");
-    scene.daemon.start().expect("daemon");
-    (scene, upstream)
+    testbed.daemon.start().expect("daemon");
+    (testbed, upstream)
 }
 
 pub(crate) fn client(host: &Host) -> Client {
@@ -45,8 +45,8 @@ pub(crate) fn reply(address: IpAddr) -> Reply {
 
 #[test]
 fn hosts_are_answered_in_both_families_and_the_internet_is_not() {
-    let (scene, upstream) = resolving();
-    let laptop = &scene.network.laptop;
+    let (testbed, upstream) = resolving();
+    let laptop = &testbed.network.laptop;
     for resolver in [LAN_V4.into(), LAN_V6.into()] {
         let mut client = Client::of(laptop, resolver).expect("a client");
         assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
@@ -59,7 +59,7 @@ fn hosts_are_answered_in_both_families_and_the_internet_is_not() {
     assert_eq!(dug.trim(), server(false).to_string());
     for ipv6 in FAMILIES {
         let outside: SocketAddr = if ipv6 { ([0u16; 8], 0).into() } else { ([0, 0, 0, 0], 0).into() };
-        let socket = scene.network.internet.within(|| UdpSocket::bind(outside)).expect("a socket");
+        let socket = testbed.network.internet.within(|| UdpSocket::bind(outside)).expect("a socket");
         socket.set_read_timeout(Some(BLOCKED)).expect("patience");
         let question = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\0\0\x01\0\x01";
         socket.send_to(question, (wan(ipv6), 53)).expect("sent");
@@ -69,10 +69,10 @@ fn hosts_are_answered_in_both_families_and_the_internet_is_not() {
 
 #[test]
 fn a_policy_for_a_domain_takes_the_first_packet_and_the_question() {
-    let (scene, upstream) = resolving();
-    let network = &scene.network;
-    scene.tunnel("a", &network.exit_a).expect("tunnel");
-    scene.policy(&policy("films", 10, ("domain", "films.example"), &["a"])).expect("policy");
+    let (testbed, upstream) = resolving();
+    let network = &testbed.network;
+    testbed.tunnel("a", &network.exit_a).expect("tunnel");
+    testbed.policy(&policy("films", 10, ("domain", "films.example"), &["a"])).expect("policy");
     let mut laptop = client(&network.laptop);
     for (ipv6, kind) in [(false, A), (true, AAAA)] {
         let answer = ask_server(&network.laptop, server(ipv6));
@@ -88,7 +88,7 @@ fn a_policy_for_a_domain_takes_the_first_packet_and_the_question() {
     // The gateway knows what it has told whom.
     for (mac, via) in [(network.laptop.mac, "vpn:a"), (network.tv.mac, "default")] {
         let question = json!({"mac": mac, "destination": server(false).to_string()});
-        let said = scene.api().post("/policy/evaluate", &question).expect("evaluated");
+        let said = testbed.api().post("/policy/evaluate", &question).expect("evaluated");
         assert_eq!(said["families"]["ipv4"]["via"], via, "{said}");
     }
     laptop.ask("www.example", A).expect("an answer");
@@ -103,10 +103,10 @@ fn a_policy_for_a_domain_takes_the_first_packet_and_the_question() {
 #[test]
 fn ten_thousand_first_packets_take_the_way_of_their_names() {
     const NAMES: u16 = 10_000;
-    let (scene, _upstream) = resolving();
-    let network = &scene.network;
-    scene.tunnel("a", &network.exit_a).expect("tunnel");
-    scene.policy(&policy("films", 10, ("domain", "*.films.example"), &["a"])).expect("policy");
+    let (testbed, _upstream) = resolving();
+    let network = &testbed.network;
+    testbed.tunnel("a", &network.exit_a).expect("tunnel");
+    testbed.policy(&policy("films", 10, ("domain", "*.films.example"), &["a"])).expect("policy");
     network.internet.ip("route add local 198.19.0.0/16 dev lo").expect("route");
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9000));
     let sink = network.internet.within(|| UdpSocket::bind(any)).expect("a socket");
@@ -135,31 +135,33 @@ fn ten_thousand_first_packets_take_the_way_of_their_names() {
 
 #[test]
 fn what_was_learned_outlives_a_restart_and_holds_when_the_tunnel_fails() {
-    let (mut scene, _upstream) = resolving();
-    let tunnel = scene.tunnel("a", &scene.network.exit_a).expect("tunnel");
-    scene.policy(&policy("films", 10, ("domain", "films.example"), &["a"])).expect("policy");
-    client(&scene.network.laptop).ask("films.example", A).expect("an answer");
-    let through = |scene: &Scene| ask_server(&scene.network.laptop, server(false)).seen();
-    assert_eq!(through(&scene), Some(scene.network.exit_a.address(false)));
-    scene.daemon.kill9().expect("killed");
-    scene.daemon.start().expect("daemon");
-    wait_for(SOON, "the way of the name", || through(&scene) == Some(scene.network.exit_a.address(false)))
-        .expect("as before");
-    scene.bring_down(&tunnel).expect("down");
-    scene.api().act("/enforce/reconcile").expect("reconciled");
-    assert_eq!(through(&scene), None);
+    let (mut testbed, _upstream) = resolving();
+    let tunnel = testbed.tunnel("a", &testbed.network.exit_a).expect("tunnel");
+    testbed.policy(&policy("films", 10, ("domain", "films.example"), &["a"])).expect("policy");
+    client(&testbed.network.laptop).ask("films.example", A).expect("an answer");
+    let through = |testbed: &Testbed| ask_server(&testbed.network.laptop, server(false)).seen();
+    assert_eq!(through(&testbed), Some(testbed.network.exit_a.address(false)));
+    testbed.daemon.kill9().expect("killed");
+    testbed.daemon.start().expect("daemon");
+    wait_for(SOON, "the way of the name", || {
+        through(&testbed) == Some(testbed.network.exit_a.address(false))
+    })
+    .expect("as before");
+    testbed.bring_down(&tunnel).expect("down");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    assert_eq!(through(&testbed), None);
     // Its questions do not leave either.
-    let answer = client(&scene.network.laptop).ask("www.films.example", A).expect("an answer");
+    let answer = client(&testbed.network.laptop).ask("www.films.example", A).expect("an answer");
     assert_eq!((answer.rcode, answer.addresses.len()), (SERVFAIL, 0));
 }
 
 #[test]
 fn questions_of_a_device_leave_by_its_policy_and_their_answers_stay_there() {
-    let (scene, upstream) = resolving();
-    let network = &scene.network;
-    scene.tunnel("a", &network.exit_a).expect("tunnel");
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.policy(&policy("laptop", 10, ("device", &laptop), &["a"])).expect("policy");
+    let (testbed, upstream) = resolving();
+    let network = &testbed.network;
+    testbed.tunnel("a", &network.exit_a).expect("tunnel");
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.policy(&policy("laptop", 10, ("device", &laptop), &["a"])).expect("policy");
     wait_ok(SOON, "the laptop's questions to take its tunnel", || {
         let name = format!("p{}.example", upstream.askers("tick.example").len());
         client(&network.tv).ask("tick.example", A)?;
@@ -176,11 +178,11 @@ fn questions_of_a_device_leave_by_its_policy_and_their_answers_stay_there() {
     client(&network.laptop).ask("secret.example", A).expect("an answer");
     client(&network.laptop).ask("secret.example", A).expect("an answer");
     assert_eq!(upstream.askers("secret.example"), [network.exit_a.address(false)]);
-    assert_nothing_leaked(&scene);
-    let status = scene.api().get("/dns/status").expect("status");
+    assert_nothing_leaked(&testbed);
+    let status = testbed.api().get("/dns/status").expect("status");
     let by_tunnel = status["upstreams"].as_array().into_iter().flatten().find(|one| one["egress"] == "a");
     assert!(by_tunnel.is_some_and(|one| one["queries"].as_u64() > Some(0)), "{status}");
-    let reply = scene.api().post("/policy/evaluate", &json!({"device_id": laptop})).expect("explained");
+    let reply = testbed.api().post("/policy/evaluate", &json!({"device_id": laptop})).expect("explained");
     assert_eq!(reply["effective"]["dns"], format!("{} by a", name_server::ADDRESS), "{reply}");
     // What the laptop was told is not told to others from its part of the cache.
     client(&network.tv).ask("secret.example", A).expect("an answer");
@@ -190,11 +192,11 @@ fn questions_of_a_device_leave_by_its_policy_and_their_answers_stay_there() {
 /// A host that nobody has seen before asks as its network does, from its first question on.
 #[test]
 fn the_first_question_of_a_stranger_takes_the_way_of_its_network() {
-    let (scene, upstream) = resolving();
-    let network = &scene.network;
-    scene.tunnel("a", &network.exit_a).expect("tunnel");
+    let (testbed, upstream) = resolving();
+    let network = &testbed.network;
+    testbed.tunnel("a", &network.exit_a).expect("tunnel");
     let lan = "192.168.10.0/24,fd00:10::/64";
-    scene.policy(&policy("lan", 10, ("subnet", lan), &["a"])).expect("policy");
+    testbed.policy(&policy("lan", 10, ("subnet", lan), &["a"])).expect("policy");
     wait_ok(SOON, "the resolver to know the policy", || {
         let name = format!("tick{}.example", upstream.askers("tick.example").len());
         Client::of(&network.laptop, LAN_V4.into())?.ask("tick.example", A)?;
@@ -210,20 +212,20 @@ fn the_first_question_of_a_stranger_takes_the_way_of_its_network() {
         Client::of(&network.tv, resolver).expect("a client").ask(&name, A).expect("an answer");
         assert_eq!(upstream.askers(&name), [network.exit_a.address(false)]);
     }
-    assert_nothing_leaked(&scene);
+    assert_nothing_leaked(&testbed);
 }
 
 /// Its traffic to the name takes the policy of the device, so its questions do.
 #[test]
 fn a_policy_for_a_name_does_not_take_questions_from_one_that_comes_before_it() {
-    let (scene, upstream) = resolving();
-    let network = &scene.network;
-    scene.tunnel("a", &network.exit_a).expect("tunnel");
-    scene.tunnel("b", &network.exit_b).expect("tunnel");
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.store_policy(&policy("laptop", 10, ("device", &laptop), &["a"])).expect("policy");
-    scene.policy(&policy("films", 20, ("domain", "films.example"), &["b"])).expect("policy");
-    scene.api().act("/enforce/reconcile").expect("reconciled");
+    let (testbed, upstream) = resolving();
+    let network = &testbed.network;
+    testbed.tunnel("a", &network.exit_a).expect("tunnel");
+    testbed.tunnel("b", &network.exit_b).expect("tunnel");
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.store_policy(&policy("laptop", 10, ("device", &laptop), &["a"])).expect("policy");
+    testbed.policy(&policy("films", 20, ("domain", "films.example"), &["b"])).expect("policy");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
     client(&network.tv).ask("tv.films.example", A).expect("an answer");
     wait_ok(SOON, "the tv to take the way of the name", || {
         let seen = ask_server(&network.tv, server(false)).seen();
@@ -238,10 +240,10 @@ fn a_policy_for_a_name_does_not_take_questions_from_one_that_comes_before_it() {
 
 #[test]
 fn forced_questions_are_answered_here_whoever_is_asked() {
-    let (scene, upstream) = resolving();
-    let network = &scene.network;
-    scene.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
-    scene.api().act("/enforce/reconcile").expect("reconciled");
+    let (testbed, upstream) = resolving();
+    let network = &testbed.network;
+    testbed.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
     network.tap.reset();
     for resolver in [server(false), server(true), other_server(false)] {
         let mut client = Client::of(&network.laptop, resolver).expect("a client");
@@ -265,8 +267,8 @@ fn forced_questions_are_answered_here_whoever_is_asked() {
         assert!(error.kind() != std::io::ErrorKind::TimedOut, "{error}");
         drop(listener);
     }
-    scene.api().put("/privacy/dns-mode", &json!({"mode": "off"})).expect("stored");
-    scene.api().act("/enforce/reconcile").expect("reconciled");
+    testbed.api().put("/privacy/dns-mode", &json!({"mode": "off"})).expect("stored");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
     let answer = Client::of(&network.laptop, server(false)).expect("a client").ask("www.example", A);
     assert_eq!(answer.expect("an answer").rcode, REFUSED);
 }
@@ -275,63 +277,64 @@ fn forced_questions_are_answered_here_whoever_is_asked() {
 /// never beyond a change.
 #[test]
 fn what_is_asked_again_is_answered_where_it_comes_in() {
-    let (mut scene, upstream) = resolving();
-    let repeated =
-        |scene: &Scene| scene.api().get("/dns/status").expect("status")["repeated"].as_u64().unwrap_or(0);
-    let rows = |scene: &Scene, domain: &str| {
-        let log = scene.api().get(&format!("/dns/log?limit=500&domain={domain}")).expect("the log");
+    let (mut testbed, upstream) = resolving();
+    let repeated = |testbed: &Testbed| {
+        testbed.api().get("/dns/status").expect("status")["repeated"].as_u64().unwrap_or(0)
+    };
+    let rows = |testbed: &Testbed, domain: &str| {
+        let log = testbed.api().get(&format!("/dns/log?limit=500&domain={domain}")).expect("the log");
         log.as_array().expect("rows").len()
     };
     for resolver in [LAN_V4.into(), LAN_V6.into()] {
-        let mut client = Client::of(&scene.network.laptop, resolver).expect("a client");
-        let before = (repeated(&scene), rows(&scene, "www.example"));
+        let mut client = Client::of(&testbed.network.laptop, resolver).expect("a client");
+        let before = (repeated(&testbed), rows(&testbed, "www.example"));
         let mut asked = 0;
         wait_for(SOON, "the dataplane to answer", || {
             asked += 1;
             assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
-            repeated(&scene) > before.0 + 20
+            repeated(&testbed) > before.0 + 20
         })
         .expect("repeated");
-        assert_eq!(rows(&scene, "www.example") - before.1, asked, "each of them stands in the log");
+        assert_eq!(rows(&testbed, "www.example") - before.1, asked, "each of them stands in the log");
     }
     assert_eq!(upstream.askers("www.example").len(), 1);
     // Blocked at once, and passed at once, however often it was asked.
-    let mut client = client(&scene.network.laptop);
-    scene.api().post("/dns/blocklist", &json!({"domain": "www.example"})).expect("blocked");
+    let mut client = client(&testbed.network.laptop);
+    testbed.api().post("/dns/blocklist", &json!({"domain": "www.example"})).expect("blocked");
     let nowhere = reply(Ipv4Addr::UNSPECIFIED.into());
     wait_for(SOON, "it is blocked", || client.ask("www.example", A).expect("an answer") == nowhere)
         .expect("blocked");
     for _ in 0..50 {
         assert_eq!(client.ask("www.example", A).expect("an answer"), nowhere);
     }
-    scene.api().delete("/dns/blocklist/www.example").expect("unblocked");
+    testbed.api().delete("/dns/blocklist/www.example").expect("unblocked");
     wait_for(SOON, "it is not blocked", || client.ask("www.example", A).expect("an answer") != nowhere)
         .expect("passed");
     for _ in 0..50 {
         assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
     }
     // A policy that is applied has the next question, whatever was answered before it.
-    scene.tunnel("a", &scene.network.exit_a).expect("tunnel");
-    scene.policy(&policy("films", 10, ("domain", "www.example"), &["a"])).expect("policy");
+    testbed.tunnel("a", &testbed.network.exit_a).expect("tunnel");
+    testbed.policy(&policy("films", 10, ("domain", "www.example"), &["a"])).expect("policy");
     assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
-    let answer = ask_server(&scene.network.laptop, server(false));
-    assert_eq!(answer.seen(), Some(scene.network.exit_a.address(false)), "it was learned");
+    let answer = ask_server(&testbed.network.laptop, server(false));
+    assert_eq!(answer.seen(), Some(testbed.network.exit_a.address(false)), "it was learned");
     // Without the daemon nobody answers.
     for _ in 0..50 {
         assert_eq!(client.ask("ftp.example", A).expect("an answer"), reply(server(false)));
     }
-    scene.daemon.kill9().expect("killed");
+    testbed.daemon.kill9().expect("killed");
     // The kernel takes the program out of its map when it comes to it.
     wait_for(SOON, "nobody to answer", || client.ask("ftp.example", A).is_err()).expect("silence");
 }
 
 #[test]
 fn clients_are_answered_over_tls_and_https_while_those_of_others_are_rejected() {
-    let (scene, _upstream) = resolving_at(&["0.0.0.0:853", "0.0.0.0:443"]);
-    let network = &scene.network;
-    scene.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
-    scene.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("stored");
-    scene.api().act("/enforce/reconcile").expect("reconciled");
+    let (testbed, _upstream) = resolving_at(&["0.0.0.0:853", "0.0.0.0:443"]);
+    let network = &testbed.network;
+    testbed.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
+    testbed.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("stored");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
     let dig = |resolver: &str, name: &str, how: &[&str]| -> anyhow::Result<String> {
         let arguments = [&["+short", "+timeout=10", resolver, name, "A"], how].concat();
         Ok(network.laptop.namespace.run("dig", &arguments)?.trim().to_owned())
@@ -353,13 +356,13 @@ fn clients_are_answered_over_tls_and_https_while_those_of_others_are_rejected() 
             .expect("blocked");
         }
     }
-    let log = scene.api().get("/dns/log?domain=www.example").expect("the log");
+    let log = testbed.api().get("/dns/log?domain=www.example").expect("the log");
     let of = |proto: &str| {
         let entries = log.as_array().expect("entries").iter();
         entries.filter(|entry| entry["proto"] == proto).count()
     };
     assert_eq!((of("dot"), of("doh")), (4, 3), "{log}");
-    let listen = scene.api().get("/dns/status").expect("the status")["listen"].clone();
+    let listen = testbed.api().get("/dns/status").expect("the status")["listen"].clone();
     let listen = listen.as_array().expect("places").iter();
     assert_eq!(
         listen

@@ -18,7 +18,7 @@ use gateway_tests::dns::{A, Client, Reply, Upstream};
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::topology::SERVER_V4;
 
-use crate::road::connect;
+use crate::topology::connect;
 
 /// Of the resolver, on its LAN.
 pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
@@ -31,7 +31,7 @@ pub const NULL: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 pub const ANSWER: IpAddr = IpAddr::V4(SERVER_V4);
 
 #[derive(Debug)]
-pub struct Site {
+pub struct Testbed {
     pub prefix: Prefix,
     _upstream: Upstream,
     pub lan: Namespace,
@@ -61,7 +61,7 @@ impl Cores {
     }
 }
 
-impl Site {
+impl Testbed {
     pub fn build(cores: &Cores) -> Result<Self> {
         let prefix = Prefix::unique()?;
         let lan = Namespace::create(&prefix, "lan")?;

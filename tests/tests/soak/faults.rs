@@ -1,6 +1,6 @@
 //! What befalls hops.
 
-use gateway_tests::scene::create;
+use gateway_tests::testbed::create;
 use serde_json::{Value, json};
 
 use crate::soak::Site;
@@ -61,7 +61,7 @@ impl Random {
 impl Site {
     /// The tunnel as it is, if it is.
     fn object(&self, number: usize) -> Option<Value> {
-        let tunnels = self.scene.api().get("/tunnels").expect("tunnels");
+        let tunnels = self.testbed.api().get("/tunnels").expect("tunnels");
         let name = &self.tunnels[number]["name"];
         tunnels.as_array().expect("a list").iter().find(|tunnel| tunnel["name"] == *name).cloned()
     }
@@ -71,8 +71,8 @@ impl Site {
         let object = self.object(number);
         let place = object.as_ref().and_then(|object| Some(format!("/tunnels/{}", object["id"].as_str()?)));
         let interface = object.as_ref().and_then(|object| object["interface"].as_str().map(str::to_owned));
-        let api = self.scene.api();
-        let gateway = &self.scene.network.gateway;
+        let api = self.testbed.api();
+        let gateway = &self.testbed.network.gateway;
         // Somebody was faster, or it is disabled: neither matters.
         match (deed, place, interface) {
             (Deed::Down, Some(place), _) => drop(api.act(&format!("{place}/down")).expect("down")),
@@ -90,22 +90,22 @@ impl Site {
             (Deed::InterfaceDown, _, Some(name)) => drop(gateway.ip(&format!("link set {name} down"))),
             (Deed::InterfaceGone, _, Some(name)) => drop(gateway.ip(&format!("link del {name}"))),
             (Deed::KillTheExit, ..) => match number {
-                0 => drop(self.scene.network.exit_a.kill9()),
-                1 => drop(self.scene.network.exit_b.kill9()),
+                0 => drop(self.testbed.network.exit_a.kill9()),
+                1 => drop(self.testbed.network.exit_b.kill9()),
                 _ => drop(self.openvpn.kill9()),
             },
             (Deed::KillOpenVpn, ..) => {
-                for pid in self.scene.openvpn_processes() {
+                for pid in self.testbed.openvpn_processes() {
                     let pid = nix::unistd::Pid::from_raw(pid);
                     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
                 }
             }
             (Deed::KillTheDaemon, ..) => {
-                self.scene.daemon.kill9().expect("killed");
-                self.scene.daemon.start().expect("started");
+                self.testbed.daemon.kill9().expect("killed");
+                self.testbed.daemon.start().expect("started");
             }
             (Deed::Reconcile, ..) => drop(api.act("/enforce/reconcile").expect("reconciled")),
-            (Deed::Apply, ..) => drop(self.scene.apply().expect("applied")),
+            (Deed::Apply, ..) => drop(self.testbed.apply().expect("applied")),
             (_, _, _) => {}
         }
     }
@@ -113,14 +113,14 @@ impl Site {
     /// Undoes what was done to hops.
     pub fn mend(&mut self) {
         // Those that were not killed are started anew as well.
-        for exit in [&self.scene.network.exit_a, &self.scene.network.exit_b] {
+        for exit in [&self.testbed.network.exit_a, &self.testbed.network.exit_b] {
             let _ = exit.kill9();
             exit.start().expect("exit");
         }
         let _ = self.openvpn.kill9();
         self.openvpn.start_again().expect("server");
         for (number, tunnel) in self.tunnels.iter().enumerate() {
-            let api = self.scene.api();
+            let api = self.testbed.api();
             let Some(mut object) = self.object(number) else {
                 create(api, "/tunnels", tunnel).expect("tunnel");
                 continue;

@@ -1,4 +1,4 @@
-//! Tests that run in the guest: its scripts call this program with `--ignored --exact vm::inside::NAME`.
+//! Tests that run in the guest: its scripts call this program with `--ignored --exact vm::guest::NAME`.
 //! On another kernel than the guest's they fail.
 
 use std::ffi::CString;

@@ -9,7 +9,7 @@ use super::{Walk, count, fetch, text};
 impl Walk {
     pub(super) fn drain(&mut self) -> Result<()> {
         self.console.step("drain", "the tunnel to exit A is taken down while connections are in it");
-        let exit = self.scene.network.exit_a.address(false);
+        let exit = self.testbed.network.exit_a.address(false);
         let mut flow = self.flow_through_exit_a()?;
         self.console.call(&self.curl("POST", &format!("/tunnels/{}/down", self.tunnels[0]), None))?;
         // Answers when the programs have the plan that this made.
@@ -19,9 +19,9 @@ impl Walk {
         self.console.claim("wg-a is", "draining", text(&members[0]["state"]));
         self.console.claim("wg-b is", "active", text(&members[1]["state"]));
         self.console.claim("the connection of before is still by exit A", exit, flow.ask(TIMEOUT));
-        let one = fetch(&self.scene.network.laptop, false);
+        let one = fetch(&self.testbed.network.laptop, false);
         let tally = self.console.run(&format!("for i in $(seq 10); do {one}; done | sort | uniq -c"))?;
-        let network = &self.scene.network;
+        let network = &self.testbed.network;
         for (exit, name, expected) in [(&network.exit_a, "exit A", 0), (&network.exit_b, "exit B", 10)] {
             self.console.claim(&format!("new connections by {name}"), expected, count(&tally, exit, false));
         }
@@ -32,7 +32,7 @@ impl Walk {
     }
 
     fn flow_through_exit_a(&self) -> Result<TcpFlow> {
-        let network = &self.scene.network;
+        let network = &self.testbed.network;
         for _ in 0..4 {
             let mut flow = TcpFlow::open(&network.laptop, server(false))?;
             let seen = flow.ask(TIMEOUT).seen().context("no answer")?;

@@ -17,7 +17,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(20);
 const BLINK: Duration = Duration::from_millis(200);
 
 /// One host.
-pub struct Site {
+pub struct Testbed {
     number: u8,
     pub keys: KeyPair,
     wireguard: WireGuard,
@@ -26,8 +26,8 @@ pub struct Site {
 }
 
 pub struct Pair {
-    pub a: Site,
-    pub b: Site,
+    pub a: Testbed,
+    pub b: Testbed,
 }
 
 impl Pair {
@@ -39,14 +39,15 @@ impl Pair {
     /// The same with the engines of A and B.
     pub fn between(engines: [Engine; 2], outer_ipv6: bool) -> Self {
         let prefix = Prefix::unique().expect("root");
-        let (a, b) = (Site::new(&prefix, 1, engines[0]), Site::new(&prefix, 2, engines[1]));
+        let (a, b) = (Testbed::new(&prefix, 1, engines[0]), Testbed::new(&prefix, 2, engines[1]));
         a.namespace
             .ip(&format!("link add eth0 type veth peer name eth0 netns {}", b.namespace.name()))
             .expect("a cable");
-        for site in [&a, &b] {
-            let address = site.outer(outer_ipv6).ip();
+        for testbed in [&a, &b] {
+            let address = testbed.outer(outer_ipv6).ip();
             let length = if outer_ipv6 { 64 } else { 24 };
-            site.namespace
+            testbed
+                .namespace
                 .ip(&format!("address add {address}/{length} dev eth0\nlink set eth0 up"))
                 .expect("ip");
         }
@@ -80,7 +81,7 @@ impl Pair {
     }
 }
 
-impl Site {
+impl Testbed {
     /// A host without a cable.
     pub fn lone() -> Self {
         Self::new(&Prefix::unique().expect("root"), 1, Engine::Userspace)
@@ -192,7 +193,7 @@ impl Site {
     }
 
     /// Sends until an answer comes back, as the first packets may wait for the handshake.
-    pub fn echoes(&self, to: &Site, ipv6: bool) -> bool {
+    pub fn echoes(&self, to: &Testbed, ipv6: bool) -> bool {
         let server = to.udp(SocketAddr::new(to.inner(ipv6), 0));
         let client = self.udp(SocketAddr::new(self.inner(ipv6), 0));
         let address = server.local_addr().expect("an address");

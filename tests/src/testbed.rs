@@ -16,18 +16,18 @@ const HANDSHAKE: Duration = Duration::from_secs(20);
 
 /// A network with its daemon.
 #[derive(Debug)]
-pub struct Scene {
+pub struct Testbed {
     // The daemon goes first, then the network it works in.
     pub daemon: Daemon,
     pub network: Topology,
 }
 
-impl Scene {
+impl Testbed {
     /// A daemon that runs on a fresh network.
     pub fn start() -> Result<Self> {
-        let mut scene = Self::prepare()?;
-        scene.daemon.start()?;
-        Ok(scene)
+        let mut testbed = Self::prepare()?;
+        testbed.daemon.start()?;
+        Ok(testbed)
     }
 
     /// A daemon that is configured and not started.
@@ -39,12 +39,12 @@ impl Scene {
 
     /// A running daemon with two uplinks; the tap on the second.
     pub fn start_with_two_uplinks() -> Result<(Self, Tap)> {
-        let mut scene = Self::prepare()?;
-        let tap = scene.network.add_uplink()?;
+        let mut testbed = Self::prepare()?;
+        let tap = testbed.network.add_uplink()?;
         let wans = json!([{"name": "one", "interface": "eth0"}, {"name": "two", "interface": "eth2"}]);
-        scene.daemon.configure(&json!({"network": {"wans": wans}}))?;
-        scene.daemon.start()?;
-        Ok((scene, tap))
+        testbed.daemon.configure(&json!({"network": {"wans": wans}}))?;
+        testbed.daemon.start()?;
+        Ok((testbed, tap))
     }
 
     pub fn api(&self) -> &Api {

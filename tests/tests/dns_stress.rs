@@ -1,8 +1,8 @@
-//! The resolver under a barrage: random and mutated messages over UDP and TCP while real questions are asked. Nothing
+//! The resolver under a dns_stress: random and mutated messages over UDP and TCP while real questions are asked. Nothing
 //! panics, nothing grows without bound, real questions are answered, and no question leaves by another way than its
 //! policy's.
 //!
-//! `GATEWAY_BARRAGE_SECONDS` says for how long (60), `GATEWAY_BARRAGE_SEED` repeats what is sent. Needs root.
+//! `GATEWAY_DNS_STRESS_SECONDS` says for how long (60), `GATEWAY_DNS_STRESS_SEED` repeats what is sent. Needs root.
 
 mod attack;
 mod clear;
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use gateway_tests::dns::{A, Client, Reply, Upstream};
 use gateway_tests::name_server;
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, LAN_V4, LAN_V6, server};
 use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::json;
 
-use crate::barrage::attack::Attack;
-use crate::barrage::clear::Clear;
-use crate::barrage::process::Size;
+use crate::dns_stress::attack::Attack;
+use crate::dns_stress::clear::Clear;
+use crate::dns_stress::process::Size;
 
 const SOON: Duration = Duration::from_secs(60);
 /// What the cache (32 MiB), the newest records of the log and the books of an allocator may come to.
@@ -39,27 +39,27 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 /// Both hosts are bound to a tunnel each, so nothing of theirs may be on the uplink in clear.
-fn build() -> (Scene, Upstream) {
-    let mut scene = Scene::prepare().expect("scene");
-    let upstream = Upstream::start(&scene.network.internet).expect("upstream");
+fn build() -> (Testbed, Upstream) {
+    let mut testbed = Testbed::prepare().expect("scene");
+    let upstream = Upstream::start(&testbed.network.internet).expect("upstream");
     // The attack comes from hosts that ask real questions meanwhile.
     let dns = json!({"upstream_servers": [name_server::ADDRESS], "rate_limit_per_client": 0});
-    scene.daemon.configure(&json!({"dns": dns, "log": {"level": "info"}})).expect("configured");
-    scene.daemon.start().expect("daemon");
-    let network = &scene.network;
+    testbed.daemon.configure(&json!({"dns": dns, "log": {"level": "info"}})).expect("configured");
+    testbed.daemon.start().expect("daemon");
+    let network = &testbed.network;
     // What leaves in clear is seen: without this none of it would prove nothing.
     let clear = Clear::start(&network.internet).expect("a counter");
     let mut asks = Client::of(&network.tv, LAN_V4.into()).expect("a client");
     asks.ask("clear.example", A).expect("an answer");
     assert!(clear.count().expect("a count") > 0);
     for (name, host, exit) in [("a", &network.laptop, &network.exit_a), ("b", &network.tv, &network.exit_b)] {
-        scene.tunnel(name, exit).expect("tunnel");
-        let device = scene.device(host).expect("device");
-        scene.store_policy(&policy(host.name, 10, ("device", &device), &[name])).expect("policy");
+        testbed.tunnel(name, exit).expect("tunnel");
+        let device = testbed.device(host).expect("device");
+        testbed.store_policy(&policy(host.name, 10, ("device", &device), &[name])).expect("policy");
     }
-    scene.apply().expect("applied");
-    scene.api().act("/enforce/reconcile").expect("reconciled");
-    (scene, upstream)
+    testbed.apply().expect("applied");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    (testbed, upstream)
 }
 
 /// A host that asks what it wants to know.
@@ -95,27 +95,27 @@ impl<'a> Honest<'a> {
 }
 
 /// How large the daemon is, while no more than `clear` questions have left in clear.
-fn check(scene: &mut Scene, clear: u64) -> Result<Size> {
-    if let Some(status) = scene.daemon.ended() {
+fn check(testbed: &mut Testbed, clear: u64) -> Result<Size> {
+    if let Some(status) = testbed.daemon.ended() {
         anyhow::bail!("the daemon ended: {status}");
     }
-    let size = Size::of(scene.daemon.pid().context("no daemon")?)?;
+    let size = Size::of(testbed.daemon.pid().context("no daemon")?)?;
     ensure!(size.memory < MEMORY, "{size}");
     ensure!(size.descriptors < DESCRIPTORS, "{size}");
-    let now = Clear::of(&scene.network.internet).count()?;
+    let now = Clear::of(&testbed.network.internet).count()?;
     ensure!(now == clear, "{} questions left in clear", now - clear);
-    let counts = scene.network.tap.counts();
+    let counts = testbed.network.tap.counts();
     ensure!(counts.leaked.total() == 0, "{counts}");
     Ok(size)
 }
 
 #[test]
 fn a_barrage_of_messages_does_no_harm() {
-    let length = Duration::from_secs(number("GATEWAY_BARRAGE_SECONDS", 60));
-    let seed = number("GATEWAY_BARRAGE_SEED", std::process::id().into());
-    println!("GATEWAY_BARRAGE_SEED={seed}");
-    let (mut scene, upstream) = build();
-    let network = &scene.network;
+    let length = Duration::from_secs(number("GATEWAY_DNS_STRESS_SECONDS", 60));
+    let seed = number("GATEWAY_DNS_STRESS_SEED", std::process::id().into());
+    println!("GATEWAY_DNS_STRESS_SEED={seed}");
+    let (mut testbed, upstream) = build();
+    let network = &testbed.network;
     let (a, b) = (network.exit_a.address(false), network.exit_b.address(false));
     // DnsService that were cached while there was no policy are not asked for again.
     let mut names = 1 << 32;
@@ -130,9 +130,9 @@ fn a_barrage_of_messages_does_no_harm() {
     network.settle().expect("silence");
     network.tap.reset();
     let clear = Clear::of(&network.internet).count().expect("a count");
-    let before = check(&mut scene, clear).expect("well");
+    let before = check(&mut testbed, clear).expect("well");
 
-    let network = &scene.network;
+    let network = &testbed.network;
     let attacks = [
         Attack::udp(&network.laptop, LAN_V4.into(), seed),
         Attack::udp(&network.tv, LAN_V6.into(), seed + 1),
@@ -144,7 +144,7 @@ fn a_barrage_of_messages_does_no_harm() {
     let mut honest = (0, 0);
     let mut round = 0;
     while started.elapsed() < length {
-        let network = &scene.network;
+        let network = &testbed.network;
         let mut hosts = [
             Honest::new(&network.laptop, a, if round % 2 == 0 { LAN_V4.into() } else { LAN_V6.into() }),
             Honest::new(&network.tv, b, LAN_V4.into()),
@@ -158,7 +158,7 @@ fn a_barrage_of_messages_does_no_harm() {
         }
         drop(hosts);
         round += 1;
-        let now = check(&mut scene, clear).unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
+        let now = check(&mut testbed, clear).unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
         most = most.max(now);
         if started.elapsed() < length / 2 {
             warm = most;
@@ -174,14 +174,14 @@ fn a_barrage_of_messages_does_no_harm() {
     assert!(sent.iter().all(|sent| *sent > 100), "{sent:?}");
     assert!(most.memory < warm.memory + GROWTH, "warm {warm}, most {most}");
     wait_for(SOON, "what was opened to be closed", || {
-        check(&mut scene, clear).is_ok_and(|now| now.descriptors <= before.descriptors + LEFT)
+        check(&mut testbed, clear).is_ok_and(|now| now.descriptors <= before.descriptors + LEFT)
     })
-    .unwrap_or_else(|error| panic!("{error}: {:?}", check(&mut scene, clear)));
-    let log = std::fs::read_to_string(scene.daemon.log_file()).expect("its log");
-    assert!(!log.contains("panicked"), "{}", scene.daemon.last_words());
-    let status = scene.api().get("/dns/status").expect("status");
+    .unwrap_or_else(|error| panic!("{error}: {:?}", check(&mut testbed, clear)));
+    let log = std::fs::read_to_string(testbed.daemon.log_file()).expect("its log");
+    assert!(!log.contains("panicked"), "{}", testbed.daemon.last_words());
+    let status = testbed.api().get("/dns/status").expect("status");
     println!("{status}");
     assert_eq!(status["running"], true);
-    scene.network.settle().expect("silence");
-    check(&mut scene, clear).expect("nothing in clear to the end");
+    testbed.network.settle().expect("silence");
+    check(&mut testbed, clear).expect("nothing in clear to the end");
 }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 pub const PASSPHRASE: &str = "correct horse battery";
 
-pub struct Site {
+pub struct Testbed {
     pub api: Arc<Api>,
     pub clock: Arc<ManualClock>,
     folder: TempDir,
@@ -43,21 +43,21 @@ impl Answer {
     }
 }
 
-impl Site {
+impl Testbed {
     /// With something to back up: more than fits into one packet of any protocol.
-    pub async fn new() -> Site {
+    pub async fn new() -> Testbed {
         let clock = ManualClock::at("2026-11-21T12:00:00Z".parse().expect("a time"));
-        let site = Self::over(tempfile::tempdir().expect("a folder"), clock);
+        let testbed = Self::over(tempfile::tempdir().expect("a folder"), clock);
         let notes = "something worth keeping ".repeat(40);
         let devices: Vec<Value> =
             (0..200).map(|number| json!({"name": format!("device-{number}"), "notes": notes})).collect();
         let plan = json!({"mode": "merge", "resources": {"devices": devices}});
-        let applied = site.send("POST", "/apply", Some(&plan)).await;
+        let applied = testbed.send("POST", "/apply", Some(&plan)).await;
         assert_eq!(applied.status, 200, "{}", applied.body);
-        site
+        testbed
     }
 
-    fn over(folder: TempDir, clock: Arc<ManualClock>) -> Site {
+    fn over(folder: TempDir, clock: Arc<ManualClock>) -> Testbed {
         let shared: SharedClock = clock.clone();
         let mut gateway = Gateway::detached_at(folder.path(), shared).expect("a store");
         if let Gateway::Open(open) = &mut gateway {
@@ -71,12 +71,12 @@ impl Site {
             );
         }
         let api = Api::new(endpoints::table(), gateway, Settings::default()).expect("a table");
-        Site { api, clock, folder }
+        Testbed { api, clock, folder }
     }
 
     /// The same store, opened anew.
-    pub fn restart(self) -> Site {
-        let Site { api, clock, folder } = self;
+    pub fn restart(self) -> Testbed {
+        let Testbed { api, clock, folder } = self;
         drop(api);
         Self::over(folder, clock)
     }
@@ -148,7 +148,7 @@ impl Site {
 }
 
 /// A gateway with nothing in it.
-pub fn empty() -> Site {
+pub fn empty() -> Testbed {
     let clock = ManualClock::at("2026-11-21T12:00:00Z".parse().expect("a time"));
-    Site::over(tempfile::tempdir().expect("a folder"), clock)
+    Testbed::over(tempfile::tempdir().expect("a folder"), clock)
 }

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use gateway_tests::crowd::{Answering, Crowd, ENDLESS};
-use gateway_tests::scene::{Scene, policy};
+use gateway_tests::connection_flood::{Answering, ConnectionFlood, ENDLESS};
+use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::server;
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
@@ -21,20 +21,20 @@ const ECHO: u16 = 7012;
 
 #[test]
 fn ten_thousand_connections_all_answer() {
-    let scene = Scene::start().expect("scene");
-    let network = &scene.network;
+    let testbed = Testbed::start().expect("scene");
+    let network = &testbed.network;
     let proxy = Answering::start(&network.exit_a);
-    let laptop = scene.device(&network.laptop).expect("device");
-    scene.proxy(&proxy.object("many"), "up").expect("proxy up");
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.proxy(&proxy.object("many"), "up").expect("proxy up");
     let mut through = policy("by-proxy", 10, ("device", &laptop), &[]);
     through["hops"] = json!([{"type": "proxy", "target": "many"}]);
-    scene.policy(&through).expect("policy");
-    let pid = scene.daemon.pid().expect("a daemon");
+    testbed.policy(&through).expect("policy");
+    let pid = testbed.daemon.pid().expect("a daemon");
     // Where nobody may raise the limit of open files, there are as many connections as it permits.
     let most = (number(&format!("/proc/{pid}/limits"), "Max open files") - RESERVED) / 2;
     let connections = most.min(CONNECTIONS);
 
-    let crowd = Crowd::at(&network.laptop);
+    let crowd = ConnectionFlood::at(&network.laptop);
     crowd.open(64, (server(false), ECHO).into()).expect("the first ones");
     let memory = || number(&format!("/proc/{pid}/status"), "VmRSS:") << 10;
     let descriptors = || fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors").count();
@@ -51,20 +51,20 @@ fn ten_thousand_connections_all_answer() {
     assert_eq!(again.connections, connections - DEAF);
 
     crowd.open_and_never_read(DEAF, (server(false), ENDLESS).into()).expect("those who never read");
-    assert_eq!(relayed(&scene)["connections"], connections);
+    assert_eq!(relayed(&testbed)["connections"], connections);
     let beside = crowd.ask().expect("all others answer");
     println!("asked beside {DEAF} that are stuck: {beside:?}");
     if most < CONNECTIONS {
         let refused = crowd.open(RESERVED, (server(false), ECHO).into());
         refused.expect_err("more than there may be");
-        assert!(relayed(&scene)["over_limit"].as_u64() > Some(0), "{}", relayed(&scene));
+        assert!(relayed(&testbed)["over_limit"].as_u64() > Some(0), "{}", relayed(&testbed));
     }
     let counts = network.tap.counts();
     assert_eq!(counts.leaked.total(), 0, "{counts}");
 
     drop(crowd);
     wait_ok(SOON, "all connections to end", || {
-        let open = relayed(&scene)["connections"].as_u64();
+        let open = relayed(&testbed)["connections"].as_u64();
         anyhow::ensure!(open == Some(0), "{open:?}");
         // Those of the first ones are gone as well.
         anyhow::ensure!(descriptors() < descriptors_before, "{} descriptors", descriptors());
@@ -73,8 +73,8 @@ fn ten_thousand_connections_all_answer() {
     .expect("nothing is left");
 }
 
-fn relayed(scene: &Scene) -> serde_json::Value {
-    scene.api().get("/tproxy/status").expect("status")["by_proxy"][0].clone()
+fn relayed(testbed: &Testbed) -> serde_json::Value {
+    testbed.api().get("/tproxy/status").expect("status")["by_proxy"][0].clone()
 }
 
 /// The first number in the line of a file that begins like this.

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::tls::peers::{self, hybrid};
 
-pub struct Site {
+pub struct Testbed {
     pub api: Arc<Api>,
     pub address: SocketAddr,
     pub runtime: Runtime,
@@ -28,7 +28,7 @@ pub struct Site {
     folder: tempfile::TempDir,
 }
 
-impl Site {
+impl Testbed {
     /// Over TLS with a certificate of its own making.
     pub fn secure() -> Self {
         Self::with(Limits::default(), |folder| Some(Origin::SelfSigned { folder: folder.join("tls") }))

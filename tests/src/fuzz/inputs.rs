@@ -32,7 +32,7 @@ const MOST_OPERATIONS: usize = 48;
 
 /// Input decoded from the bytes.
 #[derive(Debug)]
-pub struct World {
+pub struct Inputs {
     pub state: State,
     pub network: Network,
     pub facts: Facts,
@@ -40,12 +40,12 @@ pub struct World {
     pub packets: Vec<Vec<u8>>,
 }
 
-impl World {
+impl Inputs {
     /// Edits that the model refuses change nothing; `refused` gets them.
-    pub fn decode(data: &[u8], mut refused: impl FnMut(&EditError)) -> World {
+    pub fn decode(data: &[u8], mut refused: impl FnMut(&EditError)) -> Inputs {
         let mut bytes = Bytes::new(data);
         let start: Timestamp = "2026-11-20T12:00:00Z".parse().expect("a time");
-        let mut world = World {
+        let mut world = Inputs {
             state: State::new(start).begin(start),
             network: network(&mut bytes),
             facts: Facts::default(),

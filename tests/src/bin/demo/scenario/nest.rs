@@ -1,7 +1,7 @@
 //! A way of two hops: one tunnel inside the other.
 
 use anyhow::Result;
-use gateway_tests::scene::policy;
+use gateway_tests::testbed::policy;
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
@@ -14,10 +14,11 @@ impl Walk {
         nested["splitting"] = json!(false);
         self.console.call(&self.curl("PUT", &format!("/routing/policies/{}", self.policy), Some(&nested)))?;
         self.apply()?;
-        let (a, b) =
-            [&self.scene.network.exit_a, &self.scene.network.exit_b].map(|exit| exit.address(false)).into();
+        let (a, b) = [&self.testbed.network.exit_a, &self.testbed.network.exit_b]
+            .map(|exit| exit.address(false))
+            .into();
         wait_ok(SOON, "the inner tunnel to be there again", || {
-            let seen = self.scene.network.laptop.namespace.run("curl", &["-s", "-m", "2", &url()])?;
+            let seen = self.testbed.network.laptop.namespace.run("curl", &["-s", "-m", "2", &url()])?;
             anyhow::ensure!(seen.trim() == b.to_string(), "{seen}");
             Ok(())
         })?;

@@ -1,7 +1,7 @@
 //! DnsService: one that is blocked, with the reason, and one whose policy takes the first packet.
 
 use anyhow::{Context, Result, ensure};
-use gateway_tests::scene::policy;
+use gateway_tests::testbed::policy;
 use gateway_tests::topology::{LAN_V4, SERVER_V4, server, wan};
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
@@ -12,7 +12,7 @@ impl Walk {
     pub(super) fn names(&mut self) -> Result<()> {
         self.console
             .step("names", "the tv asks the gateway: a blocked name, and one that a policy sends by wg-b");
-        let tv = &self.scene.network.tv.namespace;
+        let tv = &self.testbed.network.tv.namespace;
         let dig = |name: &str| tv.shown(&format!("dig +short +time=2 @{LAN_V4} {name} A"));
         let seen = self.console.run(&dig("ads.example"))?;
         self.console.claim("ads.example is", server(false), seen);
@@ -37,9 +37,9 @@ impl Walk {
         self.console.claim("before it has asked for a name the tv is seen as", wan(false), seen);
         let asked = format!("sh -c 'dig +short @{LAN_V4} www.films.example A >/dev/null; {fetch}'");
         let seen = self.console.run(&tv.shown(&asked))?;
-        let exit = self.scene.network.exit_b.address(false);
+        let exit = self.testbed.network.exit_b.address(false);
         self.console.claim("with the first packet after the answer (exit B)", exit, seen);
-        let question = json!({"mac": self.scene.network.tv.mac, "destination": "www.films.example"});
+        let question = json!({"mac": self.testbed.network.tv.mac, "destination": "www.films.example"});
         let evaluation = self.console.call(&self.curl("POST", "/policy/evaluate", Some(&question)))?;
         let via = evaluation["families"]["ipv4"]["via"].as_str().context("a way")?;
         self.console.claim("and so says the gateway", "vpn:wg-b", via);
@@ -48,8 +48,8 @@ impl Walk {
         // The steps that follow know the tv as the one without a policy.
         self.console.call(&self.curl("DELETE", &format!("/routing/policies/{films}"), None))?;
         self.apply()?;
-        self.scene.network.settle()?;
-        self.scene.network.tap.reset();
+        self.testbed.network.settle()?;
+        self.testbed.network.tap.reset();
         Ok(())
     }
 }

@@ -51,7 +51,7 @@ pub struct Answering {
 
 /// A host with its connections; dropping closes them.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct ConnectionFlood {
     tasks: Option<Sender<Task>>,
     answers: Receiver<Result<Asked>>,
     thread: Option<JoinHandle<()>>,
@@ -99,7 +99,7 @@ impl Drop for Answering {
     }
 }
 
-impl Crowd {
+impl ConnectionFlood {
     pub fn at(host: &Host) -> Self {
         let (tasks, todo) = channel();
         let (answer, answers) = channel();
@@ -129,7 +129,7 @@ impl Crowd {
     }
 }
 
-impl Drop for Crowd {
+impl Drop for ConnectionFlood {
     fn drop(&mut self) {
         self.tasks = None;
         join(&mut self.thread);

@@ -17,7 +17,7 @@ pub const PEER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
 
 /// Everything that is compiled.
 #[derive(Debug)]
-pub struct World {
+pub struct Fixture {
     pub state: State,
     pub network: Network,
     pub facts: Facts,
@@ -25,11 +25,11 @@ pub struct World {
     pub ids: BTreeMap<String, Id>,
 }
 
-impl World {
+impl Fixture {
     /// A gateway with a LAN `lan0` (192.168.1.1/24, fd00:1::1/64) and an uplink `wan0`, both up.
-    pub fn new() -> World {
+    pub fn new() -> Fixture {
         let now: Timestamp = "2026-11-20T12:00:00Z".parse().expect("a time");
-        let mut world = World {
+        let mut fixture = Fixture {
             state: State::new(now).begin(now),
             network: Network {
                 lan: vec!["lan0".into()],
@@ -41,20 +41,20 @@ impl World {
             now,
             ids: BTreeMap::new(),
         };
-        world.link("lan0", 2).link("wan0", 3);
-        world.address("lan0", "192.168.1.1/24").address("lan0", "fd00:1::1/64");
-        world.address("wan0", "198.51.100.2/24").address("wan0", "2001:db8:ffff::2/64");
-        world.default_route("wan0", "198.51.100.1").default_route("wan0", "2001:db8:ffff::1");
-        world
+        fixture.link("lan0", 2).link("wan0", 3);
+        fixture.address("lan0", "192.168.1.1/24").address("lan0", "fd00:1::1/64");
+        fixture.address("wan0", "198.51.100.2/24").address("wan0", "2001:db8:ffff::2/64");
+        fixture.default_route("wan0", "198.51.100.1").default_route("wan0", "2001:db8:ffff::1");
+        fixture
     }
 
-    pub fn link(&mut self, name: &str, index: u32) -> &mut World {
+    pub fn link(&mut self, name: &str, index: u32) -> &mut Fixture {
         let link = Link { index, up: true, mtu: 1500, ..Link::default() };
         self.facts.links.insert(name.to_owned(), link);
         self
     }
 
-    pub fn vlan_link(&mut self, name: &str, index: u32, parent: &str, id: u16) -> &mut World {
+    pub fn vlan_link(&mut self, name: &str, index: u32, parent: &str, id: u16) -> &mut Fixture {
         self.link(name, index);
         let link = self.facts.links.get_mut(name).expect("just made");
         link.vlan = Some((parent.to_owned(), id));
@@ -62,13 +62,13 @@ impl World {
         self
     }
 
-    pub fn address(&mut self, name: &str, address: &str) -> &mut World {
+    pub fn address(&mut self, name: &str, address: &str) -> &mut Fixture {
         let addresses = self.facts.addresses.entry(name.to_owned()).or_default();
         addresses.insert(address.parse().expect("an address with prefix length"));
         self
     }
 
-    pub fn default_route(&mut self, interface: &str, gateway: &str) -> &mut World {
+    pub fn default_route(&mut self, interface: &str, gateway: &str) -> &mut Fixture {
         let gateway: std::net::IpAddr = gateway.parse().expect("an address");
         self.facts.default_routes.push(DefaultRoute {
             interface: interface.to_owned(),
@@ -114,7 +114,7 @@ impl World {
         id
     }
 
-    pub fn set_usable(&mut self, tunnel: &str, usable: bool) -> &mut World {
+    pub fn set_usable(&mut self, tunnel: &str, usable: bool) -> &mut Fixture {
         let id = self.ids[tunnel].to_string();
         let reason = if usable { "" } else { "no handshake for 192 s" };
         self.facts
@@ -127,7 +127,7 @@ impl World {
         self.create("routing_policy", input).expect("a policy")
     }
 
-    pub fn apply(&mut self) -> &mut World {
+    pub fn apply(&mut self) -> &mut Fixture {
         self.state.freeze_applied();
         self
     }

@@ -15,7 +15,7 @@ use gateway_ctl::store::{AuditEntry, AuditFilter, AuditTicket, Session};
 use gateway_model::kinds::{ApiKey, User};
 use gateway_model::settings::parse;
 use gateway_model::{Role, Secret};
-use gateway_tests::documented::assert_documented;
+use gateway_tests::openapi_check::assert_documented;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub const LOCAL: &str = "10.1.2.3";
 pub const OUTSIDE: &str = "203.0.113.9";
 pub const PASSWORD: &str = "correct horse battery";
 
-pub struct Site {
+pub struct Testbed {
     pub folder: tempfile::TempDir,
     pub clock: Arc<ManualClock>,
     pub api: Arc<Api>,
@@ -47,27 +47,27 @@ pub struct Answer {
     pub body: Value,
 }
 
-impl Site {
-    pub fn new() -> Site {
-        Site::with(true)
+impl Testbed {
+    pub fn new() -> Testbed {
+        Testbed::with(true)
     }
 
-    pub fn with(enabled: bool) -> Site {
+    pub fn with(enabled: bool) -> Testbed {
         let folder = tempfile::tempdir().expect("a folder");
         let clock = ManualClock::at("2026-11-20T12:00:00Z".parse().expect("a time"));
         let api = start(&folder, &clock, enabled);
-        Site { folder, clock, api }
+        Testbed { folder, clock, api }
     }
 
     /// The same store and clock in another process, as far as anybody can see.
-    pub fn restart(self) -> Site {
-        let Site { folder, clock, api } = self;
+    pub fn restart(self) -> Testbed {
+        let Testbed { folder, clock, api } = self;
         let enabled = api.auth.enabled;
         let waiting = Arc::downgrade(&api);
         drop(api);
         assert!(waiting.upgrade().is_none(), "somebody still holds the store");
         let api = start(&folder, &clock, enabled);
-        Site { folder, clock, api }
+        Testbed { folder, clock, api }
     }
 
     pub fn open(&self) -> &Open {
