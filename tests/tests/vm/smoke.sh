@@ -88,7 +88,7 @@ is_dynamic() {
 }
 check program_is_dynamic is_dynamic
 check bpffs mountpoint /sys/fs/bpf
-check program_runs "$PROGRAM" --ignored --exact vm::inside::a_program_that_drops_is_loaded_and_pinned
+check program_runs "$PROGRAM" --ignored --exact vm::guest::a_program_that_drops_is_loaded_and_pinned
 check program_pinned test -e "$PIN"
 check clsact ip netns exec left tc qdisc add dev cable clsact
 check unclassified_passes pings left 192.0.2.2
