@@ -17,7 +17,7 @@ pub struct Departure {
     /// The leg of the interface, 0 if the plan knows none.
     pub leg: u32,
     /// No plan is live, so the addresses of this host are unknown.
-    pub resting: bool,
+    pub no_plan: bool,
 }
 
 /// Decides whether a packet may leave by an interface; `Ok` lets it pass.
@@ -32,14 +32,14 @@ pub fn guard(
     authorised: Option<EgressAllowValue>,
     local: impl FnOnce(&Address) -> LocalValue,
 ) -> Result<(), Reason> {
-    let Departure { ingress, mark, ipv6, source, leg, resting } = *departure;
+    let Departure { ingress, mark, ipv6, source, leg, no_plan } = *departure;
     let Some(source) = source else { return Ok(()) };
     if ingress == 0 {
         if mark & Mark::OURS_MASK == Mark::OURS {
             return if authorised.is_some() { Ok(()) } else { Err(Reason::GuardWrongEgress) };
         }
         // Without an address a host asks for one (RFC 2131) or tests one (RFC 4862).
-        if resting || source.is_unspecified() {
+        if no_plan || source.is_unspecified() {
             return Ok(());
         }
         let found = local(&source);
@@ -97,7 +97,7 @@ mod tests {
 
     fn sends(mark: u32, last: u8, leg: u8) -> Departure {
         let source = Address::v4_word(u32::from_ne_bytes([10, 0, 0, last]));
-        Departure { ingress: 0, mark, ipv6: false, source: Some(source), leg: leg.into(), resting: false }
+        Departure { ingress: 0, mark, ipv6: false, source: Some(source), leg: leg.into(), no_plan: false }
     }
 
     /// .1 is the uplink's, .2 the tunnel's, .3 of a LAN host.
@@ -120,7 +120,7 @@ mod tests {
         assert!(!passes(sends(0, 2, 0)), "the tunnel's address by an interface without a leg");
         assert!(!passes(sends(0, 3, 1)), "an address of a LAN host");
         assert!(!passes(sends(0, 9, 1)), "an address that the plan does not know");
-        assert!(passes(Departure { resting: true, ..sends(0, 9, 1) }), "without a plan");
+        assert!(passes(Departure { no_plan: true, ..sends(0, 9, 1) }), "without a plan");
         let unspecified = [Address::v4_word(0), Address::default()];
         for source in unspecified {
             assert!(passes(Departure { source: Some(source), ..sends(0, 0, 1) }), "DHCP and DAD");

@@ -100,14 +100,14 @@ pub enum Action {
 }
 
 /// RFC 5382, requirement 5: an established TCP connection may idle for two hours and four minutes.
-const IDLE_TCP: u32 = moments(7_440);
-const IDLE_OTHER: u32 = moments(300);
+const IDLE_TCP: u32 = ticks(7_440);
+const IDLE_OTHER: u32 = ticks(300);
 /// RFC 6298, sections 2.1 and 5.7: the first repeats of an opening segment come after one second, and after three from
 /// hosts that follow its predecessor.
-const REPEATED_OPENING: u32 = moments(3);
+const REPEATED_OPENING: u32 = ticks(3);
 
 /// Seconds by the clock of the flow table, rounded up.
-const fn moments(seconds: u64) -> u32 {
+const fn ticks(seconds: u64) -> u32 {
     ((seconds * 1_000_000_000) >> FLOW_TICK_SHIFT) as u32 + 1
 }
 
@@ -517,9 +517,9 @@ fn best_rank<E: PolicyMaps>(
     };
     if question.plan.flags & plan_flags::DOMAINS != 0 {
         let client = ClientKey::new(device.number, packet.mac, &packet.source);
-        let learned = environment.domain(&FqdnIpKey { slot, client, address: packet.destination });
+        let fqdn = environment.domain(&FqdnIpKey { slot, client, address: packet.destination });
         let holds = |value: &FqdnIpValue| continued || question.now <= value.until;
-        rank = least(rank, learned.filter(holds).map(|value| value.rank));
+        rank = least(rank, fqdn.filter(holds).map(|value| value.rank));
     }
     rank = by_destination(packet, slot, rank, environment);
     let list = device.flags >> LIST_SHIFT;

@@ -27,8 +27,8 @@ pub fn run(context: &TcContext) -> i32 {
         0 => unsafe { maps::EGRESS_LEGS.get(&index) }.copied().unwrap_or(0),
         _ => 0,
     };
-    let resting = ingress == 0 && Kernel.live() == SLOT_NONE;
-    let departure = Departure { ingress, mark, ipv6, source: Some(source), leg, resting };
+    let no_plan = ingress == 0 && Kernel.live() == SLOT_NONE;
+    let departure = Departure { ingress, mark, ipv6, source: Some(source), leg, no_plan };
     match verdict::guard(&departure, authorised, network_header::local) {
         Ok(()) => TC_ACT_UNSPEC,
         Err(reason) => {

@@ -84,9 +84,9 @@ pub fn packet(data: &[u8]) {
     let entered = u32::from(head[0]);
     let mark = u32::from_be_bytes(*bytes.first_chunk().unwrap_or(&[0; 4]));
     let Ok(Classified::Ip(ip)) = &whole else { return };
-    let resting = head[1] & 1 == 1;
+    let no_plan = head[1] & 1 == 1;
     let departure =
-        Departure { ingress: entered, mark, ipv6: ip.ipv6, source: Some(ip.source), leg: 0, resting };
+        Departure { ingress: entered, mark, ipv6: ip.ipv6, source: Some(ip.source), leg: 0, no_plan };
     let authorised = (mark & 1 == 0).then(EgressAllowValue::default);
     let passes = guard(&departure, authorised, |_| LocalValue::NONE).is_ok();
     assert!(!passes || entered == 0 || mark & Mark::PREFIX_MASK == Mark::PREFIX, "a foreign mark leaves");
@@ -109,7 +109,7 @@ fn sane(ip: &IpPacket, length: u32) {
 }
 
 fn verdicts(packet: &Result<Classified, Malformed>) {
-    let resting = decide(packet, &PlanMaps::new(None));
+    let no_plan = decide(packet, &PlanMaps::new(None));
     let mut everywhere = Dataplane {
         header: PlanValue { all: 0, ..PlanValue::default() },
         actions: vec![gateway_common::wire::ActionValue {
@@ -124,10 +124,10 @@ fn verdicts(packet: &Result<Classified, Malformed>) {
     let environment = PlanMaps::new(Some(&everywhere));
     let (first, again) = (decide(packet, &environment), decide(packet, &environment));
     match packet {
-        Err(Malformed) => assert_eq!([resting.action, first.action], [Action::Drop; 2]),
-        Ok(Classified::Other) => assert_eq!([resting.action, first.action], [Action::Pass; 2]),
+        Err(Malformed) => assert_eq!([no_plan.action, first.action], [Action::Drop; 2]),
+        Ok(Classified::Other) => assert_eq!([no_plan.action, first.action], [Action::Pass; 2]),
         Ok(Classified::Ip(ip)) => {
-            assert_eq!((resting.action, resting.mark), (Action::Mark, Mark::BLOCK.0));
+            assert_eq!((no_plan.action, no_plan.mark), (Action::Mark, Mark::BLOCK.0));
             assert_eq!(first.action, Action::Mark);
             assert!(if ip.ipv6 { first.leg == 18 } else { matches!(first.leg, 16 | 17) });
             assert_eq!((again.mark, again.new), (first.mark, false), "the flow keeps its leg");

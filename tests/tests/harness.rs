@@ -179,7 +179,7 @@ fn an_exit_that_is_killed_answers_no_more_until_it_is_started_again() {
 }
 
 #[test]
-fn a_refused_connection_and_a_silent_one_are_told_apart() {
+fn a_refused_connection_and_a_silent_one_are_distinguished() {
     let network = Topology::build().expect("network");
     network.forward_plainly().expect("forwarding");
     let closed = traffic::ask(&network.laptop, (server(false), 9).into(), TIMEOUT);

@@ -10,6 +10,7 @@ mod documents;
 mod features;
 mod source;
 mod text;
+mod vocabulary;
 mod wall_clock;
 
 use std::process::ExitCode;
@@ -47,6 +48,9 @@ const RULES: &[Rule] = &[
     ("no source file is longer than 600 lines", |s| Ok(text::length(s))),
     ("no document is longer than its limit", |s| Ok(documents::lengths(s))),
     ("every decision has its parts, and is in the index", |s| Ok(documents::decisions(s))),
+    ("no package has more retired words than before", |s| Ok(vocabulary::retired_words(s))),
+    ("no doc comment begins with a question word", |s| Ok(vocabulary::first_words(s))),
+    ("no type is a bare participle or pronoun", |s| Ok(vocabulary::bare_types(s))),
     ("every module says what it is", |s| Ok(text::module_docs(s))),
     ("no file is named after nothing in particular", |s| Ok(text::file_names(s))),
     ("no test is ignored", |s| Ok(text::ignored_tests(s))),

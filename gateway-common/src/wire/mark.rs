@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_told_apart() {
+    fn marks_are_distinguished() {
         for silent in [false, true] {
             let mark = Mark::proxy(7, 16, silent);
             assert_eq!(mark.as_proxy(), Some((7, 16)));

@@ -19,7 +19,7 @@ pub fn lines(table: &[Kind], words: &[String]) -> String {
         command(table, words).and_then(request::object_operand).map(|(_, collection)| collection);
     let Some(collection) = collection else { return String::new() };
     let Ok(client) = Client::from_environment() else { return String::new() };
-    match client.hurried(LIMIT).get(collection) {
+    match client.with_timeout(LIMIT).get(collection) {
         Ok(answer) => choices(answer.data.as_array().map_or(&[][..], Vec::as_slice)),
         Err(_) => String::new(),
     }

@@ -70,7 +70,7 @@ impl Client {
     }
 
     /// Sets a timeout for all requests, for callers that cannot wait.
-    pub fn hurried(mut self, limit: Duration) -> Self {
+    pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
     }

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn all_wrong_fields_are_told_under_one_another() {
+    fn all_wrong_fields_are_reported_under_one_another() {
         let details = json!({"fields": [
             {"path": "name", "message": "is required"},
             {"path": "mac", "message": "must be a MAC address like 02:42:ac:11:00:02 (got \"zz\")"},
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_field_is_not_told_twice() {
+    fn a_single_field_is_not_reported_twice() {
         let details = json!({"fields": [{"path": "name", "message": "is required"}]});
         let refusal = refusal(Method::Post, 422, "validation_failed", "name: is required", details);
         assert_eq!(refusal.text(), "error: name: is required (422 validation_failed)\n");

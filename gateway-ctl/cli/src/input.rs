@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_a_file_nor_json_is_told_apart() {
+    fn a_missing_file_and_invalid_json_have_different_errors() {
         let text = body(&JSON, Some("name=x")).unwrap_err().text();
         assert!(text.contains("no file, and no JSON either"), "{text}");
         assert!(body(&FILE, Some("-")).unwrap_err().text().contains("/dev/stdin"));

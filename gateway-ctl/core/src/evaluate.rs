@@ -37,7 +37,7 @@ pub(crate) use verdict::decide_packet;
 const MOST_UNMATCHED: usize = 1000;
 
 /// Under which key the dataplane has what the subject was told of the destination; nothing if that is no address.
-pub fn learned(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Option<Key> {
+pub fn fqdn_key(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Option<Key> {
     let (address, _) = test_packet::destination(request, &mut Problems::new())?;
     let mac = Subject::find(input, request).ok()?.mac?.octets();
     let number = compiled.plan.dataplane.devices_by_mac.get(&mac).map_or(0, |device| device.number);

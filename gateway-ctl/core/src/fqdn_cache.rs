@@ -233,94 +233,94 @@ mod tests {
     }
 
     fn under(domains: &[(&str, u32)]) -> FqdnCache {
-        let mut learned = FqdnCache::default();
-        learned.under(&plan(domains), 0);
-        learned
+        let mut cache = FqdnCache::default();
+        cache.under(&plan(domains), 0);
+        cache
     }
 
     #[test]
     fn an_address_known_by_several_names_belongs_to_the_first_policy_of_them() {
-        let mut learned = under(&[("a.example", 2), ("b.example", 1)]);
-        let mut tell = |text: &str| learned.tell(key(1, 1), name(text).as_ref(), 60, 1000).expect("room");
+        let mut cache = under(&[("a.example", 2), ("b.example", 1)]);
+        let mut tell = |text: &str| cache.tell(key(1, 1), name(text).as_ref(), 60, 1000).expect("room");
         assert_eq!(tell("x.a.example").map(|value| value.rank), Some(2));
         assert_eq!(tell("b.example").map(|value| value.rank), Some(1));
         assert_eq!(tell("a.example").map(|value| value.rank), Some(1));
-        assert_eq!(learned.tell(key(2, 1), name("c.example").as_ref(), 60, 1000), Ok(None));
+        assert_eq!(cache.tell(key(2, 1), name("c.example").as_ref(), 60, 1000), Ok(None));
     }
 
     #[test]
     fn an_entry_lives_as_long_as_its_answer_and_longer() {
-        let mut learned = under(&[("a.example", 0)]);
+        let mut cache = under(&[("a.example", 0)]);
         let short =
-            learned.tell(key(1, 1), name("a.example").as_ref(), 5, 1000).expect("room").expect("wanted");
+            cache.tell(key(1, 1), name("a.example").as_ref(), 5, 1000).expect("room").expect("wanted");
         let long =
-            learned.tell(key(1, 2), name("a.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
+            cache.tell(key(1, 2), name("a.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
         assert_eq!(short.until, 1000 + ticks(360));
         assert_eq!(long.until, 1000 + ticks(3660));
     }
 
     #[test]
     fn when_a_name_ends_the_address_is_that_of_the_others() {
-        let mut learned = under(&[("a.example", 0), ("b.example", 1)]);
-        learned.tell(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
+        let mut cache = under(&[("a.example", 0), ("b.example", 1)]);
+        cache.tell(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
         let both =
-            learned.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
+            cache.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
         assert_eq!(both.rank, 0);
-        let (changed, gone) = learned.sweep(both.until - AHEAD - 1);
+        let (changed, gone) = cache.sweep(both.until - AHEAD - 1);
         assert_eq!((changed.len(), gone.len()), (0, 0));
-        let (changed, gone) = learned.sweep(both.until - 1);
+        let (changed, gone) = cache.sweep(both.until - 1);
         assert_eq!((changed[0].0, changed[0].1.rank, gone.len()), (key(1, 1), 1, 0));
-        let (changed, gone) = learned.sweep(changed[0].1.until + KEPT + 1);
+        let (changed, gone) = cache.sweep(changed[0].1.until + KEPT + 1);
         assert_eq!((changed.len(), gone), (0, vec![key(1, 1)]));
     }
 
     #[test]
-    fn other_policies_see_what_was_told_before_them() {
-        let mut learned = under(&[("a.example", 2)]);
-        learned.tell(key(1, 1), name("a.example").as_ref(), 60, 1000).expect("room");
-        learned.tell(key(1, 2), name("other.example").as_ref(), 60, 1000).expect("room");
-        let seen = learned.under(&plan(&[("a.example", 3), ("example", 1)]), 1000);
+    fn new_policies_apply_to_addresses_resolved_before_them() {
+        let mut cache = under(&[("a.example", 2)]);
+        cache.tell(key(1, 1), name("a.example").as_ref(), 60, 1000).expect("room");
+        cache.tell(key(1, 2), name("other.example").as_ref(), 60, 1000).expect("room");
+        let seen = cache.under(&plan(&[("a.example", 3), ("example", 1)]), 1000);
         assert_eq!(seen.values().map(|value| value.rank).collect::<Vec<_>>(), [1, 1]);
-        assert_eq!(learned.under(&plan(&[]), 1000).len(), 0);
-        assert_eq!(learned.names(&key(1, 1), 1000), [name("a.example")]);
+        assert_eq!(cache.under(&plan(&[]), 1000).len(), 0);
+        assert_eq!(cache.names(&key(1, 1), 1000), [name("a.example")]);
     }
 
     #[test]
     fn a_new_plan_goes_by_the_names_that_still_hold() {
         let domains = [("a.example", 0), ("b.example", 1)];
-        let mut learned = under(&domains);
-        learned.tell(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
-        let both = learned.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room");
+        let mut cache = under(&domains);
+        cache.tell(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
+        let both = cache.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room");
         assert_eq!(both.map(|value| value.rank), Some(0));
-        let seen = learned.under(&plan(&domains), 1000 + ticks(360) + 1);
+        let seen = cache.under(&plan(&domains), 1000 + ticks(360) + 1);
         assert_eq!(seen[&key(1, 1)].rank, 1);
         // When all have ended, what goes on goes on by the first of them.
-        let seen = learned.under(&plan(&domains), 1000 + ticks(3660) + 1);
+        let seen = cache.under(&plan(&domains), 1000 + ticks(3660) + 1);
         assert_eq!(seen[&key(1, 1)].rank, 0);
     }
 
     #[test]
     fn what_an_earlier_run_left_follows_its_policy() {
-        let mut learned = FqdnCache::default();
+        let mut cache = FqdnCache::default();
         let left = FqdnIpValue { rank: 3, until: 500 };
-        learned.restore([(key(1, 1), left)], |rank| Some(10 + rank));
+        cache.restore([(key(1, 1), left)], |rank| Some(10 + rank));
         // The policy of number 13 has rank 3 here; it matters only while it has domains.
-        assert_eq!(learned.under(&plan(&[("a.example", 3)]), 0)[&key(1, 1)], left);
-        assert_eq!(learned.under(&plan(&[("a.example", 2)]), 0).len(), 0);
+        assert_eq!(cache.under(&plan(&[("a.example", 3)]), 0)[&key(1, 1)], left);
+        assert_eq!(cache.under(&plan(&[("a.example", 2)]), 0).len(), 0);
     }
 
     #[test]
     fn a_full_table_forgets_what_has_ended_and_nothing_else() {
-        let mut learned = under(&[("a.example", 0)]);
+        let mut cache = under(&[("a.example", 0)]);
         let a = name("a.example");
         for n in 0..MAX_FQDN_IPS {
             let key = (ClientKey::new(n + 1, Mac::default(), &Address::default()), Address::default());
-            learned.tell(key, a.as_ref(), 60, 1000).expect("room");
+            cache.tell(key, a.as_ref(), 60, 1000).expect("room");
         }
-        assert_eq!(learned.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, 1000), Err(Full));
+        assert_eq!(cache.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, 1000), Err(Full));
         let later = 1000 + ticks(360) + 1;
-        assert!(learned.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, later).is_ok());
-        let forgotten = learned.take_forgotten();
-        assert!(!forgotten.is_empty() && forgotten.iter().all(|key| learned.names(key, 0).is_empty()));
+        assert!(cache.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, later).is_ok());
+        let forgotten = cache.take_forgotten();
+        assert!(!forgotten.is_empty() && forgotten.iter().all(|key| cache.names(key, 0).is_empty()));
     }
 }

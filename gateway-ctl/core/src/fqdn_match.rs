@@ -112,7 +112,7 @@ pub fn covers(pattern: &DomainPattern, other: &DomainPattern) -> bool {
 }
 
 /// What a client that asked for these names has learned of an address: rank of the first policy that matches one of them.
-pub fn learned(rules: &[DomainRule], names: &[Name], device: u32) -> u32 {
+pub fn fqdn_rank(rules: &[DomainRule], names: &[Name], device: u32) -> u32 {
     let for_it = rules.iter().filter(|rule| rule.device.is_none_or(|only| only == device));
     let matching = for_it.filter(|rule| names.iter().any(|name| matches(&rule.pattern, name.as_ref())));
     matching.map(|rule| rule.rank).min().unwrap_or(RANK_NONE)
@@ -137,7 +137,7 @@ mod tests {
             .collect();
         let name = Name::from(&DomainName::parse(name).expect("a name"));
         let rank = Domains::new(&rules).rank(name.as_ref(), device);
-        assert_eq!(rank, learned(&rules, &[name], device));
+        assert_eq!(rank, fqdn_rank(&rules, &[name], device));
         rank
     }
 

@@ -170,7 +170,7 @@ impl<'a> Rows<'a> {
             down: worlds.down.exits(),
             degraded: worlds.without.values().map(World::exits).collect(),
             orphaned: Exits::of(orphaned),
-            boot: reach::resting(&worlds.up),
+            boot: reach::without_plan(&worlds.up),
         }
     }
 

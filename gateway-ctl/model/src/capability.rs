@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_capabilities_are_told_by_the_same_words() {
+    fn capability_texts_are_unique() {
         let all = Capability::ALL;
         let clauses: BTreeSet<_> = all.iter().map(|it| it.clause()).collect();
         let needs: BTreeSet<_> = all.iter().map(|it| it.needs()).collect();

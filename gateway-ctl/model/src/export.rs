@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redacted_secret_that_is_not_here_is_told() {
+    fn a_redacted_secret_that_is_not_here_is_reported() {
         let document = Document::of(&state(), false, "1", "gw", now());
         let mut draft = State::new(now()).begin(now());
         let outcome = document.import(&mut draft, Mode::Replace).unwrap();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_foreign_newer_or_damaged_is_told_apart() {
+    fn what_is_foreign_newer_or_damaged_is_distinguished() {
         let rule = |text: &str| Document::from_bytes(text.as_bytes()).unwrap_err().list()[0].code;
         assert_eq!(rule("{"), code::FORMAT);
         assert_eq!(rule("{}"), code::REQUIRED);

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refusals_and_strangers_are_told() {
+    async fn refusals_and_strangers_are_reported() {
         let login = Credentials { username: "a", password: "" };
         type Case<'a> = (Option<Credentials<'a>>, &'a [u8], fn(&Error) -> bool);
         let cases: [Case<'_>; 5] = [

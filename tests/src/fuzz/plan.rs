@@ -167,7 +167,7 @@ fn assert_no_key(text: &str) {
 fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
     let plan = &compiled.plan.dataplane;
     let environment = PlanMaps::new(Some(plan));
-    let resting = PlanMaps::new(None);
+    let no_plan = PlanMaps::new(None);
     for packet in packets {
         let classified = classify(packet.as_slice(), 2);
         let verdict = decide(&classified, &environment);
@@ -188,7 +188,7 @@ fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
             };
             assert!(of_leg && verdict.policy == policy.number, "{verdict:?}");
         }
-        let passes = decide(&classified, &resting);
+        let passes = decide(&classified, &no_plan);
         assert!(
             passes.action != Action::Mark || passes.mark == Mark::BLOCK.0,
             "the resting state lets it by"

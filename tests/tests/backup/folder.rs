@@ -55,7 +55,7 @@ async fn a_full_disk_leaves_no_half_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_cannot_be_written_is_told_of() {
+async fn a_disk_that_cannot_be_written_is_reported() {
     let small = Small::new("ro");
     let testbed = Testbed::new().await;
     let message = every::fails(&testbed, &target(small.path()), small.path()).await;
@@ -76,7 +76,7 @@ async fn a_disk_that_is_not_mounted_is_not_written_around() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_is_told() {
+async fn no_secret_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let wrong = target(&folder.path().join("missing"));
     every::tells_no_secret(&target(folder.path()), &wrong, &[]).await;

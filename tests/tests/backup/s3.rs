@@ -98,7 +98,7 @@ async fn a_wrong_key_or_bucket_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_store_is_told_of() {
+async fn a_full_store_is_reported() {
     let small = Small::new("size=64k");
     let server = Server::over(small.path().to_owned()).await;
     let testbed = Testbed::new().await;
@@ -134,7 +134,7 @@ async fn a_server_that_hangs_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_is_told() {
+async fn no_secret_is_reported() {
     let server = Server::start().await;
     let mut wrong = server.target();
     wrong["secret"] = json!("not-the-secret");

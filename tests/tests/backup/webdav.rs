@@ -159,7 +159,7 @@ async fn the_post_quantum_mode_holds_for_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_or_foreign_folder_is_told_of() {
+async fn a_full_or_foreign_folder_is_reported() {
     let small = Small::new("size=64k,mode=755");
     let server = Server::with("", Some(small.path()));
     let testbed = Testbed::new().await;
@@ -193,7 +193,7 @@ async fn a_server_that_hangs_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_is_told() {
+async fn no_secret_is_reported() {
     let server = Server::start();
     let mut wrong = server.target();
     wrong["secret"] = json!("not-the-password");

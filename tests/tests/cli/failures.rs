@@ -48,7 +48,7 @@ fn a_gateway_that_is_not_there_is_3() {
 }
 
 #[test]
-fn the_version_is_told_without_a_gateway() {
+fn the_version_is_reported_without_a_gateway() {
     let ran = at("127.0.0.1:9", &["version"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let version: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");

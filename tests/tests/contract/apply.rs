@@ -35,7 +35,7 @@ fn ops(result: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_plan_is_told_carried_out_and_then_unchanged() {
+async fn a_plan_is_reported_carried_out_and_then_unchanged() {
     let client = Client::new();
     let plan_result = client.post("/validate", plan()).await.data();
     assert_eq!((&plan_result["valid"], &plan_result["applied"]), (&json!(true), &json!(false)));

@@ -71,7 +71,7 @@ async fn what_cannot_be_backed_up_or_written_to_is_refused() {
 }
 
 #[tokio::test]
-async fn a_backup_that_is_asked_for_is_made_told_of_and_taken_in_elsewhere() {
+async fn a_requested_backup_is_made_reported_and_restored_elsewhere() {
     let client = Client::new();
     let tunnel = examples::tunnel(1);
     client.create("/tunnels", tunnel.clone()).await;

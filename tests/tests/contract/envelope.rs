@@ -69,7 +69,7 @@ async fn head_is_answered_as_get_without_a_body_and_options_names_the_methods() 
 }
 
 #[tokio::test]
-async fn an_unknown_path_and_a_wrong_method_are_told_apart() {
+async fn an_unknown_path_and_a_wrong_method_are_distinguished() {
     let client = Client::new();
     client.get("/no/such/thing").await.error(404, "route_not_found");
     client

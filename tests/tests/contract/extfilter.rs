@@ -56,7 +56,7 @@ async fn it_is_set_up_used_and_left_and_its_password_is_never_shown() {
 }
 
 #[tokio::test]
-async fn one_that_is_gone_is_told() {
+async fn one_that_is_gone_is_reported() {
     let client = Client::new();
     let at = filter(1).at;
     let config = json!({"url": format!("http://{at}"), "password": PASSWORD});

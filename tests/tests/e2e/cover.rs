@@ -168,7 +168,7 @@ fn cover_goes_towards_the_exit_and_ends_there() {
 }
 
 #[test]
-fn cover_harms_no_transfer_and_ends_when_it_is_told_to() {
+fn cover_harms_no_transfer_and_ends_on_request() {
     let testbed = covered_scene();
     let network = &testbed.network;
     if kernel_has_wireguard(&network.gateway) {

@@ -89,7 +89,7 @@ fn other_upstreams_are_asked_without_a_restart() {
 }
 
 #[test]
-fn what_does_not_answer_is_told_while_it_lasts() {
+fn what_does_not_answer_is_reported_while_it_lasts() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
     let list = json!({"name": "gone", "url": format!("http://{}:1/list", network.tv.v4)});

@@ -199,7 +199,7 @@ fn with_an_unreadable_store_the_lan_is_blocked() {
 }
 
 #[test]
-fn with_the_store_gone_the_live_plan_holds_and_the_daemon_refuses_to_begin_anew() {
+fn with_the_store_gone_the_live_plan_holds_and_the_daemon_refuses_to_begin_again() {
     let mut testbed = bound_scene();
     testbed.daemon.terminate().expect("ended");
     for entry in fs::read_dir(testbed.daemon.state_directory()).expect("state directory").flatten() {

@@ -119,7 +119,7 @@ fn an_exit_that_is_down_gets_no_new_connections_and_the_last_closes_the_way() {
 }
 
 #[test]
-fn what_is_told_of_a_pool_is_what_its_flows_did() {
+fn reported_pool_counters_match_its_flows() {
     let (testbed, _) = split_scene();
     let network = &testbed.network;
     for ipv6 in FAMILIES {

@@ -178,7 +178,7 @@ fn read(frame: &[u8], ends: Ends) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_told_is_told_again_with_ttls_of_this_instant() {
+fn cached_answers_are_returned_with_current_ttls() {
     let mut testbed = Testbed::new();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, b"answers are told again as they a");
     let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
@@ -193,10 +193,10 @@ fn what_was_told_is_told_again_with_ttls_of_this_instant() {
         let first = question(&label, [9, 9], edns);
         let reply = answer(&first, &label, &ttls);
         let key = key(ends.client, ends.server, 1, &first).expect("short enough");
-        let moment = now();
+        let instant = now();
         // In the middle of a second, so that none ends meanwhile.
-        let since = moment - u64::from(passed) * SECOND - SECOND / 2;
-        let span = Span { since: Some(since), now: since, until: moment + 60 * SECOND };
+        let since = instant - u64::from(passed) * SECOND - SECOND / 2;
+        let span = Span { since: Some(since), now: since, until: instant + 60 * SECOND };
         testbed.keep(&key, &reply, span);
         let (action, out) = testbed.run(&ends.frame(&question(&label, id, edns)));
         assert_eq!(action, SENT_BACK, "round {round}");
@@ -293,7 +293,7 @@ fn a_datagram_without_a_checksum_is_answered_without_one() {
 }
 
 #[test]
-fn nothing_is_given_that_nobody_is_told_of() {
+fn no_cached_answer_is_returned_without_a_log_record() {
     let (mut testbed, frame, _) = one();
     // A full ring: 2 MiB of 24 bytes each.
     let program = testbed.programs.program("gw_ingress").expect("the program");

@@ -15,7 +15,7 @@ use gateway_common::wire::{
     LocalValue, Mac, PlanValue, Prefix4, Prefix6, budget_index, plan_flags,
 };
 use gateway_core::dns::Name;
-use gateway_core::fqdn_match::learned;
+use gateway_core::fqdn_match::fqdn_rank;
 use gateway_core::plan::{Dataplane, DomainRule};
 use gateway_core::plan_maps::PlanMaps;
 use gateway_ctl::os::bpf::{Entries, Programs};
@@ -95,7 +95,7 @@ fn the_program_decides_as_the_function_does() {
             }
         }
         let value = |(key, names): (&(ClientKey, Address), &Vec<Name>)| {
-            let rank = learned(&plan.domains, names, key.0.device());
+            let rank = fqdn_rank(&plan.domains, names, key.0.device());
             (*key, FqdnIpValue { rank, until: u32::MAX })
         };
         *environment.domains.borrow_mut() = memory.resolved.iter().map(value).collect();
@@ -200,7 +200,7 @@ fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRun
         let leg = plan.egress_legs.get(&arrival.interface).copied().unwrap_or(0);
         let authorised = plan.authorised.get(&EgressAllowKey { mark, index: arrival.interface }).copied();
         let of_host = if ingress == 0 { leg } else { 0 };
-        let departure = Departure { ingress, mark, ipv6, source, leg: of_host, resting: false };
+        let departure = Departure { ingress, mark, ipv6, source, leg: of_host, no_plan: false };
         let want = verdict::guard(&departure, authorised, local);
         let program = programs.program("gw_guard").expect("the program");
         let have = run(program, &packet, arrival).expect("a test run");
@@ -318,7 +318,7 @@ fn sender() -> ClientKey {
 /// A client that has been told an address is sent by the policy from its first packet on, also by the next plans, until
 /// the answer ends; what began before goes on.
 #[test]
-fn flows_to_what_was_told_take_the_policy_for_as_long_as_they_last() {
+fn flows_to_resolved_addresses_keep_the_policy_until_they_end() {
     netns::require_root().expect("root");
     let prefix = Prefix::unique().expect("a prefix");
     let pins = Pins(prefix.pin_directory());

@@ -254,7 +254,7 @@ fn a_device_does_not_outlive_its_owner() {
 }
 
 #[test]
-fn a_link_that_an_outsider_removed_is_noticed_and_made_anew() {
+fn a_link_that_an_outsider_removed_is_noticed_and_made_again() {
     let pair = Pair::connected(false);
     assert!(pair.a.echoes(&pair.b, false));
     pair.a.namespace.ip(&format!("link del {DEVICE}")).expect("ip");

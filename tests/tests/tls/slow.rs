@@ -88,7 +88,7 @@ fn a_connection_without_requests_ends() {
 }
 
 #[test]
-fn plain_http_is_told_to_use_tls_and_noise_is_cut() {
+fn plain_http_gets_a_hint_to_use_tls_and_noise_is_cut() {
     let testbed = secure(impatient());
     let answer = gateway_tests::http::exchange(
         testbed.connect(),

@@ -13,7 +13,7 @@ const NAMES: [&str; 5] = [
     "the_programs_pass_the_verifier",
     "filters_stay_and_are_replaced_and_removed",
     "at_rest_nothing_is_forwarded_and_under_a_plan_it_is",
-    "a_tagged_frame_is_judged_by_its_vlan",
+    "a_tagged_frame_is_evaluated_by_its_vlan",
     "the_program_decides_as_the_function_does",
 ];
 
@@ -266,7 +266,7 @@ mod in_guest {
 
     #[test]
     #[ignore = "runs inside the guest"]
-    fn a_tagged_frame_is_judged_by_its_vlan() {
+    fn a_tagged_frame_is_evaluated_by_its_vlan() {
         let testbed = Testbed::new();
         for (namespace, parent, address) in
             [(&testbed.laptop, "eth0", "192.168.30.10/24"), (&testbed.gateway, "eth1", "192.168.30.1/24")]

@@ -204,7 +204,7 @@ async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation,
     let mut question = request.input;
     let open = cx.open()?;
     let now = open.world();
-    if let Some(key) = evaluate::learned(&now.input(), now.compiled(), &question) {
+    if let Some(key) = evaluate::fqdn_key(&now.input(), now.compiled(), &question) {
         question.known_as = open.enforcement.known_as(&key);
     }
     let names = open.names.clone();

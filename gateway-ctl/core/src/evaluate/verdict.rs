@@ -41,10 +41,10 @@ pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Nam
     let environment = PlanMaps::new(Some(dataplane));
     if !names.is_empty() {
         let device = verdict::device(packet, 1, &environment).number;
-        let rank = fqdn_match::learned(&dataplane.domains, names, device);
+        let rank = fqdn_match::fqdn_rank(&dataplane.domains, names, device);
         let client = ClientKey::new(device, packet.mac, &packet.source);
-        let learned = FqdnIpValue { rank, until: u32::MAX };
-        environment.domains.borrow_mut().insert((client, packet.destination), learned);
+        let fqdn_ip = FqdnIpValue { rank, until: u32::MAX };
+        environment.domains.borrow_mut().insert((client, packet.destination), fqdn_ip);
     }
     let mut verdict = Verdict::DROP;
     let question = PolicyInput {

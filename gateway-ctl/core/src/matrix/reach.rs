@@ -224,7 +224,7 @@ fn mac_of(device: &std::sync::Arc<Device>) -> Option<MacAddr> {
 }
 
 /// What happens before a plan is loaded, with the rules of an earlier run and without.
-pub fn resting(up: &World) -> Cell {
+pub fn without_plan(up: &World) -> Cell {
     let packet = IpPacket { protocol: TCP, destination_port: 443, ..IpPacket::default() };
     let verdict = decide(&Ok(gateway_common::classify::Classified::Ip(packet)), &PlanMaps::default());
     let bare = Compiled {

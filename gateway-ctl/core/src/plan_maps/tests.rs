@@ -190,8 +190,8 @@ fn flow_beyond_the_budget_goes_on_under_what_its_client_learned() {
     environment.now.set(WINDOW);
     let flow = packet(TABLET, u32::MAX >> 8);
     let client = ClientKey::new(TABLET.into(), flow.mac, &flow.source);
-    let learned = FqdnIpValue { rank: 0, until: 1 };
-    environment.domains.borrow_mut().insert((client, flow.destination), learned);
+    let fqdn_ip = FqdnIpValue { rank: 0, until: 1 };
+    environment.domains.borrow_mut().insert((client, flow.destination), fqdn_ip);
     assert_ne!(verdict(&environment, flow).leg, 18, "the answer has expired for a new flow");
     open(&environment, TABLET, 0..2 * FLOW_BUDGET);
     let beyond = IpPacket { source_port: 9, ..flow };

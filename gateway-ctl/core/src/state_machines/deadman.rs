@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_in_begins_anew() {
+    fn a_check_in_begins_again() {
         let mut switch = armed();
         assert_eq!(switch.poll(at(9.0)), Some(Action::Warn(80)), "only the last of those that are due");
         switch.handle_check_in(at(9.9));

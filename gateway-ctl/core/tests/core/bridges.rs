@@ -100,7 +100,7 @@ fn a_tunnel_without_its_bridge_is_unavailable_and_still_sends_nothing_elsewhere(
 }
 
 #[test]
-fn a_proxy_is_told_where_the_peer_is() {
+fn a_proxy_receives_the_address_of_the_peer() {
     let mut fixture = fixture(json!({"type": "socks5", "address": "proxy.example", "port": 1080}));
     let compiled = fixture.compiled();
     let transport = &compiled.plan.transports[&fixture.ids["a"].to_string()];

@@ -184,7 +184,7 @@ fn tunnels_with_two_underlays_and_tunnels_inside_themselves_are_found() {
 }
 
 #[test]
-fn hops_and_sources_that_do_not_exist_are_told() {
+fn hops_and_sources_that_do_not_exist_are_reported() {
     let mut fixture = Fixture::new();
     fixture.tunnel("a");
     let hop = |kind: &str, target: &str| json!({"type": kind, "target": target});

@@ -74,7 +74,7 @@ fn a_tunnel_that_is_down_blocks_and_the_sentence_says_why() {
 }
 
 #[test]
-fn a_link_that_went_down_after_the_plan_is_told_as_blocked() {
+fn a_link_that_went_down_after_the_plan_is_reported_as_blocked() {
     let (mut fixture, laptop) = laptop_bound_to_a();
     fixture.facts.links.get_mut("wg-wg-a").expect("a link").up = false;
     let result = ask(&fixture, &of(laptop));
@@ -105,7 +105,7 @@ fn without_a_policy_traffic_goes_directly() {
 }
 
 #[test]
-fn families_that_differ_are_both_told() {
+fn families_that_differ_are_both_reported() {
     let mut fixture = Fixture::new();
     fixture.device("laptop", LAPTOP);
     fixture.tunnel_with("four", &["10.64.0.2/32"]);
@@ -321,7 +321,7 @@ fn questions_that_make_no_sense_are_refused_with_every_wrong_field() {
 }
 
 #[test]
-fn a_device_without_an_address_is_told_apart_by_nothing() {
+fn a_device_without_an_address_is_distinguished_by_nothing() {
     let mut fixture = Fixture::new();
     let ghost = fixture.create("device", json!({"name": "ghost"})).expect("a device");
     fixture.policy(json!({"name": "p", "source_type": "device", "source_value": ghost.to_string()}));

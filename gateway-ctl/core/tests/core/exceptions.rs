@@ -121,7 +121,7 @@ fn what_a_policy_takes_is_frozen_when_it_is_applied() {
 }
 
 #[test]
-fn gates_judge_the_policies_and_not_the_weather() {
+fn gates_evaluate_policies_and_not_health() {
     let (mut fixture, laptop) = fixture();
     let test = json!({
         "name": "t", "source": {"device": laptop}, "accept": ["203.0.113.7:443"], "expect_egress": "a",

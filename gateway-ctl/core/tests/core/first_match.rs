@@ -623,7 +623,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_policy_that_is_told_to_be_shadowed_never_wins(
+    fn a_policy_reported_as_shadowed_never_matches(
         scene in scene(),
         probes in prop::collection::vec(probe(), 40),
     ) {

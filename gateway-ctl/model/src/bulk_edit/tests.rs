@@ -139,7 +139,7 @@ fn objects_exchange_names_and_priorities_in_one_change() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_place() {
+fn every_mistake_is_reported_with_its_place() {
     let (state, _) = applied(&State::new(now()), Mode::Merge, whole());
     let found = refused(
         &state,
@@ -183,7 +183,7 @@ fn a_name_that_two_objects_have_is_not_guessed() {
 }
 
 #[test]
-fn secrets_that_an_export_lacks_stay_or_are_told() {
+fn secrets_that_an_export_lacks_stay_or_are_reported() {
     let (state, _) = applied(&State::new(now()), Mode::Merge, whole());
     let exported = export(&state, false);
     assert!(!serde_json::to_string(&exported).unwrap().contains(KEY));
@@ -207,7 +207,7 @@ fn secrets_that_an_export_lacks_stay_or_are_told() {
 }
 
 #[test]
-fn a_changed_secret_is_told_and_not_shown() {
+fn a_changed_secret_is_reported_and_not_shown() {
     let (state, _) = applied(&State::new(now()), Mode::Merge, whole());
     let other = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEU=";
     let (_, outcome) =

@@ -66,7 +66,7 @@ fn connections_have_their_own_port_and_protocol() {
 }
 
 #[test]
-fn commands_routes_and_names_are_left_out_and_told() {
+fn commands_routes_and_names_are_left_out_and_reported() {
     let file = parsed(
         "script-security 3\nup \"/bin/touch /tmp/canary\"\ndown /x\nplugin evil.so\nroute-up '/bin/sh -c x'\n\
          management /tmp/s unix\nsetenv PATH /evil\niproute /evil\nredirect-gateway def1\nroute 10.0.0.0 255.0.0.0\n\

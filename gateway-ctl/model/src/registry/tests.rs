@@ -240,7 +240,7 @@ fn a_preshared_key_follows_its_peer_and_not_its_place() {
 }
 
 #[test]
-fn unknown_keys_are_warnings_and_everything_wrong_is_told_at_once() {
+fn unknown_keys_are_warnings_and_everything_wrong_is_reported_at_once() {
     let mut state = draft();
     let policies = of("routing-policies");
     let created = policies.create(&mut state, json!({"source_type": "all", "fail_polcy": "fail-open", "hops": [{"type": "vpn", "target": "x", "colour": 1}]})).unwrap();
@@ -283,7 +283,7 @@ fn required_keys_must_be_there() {
 }
 
 #[test]
-fn stale_and_missing_rows_are_told_apart() {
+fn stale_and_missing_rows_are_distinguished() {
     for kind in KINDS.iter().filter(|kind| can_be_deleted(kind)) {
         let mut state = draft();
         let created = kind.create(&mut state, sample(kind)).unwrap();

@@ -53,7 +53,7 @@ fn a_server_that_dies_under_load_leaks_nothing_and_is_found_again() {
 }
 
 #[test]
-fn wrong_credentials_are_told_once_in_a_while_and_shown_nowhere() {
+fn wrong_credentials_are_reported_once_in_a_while_and_shown_nowhere() {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
     let mut server = Server::start(&network.exit_a, &network.prefix, "").expect("server");
@@ -102,7 +102,7 @@ fn wrong_credentials_are_told_once_in_a_while_and_shown_nowhere() {
 }
 
 #[test]
-fn missing_credentials_and_a_server_that_is_not_there_are_told() {
+fn missing_credentials_and_a_server_that_is_not_there_are_reported() {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
     let mut server = Server::start(&network.exit_a, &network.prefix, "").expect("server");
@@ -154,7 +154,7 @@ fn an_encrypted_key_is_opened_by_its_passphrase_alone() {
 }
 
 #[test]
-fn a_cipher_that_the_server_has_not_is_told() {
+fn a_cipher_that_the_server_has_not_is_reported() {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
     let server = Server::start(&network.exit_a, &network.prefix, "data-ciphers AES-256-GCM").expect("server");

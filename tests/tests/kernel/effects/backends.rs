@@ -174,7 +174,7 @@ fn a_route_changes_in_place_between_all_kinds() {
 }
 
 #[test]
-fn routes_that_an_outsider_took_changed_or_added_are_told_and_repaired() {
+fn routes_that_an_outsider_took_changed_or_added_are_reported_and_repaired() {
     let ns = namespace("routes3");
     ns.ip(ROUTED).expect("set-up");
     within(&ns, async || {
@@ -266,7 +266,7 @@ fn rules_of_every_kind_are_installed_read_back_and_removed() {
 }
 
 #[test]
-fn rules_that_an_outsider_took_changed_or_added_are_told_and_repaired() {
+fn rules_that_an_outsider_took_changed_or_added_are_reported_and_repaired() {
     let ns = namespace("rules2");
     ns.ip("link add lan0 type bridge").expect("link");
     within(&ns, async || {

@@ -54,7 +54,7 @@ async fn install(ruleset: &NftRuleset) -> Outcome {
 }
 
 #[test]
-fn any_change_by_an_outsider_is_told_and_repaired() {
+fn any_change_by_an_outsider_is_reported_and_repaired() {
     let ns = namespace("nft");
     ns.nft("table inet other {\n chain c {\n }\n}\n").expect("table of another");
     within(&ns, async || {

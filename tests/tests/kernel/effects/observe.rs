@@ -111,7 +111,7 @@ async fn settle(changes: &mut watch::Receiver<KernelChanges>) -> KernelChanges {
 }
 
 #[test]
-fn every_kind_of_change_is_told() {
+fn every_kind_of_change_is_reported() {
     let ns = namespace("changes");
     ns.ip("link add lan0 type veth peer name lan0p\nlink set lan0 up\nlink set lan0p up").expect("set-up");
     within(&ns, async || {
@@ -137,7 +137,7 @@ fn every_kind_of_change_is_told() {
 }
 
 #[test]
-fn neighbours_are_told_apart() {
+fn neighbours_are_distinguished() {
     let ns = namespace("neigh");
     ns.ip("link add lan0 type veth peer name lan0p\nlink set lan0 up\nlink set lan0p up\naddr add 192.168.7.1/24 dev lan0")
         .expect("set-up");
@@ -152,7 +152,7 @@ fn neighbours_are_told_apart() {
 }
 
 #[test]
-fn a_storm_is_told_once_and_one_that_overflows_the_socket_is_survived() {
+fn a_storm_is_reported_once_and_one_that_overflows_the_socket_is_survived() {
     let ns = namespace("storm");
     ns.ip("link add lan0 type bridge\nlink set lan0 up").expect("set-up");
     within(&ns, async || {

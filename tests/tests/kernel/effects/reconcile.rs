@@ -142,7 +142,7 @@ fn a_new_process_finds_what_the_old_one_left() {
 }
 
 #[test]
-fn what_an_outsider_did_is_told_and_repaired_in_one_run() {
+fn what_an_outsider_did_is_reported_and_repaired_in_one_run() {
     let ns = namespace("drift");
     ns.ip("link add lan0 type bridge\nlink set lan0 up").expect("set-up");
     within(&ns, async || {

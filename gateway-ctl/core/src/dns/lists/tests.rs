@@ -156,7 +156,7 @@ fn a_list_of_addresses_has_addresses_and_networks() {
 }
 
 #[test]
-fn the_format_is_told_from_the_first_lines() {
+fn the_first_lines_determine_the_format() {
     let cases = [
         ("# c\n0.0.0.0 a.example\n0.0.0.0 b.example\n", Format::Hosts),
         ("# c\na.example\nb.example # x\n", Format::Domains),

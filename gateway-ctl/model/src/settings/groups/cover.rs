@@ -68,7 +68,7 @@ mod tests {
     use crate::settings::group::GroupKind;
 
     #[test]
-    fn cover_is_off_and_takes_a_tenth_until_it_is_told_otherwise() {
+    fn cover_is_off_with_a_budget_of_a_tenth_by_default() {
         let settings: CoverSettings = State::default().group();
         assert_eq!((settings.enabled, settings.budget_pct, settings.machines.len()), (false, 10, 3));
     }
