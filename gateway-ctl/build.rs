@@ -19,7 +19,7 @@ fn main() {
     println!("cargo:rustc-env={VARIABLE}={}", object.display());
 }
 
-/// Where `cargo xtask ebpf` puts them.
+/// Path at which `cargo xtask ebpf` stores the programs.
 fn default_object() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it for build scripts");
     let workspace = Path::new(&package).parent().expect("the package lies in a folder of the workspace");

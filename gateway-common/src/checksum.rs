@@ -21,7 +21,7 @@ pub const fn add(sum: u32, other: u32) -> u32 {
     sum + carry as u32
 }
 
-/// What a sum changes by when a word, in memory order, becomes another; where it stands at an odd offset its bytes
+/// Returns the change of a sum when a word, in memory order, becomes another. At an odd offset, the bytes of the word
 /// belong to three words of the sum.
 #[inline(always)]
 pub const fn change(before: u32, after: u32, odd: bool) -> u32 {

@@ -67,14 +67,14 @@ pub struct IpPacket {
 }
 
 impl IpPacket {
-    /// Whether the protocol has ports, so that port policies can match.
+    /// Reports whether the protocol has ports, so that port policies can match.
     pub const fn has_ports(&self) -> bool {
         matches!(self.protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
             && !matches!(self.fragment, Fragment::Later)
     }
 }
 
-/// What [`read_headers`] found.
+/// Result of [`read_headers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Headers {

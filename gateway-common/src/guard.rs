@@ -4,7 +4,7 @@ use crate::leg_selection;
 use crate::verdict::Reason;
 use crate::wire::*;
 
-/// What the guard sees of a packet that is about to leave by an uplink or a tunnel.
+/// Properties of a packet that is about to leave by an uplink or a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {
     /// Index of the interface it entered by, 0 for what this host sends itself.

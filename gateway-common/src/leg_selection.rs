@@ -1,4 +1,4 @@
-//! Which leg a flow takes: round robin, sticky, and loyal to the leg it already has.
+//! Leg selection for a flow: round robin, sticky, or the leg that the flow already has.
 
 use crate::wire::{Address, CHOICE_SLOTS, Choice, Sticky};
 
@@ -32,7 +32,7 @@ pub fn choose(
     Some(leg_at(choice, place))
 }
 
-/// Whether a flow that has a leg may stay on it.
+/// Reports whether a flow may stay on its leg.
 #[inline(always)]
 pub fn offers(choice: &Choice, kept: u8, leg: u8) -> bool {
     leg != 0 && choice.count != 0 && has(choice, choice.count as u32 + kept as u32, leg)

@@ -1,4 +1,4 @@
-//! What the kernel programs and the daemon agree on: map layouts, packet views, and the one
+//! Interface between the kernel programs and the daemon: map layouts, packet views, and the one
 //! decision function. No I/O, no allocation, no unsafe code.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::wire::*;
 
-/// What may stand in a map: plain bytes without padding.
+/// Key or value of a map: plain bytes without padding.
 pub trait Wire: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + 'static {}
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + 'static> Wire for T {}
 
@@ -18,12 +18,12 @@ pub trait MapSpec {
     type Value: Wire;
 }
 
-/// How many policies a plan can have.
+/// Maximum number of policies in a plan.
 pub const POLICIES: u32 = 131_072;
-/// How many devices have counters of their own.
+/// Maximum number of devices with their own counters.
 pub const DEVICES: u32 = 131_072;
 
-/// How many addresses can be known that clients learned.
+/// Maximum number of DNS-learned addresses, each per client.
 pub const MAX_FQDN_IPS: u32 = 131_072;
 
 macro_rules! maps {
@@ -65,11 +65,11 @@ maps! {
     Locals6 "gw_locals6" [8192] Prefix6 => LocalValue;
     /// Array: slot 1 and slot 2, one after the other, by rank.
     Actions "gw_actions" [2 * POLICIES] u32 => ActionValue;
-    /// Array by policy number: how many turns its round robin has made.
+    /// Array by policy index: round-robin counter of the policy.
     RoundRobinCounters "gw_rr_counter" [POLICIES] u32 => u64;
-    /// What clients learned from the resolver, of names that policies match.
+    /// Addresses that clients resolved for names of FQDN policies.
     FqdnIps "gw_fqdn_ips" [2 * MAX_FQDN_IPS] FqdnIpKey => FqdnIpValue;
-    /// Which mark may leave by which interface.
+    /// Pairs of fwmark and interface index that may leave.
     EgressAllow "gw_egress_allow" [4096] EgressAllowKey => EgressAllowValue;
     /// The leg of an uplink's or a tunnel's interface, by its index.
     EgressLegs "gw_egress_legs" [1024] u32 => u32;
@@ -87,24 +87,24 @@ maps! {
     DeviceCounters "gw_device_count" [DEVICES / COUNTER_PAGE] u32 => CounterPage;
     /// Per-CPU array by reason.
     ReasonCounters "gw_reason_count" [32] u32 => CounterValue;
-    /// Per-CPU hash by interface index: leaks the guard prevented.
+    /// Per-CPU hash by interface index: packets that the egress guard dropped.
     GuardDrops "gw_guard_drops" [1024] u32 => CounterValue;
     /// Ring buffer of event records, in bytes.
     Events "gw_events" [262_144] u32 => EventRecord;
 }
 
 maps! {
-    /// The names of maps that end with the daemon: without it nobody is answered out of them.
+    /// Names of the maps that end with the daemon. Without it, the kernel answers no query.
     PASSING:
-    /// Answers that the ingress program gives by itself.
+    /// Packet cache of DNS answers, by client and query bytes.
     DnsCache "gw_dns_cache" [16_384] DnsCacheKey => DnsCacheValue;
-    /// Array of one: the epoch in which answers hold.
+    /// Array of one: the generation of the DNS cache. Answers of another generation are ignored.
     DnsEpoch "gw_dns_epoch" [1] u32 => u64;
-    /// Ring buffer of answers that were given, in bytes.
+    /// Ring buffer of cache hits, in bytes.
     DnsHits "gw_dns_hits" [2_097_152] u32 => DnsHit;
 }
 
-/// Index of a rank in [`Actions`]; none for the resting slot or a rank beyond the array.
+/// Returns the index of a rank in [`Actions`]. `None` for `SLOT_NONE` and for a rank beyond the array.
 pub const fn action_index(slot: Slot, rank: u32) -> Option<u32> {
     if rank >= POLICIES || slot == SLOT_NONE || slot > 2 {
         return None;

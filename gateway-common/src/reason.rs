@@ -1,12 +1,12 @@
 //! Reasons of verdicts.
 
-/// Why. The numbers stand in flow records, events and counters.
+/// Reason of a verdict. Flow records, events and counters hold the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Reason {
     NotIp = 0,
     Malformed = 1,
-    /// No plan is live.
+    /// No plan is active: default deny.
     NoPlan = 2,
     /// To the gateway itself.
     ToGateway = 3,
@@ -14,52 +14,52 @@ pub enum Reason {
     ToLan = 4,
     /// Multicast, broadcast, link-local.
     LinkLocal = 5,
-    /// To an own address that LAN hosts have no business with.
+    /// To an address of the gateway that LAN hosts may not use.
     ToGatewayDenied = 6,
     /// The device is blocked.
     DeviceBlocked = 7,
-    /// The device's trust class keeps it off the LAN.
+    /// The trust class of the device denies other LAN networks.
     TrustLanDenied = 8,
-    /// The device's trust class keeps it off the internet.
+    /// The trust class of the device denies the internet.
     TrustInternetDenied = 9,
     /// A policy chose a leg.
     PolicyEgress = 10,
-    /// A policy sends it the default way.
+    /// A policy sends it by the default route.
     PolicyDirect = 11,
-    /// A policy rejects it: no way of it is usable, it has none, or its proxy does not take such traffic.
+    /// A policy rejects it: no hop is usable, it has none, or its proxy does not take such traffic.
     PolicyReject = 12,
     /// A policy drops it.
     PolicyDrop = 13,
-    /// No policy matched: the default way.
+    /// No policy matched: default route.
     NoPolicy = 14,
-    /// No policy matched, and without one nothing leaves.
+    /// No policy matched, and the gateway forwards nothing without a policy.
     NoPolicyReject = 15,
-    /// The guard: no mark of ours.
+    /// Egress guard: the packet has no fwmark of the gateway.
     GuardUnmarked = 16,
-    /// The guard: the mark does not authorise this interface.
+    /// Egress guard: the fwmark does not allow this interface.
     GuardWrongEgress = 17,
-    /// Its source is no address of the LAN that it came by (RFC 2827), or one of the gateway itself.
+    /// The source does not belong to the ingress LAN (RFC 2827), or is an address of the gateway.
     Spoofed = 18,
     /// A policy chose a proxy.
     PolicyProxy = 19,
-    /// The tunnel in which the connection began takes it no longer; elsewhere it would come from another address.
+    /// The tunnel of the connection is gone. Through another egress it would have another source address.
     PolicyReset = 20,
-    /// A question for a resolver elsewhere, which the gateway answers.
+    /// DNS query to another resolver, which the gateway answers instead.
     ForcedDns = 21,
-    /// DNS over TLS or QUIC to a resolver elsewhere, which cannot be answered in its place.
+    /// DNS over TLS or QUIC to another resolver, which the gateway cannot answer instead.
     ForcedDnsReject = 22,
-    /// The policy that matched has ended; a new plan has not come yet.
+    /// The matching policy has ended, and the next plan is not active yet.
     PolicyEnded = 23,
-    /// It came in by a LAN interface that the plan does not know.
+    /// The ingress LAN interface is not in the plan.
     UnknownInterface = 24,
-    /// The guard: its source is not an address of the interface it would leave by.
+    /// Egress guard: the source is not an address of the egress interface.
     GuardSource = 25,
-    /// It came in by an uplink or a tunnel, for an address of another tunnel.
+    /// Received on an uplink or a tunnel for an address of another tunnel.
     WrongIngress = 26,
 }
 
 impl Reason {
-    /// Its name in counters and explanations.
+    /// Returns the name in metrics and explanations.
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::NotIp => "not_ip",

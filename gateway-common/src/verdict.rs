@@ -9,9 +9,9 @@ use crate::wire::*;
 pub use crate::guard::{Departure, arrive, guard};
 pub use crate::reason::Reason;
 
-/// What a decision may look up. The kernel programs answer from BPF maps, userspace from a plan.
+/// Map lookups of the policy decision. Kernel programs read BPF maps, userspace reads a plan.
 pub trait PolicyMaps {
-    /// Slot of the live plan.
+    /// Slot of the active plan.
     fn live(&self) -> Slot;
     fn plan(&self, slot: Slot) -> Option<PlanValue>;
     fn interface(&self, key: &InterfaceKey) -> Option<InterfaceValue>;
@@ -25,7 +25,7 @@ pub trait PolicyMaps {
     fn destination6(&self, key: &Prefix6) -> Option<u32>;
     fn destination_port4(&self, key: &PortPrefix4) -> Option<u32>;
     fn destination_port6(&self, key: &PortPrefix6) -> Option<u32>;
-    /// What a client learned from the resolver.
+    /// Entry of an address that a client resolved.
     fn domain(&self, key: &FqdnIpKey) -> Option<FqdnIpValue>;
     /// [`SourceKind`] of a source on a LAN interface; longest match.
     fn lan_source4(&self, key: &Prefix4) -> Option<u32>;
@@ -59,7 +59,7 @@ pub struct Verdict {
     pub device: u32,
     /// Leg the packet takes, 0 without one.
     pub leg: u8,
-    /// When the verdict ends ([`deadline`]), 0 without an end.
+    /// End of the verdict as a [`deadline`], 0 without an end.
     pub until: u32,
     /// The flow was not known, or known from another generation.
     pub new: bool,
@@ -208,7 +208,7 @@ fn record_flow<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, verdi
     0
 }
 
-/// Whether a deadline has passed. The clock is read only where there is one.
+/// Reports whether a deadline has passed. Reads the clock only if there is one.
 #[inline(always)]
 fn is_over<E: PolicyMaps>(until: u32, environment: &E) -> bool {
     until != 0 && (environment.since_boot() >> DEADLINE_SHIFT) >= until as u64
@@ -233,7 +233,7 @@ fn known(flow: &FlowValue, verdict: &mut Verdict) {
     verdict.new = false;
 }
 
-/// What is judged: a packet, by the plan in a slot.
+/// Input of the policy lookup: a packet, and the slot of the plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInput<'a> {
     pub packet: &'a IpPacket,
@@ -327,7 +327,7 @@ pub fn evaluate<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, v: &
     0
 }
 
-/// What the policy that won does with the packet.
+/// Applies the action of the matching policy to the packet.
 #[inline(always)]
 fn carry_out<E: PolicyMaps>(
     action: &ActionValue,
@@ -381,8 +381,8 @@ fn carry_out<E: PolicyMaps>(
     }
 }
 
-/// Whether a connection has lost the tunnel in which it began while the policy has another way for new ones. Its server
-/// would not know it by another address, so its client is told to connect anew.
+/// Reports whether the tunnel of a connection is gone while the policy has another egress for new flows. The server
+/// would not recognise the connection by another source address, so the client gets a reset and connects again.
 #[inline(always)]
 fn is_stranded(kind: ChoiceKind, choice: &Choice, kept: u8, packet: &IpPacket, previous: u8) -> bool {
     if previous < leg_selection::FIRST_TUNNEL || packet.protocol != TCP || packet.opening {
@@ -428,8 +428,8 @@ fn interface<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> O
     }
 }
 
-/// Whether the source of a packet does not belong to the LAN it came by (RFC 2827). Neither forwarded traffic nor the
-/// answers of this host can then leave by another interface than the one it came by.
+/// Reports whether the source of a packet does not belong to its ingress LAN (RFC 2827). Neither forwarded traffic nor
+/// replies of this host can then leave by another interface than the ingress interface.
 #[inline(always)]
 fn is_spoofed<E: PolicyMaps>(
     packet: &IpPacket,
@@ -464,7 +464,7 @@ const DNS: u16 = 53;
 /// DNS over TLS (RFC 7858) and over QUIC (RFC 9250).
 const DNS_ENCRYPTED: u16 = 853;
 
-/// Whether it is a question for a resolver, from a host that has no choice of it.
+/// Reports whether the packet is a DNS query of a host that must use the resolver of the gateway.
 #[inline(always)]
 fn is_forced(packet: &IpPacket, plan: &PlanValue, device: &DeviceValue) -> bool {
     let forced = plan.flags & plan_flags::FORCED_DNS != 0 || device.flags & device_flags::FORCED_DNS != 0;
@@ -475,7 +475,7 @@ fn is_forced(packet: &IpPacket, plan: &PlanValue, device: &DeviceValue) -> bool 
         && matches!(packet.destination_port, DNS | DNS_ENCRYPTED)
 }
 
-/// What a blocked host may still send: DHCP, and neighbour discovery (RFC 4861).
+/// Reports whether the packet is DHCP or neighbour discovery (RFC 4861), which blocked hosts may send.
 #[inline(always)]
 fn is_essential(packet: &IpPacket) -> bool {
     match packet.protocol {

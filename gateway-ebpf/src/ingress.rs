@@ -13,8 +13,8 @@ use crate::context::{Buffer, interface, pull_headers};
 use crate::policy_maps::Kernel;
 use crate::{events, maps};
 
-/// What would not fit on the stack. In a map it also keeps verification short: the verifier does
-/// not track what stands there, so that paths meet again after each step.
+/// Data that does not fit on the stack. In a map it also shortens verification: the verifier does
+/// not track map values, so paths merge after each step.
 pub struct Scratch {
     packet: IpPacket,
     verdict: Verdict,

@@ -23,7 +23,7 @@ pub enum Field {
     Destination,
 }
 
-/// Whether the packet is IPv6, and the address in its header; no address if it is not IP or cut off.
+/// Returns whether the packet is IPv6, and the address in its header. No address if it is not IP or truncated.
 #[inline(always)]
 pub fn address(context: &TcContext, field: Field) -> (bool, Option<Address>) {
     // SAFETY: the context pointer is valid for the run of the program.
@@ -50,7 +50,7 @@ fn load<T>(context: &TcContext, offset: u32, to: &mut T) -> Option<()> {
     if failed == 0 { Some(()) } else { None }
 }
 
-/// What the live plan knows of an address of this host or its networks; nothing without a plan.
+/// Returns the entry of the active plan for an address of this host or its networks. Empty without a plan.
 #[inline(always)]
 pub fn local(address: &Address) -> LocalValue {
     let slot = Kernel.live();

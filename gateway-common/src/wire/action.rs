@@ -1,8 +1,8 @@
-//! What a policy does once it has won: the value of `gw_actions`.
+//! Action of a policy: the value of `gw_actions`.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// How many places the round robin of one policy has; weights are spread over them.
+/// Number of round-robin slots of a policy. Weights are spread over them.
 pub const CHOICE_SLOTS: usize = 16;
 
 /// The action of one rank, per address family. All zeroes block.
@@ -15,14 +15,14 @@ pub struct ActionValue {
     pub policy: u32,
     /// [`Sticky`] as a number.
     pub sticky: u8,
-    /// What becomes of traffic that a proxy does not take: a [`ChoiceKind`] as a number, and [`PROXY_TAKES_UDP`].
+    /// Action for traffic that a proxy does not take: a [`ChoiceKind`] as a number, and [`PROXY_TAKES_UDP`].
     pub rest: u8,
-    /// How many of the kept legs have no end, per family: those stand before the others.
+    /// Number of kept legs without an end, per family. They come before the others.
     pub lasting4: u8,
     pub lasting6: u8,
-    /// When the policy ends ([`super::deadline`]), 0 without an end. From then on it blocks.
+    /// End of the policy as a [`super::deadline`], 0 without an end. After it the policy blocks.
     pub until: u32,
-    /// When the kept legs behind the lasting ones are kept no longer, 0 without an end.
+    /// End of the kept legs after the lasting ones as a [`super::deadline`], 0 without an end.
     pub kept_until: u32,
 }
 
@@ -35,7 +35,7 @@ impl ActionValue {
         kind as u8 | if udp { PROXY_TAKES_UDP } else { 0 }
     }
 
-    /// What becomes of traffic that the proxy does not take; the legs are those by which the proxy is reached.
+    /// Returns the action for traffic that the proxy does not take. The legs are the egresses towards the proxy.
     pub const fn rest(&self) -> ChoiceKind {
         match ChoiceKind::from_wire(self.rest & !PROXY_TAKES_UDP) {
             ChoiceKind::Proxy => ChoiceKind::Drop,
@@ -54,16 +54,16 @@ impl ActionValue {
 pub struct Choice {
     /// [`ChoiceKind`] as a number; unknown numbers block.
     pub kind: u8,
-    /// How many of `legs` new flows take in turn, at most [`CHOICE_SLOTS`].
+    /// Number of `legs` for the round robin of new flows, at most [`CHOICE_SLOTS`].
     pub count: u8,
-    /// How many legs behind those only flows keep that have them already.
+    /// Number of legs after those that only established flows keep.
     pub kept: u8,
-    /// Number of the proxy at the end of the way, 0 without one.
+    /// Number of the proxy after the hops, 0 without one.
     pub proxy: u8,
     pub legs: [u8; CHOICE_SLOTS],
 }
 
-/// What happens to a packet of the family.
+/// Action for packets of one address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ChoiceKind {
@@ -144,7 +144,7 @@ impl Choice {
     }
 }
 
-/// What keeps its leg: each flow, all flows of a source, or all between a source and a destination.
+/// Scope of a sticky leg: a flow, all flows of a source, or all flows between a source and a destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Sticky {

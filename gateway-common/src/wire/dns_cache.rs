@@ -15,7 +15,7 @@ pub const TTLS: usize = 8;
 /// The id of a message, which stands before what is kept.
 pub const MESSAGE_ID: usize = 2;
 
-/// Who asked what, where. Whole bytes are compared: letters in another case are another question.
+/// Key of a cached answer: client, server address, interface and query bytes. The case of letters counts.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -43,14 +43,14 @@ pub struct DnsCacheValue {
     pub until: u64,
     /// From then on its TTLs count down.
     pub since: u64,
-    /// What the checksum of the message changes by from the question to the answer as it stands here.
+    /// Change of the checksum of the message from the query to this answer.
     pub change: u32,
     /// Index of the answer's last byte.
     pub last: u16,
-    /// How many TTLs count down.
+    /// Number of TTLs that count down.
     pub ttls: u16,
     pub ttl: [u32; TTLS],
-    /// Where they stand, in bytes from the flags on.
+    /// Their offsets in bytes from the flags.
     pub at: [u16; TTLS],
     pub answer: [u8; ANSWER],
     pub tail: u64,

@@ -11,7 +11,7 @@ pub struct CounterValue {
     pub bytes: u64,
 }
 
-/// How many counters lie in one value of a map.
+/// Number of counters in one map value.
 pub const COUNTER_PAGE: u32 = 64;
 
 /// Counters side by side. A per-CPU array finds each of its values through a table of pointers: with one counter a

@@ -24,7 +24,7 @@ pub struct FlowKey {
     pub _pad: [u8; 2],
 }
 
-/// Whether a packet is a piece of a datagram.
+/// Fragment state of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Fragment {
@@ -36,11 +36,11 @@ pub enum Fragment {
     Later = 2,
 }
 
-/// How the clock of the flow table ticks: in units of 2^30 nanoseconds, 1.07 s.
+/// Tick of the flow table's clock: 2^30 nanoseconds, 1.07 s.
 pub const FLOW_TICK_SHIFT: u32 = 30;
 
-/// How deadlines tick, which are of the boot clock (`CLOCK_BOOTTIME`): in units of 2^26 nanoseconds, 67 ms, which lasts
-/// for nine years of uptime.
+/// Tick of deadlines on the boot clock (`CLOCK_BOOTTIME`): 2^26 nanoseconds, 67 ms. Deadlines overflow after nine
+/// years of uptime.
 pub const DEADLINE_SHIFT: u32 = 26;
 
 /// A deadline of so many nanoseconds after boot, rounded up; never 0, which stands for no deadline.
@@ -65,7 +65,7 @@ pub const fn earlier(a: u32, b: u32) -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FlowValue {
-    /// When a recent packet was seen, in [`FLOW_TICK_SHIFT`] units.
+    /// Time of a recent packet, in [`FLOW_TICK_SHIFT`] units.
     pub seen: u32,
     pub generation: u32,
     /// Mark the packets bear; meaningless when `action` drops.
@@ -80,7 +80,7 @@ pub struct FlowValue {
     pub leg: u8,
     /// 1 when a TCP connection has got beyond its opening segments.
     pub established: u8,
-    /// When the verdict ends ([`deadline`]), 0 without an end.
+    /// End of the verdict as a [`deadline`], 0 without an end.
     pub until: u32,
     /// [`FlowValue::digest_for`] of the key it was written under. The kernel gives an element of the table to another
     /// flow while it is being read; what such a read returns does not have the digest of its key.
@@ -123,7 +123,7 @@ impl FlowValue {
         FlowValue { digest: self.digest_for(key, seed), ..self }
     }
 
-    /// Whether the value was written under this key.
+    /// Reports whether the value was written under this key.
     #[inline(always)]
     pub const fn is_of(&self, key: &FlowKey, seed: u32) -> bool {
         self.digest == self.digest_for(key, seed)

@@ -23,7 +23,7 @@ const _: () = {
 /// Budgets for hosts that are no known device: one for each LAN interface, by the low bits of its index.
 const SHARED_BUDGETS: u32 = 1024;
 
-/// How many budgets there are.
+/// Number of budgets.
 pub const BUDGETS: u32 = DEVICES + SHARED_BUDGETS;
 
 /// Index of the budget of a device, or of all unknown hosts of an interface.

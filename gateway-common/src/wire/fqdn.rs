@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Address, Mac};
 
-/// Who asked: a device by its number, any other host by its MAC address, and by its own address where there is none.
+/// Client of a DNS query: a device by its index, another host by its MAC address or, without one, by its IP address.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -47,7 +47,7 @@ impl ClientKey {
     }
 }
 
-/// What one client was told.
+/// Key of a DNS-learned address: slot, client and address.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]

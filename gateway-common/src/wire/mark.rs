@@ -26,7 +26,7 @@ impl Mark {
     /// Outer packets of a tunnel whose carrier is missing: rejected like those of [`Mark::REJECT`].
     pub const OWN_NOWHERE: Mark = Mark(0x4701_8002);
 
-    /// What came in by an uplink or a tunnel, with the leg. The kernel's own answers to it inherit the mark
+    /// Packets received on an uplink or a tunnel, with the leg. Replies of the kernel itself inherit the mark
     /// (`fwmark_reflect`), so they leave by the same leg or not at all.
     pub const ARRIVAL: Mark = Mark(0x4704_0000);
     /// The upper byte of all marks of ours.

@@ -53,7 +53,7 @@ pub struct InterfaceValue {
     pub scope: u16,
 }
 
-/// What a source address is on the LAN interface that a packet came in by. A source without an entry does not belong to
+/// Kind of a source address on the ingress LAN interface of a packet. A source without an entry does not belong to
 /// that LAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -79,7 +79,7 @@ impl SourceKind {
     }
 }
 
-/// What the keys of source prefixes have for a slot: each LAN interface has a set of its own.
+/// Returns the slot field in keys of source prefixes. Each LAN interface has its own set.
 pub const fn slot_of_scope(slot: Slot, scope: u16) -> u32 {
     slot | (scope as u32) << 2
 }
@@ -127,8 +127,8 @@ pub struct DeviceValue {
     pub number: u32,
     /// Bits of [`device_flags`]; above [`LIST_SHIFT`] the number of the device's own list of destinations, 0 without one.
     pub flags: u32,
-    /// When the first exception of the device ends ([`super::deadline`]), 0 without one. From then on `rank_after` holds
-    /// in place of `rank`, and the list of destinations does not count.
+    /// End of the first exception of the device as a [`super::deadline`], 0 without one. After it, `rank_after` replaces
+    /// `rank`, and the list of destinations does not apply.
     pub until: u32,
     /// Rank of the best policy for the device without its exceptions.
     pub rank_after: u32,
@@ -137,10 +137,10 @@ pub struct DeviceValue {
 /// See [`DeviceValue::flags`].
 pub const LIST_SHIFT: u32 = 16;
 
-/// How many lists a plan can have: their numbers stand beside the slot in 16 bits.
+/// Maximum number of lists in a plan. The list index and the slot share 16 bits.
 pub const LISTS: u32 = (1 << 14) - 1;
 
-/// What the keys of destinations have for a slot: a device's own list is a plan within the plan.
+/// Returns the slot field in keys of destinations. The own list of a device is a separate set within the plan.
 pub const fn slot_of_list(slot: Slot, list: u32) -> u32 {
     slot | list << 2
 }
@@ -223,7 +223,7 @@ pub struct LocalValue {
     pub leg: u16,
 }
 
-/// Why a destination is not routed by policy.
+/// Reason for which policies do not route a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum LocalKind {
@@ -246,7 +246,7 @@ impl LocalValue {
         self.kind == u16::MAX
     }
 
-    /// Whether it is an address of this kind, unless it is unknown.
+    /// Reports whether the address has this kind. False if it is unknown.
     pub const fn is(&self, kind: LocalKind) -> bool {
         self.kind == kind as u16
     }
