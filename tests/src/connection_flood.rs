@@ -53,7 +53,7 @@ pub struct Answering {
 #[derive(Debug)]
 pub struct ConnectionFlood {
     tasks: Option<Sender<Task>>,
-    answers: Receiver<Result<Asked>>,
+    answers: Receiver<Result<RoundTimes>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -66,7 +66,7 @@ enum Task {
 
 /// Duration.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
+pub struct RoundTimes {
     pub connections: usize,
     pub median: Duration,
     pub worst: Duration,
@@ -108,21 +108,21 @@ impl ConnectionFlood {
     }
 
     /// Opens so many more connections; each has asked once and was answered.
-    pub fn open(&self, connections: usize, to: SocketAddr) -> Result<Asked> {
+    pub fn open(&self, connections: usize, to: SocketAddr) -> Result<RoundTimes> {
         self.have(Task::Open(connections, to))
     }
 
     /// Opens so many more that ask once and never read.
-    pub fn open_and_never_read(&self, connections: usize, to: SocketAddr) -> Result<Asked> {
+    pub fn open_and_never_read(&self, connections: usize, to: SocketAddr) -> Result<RoundTimes> {
         self.have(Task::OpenAndNeverRead(connections, to))
     }
 
     /// Each connection that reads asks again and is answered.
-    pub fn ask(&self) -> Result<Asked> {
+    pub fn ask(&self) -> Result<RoundTimes> {
         self.have(Task::Ask)
     }
 
-    fn have(&self, task: Task) -> Result<Asked> {
+    fn have(&self, task: Task) -> Result<RoundTimes> {
         let tasks = self.tasks.as_ref().context("the crowd is gone")?;
         tasks.send(task).map_err(|_| anyhow!("the crowd has ended"))?;
         self.answers.recv().context("the crowd has ended")?
@@ -136,7 +136,7 @@ impl Drop for ConnectionFlood {
     }
 }
 
-impl Asked {
+impl RoundTimes {
     fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let at = |place: usize| times.get(place).copied().unwrap_or_default();
@@ -234,7 +234,7 @@ async fn answer(mut stream: TcpStream) -> io::Result<()> {
 }
 
 /// Does what it is told until nobody tells any more. Nothing runs meanwhile: connections that are held need nothing.
-fn hold(runtime: &Runtime, todo: &Receiver<Task>, answer: &Sender<Result<Asked>>) {
+fn hold(runtime: &Runtime, todo: &Receiver<Task>, answer: &Sender<Result<RoundTimes>>) {
     let (mut reading, mut deaf) = (Vec::new(), Vec::new());
     while let Ok(task) = todo.recv() {
         let done = runtime.block_on(async {
@@ -253,7 +253,7 @@ fn hold(runtime: &Runtime, todo: &Receiver<Task>, answer: &Sender<Result<Asked>>
 }
 
 /// Does this, some at a time.
-async fn all<W>(work: impl IntoIterator<Item = W>, streams: &mut Vec<TcpStream>) -> Result<Asked>
+async fn all<W>(work: impl IntoIterator<Item = W>, streams: &mut Vec<TcpStream>) -> Result<RoundTimes>
 where
     W: Future<Output = Result<TcpStream>> + Send + 'static,
 {
@@ -265,7 +265,7 @@ where
         {
             running.spawn(timed(next));
         }
-        let Some(ended) = running.join_next().await else { return Ok(Asked::of(times)) };
+        let Some(ended) = running.join_next().await else { return Ok(RoundTimes::of(times)) };
         let (stream, time) = ended.context("a panic")?.with_context(|| format!("after {}", times.len()))?;
         streams.push(stream);
         times.push(time);

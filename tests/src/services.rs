@@ -30,12 +30,12 @@ pub const DNS: u16 = 53;
 const ATTENTION: Duration = Duration::from_millis(100);
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(120);
 
-type Seen = Arc<Mutex<BTreeMap<(u16, IpAddr), u64>>>;
+type RequestCounts = Arc<Mutex<BTreeMap<(u16, IpAddr), u64>>>;
 
 /// The servers; dropping ends them.
 #[derive(Debug)]
 pub struct Services {
-    seen: Seen,
+    seen: RequestCounts,
     ending: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -43,7 +43,8 @@ pub struct Services {
 impl Services {
     /// Serves on every one of the addresses, so that an answer comes from the address that was asked.
     pub fn start(namespace: &Namespace, addresses: &[IpAddr]) -> Result<Self> {
-        let mut services = Self { seen: Seen::default(), ending: Arc::default(), threads: Vec::new() };
+        let mut services =
+            Self { seen: RequestCounts::default(), ending: Arc::default(), threads: Vec::new() };
         for &address in addresses {
             services.listen(namespace, (address, HTTP).into(), answer_http)?;
             services.listen(namespace, (address, HTTP_OTHER).into(), answer_http)?;
@@ -191,7 +192,7 @@ fn refuse(query: &[u8]) -> Vec<u8> {
     answer
 }
 
-fn count(seen: &Seen, port: u16, from: IpAddr) {
+fn count(seen: &RequestCounts, port: u16, from: IpAddr) {
     *lock(seen).entry((port, from)).or_default() += 1;
 }
 

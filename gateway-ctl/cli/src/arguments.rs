@@ -2,12 +2,12 @@
 
 use crate::commands::unavailable;
 use crate::failure::Failure;
-use crate::grammar::{Arity, Command, Flag, Kind, What};
+use crate::grammar::{Arity, Command, Flag, Kind, ParameterKind};
 use crate::{manual, suggest};
 
 /// Parsed command line.
 #[derive(Debug)]
-pub enum Asked<'a> {
+pub enum Invocation<'a> {
     /// Help: the overview, or help on a kind or command.
     Help(Option<&'a Kind>, Option<&'a Command>),
     /// `--version`
@@ -42,18 +42,20 @@ impl Arguments {
 }
 
 /// Parses the words after the name of the program.
-pub fn parse<'a>(table: &'a [Kind], words: &[String]) -> Result<Asked<'a>, Failure> {
+pub fn parse<'a>(table: &'a [Kind], words: &[String]) -> Result<Invocation<'a>, Failure> {
     let Some((first, rest)) = words.split_first() else {
         return Err(Failure::usage("a command is missing").advise("gateway-ctl --help lists them all"));
     };
     match first.as_str() {
-        "-h" | "--help" => return Ok(Asked::Help(None, None)),
-        "-V" | "--version" => return Ok(Asked::Version),
+        "-h" | "--help" => return Ok(Invocation::Help(None, None)),
+        "-V" | "--version" => return Ok(Invocation::Version),
         "help" => return help(table, rest),
-        "__complete" => return Ok(Asked::Candidates(rest.to_vec())),
+        "__complete" => return Ok(Invocation::Candidates(rest.to_vec())),
         "__manual" => {
             let page = rest.first().and_then(|name| manual::page(name));
-            return page.map(Asked::Manual).ok_or_else(|| Failure::usage("there is no such manual page"));
+            return page
+                .map(Invocation::Manual)
+                .ok_or_else(|| Failure::usage("there is no such manual page"));
         }
         _ => {}
     }
@@ -61,29 +63,29 @@ pub fn parse<'a>(table: &'a [Kind], words: &[String]) -> Result<Asked<'a>, Failu
     let asks_for_help = rest.iter().take_while(|word| *word != "--").any(|word| is_help(word));
     let named = rest.first().filter(|word| !word.is_empty()).and_then(|word| kind.command(word));
     if asks_for_help {
-        return Ok(Asked::Help(Some(kind), named.or_else(|| only_command(kind))));
+        return Ok(Invocation::Help(Some(kind), named.or_else(|| only_command(kind))));
     }
     let (command, rest) = match named {
         Some(command) => (command, &rest[1..]),
         None => (default_command(kind, rest)?, rest),
     };
     let arguments = read(kind, command, rest)?;
-    Ok(Asked::Run(kind, command, arguments))
+    Ok(Invocation::Run(kind, command, arguments))
 }
 
 fn is_help(word: &str) -> bool {
     matches!(word, "-h" | "--help")
 }
 
-fn help<'a>(table: &'a [Kind], words: &[String]) -> Result<Asked<'a>, Failure> {
+fn help<'a>(table: &'a [Kind], words: &[String]) -> Result<Invocation<'a>, Failure> {
     let mut words = words.iter().filter(|word| !is_help(word));
-    let Some(first) = words.next() else { return Ok(Asked::Help(None, None)) };
+    let Some(first) = words.next() else { return Ok(Invocation::Help(None, None)) };
     let kind = kind(table, first)?;
     let command = match words.next() {
         None => only_command(kind),
         Some(verb) => Some(kind.command(verb).ok_or_else(|| unknown_verb(kind, verb))?),
     };
-    Ok(Asked::Help(Some(kind), command))
+    Ok(Invocation::Help(Some(kind), command))
 }
 
 fn only_command(kind: &Kind) -> Option<&Command> {
@@ -169,7 +171,7 @@ fn read(kind: &Kind, command: &Command, words: &[String]) -> Result<Arguments, F
             arguments.flags.push((flag.name, value));
         } else {
             let Some(place) = places.peek() else { return Err(too_many(kind, command, word)) };
-            if let What::Word(allowed) = place.what
+            if let ParameterKind::Word(allowed) = place.what
                 && !allowed.contains(&word.as_str())
             {
                 return Err(Failure::usage(format!("{word:?} is no {}", place.name))
@@ -240,10 +242,12 @@ fn too_many(kind: &Kind, command: &Command, word: &str) -> Failure {
     let failure = Failure::usage(format!("{word:?} is one argument too many"));
     let failure = synopsis(failure, kind, command);
     match command.operands.last() {
-        Some(last) if last.what == What::Json => {
+        Some(last) if last.what == ParameterKind::Json => {
             failure.advise("Quote the JSON, so that the shell leaves it whole.")
         }
-        Some(last) if last.what == What::Text => failure.advise("Quote the text, so that it is one word."),
+        Some(last) if last.what == ParameterKind::Text => {
+            failure.advise("Quote the text, so that it is one word.")
+        }
         _ => failure,
     }
 }
@@ -260,12 +264,12 @@ mod tests {
     fn asked(line: &str) -> String {
         let words: Vec<String> = line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         match parse(&commands::table(), &words) {
-            Ok(Asked::Run(kind, command, arguments)) => {
+            Ok(Invocation::Run(kind, command, arguments)) => {
                 let words = arguments.operands.iter().chain(&arguments.flags);
                 let words: Vec<String> = words.map(|(name, value)| format!("{name}={value}")).collect();
                 format!("{} {} {}", kind.name, command.verb, words.join(" ")).trim().to_owned()
             }
-            Ok(Asked::Help(kind, command)) => {
+            Ok(Invocation::Help(kind, command)) => {
                 format!("help {:?} {:?}", kind.map(|kind| kind.name), command.map(|command| command.verb))
             }
             Ok(other) => format!("{other:?}"),

@@ -9,8 +9,8 @@ mod state;
 pub mod unavailable;
 
 pub use crate::grammar::{
-    Arity, Bad, Call, Column, Command, Flag, Group, Kind, Method, Operand, Prints, Special, Verdict, What,
-    Work,
+    Arity, Bad, Call, Column, Command, Flag, Group, Kind, Method, Operand, ParameterKind, Prints, Special,
+    Verdict, Work,
 };
 
 /// Returns all commands.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::grammar::{Arity, Command, Kind, What};
+use crate::grammar::{Arity, Command, Kind, ParameterKind};
 
 pub const SHELLS: &[&str] = &["bash", "zsh", "fish"];
 
@@ -39,10 +39,10 @@ impl Next {
 /// Returns the kind of each operand after the verb. A repeatable operand occurs once, at the end.
 fn places(command: &Command) -> Vec<Next> {
     let next = |what| match what {
-        What::Object(_) => Next::Object,
-        What::Json | What::File => Next::File,
-        What::Word(words) => Next::Words(words),
-        What::Text => Next::Nothing,
+        ParameterKind::Object(_) => Next::Object,
+        ParameterKind::Json | ParameterKind::File => Next::File,
+        ParameterKind::Word(words) => Next::Words(words),
+        ParameterKind::Text => Next::Nothing,
     };
     debug_assert!(command.operands.iter().rev().skip(1).all(|operand| operand.arity != Arity::Many));
     command.operands.iter().map(|operand| next(operand.what)).collect()

@@ -71,12 +71,12 @@ pub struct Call {
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
     pub name: &'static str,
-    pub what: What,
+    pub what: ParameterKind,
     pub arity: Arity,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ParameterKind {
     Text,
     /// An object of the collection at this path: its id, or its name if unique.
     Object(&'static str),
@@ -187,6 +187,6 @@ impl Kind {
 impl Command {
     /// Returns the operand that is the body.
     pub fn body(&self) -> Option<&Operand> {
-        self.operands.iter().find(|operand| matches!(operand.what, What::Json | What::File))
+        self.operands.iter().find(|operand| matches!(operand.what, ParameterKind::Json | ParameterKind::File))
     }
 }

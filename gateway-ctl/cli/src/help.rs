@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::failure::EXIT_CODES;
-use crate::grammar::{Arity, Command, Flag, Group, Kind, Operand, Prints, What};
+use crate::grammar::{Arity, Command, Flag, Group, Kind, Operand, ParameterKind, Prints};
 use crate::{address, client};
 
 pub const ABOUT: &str = "Command-line client of the network gateway";
@@ -59,18 +59,18 @@ fn flag(flag: &Flag) -> String {
 /// Returns the values that an operand takes, if its name does not say so.
 pub fn operand_text(operand: &Operand) -> Option<String> {
     Some(match operand.what {
-        What::Json => {
+        ParameterKind::Json => {
             "JSON in quotes, a file, or - for standard input, which is also read if it is left out".to_owned()
         }
-        What::File => "A file; not standard input".to_owned(),
-        What::Object("/devices") if operand.name == "device" => {
+        ParameterKind::File => "A file; not standard input".to_owned(),
+        ParameterKind::Object("/devices") if operand.name == "device" => {
             "Id, MAC address, or name if it is unique".to_owned()
         }
-        What::Object("/snapshots") => "Name of a snapshot".to_owned(),
-        What::Object("/diagnostics/captures") => "Id of a capture".to_owned(),
-        What::Object(_) => "Id, or name if it is unique".to_owned(),
-        What::Word(words) => words.join(", "),
-        What::Text => return None,
+        ParameterKind::Object("/snapshots") => "Name of a snapshot".to_owned(),
+        ParameterKind::Object("/diagnostics/captures") => "Id of a capture".to_owned(),
+        ParameterKind::Object(_) => "Id, or name if it is unique".to_owned(),
+        ParameterKind::Word(words) => words.join(", "),
+        ParameterKind::Text => return None,
     })
 }
 

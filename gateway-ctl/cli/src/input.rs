@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::grammar::{Operand, What};
+use crate::grammar::{Operand, ParameterKind};
 
 /// Maximum size of a body in bytes. The daemon refuses larger ones; the limit keeps a wrong file out of memory.
 const LIMIT: u64 = 64 * 1024 * 1024;
@@ -14,7 +14,7 @@ const LIMIT: u64 = 64 * 1024 * 1024;
 /// Returns a body that is valid JSON, as the user wrote it: numbers keep their digits, and keys their order.
 pub fn body(operand: &Operand, given: Option<&str>) -> Result<String, Failure> {
     let (source, text) = match (operand.what, given) {
-        (What::File, Some(path)) => (path.to_owned(), read_file(path)?),
+        (ParameterKind::File, Some(path)) => (path.to_owned(), read_file(path)?),
         (_, Some("-")) => standard_input()?,
         (_, Some(text)) if is_literal(text) => (operand.name.to_owned(), text.to_owned()),
         (_, Some(path)) => (path.to_owned(), read_file(path)?),
@@ -84,8 +84,8 @@ mod tests {
     use super::*;
     use crate::grammar::Arity;
 
-    const JSON: Operand = Operand { name: "json", what: What::Json, arity: Arity::Optional };
-    const FILE: Operand = Operand { name: "file", what: What::File, arity: Arity::One };
+    const JSON: Operand = Operand { name: "json", what: ParameterKind::Json, arity: Arity::Optional };
+    const FILE: Operand = Operand { name: "file", what: ParameterKind::File, arity: Arity::One };
 
     #[test]
     fn a_literal_is_sent_as_it_is_written() {

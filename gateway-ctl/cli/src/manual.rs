@@ -38,7 +38,7 @@ fn client(table: &[Kind]) -> String {
         .bold_line("gateway-ctl help [kind [verb]]");
     page.section("DESCRIPTION").text(
         "A client of the gateway's REST API and nothing else. Lists are tables: one header, one object a line, tabs \
-         between the columns; new columns are added at the end. On a terminal the columns are aligned. What is empty is \
+         between the columns; new columns are added at the end. On a terminal the columns are aligned. ParameterKind is empty is \
          a dash; a tab, a newline, a backslash and control bytes inside a value appear as \\t, \\n, \\\\ and \\xNN. \
          Single objects are JSON. Standard output carries data only; warnings and errors go to standard error, and on \
          failure standard output is empty.",

@@ -3,7 +3,7 @@
 use std::env;
 use std::process::ExitCode;
 
-use crate::arguments::{Arguments, Asked, parse};
+use crate::arguments::{Arguments, Invocation, parse};
 use crate::client::{Answer, Client};
 use crate::commands::table;
 use crate::failure::Failure;
@@ -33,13 +33,13 @@ fn words() -> Result<Vec<String>, Failure> {
 /// Runs a command and returns the exit code of its success.
 fn run(table: &[Kind], words: &[String]) -> Result<u8, Failure> {
     match parse(table, words)? {
-        Asked::Help(None, _) => output::write(&help::overview(table))?,
-        Asked::Help(Some(kind), None) => output::write(&help::kind(kind))?,
-        Asked::Help(Some(kind), Some(command)) => output::write(&help::command(kind, command))?,
-        Asked::Version => output::write(&format!("gateway-ctl {}\n", env!("CARGO_PKG_VERSION")))?,
-        Asked::Candidates(words) => output::write(&candidates::lines(table, &words))?,
-        Asked::Manual(page) => output::write(&manual::render(page, table))?,
-        Asked::Run(kind, command, arguments) => {
+        Invocation::Help(None, _) => output::write(&help::overview(table))?,
+        Invocation::Help(Some(kind), None) => output::write(&help::kind(kind))?,
+        Invocation::Help(Some(kind), Some(command)) => output::write(&help::command(kind, command))?,
+        Invocation::Version => output::write(&format!("gateway-ctl {}\n", env!("CARGO_PKG_VERSION")))?,
+        Invocation::Candidates(words) => output::write(&candidates::lines(table, &words))?,
+        Invocation::Manual(page) => output::write(&manual::render(page, table))?,
+        Invocation::Run(kind, command, arguments) => {
             let answer = answer(table, kind, command, &arguments)?;
             output::print(kind, command, &answer)?;
             return Ok(command.verdict.map_or(0, |verdict| exit_code(verdict, &answer)));

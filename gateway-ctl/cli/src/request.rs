@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::arguments::Arguments;
 use crate::client::Client;
 use crate::failure::{Failure, Usage};
-use crate::grammar::{Call, Command, Flag, Operand, What};
+use crate::grammar::{Call, Command, Flag, Operand, ParameterKind};
 use crate::input;
 
 /// Returns the path of a call and, for methods with a body, the body.
@@ -25,7 +25,7 @@ pub fn build(
         let placeholder = format!("{{{}}}", operand.name);
         if let (true, Some(given)) = (path.contains(&placeholder), arguments.operand(operand.name)) {
             let value = match operand.what {
-                What::Object(collection) => resolve(client, collection, given)?,
+                ParameterKind::Object(collection) => resolve(client, collection, given)?,
                 _ => given.to_owned(),
             };
             path = path.replace(&placeholder, &segment(&value));
@@ -114,7 +114,7 @@ pub fn segment(value: &str) -> Cow<'_, str> {
 /// Returns the operand that names an object.
 pub fn object_operand(command: &Command) -> Option<(&Operand, &'static str)> {
     command.operands.iter().find_map(|operand| match operand.what {
-        What::Object(collection) => Some((operand, collection)),
+        ParameterKind::Object(collection) => Some((operand, collection)),
         _ => None,
     })
 }

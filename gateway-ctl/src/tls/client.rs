@@ -11,7 +11,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::error::{Error, Side};
-use super::posture::{Made, Posture};
+use super::posture::{CachedConfig, Posture};
 use super::{Factory, lock};
 
 /// Maximum number of server sessions kept for resumption.
@@ -25,7 +25,7 @@ pub struct Client {
     /// Trusted authorities; `None`: those of the system.
     roots: Option<Arc<RootCertStore>>,
     protocols: Vec<Vec<u8>>,
-    made: Arc<Made<ClientConfig>>,
+    made: Arc<CachedConfig<ClientConfig>>,
 }
 
 impl Client {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::mode::PqMode;
 
 /// Last configuration and its generation.
-pub(super) type Made<C> = Mutex<Option<(u64, Arc<C>)>>;
+pub(super) type CachedConfig<C> = Mutex<Option<(u64, Arc<C>)>>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Posture {

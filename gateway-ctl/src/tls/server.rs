@@ -9,7 +9,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::error::{Error, FORBIDDEN, Side};
-use super::posture::{Made, Posture};
+use super::posture::{CachedConfig, Posture};
 use super::{Factory, lock};
 
 /// Maximum number of client sessions kept for resumption.
@@ -20,7 +20,7 @@ pub struct Server {
     factory: Arc<Factory>,
     certificates: Arc<dyn ResolvesServerCert>,
     protocols: Vec<Vec<u8>>,
-    made: Made<ServerConfig>,
+    made: CachedConfig<ServerConfig>,
 }
 
 impl Server {
@@ -30,7 +30,7 @@ impl Server {
         protocols: &[&[u8]],
     ) -> Self {
         let protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        Self { factory, certificates, protocols, made: Made::default() }
+        Self { factory, certificates, protocols, made: CachedConfig::default() }
     }
 
     /// Returns the configuration of the mode in force, for libraries that accept by themselves. Call it for each

@@ -17,13 +17,13 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Operation to status to the number of such answers.
-pub type Seen = BTreeMap<String, BTreeMap<u16, usize>>;
+pub type StatusCounts = BTreeMap<String, BTreeMap<u16, usize>>;
 
 pub struct Server {
     runtime: Runtime,
     api: Arc<Api>,
     address: SocketAddr,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<StatusCounts>>,
     _stop: watch::Sender<bool>,
     _folder: tempfile::TempDir,
 }
@@ -34,7 +34,7 @@ impl Server {
         let runtime = Runtime::new().expect("a runtime");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
         let api = Api::new(endpoints::table(), gateway, Settings::default()).expect("no duplicates");
-        let seen = Arc::new(Mutex::new(Seen::new()));
+        let seen = Arc::new(Mutex::new(StatusCounts::new()));
         let (counted, counting) = (api.clone(), seen.clone());
         let count = middleware::from_fn(move |request: Request, next: Next| {
             let (api, seen) = (counted.clone(), counting.clone());
@@ -64,7 +64,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> StatusCounts {
         self.seen.lock().expect("nobody panicked").clone()
     }
 

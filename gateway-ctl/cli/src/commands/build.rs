@@ -1,16 +1,18 @@
 //! Constructors for the entries of the command table.
 
-use crate::grammar::{Arity, Call, Column, Command, Flag, Method, Operand, Prints, Verdict, What, Work};
+use crate::grammar::{
+    Arity, Call, Column, Command, Flag, Method, Operand, ParameterKind, Prints, Verdict, Work,
+};
 
 pub const fn column(heading: &'static str, field: &'static str) -> Column {
     Column { heading, field }
 }
 
-pub const fn operand(name: &'static str, what: What, arity: Arity) -> Operand {
+pub const fn operand(name: &'static str, what: ParameterKind, arity: Arity) -> Operand {
     Operand { name, what, arity }
 }
 
-pub const BODY: Operand = operand("json", What::Json, Arity::Optional);
+pub const BODY: Operand = operand("json", ParameterKind::Json, Arity::Optional);
 
 pub fn get(path: &'static str) -> Call {
     Call { method: Method::Get, path }

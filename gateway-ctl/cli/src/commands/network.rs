@@ -1,7 +1,7 @@
 //! Commands for the network services: DNS, addresses, peers.
 
 use super::build::{column, command, delete, get, list, operand, post};
-use crate::grammar::{Arity, Column, Flag, Group, Kind, Prints, Special, What, Work};
+use crate::grammar::{Arity, Column, Flag, Group, Kind, ParameterKind, Prints, Special, Work};
 
 const PRESETS: &[Column] = &[
     column("ID", "id"),
@@ -59,7 +59,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
         kinds.push(Kind { name, group: Group::Network, about, commands });
     };
     let status = "Resolver: upstreams, cache, blocking";
-    let domains = operand("domain", What::Text, Arity::Many);
+    let domains = operand("domain", ParameterKind::Text, Arity::Many);
     kind(
         "dns",
         "Resolver status, and what is blocked by name",

@@ -1,7 +1,7 @@
 //! Commands for the stored objects, with the verbs of all kinds.
 
 use super::build::{BODY, column, command, delete, get, list, operand, post, put};
-use crate::grammar::{Arity, Bad, Column, Command, Group, Kind, Operand, Verdict, What, Work};
+use crate::grammar::{Arity, Bad, Column, Command, Group, Kind, Operand, ParameterKind, Verdict, Work};
 
 /// Collection of the API.
 struct Collection {
@@ -29,7 +29,7 @@ enum Verb {
 const ALL: &[Verb] = &[Verb::List, Verb::Get, Verb::Create, Verb::Update, Verb::Delete];
 
 fn id(path: &'static str) -> Operand {
-    operand("id", What::Object(path), Arity::One)
+    operand("id", ParameterKind::Object(path), Arity::One)
 }
 
 const COLLECTIONS: &[Collection] = &[

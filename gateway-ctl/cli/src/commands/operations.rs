@@ -2,7 +2,7 @@
 
 use super::build::{column, command, delete, get, list, operand, post};
 use crate::completion::SHELLS;
-use crate::grammar::{Arity, Column, Command, Flag, Group, Kind, Prints, Special, What, Work};
+use crate::grammar::{Arity, Column, Command, Flag, Group, Kind, ParameterKind, Prints, Special, Work};
 
 const AUDIT: &[Column] = &[
     column("TIMESTAMP", "timestamp"),
@@ -83,7 +83,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
         about,
         vec![
             command("", post("/rollback"), about)
-                .operands([operand("snapshot", What::Object("/snapshots"), Arity::One)])
+                .operands([operand("snapshot", ParameterKind::Object("/snapshots"), Arity::One)])
                 .examples(["rollback NAME", "rollback NAME | jq ."]),
         ],
     );
@@ -102,7 +102,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
         vec![Command {
             calls: Vec::new(),
             ..command("", get(""), about)
-                .operands([operand("shell", What::Word(SHELLS), Arity::One)])
+                .operands([operand("shell", ParameterKind::Word(SHELLS), Arity::One)])
                 .work(Work::Special(Special::Completion))
                 .prints(Prints::Text)
                 .examples([
@@ -118,7 +118,7 @@ fn backup() -> Vec<Command> {
         command("export", get("/config/export"), "Print the configuration without its secrets")
             .examples(["backup export > gateway.json", "backup export | jq keys"]),
         command("import", post("/config/import"), "Apply a configuration that was exported, all or nothing")
-            .operands([operand("file", What::File, Arity::One)])
+            .operands([operand("file", ParameterKind::File, Arity::One)])
             .examples(["backup import gateway.json", "backup import /root/gateway.json | jq ."]),
         command("status", get("/backup/status"), "The last backups, the next one, and their target")
             .examples(["backup status", "backup status | jq -r .last_result"]),
@@ -154,7 +154,7 @@ fn capture() -> Vec<Command> {
             about: "Stop after so many packets, 50000 at most",
         },
     ];
-    let id = operand("id", What::Object("/diagnostics/captures"), Arity::One);
+    let id = operand("id", ParameterKind::Object("/diagnostics/captures"), Arity::One);
     vec![
         command("list", get("/diagnostics/captures"), "Captures that run, and recent ones")
             .examples(["capture list", "capture list | jq -r '.[].id'"]),
@@ -176,7 +176,7 @@ fn assistant() -> Vec<Command> {
         command("status", get("/ai/status"), "Whether the assistant can be asked")
             .examples(["ai status", "ai status | jq .reachable"]),
         command("query", post("/ai/query"), "Ask for a suggestion; nothing is applied")
-            .operands([operand("text", What::Text, Arity::One)])
+            .operands([operand("text", ParameterKind::Text, Arity::One)])
             .remark("suggestion only, nothing was applied")
             .examples([
                 "ai query 'send the TV through the tunnel to Sweden'",

@@ -1,7 +1,7 @@
 //! Commands that evaluate and change policies.
 
 use super::build::{column, command, get, operand, post};
-use crate::grammar::{Arity, Bad, Column, Group, Kind, Operand, Prints, Verdict, What};
+use crate::grammar::{Arity, Bad, Column, Group, Kind, Operand, ParameterKind, Prints, Verdict};
 
 const CONFLICTS: &[Column] = &[
     column("POLICY_A", "names.0"),
@@ -21,7 +21,7 @@ const FAIL_MATRIX: &[Column] = &[
     column("LEAK_POSSIBLE", "leak_possible"),
 ];
 
-const PLAN: Operand = operand("file", What::Json, Arity::Optional);
+const PLAN: Operand = operand("file", ParameterKind::Json, Arity::Optional);
 /// A rejected plan has the same exit code as a rejected request.
 const INVALID: Verdict = Verdict { field: "/valid", bad: Bad::False, exit: 6 };
 

@@ -1,7 +1,7 @@
 //! Commands for the state of the gateway and of its network.
 
 use super::build::{column, command, get, operand, post};
-use crate::grammar::{Arity, Bad, Column, Group, Kind, Prints, Special, Verdict, What, Work};
+use crate::grammar::{Arity, Bad, Column, Group, Kind, ParameterKind, Prints, Special, Verdict, Work};
 
 const DRIFT: &[Column] = &[
     column("TYPE", "type"),
@@ -73,7 +73,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
         about,
         command("", post("/policy/evaluate"), about)
             .also_calls(&[get("/devices")])
-            .operands([operand("device", What::Object("/devices"), Arity::One)])
+            .operands([operand("device", ParameterKind::Object("/devices"), Arity::One)])
             .work(Work::Special(Special::Evaluate))
             .examples(["evaluate laptop | jq -r .sentence", "evaluate 02:00:00:00:00:0a"]),
     );

@@ -79,7 +79,7 @@ struct Source {
 struct Found<'a> {
     rank: Rank,
     cause: Cause,
-    what: What<'a>,
+    what: MatchedSource<'a>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +92,7 @@ struct Rank {
 }
 
 #[derive(Clone, Copy)]
-enum What<'a> {
+enum MatchedSource<'a> {
     Entry(&'a Entry, RuleMatch),
     Name(Hit<'a>, &'a Source),
     Address(ipnet::IpNet, Effect, &'a Source),
@@ -167,7 +167,11 @@ impl Filter {
         for (age, source) in self.sources.iter().enumerate().filter(|(_, source)| !source.nets.is_empty()) {
             if let Some((net, effect)) = source.nets.find(address) {
                 let rank = Rank { tier: source.tier(effect), ..Rank::of_list(0, age) };
-                best.add(Found { rank, cause: source.cause, what: What::Address(net, effect, source) });
+                best.add(Found {
+                    rank,
+                    cause: source.cause,
+                    what: MatchedSource::Address(net, effect, source),
+                });
             }
         }
         let Some(found) = best.winner() else { return Decision::PASS };
@@ -243,7 +247,11 @@ impl Filter {
                 let looseness = hit.looseness(asked.name);
                 let rank = Rank::of_list(looseness, usize::from(number.unwrap_or_default()));
                 let rank = Rank { tier: source.tier(hit.effect), ..rank };
-                (found.borrow_mut())(Found { rank, cause: source.cause, what: What::Name(hit, source) });
+                (found.borrow_mut())(Found {
+                    rank,
+                    cause: source.cause,
+                    what: MatchedSource::Name(hit, source),
+                });
             },
         );
         if self.index.has_free() {
@@ -273,17 +281,19 @@ impl Filter {
         let met = entry.meets(asker, asked.name, asked.qtype, now, &self.zone)?;
         let looseness = entry.test.looseness();
         let rank = Rank { tier: entry.tier, level: met.level, looseness, age: place };
-        Some(Found { rank, cause: entry.cause, what: What::Entry(entry, met) })
+        Some(Found { rank, cause: entry.cause, what: MatchedSource::Entry(entry, met) })
     }
 
     fn decision(&self, found: Found<'_>, asked: Question<'_>, through: Option<Arc<str>>) -> Decision {
         let (action, id, rule) = match found.what {
-            What::Entry(entry, met) => {
+            MatchedSource::Entry(entry, met) => {
                 let action = if met.implied { Action::NoData } else { entry.says.action(asked) };
                 (action, entry.id, entry.text.clone())
             }
-            What::Name(hit, source) => (source.action(hit.effect), Some(source.id), source.text(&hit).into()),
-            What::Address(net, effect, source) => {
+            MatchedSource::Name(hit, source) => {
+                (source.action(hit.effect), Some(source.id), source.text(&hit).into())
+            }
+            MatchedSource::Address(net, effect, source) => {
                 let text = if net.prefix_len() == net.max_prefix_len() {
                     net.addr().to_string()
                 } else {

@@ -18,7 +18,7 @@ const SEPARATOR: &str = "---\n# The plan. Written by UPDATE=1.\n";
 /// What is given, beside what [`Fixture::new`] has already.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Given {
+struct GoldenInput {
     lan: Option<Vec<String>>,
     uplinks: Option<Vec<String>>,
     links: BTreeMap<String, GivenLink>,
@@ -54,7 +54,7 @@ struct Shown {
     sysctls: BTreeMap<String, String>,
 }
 
-impl Given {
+impl GoldenInput {
     fn build(&self) -> Fixture {
         let mut fixture = Fixture::new();
         if let Some(lan) = &self.lan {
@@ -209,7 +209,7 @@ fn golden_plans_are_what_the_compiler_makes() {
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a file");
         let (given, want) = text.split_once(SEPARATOR).unwrap_or((&text, ""));
-        let parsed: Given =
+        let parsed: GoldenInput =
             serde_yaml::from_str(given).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let fixture = parsed.build();
         let have = shown(&fixture, &fixture.compiled());

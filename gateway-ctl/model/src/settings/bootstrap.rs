@@ -130,16 +130,16 @@ pub struct Bootstrap {
     #[serde(skip_deserializing)]
     pub tunnels: Vec<Tunnel>,
     #[serde(skip)]
-    pub given: Given,
+    pub given: GivenKeys,
 }
 
 /// What the file itself says, keys that are left out being left out. Holds keys of scripts, so it is never printed.
 #[derive(Clone, Default, PartialEq)]
-pub struct Given(pub(super) Map<String, Value>);
+pub struct GivenKeys(pub(super) Map<String, Value>);
 
-impl fmt::Debug for Given {
+impl fmt::Debug for GivenKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Given")
+        f.write_str("GivenKeys")
     }
 }
 
@@ -293,7 +293,7 @@ impl Default for Bootstrap {
             bpf: Bpf::default(),
             audit: Audit::default(),
             tunnels: Vec::new(),
-            given: Given::default(),
+            given: GivenKeys::default(),
         }
     }
 }
@@ -520,7 +520,7 @@ pub fn parse(text: &str) -> Result<Bootstrap, Vec<ConfigError>> {
     };
     let mut problems = Problems::new();
     let tunnels = map.shift_remove("tunnels");
-    let given = Given(map.clone());
+    let given = GivenKeys(map.clone());
     let decoded = decode::decode::<Bootstrap>(Value::Object(map), &["auth.api_keys[].key"], &mut problems);
     let mut bootstrap = None;
     if let Some(mut decoded) = decoded {

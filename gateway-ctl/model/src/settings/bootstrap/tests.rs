@@ -10,7 +10,7 @@ fn errors(text: &str) -> Vec<(String, usize, usize)> {
 
 #[test]
 fn the_example_has_every_key_with_its_default() {
-    let example = Bootstrap { given: Given::default(), ..parse(EXAMPLE).unwrap() };
+    let example = Bootstrap { given: GivenKeys::default(), ..parse(EXAMPLE).unwrap() };
     assert_eq!(example, Bootstrap::default());
     let yaml: serde_yaml::Value = serde_yaml::from_str(EXAMPLE).unwrap();
     let defaults = serde_json::to_value(Bootstrap::default()).unwrap();
